@@ -16,7 +16,7 @@ namespace {
 class CpuBackend final : public Backend {
  public:
   CpuBackend(World& world, const Config& config) : world_(world) {
-    windows_.reserve(1024);  // bindings keep its address, and runs read it while others allocate
+    windows_.reserve(1024);  // bindings keep its address, and runs read it while other ranks allocate
     shared_.world = &world_;
     shared_.windows = &windows_;
     shared_.trace_launches = config.trace;
@@ -46,7 +46,7 @@ class CpuBackend final : public Backend {
       return windows_.back().local();
     }
     constexpr std::align_val_t alignment{4096};
-    // Rounded up to the alignment, the largest numbers would be small ones.
+    // If rounded up to the alignment, the largest numbers would become small ones.
     char* const memory = bytes > PTRDIFF_MAX
                              ? nullptr
                              : static_cast<char*>(::operator new(bytes ? bytes : 1, alignment, std::nothrow));

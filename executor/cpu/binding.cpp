@@ -17,7 +17,7 @@ namespace chorale::cpu {
 
 using interpreter::packet_kind;
 
-/// Where what lies in a rank's window begins. Every rank computes it for every rank.
+/// The offsets of the parts of a rank's window. Every rank computes them for every rank.
 struct Binding::Parts {
   uint64_t signals, plain, packets, scratch_end, staging, bytes;
 
@@ -40,7 +40,7 @@ struct Binding::Parts {
 
 namespace {
 
-/// Whether a window has room for copies of what peers of other processes cannot map.
+/// Returns true if a window has room for copies of data that peers of other processes cannot map.
 bool stages_in(const World& world, const Plan& plan, uint32_t rank) {
   return !world.local() && (reached_by_peers(plan, rank, BufferKind::input) ||
                             reached_by_peers(plan, rank, BufferKind::output));
@@ -81,8 +81,8 @@ Binding::~Binding() {
   if (run_.courier) run_.courier->strike(run_.binding);
 }
 
-/// Collective if the ranks take much. Each of them may have as much as there is, but not all of them
-/// together.
+/// Checks that this host has enough memory for all ranks together; each alone may fit when all do not.
+/// Collective if the ranks take much.
 void Binding::require_memory_of_host(const std::vector<Parts>& parts) {
   constexpr uint64_t much = uint64_t(64) << 20;
   uint64_t all = 0, here = 0;
@@ -94,7 +94,7 @@ void Binding::require_memory_of_host(const std::vector<Parts>& parts) {
   world::together(world_, [here] { world::require_memory(here, "scratch of the ranks of this host"); });
 }
 
-/// Collective.
+/// Makes the window, with scratch and signals, and fills the Run. Collective.
 void Binding::make_control(const Plan& plan) {
   const auto stages = [&](uint32_t rank) { return stages_in(world_, plan, rank); };
   std::vector<Parts> parts;
@@ -144,7 +144,7 @@ void Binding::make_control(const Plan& plan) {
   run_.rank = rank_;
   run_.packet = this->call().packet;
   run_.dtype = this->call().dtype;
-  // The scheduler ends a launch whose time is over, and knows then who waited for whom.
+  // The scheduler ends a launch whose time is over, because it knows which block waits for which rank.
   run_.deadline = Deadline{world_.abort_word(), 0, 0};
   run_.signals = signals_of(rank_);
   run_.signals_at_peer = signals_at_peer_.data();
@@ -157,7 +157,7 @@ void Binding::make_control(const Plan& plan) {
   run_.window = window_.get();
   run_.windows = shared_.windows;
   run_.local = world_.local();
-  // There may be no thread for it, or no memory, and peers would wait for what this rank does not launch.
+  // This may fail for want of a thread or of memory. Then all ranks fail, or peers would wait for this one.
   world::together(world_, [&] {
     if (bound_.image.uses_port || crosses_hosts_) proxy_ = &shared_.proxy();
     if (shared_.trace_launches != 0)
@@ -167,7 +167,7 @@ void Binding::make_control(const Plan& plan) {
   if (proxy_) run_.fifo = &proxy_->fifo();
 }
 
-/// Collective. Whoever sends nothing may be sent to.
+/// Registers with the link between hosts. Collective, because a rank that sends nothing may receive.
 void Binding::join_hosts(const Plan& plan) {
   shared_.courier->connect();
   const auto host = [this](uint32_t rank) { return world_.group().host(int(rank)); };
@@ -181,7 +181,7 @@ void Binding::join_hosts(const Plan& plan) {
 
 // -- Places
 
-/// What peers find memory of ours by; 0 if they cannot reach it.
+/// Returns the word by which peers find memory of this rank; 0 if they cannot reach it.
 uint64_t Binding::shared_word(const char* at, uint64_t bytes) const {
   if (run_.local) return reinterpret_cast<uint64_t>(at);
   const auto inside = [&](const Window& window) {
@@ -228,7 +228,8 @@ void Binding::add_trace(std::vector<TraceSpan>& spans) {
 }
 
 LaunchResult Binding::launch() {
-  // An output that came back unchanged where the plan leaves it, before the input that may lie in it.
+  // Copy the output, which must come back unchanged where the plan leaves it, before the input, which may lie
+  // in it.
   for (const interpreter::Move* move : {&placed_.before[1], &placed_.before[0]}) {
     if (move->needed()) std::memcpy(move->to, move->from, move->bytes);
   }
@@ -245,7 +246,7 @@ LaunchResult Binding::launch() {
   return result;
 }
 
-/// A launch of its own to everybody: peers see it by its epoch.
+/// Launches one round. To all it is a launch of its own, which peers know by its epoch.
 LaunchResult Binding::launch_round(uint64_t round) {
   run_.epoch = epoch_ + 1;
   run_.image.skip = round * bound_.layout.slice_bytes;
@@ -260,7 +261,7 @@ LaunchResult Binding::launch_round(uint64_t round) {
   try {
     result = world_.scheduler().launch(int(rank_), int(blocks + (fiber ? 1 : 0)), body_, describe_);
   } catch (...) {
-    if (proxy_) proxy_->end(true, run_.deadline);  // it is the next binding's as well
+    if (proxy_) proxy_->end(true, run_.deadline);  // the next binding uses the proxy, too
     if (run_.courier) run_.courier->end(run_.binding);
     throw;
   }
@@ -273,7 +274,7 @@ LaunchResult Binding::launch_round(uint64_t round) {
   return result;
 }
 
-/// Peers may touch our memory from now on, if the plan's own signals say so.
+/// Tells peers where this rank's memory is. They may touch it from now on, when the plan's signals say so.
 void Binding::publish() {
   Published& mine = *published_[rank_];
   store_relaxed(&mine.in,
@@ -295,7 +296,7 @@ void Binding::body(int block, BlockHost& host) {
   blocks_left_.fetch_sub(1, std::memory_order_acq_rel);
 }
 
-/// By the last block: nobody touches this rank's output any more.
+/// Ends a run. The last block calls it, when nobody touches this rank's output any more.
 void Binding::finish() {
   if (bound_.average_over > 1 && last_round_) {
     reduction(ReduceOp::sum, this->call().dtype)

@@ -1,5 +1,5 @@
 /// \file
-/// A plan bound to a message on one rank of a CPU world: its image, scratch, signals and counters.
+/// A Binding is a plan bound to a message on one rank of a CPU world: its image, scratch, signals, counters.
 #pragma once
 
 #include <atomic>
@@ -19,24 +19,24 @@
 
 namespace chorale::cpu {
 
-/// Where a binding that is made takes what belongs to the executor.
+/// The things of the executor that its bindings use.
 struct Shared {
   World* world = nullptr;
   const std::vector<Window>* windows = nullptr;  ///< those of Executor::allocate; several processes only
   std::function<Proxy&()> proxy;                 ///< makes it if there is none yet
   Courier* courier = nullptr;                    ///< null: all ranks are on one host
-  unsigned trace_launches = 0;                   ///< of each binding that are traced
+  unsigned trace_launches = 0;                   ///< launches of each binding that are traced
 };
 
 class Binding final : public chorale::Binding {
  public:
-  /// Collective; `plan` only during the call.
+  /// Binds a plan. Collective. `plan` is used only during the call.
   /// \throws UsageError on all ranks for a plan that one of them cannot run
   Binding(const Shared& shared, const Plan& plan, const Call& call);
   ~Binding() override;
 
-  /// Bytes of the window that a rank takes at most. It is the same on all ranks.
-  /// \throws UsageError as layout_of()
+  /// Returns the most bytes of the window that a rank takes. The result is the same on all ranks.
+  /// \throws UsageError as layout_of() does
   static uint64_t scratch_of(const World& world, const Plan& plan, const Call& call);
 
   uint64_t scratch() const override { return scratch_; }
@@ -80,10 +80,10 @@ class Binding final : public chorale::Binding {
   char* window_staging_ = nullptr;
   std::unique_ptr<char[]> own_staging_;
 
-  interpreter::Placed placed_;  ///< of this run
+  interpreter::Placed placed_;  ///< the placement of this run
   bool crosses_hosts_ = false;
   bool staged_ = false;
-  bool last_round_ = true;  ///< of the message that runs
+  bool last_round_ = true;  ///< this round is the last of the message that runs
   uint64_t epoch_ = 0;      ///< runs that have ended
   std::atomic<uint32_t> ended_{0};
   std::atomic<int> blocks_left_{0};

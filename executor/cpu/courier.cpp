@@ -10,7 +10,7 @@
 namespace chorale::cpu {
 namespace {
 
-constexpr uint64_t most_on_the_way = uint64_t(64) << 20;  // bytes that we keep copies of
+constexpr uint64_t most_on_the_way = uint64_t(64) << 20;  // bytes of which this rank keeps copies
 constexpr std::chrono::milliseconds nap{100};
 
 }  // namespace
@@ -24,13 +24,13 @@ void Courier::connect() {
     const Lock lock(mutex_);
     if (link_ && link_->current()) return;
   }
-  // All ranks have entered the reset by now, or have had no link: nobody minds that the old one goes.
+  // All ranks have entered the reset by now, or have had no link, so no rank still needs the old one.
   close();
   net::WorldLink::Events events;
   events.message = [this](int from, std::span<const std::byte> header, net::Payload payload) {
     come(from, header, std::move(payload));
   };
-  // It has done all that it will do. If somebody waits for more, that will be said of the wait.
+  // The peer has done all that it will do. If anything waits for more, its wait reports that.
   events.left = [this](int peer) {
     for (auto& [stream, outbox] : outboxes_) {
       if (stream.second == peer) take_done(stream, outbox.last_turn);
@@ -49,7 +49,7 @@ void Courier::connect() {
   changed_.notify_all();
 }
 
-/// Tells those who know us, and takes the link away.
+/// Says goodbye to the peers, and destroys the link.
 void Courier::close() {
   Lock lock(mutex_);
   while (asleep_) {
@@ -57,7 +57,7 @@ void Courier::close() {
     changed_.wait_for(lock, std::chrono::milliseconds(1));
   }
   if (!link_) return;
-  // The old life's messages are nobody's.
+  // Messages from before the reset belong to no binding.
   dropped_ = true;
   link_.reset();
 }
@@ -72,7 +72,7 @@ uint64_t Courier::enrol(const std::vector<int>& peers) {
 void Courier::strike(uint64_t binding) {
   const Lock lock(mutex_);
   entries_.erase(binding);
-  // Its launches have ended on all ranks: nothing is on its way.
+  // Its launches have ended on all ranks, so nothing is on its way.
   std::erase_if(outboxes_, [binding](const auto& box) { return box.first.first == binding; });
   std::erase_if(inboxes_, [binding](const auto& box) { return box.first.first == binding; });
 }
@@ -109,7 +109,7 @@ bool Courier::idle_locked() const {
   return notes_ == notes_left_;
 }
 
-// -- What is sent
+// -- Sending
 
 bool Courier::has_room() {
   const Lock lock(mutex_);
@@ -155,7 +155,7 @@ void Courier::tell_done(const Stream& stream, uint64_t turn) {
   link_->send(stream.second, world::bytes_of(message));
 }
 
-// -- What comes
+// -- Receiving
 
 void Courier::come(int from, std::span<const std::byte> header, net::Payload payload) {
   if (dropped_ || header.size() != sizeof(FarMessage)) return;
@@ -180,7 +180,7 @@ void Courier::take_done(const Stream& stream, uint64_t turn) {
   }
 }
 
-/// What is next in a stream, as long as its run has begun.
+/// Carries out the next messages of a stream, as long as their run has begun.
 void Courier::deliver(const Stream& stream, Inbox& inbox) {
   const auto found = entries_.find(stream.first);
   if (found == entries_.end() && stream.first <= enrolled_) {
@@ -223,7 +223,7 @@ void Courier::carry_out(Entry& entry, int from, const Held& held) {
     signal_add(group, &run.signals[message.signal]);
 }
 
-/// Something was done, here or at a peer.
+/// Notes progress. Called after something was done, here or at a peer.
 void Courier::move_on() {
   if (until_) until_ = world::deadline_after(world_.timeout());
   world_.scheduler().moved();
@@ -275,7 +275,7 @@ bool Courier::settled() {
     }
     return true;
   }
-  // Nothing else looks for them while the launch waits here.
+  // Nothing else looks for dead peers while the launch waits here.
   world_.group().check_peers();
   for (const auto& [stream, outbox] : outboxes_) {
     if (!outbox.waiting.empty()) return false;

@@ -1,5 +1,6 @@
 /// \file
-/// Port channels between hosts: what one rank's proxy sends to, and does for, ranks of other hosts.
+/// The Courier serves port channels between hosts: it sends what one rank's proxy has for ranks of other
+/// hosts, and carries out what they send.
 #pragma once
 
 #include <chrono>
@@ -22,59 +23,61 @@
 
 namespace chorale::cpu {
 
-/// A transfer goes in parts, one message each, whose receiver puts it in place, adds to the signal behind the
-/// last, and says that it is done: only then is it done at the sender. Each part that is done is progress of
-/// the launches at both ends, so that no deadline ends a transfer that moves. Messages of one rank to another
-/// for one binding are carried out in their order, and not before the receiver has begun the run that they
-/// belong to; those of other bindings do not wait for them.
+/// A transfer goes in parts, one message each. The receiver puts each part in place, adds to the signal after
+/// the last, and answers that it is done; only then is it done at the sender. Each part that is done is
+/// progress of the launches at both ends, so that no deadline ends a transfer that moves. Messages of one
+/// rank to another for one binding are carried out in their order, and not before the receiver has begun the
+/// run that they belong to. Messages of other bindings do not wait for them.
 ///
-/// Calls come from the thread that launches; those under "the proxy's thread" from that one.
+/// The thread that launches makes the calls; the proxy's thread makes those under "the proxy's thread".
 class Courier {
  public:
   explicit Courier(World& world);
 
-  /// Says goodbye, so that nobody takes it for a death. Waits for an answer for a second at most.
+  /// Says goodbye, so that no peer takes this end for a death. Waits for an answer for a second at most.
   ~Courier();
   Courier(const Courier&) = delete;
 
-  /// Collective: the link to the other hosts, if there is none since the last reset.
-  /// \throws RunError on all ranks if one of them cannot have it
+  /// Makes the link to the other hosts, if there has been none since the last reset. Collective.
+  /// \throws RunError on all ranks if one of them cannot have the link
   void connect();
 
-  /// A binding that all ranks have made by now, the n-th since connect() on each of them. \return n
-  /// \param peers  on other hosts, that it connects with this rank
+  /// Registers a binding that all ranks have made by now. It is the n-th since connect() on each of them.
+  /// \param peers  the ranks of other hosts that it connects with this rank
+  /// \return n
   uint64_t enrol(const std::vector<int>& peers);
   void strike(uint64_t binding);
 
-  /// Around a launch of a binding: peers may touch its memory from here, to there.
+  /// Called before and after a launch of a binding. Peers may touch its memory between the two calls.
   void begin(uint64_t binding, const Run& run);
   void end(uint64_t binding);
 
   /// Starts the clock of settled(), which starts anew whenever something is done.
   void start_clock();
 
-  /// Whether nothing is on its way any more.
+  /// Returns true if nothing is on its way any more.
   bool idle();
 
   // -- The proxy's thread
 
-  /// Whether more may be sent before something has been done.
+  /// Returns true if more may be sent before the receivers have done some of it.
   bool has_room();
-  /// \param last  of the parts that a transfer is sent in
+  /// Sends one part of a transfer.
+  /// \param last  true for the last part of the transfer
   void send(const Trigger& part, bool last, Machine& machine);
 
-  /// Carries out what has come. False: there was nothing to do.
+  /// Carries out what has come. Returns false if there was nothing to do.
   bool work();
 
-  /// Whether all that was sent has been done, and everybody else knows what we have done; or the world has
-  /// stopped, as it does here when time is over.
+  /// Returns true if all that was sent has been done and all peers know what this rank has done, or if the
+  /// world has stopped. Stops the world when the clock has run out.
   bool settled();
 
   /// Sleeps until something has come or wake() is called, by any thread.
   void rest();
   void wake();
 
-  /// After a stop: forgets everything. Nothing is done any more until the next connect().
+  /// Forgets everything after a stop. Nothing is done any more until the next connect().
   void drop();
 
  private:
@@ -83,18 +86,18 @@ class Courier {
   using Stream = std::pair<uint64_t, int>;  ///< a binding and the other rank
 
   struct Entry {
-    Run run;  ///< as of the launch that was begun last
+    Run run;  ///< the run of the launch that was begun last
     bool active = false;
   };
   struct Sent {
     uint64_t turn, bytes;
     const Run* run;
     uint32_t channel;
-    bool last;  ///< part of a transfer
+    bool last;  ///< the last part of a transfer
   };
   struct Outbox {
     uint64_t last_turn = 0;
-    std::deque<Sent> waiting;  ///< for their being done
+    std::deque<Sent> waiting;  ///< messages that the receiver has not done yet
   };
   struct Held {
     FarMessage message;
@@ -125,11 +128,11 @@ class Courier {
   bool dropped_ = false, woken_ = false, asleep_ = false, recheck_ = false;
 
   uint64_t enrolled_ = 0;
-  std::map<uint64_t, Entry> entries_;  ///< of the bindings that there are
+  std::map<uint64_t, Entry> entries_;  ///< by the number of the binding
   std::map<Stream, Outbox> outboxes_;
   std::map<Stream, Inbox> inboxes_;
   uint64_t bytes_on_the_way_ = 0;
-  uint64_t notes_ = 0, notes_left_ = 0, notes_flushing_ = 0;  ///< of what was done: sent; gone; in a flush
+  uint64_t notes_ = 0, notes_left_ = 0, notes_flushing_ = 0;  ///< "done" messages: sent; gone; in a flush
   std::optional<net::UcxLink::Flush> flush_;
   std::optional<Clock::time_point> until_;
   std::vector<char> room_;

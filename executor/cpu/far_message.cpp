@@ -27,7 +27,7 @@ net::Payload gather(Machine& machine, const Trigger& trigger) {
   pieces::each(
       machine, range,
       [&](uint64_t at, uint64_t bytes) {
-        // What lies behind a segment's end travels as zeros.
+        // Bytes past a segment's end travel as zeros.
         return machine.move(bytes, pieces::memory(machine, from, 0, at),
                             Mem(static_cast<void*>(room + (at - range.first)), bytes));
       },

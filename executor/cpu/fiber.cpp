@@ -22,8 +22,8 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-// Weak, not by an #if of the sanitizer: an application with it links this library as it is without. Compilers
-// that come without these headers have none.
+// These functions are weak, and do not depend on an #if of the sanitizer: an application that uses the
+// sanitizer links this library, which is built without it. Compilers without these headers have no sanitizer.
 #if __has_include(<sanitizer/asan_interface.h>)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
@@ -36,8 +36,8 @@
 namespace chorale::cpu {
 namespace {
 
-/// Before a switch to another stack, behind one, and before a stack goes: for the address sanitizer, if there
-/// is one.
+/// These tell the address sanitizer, if there is one, of a switch to another stack (before and after it), and
+/// of the end of a stack (before it).
 #if defined(CHORALE_ASAN_HEADERS)
 inline void asan_start_switch(void** fake, const void* bottom, size_t bytes) {
   if (__sanitizer_start_switch_fiber) __sanitizer_start_switch_fiber(fake, bottom, bytes);
@@ -54,12 +54,12 @@ inline void asan_finish_switch(void*, const void**, size_t*) {}
 inline void asan_forget(void*, size_t) {}
 #endif
 
-/// The stack is ours: nothing to free when boost thinks that it is done with it.
+/// Frees nothing when boost is done with a stack, because the Context owns the stack.
 struct KeepStack {
   void deallocate(boost::context::stack_context&) {}
 };
 
-/// Stacks that are kept for later fibers, of each size. Touched pages are a few a stack.
+/// The most stacks of each size that are kept for later fibers. A stack has only a few touched pages.
 #if defined(CHORALE_TSAN)
 constexpr size_t most_unused = SIZE_MAX;  // the sanitizer keeps what it has for a fiber even when it is gone
 #else
@@ -68,31 +68,32 @@ constexpr size_t most_unused = 512;
 
 }  // namespace
 
-/// A stack, and what runs on it: fiber after fiber.
+/// A stack, on which one fiber after another runs.
 class Fiber::Context {
  public:
   explicit Context(size_t stack_bytes);
   ~Context();
 
-  /// One that nobody uses any more, or a new one. \throws RunError resources
+  /// Returns a context that nobody uses any more, or a new one.
+  /// \throws RunError resources
   static std::unique_ptr<Context> take(size_t stack_bytes);
 
-  /// For others, if nothing is left on its stack.
+  /// Gives a context to later fibers, if nothing is left on its stack.
   static void give(std::unique_ptr<Context> context);
 
   bool resume(Fiber& fiber);
   void suspend();
 
  private:
-  // The two words that the C++ runtime keeps per thread about exceptions in flight. A fiber may suspend in a
-  // catch block, so they go with it.
+  // The C++ runtime keeps these two words per thread about exceptions in flight. A fiber may suspend in a
+  // catch block, so they move with it.
   struct Exceptions {
     void* caught = nullptr;
     unsigned uncaught = 0;
   };
   static Exceptions* exceptions_of_thread();
 
-  // Never destroyed: destroying a boost fiber resumes it once more, to unwind it.
+  // The fiber is never destroyed, because destroying a boost fiber resumes it once more, to unwind it.
   union Handle {
     Handle() {}
     ~Handle() {}
@@ -109,16 +110,16 @@ class Fiber::Context {
   void enter(bool first);
   void leave();
 
-  const size_t stack_bytes_;    ///< asked for
+  const size_t stack_bytes_;    ///< as asked for
   std::byte* stack_ = nullptr;  // the guard page
   size_t mapped_bytes_ = 0;
   Handle inside_, outside_;
-  Fiber* fiber_ = nullptr;  ///< runs here, or did last
+  Fiber* fiber_ = nullptr;  ///< the fiber that runs here, or ran here last
   bool started_ = false;
-  bool ended_ = true;  ///< nothing of a run is on the stack
+  bool ended_ = true;  ///< no run has anything left on the stack
   Exceptions exceptions_;
 
-  // For the sanitizers, which must be told of every switch.
+  // The sanitizers need these, since they must be told of every switch.
   [[maybe_unused]] void* tsan_inside_ = nullptr;
   [[maybe_unused]] void* tsan_outside_ = nullptr;
   void* asan_fake_ = nullptr;
@@ -180,17 +181,17 @@ void Fiber::Context::give(std::unique_ptr<Context> context) {
   if (list.size() < most_unused) list.push_back(std::move(context));
 }
 
-// Not inlined, so that no caller keeps the address of one thread's words while it moves to another thread.
+// It is not inlined, so that no caller keeps the address of one thread's words while it moves to another.
 [[gnu::noinline]] Fiber::Context::Exceptions* Fiber::Context::exceptions_of_thread() {
   return reinterpret_cast<Exceptions*>(abi::__cxa_get_globals());
 }
 
-/// First thing on the fiber after a switch to it.
+/// Must be called first on the fiber after a switch to it.
 inline void Fiber::Context::enter(bool first) {
   asan_finish_switch(first ? nullptr : asan_fake_, &asan_outside_bottom_, &asan_outside_bytes_);
 }
 
-/// Last thing on the fiber before a switch away from it.
+/// Must be called last on the fiber before a switch away from it.
 inline void Fiber::Context::leave() {
   asan_start_switch(&asan_fake_, asan_outside_bottom_, asan_outside_bytes_);
 #if defined(CHORALE_TSAN)

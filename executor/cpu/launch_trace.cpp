@@ -10,7 +10,7 @@ LaunchTrace::LaunchTrace(const Plan& plan, const interpreter::BoundImage& image,
     : plan_(plan),
       trace_(interpreter::trace_of(image, launches)),
       size_(image.blocks.size() * trace_.per_block()),
-      // Zeroed by the system when it is touched: many launches may be kept, and few made.
+      // The system zeroes this memory when it is touched: many launches may be kept, and few made.
       entries_(static_cast<TraceEntry*>(std::calloc(std::max<size_t>(size_, 1), sizeof(TraceEntry)))) {
   if (!entries_) {
     throw RunError(RunError::Reason::resources,

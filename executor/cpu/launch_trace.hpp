@@ -1,5 +1,5 @@
 /// \file
-/// When the operations of a plan's last launches ran on the CPU.
+/// A LaunchTrace records when the operations of a plan's last launches ran on the CPU.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace chorale::cpu {
 class LaunchTrace {
  public:
   /// \param plan      copied
-  /// \param launches  that are kept
+  /// \param launches  the number of launches that are kept
   /// \throws RunError resources
   LaunchTrace(const Plan& plan, const interpreter::BoundImage& image, uint32_t launches);
 
-  /// What blocks write to.
+  /// Returns the trace that blocks write to.
   const Trace& trace() const { return trace_; }
 
-  /// Adds what was written; no launch is under way.
+  /// Adds the spans that blocks have written. No launch may be under way.
   void add_to(std::vector<TraceSpan>& spans, uint32_t rank) const;
 
  private:

@@ -1,5 +1,5 @@
 /// \file
-/// The CPU's machine: a thread block is one fiber, its group has one thread.
+/// On the CPU's machine a thread block is one fiber, and its group has one thread.
 #pragma once
 
 #include <cassert>
@@ -48,7 +48,8 @@ class Machine {
     turn_first_ = first;
     turn_bytes_ = bytes;
   }
-  /// From now on range() is this, whatever the operand: for a proxy, which is told its range.
+  /// Makes range() return this range from now on, whatever the operand. A proxy uses it, as it is given its
+  /// range.
   void fix(const image::Range& range) { fixed_ = &range; }
 
   template <class T, class Item>
@@ -102,7 +103,7 @@ class Machine {
     return transfer(group_, bytes, source, sink);
   }
 
-  /// A rank's own memory is touched by peers only once it has entered the run.
+  /// Waits until the peers of these operands have entered the run. Only then may their own memory be touched.
   template <Role... R>
   Stop reach(const op::Places<R>&... operands) {
     Stop stop = Stop::none;
@@ -124,7 +125,7 @@ class Machine {
 
   /// Waits for one more post on each channel.
   Stop await(const op::Ids& channels, bool relaxed) {
-    // Counted first: blocks that share a channel wait for different posts.
+    // Count first, because blocks that share a channel wait for different posts.
     Stop stop = Stop::none;
     for (uint32_t at = 0; at < channels.n && stop == Stop::none; ++at) {
       const uint32_t channel = channels.first[at];
@@ -164,7 +165,7 @@ class Machine {
     }
   }
 
-  /// Tickets only grow: the round is over when the last ticket of it has been drawn.
+  /// Waits until all participants have arrived. Tickets only grow; a round ends when its last one is drawn.
   Stop arrive(uint32_t id, uint32_t participants) {
     group_.sync();
     group_.step();
@@ -213,7 +214,7 @@ class Machine {
     if (run_.trace.entries) run_.trace.note(block_, run_.epoch, op, now_ns());
   }
 
-  /// What the report of a hang will say.
+  /// Notes the wait that the report of a hang will name.
   void expect(uint64_t value, const uint64_t* word, int peer) {
     if (host_) host_->set_waiting({name_, op_index_, value, word, peer});
   }
@@ -242,9 +243,9 @@ class Machine {
 
   Stop reach_buffer(uint32_t buffer) {
     const image::Buffer& of = run_.image.buffers[buffer];
-    // What goes to another host waits there until the peer has entered the run.
+    // Data for another host waits there until the peer has entered the run.
     if (of.base || !run_.published[of.rank]) return Stop::none;
-    // In a stopped world the peer may have left the run, and its memory with it.
+    // In a stopped world the peer may have left the run and given its memory back.
     const Stop stopped = group_.stopped();
     if (stopped != Stop::none) return stopped;
     const uint64_t* const epoch = &run_.published[of.rank]->epoch;

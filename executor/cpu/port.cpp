@@ -6,7 +6,7 @@
 namespace chorale::cpu {
 namespace {
 
-/// Of what goes to another host as one message. Both ends see a long transfer move after each of them.
+/// The most bytes of a message to another host. After each message both ends see a long transfer move.
 constexpr uint64_t part_bytes = uint64_t(4) << 20;
 
 }  // namespace
@@ -14,7 +14,7 @@ constexpr uint64_t part_bytes = uint64_t(4) << 20;
 Fifo::Fifo(Scheduler& scheduler) : scheduler_(scheduler), ring_(slots) {}
 
 Stop Fifo::push(const Group& group, const Deadline& deadline, const Trigger& trigger) {
-  // Counted before anybody can see it, so that the proxy's work never looks like a deadlock.
+  // Count the trigger before anybody can see it, so that the proxy's work never looks like a deadlock.
   unfinished_.fetch_add(1, std::memory_order_relaxed);
   scheduler_.busy(1);
   const uint64_t ticket = add_relaxed(&head_, uint64_t(1));
@@ -66,7 +66,7 @@ Proxy::Proxy(Scheduler& scheduler, Courier* courier) : fifo_(scheduler), courier
 
 bool Proxy::take() {
   bool any = courier_ && courier_->work();
-  // What is on its way to other hosts is kept until it is done: not more of it than that.
+  // Data on its way to other hosts is kept until it is done. This limits how much is kept.
   if (courier_ && !courier_->has_room()) return any;
   Trigger trigger;
   if (unsent_) {
@@ -123,13 +123,13 @@ char* Proxy::room_for(const Run& run) {
   return room_.data();
 }
 
-/// Sends the next part of `unsent_`. Packets go as one, since their slots have no bytes to be cut at.
+/// Sends the next part of `unsent_`. Packets go as one part, since their slots cannot be cut at a byte.
 void Proxy::send_part() {
   Trigger part = *unsent_;
   const bool whole = part.range.end - part.range.first <= part_bytes ||
                      has(part.action, Action::pack | Action::copy_packets);
   if (!whole) {
-    part.action = Action::copy;  // the signal is behind the last part
+    part.action = Action::copy;  // the signal goes with the last part
     part.range.end = part.range.first + part_bytes;
   }
   Machine machine(*part.run, Group{}, nullptr, room_for(*part.run));

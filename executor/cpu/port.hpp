@@ -1,5 +1,6 @@
 /// \file
-/// Port channels: blocks push descriptors into a ring, and a proxy moves the data and posts the signals.
+/// This file implements port channels: blocks push descriptors into a ring, and a proxy moves the data and
+/// posts the signals.
 #pragma once
 
 #include <atomic>
@@ -22,7 +23,7 @@ class Courier;
 class Machine;
 struct Run;
 
-/// What the proxy is to do for one channel.
+/// One request to the proxy, for one channel.
 struct Trigger {
   const Run* run = nullptr;
   Action action{};
@@ -31,7 +32,7 @@ struct Trigger {
   image::Range range;  ///< of both operands
 };
 
-/// A ring of triggers. Any number of blocks push, one proxy pops; who finds it full waits.
+/// A ring of triggers. Any number of blocks push and one proxy pops. A block that finds it full waits.
 class Fifo {
  public:
   static constexpr uint64_t slots = 512;
@@ -40,7 +41,7 @@ class Fifo {
 
   Stop push(const Group& group, const Deadline& deadline, const Trigger& trigger);
 
-  /// Of the proxy: whether there is one, which it then must end().
+  /// Takes the next trigger; returns false if there is none. Called by the proxy, which must end() each one.
   bool pop(Trigger& trigger);
   void end();
   bool ready() const;
@@ -61,20 +62,21 @@ class Fifo {
   std::atomic<int> unfinished_{0};
 };
 
-/// A rank's proxy: a thread, asleep between runs; under a seed a fiber beside the blocks.
+/// A rank's proxy is a thread that sleeps between runs. Under a seed it is a fiber beside the blocks.
 class Proxy {
  public:
-  /// \param courier  to other hosts, which it drives; null: there are none
+  /// \param courier  the courier to other hosts, which the proxy drives; null: there are none
   explicit Proxy(Scheduler& scheduler, Courier* courier = nullptr);
 
   Fifo& fifo() { return fifo_; }
 
-  /// Around a launch. After end() everything that was pushed is done, or, after a stop, dropped: also if the
-  /// world stops only then. \return that stop
+  /// Called before and after a launch. After end() everything that was pushed is done or, if the world has
+  /// stopped before or during end(), dropped.
+  /// \return that stop
   void begin();
   Stop end(bool stopped, const Deadline& deadline);
 
-  /// The body of the fiber: until `blocks_left` is 0 and the ring is empty.
+  /// Runs as the body of the fiber until `blocks_left` is 0 and the ring is empty.
   void run_fiber(BlockHost& host, const std::atomic<int>& blocks_left);
 
  private:

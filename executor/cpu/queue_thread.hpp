@@ -1,5 +1,5 @@
 /// \file
-/// A thread that serves what blocks push into a queue: at work during launches, asleep between them.
+/// A QueueThread serves what blocks push into a queue. It works during launches and sleeps between them.
 #pragma once
 
 #include <atomic>
@@ -13,25 +13,25 @@ namespace chorale::cpu {
 
 class QueueThread {
  public:
-  /// For a queue whose work comes from elsewhere, too, and may last beyond take().
+  /// The further functions of a queue whose work also comes from elsewhere, and may last beyond take().
   struct Elsewhere {
-    std::function<bool()> settled;  ///< whether nothing is left of what was taken
-    std::function<void()> rest;  ///< in place of sleep between launches: until there may be work, or wake()
-    std::function<void()> wake;  ///< from any thread
+    std::function<bool()> settled;  ///< returns true if all work that was taken is done
+    std::function<void()> rest;     ///< replaces sleep between launches, until there may be work, or wake()
+    std::function<void()> wake;     ///< ends rest(); any thread may call it
   };
 
-  /// \param what  it is, for the error
-  /// \param take  carries out what is next in the queue; false if nothing is
-  /// \param drop  forgets all that is in it
-  /// \param looks  at an empty queue, before it sleeps a little
-  /// \throws RunError resources if there is no thread for it
+  /// \param what   names the thread in the error
+  /// \param looks  the number of looks at an empty queue before the thread sleeps a little
+  /// \param take   carries out what is next in the queue; returns false if nothing is
+  /// \param drop   forgets all that is in the queue
+  /// \throws RunError resources if no thread can be made
   QueueThread(const char* what, unsigned looks, std::function<bool()> take, std::function<void()> drop,
               Elsewhere elsewhere = {});
   ~QueueThread();
   QueueThread(const QueueThread&) = delete;
   QueueThread& operator=(const QueueThread&) = delete;
 
-  /// Around a launch. When end() returns the queue is empty: served, or dropped after a stop.
+  /// Called before and after a launch. When end() returns, the queue is served or, after a stop, dropped.
   void begin();
   void end(bool stopped);
 

@@ -1,6 +1,6 @@
 /// \file
-/// Reductions whose operator and element type are known when a plan is bound. One indirect call a span of
-/// about two kilobytes, instead of a transfer loop for every type, operator, source and sink.
+/// A reduction's operator and element type are known when a plan is bound. So there is one indirect call per
+/// span of about two kilobytes, instead of a transfer loop for every type, operator, source and sink.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace chorale::cpu {
 
-/// Source: `first` and then `others`, combined. As Reduced.
+/// A source that combines `first` and then `others`, as Reduced does.
 template <class First, class Other>
 struct AnyReduced {
   using View = Stop (*)(const AnyReduced&, const Group&, uint64_t at, uint64_t bytes, char* room,
@@ -30,7 +30,7 @@ struct AnyReduced {
   }
 };
 
-/// Source: the same place at all members of a switch channel, combined. As Multi.
+/// A source that combines the same place at all members of a switch channel, as Multi does.
 struct AnyMulti {
   using View = Stop (*)(const AnyMulti&, const Group&, uint64_t at, uint64_t bytes, char* room,
                         const char*& seen);
@@ -87,7 +87,7 @@ struct Reduction {
   }
 };
 
-/// avg is summed here: divide() comes at the end.
+/// Returns the functions of one operator and type. For avg they sum; divide() comes at the end.
 const Reduction& reduction(ReduceOp op, DType type);
 
 }  // namespace chorale::cpu

@@ -1,5 +1,5 @@
 /// \file
-/// Which sanitizer this is compiled for: gcc and clang say it in two ways.
+/// Defines which sanitizer this is compiled for, since gcc and clang tell it in two ways.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -18,7 +18,7 @@ bool SchedulerImpl::wait(Ready, const void*, bool) {
   throw UsageError("wait() needs a scheduler with a seed");
 }
 
-/// The blocks of all ranks of this process.
+/// Returns the lines of the blocks of all ranks of this process.
 std::string SchedulerImpl::lines_of(const std::vector<Stuck>& seen) const {
   return interpreter::describe(seen, options_.complete ? interpreter::Ranks::all : interpreter::Ranks::some);
 }
@@ -85,7 +85,7 @@ void BlockTask::park(Ready until, const void* of) {
 }
 
 void BlockTask::moved() {
-  // Looked at first: the blocks of a launch, on all workers, would else write the same line.
+  // Read before writing. Otherwise the blocks of a launch, on all workers, would write the same line.
   for (Launch* launch = launch_; launch; launch = launch->outer) {
     if (!launch->moved.load(std::memory_order_relaxed)) launch->moved.store(true, std::memory_order_release);
   }

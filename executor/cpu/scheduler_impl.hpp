@@ -1,5 +1,5 @@
 /// \file
-/// What the two schedulers share: on threads, and from a seed.
+/// The two schedulers, on threads and from a seed, share this code.
 #pragma once
 
 #include <algorithm>
@@ -47,25 +47,26 @@ class SchedulerImpl {
   Stop stopped() const { return Stop(load_acquire(&options_.abort->stop)); }
 
  protected:
-  // The time-out is of a wait. Its clock starts anew whenever the launch makes progress: a block ends a wait,
-  // an operation or its body, or data moves outside the blocks. Blocks that only compute are never late.
+  // The time-out limits a wait. Its clock starts anew whenever the launch makes progress: a block ends a
+  // wait, an operation or its body, or data moves outside the blocks. A block that only computes is never
+  // late.
 
   void start_clock(Launch& launch) const;
 
-  /// First of two looks: starts the clock anew if the launch has moved. True: time is over, so that each of
-  /// its blocks is to be asked to look() before late().
+  /// Takes the first of two looks: starts the clock anew if the launch has moved. Returns true if time is
+  /// over; then each of its blocks must look() before late() is called.
   bool overdue(Launch& launch) const;
 
-  /// Second look: whether the launch must end. One whose block can run is spared once, since what came in
-  /// time counts.
+  /// Takes the second look: returns true if the launch must end. A launch with a block that can run is spared
+  /// once, since what came in time counts.
   bool late(Launch& launch) const;
 
-  /// Stops the world, with what was seen of the unfinished blocks.
+  /// Both stop the world and report what was seen of the unfinished blocks.
   void time_out(int rank, std::vector<Stuck> seen);
   void deadlock(int rank, const std::string& why, std::vector<Stuck> seen);
 
-  /// What a launch needs was not to be had: its peers wait for blocks that will never run, so the world
-  /// stops.
+  /// Stops the world because a launch could not get what it needs: its peers wait for blocks that will never
+  /// run.
   void cannot_launch(int rank, int blocks, const std::exception& error);
 
   Scheduler::Options options_;
@@ -84,26 +85,26 @@ struct Launch {
   int rank = 0;
   const Body* body = nullptr;
   const Describe* describe = nullptr;
-  Launch* outer = nullptr;        ///< whose block made this launch
+  Launch* outer = nullptr;        ///< the launch whose block made this launch
   std::atomic<int> remaining{0};  ///< blocks that have not ended
 
-  std::atomic<bool> moved{false};  ///< since the scheduler looked last
+  std::atomic<bool> moved{false};  ///< it has made progress since the scheduler looked last
   std::atomic<bool> asked{false};  ///< a block has looked for a stop since the clock started, as in a wait
-  Clock::time_point deadline;      ///< this one and what follows are the scheduler's
-  uint64_t moves_outside = 0;      ///< when the clock started
-  bool spared = false;             ///< once, since it moved last
-  bool can_run = false, waits = false;  ///< some block, as look() has found
+  Clock::time_point deadline;      ///< only the scheduler uses this member and the next ones
+  uint64_t moves_outside = 0;      ///< the count when the clock started
+  bool spared = false;             ///< it has been spared since it moved last
+  bool can_run = false, waits = false;  ///< look() has found a block that does
 
   std::once_flag failed;
   std::exception_ptr error;  ///< what a body threw first
 };
 
-/// A fiber, and what it is parked for.
+/// A fiber, and the condition that it is parked for.
 class Task : public Fiber {
  public:
   using Fiber::Fiber;
 
-  Ready ready = nullptr;  ///< null: can run
+  Ready ready = nullptr;  ///< null: the fiber can run
   const void* state = nullptr;
   bool obey_stop = true;  ///< a stop ends its wait
 
@@ -147,12 +148,12 @@ class BlockTask : public Task, public BlockHost {
   int block_ = 0;
 };
 
-/// Block fibers that have ended, to be used again: making a stack costs more than a small launch.
-/// Guarded by whoever owns it.
+/// Keeps block fibers that have ended, to use them again: making a stack costs more than a small launch.
+/// The owner guards it against concurrent use.
 template <class T>
 class TaskPool {
  public:
-  /// Sees to it that `count` can be taken. If one of them cannot be made, those made for it are gone again.
+  /// Makes fibers until `count` can be taken. If one of them cannot be made, those that it has made are gone.
   template <class... Arguments>
   void reserve(size_t count, Arguments&&... arguments) {
     const size_t before = free_.size();
@@ -167,7 +168,7 @@ class TaskPool {
     all_ += count - before;
   }
 
-  /// One of those that were reserved.
+  /// Takes a fiber that was reserved.
   std::unique_ptr<T> take() {
     std::unique_ptr<T> task = std::move(free_.back());
     free_.pop_back();
@@ -187,7 +188,7 @@ inline void sort_by_rank(std::vector<Stuck>& stuck) {
 }
 
 std::unique_ptr<SchedulerImpl> make_threaded(Scheduler::Options options);
-/// \param fibers_of  a seeded one whose thread it shares; null: it has its own
+/// \param fibers_of  a seeded scheduler whose thread it shares; null: it has its own
 std::unique_ptr<SchedulerImpl> make_seeded(Scheduler::Options options, const SchedulerImpl* fibers_of);
 
 }  // namespace chorale::cpu

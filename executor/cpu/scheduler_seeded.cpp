@@ -1,4 +1,4 @@
-// One thread, and every choice drawn from a seed.
+// The seeded scheduler has one thread, and draws every choice from a seed.
 
 #include <sched.h>
 
@@ -12,7 +12,8 @@
 namespace chorale::cpu {
 namespace {
 
-/// The application's code runs on it, as on a thread's of glibc; pages that it does not touch cost nothing.
+/// The stack of a rank. The application's code runs on it, as on the stack of a thread of glibc. Pages that
+/// it does not touch cost nothing.
 constexpr size_t rank_stack_bytes = 8 << 20;
 
 class Draw : public SplitMix64 {
@@ -28,7 +29,7 @@ class SeededBlock : public BlockTask {
   explicit SeededBlock(SeededScheduler& scheduler);
   void step() override;
 
-  /// As RankTask::park(), for a block that launches; a stop does not end it.
+  /// Does what RankTask::park() does, for a block that launches. A stop does not end the wait.
   void park_through_stops(Ready until, const void* of) {
     obey_stop = false;
     park_until(until, of);
@@ -58,28 +59,29 @@ class RankTask : public Task {
   std::function<void()> body_;
 };
 
-/// All fibers of a thread, whose next one is drawn: of a world, and of those that its survivors() made.
+/// All fibers of a thread: those of a world, and of the worlds that its survivors() made. The next fiber to
+/// run is drawn.
 class Fibers {
  public:
   explicit Fibers(uint64_t seed) : draw(seed) {}
 
   void run(std::vector<std::function<void()>> bodies);
 
-  /// \throws UsageError unless one of them calls
+  /// \throws UsageError unless one of the fibers calls
   void check_caller() const;
 
-  /// Room for the blocks of a launch, so that add() does not fail.
+  /// Makes room for the blocks of a launch, so that add() does not fail.
   void reserve(size_t blocks) { tasks_.reserve(tasks_.size() + blocks); }
   void add(std::unique_ptr<SeededBlock> block) {
     SeededBlock* const task = block.get();
     tasks_.push_back({task, nullptr, std::move(block)});
   }
 
-  /// The unfinished blocks of a world, each of which looks.
+  /// Returns the unfinished blocks of a world, after each has had its look().
   std::vector<Stuck> look(const SeededScheduler& of) const;
 
   Draw draw;
-  std::vector<SeededScheduler*> schedulers;  ///< one a world
+  std::vector<SeededScheduler*> schedulers;  ///< one per world
   RankTask* running = nullptr;               ///< the rank whose body runs, null while a block runs
   SeededBlock* block = nullptr;              ///< the block that runs, null while a rank's body runs
 
@@ -89,7 +91,7 @@ class Fibers {
     RankTask* rank;                      // if it is one
     std::unique_ptr<SeededBlock> block;  // if it is one
 
-    /// Of what is parked.
+    /// Returns the scheduler of the world that the fiber belongs to.
     SeededScheduler& scheduler() const { return block ? block->scheduler : *rank->scheduler; }
     bool runnable() const;
   };
@@ -191,7 +193,7 @@ class SeededScheduler : public SchedulerImpl {
     if (found != launches_.end()) time_out((*found)->rank, std::move(seen));
   }
 
-  /// Once a stop, before a block learns of it.
+  /// Writes down the unfinished blocks once per stop, before a block learns of it.
   void record() {
     if (recorded_ || stopped() == Stop::none) return;
     recorded_ = true;
@@ -202,7 +204,7 @@ class SeededScheduler : public SchedulerImpl {
   void starve() { deadlock(0, "every rank and every block waits for another", fibers_->look(*this)); }
 
  private:
-  /// All of a launch that may fail, before anything of it is among the tasks.
+  /// Does all of a launch that may fail, before any of its blocks is among the tasks.
   void make_room(size_t blocks) {
     pool_.reserve(blocks, *this);
     fibers_->reserve(blocks);
@@ -258,7 +260,8 @@ void Fibers::check_caller() const {
 void Fibers::run_one() {
   if (++picks_ % 4096 == 0) check_deadlines();
   for (SeededScheduler* const one : schedulers) one->record();
-  // Read before looking: an agent writes what a block waits for, and then is no longer busy.
+  // Read this before looking at the blocks: an agent writes what a block waits for, and then is no longer
+  // busy.
   const bool busy = std::any_of(schedulers.begin(), schedulers.end(),
                                 [](const SeededScheduler* one) { return one->busy(); });
   const size_t picked = pick();
@@ -270,7 +273,7 @@ void Fibers::run_one() {
 }
 
 size_t Fibers::pick() {
-  // A few free draws first: a scan alone would favour whoever sits behind a row of parked ones.
+  // Try a few free draws first: a scan alone would favour the fiber after a row of parked ones.
   for (int tries = 0; tries < 4; ++tries) {
     const size_t at = draw.below(tasks_.size());
     if (tasks_[at].runnable()) return at;
@@ -292,7 +295,7 @@ void Fibers::end(size_t at) {
   scheduler.give_back(std::move(ended.block));
 }
 
-/// Nothing can run.
+/// Handles the state in which nothing can run.
 void Fibers::starve(bool busy) {
   if (busy) {
     check_deadlines();
@@ -306,7 +309,7 @@ void Fibers::starve(bool busy) {
     stops = true;
   }
   if (stops) return;
-  // Waits that a stop does not end, and that nobody is left to end.
+  // End the waits that a stop does not end, since nobody is left to end them.
   for (Entry& entry : tasks_) entry.task->obey_stop = true;
 }
 

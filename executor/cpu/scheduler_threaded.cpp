@@ -44,8 +44,8 @@ LaunchResult ThreadedScheduler::launch(int rank, int blocks, const Body& body, c
   start_clock(call);
 
   std::unique_lock guard(mutex_);
-  // The seat that the rank's blocks had the last time, if it is free, then any; else the blocks go to that
-  // seat and the caller sleeps.
+  // Take the seat that the rank's blocks had the last time, if it is free, then any other. If none is free,
+  // the blocks go to the usual seat and the caller sleeps.
   Seat* const usual = &seats_[size_t(rank) % seats_.size()];
   Seat* seat = usual->owner ? nullptr : usual;
   for (Seat& other : seats_) {
@@ -92,7 +92,7 @@ LaunchResult ThreadedScheduler::launch(int rank, int blocks, const Body& body, c
 
   LaunchResult result{stopped(), {}};
   if (result.stop != Stop::none) {
-    // Every block of every rank is written down before it is told of the stop; wait for the other workers to
+    // Every block of every rank is written down before it is told of the stop. Wait until the other workers
     // have done so, which they do before they run anything else.
     recorded_.wait(guard, [&] {
       return std::all_of(seats_.begin(), seats_.end(),
@@ -106,7 +106,7 @@ LaunchResult ThreadedScheduler::launch(int rank, int blocks, const Body& body, c
   return result;
 }
 
-/// Under mutex_: all of a launch that may fail, before others see any of it.
+/// Does all of a launch that may fail, before others see any of it. Called under mutex_.
 void ThreadedScheduler::make_room(Seat& seat, size_t blocks) {
   pool_.reserve(blocks, *this);
   seat.inbox.reserve(seat.inbox.size() + blocks);
@@ -142,7 +142,7 @@ void ThreadedScheduler::work(Call& call) {
       if (hungry_.load(std::memory_order_relaxed)) share(seat);
     } else {
       if (seat.entries.empty()) hungry_.store(&seat, std::memory_order_relaxed);
-      guard.unlock();  // for find_deadlock() of others
+      guard.unlock();  // lets find_deadlock() of others take the seat
       idle(seat, call, ++idle_times);
       guard.lock();
     }
@@ -152,7 +152,7 @@ void ThreadedScheduler::work(Call& call) {
   leave_seat(call);
 }
 
-/// Runs each block that can run once; false if none could.
+/// Runs each block that can run once. Returns false if none could.
 bool ThreadedScheduler::round(Seat& seat, const Call& call) {
   const bool stopping = stopped() != Stop::none;
   bool ran = false;
@@ -178,31 +178,31 @@ bool ThreadedScheduler::round(Seat& seat, const Call& call) {
   return ran;
 }
 
-/// Puts a block's fiber back, and tells its caller if it was the last.
+/// Puts a block's fiber back, and tells its caller if this was the last block.
 void ThreadedScheduler::end(std::unique_ptr<BlockTask> task, const Call& by) {
   Call& call = static_cast<Call&>(task->launch());
   std::lock_guard guard(mutex_);
   pool_.give(std::move(task));
   if (call.remaining.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   call.done = true;
-  // Under the mutex: once the caller knows, it destroys the call.
+  // Notify under the mutex: as soon as the caller knows, it destroys the call.
   if (&call != &by) (call.seat ? call.seat->rung : call.woken).notify_one();
 }
 
-/// Under mutex_: ring() follows. A launch is to allocate nothing, so tasks go one by one into lists that
-/// stay.
+/// Puts a block into a seat's inbox. Called under mutex_; call ring() after it. A launch must allocate
+/// nothing, so tasks go one by one into lists that stay.
 void ThreadedScheduler::post(Seat& seat, std::unique_ptr<BlockTask> task) {
   if (seat.recorded) report(*task);
   seat.inbox.push_back(std::move(task));
 }
 
-/// Under mutex_.
+/// Tells a seat's worker that its inbox has blocks. Called under mutex_.
 void ThreadedScheduler::ring(Seat& seat) {
   seat.mail.store(true, std::memory_order_release);
   seat.rung.notify_one();
 }
 
-/// Under the seat's lock.
+/// Moves the blocks of the inbox to the seat's entries. Called under the seat's lock.
 void ThreadedScheduler::collect(Seat& seat) {
   std::lock_guard guard(mutex_);
   for (auto& task : seat.inbox) {
@@ -214,7 +214,7 @@ void ThreadedScheduler::collect(Seat& seat) {
   seat.mail.store(false, std::memory_order_relaxed);
 }
 
-/// Under the seat's lock: gives half of the blocks to a worker without any.
+/// Gives half of the blocks to a worker that has none. Called under the seat's lock.
 void ThreadedScheduler::share(Seat& seat) {
   if (seat.entries.size() < 2 || stopped() != Stop::none) return;
   Seat* const to = hungry_.exchange(nullptr, std::memory_order_acq_rel);
@@ -228,7 +228,7 @@ void ThreadedScheduler::share(Seat& seat) {
   ring(*to);
 }
 
-/// Under the seat's lock: hands it on.
+/// Hands the seat on. Called under the seat's lock.
 void ThreadedScheduler::leave_seat(Call& call) {
   std::lock_guard guard(mutex_);
   Seat& seat = *call.seat;
@@ -244,7 +244,7 @@ void ThreadedScheduler::leave_seat(Call& call) {
     next->woken.notify_one();
     return;
   }
-  // Nobody sleeps, so what is left belongs to callers that work. They find it in the inbox of one of them.
+  // Nobody sleeps, so the blocks that are left belong to callers that work. Put them into one's inbox.
   if (seat.inbox.empty() && seat.entries.empty()) return;
   for (Seat& other : seats_) {
     if (!other.owner) continue;
@@ -258,12 +258,13 @@ void ThreadedScheduler::leave_seat(Call& call) {
   seat.mail.store(false, std::memory_order_relaxed);
 }
 
-/// Spends a moment in which no block of the seat could run. `times`: in a row.
+/// Spends a moment in which no block of the seat could run.
+/// \param times  the number of such moments in a row
 void ThreadedScheduler::idle(Seat& seat, Call& call, unsigned times) {
   if (times == 1) active_.fetch_sub(1, std::memory_order_acq_rel);
   if (may_be_stuck() && (times == 2 || times % 16 == 0)) find_deadlock();
-  // In a complete world with every worker idle only a new launch can help, and it rings: to spin would keep
-  // the very thread that launches from its core. Otherwise a peer is at work on another core.
+  // In a complete world with every worker idle, only a new launch can help, and it rings. Spinning would keep
+  // the thread that launches from its core. Otherwise a peer is at work on another core.
   const bool hopeful = !options_.complete || active_.load(std::memory_order_relaxed) != 0;
   if (times < 16 && hopeful) return pause_briefly();
   if (times < (options_.complete ? 64u : 256u) && (hopeful || times < 3)) {
@@ -279,7 +280,7 @@ void ThreadedScheduler::idle(Seat& seat, Call& call, unsigned times) {
   });
 }
 
-/// With the lock of `held`, if any.
+/// Stops the world if a launch is late. Called under the lock of `held`, if any.
 void ThreadedScheduler::check_deadlines(Seat* held) {
   {
     std::lock_guard guard(mutex_);
@@ -287,14 +288,15 @@ void ThreadedScheduler::check_deadlines(Seat* held) {
     for (Call* const call : calls_) any |= overdue(*call);
     if (!any || stopped() != Stop::none) return;
   }
-  // Before the stop, since whoever learns of it asks at once where. Seats' locks come before mutex_.
+  // Look before the stop, since a caller that learns of it asks at once where. Seats' locks come before
+  // mutex_.
   std::vector<Stuck> seen = look(held);
   std::lock_guard guard(mutex_);
   const auto found = std::find_if(calls_.begin(), calls_.end(), [this](Call* call) { return late(*call); });
   if (found != calls_.end()) time_out((*found)->rank, std::move(seen));
 }
 
-/// The unfinished blocks, without those of workers that run one for long.
+/// Returns the unfinished blocks, without those of workers that run one for long.
 std::vector<Stuck> ThreadedScheduler::look(Seat* held) {
   std::vector<Stuck> seen;
   for (Seat& seat : seats_) {
@@ -309,7 +311,7 @@ std::vector<Stuck> ThreadedScheduler::look(Seat* held) {
   return seen;
 }
 
-/// Under the seat's lock and mutex_.
+/// Adds the unfinished blocks of one seat. Called under the seat's lock and mutex_.
 void ThreadedScheduler::look(const Seat& seat, std::vector<Stuck>& seen) const {
   const auto add = [&seen](const BlockTask& task) {
     task.look();
@@ -319,7 +321,7 @@ void ThreadedScheduler::look(const Seat& seat, std::vector<Stuck>& seen) const {
   for (const auto& task : seat.inbox) add(*task);
 }
 
-/// Under the seat's lock: writes down its blocks, before they learn of the stop.
+/// Writes down the seat's blocks before they learn of the stop. Called under the seat's lock.
 void ThreadedScheduler::record(Seat& seat) {
   std::lock_guard guard(mutex_);
   if (seat.recorded) return;
@@ -329,13 +331,13 @@ void ThreadedScheduler::record(Seat& seat) {
   recorded_.notify_all();
 }
 
-/// Under mutex_: once a block, which may change seats meanwhile.
+/// Writes down a block once, although it may change seats meanwhile. Called under mutex_.
 void ThreadedScheduler::report(BlockTask& task) {
   if (std::exchange(task.reported, true)) return;
   stuck_.push_back(task.report());
 }
 
-/// A cheap look at whether find_deadlock() may find one.
+/// Returns true if find_deadlock() may find a deadlock. This look is cheap.
 bool ThreadedScheduler::may_be_stuck() const {
   if (!options_.complete || busy_.load(std::memory_order_acquire) != 0) return false;
   const int in_collective = options_.ranks_in_collective ? options_.ranks_in_collective() : 0;
@@ -344,9 +346,9 @@ bool ThreadedScheduler::may_be_stuck() const {
          options_.ranks;
 }
 
-/// With every seat's lock held no block runs. If then none can, every rank sits in a launch (or in a
-/// collective that waits for one that does), and nothing outside is at work, no memory changes any more: it
-/// stays so.
+/// Stops the world if it finds a deadlock. With every seat's lock held no block runs. Suppose that no block
+/// can run, that every rank sits in a launch (or in a collective that waits for one that does), and that
+/// nothing outside is at work. Then no memory changes any more, and it stays so.
 void ThreadedScheduler::find_deadlock() {
   struct Locks {
     std::vector<Seat>& seats;
@@ -363,7 +365,7 @@ void ThreadedScheduler::find_deadlock() {
   std::vector<Stuck> seen;
   {
     std::lock_guard guard(mutex_);
-    // Before looking at the blocks: an agent writes what they wait for, and then is no longer busy.
+    // Check this before looking at the blocks: an agent writes what they wait for, then is no longer busy.
     if (calls_.empty() || stopped() != Stop::none || !may_be_stuck()) return;
     // A caller whose blocks have all ended is about to go on.
     if (std::any_of(calls_.begin(), calls_.end(), [](const Call* call) { return call->remaining == 0; }))

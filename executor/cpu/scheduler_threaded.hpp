@@ -1,5 +1,5 @@
 /// \file
-/// The scheduler on threads: callers of launch() are its workers.
+/// The scheduler on threads uses the callers of launch() as its workers.
 #pragma once
 
 #include <atomic>
@@ -13,11 +13,12 @@
 
 namespace chorale::cpu {
 
-/// Blocks live in `seats`, one a worker. A caller takes a free seat and runs the blocks in it, of whatever
-/// rank; with none free it sleeps. Done with its own launch it hands the seat, blocks and all, to a sleeping
-/// caller. So a block stays with its seat, and switching blocks takes no lock that another thread wants.
+/// Blocks live in `seats`, one per worker. A caller takes a free seat and runs the blocks in it, of whatever
+/// rank; if none is free, it sleeps. When its own launch has ended, it hands the seat, with all blocks, to a
+/// sleeping caller. So a block stays with its seat, and switching blocks takes no lock that another thread
+/// wants.
 ///
-/// Locks: a seat's `lock` before `mutex_`; find_deadlock(), which needs all seats, only tries.
+/// Take a seat's `lock` before `mutex_`. find_deadlock(), which needs all seats, only tries their locks.
 class ThreadedScheduler : public SchedulerImpl {
  public:
   explicit ThreadedScheduler(Scheduler::Options options);
@@ -32,10 +33,11 @@ class ThreadedScheduler : public SchedulerImpl {
   struct Call : Launch {
     std::condition_variable woken;
     Seat* seat = nullptr;
-    bool done = false;  // guarded by mutex_; the last touch of others
+    bool done = false;  // guarded by mutex_; other threads do not touch the call after they set it
   };
 
-  /// A block, with what it is parked for beside it, so that looking at a thousand walks through one array.
+  /// A block, with the condition that it is parked for beside it, so that looking at a thousand blocks walks
+  /// through one array.
   struct Entry {
     Ready ready;
     const void* state;
@@ -47,7 +49,7 @@ class ThreadedScheduler : public SchedulerImpl {
     std::vector<Entry> entries;  // guarded by lock
     bool recorded = false;       // guarded by mutex_: its unfinished blocks are in stuck_
 
-    // Guarded by mutex_; `mail` says without it that there is some.
+    // The members below are guarded by mutex_. `mail` tells without the lock that the inbox has blocks.
     Call* owner = nullptr;
     std::vector<std::unique_ptr<BlockTask>> inbox;
     std::atomic<bool> mail{false};
@@ -73,17 +75,17 @@ class ThreadedScheduler : public SchedulerImpl {
   void find_deadlock();
 
   std::vector<Seat> seats_;
-  std::atomic<int> active_{0};          // workers that found something to run the last time
+  std::atomic<int> active_{0};          // workers that found something to run when they looked last
   std::atomic<Seat*> hungry_{nullptr};  // its worker has nothing to run
 
   std::mutex mutex_;
   std::vector<Call*> calls_;     // launches that have not ended
-  std::vector<Call*> sleepers_;  // those of them without a seat
+  std::vector<Call*> sleepers_;  // those of the calls that have no seat
   TaskPool<BlockTask> pool_;
   std::vector<Stuck> stuck_;
   std::condition_variable recorded_;
 
-  // Copies of counts, to be read without the mutex by may_be_stuck().
+  // These copies of counts let may_be_stuck() read without the mutex.
   std::atomic<int> launched_{0};
   std::atomic<int> ended_ranks_{0};
 };

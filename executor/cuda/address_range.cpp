@@ -36,7 +36,7 @@ AddressRange::~AddressRange() {
 void AddressRange::map(CUmemGenericAllocationHandle handle, uint64_t bytes) {
   mapped_.reserve(mapped_.size() + 1);
   const CUresult result = driver().cuMemMap(base_ + used_, bytes, 0, handle, 0);
-  // The mapping keeps the memory.
+  // The mapping keeps the memory alive.
   check_quietly(driver().cuMemRelease(handle), "cuMemRelease");
   check(result, fmt::format("cuMemMap of {} bytes", bytes));
   mapped_.push_back(bytes);
@@ -53,7 +53,8 @@ void AddressRange::map_kept(CUmemGenericAllocationHandle handle, uint64_t bytes)
 void AddressRange::give_access(int device) const { cuda::give_access(base_, used_, device); }
 
 void give_access(uint64_t base, uint64_t bytes, int device) {
-  // Ranks that are threads of this process and share a device ask for the same; CUDA refuses the second.
+  // Ranks that are threads of this process and share a device give the same access. CUDA would refuse the
+  // second call.
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   CUmemAccessDesc access{};

@@ -1,5 +1,5 @@
 /// \file
-/// A range of device addresses and the memory of cuMemCreate() mapped in it.
+/// An AddressRange is a range of device addresses with the memory of cuMemCreate() that is mapped in it.
 #pragma once
 
 #include <cuda.h>
@@ -13,21 +13,22 @@ namespace chorale::cuda {
 class AddressRange {
  public:
   AddressRange() = default;
+  /// Reserves a range.
   /// \param bytes      a multiple of the allocation granularity
-  /// \param alignment  of its beginning; 0: that granularity
+  /// \param alignment  the alignment of its beginning; 0: that granularity
   /// \throws RunError
   explicit AddressRange(uint64_t bytes, uint64_t alignment = 0);
   AddressRange(AddressRange&& other) noexcept { *this = std::move(other); }
   AddressRange& operator=(AddressRange&& other) noexcept;
   ~AddressRange();
 
-  /// Maps `bytes` of `handle` behind what is mapped, and takes the handle over, whether it works or not.
+  /// Maps `bytes` of `handle` after what is mapped, and takes the handle over, even when it fails.
   void map(CUmemGenericAllocationHandle handle, uint64_t bytes);
 
-  /// The same, and the handle stays the caller's.
+  /// Maps `bytes` of `handle` after what is mapped. The handle stays the caller's.
   void map_kept(CUmemGenericAllocationHandle handle, uint64_t bytes);
 
-  /// Lets `device` read and write what is mapped.
+  /// Lets `device` read and write all that is mapped.
   void give_access(int device) const;
 
   char* data() const { return reinterpret_cast<char*>(base_); }
@@ -39,7 +40,7 @@ class AddressRange {
   std::vector<uint64_t> mapped_;  // bytes of each mapping
 };
 
-/// Lets `device` read and write `[base, base + bytes)`, whole mappings of this process.
+/// Lets `device` read and write `[base, base + bytes)`, which must be whole mappings of this process.
 void give_access(uint64_t base, uint64_t bytes, int device);
 
 }  // namespace chorale::cuda

@@ -1,5 +1,5 @@
 /// \file
-/// Device memory that peers can map.
+/// An Allocation is device memory that peers can map.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace chorale::cuda {
 
-/// Memory of cuMemCreate() with a file descriptor where the device offers that: a peer keeps it alive until
-/// it lets go. Memory of cudaMalloc() elsewhere: then no peer may use it when it is freed.
+/// The memory is of cuMemCreate() with a file descriptor if the device offers that: then a peer keeps it
+/// alive until it lets go. Otherwise it is of cudaMalloc(), and no peer may use it after it is freed.
 class Allocation {
  public:
   Allocation() = default;
-  /// On the current device. Not zeroed.
+  /// Allocates on the current device. The memory is not zeroed.
   /// \throws RunError resources
   explicit Allocation(uint64_t bytes);
   Allocation(Allocation&& other) noexcept { *this = std::move(other); }

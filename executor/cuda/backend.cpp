@@ -55,7 +55,7 @@ class CudaBackend final : public Backend {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     if (cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status) == cudaSuccess)
       return status != cudaStreamCaptureStatusNone;
-    cudaGetLastError();  // the default stream beside a capture: what is launched on it says so better
+    cudaGetLastError();  // the default stream beside a capture; a launch on it gives the better error
     return false;
   }
 
@@ -66,7 +66,7 @@ class CudaBackend final : public Backend {
     const OutsideCapture outside;
     const cudaError_t result = cudaDeviceSynchronize();
     if (result != cudaSuccess)
-      cudaGetLastError();  // another thread captures; or CUDA has failed, as all will say
+      cudaGetLastError();  // another thread captures, or CUDA has failed, as all calls will say
     return result == cudaSuccess;
   }
 
@@ -81,7 +81,7 @@ class CudaBackend final : public Backend {
 
   void* allocate(uint64_t bytes) override {
     const CurrentDevice on(device_);
-    // Copy engines of another process are slower in what cudaMalloc() gave with other sizes
+    // Copy engines of another process are slower in memory that cudaMalloc() gave with other sizes
     // (docs/benchmarks.md).
     constexpr uint64_t page = uint64_t{2} << 20;
     const uint64_t whole = bytes < page ? std::max<uint64_t>(bytes, 1) : (bytes + page - 1) / page * page;
@@ -93,7 +93,7 @@ class CudaBackend final : public Backend {
     try {
       world_.check();
     } catch (const RunError& error) {
-      // Where this rank's own blocks stood, unless that is what the error says already.
+      // Add where this rank's own blocks stood, unless the error says it already.
       const std::string mine = monitor_.report();
       if (mine.empty() || std::string(error.what()).find(mine) != std::string::npos) throw;
       throw RunError(error.reason,
@@ -109,12 +109,12 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  /// Before the world is reset.
+  /// Ends all work of this rank. Called before the world is reset.
   void quiesce() {
     const CurrentDevice on(device_);
     check_quietly(cudaDeviceSynchronize(), "the end of what still runs");
     if (proxy_) proxy_->drop();
-    // What they left behind is of the world's last life: seen after the reset, it would stop the next one.
+    // Their stop records belong to the world before the reset. If seen later, they would stop the new one.
     monitor_.forget();
   }
 

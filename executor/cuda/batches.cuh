@@ -1,5 +1,6 @@
 /// \file
-/// Batches: steps of a tape that move as many bytes each and do not touch each other's, run side by side.
+/// A batch is steps of a tape that move as many bytes each and do not touch each other's; they run side by
+/// side.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +9,14 @@
 
 namespace chorale::cuda {
 
-/// What a thread moves of a batch: part of one of its steps.
+/// The part of a batch that a thread moves: a part of one of its steps.
 struct BatchPart {
   uint32_t step;
   Turn turn;
 };
 
-/// In a batch of steps of `lines` lines each, `all` together, the part of the calling thread whose warp is at
-/// line `first`. Lanes behind the last line get none.
+/// Returns the part of the calling thread, whose warp is at line `first`, in a batch of steps of `lines`
+/// lines each, `all` together. Lanes past the last line get none.
 CHORALE_FN BatchPart batch_lines(const Group& group, uint32_t first, uint32_t lines, uint32_t all) {
   constexpr uint32_t lanes = LL128::units + 1;
   const uint32_t lane = group.rank % detail::warp_threads, slot = lane % lanes, line = first + lane / lanes;
@@ -29,8 +30,8 @@ CHORALE_FN BatchPart batch_lines(const Group& group, uint32_t first, uint32_t li
   return part;
 }
 
-/// Runs a batch of small copies side by side: threads that one of them leaves idle take another, so that a
-/// message to every peer, or from every peer, costs one round trip and not one each.
+/// Runs a batch of small copies side by side. Threads that one copy leaves idle take another, so that
+/// messages to all peers, or from all peers, take one round trip and not one each.
 template <class P, class MemAt, class PacketsAt>
 CHORALE_FN Stop run_batch(const Group& group, const TapeStep* steps, const Page<P, MemAt, PacketsAt>& page,
                           uint32_t& op) {

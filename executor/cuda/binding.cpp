@@ -23,9 +23,9 @@ namespace {
 
 using interpreter::packet_kind;
 
-/// Which allocation, or row of them, a buffer lies in; 0 for what is no memory of a device. CUDA's number
-/// tells one cudaMalloc from the next. Of cuMemMap it may stay while other memory is mapped anywhere in the
-/// buffer.
+/// Returns a number for the allocation, or row of allocations, that a buffer lies in; 0 if it is not memory
+/// of a device. CUDA's number tells one cudaMalloc from the next. But for cuMemMap it may stay the same while
+/// other memory is mapped anywhere in the buffer.
 uint64_t allocation_of(const void* at, uint64_t bytes) {
   if (!at) return 0;
   unsigned long long id = 0;
@@ -40,12 +40,12 @@ uint64_t allocation_of(const void* at, uint64_t bytes) {
   return identity ? identity->buffer_id : id;
 }
 
-/// Where a switch reaches memory by an address of its own, a message runs in one round.
+/// Returns the scratch of a round; 0 for one round. With multicast a message runs in one round.
 uint64_t round_scratch_of(const Plan& plan, const Call& call) {
   return call.multicast && SwitchUse(plan).any() ? 0 : call.round_scratch;
 }
 
-/// Whether any rank says yes. Collective.
+/// Returns true if any rank passes true. Collective.
 bool any(World& world, bool mine) {
   const std::byte said{mine};
   bool yes = false;
@@ -55,12 +55,12 @@ bool any(World& world, bool mine) {
 
 }  // namespace
 
-/// Where what lies in a rank's control memory begins. Every rank computes it for every rank.
+/// The offsets of the parts of a rank's control memory. Every rank computes them for every rank.
 struct Binding::Parts {
   uint64_t plain, packets, bytes;  // signals are at 0
   uint64_t scratch_bytes, packet_bytes;
 
-  /// \param scratch_here  whether plain scratch lies there, too
+  /// \param scratch_here  true if plain scratch lies there, too
   Parts(const Plan& plan, uint32_t rank, const ScratchUse& use, const Layout& layout, bool scratch_here) {
     const Gpu& gpu = plan.gpus[rank];
     const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(use, layout);
@@ -160,7 +160,7 @@ void Binding::require_whole_lines(const Plan& plan) const {
     const bool known = cudaDeviceGetByPCIBusId(&device, devices[peer].bus_id.data()) == cudaSuccess &&
                        cudaDeviceGetP2PAttribute(&native, cudaDevP2PAttrNativeAtomicSupported, common_.device,
                                                  device) == cudaSuccess;
-    cudaGetLastError();  // a device that this process does not see is no failure
+    cudaGetLastError();  // it is no failure if this process does not see a device
     if (known && native != 0) continue;
     throw UsageError(
         fmt::format("packets of form ll128 need NVLink between all GPUs, but {} of rank {} and {} of rank {} "
@@ -182,8 +182,8 @@ bool Binding::serves(const Arguments& arguments) {
          !peers_out_.stale() && passed(arguments) == bound_to_;
 }
 
-/// Where no peer reaches: a launch takes whatever the caller passes. \throws UsageError for memory that it
-/// cannot take, and if it needs a room while `stream` is captured
+/// Chooses the buffers when no peer reaches them: a launch takes whatever the caller passes.
+/// \throws UsageError for memory that it cannot take, and if it needs a room while `stream` is captured
 void Binding::place_here(const Arguments& arguments, cudaStream_t stream) {
   if (arguments.in != bound_to_.in) require_readable(arguments.in, "input", common_.device);
   if (arguments.out != bound_to_.out) require_readable(arguments.out, "output", common_.device);
@@ -206,14 +206,15 @@ void Binding::place_here(const Arguments& arguments, cudaStream_t stream) {
   placed_here_ = true;
 }
 
-/// Collective. What peers cannot map goes through memory that they can.
+/// Chooses the buffers when peers reach them. Data that peers cannot map goes through memory that they can.
+/// Collective.
 void Binding::place_for_peers(const Arguments& arguments) {
   const uint64_t staging_bytes =
-      bound_.layout.sizes.input + bound_.layout.sizes.output;  // one behind the other
+      bound_.layout.sizes.input + bound_.layout.sizes.output;  // first the input, then the output
   bool staged = false;
   std::string why;
   interpreter::Rooms rooms;
-  // Looked at twice: first whether anybody needs the room, which all ranks then take together.
+  // Place twice: the first time finds whether any rank needs the room, which all ranks then take together.
   char* room = reinterpret_cast<char*>(uintptr_t(1) << 62);
   rooms.shared = [&] {
     staged = true;
@@ -236,7 +237,7 @@ void Binding::place_for_peers(const Arguments& arguments) {
   map_for_peers();
 }
 
-/// Collective. What no peer touches may be memory that none could map.
+/// Exchanges the buffers that peers touch. The others may be memory that no peer could map. Collective.
 void Binding::map_for_peers() {
   const auto exchange = [this](bool reached, const void* at, uint64_t bytes) {
     const bool given = reached && at;
@@ -246,7 +247,8 @@ void Binding::map_for_peers() {
   peers_out_ = exchange(placement_->out_reached(), placed_.out, bound_.layout.sizes.output);
 }
 
-/// \throws UsageError if this rank's part cannot go by multicast, as the configuration asks for
+/// Checks that this rank's part can go by multicast, for which the configuration asks.
+/// \throws UsageError if it cannot
 void Binding::refuse_multicast() const {
   std::string why = cuda::refuse_multicast(*plan_, bound_.image, call().dtype);
   if (why.empty())
@@ -254,8 +256,8 @@ void Binding::refuse_multicast() const {
   if (!why.empty()) throw UsageError(why);
 }
 
-/// Collective. All that peers touch goes through memory that the switch reaches, at the same place on all
-/// ranks.
+/// Chooses the buffers when switches reach them. All that peers touch goes through memory that the switch
+/// reaches, at the same place on all ranks. Collective.
 void Binding::place_for_switches(const Arguments& arguments) {
   bound_to_ = passed(arguments);
   char* const room = multicast_->at(int(rank_));
@@ -268,7 +270,7 @@ void Binding::place_for_switches(const Arguments& arguments) {
   map_for_peers();
 }
 
-/// Of the groups that this rank is a member of.
+/// Returns the aliases of the groups that this rank is a member of.
 SwitchAliases Binding::switch_aliases() const {
   SwitchAliases aliases{{}, placed_.in, placed_.out};
   for (size_t group = 0; group < switches_.groups.size(); ++group) {
@@ -281,9 +283,9 @@ SwitchAliases Binding::switch_aliases() const {
   return aliases;
 }
 
-// -- What the kernel works on
+// -- The memory that the kernel works on
 
-/// Collective.
+/// Takes the control memory, and finds the bases of buffers and the ends of channels. Collective.
 void Binding::make_control() {
   std::vector<Parts> parts;
   uint64_t most = 0;
@@ -331,7 +333,7 @@ void Binding::make_control() {
   }
 }
 
-/// Collective, if any rank has port channels.
+/// Makes the signals of port channels. Collective, if any rank has port channels.
 void Binding::make_port_signals() {
   const bool any_has = std::any_of(plan_->gpus.begin(), plan_->gpus.end(),
                                    [](const Gpu& gpu) { return gpu.channel_count(ChannelType::port) != 0; });
@@ -343,7 +345,7 @@ void Binding::make_port_signals() {
   });
 }
 
-/// Collective. Whoever sends nothing may be sent to.
+/// Registers with the link between hosts. Collective, because a rank that sends nothing may receive.
 void Binding::join_hosts() {
   const Parts mine(*plan_, rank_, bound_.scratch[rank_], bound_.layout, !switches_.scratch);
   char* const control = control_.at(int(rank_));
@@ -359,7 +361,7 @@ void Binding::join_hosts() {
                 size_t(BufferKind::scratch) == 2 && packet_kind == 3);
   reached.signals = reinterpret_cast<Signal*>(port_signals_->local());
   reached.n_signals = uint32_t(port_signals_->bytes(int(rank_)) / sizeof(Signal));
-  // There may be no thread for it, or no memory, and peers would wait for what this rank does not send.
+  // This may fail for want of a thread or of memory. Then all ranks fail, or peers would wait for this one.
   Proxy* proxy = nullptr;
   world::together(world_, [&] { proxy = &common_.proxy(); });
   const auto host = [this](uint32_t rank) { return world_.group().host(int(rank)); };

@@ -1,5 +1,5 @@
 /// \file
-/// A plan bound to a message on one rank's GPU: its images, scratch, signals and counters.
+/// A Binding is a plan bound to a message on one rank's GPU: its images, scratch, signals and counters.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ namespace chorale::cuda {
 
 class Binding final : public chorale::Binding, public Watched {
  public:
-  /// Collective.
+  /// Binds a plan. Collective.
   /// \throws UsageError on all ranks for a plan that one of them cannot run
   Binding(const Common& common, const Plan& plan, const Call& call, const Arguments& arguments);
   ~Binding() override;
 
-  /// Binding::scratch(), before it is known whether buffers have to be copied where peers reach them.
-  /// \throws UsageError as layout_of()
+  /// Returns scratch() before it is known whether buffers have to be copied to memory that peers reach.
+  /// \throws UsageError as layout_of() does
   static uint64_t scratch_of(const Plan& plan, const Call& call);
   uint64_t scratch() const override;
 
@@ -51,7 +51,7 @@ class Binding final : public chorale::Binding, public Watched {
  private:
   struct Parts;
 
-  /// What the caller passed, told apart from other memory at the same address.
+  /// The caller's buffers, told apart from other memory at the same addresses.
   struct Passed {
     const void* in = nullptr;
     void* out = nullptr;
@@ -74,23 +74,23 @@ class Binding final : public chorale::Binding, public Watched {
   const Common& common_;
   World& world_;
   const uint32_t rank_;
-  const std::shared_ptr<const Plan> plan_;  ///< a copy: reports outlive the caller's
+  const std::shared_ptr<const Plan> plan_;  ///< a copy, since reports outlive the caller's plan
   interpreter::BoundPlan bound_;
   std::unique_ptr<interpreter::Placement> placement_;
 
   bool reached_ = false;      ///< peers touch the input or output of some rank
-  bool placed_here_ = false;  ///< if not: bound_to_ says where placed_ is of
-  Passed bound_to_;           ///< if so; else the addresses that the last launch took
+  bool placed_here_ = false;  ///< place_here() has set placed_
+  Passed bound_to_;           ///< the buffers of placed_; unless reached_, only their addresses are set
   interpreter::Placed placed_;
   Pool::Block staging_;
   DeviceMemory own_staging_;
   PeerMemory peers_in_, peers_out_;
 
-  SwitchUse switches_;  ///< that go by multicast: none without it
+  SwitchUse switches_;  ///< the switch channels that go by multicast; none without it
   std::unique_ptr<MulticastMemory> multicast_;
 
   Pool::Block control_;
-  std::optional<Window> port_signals_;  ///< by rank, then by channel; of those of memory unused
+  std::optional<Window> port_signals_;  ///< by rank, then by channel; those of memory channels are unused
   HostMapping own_port_signals_;
   bool crosses_hosts_ = false;  ///< some rank has a port channel to another host
   Ends ends_;

@@ -1,5 +1,5 @@
 /// \file
-/// What belongs to an executor, for all its bindings.
+/// Common holds what belongs to an executor and serves all its bindings.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Common {
   AbortWord* abort = nullptr;  ///< as the device sees it
   uint64_t timeout_ns = 0;
   unsigned trace_launches = 0;
-  std::function<Proxy&()> proxy;  ///< makes it if there is none yet
+  std::function<Proxy&()> proxy;  ///< makes the proxy if there is none yet
 };
 
 }  // namespace chorale::cuda

@@ -20,15 +20,15 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-/// Of one message; each way has 32 MiB of them.
+/// The most bytes of one message, and the number of pieces: 32 MiB each way.
 constexpr size_t piece_bytes = size_t{512} << 10, pieces = 64;
-/// That have not been done: what the receivers may have to keep.
+/// The most bytes that have been sent and not done. Receivers may have to keep so many.
 constexpr uint64_t most_on_the_way = uint64_t{64} << 20;
-constexpr std::chrono::seconds patience{1};  // with what is to be sent before we go
+constexpr std::chrono::seconds patience{1};  // the longest time that the destructor goes on sending
 
 }  // namespace
 
-/// Hosts are of one kind and run one version: it travels as it is.
+/// The header of a message. It travels as it is, because hosts are of one kind and run one version.
 struct Courier::Header {
   enum class Kind : uint32_t {
     data,  ///< an order, or a piece of one
@@ -36,10 +36,10 @@ struct Courier::Header {
   };
 
   Kind kind = Kind::data;
-  uint32_t buffer = 0;  ///< as FarPlace
+  uint32_t buffer = 0;  ///< as in FarPlace
   uint64_t offset = 0;
   uint64_t binding = 0;
-  uint64_t turn = 0;  ///< of those that one rank sends another, from 1
+  uint64_t turn = 0;  ///< counts, from 1, the messages that one rank sends another
   uint64_t posted = 0;
   uint32_t signal = no_signal;
   uint32_t reserved = 0;
@@ -54,7 +54,7 @@ Courier::Courier(World& world, int device, std::mutex& lock, Done done)
     : world_(world), device_(device), lock_(lock), done_(std::move(done)) {}
 
 Courier::~Courier() {
-  // A peer may wait for a last signal of ours.
+  // A peer may still wait for a last signal of this rank.
   const auto until = Clock::now() + patience;
   const auto unsent = [this] {
     for (const auto& [peer, outbox] : outboxes_) {
@@ -68,7 +68,7 @@ Courier::~Courier() {
            Clock::now() < until)
       work();
   } catch (const RunError&) {
-    // CUDA has failed, as the application has been told or will be.
+    // CUDA has failed. The application has been told, or will be.
   }
   link_.reset();
   check_quietly(cudaStreamSynchronize(out_.get()), "the last copies to other hosts");
@@ -80,7 +80,7 @@ void Courier::connect() {
   {
     const std::lock_guard lock(lock_);
     if (link_ && link_->current()) return;
-    // All ranks have entered the reset by now, or have had no link: nobody minds that the old one goes.
+    // All ranks have entered the reset by now, or have had no link, so no rank still needs the old one.
     old = std::move(link_);
   }
   old.reset();
@@ -94,7 +94,7 @@ void Courier::connect() {
   events.message = [this](int from, std::span<const std::byte> header, net::Payload payload) {
     come(from, header, std::move(payload));
   };
-  // It has done all that it will do. If somebody waits for more, that will be said of the wait.
+  // The peer has done all that it will do. If anything waits for more, its wait reports that.
   events.left = [this](int peer) { take_done(peer, outboxes_[peer].last_turn); };
   auto link = std::make_unique<net::WorldLink>(world_, std::move(events));
 
@@ -118,7 +118,7 @@ void Courier::strike(uint64_t binding) {
   }
 }
 
-// -- What is sent
+// -- Sending
 
 void Courier::send(const Order& order) {
   if (link_ && !dropped_) outboxes_[order.peer].orders.push_back(order);
@@ -132,7 +132,7 @@ bool Courier::begin_orders() {
   return any;
 }
 
-/// The next message to a peer, if there is room for it.
+/// Begins the next message to a peer, if there is room for it.
 bool Courier::begin(int peer, Outbox& outbox) {
   const Order& order = outbox.orders.front();
   const uint64_t bytes = std::min<uint64_t>(order.bytes - outbox.begun, piece_bytes);
@@ -193,7 +193,7 @@ void Courier::take_done(int peer, uint64_t turn) {
   }
 }
 
-// -- What comes
+// -- Receiving
 
 void Courier::come(int from, std::span<const std::byte> bytes, net::Payload payload) {
   if (dropped_ || bytes.size() != sizeof(Header)) return;
@@ -202,7 +202,7 @@ void Courier::come(int from, std::span<const std::byte> bytes, net::Payload payl
   inboxes_[from].waiting.emplace(header.turn, Held{header, std::move(payload)});
 }
 
-/// Whatever is next of each sender.
+/// Carries out the next messages of each sender.
 bool Courier::deliver() {
   bool any = false;
   for (auto& [from, inbox] : inboxes_) {
@@ -217,13 +217,13 @@ bool Courier::deliver() {
   return any;
 }
 
-/// False: not now, for want of a piece.
+/// Carries out one message. Returns false if it must wait for a piece.
 bool Courier::carry_out(int from, const Header& header, const net::Payload& payload) {
   Arriving arriving;
   arriving.from = from;
   arriving.turn = header.turn;
   const auto found = reached_.find(header.binding);
-  // What is for a binding that is gone, as a signal that nobody waits for, is done by doing nothing.
+  // Nothing is done with a message for a binding that is gone, such as a signal that nobody waits for.
   if (found != reached_.end()) {
     const Reached& reached = found->second;
     const Reached::Buffer* const buffer =
@@ -281,7 +281,7 @@ bool Courier::work() {
   if (!link_) return false;
   const OutsideCapture outside;
   bool any = link_->progress();
-  // Who has been told of a stop may have given his memory back.
+  // After a stop, a caller that has been told of it may have given its memory back.
   if (dropped_ || load_acquire(&world_.abort_word()->stop) != 0) return any;
   any |= begin_orders();
   any |= send_what_left();
@@ -306,7 +306,7 @@ void Courier::drop() {
   bytes_on_the_way_ = 0;
 }
 
-/// An event behind what was enqueued.
+/// Returns an event that is recorded after the work that was enqueued.
 OwnedEvent Courier::recorded(cudaStream_t stream) {
   OwnedEvent event = std::move(events_.back());
   events_.pop_back();
@@ -314,7 +314,7 @@ OwnedEvent Courier::recorded(cudaStream_t stream) {
   return event;
 }
 
-/// Then the event is free again.
+/// Returns true if the copies before the event have ended. Then the event is free again.
 bool Courier::copied(OwnedEvent& event, const char* what) {
   const cudaError_t result = cudaEventQuery(event.get());
   if (result == cudaErrorNotReady) return false;

@@ -1,5 +1,5 @@
 /// \file
-/// The steps of a tape that move data.
+/// These functions run the steps of a tape that move data.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace chorale::cuda {
 
-/// A page in shared memory. Its places are pointers, or are settled when they are looked at (exchange.cuh).
+/// A page in shared memory. Its places are pointers, or are settled when they are read (exchange.cuh).
 template <class P, class MemAt = const Mem*, class PacketsAt = const Packets<P>*>
 struct Page {
   const TapeStep* steps;
@@ -29,7 +29,7 @@ struct Sinks {
 
   template <uint32_t N>
   CHORALE_FN void write(const Turn& turn, const Unit (&from)[N]) const {
-    // Not unrolled: code that a GPU has not run before is slow to come by.
+    // The loops are not unrolled, because a GPU fetches code slowly that it has not run before.
 #pragma unroll 1
     for (uint32_t sink = 0; sink < n_plain; ++sink) plain[sink].template write<true, N>(turn, from);
 #pragma unroll 1
@@ -42,7 +42,7 @@ CHORALE_FN Sinks<MemAt, PacketsAt> sinks_of(const TapeStep& step, MemAt plain, P
   return {plain, packets, step.plain_sinks, step.packet_sinks};
 }
 
-/// Calls part(turn) for the calling thread's units, or its warp's lines, N at a time; ends at the first stop.
+/// Calls part(turn) for the calling thread's units, or its warp's lines, N at a time. Ends at the first stop.
 template <uint32_t N, bool Lines, class Part>
 CHORALE_FN Stop each_turn(const Group& group, uint64_t bytes, const Part& part) {
   if constexpr (Lines) {
@@ -75,7 +75,7 @@ CHORALE_FN Stop copy_whole(const Group& group, uint64_t bytes, const Source& sou
   return copy_whole < Lines, Lines ? 4 : Source::at_once > (group, bytes, source, sinks);
 }
 
-/// first + others[0] + .. + others[n-1], N units of a thread at a time.
+/// Computes first + others[0] + .. + others[n-1], N units of a thread at a time.
 template <ReduceOp Op, class T, uint32_t N, bool Lines, class Others, class To>
 CHORALE_FN Stop reduce_whole(const Group& group, uint64_t bytes, const Mem& first, Others others, uint32_t n,
                              const To& sinks) {
@@ -88,13 +88,13 @@ CHORALE_FN Stop reduce_whole(const Group& group, uint64_t bytes, const Mem& firs
   });
 }
 
-/// The sum of n packets and of the plain source, if there is one, in the place that the step says: K packets
-/// are looked at before one is waited for, N units of a thread at a time.
+/// Sums n packets and the plain source, if there is one, in the place that the step says. It looks at K
+/// packets before it waits for one, N units of a thread at a time.
 template <ReduceOp Op, class T, class P, uint32_t K, uint32_t N, class MemAt, class PacketsAt, class To>
 CHORALE_FN Stop reduce_packets_whole(const Group& group, const TapeStep& step, MemAt plain, PacketsAt packets,
                                      const To& sinks) {
   using Loaded = typename Packets<P>::Loaded;
-  const uint32_t n = step.n, own = step.own - 1u;  // without: behind all packets, and not added
+  const uint32_t n = step.n, own = step.own - 1u;  // if there is none: after all packets, and not added
   return each_turn<N, detail::by_line<Packets<P>>>(group, step.bytes, [&](const Turn& turn) {
     Unit next[N];
     if (step.own != 0) {
@@ -103,7 +103,7 @@ CHORALE_FN Stop reduce_packets_whole(const Group& group, const TapeStep& step, M
 #pragma unroll
       for (uint32_t index = 0; index < N; ++index) next[index] = Unit{};
     }
-    detail::Sum<Op, T> sums[N]{};  // else undefined on a path: registers all round the tape's loop
+    detail::Sum<Op, T> sums[N]{};  // if undefined on a path, it takes registers all round the tape's loop
     for (uint32_t before = 0; before < n; before += K) {
       Loaded held[K][N];
       const uint32_t here = n - before < K ? n - before : K;
@@ -117,7 +117,7 @@ CHORALE_FN Stop reduce_packets_whole(const Group& group, const TapeStep& step, M
         const uint32_t at = before + source;
 #pragma unroll
         for (uint32_t index = 0; index < N; ++index) {
-          // From the plain source's place on each packet is one later: what is added is what came before it.
+          // From the plain source's place on, each packet waits one turn: the value before it is added.
           const Unit came = unit_of(held[source][index]);
           const Unit adds = at >= own ? next[index] : came;
           if (at >= own) next[index] = came;
@@ -140,16 +140,16 @@ CHORALE_FN Stop reduce_packets_whole(const Group& group, const TapeStep& step, M
   });
 }
 
-/// Fitted: in several ways, as many packets at a time as there are with 2, 4 and 8 ranks, so that no
-/// condition stands between the loads; of few, in long messages, more units at a time. A kernel needs
-/// registers for it.
+/// Runs a step that reduces packets. With Fitted it has several ways, which take as many packets at a time as
+/// there are with 2, 4 and 8 ranks, so that no condition stands between the loads. With few packets, in long
+/// messages, it takes more units at a time. A kernel needs registers for this.
 template <ReduceOp Op, class T, class P, bool Fitted, class MemAt, class PacketsAt>
 CHORALE_FN Stop reduce_packets_step(const Group& group, const TapeStep& step, MemAt plain,
                                     PacketsAt packets) {
   const auto sinks = sinks_of(step, plain + (step.own != 0 ? 1 : 0), packets + step.n);
   if constexpr (Fitted) {
     if constexpr (sizeof(T) > 1) {
-      // Two units of a thread are sooner one after the other than as half of four.
+      // A thread moves two units faster one after the other than as half of four.
       const uint64_t round = uint64_t(group.size) * unit_bytes;
       if (step.n == 1 && step.bytes > 2 * round) {
         return reduce_packets_whole<Op, T, P, 1, 4>(group, step, plain, packets, sinks);
@@ -164,14 +164,14 @@ CHORALE_FN Stop reduce_packets_step(const Group& group, const TapeStep& step, Me
   return reduce_packets_whole < Op, T, P, sizeof(T) == 1 ? 4 : 7, 1 > (group, step, plain, packets, sinks);
 }
 
-/// Whether a step is moved line by line: it has LL128 packets somewhere.
+/// Returns true if a step is moved line by line, because it has LL128 packets somewhere.
 template <class P>
 CHORALE_FN bool has_lines(const TapeStep& step) {
   return detail::by_line<Packets<P>> &&
          (step.packet_sinks != 0 || (step.kind != TapeKind::copy && step.kind != TapeKind::reduce));
 }
 
-/// Unit by unit, or line by line, whatever exists of each.
+/// Moves unit by unit, or line by line, only the bytes that exist of each.
 template <class P, class To, class Read>
 CHORALE_FN Stop move_slowly(const Group& group, const TapeStep& step, const To& sinks, const Read& read) {
   const auto part = [&](const Turn& turn) {
@@ -232,13 +232,13 @@ __device__ __noinline__ Stop reduce_slowly(const TapeStep& step, const Page<P>& 
 }
 
 // The switches over operators below have a case for each: a plan with another one is not bound, and a new row
-// of types.def stops the build here. They do not come from types.def: cases that nothing reaches cost
-// registers.
+// of types.def stops the build here. They are not made from types.def, because cases that nothing reaches
+// cost registers.
 static_assert(std::size(all_reduce_ops) == 5,
               "give the operator its case in run_slowly() and reduce_otherwise()");
 
-/// Steps that are not whole: tails, and buffers at odd addresses. Apart, so that the fast ways stay small: a
-/// GPU fetches code slowly that it has not run before.
+/// Runs steps that are not whole: tails, and buffers at odd addresses. It is a function of its own, so that
+/// the fast ways stay small, because a GPU fetches code slowly that it has not run before.
 template <class T, class P>
 __device__ __noinline__ Stop run_slowly(const TapeStep& step, const Page<P>& page) {
   const Group group = block_group();
@@ -300,7 +300,7 @@ CHORALE_FN Stop reduce_step(const Group& group, const TapeStep& step, const Page
   }
 }
 
-/// The rarer operators, apart for the same reason.
+/// Runs the rarer operators. It is a function of its own for the same reason as run_slowly().
 template <class T, class P>
 __device__ __noinline__ Stop reduce_otherwise(const TapeStep& step, const Page<P>& page) {
   const Group group = block_group();

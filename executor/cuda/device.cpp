@@ -27,7 +27,7 @@ RankDevice describe(int ordinal) {
   return device;
 }
 
-/// This process's number of a peer's device; -1 if it cannot see it.
+/// Returns this process's number of a peer's device; -1 if it cannot see the device.
 int ordinal_here(const RankDevice& peer, const world::Process& self) {
   if (peer.process == self) return peer.ordinal;
   int ordinal = -1;
@@ -52,7 +52,7 @@ void reach(const std::vector<RankDevice>& devices, int self, int peer) {
     return;
   }
   const int ordinal = ordinal_here(theirs, mine.process);
-  if (ordinal < 0) return;  // hidden by CUDA_VISIBLE_DEVICES: mapping its memory will show whether it works
+  if (ordinal < 0) return;  // hidden by CUDA_VISIBLE_DEVICES; mapping its memory will show if it works
   int can = 0;
   check(cudaDeviceCanAccessPeer(&can, mine.ordinal, ordinal), "cudaDeviceCanAccessPeer");
   if (!can) {
@@ -69,7 +69,7 @@ void reach(const std::vector<RankDevice>& devices, int self, int peer) {
 
 CurrentDevice::CurrentDevice(int device) {
   check(cudaGetDevice(&before_), "cudaGetDevice");
-  // Every run comes by here: its words are put together only if they are needed.
+  // Every run comes by here, so the message is made only if it is needed.
   if (const cudaError_t result = cudaSetDevice(device); result != cudaSuccess)
     check(result, fmt::format("cudaSetDevice({})", device));
 }
@@ -87,7 +87,7 @@ OutsideCapture::~OutsideCapture() {
 int current_device() {
   int device = -1;
   check(cudaGetDevice(&device), "cudaGetDevice");
-  // The driver's functions want the context, which the runtime makes at the first call that needs it.
+  // The driver's functions need the context, which the runtime makes at the first call that needs it.
   check(cudaSetDevice(device), fmt::format("cudaSetDevice({})", device));
   check(cudaFree(nullptr), fmt::format("making the context of device {}", device));
   return device;

@@ -1,5 +1,5 @@
 /// \file
-/// The GPUs of the ranks: who has which, and who can reach whom.
+/// This file finds the GPUs of the ranks: which rank has which GPU, and which GPUs can reach each other.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -26,8 +26,8 @@ class CurrentDevice {
   int before_ = -1;
 };
 
-/// Lets this thread allocate and map while any thread of the process captures a graph: none of it belongs to
-/// the graph.
+/// Lets this thread allocate and map while any thread of the process captures a graph. What it does is not
+/// part of the graph.
 class OutsideCapture {
  public:
   OutsideCapture();
@@ -39,16 +39,17 @@ class OutsideCapture {
   cudaStreamCaptureMode before_ = cudaStreamCaptureModeRelaxed;
 };
 
-/// The current device; its context is there afterwards.
-/// \throws RunError other if there is none
+/// Returns the current device, and makes its context if there is none.
+/// \throws RunError other if there is no device
 int current_device();
 
-/// \throws UsageError for memory that kernels on `device` cannot read: a fault there ends the process's CUDA
-/// \param name  of what is said to be there
+/// Checks that kernels on `device` can read memory, since a fault there ends all CUDA of the process.
+/// \param name  what the caller says is there, for the error
+/// \throws UsageError if they cannot read it
 void require_readable(const void* at, std::string_view name, int device);
 
-/// One rank's GPU. The same bytes in all processes of a host; what it says but for the names means nothing on
-/// another.
+/// One rank's GPU. It has the same bytes in all processes of a host. On another host only the names mean
+/// anything.
 struct RankDevice {
   int ordinal = -1;  ///< in that rank's process
   std::array<char, 16> uuid{};
@@ -56,14 +57,14 @@ struct RankDevice {
   std::array<char, 64> name{};
   world::Process process{};
 
-  /// "NVIDIA H200 0000:3b:00.0 (device 0)".
+  /// Returns text such as "NVIDIA H200 0000:3b:00.0 (device 0)".
   std::string text() const;
   bool same_device(const RankDevice& other) const { return uuid == other.uuid; }
 };
 
-/// Collective: the current device of every rank, by rank. In one process it lets this rank's device reach the
-/// others'. Ranks that share a device are named in a debug log.
-/// \throws RunError other, on all ranks, if two devices of a host cannot reach each other: names both and
+/// Returns the current device of every rank, by rank. Collective. In one process it lets this rank's device
+/// reach the others'. A debug log names ranks that share a device.
+/// \throws RunError other, on all ranks, if two devices of a host cannot reach each other. It names both and
 ///         their ranks
 std::vector<RankDevice> gather_devices(World& world);
 

@@ -1,5 +1,5 @@
 /// \file
-/// Memory of this rank's GPU that nobody else touches.
+/// A DeviceMemory is memory of this rank's GPU that nobody else touches.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,14 +12,14 @@
 
 namespace chorale::cuda {
 
-/// Returns when the data is there. cudaMemcpy() alone may return before, if `from` is no pinned memory, and
-/// what is launched on a non-blocking stream then does not wait for it.
+/// Copies from the host to the device, and returns when the data is there. cudaMemcpy() alone may return
+/// earlier if `from` is not pinned memory, and a launch on a non-blocking stream then does not wait for it.
 inline void copy_to_device(void* to, const void* from, uint64_t bytes, std::string_view what) {
   check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), what);
   check(cudaStreamSynchronize(nullptr), what);
 }
 
-/// Zeroed when the constructor returns.
+/// The memory is zeroed when the constructor returns.
 class DeviceMemory {
  public:
   DeviceMemory() = default;

@@ -16,7 +16,7 @@ void* find(const char* name, unsigned version) {
   const cudaError_t result =
       cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &found);
 #else
-  (void)version;  // this gives the newest form that the toolkit knows, and so do the toolkit's names
+  (void)version;  // the call gives the newest form that the toolkit knows, as the toolkit's names do
   const cudaError_t result = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
 #endif
   check(result, fmt::format("looking for {} in the CUDA driver", name));

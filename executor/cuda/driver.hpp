@@ -1,5 +1,5 @@
 /// \file
-/// The CUDA driver's functions. They are found at run time, so that what is built with CUDA also starts on a
+/// The CUDA driver's functions are found at run time, so that a program built with CUDA also starts on a
 /// machine without a driver.
 #pragma once
 
@@ -28,15 +28,15 @@ namespace chorale::cuda {
   FUNCTION(cuStreamWriteValue32, 11070) \
   FUNCTION(cuStreamBatchMemOp, 11070)
 
-/// A member a function: driver().cuMemCreate(...).
+/// Has a member for each function: driver().cuMemCreate(...).
 struct Driver {
 #define CHORALE_CUDA_MEMBER(name, version) PFN_##name##_v##version name = nullptr;
   CHORALE_CUDA_DRIVER(CHORALE_CUDA_MEMBER)
 #undef CHORALE_CUDA_MEMBER
 };
 
-// As above: what switch channels by multicast need, and nothing else asks for. They are looked for apart, so
-// that a driver without them will do for everything else.
+// This table, of the same form, has the functions that only switch channels by multicast need. They are
+// looked up apart, so that everything else works with a driver that lacks them.
 #define CHORALE_CUDA_MULTICAST(FUNCTION) \
   FUNCTION(cuMulticastCreate, 12010) \
   FUNCTION(cuMulticastAddDevice, 12010) \
@@ -50,9 +50,9 @@ struct MulticastDriver {
 #undef CHORALE_CUDA_MEMBER
 };
 
-/// Loaded by the first call.
-/// \throws RunError other if there is no driver or it is too old, naming what it lacks
+/// Returns the driver's functions, which the first call loads.
+/// \throws RunError other if there is no driver or it is too old; the error names what it lacks
 const Driver& driver();
-const MulticastDriver& multicast_driver();  ///< the same
+const MulticastDriver& multicast_driver();  ///< does the same for the functions of multicast
 
 }  // namespace chorale::cuda

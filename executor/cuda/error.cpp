@@ -12,11 +12,11 @@ namespace {
 
 using Reason = RunError::Reason;
 
-// The driver's and the runtime's numbers are the same where both have an error.
+// The driver's and the runtime's numbers are the same for errors that both have.
 static_assert(int(CUDA_ERROR_OUT_OF_MEMORY) == int(cudaErrorMemoryAllocation));
 static_assert(int(CUDA_ERROR_INVALID_HANDLE) == int(cudaErrorInvalidResourceHandle));
 
-/// "; <what to do>", where that is known.
+/// Returns "; <what to do>", or "" if that is not known.
 const char* remedy(cudaError_t result) {
   switch (result) {
     case cudaErrorMemoryAllocation:
@@ -61,7 +61,7 @@ Reason reason_of(cudaError_t result) {
 std::string message_of(cudaError_t result, std::string_view what) {
   int device = -1;
   const bool known = cudaGetDevice(&device) == cudaSuccess;
-  cudaGetLastError();  // Taken note of: it shall not turn up again at an unrelated call.
+  cudaGetLastError();  // clears the error, so that it does not turn up again at an unrelated call
   return fmt::format("{}: {} ({}{}){}", what, cudaGetErrorString(result), cudaGetErrorName(result),
                      known ? fmt::format(", device {}", device) : "", remedy(result));
 }

@@ -1,5 +1,5 @@
 /// \file
-/// The results of CUDA calls, as exceptions.
+/// These functions turn the results of CUDA calls into exceptions.
 #pragma once
 
 #include <cuda.h>
@@ -9,12 +9,13 @@
 
 namespace chorale::cuda {
 
-/// \param what  the call and what it was for: "cudaMalloc of 64 MiB of scratch"
+/// Throws if a call failed.
+/// \param what  the call and its purpose: "cudaMalloc of 64 MiB of scratch"
 /// \throws RunError with `what`, CUDA's words, the device and the remedy; `resources` if something ran out
 void check(cudaError_t result, std::string_view what);
 void check(CUresult result, std::string_view what);
 
-/// For destructors: logs what check() would throw.
+/// Logs what check() would throw. For destructors.
 void check_quietly(cudaError_t result, std::string_view what) noexcept;
 void check_quietly(CUresult result, std::string_view what) noexcept;
 

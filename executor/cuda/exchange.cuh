@@ -1,11 +1,11 @@
 /// \file
-/// The player for tapes that only exchange packets: short messages, of which the time is the latency of one
-/// or two exchanges and whatever a block does before and after.
+/// This player is for tapes that only exchange packets. Their messages are short: the time is the latency of
+/// one or two exchanges, and whatever a block does before and after them.
 ///
-/// It gives up what costs time there. A GPU fetches code slowly that it has not run before, so there is
-/// little of it and it lies in one piece; a page is fetched, and places become addresses of either bank,
-/// while the block waits for its turn; what it sends first is being loaded while it asks for its number. What
-/// its steps mean is in data_steps.cuh and batches.cuh, as for every tape.
+/// It avoids what costs time there. A GPU fetches code slowly that it has not run before, so the code is
+/// short and lies in one piece. The block fetches its page, and makes addresses of either bank from the
+/// places, while it waits for its turn. It loads what it sends first while it asks for its number.
+/// data_steps.cuh and batches.cuh define what the steps mean, as for every tape.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace chorale::cuda {
 
-/// Places of a page of which both addresses are known.
+/// The places of a page, when both addresses of each are known.
 template <class End>
 struct Banked {
   const TapePlace* places;
@@ -35,8 +35,8 @@ struct Banked {
   CHORALE_FN Banked operator+(uint32_t n) const { return {places + n, bank, flag, deadline}; }
 };
 
-/// Makes of places, each of which had an address for launches of odd number and what to add to it in others,
-/// both addresses.
+/// Replaces the two words of each place by its addresses in launches of odd and of even number. The words
+/// were an address for launches of odd number, and what to add to it in the others.
 CHORALE_FN void settle_banks(const Launch& launch, TapePlace* places) {
   static_assert(offsetof(TapePlace, at) == 0 && offsetof(TapePlace, even) == 8, "as Banked finds them");
   for (uint32_t at = threadIdx.x; at < launch.page.plain + launch.page.packets; at += blockDim.x) {
@@ -46,7 +46,7 @@ CHORALE_FN void settle_banks(const Launch& launch, TapePlace* places) {
   }
 }
 
-/// Begins to load what the first step copies, if that does not depend on the launch's number.
+/// Begins to load what the first step copies, if its address does not depend on the launch's number.
 CHORALE_FN void prefetch_source(const Group& group, const TapeStep* steps, const TapePlace* plain) {
   if (steps->kind != TapeKind::copy) return;
   const uint32_t units = uint32_t(steps->bytes / unit_bytes);
@@ -58,7 +58,7 @@ CHORALE_FN void prefetch_source(const Group& group, const TapeStep* steps, const
   asm volatile("prefetch.global.L1 [%0];" ::"l"(place.at + uint64_t(unit) * unit_bytes));
 }
 
-/// Of more than a unit a thread.
+/// Runs a copy that has more than one unit per thread.
 template <class P, class Of>
 CHORALE_FN Stop copy_long(const Group& group, const TapeStep& step, const Of& page) {
   const auto plain = page.plain + step.first_plain;
@@ -69,12 +69,12 @@ CHORALE_FN Stop copy_long(const Group& group, const TapeStep& step, const Of& pa
   }
   const auto sinks = sinks_of(step, plain + 1, packets);
   if (has_lines<P>(step)) return copy_whole<detail::by_line<Packets<P>>>(group, step.bytes, plain[0], sinks);
-  // One unit at a time: a burst of packets delays those of the other warps, for which the peer waits.
+  // Copy one unit at a time: a burst of packets delays those of the other warps, for which the peer waits.
   return copy_whole<false, 1>(group, step.bytes, plain[0], sinks);
 }
 
-/// T: the element type, or void in a kernel for plans that do not reduce. P: the form of packets. Every block
-/// has one page; see is_exchange().
+/// Plays the tapes. T is the element type, or void in a kernel for plans that do not reduce. P is the form of
+/// packets. Every block has one page; see is_exchange().
 template <class T, class P>
 __global__ void __launch_bounds__(most_threads, 1) play_exchange(const __grid_constant__ Launch launch) {
   extern __shared__ uint4 room[];
@@ -89,13 +89,13 @@ __global__ void __launch_bounds__(most_threads, 1) play_exchange(const __grid_co
     shared.stop.op = ~0u;
   }
   __syncthreads();
-  // Plain places, and packets behind them.
+  // The plain places come first, then the packets.
   TapePlace* const places = reinterpret_cast<TapePlace*>(page_at + shape.plain_at());
   settle_banks(launch, places);
   __syncthreads();
   BlockState* const kept =
       reinterpret_cast<BlockState*>(launch.states + uint64_t(blockIdx.x) * launch.state_bytes);
-  // As in play(): only what no launch changes may be looked at before.
+  // Before this wait a block may read only what no launch changes, as in play().
   asm volatile("griddepcontrol.wait;" ::: "memory");
   const BlockState state = *kept;
   const TapeStep* const tape = reinterpret_cast<const TapeStep*>(page_at + 16);

@@ -13,7 +13,7 @@ namespace {
 static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(HandleBytes));
 static_assert(sizeof(CUmemFabricHandle) == sizeof(HandleBytes));
 
-/// While it is retained CUDA gives its number to no other allocation.
+/// Retains an allocation. Until it is released, CUDA gives its number to no other allocation.
 void retain(const Segment& segment) {
   if (segment.handle == 0) return;
   CUmemGenericAllocationHandle handle = 0;

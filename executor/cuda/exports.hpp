@@ -1,5 +1,5 @@
 /// \file
-/// What this rank has given to the peers.
+/// Exports keeps the allocations that this rank has given to its peers.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ namespace chorale::cuda {
 /// An IPC or a fabric handle.
 using HandleBytes = std::array<std::byte, 64>;
 
-/// Gives allocations numbers that peers may know them by: never given twice, neither for memory of cudaMalloc
-/// at an address that was freed, nor for another handle mapped at the same place.
+/// Gives allocations numbers that peers may know them by. No number is given twice, neither for memory of
+/// cudaMalloc at an address that was freed, nor for another handle mapped at the same place.
 class Exports {
  public:
   Exports() = default;
@@ -26,7 +26,7 @@ class Exports {
 
   uint64_t number_of(const Segment& segment);
 
-  /// Forgets allocations that are not there any more; returns their numbers.
+  /// Forgets allocations that do not exist any more; returns their numbers.
   std::vector<uint64_t> forget_freed();
 
  private:
@@ -38,7 +38,8 @@ class Exports {
   uint64_t next_ = 1;
 };
 
-/// For a peer's Imported. \throws RunError
+/// Both return what a peer's Imported needs to open a segment.
+/// \throws RunError
 HandleBytes handle_of(const Segment& segment);            ///< ipc, fabric
 world::Descriptor descriptor_of(const Segment& segment);  ///< descriptor
 

@@ -1,13 +1,13 @@
 /// \file
-/// Memory of ranks of other hosts, as tapes and the proxy's orders have it.
+/// Tapes and the proxy's orders name memory of ranks of other hosts by a FarPlace.
 #pragma once
 
 #include <cstdint>
 
 namespace chorale::cuda {
 
-/// Where it is told by buffer and offset, since it has no address here. What stands for one lies where no
-/// memory is, so that a kernel that took it for one would fault.
+/// A place in memory of another host, told by buffer and offset, since it has no address here. The number
+/// that stands for an address lies where no memory is, so that a kernel that used it as one would fault.
 struct FarPlace {
   uint32_t rank = 0;
   uint32_t buffer = 0;  ///< a BufferKind, or interpreter::packet_kind
@@ -15,9 +15,9 @@ struct FarPlace {
 
   static constexpr unsigned rank_at = 40, buffer_at = 56;
   static constexpr uint64_t most_ranks = uint64_t{1} << (buffer_at - rank_at);
-  static constexpr uint64_t most_bytes = uint64_t{1} << rank_at;  ///< of a buffer: more than a GPU has
+  static constexpr uint64_t most_bytes = uint64_t{1} << rank_at;  ///< limit of a buffer: more than a GPU has
 
-  /// The beginning of a buffer; offsets are added to it.
+  /// Returns the number for the beginning of a buffer; offsets are added to it.
   static char* base(uint32_t rank, uint32_t buffer) {
     return reinterpret_cast<char*>(uint64_t{buffer + 1} << buffer_at | uint64_t{rank} << rank_at);
   }

@@ -32,7 +32,7 @@ void GraphHolds::add(cudaStream_t stream) {
   check(cudaUserObjectCreate(&object, held.get(), let_go, 1, cudaUserObjectNoDestructorSync),
         "what a graph holds of a plan");
   graphs_->fetch_add(1, std::memory_order_relaxed);
-  held.release();  // from here on let_go() has it, also if the graph does not take it
+  held.release();  // from here on let_go() owns it, even if the graph does not take it
   const cudaError_t result = cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove);
   if (result != cudaSuccess) check_quietly(cudaUserObjectRelease(object, 1), "cudaUserObjectRelease");
   check(result, "what a graph holds of a plan");

@@ -1,5 +1,5 @@
 /// \file
-/// Whether CUDA graphs hold launches of a binding.
+/// GraphHolds tells whether CUDA graphs hold launches of a binding.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,17 +9,18 @@
 
 namespace chorale::cuda {
 
-/// Counts the graphs that launches were captured into, and everything that was made of them, until CUDA has
-/// destroyed the last of it.
+/// Counts the graphs that launches were captured into, and all copies and executable graphs made from them,
+/// until CUDA has destroyed the last.
 class GraphHolds {
  public:
-  /// `stream` captures a graph. \throws RunError
+  /// Adds the graph that `stream` captures.
+  /// \throws RunError
   void add(cudaStream_t stream);
 
   bool any() const { return graphs_->load(std::memory_order_acquire) != 0; }
 
  private:
-  // Graphs may outlive this, and let go in a thread of CUDA's.
+  // Graphs may outlive this object, and let go in a thread of CUDA's.
   std::shared_ptr<std::atomic<int>> graphs_ = std::make_shared<std::atomic<int>>(0);
   unsigned long long last_ = 0;  ///< the capture that was added last
 };

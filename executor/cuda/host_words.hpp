@@ -1,5 +1,5 @@
 /// \file
-/// Host memory that kernels read and write.
+/// This file provides host memory that kernels read and write.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,8 +13,8 @@ namespace chorale::cuda {
 
 /// Makes memory that exists, such as the world's abort word, visible to the GPUs of this process.
 ///
-/// CUDA registers whole pages once a process; several mappings of the same pages share the registration, and
-/// one that the application made itself is used as it is and left alone.
+/// CUDA registers whole pages once per process. Several mappings of the same pages share the registration. A
+/// registration that the application made itself is used as it is and left alone.
 class HostMapping {
  public:
   HostMapping() = default;
@@ -29,7 +29,7 @@ class HostMapping {
   }
   ~HostMapping();
 
-  /// Where the current device has `host`, which lies in the mapped memory.
+  /// Returns the address on the current device of `host`, which lies in the mapped memory.
   template <class T>
   T* device(T* host) const {
     return static_cast<T*>(device_pointer(host));
@@ -38,7 +38,7 @@ class HostMapping {
  private:
   void* device_pointer(void* host) const;
 
-  uint64_t first_ = 0, last_ = 0;  // pages: addresses of the first and behind the last
+  uint64_t first_ = 0, last_ = 0;  // addresses of the first page and past the last page
 };
 
 /// Zeroed memory of the host that kernels see, without the type.

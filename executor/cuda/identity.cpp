@@ -12,14 +12,14 @@
 namespace chorale::cuda {
 namespace {
 
-/// What CUDA says of an address; zeros for one that it does not know.
+/// The attributes that CUDA has for an address; zeros if it does not know the address.
 struct Attributes {
   unsigned memory_type = 0;  // CUmemorytype
   int device = -1;
   unsigned managed = 0, ipc_capable = 0;
   unsigned long long buffer_id = 0;
   void* pool = nullptr;
-  CUdeviceptr mapping = 0;  // of cuMemMap()
+  CUdeviceptr mapping = 0;  // the mapping by cuMemMap()
   size_t mapping_bytes = 0;
 
   explicit Attributes(CUdeviceptr address) {
@@ -41,7 +41,8 @@ struct Attributes {
   }
 };
 
-/// Memory of cuMemCreate(). Empty if that is what it is, and it may be shared; otherwise why not.
+/// Finds the handle of memory of cuMemCreate(). Returns "" if the memory is of that kind and can be shared,
+/// otherwise why not.
 std::string find_handle(CUdeviceptr address, Segment& segment) {
   CUmemGenericAllocationHandle handle = 0;
   if (driver().cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(address)) != CUDA_SUCCESS) {
@@ -49,7 +50,7 @@ std::string find_handle(CUdeviceptr address, Segment& segment) {
   }
   CUmemAllocationProp properties{};
   const CUresult asked = driver().cuMemGetAllocationPropertiesFromHandle(&properties, handle);
-  // The mapping keeps the allocation, and the handle its number.
+  // The mapping keeps the allocation alive, and the handle keeps its number.
   check_quietly(driver().cuMemRelease(handle), "cuMemRelease");
   check(asked, "cuMemGetAllocationPropertiesFromHandle");
   if (properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return "it is cuMemCreate memory of the host";
@@ -66,7 +67,7 @@ std::string find_handle(CUdeviceptr address, Segment& segment) {
   return {};
 }
 
-/// Of cudaMalloc() all that one call gave, of cuMemMap() one mapping.
+/// Finds the range around an address: all that one call of cudaMalloc() gave, or one mapping of cuMemMap().
 bool find_range(CUdeviceptr address, const Attributes& is, Segment& segment) {
   CUdeviceptr base = 0;
   size_t bytes = 0;
@@ -88,7 +89,7 @@ std::string find_segment(uint64_t address, Segment& segment, int& device) {
   if (is.pool) return "it is of a stream-ordered pool (cudaMallocAsync)";
   device = is.device;
   segment.buffer_id = is.buffer_id;
-  // CUDA knows ranges by context: a rank of this process may ask about another one's memory.
+  // CUDA knows ranges by context, and a rank of this process may ask about another one's memory.
   const CurrentDevice on(is.device);
   if (!find_range(address, is, segment)) return "CUDA does not know its allocation";
   if (is.ipc_capable) {
@@ -138,7 +139,7 @@ std::optional<Identity> identity_of(const void* pointer, uint64_t bytes, std::st
   Identity identity{.buffer_id = 0, .base = located.segments[0].base, .bytes = 0};
   for (const Segment& segment : located.segments) {
     identity.bytes += segment.bytes;
-    // FNV-1a. The handle too, as memory may be mapped anew where the address range has stayed.
+    // This is FNV-1a. It includes the handle, as memory may be mapped anew in a range that has stayed.
     for (const uint64_t word : {segment.buffer_id, uint64_t(segment.handle), segment.bytes}) {
       identity.buffer_id = (identity.buffer_id ^ word) * 0x100000001b3;
     }

@@ -1,5 +1,5 @@
 /// \file
-/// What a piece of device memory is: which allocations it lies in, and how they can be shared.
+/// This file finds which allocations a piece of device memory lies in, and how they can be shared.
 #pragma once
 
 #include <cuda.h>
@@ -11,15 +11,15 @@
 
 namespace chorale::cuda {
 
-/// The allocation, or row of allocations, that a buffer lies in. Memory that was freed and made again at the
-/// same address has another one.
+/// Identifies the allocation, or row of allocations, that a buffer lies in. Memory that was freed and made
+/// again at the same address has another identity.
 struct Identity {
-  uint64_t buffer_id = 0;        ///< drawn from CUDA's numbers of it, which are never given again
-  uint64_t base = 0, bytes = 0;  ///< all of it, not only the buffer
+  uint64_t buffer_id = 0;        ///< made from CUDA's numbers for it, which are never given again
+  uint64_t base = 0, bytes = 0;  ///< the whole allocation or row, not only the buffer
   bool operator==(const Identity&) const = default;
 };
 
-/// How an allocation can be mapped by another process.
+/// The ways in which another process can map an allocation.
 enum class Sharing : uint32_t {
   ipc,         ///< cudaMalloc: cudaIpcGetMemHandle
   descriptor,  ///< cuMemCreate with a POSIX file descriptor
@@ -30,29 +30,30 @@ enum class Sharing : uint32_t {
 struct Segment {
   uint64_t base = 0, bytes = 0, buffer_id = 0;
   Sharing sharing = Sharing::ipc;
-  CUmemGenericAllocationHandle handle = 0;  ///< not retained: good while it is mapped; 0 for ipc
+  CUmemGenericAllocationHandle handle = 0;  ///< not retained, so good only while it is mapped; 0 for ipc
 
   bool operator==(const Segment&) const = default;
 };
 
-/// The allocation at `address` and its device; returns why it cannot be shared, if so.
+/// Finds the allocation at `address` and its device. Returns why it cannot be shared; "" if it can.
 std::string find_segment(uint64_t address, Segment& segment, int& device);
 
-/// A buffer and what it lies in.
+/// A buffer and the allocations that it lies in.
 struct Located {
-  std::vector<Segment> segments;  ///< adjacent; empty: cannot be shared, or no bytes
-  uint64_t offset = 0;            ///< of the buffer in the first segment
-  int device = -1;                ///< where the memory is
-  std::string why_not;            ///< why it cannot be shared, as "it is host memory"; empty if it can
+  std::vector<Segment> segments;  ///< adjacent; empty: it cannot be shared, or has no bytes
+  uint64_t offset = 0;            ///< the offset of the buffer in the first segment
+  int device = -1;                ///< the device that has the memory
+  std::string why_not;            ///< why it cannot be shared, such as "it is host memory"; empty if it can
 };
 
-/// Looks `[pointer, pointer + bytes)` up. Never throws for the sake of the memory, be it any pointer at all.
+/// Looks `[pointer, pointer + bytes)` up. It never throws because of the memory, whatever the pointer.
 /// \throws RunError if there is no driver
 Located locate(const void* pointer, uint64_t bytes);
 
-/// Empty for memory that peers cannot map (on the host, managed, of a stream-ordered pool, made without a
-/// shareable handle type): such a buffer is staged. Costs a few microseconds.
-/// \param why_not  then gets the reason
+/// Returns the identity of a buffer. It is empty for memory that peers cannot map (on the host, managed, of a
+/// stream-ordered pool, made without a shareable handle type); such a buffer is staged. A call takes a few
+/// microseconds.
+/// \param why_not  gets the reason if the result is empty
 std::optional<Identity> identity_of(const void* pointer, uint64_t bytes, std::string* why_not = nullptr);
 
 }  // namespace chorale::cuda

@@ -1,5 +1,5 @@
 /// \file
-/// Imports by who gave them and what they are.
+/// An ImportCache keeps imports by the rank that gave them and the allocations that they open.
 #pragma once
 
 #include <cstddef>
@@ -14,19 +14,20 @@
 
 namespace chorale::cuda {
 
-/// Keeps what was opened, so that no allocation is opened twice and none again for the next buffer in it.
+/// Keeps opened imports, so that no allocation is opened twice, and none is opened again for the next buffer
+/// in it.
 class ImportCache {
  public:
   using Key = std::pair<int, std::vector<uint64_t>>;  ///< rank, and its numbers of the allocations
 
-  std::shared_ptr<Imported> find(const Key& key);  ///< empty: has to be opened
+  std::shared_ptr<Imported> find(const Key& key);  ///< empty: it has to be opened
   std::shared_ptr<Imported> open(const Key& key, std::span<const Foreign> parts);
 
-  /// Closes imports that hold one of these, in use or not: memory that was freed stays taken as long as a
-  /// peer has it open, and bindings are kept for calls that may never be made again.
+  /// Closes imports that hold one of `freed`, even in use. Freed memory stays taken as long as a peer has it
+  /// open, and a binding that uses it may be kept for calls that are never made again.
   void drop(int rank, const std::vector<uint64_t>& freed);
 
-  /// Closes the longest unused, until there are no more than `limit`.
+  /// Closes the imports that have been unused for longest, until no more than `limit` are unused.
   void limit_unused(size_t limit);
 
   size_t size() const { return held_.size(); }

@@ -1,5 +1,5 @@
 /// \file
-/// A peer's allocations, opened in this process.
+/// An Imported is a peer's allocation, or a row of them, opened in this process.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace chorale::cuda {
 
-/// How one allocation of a peer is opened.
+/// All that is needed to open one allocation of a peer. The sharings that use a member stand beside it.
 struct Foreign {
   uint64_t bytes = 0;
   Sharing sharing = Sharing::ipc;
@@ -33,9 +33,9 @@ class Imported {
 
   char* data() const { return by_ipc_ ? by_ipc_->data() : range_.data(); }
 
-  /// Its owner has freed it: what is mapped here goes, whoever holds it.
+  /// Unmaps the memory here because its owner has freed it, even if somebody still holds this object.
   void close() noexcept;
-  /// Whether it was closed, also as an IpcImport is.
+  /// Returns true if it was closed, by close() or as an IpcImport may be.
   bool stale() const { return closed_ || (by_ipc_ && by_ipc_->stale()); }
 
  private:

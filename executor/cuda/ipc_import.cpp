@@ -13,14 +13,14 @@
 namespace chorale::cuda {
 namespace {
 
-/// What this process has open, of all communicators.
+/// All imports that this process has open, of all communicators.
 struct All {
   std::mutex mutex;
   std::vector<IpcImport*> open;
 };
 
 All& all() {
-  static All& instance = *new All;  // never destroyed: whoever ends last may still close something
+  static All& instance = *new All;  // never destroyed, since the last import to end still needs it
   return instance;
 }
 

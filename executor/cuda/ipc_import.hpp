@@ -1,5 +1,5 @@
 /// \file
-/// cudaMalloc memory of another process, opened by its IPC handle.
+/// An IpcImport is cudaMalloc memory of another process, opened by its IPC handle.
 #pragma once
 
 #include <atomic>
@@ -10,13 +10,12 @@
 
 namespace chorale::cuda {
 
-/// Opened on the device that is current when it is made.
+/// The memory is opened on the device that is current when the import is made.
 ///
-/// Memory that its owner has freed stays open here until it is closed, and while it does, CUDA may refuse to
-/// open what the owner has at these addresses since (cudaErrorAlreadyMapped; seen of small allocations, which
-/// share pages). A buffer that is freed and made again comes to the same address as a rule, and another
-/// communicator may still have the former open. So what is in the way of a new import is closed: its owner
-/// cannot have both.
+/// Memory that its owner has freed stays open here until it is closed. Meanwhile CUDA may refuse to open what
+/// the owner now has at these addresses (cudaErrorAlreadyMapped; seen with small allocations, which share
+/// pages). A buffer that is freed and made again usually gets the same address, and another communicator may
+/// still have the former one open. So a new import closes what is in its way: its owner cannot have both.
 ///
 /// Closing waits until the device has nothing to do, as cudaFree() does, and other threads launch nothing
 /// meanwhile. Measured: 2.0 s beside a kernel of 2 s, whatever the kernel uses.
@@ -31,7 +30,7 @@ class IpcImport {
 
   char* data() const { return static_cast<char*>(opened_.load(std::memory_order_acquire)); }
 
-  /// Whether it was closed. Any thread's import may do so.
+  /// Returns true if it was closed. An import of any thread may close it.
   bool stale() const { return data() == nullptr; }
   void close() noexcept;
 

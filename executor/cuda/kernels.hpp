@@ -1,5 +1,5 @@
 /// \file
-/// The kernels that are built into the library.
+/// These functions find the kernels that are built into the library.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,14 +11,15 @@
 
 namespace chorale::cuda {
 
-/// The kernels for a dtype and a form of packets. Plans that do not reduce have one pair for all dtypes.
+/// Returns the kernels for a dtype and a form of packets. Plans that do not reduce have one pair for all
+/// dtypes.
 Players players_of(DType dtype, PacketForm packet, bool reduces);
 
-/// The player with the steps of switches, see multicast_steps.cuh; null for packets other than ll16, and
-/// where multicast does not combine the dtype or the library was built without it.
+/// Returns the player with the steps of switches, see multicast_steps.cuh. Null for packets other than ll16,
+/// and if multicast does not combine the dtype or the library was built without it.
 const void* multicast_player_of(DType dtype, PacketForm packet, bool reduces);
 
-/// Divides `n` elements by `ranks`, as the CPU does: the result of a sum becomes its average.
+/// Divides `n` elements by `ranks`, as the CPU does, so that a sum becomes an average.
 cudaError_t enqueue_average(void* elements, uint64_t n, DType dtype, uint32_t ranks, cudaStream_t stream);
 
 }  // namespace chorale::cuda

@@ -16,12 +16,12 @@
 namespace chorale::cuda {
 namespace {
 
-constexpr int most_shared_bytes = 200 << 10;  ///< of a block, whatever the plan: the limit is the kernel's
+constexpr int most_shared_bytes = 200 << 10;  ///< of a block; the limit is the kernel's, whatever the plan
 
 uint64_t up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
 
-/// Of a block that has something to do for `busy` threads and may have `most`. As many as `least` fetch the
-/// tape.
+/// Returns the threads of a block that has something to do for `busy` threads and may have `most`. At least
+/// `least` threads fetch the tape.
 uint32_t threads_for(uint64_t busy, uint32_t most) {
   constexpr uint64_t least = 64;
   return uint32_t(std::min<uint64_t>(std::max(up(busy, 32), least), most));
@@ -56,7 +56,7 @@ ChosenKernel ChosenKernel::of(const Plan& plan, const Call& call) {
                     "that holds {}",
                     dtype_name(call.dtype), dtype_name(call.dtype)));
   }
-  // It plays all that the others do.
+  // This player plays all steps that the others play.
   if (call.multicast && SwitchUse(plan).any())
     chosen.players.any = multicast_player_of(call.dtype, call.packet, reduces(plan));
   if (!chosen.players.any) {
@@ -88,7 +88,7 @@ void Launcher::make_kernels(Taped& of) const {
   if (of.exchange) of.exchange_only = ready(kernel_.players.exchange, of.busy_threads, of.page.bytes());
 }
 
-/// Tapes for each shape of rounds.
+/// Records tapes for each shape of rounds.
 std::vector<Tapes> Launcher::record(TapePlaces places, PacketForm packet) const {
   std::vector<Tapes> all;
   for (const uint64_t round : interpreter::rounds_of_all_shapes(layout_)) {
@@ -100,8 +100,8 @@ std::vector<Tapes> Launcher::record(TapePlaces places, PacketForm packet) const 
 
 void Launcher::make_tapes(PacketForm packet, const Ends& ends, const SwitchAliases* switches) {
   const size_t channels = image_.channels.size(), blocks = image_.blocks.size();
-  // Recorded twice, since tapes name addresses of the memory that they lie in: their size is known after the
-  // first.
+  // Tapes name addresses of the memory that they lie in, so they are recorded twice: the first time gives
+  // their size.
   TapePlaces places;
   places.signals_at_peer = ends.signals_at_peer;
   places.switches = switches;
@@ -149,7 +149,7 @@ void Launcher::make_tapes(PacketForm packet, const Ends& ends, const SwitchAlias
   for (size_t at = 0; at < tapes.size(); ++at) {
     const Tapes& of = tapes[at];
     std::memcpy(content.data() + tapes_at[at], of.bytes.data(), of.bytes.size());
-    const bool exchange = of.exchange && common_.trace_launches == 0;  // it keeps no trace
+    const bool exchange = of.exchange && common_.trace_launches == 0;  // that player keeps no trace
     taped_.push_back({interpreter::shape_of_round(layout_, rounds[at]),
                       base + tapes_at[at],
                       of.page,
@@ -184,7 +184,7 @@ void Launcher::make_tapes(PacketForm packet, const Ends& ends, const SwitchAlias
   }
 }
 
-/// Blocks that wait for each other must all be there at once.
+/// Checks that all blocks fit on the GPU at once, because they wait for each other.
 void Launcher::require_residence() {
   const size_t blocks = image_.blocks.size();
   uint32_t shared_bytes = 0;
@@ -205,9 +205,9 @@ void Launcher::require_residence() {
   }
 }
 
-/// Short launches take two or three microseconds: to come to its wait early saves the next one half of one or
-/// more, and without idle warps there are fewer to be made room for, started and waited for. Where the next
-/// one may not come early, all threads are faster again.
+/// Decides how a kernel is launched. Short launches take two or three microseconds. If the next launch may
+/// come to its wait early, it saves half a microsecond or more; then only busy threads are launched, since
+/// idle warps take time to be given room, started and waited for. If it may not, all threads are faster.
 Launcher::Kernel Launcher::ready(const void* kernel, uint32_t busy_threads, uint32_t shared_bytes) const {
   const detail::Resident room = room_for(kernel, busy_threads, shared_bytes, common_.device);
   const bool beside = detail::next_may_stand_beside(image_.blocks.size(), room.blocks());
@@ -240,7 +240,7 @@ void Launcher::launch_round(uint64_t round, char* in, char* out, cudaStream_t st
       of.exchange && (reinterpret_cast<uintptr_t>(in) | reinterpret_cast<uintptr_t>(out)) % unit_bytes == 0;
   const Kernel& kernel = exchange ? of.exchange_only : of.any;
   launch_.next_beside = kernel.next_beside;
-  // It may begin before what precedes it in the stream has ended, and waits for that itself: see
+  // The kernel may begin before earlier work in the stream has ended, and waits for that itself: see
   // player.cuh.
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;

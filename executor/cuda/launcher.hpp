@@ -1,5 +1,5 @@
 /// \file
-/// A plan's tapes in the memory of a device, with what they count in, and their launch.
+/// The Launcher holds a plan's tapes and counters in the memory of a device, and launches them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -24,41 +24,44 @@
 
 namespace chorale::cuda {
 
-/// The kernels for a plan and a call, and how their blocks are to be.
+/// The kernels for a plan and a call, and the size of their blocks.
 struct ChosenKernel {
   Players players;
   uint32_t threads = 0;  ///< of a block
 
-  /// \throws UsageError if this library was built without it
+  /// Chooses the kernels.
+  /// \throws UsageError if this library was built without them
   static ChosenKernel of(const Plan& plan, const Call& call);
 };
 
 /// The ends of a rank's channels.
 struct Ends {
-  std::vector<const Signal*> signals;  ///< this rank's, by channel, as kernels see them
+  std::vector<const Signal*> signals;  ///< this rank's signals, by channel, as kernels see them
   std::vector<Signal*>
-      signals_at_peer;             ///< by channel, as who sets them sees them: a kernel, or of a port
-                                   ///< channel the host; null: nobody can wait there, or on another host
+      signals_at_peer;             ///< by channel, as their writer sees them: a kernel, or the host for a
+                                   ///< port channel; null: nobody can wait there, or it is on another host
   std::vector<Proxy::FarEnd> far;  ///< by channel; empty: the plan stays on this host
-  uint64_t binding = 0;            ///< else its number there, see Proxy::enrol()
+  uint64_t binding = 0;            ///< else the binding's number there, see Proxy::enrol()
 };
 
 class Launcher {
  public:
-  /// \param plan, bound  outlive this; the image has the bases of its buffers
-  /// \param switches     by which switch channels go; null: by peers' memory. Wanted here alone
+  /// \param plan, bound  must outlive this; the image has the bases of its buffers
+  /// \param switches     the addresses by which switch channels go; null: they go by peers' memory. Used only
+  ///                     during the call
   /// \throws RunError
   Launcher(const Common& common, const ChosenKernel& kernel, const Plan& plan,
            const interpreter::BoundPlan& bound, PacketForm packet, const Ends& ends,
            const SwitchAliases* switches = nullptr);
 
-  /// Enqueues it once: all rounds of the message, one behind the other.
+  /// Enqueues one run of the plan: all rounds of the message, one after the other.
   void launch(char* in, char* out, cudaStream_t stream);
 
-  /// Why blocks had to stop, and what each waited for; none if none had. Any thread may ask.
+  /// Returns why blocks had to stop, none if none had, and reports what each waited for. Any thread may call
+  /// it.
   Stop stopped(std::string& report) const;
 
-  /// See Executor::trace.
+  /// Adds the spans of the last launches. See Executor::trace.
   void add_trace(std::vector<TraceSpan>& spans) const;
 
  private:
@@ -76,8 +79,8 @@ class Launcher {
     const char* tapes = nullptr;
     PageShape page;
     uint32_t pages = 1;
-    uint32_t busy_threads = 0;  ///< of a block, that have something to do
-    bool exchange = false;      ///< they are such as exchange.cuh plays, if what is passed is aligned
+    uint32_t busy_threads = 0;  ///< threads of a block that have something to do
+    bool exchange = false;      ///< exchange.cuh can play them, if what is passed is aligned
     Kernel any, exchange_only;
   };
 

@@ -1,6 +1,6 @@
 /// \file
-/// The thread that sees, while an application is busy elsewhere, that a kernel has given up or a peer has
-/// died.
+/// The Monitor is a thread that notices when a kernel has given up or a peer has died, while the application
+/// is busy elsewhere.
 #pragma once
 
 #include <atomic>
@@ -14,16 +14,17 @@
 
 namespace chorale::cuda {
 
-/// Whose kernels leave records.
+/// An object whose kernels leave records when they stop.
 class Watched {
  public:
   virtual ~Watched() = default;
-  /// Why blocks had to stop, and what each waited for; none if none had. Any thread may ask.
+  /// Returns why blocks had to stop, none if none had, and reports what each waited for. Any thread may call
+  /// it.
   virtual Stop stopped(std::string& report) const = 0;
 };
 
-/// Kernels only leave a record when a wait reaches its deadline: stopping the world, with words that name the
-/// place, is the host's part. It also looks for dead peers, so that survivors need not wait for a deadline.
+/// Stops the world, with words that name the place, when a wait of a kernel has reached its deadline; kernels
+/// only leave a record. It also looks for dead peers, so that survivors need not wait for a deadline.
 class Monitor {
  public:
   explicit Monitor(World& world);
@@ -31,12 +32,12 @@ class Monitor {
 
   void add(const Watched* watched);
   void remove(const Watched* watched);
-  void forget();  ///< all of them
+  void forget();  ///< removes all of them
 
   /// Looks at once.
   void look();
 
-  /// Where this rank's blocks stood when they had to stop; "" if none had to.
+  /// Returns where this rank's blocks stood when they had to stop; "" if none had to.
   std::string report() const;
 
  private:

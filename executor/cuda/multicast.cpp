@@ -31,8 +31,8 @@ CUmulticastObjectProp properties_of(size_t members, uint64_t bytes) {
   return properties;
 }
 
-/// By which the sizes of all groups' objects, and their addresses, are to be divisible. The recommended one
-/// would be faster, as CUDA's documentation says, but may be many times as large as a message.
+/// Returns the number that must divide the sizes and addresses of all groups' objects. CUDA's recommended one
+/// would be faster, as its documentation says, but may be many times as large as a message.
 uint64_t granularity_of(const SwitchGroups& groups, uint64_t bytes) {
   uint64_t most = 1;
   for (const auto& group : groups) {
@@ -49,7 +49,7 @@ bool is_member(const std::vector<uint32_t>& group, int rank) {
   return std::find(group.begin(), group.end(), uint32_t(rank)) != group.end();
 }
 
-/// Who makes the group's object.
+/// Returns the rank that makes the group's object.
 int maker_of(const std::vector<uint32_t>& group) { return int(group.front()); }
 
 }  // namespace
@@ -156,8 +156,8 @@ MulticastMemory::MulticastMemory(World& world, Imports& imports, uint64_t bytes,
       }
     });
   };
-  // Binding and mapping wait in CUDA for the devices of all members: a rank that could not add its own has
-  // been heard of by then.
+  // Binding and mapping wait in CUDA for the devices of all members. By then all ranks know if one of them
+  // could not add its own.
   each([](Object& object) { object.add_device(); });
   each([&](Object& object) { object.bind(memory_, bytes_); });
   each([&](Object& object) { object.map(bytes_, granularity); });
@@ -169,7 +169,8 @@ char* MulticastMemory::of_group(size_t group) const {
   return objects_[group] ? objects_[group]->data() : nullptr;
 }
 
-/// Collective: the lowest member of each group makes its object, the others get it by a file descriptor.
+/// Makes the objects: the lowest member of each group makes it, the others get it by a file descriptor.
+/// Collective.
 void MulticastMemory::make_objects(World& world, const Imports& imports, const SwitchGroups& groups) {
   const int self = world.rank(), device = imports.devices()[size_t(self)].ordinal;
   objects_.resize(groups.size());
@@ -194,7 +195,7 @@ void MulticastMemory::make_objects(World& world, const Imports& imports, const S
   });
   const std::vector<std::vector<Descriptor>> passed = passing.pass(world, numbers, wanted);
   together(world, [&] {
-    std::vector<size_t> next(size_t(world.ranks()));  // of each maker's objects, in the order of groups
+    std::vector<size_t> next(size_t(world.ranks()));  // by maker: its next object, in the order of groups
     for (size_t group = 0; group < groups.size(); ++group) {
       const size_t maker = size_t(maker_of(groups[group])), which = next[maker]++;
       if (objects_[group] || !is_member(groups[group], self)) continue;

@@ -1,6 +1,6 @@
 /// \file
-/// Memory that a switch reads and writes at several ranks at once: CUDA's multicast objects. Made only where
-/// the configuration asks for multicast by name. It has not run on hardware.
+/// A switch reads and writes this memory at several ranks at once, by CUDA's multicast objects. It is made
+/// only when the configuration asks for multicast by name. It has not run on hardware.
 #pragma once
 
 #include <cstddef>
@@ -15,22 +15,22 @@
 
 namespace chorale::cuda {
 
-/// Members of switch channels: each a list of ranks in order.
+/// The members of switch channels. Each group is a list of ranks in order.
 using SwitchGroups = std::vector<std::vector<uint32_t>>;
 
-/// Why multicast among these ranks cannot be had on `device`, with what to do; empty: what can be asked for
-/// without trying it is there.
+/// Returns why multicast among these ranks is impossible on `device`, and what to do. Empty: all that can be
+/// checked without trying it is there.
 std::string refuse_multicast_devices(const std::vector<RankDevice>& devices, const SwitchGroups& groups,
                                      int device);
 
-/// As many bytes on every rank, each mapped at all peers, and bound to a multicast object for each group that
-/// the rank is a member of.
+/// Memory of equal size on every rank. It is mapped at all peers, and bound to a multicast object for each
+/// group that the rank is a member of.
 ///
-/// Unbound when it goes, without asking the peers: by then no launch of any rank that uses it may be under
-/// way.
+/// The destructor unbinds it without asking the peers. By then no launch of any rank that uses it may be
+/// under way.
 class MulticastMemory {
  public:
-  /// Collective, with the same arguments on every rank. Zeroed when it returns.
+  /// Makes the memory. Collective, with the same arguments on every rank. The memory is zeroed on return.
   /// \throws RunError of the lowest rank for which it did not work, on all ranks
   MulticastMemory(World& world, Imports& imports, uint64_t bytes, const SwitchGroups& groups);
   MulticastMemory(const MulticastMemory&) = delete;
@@ -39,7 +39,8 @@ class MulticastMemory {
 
   uint64_t bytes() const { return bytes_; }  ///< at least as many as were asked for
   char* at(int rank) const { return mapped_.at(rank); }
-  /// The address of the memory of all members, for `multimem` instructions alone; null if this rank is none.
+  /// Returns the address of the memory of all members, for `multimem` instructions alone. Null if this rank
+  /// is not a member.
   char* of_group(size_t group) const;
 
  private:
@@ -50,7 +51,7 @@ class MulticastMemory {
   uint64_t bytes_ = 0;
   Allocation memory_;
   PeerMemory mapped_;
-  std::vector<std::unique_ptr<Object>> objects_;  ///< by group; go first
+  std::vector<std::unique_ptr<Object>> objects_;  ///< by group; destroyed first
 };
 
 }  // namespace chorale::cuda

@@ -23,7 +23,7 @@ bool is_float(DType dtype) {
   }
 }
 
-/// Whether the plan's certificate tells which bits sums come out with.
+/// Returns true if the plan's certificate promises the exact bits of sums.
 bool promises_rounding(const Plan& plan) {
   if (plan.extension.verified.empty()) return false;
   const auto says = nlohmann::json::parse(plan.extension.verified, nullptr, false);

@@ -1,5 +1,5 @@
 /// \file
-/// What a plan needs of multicast, if its switch channels are to go by it. Looks at no GPU.
+/// Finds what a plan needs for its switch channels to go by multicast. Looks at no GPU.
 #pragma once
 
 #include <cstdint>
@@ -12,33 +12,34 @@
 
 namespace chorale::cuda {
 
-/// The switch channels of all ranks. Every rank finds the same.
+/// The switch channels of all ranks. Every rank finds the same ones.
 struct SwitchUse {
   std::vector<std::vector<uint32_t>>
-      groups;  ///< their members, each group once and in order; not of one rank
+      groups;  ///< their members, each group once and in order; groups of one rank are left out
   bool passed = false,
-       scratch = false;  ///< whether the input or output, and the scratch, of ranks are theirs
+       scratch = false;  ///< they use the input or output (passed), or the scratch, of ranks
 
   explicit SwitchUse(const Plan& plan);
   SwitchUse() = default;
   bool any() const { return !groups.empty(); }
 };
 
-/// Where a rank's buffers lie in memory that all members of switch channels have bound, alike on all ranks:
-/// input, output, then scratch.
+/// Lays a rank's buffers out in memory that all members of switch channels have bound: input, output, then
+/// scratch. The layout is the same on all ranks.
 struct SwitchRoom {
   uint64_t scratch_at = 0, bytes = 0;
 
   SwitchRoom(const Plan& plan, const Layout& layout, const SwitchUse& use);
 };
 
-/// Whether a switch can combine elements so; avg is a sum. What multimem.def says.
+/// Returns true if a switch can combine elements with `op`, according to multimem.def. avg counts as a sum.
 bool multicast_combines(DType dtype, ReduceOp op);
 
-/// Why this rank's part of a plan cannot go by multicast, with what to do; empty: nothing here forbids it.
+/// Returns why this rank's part of a plan cannot go by multicast, and what to do. Empty: nothing here forbids
+/// it.
 ///
 /// A switch adds in an order of its own. A certificate that says how sums are rounded would not hold, so such
-/// a plan is refused where the order shows: in sums of floats.
+/// a plan is refused when the order shows: in sums of floats.
 std::string refuse_multicast(const Plan& plan, const interpreter::BoundImage& image, DType dtype);
 
 }  // namespace chorale::cuda

@@ -1,7 +1,8 @@
 /// \file
-/// The steps of a tape that go through a switch: of the multicast realisation of switch channels, which runs
-/// only where the configuration asks for it by name. Apart, in a kernel of its own, so that the others have
-/// no such instruction. It is compiled, and its instructions are looked at; it has not run on hardware.
+/// These functions run the steps of a tape that go through a switch. They belong to the multicast realisation
+/// of switch channels, which runs only when the configuration asks for it by name. They are in a kernel of
+/// their own, so that the others have no such instruction. The code is compiled, and tests look at its
+/// instructions; it has not run on hardware.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace chorale::cuda {
 
-/// Sink: plain memory, which may lie at an odd address if it is what the caller passed.
+/// A sink in plain memory, which may lie at an odd address if it is what the caller passed.
 struct PlainSink {
   Mem to;
   bool whole;
@@ -27,7 +28,7 @@ struct PlainSink {
   }
 };
 
-/// The thread's units, four at a time: a round trip through the switch takes long.
+/// Moves the thread's units four at a time, because a round trip through the switch takes long.
 template <class Source, class Sink>
 CHORALE_FN void move_through_switch(const Group& group, uint64_t bytes, const Source& source,
                                     const Sink& sink) {
@@ -53,7 +54,7 @@ CHORALE_FN void reduce_through_switch(const Group& group, const TapeStep& step, 
   }
 }
 
-/// Source: plain memory, which may lie at an odd address if it is what the caller passed.
+/// A source in plain memory, which may lie at an odd address if it is what the caller passed.
 struct PlainSource {
   Mem from;
   bool whole;
@@ -68,8 +69,8 @@ struct PlainSource {
 struct MulticastSteps {
   static CHORALE_FN constexpr bool has(TapeKind kind) { return kind >= TapeKind::multicast_reduce; }
 
-  /// What the block did before, and has seen, it did by the members' own addresses, and so it goes on behind
-  /// this: each thread fences both, next to its own accesses.
+  /// Runs one step. Before and after it the block reads and writes by the members' own addresses, so each
+  /// thread fences on both sides, next to its own accesses.
   template <class T, class P>
   static __device__ __noinline__ Stop run(const TapeStep& step, const Page<P>& page, uint32_t misaligned) {
     const Group group = block_group();

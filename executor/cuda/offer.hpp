@@ -1,5 +1,5 @@
 /// \file
-/// What one rank says of its buffer in an exchange.
+/// An Offer describes one rank's buffer in an exchange.
 #pragma once
 
 #include <cstddef>
@@ -21,15 +21,15 @@ struct Offer {
 
   uint64_t pointer = 0;  ///< in the owner's process
   uint64_t bytes = 0;    ///< 0: nothing is offered
-  uint64_t offset = 0;   ///< of the buffer in the first part
+  uint64_t offset = 0;   ///< the offset of the buffer in the first part
   std::vector<Part> parts;
-  std::vector<uint64_t> freed;  ///< numbers of allocations that are not there any more
+  std::vector<uint64_t> freed;  ///< numbers of allocations that do not exist any more
 
   std::vector<std::byte> to_bytes() const;
   static Offer from_bytes(std::span<const std::byte> bytes);
 
   std::vector<uint64_t> numbers() const;
-  size_t descriptors() const;  ///< parts that are shared by one
+  size_t descriptors() const;  ///< the number of parts that are shared by descriptor
 };
 
 }  // namespace chorale::cuda

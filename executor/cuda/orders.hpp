@@ -1,5 +1,5 @@
 /// \file
-/// Orders: what kernels ask a thread of the host to do, through a ring in host memory.
+/// Kernels send orders to a thread of the host through a ring in host memory.
 #pragma once
 
 #include <atomic>
@@ -20,16 +20,16 @@
 
 namespace chorale::cuda {
 
-/// A ring of `Order`, which has a member `turn` that is written last: its ticket plus one. Any number of
-/// blocks push, one thread takes.
+/// A ring of `Order`. The member `turn` of an Order is written last; it is its ticket plus one. Any number of
+/// blocks push, and one thread takes.
 template <class Order>
 class Orders {
  public:
   static constexpr uint64_t slots = 1024;  ///< a power of two
 
   /// \param take    called by the thread for each order, with the lock held
-  /// \param failed  what `take` or `also` threw
-  /// \param also    what else the thread does, again and again, with the lock held; false: there was nothing
+  /// \param failed  gets what `take` or `also` threw
+  /// \param also    called by the thread again and again, with the lock held; false: there was nothing to do
   Orders(int device, std::function<void(const Order&)> take, std::function<void(const RunError&)> failed,
          std::function<bool()> also = {})
       : device_(device),
@@ -42,7 +42,7 @@ class Orders {
   ~Orders() { stop(); }
   Orders(const Orders&) = delete;
 
-  /// Once what `take` uses is there; and before it goes.
+  /// Call start() when all that `take` uses exists, and stop() before any of it is destroyed.
   void start() {
     thread_ = world::start_thread("a proxy", [this] { serve(); });
   }
@@ -51,21 +51,21 @@ class Orders {
     if (thread_.joinable()) thread_.join();
   }
 
-  // As kernels see them.
+  // These return the ring and its counters as kernels see them.
   Order* ring() const { return ring_.device(); }
   uint64_t* head() const { return reinterpret_cast<uint64_t*>(head_.data()); }
   const uint64_t* tail() const { return tail_.device(); }
 
   std::mutex& lock() const { return mutex_; }
 
-  /// Takes what is there already. With the lock held.
+  /// Takes the orders that are there already. Call it with the lock held.
   void take_all() {
     while (next_is_there()) take_one();
   }
 
-  /// Forgets what was pushed by kernels that have stopped; none may run. With the lock held.
+  /// Forgets what was pushed by kernels that have stopped; none may run. Call it with the lock held.
   void drop() {
-    // Kernels have ended: what was given out was also written, or never will be.
+    // Kernels have ended, so a ticket's slot has been written, or never will be.
     check(cudaMemcpy(&taken_, head_.data(), sizeof taken_, cudaMemcpyDeviceToHost), "a ring of orders");
     for (Order& slot : std::span(ring_.host(), slots)) store_relaxed(&slot.turn, uint64_t(0));
     store_release(tail_.host(), taken_);
@@ -73,7 +73,7 @@ class Orders {
 
  private:
   void serve() {
-    // For good: to switch back at the end would make a context on the first GPU, which may be a peer's.
+    // The thread keeps the device. Switching back would make a context on the first GPU, maybe a peer's.
     check(cudaSetDevice(device_), "the GPU of a ring of orders");
     using Clock = std::chrono::steady_clock;
     Clock::time_point busy = Clock::now();
@@ -87,7 +87,7 @@ class Orders {
         }
         if (also_) worked |= guarded(also_);
       }
-      // Kernels push in bursts: look closely for a while, then make room for others.
+      // Kernels push in bursts, so look closely for a while, then leave the core to others.
       const Clock::time_point now = Clock::now();
       if (worked) busy = now;
       if (now - busy > std::chrono::milliseconds(1))
@@ -121,7 +121,7 @@ class Orders {
   HostArray<uint64_t> tail_;
   DeviceMemory head_;
   uint64_t taken_ = 0;
-  mutable std::mutex mutex_;  ///< of the ring's reader
+  mutable std::mutex mutex_;  ///< held by the ring's reader
   std::atomic<bool> quit_{false};
   std::thread thread_;
 };

@@ -13,7 +13,7 @@ constexpr uint64_t tags = TapePlace::in | TapePlace::out;
 
 using interpreter::packet_bytes_of;
 
-/// Where packets of a rank lie, in launches of odd number; those of even number lie alike.
+/// The places of a rank's packets in launches of odd number. The others have the same layout.
 class Used {
  public:
   Used(const std::vector<std::vector<Step>>& blocks, PacketForm form) : form_(form) {
@@ -27,7 +27,8 @@ class Used {
     std::sort(all_.begin(), all_.end());
   }
 
-  /// How many packets touch those of `bytes` bytes of data at `at`, themselves included.
+  /// Returns how many packet places touch the packets at `at` that hold `bytes` bytes of data. These packets
+  /// count, too.
   size_t touching(uint64_t at, uint64_t bytes) const {
     const uint64_t first = at < longest_ ? 0 : at - longest_, end = at + packet_bytes_of(form_, bytes);
     size_t n = 0;
@@ -48,7 +49,8 @@ bool packs_only(const Step& step) {
   return step.step.kind == TapeKind::copy && step.step.plain_sinks == 0 && step.step.packet_sinks == 1;
 }
 
-/// Whether a sum that reads `own` may write its sinks: unit by unit it reads before it writes.
+/// Returns true if a sum may read `own` and write its sinks. It reads each unit before it writes it, so a
+/// sink may be `own` itself.
 bool may_read(const Step& sum, const TapePlace& own) {
   for (const TapePlace& sink : sum.plain) {
     const uint64_t from = own.at & ~tags, to = sink.at & ~tags, bytes = sum.step.bytes;
@@ -58,12 +60,12 @@ bool may_read(const Step& sum, const TapePlace& own) {
   return true;
 }
 
-/// Whether the sum can take what `pack` packs from where it lies; then it does.
+/// Lets the sum read the memory that `pack` packs, if it can. Returns true if it does.
 bool takes(Step& sum, const Step& pack, const Used& used) {
   const TapePlace own = pack.plain[0], packets = pack.packets[0];
   if (sum.step.kind != TapeKind::reduce_packets || sum.step.own != 0) return false;
   if (sum.step.bytes != pack.step.bytes || !may_read(sum, own)) return false;
-  // In this step and in the packing, and nowhere else.
+  // The packets must be used in this step and in the packing, and nowhere else.
   if (used.touching(packets.at, sum.step.bytes) != 2) return false;
   for (uint32_t at = 0; at < sum.step.n; ++at) {
     if (sum.packets[at].at != packets.at) continue;

@@ -1,5 +1,5 @@
 /// \file
-/// What a block sends to itself as packets.
+/// Removes packets that a block sends to itself.
 #pragma once
 
 #include <vector>
@@ -8,13 +8,15 @@
 
 namespace chorale::cuda {
 
-/// Where a block packs a piece of plain memory into its own rank's packets and the next thing that it does is
-/// to add them to others, they are added from the plain memory, in their place, and the packing is left out.
+/// Lets a sum read plain memory directly when a block packs it into its own rank's packets and adds them to
+/// others in the next step. The sum adds the plain memory in the packets' place, and the packing is left
+/// out.
 ///
-/// Nobody can tell. The packets are used nowhere else in `blocks`, which are all of the rank, and no
-/// operation reads a peer's. The plain memory is read later than before, but between the two steps the block
-/// tells nobody anything: who was free to write there after the first could only know it from what the block
-/// does after the second. And the sum does not write there, but for the very places that it has read.
+/// The result is the same. The packets are used nowhere else in `blocks`, which are all blocks of the rank,
+/// and no operation reads a peer's packets. The plain memory is read later than before, but the block tells
+/// nobody anything between the two steps: a writer could only learn that it may write there from what the
+/// block does after the second. And the sum does not write there, except to the very places that it has
+/// read.
 void keep_own_packets(std::vector<std::vector<Step>>& blocks, PacketForm form);
 
 }  // namespace chorale::cuda

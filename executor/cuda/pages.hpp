@@ -1,5 +1,5 @@
 /// \file
-/// From a thread block's steps to the pages of its tape.
+/// These functions make the pages of a thread block's tape from its steps.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,16 @@ namespace chorale::cuda {
 /// Steps that lie in shared memory together.
 struct Page {
   size_t first = 0, end = 0;
-  PageShape shape;  ///< that they take
+  PageShape shape;  ///< the shape that they take
 };
 
-/// Also finds the batches of the steps, which end with their page.
-/// \param page_bytes  of shared memory that a page takes at most, unless a single step takes more
+/// Divides steps into pages. Also finds the batches of the steps, which end with their page.
+/// \param page_bytes  the most shared memory of a page, unless a single step takes more
 std::vector<Page> paginate(std::vector<Step>& steps, uint64_t page_bytes);
 
-/// \param shape  of all pages; `more`: whether another page follows
+/// Writes one page.
+/// \param shape  the shape of all pages
+/// \param more   true if another page follows
 void write_page(char* to, const PageShape& shape, const std::vector<Step>& steps, const Page& page,
                 bool more);
 

@@ -21,9 +21,9 @@ struct Imports::State {
   std::vector<RankDevice> devices;
   std::unique_ptr<world::DescriptorPassing> passing;  // null if all ranks live in this process
   Exports exports;
-  std::vector<uint64_t> freed;  // exports that are not there any more, until the peers have been told
+  std::vector<uint64_t> freed;  // exports that do not exist any more, until the peers have been told
   ImportCache cache;
-  std::vector<bool> far;  // by rank: on another host
+  std::vector<bool> far;  // by rank: it is on another host
 
   bool same_process(int self, int peer) const {
     return !far[peer] && devices[self].process == devices[peer].process;
@@ -48,14 +48,14 @@ Located locate_shareable(const void* memory, uint64_t bytes) {
   return located;
 }
 
-/// A peer of this process: its pointer is good here once this device may use the memory.
+/// Lets this device use the memory of a peer in this process. Then the peer's pointer is good here.
 void reach_mapping(const Offer& offer, int device) {
   const Located located = locate_shareable(reinterpret_cast<const void*>(offer.pointer), offer.bytes);
   if (located.device == device || located.segments[0].sharing == Sharing::ipc) return;
   for (const Segment& segment : located.segments) give_access(segment.base, segment.bytes, device);
 }
 
-/// What `step` throws, with whose memory it was about.
+/// Runs `step`. If it throws, names the rank whose memory it was about.
 template <class Step>
 void naming_rank(int rank, const Step& step) {
   try {
@@ -77,8 +77,8 @@ std::vector<Foreign> foreign_parts(const world::Process& owner, const Offer& off
   return parts;
 }
 
-/// Collective. The descriptors of those ranks whose memory this one has to open; nothing happens if no rank
-/// has to.
+/// Returns the descriptors of those ranks whose memory this one has to open. Collective. Nothing happens if
+/// no rank has to open any.
 std::vector<std::vector<Descriptor>> fetch_descriptors(World& world, world::DescriptorPassing& passing,
                                                        const std::vector<Segment>& mine,
                                                        const std::vector<bool>& wanted) {
@@ -104,7 +104,7 @@ std::vector<std::vector<Descriptor>> fetch_descriptors(World& world, world::Desc
 
 }  // namespace
 
-/// Fills `offer`; returns what the buffer lies in.
+/// Fills `offer`; returns the segments that the buffer lies in.
 std::vector<Segment> Imports::State::make_offer(const void* mine, uint64_t bytes, Offer& offer) {
   for (const uint64_t number : exports.forget_freed()) freed.push_back(number);
   offer.freed = freed;
@@ -114,7 +114,7 @@ std::vector<Segment> Imports::State::make_offer(const void* mine, uint64_t bytes
   offer.bytes = bytes;
   offer.offset = located.offset;
   for (const Segment& segment : located.segments) {
-    // In one process pointers do, but numbering also makes sure that identity_of() tells later memory apart.
+    // In one process pointers suffice, but a number also ensures that identity_of() tells later memory apart.
     Offer::Part part{exports.number_of(segment), segment.bytes, segment.sharing, {}};
     if (passing) part.handle = handle_of(segment);
     offer.parts.push_back(part);
@@ -122,7 +122,7 @@ std::vector<Segment> Imports::State::make_offer(const void* mine, uint64_t bytes
   return located.segments;
 }
 
-/// Of which ranks this one needs descriptors. Closes what they have freed.
+/// Returns the ranks from which this one needs descriptors. Closes what they have freed.
 std::vector<bool> Imports::State::want_descriptors(int self, const std::vector<Offer>& offers) {
   std::vector<bool> wanted(offers.size());
   for (size_t peer = 0; peer < offers.size(); ++peer) {

@@ -1,5 +1,5 @@
 /// \file
-/// Memory of the peers, mapped here.
+/// A PeerMemory is memory of the peers, mapped here.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,18 @@ namespace chorale::cuda {
 
 class Imported;
 
-/// What one rank knows of the others' memory: an executor has one. Imported allocations are kept by rank and
-/// allocation, in use or not, so that nothing is opened twice.
+/// Keeps what one rank knows of the others' memory. An executor has one. Imported allocations are kept by
+/// rank and allocation, in use or not, so that nothing is opened twice.
 ///
 /// An import keeps the physical memory even after its owner has freed it, and so does what this rank has
-/// given of cuMemCreate memory. Imports are closed at the next exchange after that, in use or not, and those
-/// that nobody uses when there are more than `unused_limit`.
+/// given of cuMemCreate memory. The next exchange after that closes such imports, in use or not. Imports that
+/// nobody uses are closed when there are more than `unused_limit`.
 class Imports {
  public:
   static constexpr size_t unused_limit = 64;
 
-  /// Collective; the current device is the rank's from now on. Errors as gather_devices().
+  /// Gathers the devices of all ranks. Collective. The current device is the rank's from now on.
+  /// \throws RunError as gather_devices() does
   explicit Imports(World& world);
   ~Imports();
   Imports(Imports&&) noexcept;
@@ -32,7 +33,7 @@ class Imports {
 
   const std::vector<RankDevice>& devices() const;  ///< by rank
 
-  /// Closes what nobody uses, here only.
+  /// Closes the imports that nobody uses, here only.
   void trim();
 
   size_t held() const;    ///< allocations imported, in use or not
@@ -44,18 +45,18 @@ class Imports {
   std::unique_ptr<State> state_;
 };
 
-/// One buffer a rank, each addressable here.
+/// One buffer per rank, each addressable here. Ranks of other hosts have none.
 ///
-/// Ranks of other hosts have none here. Mapped as what it is: cudaMalloc memory by its IPC handle; memory of
-/// cuMemCreate, where one buffer may lie in several allocations side by side, by descriptors, or by fabric
-/// handles where it was made with these alone. Ranks of one process use each other's pointers. Drop it before
-/// its Imports. It may outlive memory that a peer frees, but nothing may use it then: see stale().
+/// cudaMalloc memory is mapped by its IPC handle. Memory of cuMemCreate, where one buffer may lie in several
+/// allocations side by side, is mapped by descriptors, or by fabric handles if it was made with these alone.
+/// Ranks of one process use each other's pointers. Drop it before its Imports. It may outlive memory that a
+/// peer frees, but nothing may use it then: see stale().
 class PeerMemory {
  public:
-  /// Collective. Maps every rank's `[mine, mine + bytes)` here; null or 0 bytes: nothing. Sizes may differ by
-  /// rank, and so may what the memory is.
-  /// \throws RunError of the lowest rank for which it did not work, on all ranks: `other`, saying why, for
-  ///         memory that cannot be shared (identity_of() tells before)
+  /// Maps every rank's `[mine, mine + bytes)` here; null or 0 bytes give nothing. Collective. Sizes and kinds
+  /// of memory may differ by rank.
+  /// \throws RunError of the lowest rank for which it did not work, on all ranks: `other`, with the reason,
+  ///         for memory that cannot be shared (identity_of() tells in advance)
   static PeerMemory exchange(World& world, Imports& imports, const void* mine, uint64_t bytes);
 
   PeerMemory();
@@ -63,12 +64,12 @@ class PeerMemory {
   PeerMemory& operator=(PeerMemory&&) noexcept;
   ~PeerMemory();
 
-  /// Null if it gave nothing, or is on another host.
+  /// Returns the buffer of a rank. Null if the rank gave nothing, or is on another host.
   char* at(int rank) const { return shares_.at(rank).data; }
   uint64_t bytes(int rank) const { return shares_.at(rank).bytes; }
   int ranks() const { return int(shares_.size()); }
 
-  /// Some rank has freed its memory, and it was closed here: what at() says is not there any more.
+  /// Returns true if some rank has freed its memory and it was closed here. Then at() points to nothing.
   bool stale() const;
 
  private:

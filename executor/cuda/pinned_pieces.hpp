@@ -1,5 +1,5 @@
 /// \file
-/// Pinned memory of the host, in pieces of one size, for copies from and to a GPU.
+/// PinnedPieces is pinned memory of the host, in pieces of one size, for copies from and to a GPU.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace chorale::cuda {
 
-/// All of it is allocated at once: CUDA may wait for kernels when it pins memory, and kernels wait for what
-/// is to go through it. Used by one thread at a time.
+/// All of it is allocated at once, because CUDA may wait for kernels when it pins memory, and kernels wait
+/// for the data that goes through it. One thread at a time may use it.
 class PinnedPieces {
  public:
   PinnedPieces() = default;
@@ -20,7 +20,7 @@ class PinnedPieces {
 
   size_t piece_bytes() const { return piece_bytes_; }
 
-  /// Null if all are in use. A piece that is dropped is free again.
+  /// Takes a piece; null if all are in use. A piece that is dropped is free again.
   std::shared_ptr<std::byte[]> take();
 
  private:
@@ -28,7 +28,7 @@ class PinnedPieces {
     HostArray<std::byte> memory;
     std::vector<std::byte*> free;
   };
-  std::shared_ptr<Room> room_;  ///< outlives us while a piece does
+  std::shared_ptr<Room> room_;  ///< outlives this object as long as a piece lives
   size_t piece_bytes_ = 0;
 };
 

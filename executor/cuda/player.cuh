@@ -1,5 +1,5 @@
 /// \file
-/// The interpreter kernel: a thread block plays its tape.
+/// In the interpreter kernel, each thread block plays its tape.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ namespace chorale::cuda {
 
 constexpr uint32_t most_threads = 512;
 
-/// What a block's threads share beside the page.
+/// The data that a block's threads share beside the page.
 struct Shared {
   Deadline deadline;
   StopRecord stop;
 };
 
-/// Of one thread: waits until a word is at least `goal`.
+/// Waits until a word is at least `goal`. One thread calls it.
 CHORALE_FN Stop wait_word(const Group& group, Shared& shared, const uint64_t* word, uint64_t goal,
                           bool relaxed, uint32_t peer, uint32_t op) {
   const auto came = [word, goal, relaxed]() -> bool {
@@ -33,7 +33,7 @@ CHORALE_FN Stop wait_word(const Group& group, Shared& shared, const uint64_t* wo
   return stop;
 }
 
-/// Of one thread: hands one thing to the proxy, which sees what the block wrote before.
+/// Hands one request to the proxy, which sees what the block wrote before. One thread calls it.
 template <class P>
 __device__ __noinline__ Stop push_one(const Launch& launch, Shared& shared, const TapeStep& step,
                                       const TapeItem::Push& what, const Page<P>& page) {
@@ -56,7 +56,7 @@ __device__ __noinline__ Stop push_one(const Launch& launch, Shared& shared, cons
   return Stop::none;
 }
 
-/// Steps that move no data: a thread an item, so that posts leave, and waits look, side by side.
+/// Runs a step that moves no data. Each item has a thread, so that posts leave, and waits look, side by side.
 template <class P>
 CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& shared, uint64_t* counts,
                             const TapeStep& step, const Page<P>& page) {
@@ -78,7 +78,7 @@ CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& sh
         break;
       case TapeKind::await:
       case TapeKind::await_relaxed: {
-        // Counted first: blocks that share a channel wait for different posts.
+        // Count first, because blocks that share a channel wait for different posts.
         const uint64_t goal =
             1 + (item.await.expected
                      ? add_relaxed(item.await.expected, uint64_t(1))
@@ -99,7 +99,7 @@ CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& sh
         add_release(&item.permit.semaphore->permits, uint64_t(1));
         break;
       case TapeKind::barrier: {
-        // Tickets only grow: the round is over when the last ticket of it has been drawn.
+        // Tickets only grow. The round ends when its last ticket has been drawn.
         const uint64_t participants = item.meeting.participants;
         const uint64_t ticket = add_acq_rel(&item.meeting.word->value, uint64_t(1));
         mine = wait_word(group, shared, &item.meeting.word->value, (ticket / participants + 1) * participants,
@@ -117,7 +117,7 @@ CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& sh
     case TapeKind::release:
       return Stop::none;
     case TapeKind::acquire:
-      // One after the other, as the plan lists them: permits are taken in that order everywhere.
+      // Take permits one after the other, as the plan lists them: they are taken in that order everywhere.
       for (uint32_t at = 0; at < step.n && stop == Stop::none; ++at) {
         stop = semaphore_acquire(group, page.items[step.first_item + at].permit.semaphore, shared.deadline);
       }
@@ -127,7 +127,7 @@ CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& sh
   }
 }
 
-/// An entry of the trace.
+/// Adds an entry to the trace.
 __device__ __noinline__ inline void mark(const Trace& trace, uint64_t epoch, uint32_t op) {
   if (threadIdx.x == 0) trace.note(blockIdx.x, epoch, op, now_ns());
 }
@@ -139,8 +139,8 @@ CHORALE_FN void fetch_page(const PageShape& shape, char* room, const char* from)
   }
 }
 
-/// Makes addresses of a fetched page's places. The block has synchronised since it was fetched, and does so
-/// again before it is played.
+/// Makes addresses of a fetched page's places. The block must synchronise between fetching and this, and
+/// again before it plays the page.
 template <class P>
 CHORALE_FN Page<P> settle_page(const Launch& launch, char* room, uint64_t epoch, const Deadline* deadline) {
   const PageShape shape = launch.page;
@@ -161,7 +161,7 @@ CHORALE_FN Page<P> settle_page(const Launch& launch, char* room, uint64_t epoch,
           reinterpret_cast<const TapeItem*>(room + shape.items_at()), plain, packets};
 }
 
-/// Of one thread, at the end of a block that had to stop: leaves why.
+/// Leaves the reason why a block had to stop. One thread calls it at the end of the block.
 CHORALE_FN void leave_stop(const Launch& launch, const StopRecord& stop, uint32_t op, uint64_t epoch,
                            Stop why) {
   StopRecord& to = launch.stops[blockIdx.x];
@@ -174,7 +174,7 @@ CHORALE_FN void leave_stop(const Launch& launch, const StopRecord& stop, uint32_
   store_relaxed(&to.reason, uint32_t(why));
 }
 
-/// Of a player that knows no more steps than those in this header and in data_steps.cuh.
+/// Adds no steps to those in this header and in data_steps.cuh.
 struct NoMoreSteps {
   static CHORALE_FN constexpr bool has(TapeKind) { return false; }
 
@@ -184,8 +184,8 @@ struct NoMoreSteps {
   }
 };
 
-/// T: the element type, or void in a kernel for plans that do not reduce. P: the form of packets. More:
-/// further steps. Dynamic shared memory: the block's state, then a page.
+/// Plays the tapes. T is the element type, or void in a kernel for plans that do not reduce. P is the form of
+/// packets. More has further steps. Dynamic shared memory holds the block's state, then a page.
 template <class T, class P, class More = NoMoreSteps>
 __global__ void __launch_bounds__(most_threads, 1) play(const __grid_constant__ Launch launch) {
   extern __shared__ uint4 room[];
@@ -194,8 +194,8 @@ __global__ void __launch_bounds__(most_threads, 1) play(const __grid_constant__ 
   char* const state_at = launch.states + uint64_t(blockIdx.x) * launch.state_bytes;
   const char* pages = launch.tapes + uint64_t(blockIdx.x) * launch.pages * launch.page.bytes();
 
-  // The tape is fetched while what precedes this launch in the stream still ends, since no launch changes it.
-  // All else waits until that has ended.
+  // The block fetches its tape while the work before this launch in the stream still runs, since no launch
+  // changes it. All else waits until that work has ended.
   const uint32_t state_units = launch.state_bytes / 16;
   char* const page_at = reinterpret_cast<char*>(room + state_units);
   fetch_page(launch.page, page_at, pages);

@@ -4,10 +4,10 @@
 
 namespace chorale::cuda {
 
-/// For one dtype and one form of packets; null where the library was built without them.
+/// The kernels for one dtype and one form of packets; null if the library was built without them.
 struct Players {
   const void* any = nullptr;       ///< plays every tape: player.cuh
-  const void* exchange = nullptr;  ///< plays those that only exchange packets: exchange.cuh
+  const void* exchange = nullptr;  ///< plays tapes that only exchange packets: exchange.cuh
 };
 
 }  // namespace chorale::cuda

@@ -18,10 +18,10 @@ namespace {
 
 using world::together;
 
-/// Where a block is going to lie. Ranks compare it, byte by byte.
+/// The place that a block is going to have. Ranks compare it byte by byte.
 struct Place {
-  uint64_t bytes = 0;  ///< asked for
-  uint64_t slab = 0;   ///< the number of slabs: a new one
+  uint64_t bytes = 0;  ///< the bytes that are asked for
+  uint64_t slab = 0;   ///< a slab's position; the number of slabs stands for a new one
   uint64_t offset = 0;
 };
 
@@ -29,7 +29,7 @@ struct Slab {
   uint64_t bytes = 0;
   std::map<uint64_t, uint64_t> free;  // offset -> bytes; no two touch
   Allocation memory;
-  PeerMemory mapped;  // goes before `memory`
+  PeerMemory mapped;  // destroyed before `memory`
 
   void take(uint64_t offset, uint64_t size) {
     const auto range = free.find(offset);
@@ -61,7 +61,7 @@ struct Pool::State {
   explicit State(Imports& of) : imports(of) {}
 
   Imports& imports;
-  std::mutex mutex;  // blocks may be given back by other threads
+  std::mutex mutex;  // other threads may give blocks back
   std::vector<Slab> slabs;
   cudaStream_t stream = nullptr;
 
@@ -69,7 +69,7 @@ struct Pool::State {
     if (stream) check_quietly(cudaStreamDestroy(stream), "cudaStreamDestroy");
   }
 
-  /// The first that is large enough: the same on all ranks whose free lists are the same.
+  /// Finds the first free place that is large enough. Ranks with the same free lists find the same place.
   Place find(uint64_t bytes) {
     const std::lock_guard lock(mutex);
     const uint64_t size = round_up(bytes, alignment);
@@ -91,7 +91,7 @@ struct Pool::State {
     slabs.push_back(std::move(slab));
   }
 
-  /// On a stream of its own, so that no other work is waited for.
+  /// Zeroes memory on a stream of its own, so that it waits for no other work.
   void clear(char* memory, uint64_t bytes) {
     if (!stream)
       check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
@@ -103,7 +103,7 @@ struct Pool::State {
 
 namespace {
 
-/// Collective. Throws on all ranks if the places differ.
+/// Throws on all ranks if the places differ. Collective.
 void compare(World& world, const Place& mine) {
   const auto all = world.allgather(world::bytes_of(mine));
   const Place first = world::read_as<Place>(all[0]);

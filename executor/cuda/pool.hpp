@@ -1,5 +1,5 @@
 /// \file
-/// Scratch that lies at the same place on every rank.
+/// A Pool gives scratch that lies at the same place on every rank.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,24 @@
 
 namespace chorale::cuda {
 
-/// Slabs of device memory that every rank allocates with the same size in the same order and maps at all
-/// peers once. What is taken from them has one slab and offset on all ranks, so that taking it moves no
-/// handles unless a slab is added.
+/// Has slabs of device memory. Every rank allocates them with the same size in the same order and maps them
+/// at all peers once. A block has the same slab and offset on all ranks, so that taking it moves no handles
+/// unless a slab is added.
 class Pool {
  public:
-  static constexpr uint64_t slab_bytes = 64ull << 20;  ///< or as much as is asked for at once
+  static constexpr uint64_t slab_bytes = 64ull << 20;  ///< a larger block gets a slab of its size
   static constexpr uint64_t alignment = 512;
 
   class Block;
 
-  /// Local. `imports` must outlive the pool and its blocks, and the current device be that of `imports`.
+  /// Makes an empty pool. Local. `imports` must outlive the pool and its blocks, and the current device must
+  /// be that of `imports`.
   Pool(World& world, Imports& imports);
   ~Pool();  ///< its memory stays until the last block is given back
   Pool(Pool&&) noexcept;
   Pool& operator=(Pool&&) noexcept;
 
-  /// Collective, with the same `bytes` on every rank. The block is zero on all ranks when it returns.
+  /// Takes a block, which is zero on all ranks on return. Collective, with the same `bytes` on every rank.
   ///
   /// \throws RunError mismatch if ranks ask for different sizes, or have given back different blocks since
   ///         the last take(); resources, on all ranks, if one has too little memory
@@ -40,8 +41,8 @@ class Pool {
   std::shared_ptr<State> state_;
 };
 
-/// Gives itself back when it is destroyed, without asking the peers: the ranks must have given back the same
-/// blocks by their next take(). No kernel of any rank may use it any more by then.
+/// Gives itself back when it is destroyed, without asking the peers. The ranks must have given back the same
+/// blocks by their next take(), and no kernel of any rank may use it by then.
 class Pool::Block {
  public:
   Block();

@@ -43,7 +43,7 @@ Proxy::Client::Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal
       posted_(signals_at_peer_.size()),
       done_(signals_at_peer_.size()) {
   const std::lock_guard lock(proxy_.orders_.lock());
-  // No number is given twice: what a client has pushed may come when it is gone, and is nobody else's.
+  // No number is given twice, because what a client has pushed may come after the client is gone.
   id_ = uint32_t(proxy_.clients_.size());
   proxy_.clients_.push_back(this);
 }
@@ -52,11 +52,11 @@ Proxy::Client::~Client() {
   const std::lock_guard lock(proxy_.orders_.lock());
   try {
     const CurrentDevice on(proxy_.device_);
-    // A peer may wait for a last signal, which a launch does not.
+    // A peer may wait for a last signal for which this rank's launch did not wait.
     proxy_.orders_.take_all();
     proxy_.copies_.finish();
   } catch (const RunError&) {
-    // CUDA has failed, as the application has been told or will be.
+    // CUDA has failed. The application has been told, or will be.
   }
   proxy_.clients_[id_] = nullptr;
 }
@@ -101,12 +101,12 @@ void Proxy::strike(uint64_t binding) {
   if (courier_) courier_->strike(binding);
 }
 
-/// In this order: the bytes, then the signal, then that it is done.
+/// Does what a block has asked for in this order: copies the bytes, sets the signal, tells that it is done.
 void Proxy::handle(const PortTrigger& trigger) {
   Client* const client = trigger.client < clients_.size() ? clients_[trigger.client] : nullptr;
   if (!client || trigger.channel >= client->done_.size()) return;
   if (!client->far_.empty() && client->far_[trigger.channel].peer >= 0) return handle_far(*client, trigger);
-  // What is put to one peer comes there in this order.
+  // All copies to one peer use one stream, so they arrive there in this order.
   if (trigger.bytes != 0)
     copies_.copy(trigger.to, trigger.from, trigger.bytes, size_t(client->peers_[trigger.channel]));
   ProxyCopies::Words words;
@@ -135,7 +135,7 @@ void Proxy::handle_far(Client& client, const PortTrigger& trigger) {
   courier_->send(order);
 }
 
-/// What was sent is at the peer. The binding may be gone, if nothing of it was waited for.
+/// Tells that what was sent is at the peer. The binding may be gone if it did not wait for that.
 void Proxy::tell_done(uint32_t id, uint32_t channel) {
   Client* const client = clients_[id];
   if (client) store_release(&client->completed_[channel].value, ++client->done_[channel]);

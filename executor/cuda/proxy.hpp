@@ -1,5 +1,6 @@
 /// \file
-/// The thread that serves a rank's port channels: it takes what blocks push and has the copy engine do it.
+/// The Proxy is the thread that serves a rank's port channels. It takes what blocks push and has the copy
+/// engine do it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,27 +19,29 @@ namespace chorale::cuda {
 
 class Proxy {
  public:
-  /// A copy that fails stops the world: blocks, here and at peers, wait for what would come behind it.
+  /// Starts the thread. A copy that fails stops the world, because blocks, here and at peers, wait for what
+  /// would come after it.
   Proxy(World& world, int device);
   ~Proxy();
 
   /// A channel to a rank of another host.
   struct FarEnd {
     int peer = -1;                                 ///< -1: the channel leads to no other host
-    uint32_t signal_at_peer = Courier::no_signal;  ///< of that rank's
+    uint32_t signal_at_peer = Courier::no_signal;  ///< the number of that rank's signal
   };
 
-  /// A binding that uses the proxy. Registered while it lives.
+  /// A binding that uses the proxy. It is registered while it lives.
   class Client {
    public:
-    /// \param signals_at_peer  by channel: of port channels in the host's memory; null: nobody can wait there
+    /// \param signals_at_peer  by channel; those of port channels are in the host's memory; null: nobody can
+    ///                         wait there
     /// \param completed        by channel, in the host's memory
     /// \param peers            by channel
     /// \param far              by channel; empty: none leads to another host
-    /// \param binding          what enrol() gave, if one does
+    /// \param binding          the result of enrol(), if a channel leads to another host
     Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal* completed, std::vector<int> peers,
            std::vector<FarEnd> far = {}, uint64_t binding = 0);
-    /// No launch of it runs any more. What its blocks have pushed is still done.
+    /// Unregisters the binding. No launch of it may run any more. What its blocks have pushed is still done.
     ~Client();
 
     PortFifo fifo() const;
@@ -56,15 +59,16 @@ class Proxy {
     std::vector<uint64_t> posted_, done_;
   };
 
-  /// Collective, for a binding of which some rank has a channel to another host: the link between hosts, and
-  /// what this rank lets them reach. \return its number
-  /// \param peers  on other hosts, that it connects with this rank
+  /// Makes the link between hosts if there is none, and registers what this rank lets other hosts reach.
+  /// Collective, for a binding of which some rank has a channel to another host.
+  /// \param peers  the ranks of other hosts that the binding connects with this rank
+  /// \return the binding's number
   /// \throws RunError on all ranks if one of them cannot have the link
   uint64_t enrol(const Courier::Reached& reached, const std::vector<int>& peers);
-  /// Peers write there no more.
+  /// Undoes enrol(): peers do not write there any more.
   void strike(uint64_t binding);
 
-  /// Forgets what was pushed by blocks that have stopped; none may run.
+  /// Forgets what blocks that have stopped had pushed; none may run.
   void drop();
 
  private:
@@ -74,11 +78,11 @@ class Proxy {
 
   World& world_;
   const int device_;
-  // Under the lock of the orders.
+  // The lock of the orders guards these.
   ProxyCopies copies_;
   std::vector<Client*> clients_;
   Orders<PortTrigger> orders_;
-  std::unique_ptr<Courier> courier_;  ///< once there is somebody on another host to reach
+  std::unique_ptr<Courier> courier_;  ///< made when a binding first reaches another host
 };
 
 }  // namespace chorale::cuda

@@ -9,7 +9,7 @@
 namespace chorale::cuda {
 namespace {
 
-constexpr size_t most_under_way = 128;  ///< copies: more wait until one has ended
+constexpr size_t most_under_way = 128;  ///< copies; a further one waits until one has ended
 
 }  // namespace
 
@@ -48,7 +48,7 @@ bool ProxyCopies::work() {
   return true;
 }
 
-/// Counts it, if so.
+/// Returns true if the oldest copy has ended, and counts it then.
 bool ProxyCopies::oldest_has_ended() {
   const cudaError_t result = cudaEventQuery(events_[ended_ % most_under_way].get());
   if (result == cudaErrorNotReady) return false;

@@ -12,12 +12,12 @@
 namespace chorale::cuda {
 namespace {
 
-/// Of shared memory.
+/// The most shared memory of a page.
 constexpr uint64_t most_page_bytes = 160 << 10;
-/// What every kernel may take without asking for more (48 KiB), less what the kernel declares itself.
+/// The shared memory that a kernel may take without asking for more (48 KiB), less what it declares itself.
 constexpr uint64_t most_exchange_bytes = 40 << 10;
 
-/// By channel: how many blocks wait on it.
+/// Returns, by channel, how many blocks wait on it.
 std::vector<uint32_t> count_waiters(const interpreter::BoundImage& image) {
   std::vector<uint32_t> waiters(image.channels.size()), last(image.channels.size(), ~0u);
   for (uint32_t block = 0; block < image.blocks.size(); ++block) {
@@ -35,7 +35,7 @@ std::vector<uint32_t> count_waiters(const interpreter::BoundImage& image) {
   return waiters;
 }
 
-/// From two parities to places that hold for both.
+/// Makes the places of one parity hold for both.
 void settle_banks(std::vector<TapePlace>& odd, const std::vector<TapePlace>& even) {
   for (size_t at = 0; at < odd.size(); ++at) odd[at].even = even[at].at - odd[at].at;
 }

@@ -1,5 +1,5 @@
 /// \file
-/// The machine that records.
+/// A RecordingMachine records the steps of a thread block.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace chorale::cuda {
 
-/// The machine that semantics.hpp runs on here: it does nothing, and notes what a thread block is to do.
+/// semantics.hpp runs on this machine here. It does nothing, and notes what a thread block has to do.
 class RecordingMachine : public interpreter::Recording {
  public:
   RecordingMachine(const image::Image& image, const TapePlaces& places, PacketForm packet, bool even,
@@ -32,8 +32,8 @@ class RecordingMachine : public interpreter::Recording {
   uint64_t staged_bytes() const { return staged_bytes_; }
   using Recording::begin;
 
-  /// What the block has handed to the proxy is to have left its place when the launch ends: the caller may
-  /// overwrite it then. It counts as part of the last operation.
+  /// Makes the block wait until the proxy has read all that the block has handed to it, since the caller may
+  /// overwrite it after the launch. The wait counts as part of the last operation.
   void end() {
     if (pushed_.empty()) return;
     Step& step = other(TapeKind::drain);
@@ -98,7 +98,7 @@ class RecordingMachine : public interpreter::Recording {
                      });
   }
 
-  /// Peers' memory was mapped when the plan was bound.
+  /// Waits for nothing, because peers' memory was mapped when the plan was bound.
   template <Role... R>
   Stop reach(const op::Places<R>&...) const {
     return Stop::none;
@@ -169,8 +169,8 @@ class RecordingMachine : public interpreter::Recording {
   Stop push(Action action, const op::Ids& channels, const op::Slice& slice, const op::Places<S>& src,
             const op::Places<D>& dst) {
     if constexpr (D == Role::RemotePacketWrite) {
-      // Packets say themselves that they have come, so nothing orders them behind the proxy: the block stores
-      // them, as through a memory channel.
+      // Packets tell by themselves that they have come, so they need no order after the proxy's work. The
+      // block stores them, as through a memory channel.
       const size_t first = steps_.size();
       if (has(action, Action::pack)) {
         copy_to_packets(*this, slice, src, dst);
@@ -183,7 +183,7 @@ class RecordingMachine : public interpreter::Recording {
       for (uint32_t at = 0; at < channels.n; ++at) {
         const op::Places<S> from{&src[src.n == 1 ? 0 : at], 1};
         const op::Places<D> to{&dst[at], 1};
-        // The signal goes behind the last piece, each of which the proxy copies as it is.
+        // The proxy copies each piece as it is. The signal goes after the last one.
         const image::Range part = range(from[0].bytes, slice);
         pieces::each(
             *this, part,
@@ -203,8 +203,8 @@ class RecordingMachine : public interpreter::Recording {
   }
 
  private:
-  /// Whole units by the switch, where the binding goes by that, and what is before and behind them `plainly`.
-  /// A channel of one rank is no matter of a switch.
+  /// Moves whole units by the switch, if the binding uses it, and what is before and after them by `plainly`.
+  /// A channel of one rank does not need the switch.
   template <class Source, class Sink, class Plainly>
   Stop by_switch(TapeKind kind, ReduceOp op, uint64_t bytes, const Source& source, const Sink& sink,
                  uint32_t members, const Plainly& plainly) {
@@ -228,7 +228,7 @@ class RecordingMachine : public interpreter::Recording {
   static TapePlace place_of(const Mem& place) {
     return {reinterpret_cast<uint64_t>(place.data), 0, place.data ? place.valid : 0};
   }
-  /// Of pieces::Members and MultiStore.
+  /// Returns the place of a pieces::Members or a MultiStore.
   TapePlace place_of(char* const* data, uint32_t n, uint64_t offset, uint64_t valid) const {
     char* const at = places_.switches->find(data, n, offset);
     if (at) return {reinterpret_cast<uint64_t>(at), 0, valid};
@@ -288,8 +288,8 @@ class RecordingMachine : public interpreter::Recording {
     add(step, to);
   }
 
-  /// What steps from `first` on would store at other hosts they store here, and the proxy sends it as it is.
-  /// Flags are the same there: all ranks are in the same launch.
+  /// Makes steps from `first` on store here what they would store at other hosts; the proxy sends it as it
+  /// is. Flags are the same there, because all ranks are in the same launch.
   void stage_far_packets(size_t first, const op::Ids& channels) {
     for (size_t at = first, end = steps_.size(); at < end; ++at) {
       const uint64_t bytes = interpreter::packet_bytes_of(packet(), steps_[at].step.bytes);
@@ -307,7 +307,7 @@ class RecordingMachine : public interpreter::Recording {
     }
   }
 
-  /// The one of them that leads to `rank`.
+  /// Returns the channel that leads to `rank`.
   uint32_t channel_to(uint32_t rank, const op::Ids& channels) const {
     uint32_t at = 0;
     while (at + 1 < channels.n && image_.channels[channels.first[at]].peer != rank) ++at;

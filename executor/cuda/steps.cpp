@@ -7,8 +7,8 @@ namespace {
 
 bool moves_data(TapeKind kind) { return kind >= TapeKind::copy; }
 
-/// Bytes of a step, in multiples of `grain`, that exist at all its places and are aligned, given that what is
-/// passed is.
+/// Returns the bytes of a step, in multiples of `grain`, that exist at all its places and are aligned if what
+/// is passed is aligned.
 uint64_t whole_bytes(const Step& step, uint64_t grain) {
   uint64_t bytes = step.step.bytes;
   for (const TapePlace& place : step.plain) {
@@ -27,8 +27,8 @@ uint8_t passed_by(const Step& step) {
   return passed;
 }
 
-/// Whether all threads of the block meet in a step of its own accord, so that a sync beside it orders nothing
-/// more: what lies before it is ordered before what lies behind it, and it touches no data itself.
+/// Returns true if all threads of the block meet in a step by itself, so that a sync beside it orders nothing
+/// more: the step orders what comes before it before what comes after it, and touches no data itself.
 bool meets(TapeKind kind) {
   switch (kind) {
     case TapeKind::sync:
@@ -46,7 +46,7 @@ bool meets(TapeKind kind) {
   }
 }
 
-/// Whether they meet at its end.
+/// Returns true if all threads of the block meet at the end of a step.
 bool ends_in_meeting(TapeKind kind) {
   return meets(kind) || kind == TapeKind::unpack || kind == TapeKind::reduce_packets;
 }
@@ -58,12 +58,12 @@ bool joins(const TapeStep& before, const TapeStep& next) {
          next.kind == TapeKind::await_relaxed;
 }
 
-/// Whether two pieces of memory may be one, of which at least one is written. A plan in place has its input
-/// and output in one buffer, so that what is passed as one may be the other.
+/// Returns true if two pieces of memory may overlap. A plan in place has its input and output in one buffer,
+/// so the one that is passed may be the other.
 bool may_touch(const TapePlace& a, uint64_t a_bytes, const TapePlace& b, uint64_t b_bytes) {
   constexpr uint64_t tags = TapePlace::in | TapePlace::out;
   if ((a.at & tags) != (b.at & tags)) return (a.at & tags) != 0 && (b.at & tags) != 0;
-  // Banks differ by more than a piece is long, and alike for both.
+  // Banks differ by more than the length of a piece, and by the same for both pieces.
   return a.at < b.at + b_bytes && b.at < a.at + a_bytes;
 }
 

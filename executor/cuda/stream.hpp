@@ -1,5 +1,5 @@
 /// \file
-/// Streams and events that are destroyed with what made them.
+/// These classes own streams and events, and destroy them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,15 +9,15 @@
 namespace chorale::cuda {
 
 enum class Priority {
-  plain,  ///< as streams that do not say
-  first   ///< its thread blocks come before those of other streams, where the GPU has room for some only
+  plain,  ///< the priority of streams that set none
+  first   ///< its thread blocks come before those of other streams when the GPU has room for some only
 };
 
 /// A stream that the default stream does not wait for, or an event, of the device that was current when it
 /// was made. Destroying one waits for nothing.
 class OwnedStream {
  public:
-  /// \param what  it is for, in errors
+  /// \param what  names its purpose in errors
   /// \throws RunError
   explicit OwnedStream(const char* what, Priority priority = Priority::plain);
   OwnedStream(OwnedStream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}

@@ -1,12 +1,12 @@
 /// \file
-/// What a launch works on, as host and device see it. C++17.
+/// A launch works on these structures, which host and device share. C++17.
 ///
-/// A thread block of a plan becomes a tape: what its operations come down to, written once, when the plan is
-/// bound, by running them on a machine that records (recorder.hpp). A tape is played by a thread block of
-/// CUDA; it lies in shared memory while it is played, with every address settled, so that playing reads
-/// nothing across the chip but data. A tape that is longer than a page is played page after page.
+/// A thread block of a plan becomes a tape: the steps that its operations come down to. A tape is written
+/// once, when the plan is bound, by running the operations on a machine that records (recorder.hpp). A thread
+/// block of CUDA plays it. The tape lies in shared memory while it is played, with every address settled, so
+/// that playing reads nothing across the chip but data. A tape longer than a page is played page after page.
 ///
-/// What grows from launch to launch is in device memory (BlockState) and advanced by the block itself: a
+/// What grows from launch to launch is in device memory (BlockState), and the block itself advances it. A
 /// launch's arguments never change, so a CUDA graph may replay it.
 #pragma once
 
@@ -29,14 +29,15 @@ enum class TapeKind : uint8_t {
   release,
   barrier,
   push,
-  copy,            ///< plain memory to all sinks
-  unpack,          ///< packets to all sinks
-  reduce,          ///< plain memory, combined, to all sinks
-  reduce_packets,  ///< packets, and plain memory in its place among them, combined, to all sinks
-  // Whole units of a switch channel by its multicast address, from one place to one: multicast_steps.cuh.
-  multicast_reduce,  ///< what the switch combines, to plain memory
-  multicast_store,   ///< plain memory, to all members
-  multicast_pass,    ///< what the switch combines, to all members
+  copy,            ///< from plain memory to all sinks
+  unpack,          ///< from packets to all sinks
+  reduce,          ///< combines plain memory into all sinks
+  reduce_packets,  ///< combines packets, and plain memory in its place among them, into all sinks
+  // These move whole units of a switch channel by its multicast address, from one place to one place, see
+  // multicast_steps.cuh.
+  multicast_reduce,  ///< combines at the switch, to plain memory
+  multicast_store,   ///< from plain memory to all members
+  multicast_pass,    ///< combines at the switch, to all members
 };
 
 /// A step of a tape. Data steps have `bytes`, sources and sinks; others have `n` items.
@@ -47,29 +48,30 @@ struct alignas(16) TapeStep {
   uint8_t passed = 0;  ///< 1: the passed input is among them; 2: the passed output
   uint32_t op = 0;     ///< in the plan's thread block
   uint64_t bytes = 0;
-  uint16_t n = 0;  ///< items; sources, less the first in `reduce`; in `reduce_packets` packets
+  uint16_t n = 0;  ///< items; sources, but in `reduce` without the first; in `reduce_packets` packets
   uint16_t plain_sinks = 0, packet_sinks = 0;
-  uint16_t own = 0;  ///< in `reduce_packets`: before which packets the plain source comes, plus one; 0: none
+  uint16_t own = 0;  ///< in `reduce_packets`: the plain source comes before packet `own` - 1; 0: it has none
   uint16_t first_plain = 0;    ///< in the page's plain places: sources, then sinks
   uint16_t first_packets = 0;  ///< in the page's packet places: sources, then sinks
   uint16_t first_item = 0;
-  /// So many steps from here on are alike: each moves as many bytes, and none touches what another does.
+  /// The number of steps from here on that are alike: all move as many bytes, and none touches what another
+  /// writes.
   uint16_t batch = 1;
 };
 static_assert(sizeof(TapeStep) == 32);
 
-/// What a step that moves no data works on.
+/// An item that a step without data works on.
 union TapeItem {
   struct Post {
     Signal* at_peer;
   } post;
   struct Await {
     const Signal* mine;
-    /// Posts waited for, where several blocks wait on the channel; null: BlockState's `slot` has them.
+    /// Counts the posts waited for, if several blocks wait on the channel; null: BlockState's `slot` does.
     uint64_t* expected;
     uint32_t slot;
     uint32_t peer;
-    uint32_t op;  ///< in the plan's thread block: steps next to each other are one
+    uint32_t op;  ///< in the plan's thread block; each item has it because adjacent steps are joined
   } await;
   struct Drain {
     const uint64_t* pushed;
@@ -86,20 +88,21 @@ union TapeItem {
     uint64_t* pushed;
     uint32_t channel;
     uint32_t signal;
-    uint32_t from, to;  ///< in the page's plain places; ~0: no data
+    uint32_t from, to;  ///< positions in the page's plain places; ~0: no data
   } push;
   uint64_t words[4];
 };
 static_assert(sizeof(TapeItem) == 32);
 
-/// A place as the tape has it: settled() makes an address of it.
+/// A place in a tape. settled() makes an address of it.
 struct TapePlace {
   uint64_t at = 0;     ///< an address, or an offset in what is passed
-  uint64_t even = 0;   ///< added in launches of even number: from one bank of scratch to the other
+  uint64_t even = 0;   ///< added in launches of even number, to get from one bank of scratch to the other
   uint64_t valid = 0;  ///< bytes that exist; packets: unused
 
   static constexpr uint64_t in = uint64_t{1} << 63, out = uint64_t{1} << 62;
-  /// In a peer's input or output, of which each round takes another slice: Launch::skip is added.
+  /// Marks a place in a peer's input or output, of which each round takes another slice: Launch::skip is
+  /// added.
   static constexpr uint64_t sliced = uint64_t{1} << 61;
 
   CHORALE_HD char* settled(uint64_t epoch, char* passed_in, char* passed_out, uint64_t skip = 0) const {
@@ -112,10 +115,10 @@ struct TapePlace {
   }
 };
 
-/// How every page of every block is laid out, in this order and each aligned to 16 bytes: a PageHeader,
-/// steps, items, plain places, packet places.
+/// The layout of every page of every block: a PageHeader, steps, items, plain places, packet places, in this
+/// order, and each aligned to 16 bytes.
 struct PageShape {
-  uint32_t steps = 0, items = 0, plain = 0, packets = 0;  ///< room for so many
+  uint32_t steps = 0, items = 0, plain = 0, packets = 0;  ///< the numbers that there is room for
 
   CHORALE_HD uint32_t items_at() const { return 16 + steps * uint32_t(sizeof(TapeStep)); }
   CHORALE_HD uint32_t plain_at() const { return items_at() + items * uint32_t(sizeof(TapeItem)); }
@@ -123,7 +126,7 @@ struct PageShape {
   CHORALE_HD uint32_t bytes() const {
     return (packets_at() + packets * uint32_t(sizeof(TapePlace)) + 15) / 16 * 16;
   }
-  /// In shared memory: the page as it is, then its places settled.
+  /// In shared memory the settled places follow the page.
   CHORALE_HD uint32_t settled_plain_at() const { return bytes(); }
   CHORALE_HD uint32_t settled_packets_at() const { return bytes() + plain * 16; }
   CHORALE_HD uint32_t shared_bytes() const { return settled_packets_at() + packets * 32; }
@@ -131,28 +134,28 @@ struct PageShape {
 
 struct alignas(16) PageHeader {
   uint32_t steps = 0;
-  uint32_t more = 0;  ///< whether the block has a next page
+  uint32_t more = 0;  ///< not 0: the block has a next page
   uint32_t reserved[2] = {};
 };
 
-/// What a block keeps from launch to launch. Counts of the posts that it has waited for follow.
+/// The state that a block keeps from launch to launch. Counts of the posts that it has waited for follow.
 struct BlockState {
   uint64_t epoch = 0;    ///< launches that have ended
-  uint64_t stopped = 0;  ///< not 0: one has not, and no further one may run
+  uint64_t stopped = 0;  ///< not 0: a launch has stopped before its end, and no further one may run
   CHORALE_HD uint64_t* counts() { return reinterpret_cast<uint64_t*>(this + 1); }
 };
 static_assert(sizeof(BlockState) == 16);
 
-/// What a block that had to stop leaves for the host, in memory of the host.
+/// A block that had to stop leaves this record for the host, in memory of the host.
 struct alignas(64) StopRecord {
   uint32_t reason = 0;  ///< a Stop, written last
   uint32_t op = 0;
   int32_t peer = -1;
-  uint32_t waits_on_word = 0;  ///< whether expected and seen say anything
+  uint32_t waits_on_word = 0;  ///< not 0: expected and seen are valid
   uint64_t expected = 0, seen = 0;
 };
 
-/// What a block asks the proxy to do. In memory of the host.
+/// A request of a block to the proxy, in memory of the host.
 struct alignas(64) PortTrigger {
   uint64_t turn = 0;  ///< the ticket plus one, written last
   const char* from = nullptr;
@@ -179,8 +182,8 @@ struct Launch {
   uint32_t pages = 1;        ///< of each block
   uint32_t state_bytes = 0;  ///< of one block, a multiple of 16
   uint32_t rank = 0;
-  uint32_t next_beside = 0;  ///< whether the next launch may come to its own wait before this one has done
-  char* in = nullptr;        ///< where this round's slices begin, as in `out`
+  uint32_t next_beside = 0;  ///< not 0: the next launch may come to its own wait before this one has ended
+  char* in = nullptr;        ///< the beginning of this round's slices, as is `out`
   char* out = nullptr;
   uint64_t skip = 0;  ///< bytes of every chunk that lie before the slice of this round
   AbortWord* abort = nullptr;

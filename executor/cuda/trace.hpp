@@ -1,5 +1,5 @@
 /// \file
-/// When the operations of a plan's last launches ran.
+/// A LaunchTrace records when the operations of a plan's last launches ran.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@ namespace chorale::cuda {
 
 class LaunchTrace {
  public:
-  /// \param launches  that are kept
+  /// \param launches  the number of launches that are kept
   LaunchTrace(const interpreter::BoundImage& image, uint32_t launches);
 
-  /// What blocks write to.
+  /// Returns the trace that blocks write to.
   const Trace& trace() const { return trace_; }
 
-  /// Adds what was written, with the lines of `plan`. Waits for the device.
+  /// Adds the spans that blocks have written, with the lines of `plan`. Waits for the device.
   void add_to(std::vector<TraceSpan>& spans, const Plan& plan, uint32_t rank) const;
 
  private:

@@ -19,7 +19,7 @@ namespace {
 constexpr uint32_t most_channels = 1024;
 
 RendezvousOptions options_of(const Links& links, Space space) {
-  // Those that write into the peer's tensor need counters alone.
+  // Links whose senders write into the peer's tensor need counters alone.
   const bool counters = links.mover == Mover::kernel;
   const uint64_t share = units_of(std::max<uint64_t>(links.share_bytes, 1)) * unit_bytes;
   const uint64_t most = links.mover == Mover::port ? most_port_slot_bytes : most_slot_bytes;
@@ -100,7 +100,7 @@ void Carries::place(const Tape& tape, const std::vector<EndpointTable>& tables) 
   }
 }
 
-/// A copy where the blocks read it.
+/// Copies data to where the blocks read it, and returns the copy.
 const void* Carries::place(const void* data, uint64_t bytes) {
   if (bytes == 0) return nullptr;
   if (space_ == Space::device) {

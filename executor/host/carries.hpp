@@ -15,29 +15,31 @@
 
 namespace chorale::hostrun {
 
-/// Slots of a channel's ring: with so many, enough data is under way while the receiver's word that a slot is
-/// free travels back.
+/// The number of slots of a channel's ring. With this many, enough data is under way while the receiver's
+/// word that a slot is free travels back.
 inline constexpr uint32_t ring_slots = 4;
 /// The most bytes of a slot. A proxy takes microseconds for each slot, so its slots are longer.
 inline constexpr uint64_t most_slot_bytes = 256 * 1024, most_port_slot_bytes = 2 * 1024 * 1024;
 
-/// Bytes that the rings and counters of a rank take.
+/// Returns the bytes that the rings and counters of a rank take.
 uint64_t bytes_of_links(const Unrolled&);
+/// Checks the number of channels.
 /// \throws UsageError if two ranks would need more channels between them than there can be
 void check_links(const Ways&);
 
 class Carries {
  public:
-  /// Collective. What kernels read is copied to the device if the links are there.
+  /// Connects the links. Collective. If the links are in device memory, it copies the tables that kernels
+  /// read there.
   Carries(World&, const Unrolled&, Space, const Tape&);
 
-  /// Of an action of the tape that is a carry.
+  /// Returns the work of an action of the tape that is a carry.
   const Carry& work(const Action& action) const { return *carries_[size_t(&action - first_)]; }
   bool any() const { return !transports_.empty(); }
-  /// The world's abort word, as kernels see it; null in host memory, and where nothing is carried.
+  /// Returns the world's abort word as kernels see it; null in host memory, and when nothing is carried.
   AbortWord* device_abort_word() const;
 
-  /// The proxies' threads are at work as long as one of these lives, and sleep otherwise.
+  /// Keeps the proxies' threads at work as long as one of these lives. They sleep otherwise.
   class Use {
    public:
     explicit Use(Carries& carries);
@@ -47,7 +49,7 @@ class Carries {
    private:
     Carries& carries_;
   };
-  /// Where everything runs from a seed: what has to run as a fiber beside the lanes.
+  /// Returns the proxies that have to run as fibers beside the lanes; there are some only with a seed.
   const std::vector<Proxied*>& proxies() const { return proxies_; }
 
  private:

@@ -1,11 +1,11 @@
 #pragma once
 /// \file
-/// What the thread blocks of a carry do: all sends and receives of a group via one mover, at once. One source
-/// for CUDA, where it is a kernel on the lane's stream, and for the CPU.
+/// The thread blocks of a carry do all sends and receives of a group via one mover, at once. CUDA, where the
+/// carry is a kernel on the lane's stream, and the CPU share this source.
 ///
-/// Blocks are given to transfers, as many at either end, and each has a channel of its own: an end of a link
-/// whose counters only grow, in the memory of its kernels. So nothing is reset between runs, or replays of a
-/// graph.
+/// Each transfer has its own blocks, as many at one end as at the other. Each block has its own channel: an
+/// end of a link whose counters only grow, in the memory of its kernels. So nothing is reset between runs, or
+/// between replays of a graph.
 
 #include <cstdint>
 
@@ -20,11 +20,11 @@ namespace chorale::hostrun {
 
 /// One transfer, as one of its ends sees it.
 struct CarryPart {
-  const Strip* strips = nullptr;  ///< in the order of the message; none where the peer does the work
+  const Strip* strips = nullptr;  ///< in the order of the message; none if the peer does the work
   uint32_t strip_count = 0;
   uint32_t sends = 0;  ///< 0: it receives
   int32_t peer = -1;
-  uint32_t channel = 0;            ///< of its first block
+  uint32_t channel = 0;            ///< the channel of its first block
   uint32_t first = 0, blocks = 0;  ///< among the blocks of the carry
   uint64_t bytes = 0;
 };
@@ -33,12 +33,12 @@ struct Carry {
   EndpointTable links;
   const CarryPart* parts = nullptr;
   uint32_t blocks = 0;
-  /// The sender writes into the receiver's tensor: its strips lead there. Else data goes through the rings of
-  /// the links, and strips lead to and from the message.
+  /// If not 0, the sender writes into the receiver's tensor: its strips lead there. If 0, data goes through
+  /// the rings of the links, and strips lead to and from the message.
   uint32_t zero_copy = 0;
 };
 
-/// What a carry's kernel is told of its launch.
+/// The arguments of one launch of a carry's kernel.
 struct CarryLaunch {
   Deadline deadline;
   uint32_t rank = 0;
@@ -48,14 +48,14 @@ struct CarryLaunch {
 
 // -- Straight into the peer's tensor
 
-/// Waits until the receiver is there, writes the share into its tensor, and says so.
+/// Waits until the receiver is ready, writes the share into its tensor, and signals that it is there.
 CHORALE_FN Stop put_share(const Group& group, const Endpoint& e, const CarryPart& part, const Leg& share,
                           const Deadline& deadline) {
   const uint64_t turn = load_relaxed(&e.local->cursor.sent) + 1;
   const Stop stop = wait_until(group, &e.local->slot_free, Cmp::ge, turn, deadline);
   if (stop != Stop::none) return stop;
   copy_strips(group, part.strips, part.strip_count, share.begin, share.begin + share.bytes, 0, 0);
-  // Behind the wait, which synchronised: all threads have read the count.
+  // All threads have read the count, since the wait has synchronised them.
   if (group.leader()) store_relaxed(&e.local->cursor.sent, turn);
   signal_set(group, &e.remote->data_ready, turn);
   return Stop::none;
@@ -72,7 +72,7 @@ CHORALE_FN Stop take_share(const Group& group, const Endpoint& e, const Deadline
 
 // -- Through the rings of the links
 
-/// What is sent is gathered into tiles, and spread from them.
+/// StripsProduce gathers the strips that are sent into tiles; StripsConsume spreads received tiles to strips.
 struct StripsProduce {
   using block_hook = void;
   const Strip* strips;
@@ -97,9 +97,10 @@ struct StripsConsume {
   }
 };
 
-/// Returns when the peer has read what was sent, or this rank what it receives: nobody reaches into this
-/// rank's memory any more. That the peer may send again a proxy may still have to tell it: to wait for that
-/// would be to wait for all that the proxy copies for other lanes.
+/// Sends or receives a share through the rings. Returns when the peer has read what was sent, or this rank
+/// has read what it receives: after that nobody reaches into this rank's memory. A proxy may still have to
+/// tell the peer that it may send again. This does not wait for that, because it would have to wait for all
+/// that the proxy copies for other lanes.
 CHORALE_FN Stop move_share(const Group& group, const Endpoint& e, const CarryPart& part, const Leg& share,
                            const Deadline& deadline) {
   return with_link(e, [&](auto fabric) {
@@ -115,7 +116,7 @@ CHORALE_FN Stop move_share(const Group& group, const Endpoint& e, const CarryPar
   });
 }
 
-/// Of every block of a carry.
+/// Runs one block of a carry. Every block calls it.
 CHORALE_FN Stop carry(const Group& block, const Carry& work, const Deadline& deadline) {
   if (work.blocks == 0) return Stop::none;  // launched to be loaded
   uint32_t at = 0;
@@ -132,7 +133,8 @@ CHORALE_FN Stop carry(const Group& block, const Carry& work, const Deadline& dea
   return part.sends ? put_share(group, e, part, share, deadline) : take_share(group, e, deadline);
 }
 
-/// The same, on a lane that does not look: who stops says so where the host and peers look.
+/// Runs one block of a carry on a lane that cannot look at the result. A block that stops reports it where
+/// the host and the peers look.
 CHORALE_FN void carry(const Group& block, const Carry& work, const CarryLaunch& launch) {
   const Stop stop = carry(block, work, launch.deadline);
   if (stop == Stop::none || !block.leader()) return;

@@ -5,7 +5,7 @@
 namespace chorale::hostrun {
 namespace {
 
-/// The elements of a box as runs of bytes that follow each other in memory.
+/// The elements of a box, as runs of bytes that are contiguous in memory.
 class Runs {
  public:
   Runs(const host::Box& box, const host::ConcreteTensor& tensor) : bytes_(dtype_size(tensor.dtype)) {
@@ -23,8 +23,8 @@ class Runs {
     }
   }
 
-  uint64_t bytes() const { return bytes_; }  ///< of each
-  /// Where run `index` begins, from the tensor's begin.
+  uint64_t bytes() const { return bytes_; }  ///< bytes of each run
+  /// Returns the offset of run `index` from the tensor's begin.
   uint64_t at(uint64_t index) const {
     uint64_t offset = first_;
     for (size_t axis = outer_.size(); axis-- > 0;) {
@@ -42,7 +42,7 @@ class Runs {
   std::vector<Axis> outer_;
 };
 
-/// Adds a piece; as a row of the last strip, if it is where the next row would be.
+/// Adds a piece. It becomes a row of the last strip if it is where the next row would be.
 void add(std::vector<Strip>& strips, const Strip& piece) {
   if (!strips.empty()) {
     Strip& last = strips.back();
@@ -62,7 +62,7 @@ void add(std::vector<Strip>& strips, const Strip& piece) {
   strips.push_back(piece);
 }
 
-/// The bytes of a message as the elements of a tensor.
+/// A tensor whose elements are the bytes of a message.
 struct Message {
   host::ConcreteTensor tensor;
   host::Box box;

@@ -10,7 +10,7 @@
 
 namespace chorale::hostrun {
 
-/// `rows` runs of `bytes` bytes, the pitches apart.
+/// A copy of `rows` runs of `bytes` bytes each, the pitches apart.
 struct Copy {
   char* to = nullptr;
   const char* from = nullptr;
@@ -18,16 +18,16 @@ struct Copy {
   bool operator==(const Copy&) const = default;
 };
 
-/// The elements of one box to those of another of as many bytes, in row-major order each: in the order of the
-/// message, with offsets from where the tensors begin.
+/// Returns the strips that copy one box to another of as many bytes, both in row-major order. Strips are in
+/// the order of the message, with offsets from where the tensors begin.
 std::vector<Strip> strips_between(const host::Box& to, const host::ConcreteTensor& to_tensor,
                                   const host::Box& from, const host::ConcreteTensor& from_tensor);
-/// To a message from its begin on, and from one.
+/// These return the strips that copy a box to a message, from the message's begin on, and a message to a box.
 std::vector<Strip> strips_to_message(const host::Box& from, const host::ConcreteTensor& from_tensor);
 std::vector<Strip> strips_from_message(const host::Box& to, const host::ConcreteTensor& to_tensor);
 
-/// The elements of one box to those of another of as many bytes, in row-major order each.
-/// \param to_base, from_base  where the tensors begin
+/// Returns the copies of one box to another of as many bytes, both in row-major order.
+/// \param to_base, from_base  the beginnings of the tensors
 std::vector<Copy> copies_between(char* to_base, const host::Box& to, const host::ConcreteTensor& to_tensor,
                                  const char* from_base, const host::Box& from,
                                  const host::ConcreteTensor& from_tensor);

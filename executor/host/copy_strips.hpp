@@ -1,5 +1,5 @@
 /// \file
-/// Copies of strips by the threads of a group. One source for CUDA and for the CPU.
+/// The threads of a group copy strips. CUDA and the CPU share this source.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace chorale::hostrun {
 
-/// Of a thread: its place among the words of rows, without a division a word.
+/// Maps a thread to its words in strided rows without a division per word.
 struct WordPlace {
   uint64_t row, column, words, rows_on, columns_on;
 
@@ -31,8 +31,8 @@ struct WordPlace {
   }
 };
 
-/// Whole words of rows, word w of all by thread w % size: neighbouring threads have neighbouring words,
-/// whatever the rows' length. Everything is aligned to words.
+/// Copies the whole words of all rows. Thread w % size copies word w, so neighbouring threads have
+/// neighbouring words, whatever the length of the rows. Addresses and pitches are multiples of the word.
 template <class Word>
 CHORALE_FN void copy_words(const Group& group, const Strip& strip) {
   constexpr uint32_t at_once = 8;
@@ -56,7 +56,8 @@ CHORALE_FN void copy_words(const Group& group, const Strip& strip) {
   }
 }
 
-/// Of the group: copies all rows, in the widest words that the addresses allow, and bytes behind them.
+/// Copies all rows in the widest words that the addresses allow, and the bytes that remain. All threads of
+/// the group call it.
 CHORALE_FN void copy_by_words(const Group& group, const Strip& strip) {
   uint64_t places = strip.to | strip.from;
   if (strip.rows > 1) places |= strip.to_pitch | strip.from_pitch;
@@ -87,9 +88,9 @@ CHORALE_FN void copy_by_words(const Group& group, const Strip& strip) {
   copy_words<uint8_t>(group, rest);
 }
 
-/// Of the group: copies all rows.
+/// Copies all rows. All threads of the group call it.
 #if defined(__CUDACC__)
-/// Not inlined: it would be there for every kind of link, and take the registers of all.
+/// It is not inlined, because each kind of link would have a copy of it and all would take its registers.
 __device__ __noinline__ inline void copy_rows(const Group& group, const Strip& strip) {
   copy_by_words(group, strip);
 }
@@ -102,10 +103,11 @@ inline void copy_rows(const Group& group, const Strip& strip) {
 }
 #endif
 
-/// Of the group: copies bytes begin .. end-1 of a message. `to` and `from` are added to the strips' places.
+/// Copies bytes begin .. end-1 of a message. All threads of the group call it.
+/// \param to, from  added to the strips' places
 CHORALE_FN void copy_strips(const Group& group, const Strip* strips, uint32_t count, uint64_t begin,
                             uint64_t end, uint64_t to, uint64_t from) {
-  // The last strip that begins at or before `begin`.
+  // Find the last strip that begins at or before `begin`.
   uint32_t at = 0;
   for (uint32_t above = count; at + 1 < above;) {
     const uint32_t middle = at + (above - at) / 2;
@@ -116,7 +118,7 @@ CHORALE_FN void copy_strips(const Group& group, const Strip* strips, uint32_t co
     const uint64_t bytes = strip.bytes * strip.rows;
     uint64_t first = begin > strip.begin ? begin - strip.begin : 0;
     const uint64_t last = end - strip.begin < bytes ? end - strip.begin : bytes;
-    // A part of a row, whole rows, a part of a row.
+    // The bytes are a part of a row, then whole rows, then a part of a row.
     while (first < last) {
       const uint64_t row = first / strip.bytes, column = first % strip.bytes, left = last - first;
       Strip part = strip;

@@ -1,4 +1,4 @@
-// In place of executor/host/cuda, where that is not built.
+// This file replaces executor/host/cuda when that is not built.
 
 #include "backend.hpp"
 #include "resources.hpp"

@@ -1,4 +1,4 @@
-// The built-in functions on the CPU.
+// This file has the built-in functions on the CPU.
 
 #include <algorithm>
 #include <array>

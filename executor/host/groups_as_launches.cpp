@@ -19,24 +19,24 @@ using host::StepKind;
 
 namespace {
 
-constexpr uint32_t most_blocks_of_a_rank = 64;  ///< they wait for each other: all have to be there together
+constexpr uint32_t most_blocks_of_a_rank = 64;  ///< they wait for each other, so all must run together
 
-/// From a chunk of the input of a rank to one of the output of another, or of its own.
+/// The way from a chunk of one rank's input to a chunk of another rank's output, or of its own.
 struct Route {
   uint32_t from = 0, to = 0, sent = 0, received = 0;
-  uint32_t at = 0;  ///< the author's line, as Op::at
+  uint32_t at = 0;  ///< the author's line, as in Op::at
 };
 
-/// What the n-th groups of all ranks do.
+/// The transfers of the n-th groups of all ranks.
 struct Exchange {
-  std::string name;  ///< of its plan
+  std::string name;  ///< the name of its plan
   std::vector<Route> routes;
   std::vector<SourceLine> lines;
-  uint32_t sends = 0, receives = 0;  ///< the most of a rank
+  uint32_t sends = 0, receives = 0;  ///< the most that a rank has
   uint64_t slot = 0;                 ///< bytes of a chunk: those of the longest transfer
-  /// Every rank sends and receives one run of bytes, of one length: no room is needed.
+  /// Every rank sends and receives one run of bytes, of one length, so that no room is needed.
   bool direct = true;
-  uint32_t sent = 0, received = 0;  ///< else: the rooms, among the tensors
+  uint32_t sent = 0, received = 0;  ///< otherwise the positions of the rooms among the tensors
 };
 
 bool goes_by_plan(const Step& step) {
@@ -45,7 +45,7 @@ bool goes_by_plan(const Step& step) {
 
 // -- The plan
 
-/// A channel between two ranks, as one of them numbers it.
+/// Adds a channel to a peer. Returns its number on this rank.
 uint32_t add_channel(Gpu& gpu, uint32_t peer) {
   if (gpu.channels.empty()) gpu.channels.emplace_back();
   gpu.channels[0].connected_to.push_back(peer);
@@ -73,7 +73,8 @@ void control(ThreadBlock& block, Opcode code, uint32_t at) {
   op.at = at;
 }
 
-/// Thread blocks of their own send and receive each chunk, so that none waits for another.
+/// Adds the thread blocks that send and receive a chunk. Each chunk has its own, so that none waits for
+/// another.
 void add_route(Plan& plan, const Route& route) {
   Gpu &sender = plan.gpus[route.from], &receiver = plan.gpus[route.to];
   const Operand from{.index = route.sent, .size = 1, .ref = uint32_t(BufferKind::input)};
@@ -94,12 +95,12 @@ void add_route(Plan& plan, const Route& route) {
 
   ThreadBlock& receives = add_block(receiver);
   receives.channels = {{ChannelType::memory, {add_channel(receiver, route.from)}}};
-  control(receives, Opcode::signal, route.at);  // its output may be written
+  control(receives, Opcode::signal, route.at);  // tells that its output may be written
   control(receives, Opcode::wait, route.at);
 }
 
-/// Proved, as whatever compile() makes, and certified: nobody else could do that for executors that require
-/// it.
+/// Makes the plan of an exchange. It is proved, as all plans of compile() are, and certified, because nobody
+/// else could do that for executors that require it.
 Plan plan_of(const Exchange& exchange, uint32_t ranks, uint32_t most_blocks) {
   Plan plan;
   plan.name = exchange.name;
@@ -126,7 +127,7 @@ Plan plan_of(const Exchange& exchange, uint32_t ranks, uint32_t most_blocks) {
 
 // -- The schedule
 
-/// Where this end of a transfer is among those of its group.
+/// The place of one end of a transfer among those of its group.
 struct Place {
   bool here = false;
   uint32_t rank = 0, slot = 0;
@@ -189,7 +190,8 @@ class Groups {
     return all;
   }
 
-  /// What the application gives, or launches, by the name of a group would be the group's plan.
+  /// Refuses a plan that the application gives, or launches, under the name of a group: it would be taken for
+  /// the group's plan.
   void check_names() const {
     for (const Exchange& exchange : exchanges_) {
       const auto launches = [&](const Step& step) {

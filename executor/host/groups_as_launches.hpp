@@ -1,5 +1,5 @@
 /// \file
-/// Groups of transfers as launches of plans of thread blocks.
+/// Turns groups of transfers into launches of plans of thread blocks.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace chorale::hostrun {
 
-/// Carries via the mover `plan` become launches. What a rank sends is copied side by side into a room; a plan
-/// that is made here takes it to the rooms of those that receive it, all at once; and from there it is copied
-/// to where it belongs. All ranks take part in a launch: so the n-th such groups of all ranks have to
+/// Turns carries via the mover `plan` into launches. A rank copies all that it sends side by side into a
+/// room. A plan made here takes it to the rooms of the receivers, all at once. Each receiver copies it from
+/// its room to where it belongs. All ranks take part in a launch, so the n-th such groups of all ranks must
 /// exchange with each other alone.
 /// \param made    as expand_movers() gives it; gets the rooms, as tensors
 /// \param plans   gets the plans
-/// \param blocks  the most of a transfer
-/// \throws UsageError  where groups do not fit together
+/// \param blocks  the most thread blocks of a transfer
+/// \throws UsageError if groups do not fit together
 void groups_as_launches(const host::Schedule&, host::Concrete& made, BlockPlans& plans, uint32_t blocks);
 
 }  // namespace chorale::hostrun

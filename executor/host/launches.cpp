@@ -11,7 +11,7 @@ namespace {
 using host::Step;
 using host::StepKind;
 
-/// See Arguments::bytes.
+/// Returns the bytes of the message, as Arguments::bytes defines them.
 uint64_t message_bytes(const Plan& plan, uint64_t input, uint64_t output) {
   return plan.collective == "allgather" ? output : input;
 }
@@ -32,7 +32,7 @@ std::string names(const BlockPlans& plans) {
   return fmt::format("there are '{}'", fmt::join(all, "', '"));
 }
 
-/// The place of a launch, for errors.
+/// Returns the place of a launch, for errors.
 std::string place(const host::Schedule& schedule, uint32_t rank, const Step& step) {
   const SourceLine line = schedule.line_of(step.at);
   return fmt::format("launch of '{}', {}{}", step.name, where(rank, step),
@@ -70,7 +70,7 @@ std::vector<const Step*> launches_of(const host::Concrete& all, uint32_t rank) {
   return launches;
 }
 
-/// Ranks of an executor make the same calls in the same order.
+/// Checks that all ranks launch in the same order, because ranks of an executor make the same calls.
 void check_order(const host::Schedule& schedule, const host::Concrete& all) {
   const std::vector<const Step*> first = launches_of(all, 0);
   for (uint32_t rank = 1; rank < all.ranks; ++rank) {
@@ -119,7 +119,7 @@ Launches::Launches(World& world, const Config& config, const BlockPlans& plans, 
     if (action.kind != StepKind::launch) continue;
     if (!executor_) {
       Config own = config;
-      own.bindings = 0;  // what is bound here is run for as long as the schedule is
+      own.bindings = 0;  // the bindings made here are used as long as the schedule
       executor_.emplace(world, own);
     }
     const TensorView &to = action.writes[0], &from = action.reads[0];
@@ -132,7 +132,7 @@ Launches::Launches(World& world, const Config& config, const BlockPlans& plans, 
                 .bytes = message_bytes(plan, from.elements() * width, to.elements() * width),
                 .dtype = to.dtype}});
     if (!launch.arguments.bytes) continue;
-    // Only its binding is collective: buffers that one rank cannot take are to be an error of all.
+    // Only its binding is collective. If one rank cannot take its buffers, all ranks must fail.
     world::together(world, [&] { executor_->prepare(plan, launch.arguments); });
   }
 }

@@ -15,19 +15,21 @@ namespace chorale::hostrun {
 
 using BlockPlans = std::map<std::string, Plan, std::less<>>;
 
+/// Checks the launches of all ranks.
 /// \throws UsageError unless every launch has a plan that takes its views, and all ranks launch the same
 ///         plans in the same order
 void check_launches(const host::Schedule&, const Unrolled&, const BlockPlans&);
 
-/// The launches of a rank. One executor runs them: make_tape() sees to it that no two run at once.
+/// The launches of a rank. One executor runs them, because make_tape() lets no two run at once.
 class Launches {
  public:
-  /// Collective: binds every launch of the tape, so that a run allocates nothing and may be captured.
+  /// Binds every launch of the tape, so that a run allocates nothing and may be captured. Collective.
   Launches(World&, const Config&, const BlockPlans&, const Tape&);
 
-  /// Runs the launch on the CPU, and enqueues it on a `stream` of CUDA. \throws RunError
+  /// Runs the launch on the CPU, or enqueues it on a `stream` of CUDA.
+  /// \throws RunError
   void execute(const Action&, void* stream);
-  /// As those of Executor; nothing if there are no launches.
+  /// These two do what those of Executor do, and nothing if there are no launches.
   void check();
   void synchronize(void* stream);
 

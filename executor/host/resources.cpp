@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t most_named = 3;
 
-/// Tensors that the caller has not given, the largest first.
+/// Returns the tensors that the caller has not given, the largest first.
 std::vector<const host::ConcreteTensor*> own_tensors(const Bound& bound) {
   std::vector<const host::ConcreteTensor*> own;
   for (const host::ConcreteTensor& tensor : bound.unrolled.concrete.tensors)
@@ -25,7 +25,8 @@ std::vector<const host::ConcreteTensor*> own_tensors(const Bound& bound) {
   return own;
 }
 
-/// Blocks of a carry wait for those of peers, so all that may run at a time must be there together.
+/// Checks that there is room for the blocks of carries. They wait for those of peers, so all that may run at
+/// a time must be on the machine together.
 void check_blocks(const Bound& bound, const Resources& there) {
   const host::Concrete& all = bound.unrolled.concrete;
   const std::vector<uint64_t> by_lane = bound.unrolled.ways.blocks_by_lane(all, bound.rank());

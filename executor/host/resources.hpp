@@ -1,5 +1,5 @@
 /// \file
-/// What a schedule takes of this machine, looked at before anything is allocated.
+/// Checks what a schedule needs of this machine before anything is allocated.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,26 @@
 
 namespace chorale::hostrun {
 
-/// What there is for one rank; nothing: it is not known.
+/// The resources of one rank; an empty member is not known.
 struct Resources {
-  std::string where;                         ///< "GPU 1"
-  std::optional<uint64_t> free_bytes;        ///< of memory
+  std::string where;                         ///< for example "GPU 1"
+  std::optional<uint64_t> free_bytes;        ///< free memory
   std::optional<uint64_t> most_lanes;        ///< beside "main"
-  std::optional<uint64_t> most_blocks = {};  ///< of carries, on all lanes together
+  std::optional<uint64_t> most_blocks = {};  ///< blocks of carries, on all lanes together
 };
 
-/// Bytes that the binding of this rank allocates: of tensors that the caller has not given, and of links.
+/// Returns the bytes that the binding of this rank allocates: tensors that the caller has not given, and
+/// links.
 uint64_t bytes_to_allocate(const Bound&);
 
-/// \throws RunError resources, with what is needed, what there is, and the largest tensors
+/// Checks that the resources are enough for the schedule.
+/// \throws RunError resources if not, with what is needed, what there is, and the largest tensors
 void check_resources(const Bound&, const Resources&);
 
-/// Of this host: what Linux calls available, and threads.
+/// Returns the resources of this host: the memory that Linux calls available, and threads.
 Resources host_resources();
-/// Of the current device. \throws RunError resources if its streams cannot wait for words in memory
+/// Returns the resources of the current device.
+/// \throws RunError resources if its streams cannot wait for words in memory
 Resources cuda_resources();
 
 }  // namespace chorale::hostrun

@@ -27,14 +27,16 @@ void* hostrun::Bound::given(const host::ConcreteTensor& tensor) const {
 
 namespace {
 
-/// That `zero` and `fill` make zero is what [contents] may stand on, unless they are the application's.
+/// Declares the application's own `zero` and `fill` in the schedule. The check [contents] relies on it that
+/// they make zeros, but only of the built-in ones.
 void declare_replacements(const HostFunctions& own, host::Schedule& schedule) {
   for (const char* const name : {"zero", "fill"})
     if (own.contains(name) && !schedule.find_function(name))
       schedule.functions.push_back({.name = name, .writes = 1, .reads = 0});
 }
 
-/// What a schedule becomes on `ranks` ranks. `plans` gets those that it launches for itself.
+/// Unrolls a schedule on `ranks` ranks.
+/// \param plans  gets the plans that the schedule launches for itself
 Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t ranks, uint32_t most_blocks,
                   BlockPlans& plans) {
   if (!plan.extension.host)
@@ -66,7 +68,7 @@ Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t
   return unroll(schedule, std::move(expanded), most_blocks);
 }
 
-/// By tensor: whether a step of any rank writes it, at home or at a peer.
+/// Returns, by tensor, true if a step of any rank writes it, at home or at a peer.
 std::vector<bool> written(const host::Concrete& made) {
   std::vector<bool> all(made.tensors.size());
   for (const std::vector<host::Step>& steps : made.steps) {
@@ -79,7 +81,8 @@ std::vector<bool> written(const host::Concrete& made) {
   return all;
 }
 
-/// Checks take tensors for different memory, and lanes work on them at once.
+/// Refuses tensors that overlap. Checks assume that tensors are different memory, and lanes work on them at
+/// once.
 void check_overlaps(const host::Concrete& made, const ScheduleArguments& arguments) {
   struct Given {
     const host::ConcreteTensor* tensor;
@@ -129,7 +132,7 @@ void check_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
   check_overlaps(made.concrete, arguments);
 }
 
-/// Nobody has a function of this name.
+/// Throws, because there is no function of this name.
 [[noreturn]] void no_function(const std::string& who, const std::string& name, const HostFunctions& own,
                               const HostFunctions& built_in) {
   std::vector<std::string_view> names;
@@ -140,7 +143,7 @@ void check_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
                   did_you_mean(name, names)));
 }
 
-/// What this rank calls is there, and built-in functions have views that they can work on.
+/// Checks that all functions that this rank calls exist, and that built-in ones can work on their views.
 void check_calls(const host::Schedule& schedule, const Unrolled& made, uint32_t rank,
                  const HostFunctions& own, const HostFunctions& built_in, bool cuda) {
   const host::Concrete& all = made.concrete;
@@ -169,7 +172,7 @@ void check_calls(const host::Schedule& schedule, const Unrolled& made, uint32_t 
   }
 }
 
-/// Collective: all ranks bind the same.
+/// Checks that all ranks bind the same schedule. Collective.
 void agree_on_schedule(World& world, const Plan& plan, const ScheduleArguments& arguments,
                        const Config& config) {
   std::string text = fmt::format("'{}' ({:016x}) via {}, mover_blocks = {}", plan.name, content_hash(plan),
@@ -192,8 +195,8 @@ void agree_on_schedule(World& world, const Plan& plan, const ScheduleArguments& 
 struct ScheduleRun::State {
   World& world;
   const world::Origin origin;
-  uint64_t resets;        ///< of the world, when this was bound
-  host::Concrete shapes;  ///< tensors and lanes alone
+  uint64_t resets;        ///< the world's count of resets when this was bound
+  host::Concrete shapes;  ///< has tensors and lanes alone
   std::unique_ptr<Lanes> lanes;
 
   size_t tensor(std::string_view name) const {

@@ -17,7 +17,7 @@ using host::StepKind;
 
 namespace {
 
-/// Flags that nothing here does.
+/// Refuses flags that are not binary, which nothing here implements.
 void refuse_counters(const host::Schedule& schedule, const Concrete& made) {
   for (const host::ConcreteFlag& flag : made.flags) {
     if (flag.kind == host::Flag::Kind::binary) continue;
@@ -29,9 +29,9 @@ void refuse_counters(const host::Schedule& schedule, const Concrete& made) {
   }
 }
 
-/// Barriers as flags. Two rounds of everybody telling everybody: after the first a peer may still have to
-/// clear what we posted, and a second post, of the next run, would be lost in it. Who has passed the second
-/// knows that everybody has cleared the first.
+/// Turns barriers into flags, in two rounds in which each rank posts to all. After the first round a peer may
+/// still have to clear what this rank posted, and a second post, of the next run, would be lost. A rank that
+/// has passed the second round knows that all ranks have cleared the first.
 class Barriers {
  public:
   explicit Barriers(Concrete& made) : made_(made) {}
@@ -161,15 +161,15 @@ class TapeMaker {
     tape_.actions.push_back(std::move(action));
   }
 
-  /// Launches of a rank come one after the other on whichever lanes, in the same order on all ranks: an
-  /// executor is used by one lane at a time, and the thread blocks of two launches that wait for peers never
-  /// stand in each other's way.
+  /// Makes a launch wait for the one before it. Launches of a rank run one after the other, on whatever
+  /// lanes, in the same order on all ranks. So one lane at a time uses an executor, and the thread blocks of
+  /// two launches that wait for peers never block each other.
   void follow_launch(const Step& step) {
     if (last_launch_ && last_launch_->lane != step.lane)
       add({.kind = StepKind::after, .lane = step.lane, .step = &step, .points = {*last_launch_}});
   }
 
-  /// The end of a group that is behind when another lane waits for it.
+  /// Adds a mark at the end of a group, for which another lane waits after this lane has gone on.
   void add_mark(const Step& step) {
     Action mark = action(step);
     mark.points = {{step.lane, tape_.lanes[step.lane].size() + 1, uint32_t(tape_.actions.size())}};
@@ -177,7 +177,7 @@ class TapeMaker {
     add(std::move(mark));
   }
 
-  /// All that is on a lane so far.
+  /// Returns the point after all that is on a lane so far.
   Action::Point point(uint32_t lane) const { return {lane, tape_.lanes[lane].size()}; }
 
   TensorView view(const Box& box) const {
@@ -262,7 +262,7 @@ class TapeMaker {
         action.peer = int(step.transfers.at(0).peer);
         break;
       default:
-        break;  // a mark: nothing to do
+        break;  // a mark does nothing
     }
     return action;
   }

@@ -15,7 +15,7 @@ using host::StepKind;
 
 namespace {
 
-/// Where an end of a transfer is.
+/// One end of a transfer, with its rank, lane and step.
 struct End {
   uint32_t rank = 0, lane = 0;
   size_t step = 0;
@@ -24,7 +24,7 @@ struct End {
 
 /// Transfers that follow each other over the same channels.
 struct Chain {
-  size_t sent = 0, received = 0;  ///< the last one's steps
+  size_t sent = 0, received = 0;  ///< the steps of the last one
   uint32_t blocks = 0;
   std::vector<size_t> pairs;
 };
@@ -55,7 +55,7 @@ Ways find_ways(const Concrete& all, uint32_t most_blocks) {
     }
   }
 
-  // By mover, sender, receiver; then by the lanes.
+  // The keys are mover, sender and receiver; then the lanes of both.
   std::map<std::tuple<host::Mover, uint32_t, uint32_t>,
            std::map<std::pair<uint32_t, uint32_t>, std::vector<Chain>>>
       chains;

@@ -49,7 +49,7 @@ class Builder {
                                  line.line ? fmt::format(", {}:{}", line.file, line.line) : "", why));
   }
 
-  /// The position of a rank's buffer in the image; the same buffer is listed once.
+  /// Returns the position of a rank's buffer in the image. The same buffer is listed once.
   uint32_t buffer(uint32_t rank, uint32_t kind) {
     for (uint32_t at = 0; at < image_.buffers.size(); ++at) {
       if (image_.buffers[at].rank == rank && image_.buffers[at].kind == kind) return at;
@@ -67,7 +67,7 @@ class Builder {
       of.segment_nominal = layout_.segment_nominal();
       of.segment_bytes = layout_.segment_bytes;
       if (of.segment_bytes != 0 && of.segment_bytes == of.segment_nominal) {
-        // No gap behind any segment: one for all, so that what goes over several is moved in one piece.
+        // No segment has a gap after it. Make one of all, so that a move over several is one piece.
         const uint64_t all = kind == 0 ? layout_.sizes.input : layout_.sizes.output;
         if (all != 0) of.segment_nominal = of.segment_bytes = all;
       }
@@ -172,8 +172,8 @@ class Builder {
                          dtype_name(dtype_)));
     }
     const uint64_t bytes = op_->chunks * layout_.slice_bytes;
-    // A turn ends between packets. All pipelines of the plan have longer turns then: they may count each
-    // other's.
+    // A turn ends between packets. Turns of all pipelines of the plan are lengthened alike, since pipelines
+    // may count each other's turns.
     uint64_t turn = op_->unit_bytes;
     if (layout_.packet > unit_bytes) turn = (turn + layout_.packet - 1) / layout_.packet * layout_.packet;
     record.body = op_->body;
@@ -187,7 +187,7 @@ class Builder {
       if (!is_operand(field.role) || field.in_dst != dests) continue;
       const size_t end = field.many ? operands.size() : at + 1;
       if (at >= end || end > operands.size()) {
-        if (field.many && end == at && dests) continue;  // nobody to send to
+        if (field.many && end == at && dests) continue;  // there is no receiver
         refuse(fmt::format("no operand '{}'", field.name));
       }
       for (; at < end; ++at) add_place(operands[at], field);
@@ -222,7 +222,7 @@ class Builder {
     const image::Position at = image::locate(shape, place.start);
     place.offset = at.offset;
     place.valid = at.valid;
-    // How much of a slice exists is another number in the next round.
+    // In the next round another number of bytes of a slice exists.
     place.whole = at.run >= place.bytes && shape.slice_bytes == 0;
     image_.places.push_back(place);
   }
@@ -265,7 +265,7 @@ class Builder {
       refuse(fmt::format("'{}' is switch channel {}, which the thread block does not have", field.name,
                          operand.ref));
     }
-    // Reductions go in rank order, however the channel lists its members.
+    // Reductions go in rank order, whatever the order in which the channel lists its members.
     std::vector<uint32_t> ranks = *group.ranks;
     std::sort(ranks.begin(), ranks.end());
     image::Switch members{uint32_t(image_.members.size()), uint32_t(ranks.size())};
@@ -275,7 +275,7 @@ class Builder {
     return uint32_t(image_.switches.size() - 1);
   }
 
-  /// Pairs have one size each, everything else one size for all.
+  /// Checks the sizes of operands. Each pair has one size; in other operations all operands have the same.
   void check_sizes(const OpInfo& row, const image::Record& record) const {
     const image::Place* source = image_.places.data() + record.first_place;
     const bool pairs =
@@ -321,7 +321,7 @@ class Builder {
     record.ids = uint32_t(image_.ids.size()) - record.first_id;
   }
 
-  /// Whether the ids name channels that are used: a memory put needs the address only.
+  /// Returns true if the ids name channels that are used. A memory put needs the address only.
   bool uses_channels(const OpInfo& row) const {
     if ((row.has(Role::Channels) || row.has(Role::PortChannels)) && op_->via != ChannelType::port)
       return false;
@@ -346,7 +346,7 @@ class Builder {
     return refs->ids[local] + (op_->via == ChannelType::port ? image_.memory_channels : 0);
   }
 
-  /// Barriers by the plan's id, in order of appearance.
+  /// Returns the number of the barrier with the plan's id. Barriers are numbered in order of appearance.
   uint32_t barrier(uint32_t id) {
     for (uint32_t at = 0; at < barriers_.size(); ++at) {
       if (barriers_[at].first != id) continue;
@@ -396,7 +396,8 @@ image::Image BoundImage::view() const {
 ScratchBytes scratch_bytes(const ScratchUse& of_rank, const Layout& layout) {
   // Banks begin on lines of their own.
   const auto lines = [](uint64_t bytes) { return (bytes + 127) / 128 * 128; };
-  // Packets of any form take at most two bytes a byte: chunks are whole lines where packets are lines.
+  // Packets of any form take at most two bytes per byte of data, because chunks are whole lines when packets
+  // are lines.
   static_assert(packet_slots<LL128> <= 2 * packet_payload<LL128>);
   return {lines(of_rank.plain * layout.slice_bytes), lines(2 * of_rank.packets * layout.slice_bytes),
           of_rank.plain_banks};

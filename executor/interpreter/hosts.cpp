@@ -40,7 +40,7 @@ class Search {
                        line.line ? fmt::format(", {}:{}", line.file, line.line) : "", wrong);
   }
 
-  /// What is at, or leads to, `rank`.
+  /// Returns the error for `what`, which is at `rank` or leads to it.
   std::string refused(const std::string& what, uint32_t rank) const {
     return fmt::format(
         "{} rank {}, which is on host {}, but rank {} is on host {}: connect ranks of different hosts by "
@@ -48,7 +48,7 @@ class Search {
         what, rank, host_(rank), rank_, host_(rank_));
   }
 
-  /// Signals and waits over memory channels. Those of a memory put are not used.
+  /// Checks signals and waits over memory channels. The channels of a memory put are not used.
   std::string channels() const {
     const OpInfo& row = info(op_->code);
     bool used = false;
@@ -115,7 +115,7 @@ class Search {
   const Op* op_ = nullptr;
 };
 
-/// Whether a port channel of any rank leads to another host: the same on all ranks.
+/// Returns true if a port channel of any rank leads to another host. The answer is the same on all ranks.
 bool crosses_hosts(const Plan& plan, const HostOf& host) {
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
     const Gpu& gpu = plan.gpus[rank];
@@ -142,7 +142,7 @@ bool sends_packets(const Plan& plan, uint32_t rank, uint32_t peer) {
   const Gpu& gpu = plan.gpus[rank];
   for (const ThreadBlock& block : gpu.threadblocks) {
     for (const Op& op : block.ops) {
-      // Over port channels no operation writes anything else as well.
+      // No operation over port channels writes anything besides.
       if (op.via != ChannelType::port || !info(op.code).has(Role::RemotePacketWrite)) continue;
       for (const Operand& dest : block.dests(op)) {
         const uint32_t buffer = block.remote_buffers_of(op.via)->ids[dest.ref];

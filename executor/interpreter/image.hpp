@@ -1,10 +1,10 @@
 #pragma once
 /// \file
-/// A plan bound to a message: what one rank's blocks run from. Flat records and pools, addressed by position,
-/// so that they can be copied to where the blocks run. C++17, host and device.
+/// One rank's blocks run from an image: a plan bound to a message. An image is flat records and pools,
+/// addressed by position, so that they can be copied to where the blocks run. C++17, host and device.
 ///
-/// Operands are given in *nominal* bytes: as if every chunk had its full size. locate() says where a nominal
-/// position is in memory, and how much is there.
+/// Operands are given in *nominal* bytes: as if every chunk had its full size. locate() returns where a
+/// nominal position is in memory, and how many bytes are there.
 ///
 /// A long message runs in rounds. Each of them handles one slice of every chunk, and counts as if chunks were
 /// no longer than that.
@@ -14,7 +14,7 @@
 #include "chorale/device/lines.hpp"
 #include "chorale/device/macros.hpp"
 
-// The enumerations of plans, in a form that device code can include.
+// These headers have the enumerations of plans in a form that device code can include.
 #include "chorale/types.hpp"
 
 namespace chorale {
@@ -27,13 +27,13 @@ namespace image {
 
 /// A buffer that operations of this rank reach, their own or a peer's.
 struct Buffer {
-  char* base = nullptr;                  ///< null: memory of a peer that it names anew at every run
+  char* base = nullptr;                  ///< null: memory of a peer, which names it anew at every run
   uint64_t segment_nominal = unlimited;  ///< bytes from one segment to the next, as operands count
   uint64_t segment_bytes = unlimited;    ///< bytes of a segment that exist
-  uint64_t bank_bytes = 0;               ///< scratch: from one bank to the other; 0: there is one
-  uint64_t slice_bytes = 0;  ///< nominal bytes of a chunk in a round; 0: there is one round, or it is scratch
-  uint64_t chunk_bytes = 0;  ///< of rounds: bytes from one chunk to the next in memory
-  uint32_t rank = 0;         ///< whose it is
+  uint64_t bank_bytes = 0;               ///< scratch: from one bank to the other; 0: there is one bank
+  uint64_t slice_bytes = 0;  ///< nominal bytes of a chunk in a round; 0: scratch, or a single round
+  uint64_t chunk_bytes = 0;  ///< with rounds: bytes from one chunk to the next in memory
+  uint32_t rank = 0;         ///< the owner
   uint32_t kind = 0;         ///< a BufferKind
 };
 
@@ -46,17 +46,17 @@ struct Switch {
 /// An operand: `bytes` nominal bytes from nominal byte `start` of a buffer.
 struct Place {
   uint64_t start = 0, bytes = 0;
-  uint64_t offset = 0;  ///< where `start` is, from the beginning of the buffer
+  uint64_t offset = 0;  ///< bytes from the beginning of the buffer to `start`
   uint64_t valid = 0;   ///< bytes that exist from there on, in its segment
   uint32_t buffer = 0;  ///< in Image::buffers, or, for switched roles, in Image::switches
-  /// All of it lies in one segment: found out once, since a division takes long on a GPU.
+  /// All of it lies in one segment. This is computed once because a division takes long on a GPU.
   bool whole = false;
 };
 
 /// One end of a memory or port channel. Memory channels come first.
 struct Channel {
   uint32_t peer = 0;
-  /// Which of the peer's signals a post adds to; none: nobody can wait for it.
+  /// The signal of the peer that a post adds to; none: nobody can wait for it.
   uint32_t signal_at_peer = none;
   static constexpr uint32_t none = ~uint32_t{0};
 };
@@ -97,14 +97,14 @@ struct Image {
 
 // -- Address arithmetic
 
-/// Where a nominal position is.
+/// The place of a nominal position in memory.
 struct Position {
-  uint64_t offset;  ///< bytes from the start of the buffer, or of rounds from `skip` bytes behind it
+  uint64_t offset;  ///< bytes from the start of the buffer; with rounds, from `skip` bytes after it
   uint64_t valid;   ///< bytes that exist from there on, in this segment
   uint64_t run;     ///< nominal bytes to the end of this segment
 };
 
-/// The same for a buffer that is handled in rounds.
+/// Does what locate() does for a buffer that is handled in rounds.
 CHORALE_HD Position locate_in_slices(const Buffer& buffer, uint64_t nominal, uint64_t skip) {
   const uint64_t segment = nominal / buffer.segment_nominal, in_segment = nominal % buffer.segment_nominal;
   const uint64_t inside = in_segment % buffer.slice_bytes;
@@ -130,8 +130,9 @@ struct Range {
   uint64_t first = 0, end = 0;
 };
 
-/// What is left of `bytes` in the turn from `turn_first` on (`turn_bytes` 0: all), and of that for member
-/// `index` of `size` blocks: whole units, shared as evenly as they go, the first members having one more.
+/// Returns the part of `bytes` that belongs to the turn from `turn_first` on (`turn_bytes` 0: all of it), and
+/// of that the share of block `index` of `size`. Shares are whole units, as even as possible: the first
+/// blocks have one unit more.
 CHORALE_HD Range range_of(uint64_t bytes, uint64_t turn_first, uint64_t turn_bytes, uint32_t index,
                           uint32_t size, uint64_t alignment) {
   Range range{0, bytes};

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// A struct for each row of the op table: the operands and attributes by their roles, as run() takes them.
-/// They are views of an image::Record.
+/// The op table becomes one struct per row, which run() takes. Its members are the operands and attributes
+/// by their roles; they are views of an image::Record.
 
 #include <cstdint>
 
@@ -78,7 +78,7 @@ struct Meeting {
   uint32_t id = 0, participants = 0;
 };
 
-/// A pipeline's turns, and how many of the records that follow are its body.
+/// A pipeline's turns, and the number of records after it that are its body.
 struct Turns {
   uint64_t n = 0, bytes = 0;
   uint32_t body = 0;
@@ -123,7 +123,7 @@ struct Cursor {
   uint32_t sources_left_, dests_left_;
 };
 
-// The member that stands for an attribute.
+// Each macro declares the member that stands for an attribute.
 #define CHORALE_ATTR_Via ChannelType via = cursor.record->via;
 #define CHORALE_ATTR_Channels Ids channels = cursor.ids();
 #define CHORALE_ATTR_PortChannels Ids port_channels = cursor.ids();

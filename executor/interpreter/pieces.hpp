@@ -1,8 +1,8 @@
 #pragma once
 /// \file
-/// The data-moving operations, in nominal space: an operand may run over the end of a segment, and operands
-/// of one operation may do so at different places. Here alone they are cut so that each piece of each operand
-/// is one piece of memory.
+/// This file cuts the operands of data-moving operations into pieces. In nominal space an operand may run
+/// over the end of a segment, and the operands of one operation may do so at different places. After the cut
+/// each piece of each operand is one piece of memory. No other file does this.
 ///
 /// M is a machine, see semantics.hpp.
 
@@ -21,7 +21,7 @@ constexpr CHORALE_HD bool switched(Role role) {
   return role == Role::SwitchRead || role == Role::SwitchWrite || role == Role::SwitchPacketWrite;
 }
 
-/// The buffer whose shape an operand has.
+/// Returns the buffer whose shape an operand has.
 template <Role R, class M>
 CHORALE_FN const image::Buffer& shape(const M& m, const Place& place) {
   const image::Image& image = m.image();
@@ -29,7 +29,7 @@ CHORALE_FN const image::Buffer& shape(const M& m, const Place& place) {
   return image.buffers[place.buffer];
 }
 
-/// The smaller of `most` and the bytes from `at` on that lie in one segment of each operand.
+/// Returns the smaller of `most` and the bytes from `at` on that lie in one segment of each operand.
 template <class M, Role R>
 CHORALE_FN uint64_t within(const M& m, const op::Places<R>& places, uint64_t at, uint64_t most) {
   for (uint32_t place = 0; place < places.n; ++place) {
@@ -54,7 +54,7 @@ CHORALE_FN Stop each(M& m, const Range& range, F&& step, const op::Places<R>&...
   return Stop::none;
 }
 
-/// Where byte `at` of an operand is.
+/// Returns the position of byte `at` of an operand.
 template <Role R, class M>
 CHORALE_FN image::Position position(const M& m, const Place& place, uint64_t at) {
   if (place.whole) {
@@ -63,8 +63,8 @@ CHORALE_FN image::Position position(const M& m, const Place& place, uint64_t at)
   return image::locate(shape<R>(m, place), place.start + at, m.image().skip);
 }
 
-/// A position in the packet scratch that is Image::buffers[buffer]: between two packets, as all places where
-/// operands begin and are cut are multiples of the layout's alignment.
+/// Returns a position in the packet scratch that is Image::buffers[buffer]. It lies between two packets
+/// because operands begin, and are cut, at multiples of the layout's alignment.
 template <class P, class M>
 CHORALE_FN Packets<P> packets_at(M& m, uint32_t buffer, uint64_t nominal) {
   char* const base = m.base(buffer);
@@ -96,7 +96,7 @@ struct List {
   CHORALE_FN Many<T> all() const { return {items, n}; }
 };
 
-/// The places of up to two fields, as a list.
+/// Lists the places of up to two fields.
 template <class M, Role A, Role B = A>
 CHORALE_FN List<Mem> memories(M& m, uint64_t at, const op::Places<A>& first, const op::Places<B>& more = {}) {
   return {m.template list<Mem>(first.n + more.n,
@@ -140,9 +140,9 @@ CHORALE_FN Members members(M& m, const op::Places<R>& places, uint64_t at) {
 
 }  // namespace pieces
 
-// -- What operations are made of
+// -- Building blocks of operations
 
-/// Plain to plain, position by position.
+/// Copies plain memory to plain memory, position by position.
 template <class M, Role S, Role D>
 CHORALE_FN Stop copy_plain(M& m, const op::Slice& slice, const op::Places<S>& src, const op::Places<D>& dst) {
   for (uint32_t pair = 0; pair < src.n && pair < dst.n; ++pair) {
@@ -161,7 +161,7 @@ CHORALE_FN Stop copy_plain(M& m, const op::Slice& slice, const op::Places<S>& sr
   return Stop::none;
 }
 
-/// Plain to packets, position by position.
+/// Copies plain memory to packets, position by position.
 template <class M, Role S, Role D>
 CHORALE_FN Stop copy_to_packets(M& m, const op::Slice& slice, const op::Places<S>& src,
                                 const op::Places<D>& dst) {
@@ -181,7 +181,7 @@ CHORALE_FN Stop copy_to_packets(M& m, const op::Slice& slice, const op::Places<S
   });
 }
 
-/// Packets to plain.
+/// Copies packets to plain memory.
 template <class M, Role S, Role D>
 CHORALE_FN Stop copy_from_packets(M& m, const op::Slice& slice, const op::Places<S>& src,
                                   const op::Places<D>& dst) {
@@ -196,7 +196,7 @@ CHORALE_FN Stop copy_from_packets(M& m, const op::Slice& slice, const op::Places
   });
 }
 
-/// Packets to the packets of every destination, or, with `members`, of every member of a switch channel.
+/// Copies packets to the packets of every destination, or of every member of a switch channel.
 template <class M, Role S, Role D>
 CHORALE_FN Stop forward_packets(M& m, const op::Slice& slice, const op::Places<S>& src,
                                 const op::Places<D>& dst) {
@@ -221,7 +221,7 @@ CHORALE_FN Stop forward_packets(M& m, const op::Slice& slice, const op::Places<S
   });
 }
 
-/// src combined with others, to every plain destination.
+/// Combines src with others and writes the result to every plain destination.
 template <class M, Role O, Role R = Role::RemoteWrite>
 CHORALE_FN Stop reduce_plain(M& m, ReduceOp op, const op::Slice& slice, const op::Places<Role::Read>& src,
                              const op::Places<O>& others, const op::Places<Role::Write>& dst,
@@ -240,7 +240,7 @@ CHORALE_FN Stop reduce_plain(M& m, ReduceOp op, const op::Slice& slice, const op
       src, others, dst, remote);
 }
 
-/// src combined with packets, to dst and to packets here and at peers.
+/// Combines src with packets and writes the result to dst and to packets here and at peers.
 template <class M>
 CHORALE_FN Stop reduce_packets_to(M& m, ReduceOp op, const op::Slice& slice,
                                   const op::Places<Role::Read>& src,
@@ -264,7 +264,7 @@ CHORALE_FN Stop reduce_packets_to(M& m, ReduceOp op, const op::Slice& slice,
   });
 }
 
-/// Packets combined, to dst.
+/// Combines packets and writes the result to dst.
 template <class M>
 CHORALE_FN Stop combine_packets_to(M& m, ReduceOp op, const op::Slice& slice,
                                    const op::Places<Role::PacketRead>& src,

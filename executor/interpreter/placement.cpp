@@ -51,7 +51,7 @@ Placed Placement::place(const void* in, void* out, const Rooms& rooms) const {
     placed.before[0] = {placed.in, in, in_bytes};
     together = true;
   } else if (one_storage_ && in && in_bytes) {
-    // Reduce-scatter: the plan writes its result over its input, which is not to be changed.
+    // In a reduce-scatter the plan writes its result over its input, which the call must not change.
     placed.in = rooms.shared ? rooms.shared() : rooms.own();
     placed.out = placed.in + out_at_;
     placed.before[0] = {placed.in, in, in_bytes};

@@ -1,6 +1,6 @@
 /// \file
-/// Where a run's input and output are, given what the caller passed: in place or not, and copies around the
-/// run where the plan wants it otherwise.
+/// Finds the input and output of a run from what the caller passed. When that does not fit the plan (in
+/// place or not, within the peers' reach or not), copies before and after the run make up for it.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +20,20 @@ struct Move {
   bool needed() const { return bytes != 0 && from != nullptr && to != from; }
 };
 
-/// Of one run: the first move, then the second, then the run on `in` and `out`, then `after`.
+/// The placement of one run: do before[1], then before[0], then the run on `in` and `out`, then `after`.
 struct Placed {
   char *in = nullptr, *out = nullptr;
-  bool staged = false;  ///< peers do not reach what was passed: it goes through Rooms::shared
+  bool staged = false;  ///< peers cannot reach what was passed, so it goes through Rooms::shared
   Move before[2], after;
 };
 
-/// What a backend offers for it.
+/// The memory that a backend offers for a placement.
 struct Rooms {
-  /// Memory of this rank alone, of Layout::sizes.input bytes.
+  /// Returns memory of this rank alone, of Layout::sizes.input bytes.
   std::function<char*()> own;
-  /// Memory that peers reach, of input and output bytes; null: everything passed is within their reach.
+  /// Returns memory that peers reach, with room for input and output. Null: peers reach whatever is passed.
   std::function<char*()> shared;
-  /// Whether peers reach these bytes; only asked where `shared` is set.
+  /// Returns true if peers reach these bytes. Called only when `shared` is set.
   std::function<bool(const char* at, uint64_t bytes)> reachable;
 };
 
@@ -53,11 +53,11 @@ class Placement {
   MessageSizes sizes_;
   uint32_t rank_;
   bool plan_in_place_ = false;
-  bool one_storage_ = false;  ///< input and output of a plan in place are one piece, also out of place
+  bool one_storage_ = false;  ///< a plan in place has input and output in one piece, also out of place
   bool scatters_ = false;     ///< a plan in place has its output in its input, not the other way round
   bool output_is_complete_ = false;
   bool needs_input_ = true;
-  uint64_t in_at_ = 0, out_at_ = 0;  ///< in place: of input and output, in the larger one
+  uint64_t in_at_ = 0, out_at_ = 0;  ///< in place: offsets of input and output in the larger of the two
   bool in_reached_ = false, out_reached_ = false;
 };
 

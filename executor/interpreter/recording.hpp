@@ -11,7 +11,7 @@
 
 namespace chorale::interpreter {
 
-/// A machine, see semantics.hpp, less what it notes.
+/// The base of machines (see semantics.hpp) that record a block. Derived classes note the steps.
 class Recording {
  public:
   const image::Image& image() const { return image_; }
@@ -50,7 +50,7 @@ class Recording {
       : image_(image), packet_(packet), even_(even) {}
 
   void begin(uint32_t block) { first_record_ = image_.blocks[block].first; }
-  uint32_t record() const { return record_; }  ///< of its block
+  uint32_t record() const { return record_; }  ///< the position of the record in its block
   PacketForm packet() const { return packet_; }
 
   const image::Image image_;

@@ -11,7 +11,8 @@ namespace {
 
 constexpr size_t most_lines = 32;
 
-/// "memory channel 2 from rank 2", "semaphore 1", "barrier 0"; "" if the operation names nothing.
+/// Returns the text after the op's name, such as " on semaphore 1" or " on memory channel 2 from rank 2". It
+/// is "" if the operation names nothing.
 std::string awaited(const Plan& plan, const ThreadBlock& block, const Op& op, const Stuck& stuck) {
   const OpInfo& row = info(op.code);
   const std::span<const uint32_t> ids = block.op_ids(op);
@@ -63,7 +64,7 @@ std::string describe(const std::vector<Stuck>& all, Ranks ranks, const std::stri
   for (const Stuck& one : all) {
     if (!one.line.empty() && said.find(one.line) == std::string::npos) stuck.push_back(one);
   }
-  // How many waits lie between a rank and one that waits for nobody else: the root comes first.
+  // Count the waits between each rank and a rank that waits for nobody else. That root comes first.
   std::map<int, std::set<int>> waits_for;
   for (const Stuck& one : stuck) {
     std::set<int>& peers = waits_for[one.rank];

@@ -1,5 +1,5 @@
 /// \file
-/// What a stopped run says: who waits for whom.
+/// Writes the report of a stopped run, which tells which block waits for which rank.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 
 namespace chorale::interpreter {
 
-/// On a block of a run of `plan`:
+/// Returns the line of a report for one block of a run of `plan`:
 ///   rank 3 block 0 op 17 (ring.cpp:42) wait on memory channel 2 from rank 2: expected 5, seen 4
 std::string line(const Plan& plan, const Stuck& stuck);
 
-/// Whose blocks there are in a report.
+/// Tells whether a report covers all ranks.
 enum class Ranks {
-  all,   ///< a rank that has none there had ended, or never came
-  some,  ///< of the others nothing is known: they are in processes of their own
+  all,   ///< a rank without blocks in the report has ended, or never came
+  some,  ///< nothing is known of the other ranks: they are in processes of their own
 };
 
-/// The lines of blocks that had not ended, those that the others wait for first, without what has been said
-/// before; "" if there is none.
+/// Returns the lines of the blocks that had not ended, "" if there are none. Blocks that others wait for come
+/// first. Lines that `said` contains are left out.
 std::string describe(const std::vector<Stuck>& stuck, Ranks ranks, const std::string& said = "");
 
 }  // namespace chorale::interpreter

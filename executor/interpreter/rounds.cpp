@@ -15,7 +15,7 @@ RoundShape shape_of_round(const Layout& layout, uint64_t round) {
 
 std::vector<uint64_t> rounds_of_all_shapes(const Layout& layout) {
   const uint64_t n = layout.rounds();
-  // Shapes change where the last chunk ends, and in the last round.
+  // The shape changes in the round in which the last chunk ends, and in the last round.
   const uint64_t end = n == 1 ? 0 : layout.segment_bytes % layout.chunk_bytes / layout.slice_bytes;
   std::vector<uint64_t> rounds;
   for (const uint64_t round : {uint64_t(0), end, end + 1, n - 1}) {

@@ -1,23 +1,23 @@
 #pragma once
 /// \file
-/// What every operation means, once, for every machine that runs plans.
+/// This file defines every operation once, for every machine that runs plans.
 ///
-/// M is a machine: one thread block (all its threads call everything here, with the same arguments). It gives
-///   image()                        what it runs from
+/// M is a machine: one thread block (all its threads call everything here, with the same arguments). It has
+///   image()                        the image that it runs from
 ///   base(buffer), bank(bytes), packet_bank(bytes)   where a buffer and this run's bank of scratch are
 ///   flag(), deadline()             this run's packet flag, and the limit of every wait
 ///   range(bytes, slice)            the part of an operand that this turn and this block of a group handle
 ///   list<T>(n, item)               n items, made by item(k), in room that stays until release_lists()
-///   reach(places...)               waits until the peers' own memory behind remote operands may be touched
+///   reach(places...)               waits until the peers' own memory in remote operands may be touched
 ///   with_packet(f)                 f(TypeTag<P>) for the form P of packets
 ///   move(bytes, source, sink)      transfer() by the block
-///   reduce(op, bytes, first, others, n, sink)   the same from Reduced
-///   reduce_members(op, bytes, members, sink)    the same from Multi
+///   reduce(op, bytes, first, others, n, sink)   transfer() from Reduced
+///   reduce_members(op, bytes, members, sink)    transfer() from Multi
 ///   sync()                         orders the block's threads
 ///   post, await, drain, acquire, release, arrive   see below
 ///   push(action, ids, src, dst)    hands a transfer of each pair, a signal, or both to the proxy
-///   turn(first, bytes)             sets what range() leaves; (0, 0): everything
-/// A Stop other than none ends the block at once: it publishes nothing any more.
+///   turn(first, bytes)             sets the part that range() shares out; (0, 0): everything
+/// A Stop other than none ends the block at once: it publishes nothing after that.
 
 #include <cstdint>
 
@@ -25,7 +25,7 @@
 
 namespace chorale {
 
-/// What a port channel's proxy is asked to do, in this order.
+/// The requests to a port channel's proxy, in the order in which it carries them out.
 enum class Action : uint32_t { copy = 1, pack = 2, copy_packets = 4, signal = 8 };
 CHORALE_HD constexpr Action operator|(Action a, Action b) { return Action(uint32_t(a) | uint32_t(b)); }
 CHORALE_HD constexpr bool has(Action all, Action one) { return (uint32_t(all) & uint32_t(one)) != 0; }
@@ -50,7 +50,7 @@ CHORALE_FN Stop run(M& m, const op::barrier& o) {
 
 template <class M>
 CHORALE_FN Stop run(M& m, const op::signal& o) {
-  // Behind what the proxy still has to do for this channel, the signal must wait its turn.
+  // The signal must wait until the proxy has done its earlier work for this channel.
   if (o.via == ChannelType::port) return m.push(Action::signal, o.post);
   m.post(o.post, false);
   return Stop::none;
@@ -142,7 +142,7 @@ CHORALE_FN Stop run(M& m, const op::put_packets& o) {
 template <class M>
 CHORALE_FN Stop run(M& m, const op::read_put_packets& o) {
   if (o.via != ChannelType::port) return forward_packets(m, o.slice, o.src, o.dst);
-  // The proxy never waits for data, lest one channel hold up another: the block does.
+  // The block waits for the data. The proxy never does, because one channel would hold up another.
   const Stop stop = forward_packets(m, o.slice, o.src, op::Places<Role::RemotePacketWrite>{});
   if (stop != Stop::none) return stop;
   return m.push(Action::copy_packets, o.port_channels, o.slice, o.src, o.dst);
@@ -252,7 +252,7 @@ CHORALE_FN Stop run(M& m, const op::switch_reduce_broadcast& o) {
 
 // -- Control
 
-/// Its turns are run_block()'s business.
+/// Does nothing: run_block() takes the turns.
 template <class M>
 CHORALE_FN Stop run(M&, const op::pipeline&) {
   return Stop::none;
@@ -272,9 +272,9 @@ CHORALE_FN Stop step(M& m, uint32_t record) {
   return Stop::none;
 }
 
-/// Runs a block from beginning to end. A pipeline runs its body once a turn, and all of it in every turn: an
-/// operation on data that has none left in a turn does nothing. One loop for both, so that a GPU's code has
-/// every operation once.
+/// Runs a block from beginning to end. A pipeline runs its whole body once per turn; a data operation that
+/// has no data left in a turn does nothing. One loop serves records inside and outside a pipeline, so that a
+/// GPU's code has every operation once.
 template <class M>
 CHORALE_FN Stop run_block(M& m, uint32_t block) {
   const image::Block& of = m.image().blocks[block];

@@ -1,5 +1,5 @@
 /// \file
-/// What thread blocks stood at when a run had to stop.
+/// Records where thread blocks stood when a run had to stop.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace chorale::interpreter {
 
-/// What a parked block waits for, kept for the report of a hang.
+/// The wait of a parked block, kept for the report of a hang.
 struct Waiting {
-  const char* what = nullptr;      ///< the op's name, a literal; null: nothing was said
+  const char* what = nullptr;      ///< the op's name, a literal; null: the block has not told
   uint32_t op_index = 0;           ///< in the block's ops
   uint64_t expected = 0;           ///< the value it waits for
-  const uint64_t* word = nullptr;  ///< where it looks; may be null
+  const uint64_t* word = nullptr;  ///< the word that it reads; may be null
   int peer = -1;                   ///< the rank that should write it; -1: unknown
 };
 
@@ -22,8 +22,8 @@ struct Stuck {
   int block = 0;
   bool parked = false;  ///< false: it could run
   Waiting waiting;
-  uint64_t seen = 0;      ///< *waiting.word at that time, 0 if there is none
-  std::string line = {};  ///< what there is to say of it, see report.hpp; "": nothing
+  uint64_t seen = 0;      ///< *waiting.word at that time, 0 if there is no word
+  std::string line = {};  ///< its line in the report, see report.hpp; "": none
 };
 
 }  // namespace chorale::interpreter

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// When operations began: what blocks note while a launch runs, for Executor::trace. C++17, host and device.
+/// Blocks note when operations begin while a launch runs, for Executor::trace. C++17, host and device.
 
 #include <cstdint>
 
@@ -14,18 +14,18 @@ struct TraceEntry {
   uint32_t epoch = 0;
 };
 
-/// For each block a ring of its last launches, in each of which every operation has its place.
+/// Holds, for each block, a ring of its last launches. Every operation has its place in each launch.
 struct Trace {
   static constexpr uint32_t end = ~uint32_t{0};
 
   TraceEntry* entries = nullptr;  ///< null: no trace
-  uint32_t launches = 0;          ///< that are kept
-  uint32_t per_launch = 0;        ///< operations of a block, at most, and its end
+  uint32_t launches = 0;          ///< launches that are kept
+  uint32_t per_launch = 0;        ///< entries per launch: the most operations of a block, and its end
 
   CHORALE_HD uint64_t per_block() const { return uint64_t(launches) * per_launch; }
 
-  /// By `block`, on entering operation `op`. The last launches stay: the ring is addressed by what only
-  /// grows.
+  /// Notes that `block` enters operation `op`. The last launches stay, because the epoch, which addresses the
+  /// ring, only grows.
   CHORALE_HD void note(uint32_t block, uint64_t epoch, uint32_t op, uint64_t ns) const {
     const uint64_t launch = block * uint64_t(launches) + uint32_t(epoch) % launches;
     entries[launch * per_launch + (op == end ? per_launch - 1 : op)] = {ns, op, uint32_t(epoch)};

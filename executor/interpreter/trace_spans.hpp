@@ -1,5 +1,5 @@
 /// \file
-/// From what blocks have noted to what Executor::trace gives.
+/// Turns the entries that blocks have noted into the spans that Executor::trace gives.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace chorale::interpreter {
 
-/// A trace of `launches` of what `image` has, without entries yet.
+/// Returns a trace with room for `launches` launches of `image`, without entries yet.
 Trace trace_of(const BoundImage& image, uint32_t launches);
 
-/// Adds what the blocks of `rank` have noted: `entries`, shaped by `trace`. An operation ends where the next
-/// one of its block begins.
+/// Adds the spans that the blocks of `rank` have noted in `entries`, which `trace` shapes. An operation ends
+/// when the next one of its block begins.
 void add_spans(std::vector<TraceSpan>& spans, const Trace& trace, std::span<const TraceEntry> entries,
                const Plan& plan, uint32_t rank);
 

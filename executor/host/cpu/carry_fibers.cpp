@@ -21,7 +21,7 @@ class CarryFibers::Block final : public cpu::Fiber, public HostBlock {
     failure_ = nullptr;
   }
   bool ended() const { return ended_; }
-  /// Whether what it waits for has come.
+  /// Returns true if it waits for nothing any more.
   bool ready() const { return !ready_ || ready_(state_); }
   void go_on() { ended_ = resume(); }
   Stop stop() const { return stop_; }

@@ -1,5 +1,5 @@
 /// \file
-/// The thread blocks of a carry on the CPU: fibers that take turns on their lane's thread.
+/// The thread blocks of a carry are fibers on the CPU. They take turns on their lane's thread.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace chorale::hostrun {
 
-/// What the fibers ask of their lane.
+/// The services that the fibers need from their lane.
 class CarryHost {
  public:
   virtual ~CarryHost() = default;
-  /// Returns when ready(state), or when the lane has to stop: then the world's abort word says so.
+  /// Returns when ready(state) holds, or when the lane has to stop: then the world's abort word says so.
   virtual void wait(bool (*ready)(const void*), const void* state) = 0;
-  /// Called before each action that peers can see: here a seed may let others go first.
+  /// Called before each action that peers can see. A seed may let others go first here.
   virtual void step() = 0;
 };
 
-/// Of one lane; keeps the fibers from carry to carry.
+/// The fibers of one lane, kept from carry to carry.
 class CarryFibers {
  public:
   CarryFibers();
@@ -32,7 +32,7 @@ class CarryFibers {
 
   /// Runs body(group) for `blocks` blocks of one thread; returns when all have ended, with the largest of
   /// what they return.
-  /// \param abort   of the world
+  /// \param abort   the world's abort word
   /// \param failed  told what a block threw; stops the world, so that the others end
   Stop run(uint32_t blocks, const std::function<Stop(const Group&)>& body, AbortWord* abort, CarryHost& host,
            const std::function<void(const std::string& why)>& failed);

@@ -24,9 +24,9 @@ namespace {
 using host::StepKind;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds between_looks{20};  ///< at what nobody rings for: the world, dead peers
+constexpr std::chrono::milliseconds between_looks{20};  ///< at the world and dead peers, which ring no bell
 
-constexpr std::chrono::microseconds without_bell{50};  ///< at first; who has waited for long looks less often
+constexpr std::chrono::microseconds without_bell{50};  ///< at first; after a long wait looks are rarer
 constexpr unsigned most_doublings = 4;
 constexpr unsigned looks_between_peers = unsigned(between_looks / (without_bell * (1u << most_doublings)));
 
@@ -36,9 +36,9 @@ static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t) &&
 
 void ring(std::atomic<uint32_t>& bell) { world::wake_all(bell); }
 
-/// While a lane of a rank is in a launch, the rank's other lanes may bring what peers wait for: of threads
-/// the scheduler cannot tell that nothing moves any more, and deadlines end what does not. With a seed all
-/// lanes are its own.
+/// Tells the scheduler that other lanes of the rank may make progress while a lane is in a launch: they may
+/// bring what peers wait for. The scheduler cannot tell that threads have stopped moving, so deadlines end
+/// them. With a seed the scheduler runs all lanes itself.
 class AtWork {
  public:
   explicit AtWork(cpu::Scheduler& scheduler) : scheduler_(scheduler), threads_(!scheduler.seeded()) {
@@ -87,7 +87,7 @@ class ThreadHost final : public LaneHost {
             const Action& action) override {
     world::Group& group = lanes_.world_.group();
     const AbortWord* const abort = lanes_.world_.abort_word();
-    // A lane of this rank that is late has a reason, and that one has a deadline: who waits for it has none.
+    // A wait for a lane of this rank needs no deadline. If that lane is late, its own wait has one.
     const Clock::time_point limit =
         action.peer >= 0 ? world::deadline_after(lanes_.bound_.timeout) : Clock::time_point::max();
     for (unsigned looks = 0;; ++looks) {
@@ -150,7 +150,7 @@ void CpuLanes::start() {
     threads_.push_back(world::start_thread("a lane", [this, lane] { serve(lane); }));
 }
 
-/// Also when only some of the threads could be had.
+/// Ends all threads, also when only some of them could be started.
 void CpuLanes::quit() {
   {
     const std::lock_guard lock(mutex_);
@@ -176,14 +176,14 @@ Stop CpuLanes::play(uint32_t lane, uint64_t run, LaneHost& host) {
   return Stop::none;
 }
 
-/// What an action throws stops the world: nobody calls a lane who could catch it.
+/// Does an action. What it throws stops the world, because a lane has no caller that could catch it.
 Stop CpuLanes::attempt(const Action& action, uint64_t run, LaneHost& host) {
   std::optional<AtWork> at_work;
   if (action.kind == StepKind::launch) at_work.emplace(world_.scheduler());
   try {
     return act(action, run, host);
   } catch (...) {
-    // Of no effect in a world that has stopped, which is why a launch ends early.
+    // This has no effect in a world that has already stopped, which is why a launch ends early.
     world_.abort(fmt::format("{}: {}", text(action), world::thrown_text()));
   }
   const std::lock_guard lock(mutex_);
@@ -229,7 +229,8 @@ Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
     case StepKind::take: {
       const auto set = [](const void* flag) { return load_acquire(static_cast<const uint32_t*>(flag)) != 0; };
       const Stop stop = host.wait(set, action.flag, &word(action.flag), action);
-      // Cleared by its owner; the poster sets it again only after something that we post later.
+      // The owner of a flag clears it. The poster sets it again only after something that this rank posts
+      // later.
       if (stop == Stop::none) store_relaxed(action.flag, 0u);
       return stop;
     }
@@ -286,7 +287,7 @@ void CpuLanes::serve(uint32_t lane) {
 
 // -- Runs
 
-/// Returns when all lanes have ended, also after an error, because the caller may then free his buffers.
+/// Returns when all lanes have ended, also after an error, because the caller may then free its buffers.
 void CpuLanes::run(void*) {
   if (is_lane()) refuse_in_a_function("run");
   check();
@@ -333,7 +334,7 @@ void CpuLanes::run_as_fibers() {
   }
 }
 
-/// A function that waits for the end of the run that it is in would wait for itself.
+/// Returns true on a lane. A function that waited for the end of its own run would wait for itself.
 bool CpuLanes::is_lane() const {
   const auto is_this = [](const std::thread& one) { return one.get_id() == std::this_thread::get_id(); };
   return is_in_fibers_ || std::any_of(threads_.begin(), threads_.end(), is_this);
@@ -344,7 +345,7 @@ void CpuLanes::synchronize(void*) {
   check();
 }
 
-/// With where this rank's lanes stood, unless that is what the error says already.
+/// Throws the world's error, with where this rank's lanes stood unless the error says it already.
 void CpuLanes::check() {
   try {
     world_.check();

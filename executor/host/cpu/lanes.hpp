@@ -1,5 +1,5 @@
 /// \file
-/// Lanes as threads of the CPU, or as fibers of a seeded world.
+/// On the CPU lanes are threads, or fibers of a seeded world.
 #pragma once
 
 #include <atomic>
@@ -18,22 +18,23 @@
 
 namespace chorale::hostrun {
 
-/// How a lane waits, and lets other lanes go on: as a thread, or as a fiber of a seeded world.
+/// Lets a lane wait, and lets other lanes go on, as a thread or as a fiber of a seeded world.
 class LaneHost {
  public:
   virtual ~LaneHost() = default;
-  /// Returns when ready(state), or when the lane has to stop.
+  /// Returns when ready(state) holds, or when the lane has to stop.
   /// \param bell    a word that changes when ready() may have begun to hold; null: nobody rings
-  /// \param action  for whose sake it waits
+  /// \param action  the action that waits
   virtual Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>* bell,
                     const Action& action) = 0;
-  /// Called before each action that peers can see: here a seed may let others go first.
+  /// Called before each action that peers can see. A seed may let others go first here.
   virtual void step() {}
-  /// Called before a launch, in which the executor waits by itself.
+  /// Called before a launch. The executor itself waits in it.
   virtual void wait_in(const Action&) {}
 };
 
-/// A thread a lane. Each plays the lane's actions once a run, in order; run() waits for all of them.
+/// Gives every lane a thread. Each thread plays its lane's actions once per run, in order; run() waits for
+/// all of them.
 class CpuLanes final : public Lanes {
  public:
   explicit CpuLanes(Bound bound);
@@ -47,12 +48,12 @@ class CpuLanes final : public Lanes {
  private:
   friend class ThreadHost;
 
-  /// What other lanes see of one.
+  /// The progress of a lane, as other lanes see it.
   struct alignas(128) Progress {
     std::atomic<uint64_t> done{0};  ///< actions, of all runs
     std::atomic<uint32_t> bell{0};
-    uint64_t runs = 0;       // guarded by mutex_: ended, well or not
-    std::string stopped_at;  // guarded by mutex_: what it waited for when the world stopped
+    uint64_t runs = 0;       // guarded by mutex_: runs that have ended, well or not
+    std::string stopped_at;  // guarded by mutex_: the wait that it was in when the world stopped
   };
 
   void start();

@@ -5,11 +5,11 @@
 namespace chorale::hostrun {
 namespace {
 
-constexpr uint64_t line = 128;  ///< a flag has one of its own: who waits for it disturbs nobody
+constexpr uint64_t line = 128;  ///< a flag has a line of its own, so that waits do not disturb each other
 
 uint64_t up(uint64_t bytes) { return (bytes + line - 1) / line * line; }
 
-/// Where everything lies in a window; the same on all ranks, whatever each was given.
+/// The layout of a window. It is the same on all ranks, whatever buffers each was given.
 struct Parts {
   std::vector<uint64_t> tensors;  ///< offsets
   uint64_t bytes;
@@ -22,7 +22,7 @@ struct Parts {
   }
 };
 
-/// Collective: where each rank of this process has each tensor.
+/// Returns where each rank of this process has each tensor. Collective.
 std::vector<std::vector<char*>> exchange_pointers(World& world, const std::vector<char*>& mine) {
   std::vector<std::vector<char*>> all;
   for (const auto& bytes : world.allgather(std::as_bytes(std::span(mine)))) {

@@ -1,5 +1,5 @@
 /// \file
-/// Where a schedule's tensors and flags are on the CPU.
+/// The memory of a schedule's tensors and flags on the CPU.
 #pragma once
 
 #include <vector>
@@ -9,15 +9,15 @@
 
 namespace chorale::hostrun {
 
-/// Flags, and the tensors that the caller has not given, lie in one window a rank. Between processes what
-/// peers reach lies there, too, and is copied from and to the caller's memory.
+/// Flags, and tensors that the caller has not given, lie in one window per rank. Between processes, tensors
+/// that peers reach lie there too, and are copied from and to the caller's memory.
 class CpuMemory {
  public:
-  /// Collective.
+  /// Makes the window and finds all places. Collective.
   explicit CpuMemory(const Bound& bound);
 
   const Memory& places() const { return places_; }
-  const std::vector<Copy>& before() const { return before_; }  ///< of a run
+  const std::vector<Copy>& before() const { return before_; }  ///< copies before a run
   const std::vector<Copy>& after() const { return after_; }
 
  private:

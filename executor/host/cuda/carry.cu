@@ -1,4 +1,4 @@
-// Carries on GPUs: a kernel each, on the lane's stream.
+// On GPUs a carry is a kernel on the lane's stream.
 
 #include "../../cuda/enqueue.cuh"
 #include "../carry.hpp"

@@ -1,4 +1,4 @@
-// Copies by thread blocks, on the lane's stream.
+// Thread blocks copy a strip, on the lane's stream.
 
 #include "../../cuda/enqueue.cuh"
 #include "../copy_strips.hpp"

@@ -13,14 +13,14 @@
 namespace chorale::hostrun {
 namespace {
 
-// cuBLAS's binary interface, as far as it is used here: so that it is no condition for building or starting.
-// Its functions return 0 when all is well.
+// This is the part of cuBLAS's binary interface that is used here. With it neither building nor starting
+// needs cuBLAS. Its functions return 0 when all is well.
 using Handle = struct cublasContext*;
 constexpr int op_none = 0, op_transposed = 1;
 constexpr int default_algorithm = -1;
 constexpr int compute_f32 = 68, compute_f64 = 70, compute_tf32 = 77;
 
-/// A cudaDataType; -1: cuBLAS's products have none such.
+/// Returns the cudaDataType of a type; -1 if cuBLAS's products do not have it.
 int type_number(DType type) {
   switch (type) {
     case DType::f32:
@@ -48,7 +48,7 @@ struct Library {
                                     long long, int, int, int) = nullptr;
   std::string problem;
 
-  /// Loaded once a process, and never unloaded.
+  /// Returns the library, which is loaded once per process and never unloaded.
   static const Library& get() {
     static const Library library;
     return library;
@@ -87,10 +87,10 @@ void must(int result, const char* function) {
                  fmt::format("{}: {}", function, Library::get().cublasGetStatusString(result)));
 }
 
-/// Row-major as cuBLAS, which counts columns first, sees it.
+/// A row-major matrix as cuBLAS, which is column-major, sees it.
 struct Operand {
   int op = -1;         ///< -1: neither axis is contiguous
-  uint64_t pitch = 0;  ///< at least 1, also of matrices without elements
+  uint64_t pitch = 0;  ///< at least 1, even without elements
 
   Operand(const Product::Strides& strides, uint64_t rows, uint64_t columns) {
     if (strides.column == 1 || columns == 1) {
@@ -163,7 +163,7 @@ void Cublas::multiply(const HostCall& call, bool accumulate) {
   const void* const alpha = wide ? static_cast<const void*>(&one64) : &one32;
   const void* const nothing = wide ? static_cast<const void*>(&zero64) : &zero32;
   const Operand to(of.c, of.m, of.n), left(of.a, of.m, of.k), right(of.b, of.k, of.n);
-  // Row-major C = A B is, columns first, C' = B' A'.
+  // Row-major C = A B is C' = B' A' in column-major order.
   must(library.cublasGemmStridedBatchedEx(
            state_->handle, right.op, left.op, int(of.n), int(of.m), int(of.k), alpha, call.reads[1].data,
            type, int(right.pitch), (long long)of.b.batch, call.reads[0].data, type, int(left.pitch),

@@ -1,5 +1,5 @@
 /// \file
-/// Matrix products by cuBLAS, which is found at run time.
+/// cuBLAS computes matrix products. It is found at run time.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,13 +12,13 @@
 
 namespace chorale::hostrun {
 
-/// For the lanes of one schedule on the device that is current when it is made.
+/// A handle of cuBLAS for the lanes of one schedule, on the device that is current when it is made.
 class Cublas {
  public:
-  /// Why there is no cuBLAS here; "" if there is.
+  /// Returns why there is no cuBLAS here; "" if there is.
   static const std::string& problem();
 
-  /// What it cannot do of a call of matmul or linear that has no misfit(); "" if it can.
+  /// Returns why cuBLAS cannot do a call of matmul or linear that has no misfit(); "" if it can.
   static std::string refuses(const HostCall& call);
 
   /// \throws RunError
@@ -26,8 +26,9 @@ class Cublas {
   ~Cublas();
   Cublas(const Cublas&) = delete;
 
-  /// Enqueues the product of a call on its stream; adds to what is there if `accumulate`. f32 is multiplied
-  /// as such, or as TF32 with the attribute "tf32" = 1. \throws RunError
+  /// Enqueues the product of a call on its stream. With `accumulate` it adds to the elements that are there.
+  /// f32 is multiplied as such, or as TF32 with the attribute "tf32" = 1.
+  /// \throws RunError
   void multiply(const HostCall& call, bool accumulate);
 
  private:

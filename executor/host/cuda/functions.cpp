@@ -1,4 +1,4 @@
-// The built-in functions on GPUs.
+// This file has the built-in functions on GPUs.
 
 #include "../functions.hpp"
 
@@ -23,7 +23,7 @@ Strided strided(const TensorView& view) {
   return to;
 }
 
-/// Neighbouring axes that are one axis in all views become one: an index costs a division an axis.
+/// Merges neighbouring axes that are one axis in all views, because an index takes a division per axis.
 void merge_axes(Elementwise& work) {
   uint32_t axes = 0;  // so many are done: the last of them is axes - 1
   const auto views = {&work.out, &work.a, &work.b};
@@ -40,7 +40,7 @@ void merge_axes(Elementwise& work) {
   work.axes = axes;
 }
 
-/// With `out` and the first two reads as they are.
+/// Returns the work of a call, with `out` and the first two reads as they are.
 Elementwise work_of(const HostCall& call) {
   const TensorView& out = call.writes[0];
   Elementwise work;
@@ -70,7 +70,7 @@ void check_launch(cudaError_t result, const HostCall& call) {
   if (result != cudaSuccess) cuda::check(result, fmt::format("the kernel of {}", call.name));
 }
 
-/// A bias is what the product is added to.
+/// Writes the bias to every row of the result, to which the product is then added.
 void spread_bias(const HostCall& call) {
   Elementwise work =
       work_of({.name = call.name, .writes = call.writes, .reads = {}, .attributes = call.attributes});
@@ -97,7 +97,7 @@ std::string cuda_misfit(const HostCall& call) {
 
 HostFunctions cuda_functions(uint32_t lanes) {
   HostFunctions all;
-  // Made when it is first needed: not every schedule multiplies.
+  // cuBLAS's handle is made when it is first needed, since not every schedule multiplies.
   auto cublas = std::make_shared<std::unique_ptr<Cublas>>();
   const HostFunction product = [cublas, lanes](const HostCall& call) {
     if (!*cublas) {

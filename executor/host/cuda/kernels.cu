@@ -1,5 +1,5 @@
-// Elementwise work of host schedules. What is behind the last transfer cannot overlap: sums of contiguous
-// views go in packs of 16 bytes. The rest is not tuned.
+// These kernels do the elementwise work of host schedules. Work after the last transfer cannot overlap, so
+// sums of contiguous views go in packs of 16 bytes. The rest is not tuned.
 
 #include "../../cuda/enqueue.cuh"
 #include "chorale/device/convert.hpp"
@@ -61,14 +61,14 @@ __global__ void sum(Elementwise work) {
   });
 }
 
-/// As much as one load takes.
+/// The elements that one load takes.
 template <class T>
 struct alignas(16) Pack {
   static constexpr uint32_t count = 16 / sizeof(T);
   T values[count];
 };
 
-/// Whether elements follow each other in all views, in whole packs.
+/// Returns true if elements are contiguous in all views, in whole packs.
 bool packs(const Elementwise& work) {
   const uint64_t width = dtype_size(work.out.dtype);
   const auto good = [&](const Strided& view) {
@@ -121,7 +121,7 @@ __global__ void sum_packs(Elementwise work) {
   });
 }
 
-/// A value of any type, exactly: so that conversions are as many as types, not as pairs of them.
+/// An exact value of any type. With it there are as many conversions as types, not as pairs of types.
 struct Number {
   bool whole;
   int64_t integer;

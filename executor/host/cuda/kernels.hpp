@@ -1,5 +1,5 @@
 /// \file
-/// Kernels of host schedules.
+/// Enqueues the kernels of host schedules.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,36 +16,38 @@ struct Strip;
 
 inline constexpr uint32_t most_axes = 6;
 
-/// Where the elements of a view are; strides in elements.
+/// The elements of a view; strides are in elements.
 struct Strided {
   void* data = nullptr;
   DType dtype = DType::f32;
   uint64_t strides[most_axes] = {};
 };
 
-/// Work on `elements` elements of `axes` axes: of `out`, from `a` and `b` where there are such.
+/// Work that computes the `elements` elements of `out`, which have `axes` axes, from `a` and `b` if it has
+/// them.
 struct Elementwise {
   uint32_t axes = 0;
   uint64_t shape[most_axes] = {};
   uint64_t elements = 1;
   Strided out, a, b;
-  uint64_t extent = 0, step = 0;  ///< sum: of the axis that goes, in `a`
-  int64_t value = 0;              ///< fill
+  uint64_t extent = 0, step = 0;  ///< sum: of the axis of `a` that is summed over
+  int64_t value = 0;              ///< fill: the value
 };
 
-// All return whether they could be enqueued.
+// Each function returns CUDA's result of enqueueing.
 
 cudaError_t enqueue_add(const Elementwise& work, cudaStream_t stream);
 cudaError_t enqueue_sum(const Elementwise& work, cudaStream_t stream);
 cudaError_t enqueue_cast(const Elementwise& work, cudaStream_t stream);
 cudaError_t enqueue_fill(const Elementwise& work, cudaStream_t stream);
 
-/// All blocks of a carry. One without blocks only loads the kernel.
+/// Enqueues all blocks of a carry. A carry without blocks only loads the kernel.
 cudaError_t enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStream_t stream);
-/// \param blocks  of that kernel that the current device holds at a time
+/// Finds how many blocks of that kernel the current device holds at a time.
+/// \param blocks  gets the number
 cudaError_t resident_carry_blocks(uint64_t& blocks);
 
-/// A copy by threads; `strip` has addresses.
+/// Enqueues a copy by threads; `strip` has addresses.
 cudaError_t enqueue_copy(const Strip& strip, uint32_t blocks, cudaStream_t stream);
 
 /// Adds one to `count`, which only this stream writes.

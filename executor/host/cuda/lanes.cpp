@@ -21,7 +21,7 @@ namespace chorale::hostrun {
 using host::StepKind;
 
 namespace {
-constexpr uint32_t most_copy_blocks = 32;  ///< fill a link, and leave most of the GPU to compute
+constexpr uint32_t most_copy_blocks = 32;  ///< enough to fill a link; they leave most of the GPU to compute
 }
 
 CudaLanes::CudaLanes(Bound bound)
@@ -35,7 +35,7 @@ CudaLanes::CudaLanes(Bound bound)
       launches_(world_, bound_.config, bound_.plans, tape_),
       carries_(world_, bound_.unrolled, Space::device, tape_) {
   world::together(world_, [this] {
-    // Peers wait for what a lane carries: its few blocks do not stand behind all those of a matrix product.
+    // Peers wait for what a lane carries, so its few blocks must not wait for all those of a matrix product.
     for (const std::vector<uint32_t>& lane : tape_.lanes) {
       const bool carries = std::any_of(lane.begin(), lane.end(), [this](uint32_t action) {
         return tape_.actions[action].kind == StepKind::carry;
@@ -50,14 +50,14 @@ CudaLanes::CudaLanes(Bound bound)
     watcher_ = std::make_unique<Watcher>(bound_, tape_, taken_flags());
     load_functions();
   });
-  // The streams of all lanes are to be empty before the world runs on.
+  // The streams of all lanes must be empty before the world runs on after a reset.
   world_.group().before_reset(world_.rank(), this, [this] {
     const cuda::CurrentDevice on(device_);
     cuda::check_quietly(cudaDeviceSynchronize(), "the end of what still runs");
   });
 }
 
-/// What is enqueued ends, as all waits do: peers may count on it.
+/// Waits until all enqueued work has ended, since peers may count on it. It ends because all waits end.
 CudaLanes::~CudaLanes() {
   world_.group().before_reset(world_.rank(), this, {});
   const cuda::CurrentDevice on(device_);
@@ -66,9 +66,9 @@ CudaLanes::~CudaLanes() {
 }
 
 /// Launches the kernels of carries and copies, and calls every built-in function once, with results that go
-/// nowhere. CUDA loads a kernel when it is first launched, and may wait for all streams to do so: if one of
-/// them waits for a peer which waits for what this rank has not enqueued yet, for ever. Workspaces are made
-/// here too, so that none is in a run.
+/// nowhere. CUDA loads a kernel when it is first launched, and may wait for all streams to do so. It would
+/// wait for ever if one of them waits for a peer that waits for what this rank has not enqueued yet.
+/// Workspaces are made here too, so that none is made in a run.
 void CudaLanes::load_functions() {
   if (carries_.any()) {
     const cuda::OwnedStream stream("a stream for first calls");
@@ -126,7 +126,7 @@ void CudaLanes::run(void* stream) {
     cuda::check(enqueue_count(watcher_->runs(), main), "the count of a schedule's runs");
     for (uint32_t index = 0; index < tape_.actions.size(); ++index) enqueue(index, main);
   } catch (const std::exception& error) {
-    // Peers would wait for what is not enqueued any more.
+    // Stop the world, because peers would wait for work that will not be enqueued any more.
     world_.abort(error.what());
     check();
   }
@@ -151,7 +151,7 @@ void CudaLanes::enqueue(uint32_t index, cudaStream_t main) {
     case StepKind::after:
       for (size_t at = 0; at < action.points.size(); ++at) {
         const Action::Point& point = action.points[at];
-        // A lane that has done nothing is no part of a capture either.
+        // A lane that has done nothing needs no wait, and is not part of a capture.
         if (point.actions == 0 && point.lane != 0) continue;
         const cudaEvent_t event = point.mark ? events_[*point.mark][0].get() : events_[index][at].get();
         if (!point.mark) cuda::check(cudaEventRecord(event, stream_of(point.lane, main)), "a lane's event");
@@ -163,7 +163,7 @@ void CudaLanes::enqueue(uint32_t index, cudaStream_t main) {
         cuda::check(cudaEventRecord(events_[index][0].get(), stream), "the event of a mark");
       break;
     case StepKind::post:
-      // Behind everything that the stream has written, on this GPU and on peers.
+      // The flag becomes visible after everything that the stream has written, on this GPU and on peers.
       cuda::check(cuda::driver().cuStreamWriteValue32(stream, reinterpret_cast<CUdeviceptr>(action.flag), 1,
                                                       CU_STREAM_WRITE_VALUE_DEFAULT),
                   "a flag at a peer");
@@ -202,10 +202,10 @@ void CudaLanes::copy(const Action& action, cudaStream_t stream) {
   }
 }
 
-/// Within a process CUDA gives copies out of another GPU's memory to that GPU, which does those of all
-/// streams and ranks in the order in which they were enqueued: one that is behind a wait holds up all others,
-/// and if the wait is for one of these, for ever. Out of the memory of another process the reader's own copy
-/// engine copies.
+/// Returns true if threads must do a get. Within a process CUDA gives copies out of another GPU's memory to
+/// that GPU, which does the copies of all streams and ranks in the order in which they were enqueued. A copy
+/// after a wait holds up all others, for ever if the wait is for one of them. Out of the memory of another
+/// process the reader's own copy engine copies.
 bool CudaLanes::gets_by_threads(const Action& action) const {
   if (action.kind != StepKind::get) return false;
   const cuda::RankDevice &mine = imports_.devices()[bound_.rank()],
@@ -213,7 +213,8 @@ bool CudaLanes::gets_by_threads(const Action& action) const {
   return mine.process == theirs.process && !mine.same_device(theirs);
 }
 
-/// Cleared by its owner: the same commands are right in every replay of a graph.
+/// Enqueues the wait for a flag. The owner clears the flag, so the same commands are right in every replay of
+/// a graph.
 void CudaLanes::take(uint32_t index, cudaStream_t stream) {
   const Action& action = tape_.actions[index];
   CUstreamBatchMemOpParams all[4] = {};
@@ -227,14 +228,14 @@ void CudaLanes::take(uint32_t index, cudaStream_t stream) {
   all[1].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
   all[1].waitValue.address = reinterpret_cast<CUdeviceptr>(action.flag);
   all[1].waitValue.value = 1;
-  all[1].waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;  // a watcher that releases it writes more
+  all[1].waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;  // a watcher that releases it writes a larger value
   write(all[2], action.flag, 0);
   write(all[3], watcher_->at(action.lane), 0);
   cuda::check(cuda::driver().cuStreamBatchMemOp(stream, 4, all, 0), "the wait for a flag of a peer");
 }
 
-/// A kernel that ends when the world stops. The watcher, who knows what the lane stood at, stops it first:
-/// the kernel's own limit is for a host that looks no more.
+/// Enqueues a carry's kernel, which ends when the world stops. The watcher, which knows where the lane stood,
+/// stops the world first; the kernel's own limit is for a host that does not look any more.
 void CudaLanes::carry(uint32_t index, cudaStream_t stream) {
   const Action& action = tape_.actions[index];
   const CarryLaunch launch{{carries_.device_abort_word(), uint64_t(bound_.timeout.count()) * 2, 0},
@@ -248,7 +249,7 @@ void CudaLanes::carry(uint32_t index, cudaStream_t stream) {
   tell(action.lane, 0, stream);
 }
 
-/// The watcher, where a lane stands.
+/// Tells the watcher where a lane stands.
 void CudaLanes::tell(uint32_t lane, uint32_t at, cudaStream_t stream) {
   cuda::check(cuda::driver().cuStreamWriteValue32(stream, reinterpret_cast<CUdeviceptr>(watcher_->at(lane)),
                                                   at, CU_STREAM_WRITE_VALUE_DEFAULT),
@@ -284,13 +285,14 @@ void CudaLanes::synchronize(void* stream) {
   try {
     launches_.synchronize(stream);
   } catch (const RunError&) {
-    check();  // which knows where the lanes stood
+    check();  // its error has where the lanes stood
     throw;
   }
   check();
 }
 
-/// With where this rank's lanes stood, unless that is what the error says already.
+/// Throws the error of the world or of a launch, with where this rank's lanes stood unless it says it
+/// already.
 void CudaLanes::check() {
   try {
     world_.check();

@@ -1,5 +1,5 @@
 /// \file
-/// Lanes as streams of a GPU.
+/// On a GPU lanes are streams.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,26 +20,28 @@
 
 namespace chorale::hostrun {
 
-/// What lanes tell the host: where each waits for a peer.
+/// Watches where each lane waits for a peer, which lanes write down for the host.
 ///
-/// A stream that waits for a word in memory knows no deadline and no abort. So a thread watches: a lane that
-/// has stood at the same take or carry of the same run for too long stops the world, and in a world that has
-/// stopped it sets this rank's flags until every lane has come to its end. Carries see for themselves that
+/// A stream that waits for a word in memory knows no deadline and no abort, so a thread watches. It stops the
+/// world when a lane has stood at the same take or carry of the same run for too long. When the world has
+/// stopped, it sets this rank's flags until every lane has come to its end. Carries see for themselves that
 /// the world has stopped.
 class Watcher {
  public:
-  /// \param flags  by action, what it takes, as the host sees it; null: it takes nothing
+  /// \param flags  by action: the flag that it takes, as the host sees it; null: it takes none
   Watcher(const Bound& bound, const Tape& tape, std::vector<uint32_t*> flags);
   ~Watcher();
 
-  /// What a lane writes before and behind take, or carry, `action`: `action + 1`, and 0.
+  /// Returns the word of a lane. The lane writes `action + 1` there before the take or carry `action`, and 0
+  /// after it.
   uint32_t* at(uint32_t lane) const { return at_.device() + lane; }
-  /// Where a lane's carry says that it has stopped: its kernel is over before anybody looks.
+  /// Returns the word where a lane's carry writes that it has stopped. Its kernel has ended before anybody
+  /// looks.
   uint32_t* stopped_at(uint32_t lane) const { return stopped_at_.device() + lane; }
-  /// What counts the runs.
+  /// Returns the word that counts the runs.
   uint64_t* runs() const { return runs_.device(); }
 
-  /// Where this rank's lanes stood when the world stopped; "" if none did.
+  /// Returns where this rank's lanes stood when the world stopped; "" if none stood at a wait.
   std::string report() const;
 
  private:
@@ -58,7 +60,7 @@ class Watcher {
     uint64_t run = 0;
     std::chrono::steady_clock::time_point since{};
   };
-  std::vector<Stand> stands_;  // of the thread
+  std::vector<Stand> stands_;  // used by the thread alone
   mutable std::mutex mutex_;
   std::string report_;  // guarded by mutex_
   std::atomic<bool> quit_{false};

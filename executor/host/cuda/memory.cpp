@@ -7,9 +7,9 @@
 namespace chorale::hostrun {
 namespace {
 
-constexpr uint64_t line = 128;  ///< bytes of a flag: who waits for one disturbs nobody
+constexpr uint64_t line = 128;  ///< bytes of a flag, so that waits do not disturb each other
 
-/// Collective: which tensors some rank has given, and which some rank has not.
+/// Finds which tensors some rank has given, and which some rank has not. Collective.
 struct Given {
   std::vector<bool> by_some, missed_by_some;
 

@@ -1,5 +1,5 @@
 /// \file
-/// Where a schedule's tensors and flags are on GPUs.
+/// The memory of a schedule's tensors and flags on GPUs.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@
 
 namespace chorale::hostrun {
 
-/// Tensors are in the GPUs' memory, that of the caller where he has given some. Flags are in memory that the
-/// ranks' processes share and all GPUs see: so a monitor can set them when the world has stopped, which no
-/// stream could be trusted with, as it may share a hardware queue with one that waits.
+/// Tensors are in the GPUs' memory; the caller may give that memory. Flags are in memory that the ranks'
+/// processes share and all GPUs see, so that the watcher can set them when the world has stopped. A stream
+/// could not do that reliably, since it may share a hardware queue with a stream that waits.
 class CudaMemory {
  public:
-  /// Collective; the current device is the rank's.
+  /// Makes and maps the memory. Collective. The current device must be the rank's.
   CudaMemory(const Bound& bound, cuda::Imports& imports, cuda::Pool& pool);
 
-  /// Flags as the device sees them.
+  /// Returns the places of tensors and flags, as the device sees them.
   const Memory& places() const { return places_; }
-  /// The flag of an action, as the host sees it.
+  /// Returns a flag as the host sees it.
   uint32_t* on_host(uint32_t flag) const { return host_flags_[flag]; }
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::chrono::milliseconds between_looks{5};
 
-/// What a released wait finds: any value from 1 on lets it go, see CudaLanes::take().
+/// The value that a released wait finds. Any value from 1 on ends the wait, see CudaLanes::take().
 constexpr uint32_t released = 2;
 
 }  // namespace
@@ -51,7 +51,7 @@ void Watcher::watch() {
   }
 }
 
-/// Whether a lane has stood at one take of one run for too long.
+/// Stops the world if a lane has stood at one take or carry of one run for too long.
 void Watcher::look() {
   if (bound_.timeout.count() == 0) return;
   const auto now = std::chrono::steady_clock::now();
@@ -72,8 +72,8 @@ void Watcher::look() {
   }
 }
 
-/// Lets every lane of this rank come to its end. Again and again: a lane clears a flag and may come to it in
-/// the next run that is enqueued.
+/// Lets every lane of this rank come to its end. It is called again and again, because a lane clears a flag
+/// and may come to it once more in the next run that is enqueued.
 void Watcher::release() {
   {
     const std::lock_guard lock(mutex_);
