@@ -1,9 +1,8 @@
-// All-reduce on the CPU: Chorale's ranks as threads of one process against MPI_Allreduce between as many
-// processes, on one machine, in one run. Started by mpirun; see README.md.
+// Compares all-reduce on the CPU on one machine, in one run: Chorale's ranks as threads of one process
+// against MPI_Allreduce between as many processes. mpirun starts it; see README.md.
 //
-// The two take turns at every size. While MPI's turn lasts all processes are in MPI_Allreduce. While
-// Chorale's lasts process 0 runs all its ranks, and the others sleep: they look every millisecond whether it
-// has ended.
+// The two take turns at every size. During MPI's turn all processes are in MPI_Allreduce. During Chorale's
+// turn process 0 runs all its ranks, and the others sleep: they check every millisecond whether it has ended.
 
 #include <mpi.h>
 #include <unistd.h>
@@ -25,7 +24,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Whole numbers, so that the sum is exact in any order.
+/// Returns whole numbers, so that the sum is exact in any order.
 float element(int rank, size_t at) { return float(int((at * 31 + size_t(rank) * 17) % 1021) - 510); }
 
 void fill(std::vector<float>& data, int rank) {
@@ -43,11 +42,11 @@ size_t wrong_elements(const std::vector<float>& sums, int ranks) {
 }
 
 struct Measured {
-  double seconds = 0;  ///< of one call, on the slowest rank
-  size_t wrong = 0;    ///< elements, over all ranks
+  double seconds = 0;  ///< the time of one call on the slowest rank
+  size_t wrong = 0;    ///< the number of wrong elements over all ranks
 };
 
-/// Calls that last about `budget` seconds in all, if one of them lasts `one`.
+/// Returns the number of calls that last about `budget` seconds in all if one of them lasts `one`.
 int calls_in(double budget, double one) {
   return int(std::clamp(budget / std::max(one, 1e-7), 3.0, 20000.0));
 }
@@ -103,7 +102,7 @@ Measured run_chorale(const chorale::Plan& plan, int ranks, size_t elements, doub
   return measured;
 }
 
-/// A shipped algorithm, and up to which message its scratch is worth having.
+/// A shipped algorithm, and the largest message for which its scratch is worth having.
 struct Candidate {
   std::string name;
   size_t most_bytes;
@@ -121,7 +120,7 @@ std::vector<Candidate> candidates(int ranks) {
   return all;
 }
 
-/// The others sleep until process 0 has ended its part.
+/// Waits until process 0 has ended its part; the other processes sleep.
 void wait_for_turn() {
   MPI_Request request;
   MPI_Ibarrier(MPI_COMM_WORLD, &request);

@@ -1,6 +1,6 @@
-// What interpreting costs on GPUs: the hand-written packet all-reduces beside the plans of the same
-// algorithms, with the same blocks, threads and form of packets, in CUDA graphs, in turns, in one run. See
-// README.md.
+// Measures the cost of interpreting on GPUs. It runs the hand-written packet all-reduces and the plans of the
+// same algorithms in turns, with the same blocks, threads and form of packets, in CUDA graphs, in one run.
+// See README.md.
 
 #include <cuda_runtime_api.h>
 #include <sys/wait.h>
@@ -30,9 +30,9 @@ namespace {
 
 using cuda::check;
 
-constexpr unsigned calls = 50;          ///< in a graph
-constexpr unsigned graphs_in_turn = 4;  ///< that are timed, behind one that warms up
-constexpr double bar = 1.10;            ///< plan by hand-written, at every size
+constexpr unsigned calls = 50;          ///< the calls in a graph
+constexpr unsigned graphs_in_turn = 4;  ///< the graphs that are timed, after one that warms up
+constexpr double bar = 1.10;            ///< the plan's time divided by the hand-written one's, at every size
 
 struct Options {
   int ranks = 0, blocks = 8, threads = int(handwritten::most_threads), turns = 5;
@@ -53,10 +53,10 @@ const Algorithm algorithms[] = {
 
 // -- Data
 
-/// Whole numbers whose sums over 8 ranks are exact in bf16, in any order.
+/// Returns whole numbers whose sums over 8 ranks are exact in bf16, in any order.
 float element(int rank, uint64_t at) { return float(int((at * 31 + uint64_t(rank) * 17) % 61) - 30); }
 
-/// bf16 is the upper half of f32: exact for these numbers.
+/// Encodes the values. bf16 is the upper half of f32, which is exact for these numbers.
 std::vector<char> encoded(const std::vector<float>& values, DType dtype) {
   const uint64_t size = dtype_size(dtype);
   std::vector<char> bytes(values.size() * size);
@@ -81,9 +81,9 @@ std::vector<float> sums_of(int ranks, uint64_t elements) {
   return values;
 }
 
-// -- What is timed
+// -- Timing
 
-/// The scratch and counters of one hand-written all-reduce, of messages of one size.
+/// The scratch and counters of one hand-written all-reduce, for messages of one size.
 class ByHand {
  public:
   /// Collective.
@@ -125,7 +125,7 @@ class Rank {
     check(cudaEventCreate(&stop_), "an event");
   }
 
-  /// \returns elements that are wrong, and whether the plan misses the bar, over all sizes
+  /// The number of wrong elements, and whether the plan misses the bar, over all sizes.
   struct Verdict {
     uint64_t wrong = 0;
     bool slow = false;
@@ -146,7 +146,7 @@ class Rank {
   }
 
  private:
-  /// Microseconds a call: the mean of this rank, then the largest of all ranks.
+  /// The microseconds of a call: the mean of this rank, then the largest of all ranks.
   struct Times {
     double by_hand = 0, plan = 0;
   };
@@ -174,7 +174,7 @@ class Rank {
     check(cudaMemcpy(input.data(), in.data(), bytes, cudaMemcpyDefault), "the input");
 
     const ByHand by_hand(world_, *pool_, abort_.device(world_.abort_word()), options_, algorithm, bytes);
-    // LL16 as the kernels; in and out are not reached by peers, so the plan binds to any.
+    // The kernels use LL16, too. Peers do not reach `in` and `out`, so the plan binds to any memory.
     const Arguments arguments{.in = input.data(),
                               .out = output.data(),
                               .bytes = bytes,
@@ -197,7 +197,7 @@ class Rank {
     wrong += uint64_t(over_ranks(double(here), [](double a, double b) { return a + b; }));
     const auto larger = [](double a, double b) { return std::max(a, b); };
     times = {over_ranks(times.by_hand, larger), over_ranks(times.plan, larger)};
-    world_.barrier();  // nobody gives scratch back that others still write
+    world_.barrier();  // so that no rank frees scratch that others still write
     return times;
   }
 
@@ -291,7 +291,7 @@ int run_rank(const Options& options, const std::string& address, int rank) {
   }
 }
 
-/// What `body` returns in a process of its own: CUDA does not survive a fork.
+/// Runs `body` in a process of its own, which exits with its result. CUDA does not survive a fork.
 template <class Body>
 pid_t in_process(const Body& body) {
   const pid_t process = fork();

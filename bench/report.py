@@ -18,7 +18,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHIPPED = ROOT / "plans" / "shipped"
 
-# Which shipped plans have a chance, short messages first. Not all are made for all numbers of ranks.
+# These shipped plans have a chance, those for short messages first. Not all exist for all numbers of ranks.
 COLLECTIVES = {
     "allreduce": (("one_shot*", "two_shot*", "all_pairs_b16", "all_pairs_b64"),
                   ("all_pairs_b64", "all_pairs_b128", "ring_b64", "staged_b64")),
@@ -28,7 +28,7 @@ COLLECTIVES = {
 }
 LENGTHS = (("short", "1K:1M:4"), ("long", "4M:1G:4"))
 MOVERS = ("ce_put", "ce_get", "kernel", "staged", "port", "plan")
-BLOCKS = (4, 8, 16)  # of what interpreting costs
+BLOCKS = (4, 8, 16)  # the thread blocks with which the cost of interpreting is measured
 PARTS = (*COLLECTIVES, "interpreting", "tiles", "fused", "overlap", "movers")
 
 
@@ -81,7 +81,7 @@ class Timing:
             self.run(name, self.bench / "bench_overlap", self.ranks, "--form", "ce_", *torch, "--json",
                      self.folder / "overlap.json", limit=500)
         else:
-            # Each in a run of its own, without the streams, rings and thread blocks of the others.
+            # Each mover has a run of its own, without the streams, rings and thread blocks of the others.
             for mover in MOVERS:
                 self.run(f"movers_{mover}", self.bench / "bench_overlap", self.ranks, "--only", "all-gather", "--shapes", 1, "--form",
                          mover, "--json", self.folder / f"movers_{mover}.json")

@@ -16,7 +16,7 @@ namespace chorale::tools {
 
 namespace {
 
-/// When stderr is no terminal, progress is told so often.
+/// The seconds between lines of progress when stderr is no terminal.
 constexpr double seconds_between_lines = 30;
 
 struct Tried {
@@ -24,7 +24,7 @@ struct Tried {
   uint64_t schedules = 0;
 };
 
-/// Tells progress from a thread of its own, since a schedule of a large message takes long.
+/// Reports progress from a thread of its own, because a schedule of a large message takes long.
 class Teller {
  public:
   explicit Teller(std::function<std::string()> words)
@@ -47,10 +47,10 @@ class Teller {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool over_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // comes last because it uses the other members
 };
 
-/// Runs schedules until one goes wrong, all are done or the time has passed; at least one.
+/// Runs at least one schedule, until one goes wrong, all are done or the time has passed.
 Tried try_schedules(Adversary& adversary, const AdversarialRequest& request) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();

@@ -44,7 +44,7 @@ Built build_algorithm(const std::string& path, const Aim& aim) {
   } catch (const std::invalid_argument& error) {
     throw Failure(Exit::command_wrong, error.what());
   }
-  // A proof that fails may fail because of what was assumed.
+  // A proof may fail because of the assumptions, so the first finding lists them.
   if (!built.diagnostics.empty()) {
     std::vector<Note>& notes = built.diagnostics[0].notes;
     notes.insert(notes.end(), assumed.begin(), assumed.end());

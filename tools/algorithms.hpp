@@ -1,5 +1,5 @@
 /// \file
-/// Plans from algorithms of others: today the XML files of MSCCL.
+/// Makes plans from algorithms of other systems: today from the XML files of MSCCL.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace chorale::tools {
 
-/// True if the name is that of an algorithm, and not of a plan file.
+/// Returns true if the name is that of an algorithm, and not of a plan file.
 bool names_algorithm(const std::string& what);
 
-/// An algorithm's plan, compiled, or its findings. "-" is standard input.
+/// Compiles an algorithm's plan, or returns its findings. "-" is standard input.
 /// \throws Failure command_wrong if it cannot be read, or if the proofs to leave out are needed
 Built build_algorithm(const std::string& path, const Aim& = {});
 

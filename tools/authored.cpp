@@ -10,14 +10,14 @@
 namespace chorale::tools {
 namespace {
 
-std::string text;  // of the note that lives: a signal handler is handed nothing
+std::string text;  // the living note's text, as a signal handler gets no argument for it
 
-std::string ended;  // what is said if the process ends by itself; empty while no note lives
+std::string ended;  // the message if the process ends by itself; empty while no note lives
 
-/// exit() in a program would end the command as if all were well.
+/// Refuses exit() in a program, which would end the command as if all were well.
 extern "C" void refuse_exit() {
   if (ended.empty()) return;
-  std::fflush(nullptr);  // what the program has printed may say why
+  std::fflush(nullptr);  // the program's output may say why
   [[maybe_unused]] const auto written = ::write(2, ended.data(), ended.size());
   ::_exit(int(Exit::plan_wrong));
 }
@@ -33,13 +33,13 @@ CrashNote::CrashNote(const std::string& program) {
   ended = "error: program '" + program +
           "' ended the process\nhelp: leave exit() out: a program returns, or throws what is wrong\n";
   [[maybe_unused]] static const int registered = std::atexit(refuse_exit) | std::at_quick_exit(refuse_exit);
-  stack_t stack = {};  // of its own: a recursion without end leaves nothing of the other
+  stack_t stack = {};  // a stack of its own, as an endless recursion uses up the other
   stack.ss_sp = stack_;
   stack.ss_size = sizeof stack_;
   ::sigaltstack(&stack, &old_stack_);
   struct sigaction action = {};
   action.sa_handler = say;
-  // Reset, so that the instruction that is tried again, or abort(), now ends the process.
+  // The handler is reset, so that the instruction that is tried again, or abort(), now ends the process.
   action.sa_flags = SA_RESETHAND | SA_ONSTACK;
   for (size_t which = 0; which < std::size(signals_); ++which) {
     ::sigaction(signals_[which], nullptr, &old_[which]);
@@ -67,7 +67,7 @@ PrintsAside::~PrintsAside() {
   const bool failed = !std::cout || std::ferror(stdout);
   std::cout.flush();
   std::fflush(stdout);
-  if (!failed) {  // what standard error does not take is no loss of results
+  if (!failed) {  // output that standard error does not take is no loss of results
     std::cout.clear();
     std::clearerr(stdout);
   }

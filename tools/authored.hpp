@@ -1,5 +1,5 @@
 /// \file
-/// Runs what an author wrote: a program is built in this process, and may do whatever C++ can.
+/// Runs an author's program: it is built in this process, and may do whatever C++ can.
 #pragma once
 
 #include <csignal>
@@ -12,8 +12,9 @@
 
 namespace chorale::tools {
 
-/// While it lives, a crash first says whose it is. Then it goes on as without: to a core file, or to the
-/// debugger. Who calls exit() is named, too, and the status is that of a plan that is wrong.
+/// While a CrashNote lives, a crash first names the program. Then it goes on as without the note: to a core
+/// file, or to the debugger. A program that calls exit() is named, too, and the status is that of a wrong
+/// plan.
 class CrashNote {
  public:
   explicit CrashNote(const std::string& program);
@@ -27,8 +28,8 @@ class CrashNote {
   char stack_[1 << 16];
 };
 
-/// While it lives, what is written to standard output goes to standard error: an author may print, and
-/// results stay alone.
+/// While it lives, output to standard output goes to standard error, so that an author may print without
+/// spoiling the results.
 class PrintsAside {
  public:
   PrintsAside();
@@ -39,7 +40,7 @@ class PrintsAside {
   int output_;  // the real one
 };
 
-/// What `body`, which runs `program`, returns.
+/// Calls `body`, which runs `program`, and returns its result.
 /// \throws Failure command_wrong if the program refuses its parameters, plan_wrong for all else that it
 /// throws
 template <class Body>

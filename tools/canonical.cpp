@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t unused = UINT32_MAX;
 
-/// Where the positions of a thread block's list are used in an operation: calls use(position) for each, in
+/// Calls use(position) for each position of a thread block's list of channels that an operation uses, in
 /// order.
 template <class Use>
 void each_channel(ThreadBlock& block, Op& op, ChannelType type, Use&& use) {
@@ -38,7 +38,7 @@ void each_operand(ThreadBlock& block, Op& op, Use&& use) {
   }
 }
 
-/// Orders a list by first use and drops what is not used; `visit(use)` calls use(position) by reference.
+/// Orders a list by first use and drops unused entries; `visit(use)` calls use(position) by reference.
 template <class Refs, class Visit>
 void order_by_use(Refs& refs, Visit&& visit) {
   std::vector<uint32_t> place(refs.ids.size(), unused), ids;
@@ -78,7 +78,7 @@ void canonicalise_block(ThreadBlock& block) {
             [](auto& a, auto& b) { return a.type < b.type; });
 }
 
-/// When each rank-level channel of a type is first used: its place in the order of blocks and lists.
+/// Returns the first use of each rank-level channel of a type: its place in the order of blocks and lists.
 std::vector<uint32_t> first_uses(const Gpu& gpu, ChannelType type) {
   std::vector<uint32_t> first(gpu.channel_count(type), unused);
   uint32_t next = 0;
@@ -95,7 +95,7 @@ std::vector<uint32_t> first_uses(const Gpu& gpu, ChannelType type) {
 /// Numbers the channels of one type by peer and, among those to one peer, by the use at the lower rank of the
 /// two.
 void order_channels(Plan& plan, ChannelType type) {
-  // Lower rank, higher rank, position among their channels.
+  // A link is the lower rank, the higher rank, and the position among their channels.
   using Link = std::tuple<uint32_t, uint32_t, uint32_t>;
   std::map<Link, uint32_t> use_of;
   std::vector<std::vector<Link>> links(plan.gpus.size());
@@ -158,8 +158,8 @@ void order_remote_buffers(Gpu& gpu) {
   }
 }
 
-/// Renumbers what the operations with one of two roles name, by first use in the rank: the old ids in their
-/// new order.
+/// Renumbers the ids that operations name in one of two roles, by first use in the rank. Returns the old ids
+/// in their new order.
 std::vector<uint32_t> order_ids(Gpu& gpu, Role role, Role other, size_t count) {
   std::map<uint32_t, uint32_t> place;
   std::vector<uint32_t> order;
@@ -177,7 +177,7 @@ std::vector<uint32_t> order_ids(Gpu& gpu, Role role, Role other, size_t count) {
   return order;
 }
 
-/// Those that nothing uses come last.
+/// Renumbers semaphores; those that nothing uses come last.
 void order_semaphores(Gpu& gpu) {
   std::vector<uint32_t> order = order_ids(gpu, Role::Acquire, Role::Release, gpu.semaphores.size());
   std::vector<int64_t> sorted;
@@ -203,7 +203,7 @@ void canonicalise(Plan& plan) {
     std::stable_sort(gpu.channels.begin(), gpu.channels.end(),
                      [](auto& a, auto& b) { return a.type < b.type; });
   }
-  // Last: the order depends on the lists of the blocks, which are now in the order of use.
+  // This comes last because the order depends on the lists of the blocks, which are now in the order of use.
   for (const ChannelType type : {ChannelType::memory, ChannelType::port}) order_channels(plan, type);
 }
 

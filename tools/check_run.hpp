@@ -1,5 +1,5 @@
 /// \file
-/// The buffers of one rank's run: filled from the oracle, and compared with it.
+/// Fills the buffers of one rank's run from the oracle, and compares them with it.
 #pragma once
 
 #include <cstddef>
@@ -12,25 +12,25 @@
 
 namespace chorale::tools {
 
-/// Bytes behind every buffer that nothing may touch.
+/// The bytes after every buffer that nothing may touch.
 inline constexpr uint64_t guard_bytes = 64;
 
-/// Where input and output of one size are.
+/// The places of input and output for one size.
 struct Buffers {
   std::byte *in = nullptr, *out = nullptr;
-  std::byte* end = nullptr;  ///< behind the last byte that may be touched: the guard
+  std::byte* end = nullptr;  ///< the guard, after the last byte that may be touched
   MessageSizes sizes;
   bool in_place = false;
 };
 
-/// In place, the smaller of input and output is this rank's part of the larger one, as in NCCL; `second` is
-/// then not used.
+/// Places input and output in memory. In place, the smaller of the two is this rank's part of the larger one,
+/// as in NCCL, and `second` is not used.
 Buffers place(std::byte* first, std::byte* second, const std::string& collective, bool in_place,
               uint32_t rank, MessageSizes sizes);
 
-/// What a run has got wrong.
+/// The errors in a run's result.
 struct Findings {
-  uint64_t elements = 0;  ///< wrong ones
+  uint64_t elements = 0;  ///< the number of wrong elements
   std::string what;       ///< a sentence; empty if nothing is wrong
 };
 
@@ -39,11 +39,11 @@ class CheckRun {
   CheckRun(Device& device, const Oracle& oracle, uint32_t rank, DType dtype, const Buffers& buffers)
       : device_(device), oracle_(oracle), rank_(rank), dtype_(dtype), buffers_(buffers) {}
 
-  /// New input, and an output that is not right by chance or from before. Another `turn` gives other data. A
-  /// barrier has to follow: no rank starts into memory that its owner still fills.
+  /// Fills in new input, and an output that is not right by chance or from before. Another `turn` gives other
+  /// data. A barrier has to follow, so that no rank writes into memory that its owner still fills.
   void fill(uint64_t turn);
 
-  /// The whole output, the guard behind it and, out of place, the input.
+  /// Compares the whole output, the guard after it and, out of place, the input.
   Findings compare(uint64_t turn);
 
  private:

@@ -1,4 +1,4 @@
-// chorale: write, check, compare, run and time GPU collectives.
+// The command chorale writes, checks, compares, runs and times GPU collectives.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -35,7 +35,7 @@ int fail(Exit status, const std::string& message, const std::string& help = "") 
   return int(status);
 }
 
-/// The end of a command whose results may not have reached a disk that is full.
+/// Ends a command. Its results may not have reached a disk that is full.
 int end(Exit status) {
   std::cout.flush();
   if (!std::cout || std::ferror(stdout)) {
@@ -66,7 +66,7 @@ std::vector<std::string> options_of(const CLI::App& app) {
   return names;
 }
 
-/// `chorale help run` is `chorale run --help`, and `chorale help` is `chorale --help`.
+/// Turns `chorale help run` into `chorale run --help`, and `chorale help` into `chorale --help`.
 std::vector<char*> as_option(int argc, char** argv) {
   static char option[] = "--help";
   std::vector<char*> words(argv, argv + argc);
@@ -77,7 +77,8 @@ std::vector<char*> as_option(int argc, char** argv) {
   return words;
 }
 
-/// Misspelt commands and options are found before CLI11 parses: it would complain of what they leave missing.
+/// Refuses misspelt commands and options before CLI11 parses, which would complain of the words that are then
+/// missing.
 void refuse_unknown_words(CLI::App& app, int argc, char** argv) {
   const CLI::App* at = &app;
   int next = 1;
@@ -105,7 +106,7 @@ void refuse_unknown_words(CLI::App& app, int argc, char** argv) {
   }
 }
 
-/// "--bytes '$SIZE'" without such a variable would count as if there were no --bytes.
+/// Refuses empty values: "--bytes '$SIZE'" without such a variable would count as if there were no --bytes.
 void refuse_empty_values(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     const std::vector<std::string>& values = option->results();
@@ -115,8 +116,8 @@ void refuse_empty_values(const CLI::App& command) {
   }
 }
 
-/// A standard stream that is closed stays one that fails: no file that is opened later gets its number, or
-/// what is meant for the stream would go there.
+/// Opens closed standard streams so that their use still fails. Otherwise a file that is opened later would
+/// get the number of such a stream, and its output.
 void keep_closed_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF)
@@ -139,7 +140,7 @@ int run(int argc, char** argv) {
 #include "tools/commands.def"
 
   app.footer(std::string("chorale help COMMAND, or chorale COMMAND --help, lists what a command takes.\n") +
-             footer);  // behind the commands, which have taken over the other
+             footer);  // set after the commands, which inherit the footer before
 
   if (argc < 2) {
     std::cerr << app.help();

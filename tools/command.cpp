@@ -35,7 +35,7 @@ double now() {
   throw Failure(Exit::command_wrong, "cannot write " + path + ": " + write_error(error));
 }
 
-/// A link stays a link: what it points to is replaced, or made if it is not there yet.
+/// Returns the file that a link points to, so that the link stays and the file is replaced or made.
 std::filesystem::path behind_links(const std::filesystem::path& path) {
   constexpr int most_links = 40;  // as many as Linux follows
   std::filesystem::path target = path;
@@ -48,15 +48,15 @@ std::filesystem::path behind_links(const std::filesystem::path& path) {
   return target;
 }
 
-/// What a file is besides its paths.
+/// The identity of a file, whatever path names it.
 struct Identity {
   dev_t device = 0;
   ino_t inode = 0;
-  std::filesystem::path path;  ///< only of what is not there yet
+  std::filesystem::path path;  ///< only for a file that is not there yet
   bool operator==(const Identity&) const = default;
 };
 
-/// None: no regular file, nor a path for one.
+/// Returns a file's identity; none if the path is neither that of a regular file nor could be.
 std::optional<Identity> identity_of(const std::string& path) {
   if (path.empty() || path == "-") return {};
   struct stat found;
@@ -67,11 +67,11 @@ std::optional<Identity> identity_of(const std::string& path) {
   std::error_code error;
   const std::filesystem::path whole =
       std::filesystem::weakly_canonical(std::filesystem::absolute(behind_links(path)), error);
-  if (error) return {};  // what is wrong with the path is said when it is opened
+  if (error) return {};  // opening the path reports the error
   return Identity{0, 0, whole};
 }
 
-/// 0, or the errno of what went wrong.
+/// Writes the whole text. Returns 0, or the errno of the error.
 int write_all(int file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(file, text.data(), text.size());
@@ -143,7 +143,8 @@ CLI::Validator one_of(std::string kind, std::vector<std::string> known) {
 
 namespace {
 
-/// \param others  known, but not one of `ours`
+/// Takes a word of `ours`, or the word of another system for one of them.
+/// \param others  returns true for words that are known, but are not one of `ours`
 CLI::Validator word_of(const char* kind, std::vector<std::string> ours, bool (*others)(std::string_view)) {
   CLI::Validator plain = one_of(kind, std::move(ours));
   return CLI::Validator(

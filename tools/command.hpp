@@ -1,5 +1,5 @@
 /// \file
-/// What all commands share: how one is declared, how it ends and how it speaks.
+/// The parts that all commands share: their declaration, their exit statuses and their messages.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-// What reads a command line includes CLI11; what only speaks to the user does without its 70,000 lines.
+// Files that read a command line include CLI11. Files that only talk to the user do without its 70,000 lines.
 namespace CLI {
 class App;
 class Validator;
@@ -30,10 +30,10 @@ struct Failure : std::runtime_error {
   std::string help;
 };
 
-/// What a command does once its options are parsed.
+/// The function that a command runs after its options are parsed.
 using Action = std::function<Exit()>;
 
-/// Each declares its options and returns what is to be done with them.
+/// Each function declares its command's options and returns the action to run with them.
 namespace command {
 #define COMMAND(name, summary) Action name(CLI::App&);
 #include "tools/commands.def"
@@ -44,66 +44,70 @@ namespace command {
 /// \param kind  what the word stands for
 CLI::Validator one_of(std::string kind, std::vector<std::string> known);
 
-/// Takes the types and operators of types.def and other_names.def, also by the words of other systems, which
-/// become ours. Refuses others as one_of() does.
+/// Take the types and operators of types.def and other_names.def, and turn the words of other systems into
+/// ours. They refuse others as one_of() does.
 CLI::Validator dtype_word();
 CLI::Validator op_word();
 
-/// Refuses what is no decimal number from `least` to `most`. CLI11 itself takes 010 for 8 and 0x2 for 2, and
-/// refuses 08. \param words  of the range, for the help; "": "1 to 4096"
+/// Refuses a word that is no decimal number from `least` to `most`. CLI11 itself takes 010 for 8 and 0x2 for
+/// 2, and refuses 08.
+/// \param words  the range in words, for the help; "": "1 to 4096"
 CLI::Validator whole_number(uint64_t least, uint64_t most, std::string words = "");
 
-/// "unknown program 'onee', did you mean 'one'?".
+/// Returns a message: "unknown program 'onee', did you mean 'one'?".
 std::string unknown(std::string_view kind, std::string_view word, std::span<const std::string> known);
 
-/// The command line of this process as a shell takes it, "chorale" whatever the path: for who wants the same
-/// again.
+/// Returns the command line of this process as a shell takes it, so that the user can repeat it. It begins
+/// with "chorale" whatever the path.
 std::string command_line();
 
-/// Words as a shell takes them: in quotes where they have to be.
+/// Returns words as a shell takes them, in quotes when they need them.
 std::string shell_line(std::span<const std::string> words);
 
-/// "a, b, c".
+/// Returns "a, b, c".
 std::string join(std::span<const std::string> words);
 
-/// "1 plan", "2 plans".
+/// Returns "1 plan", "2 plans".
 std::string count(uint64_t number, const std::string& noun);
 
-/// What --seed is given: a number of 64 bits. CLI11 takes -1 and 2^64 for the largest.
+/// Reads the value of --seed, a number of 64 bits. CLI11 takes -1 and 2^64 for the largest number.
 /// \throws Failure command_wrong
 uint64_t parse_seed(const std::string& text);
 
-/// Bytes as people write them: "512", "4K", "4KiB", "1M", "2G".
+/// Reads bytes as people write them: "512", "4K", "4KiB", "1M", "2G".
 /// \throws Failure command_wrong
 uint64_t parse_bytes(const std::string& text);
 
-/// "4K,1M" is a list; "1K:1M" doubles from 1K to 1M; "1K:1M:4" multiplies by 4.
+/// Reads sizes: "4K,1M" is a list; "1K:1M" doubles from 1K to 1M; "1K:1M:4" multiplies by 4.
 /// \throws Failure command_wrong
 std::vector<uint64_t> parse_sizes(const std::string& text);
 
-/// The shortest text that parse_bytes() reads back as `bytes`.
+/// Returns the shortest text that parse_bytes() reads back as `bytes`.
 std::string format_bytes(uint64_t bytes);
 
 /// Writes `text` to a file, all or nothing: to a temporary name beside it, then renamed. "-" is standard
-/// output. \throws Failure command_wrong naming the file and the reason; no part of the text is left behind
+/// output.
+/// \throws Failure command_wrong naming the file and the reason; no part of the text is left behind
 void write_output(const std::string& path, std::string_view text);
 
-/// Looks whether write_output() could write there, and writes nothing: for what is known after a long run
-/// only. \throws Failure as write_output()
+/// Checks that write_output() could write there, and writes nothing. Call it before a long run whose output
+/// is known only at the end.
+/// \throws Failure as write_output()
 void need_writable(const std::string& path);
 
-/// A file that a command line names, and what names it: "--trace"; "" for a command's own argument.
+/// A file that a command line names, and the option that names it: "--trace"; "" for a command's own
+/// argument.
 struct NamedFile {
   std::string option, path;
 };
 
-/// Refuses outputs that would take the place of what is read, or of one another, by whatever paths they are
-/// named; to be asked before anything is read. "", "-", devices and pipes are left alone.
+/// Refuses outputs that would replace an input, or one another, whatever paths name them. Call it before
+/// anything is read. It ignores "", "-", devices and pipes.
 /// \throws Failure command_wrong
 void keep_apart(const std::vector<NamedFile>& read, const std::vector<NamedFile>& written);
 
-/// One line on stderr that overwrites itself, for work that lasts. Silent for the first two seconds, and
-/// always when stderr is no terminal, unless lines of their own are asked for.
+/// Shows one line on stderr that overwrites itself, for long work. It is silent for the first two seconds. It
+/// is also silent when stderr is no terminal, unless the caller asks for separate lines.
 class Progress {
  public:
   /// \param line_every  seconds between lines when stderr is no terminal; 0: none

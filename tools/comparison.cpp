@@ -29,7 +29,7 @@ const char* word_of(TimeKind kind) {
   return "";
 }
 
-/// "12.00 us, predicted 10.00: 2.00 us more, 1.20 times as long".
+/// Returns "12.00 us, predicted 10.00: 2.00 us more, 1.20 times as long".
 std::string beside(double measured_us, double predicted_us) {
   const double gap = measured_us - predicted_us;
   std::string text = fmt::format("{:.2f} us, predicted {:.2f}: ", measured_us, predicted_us);
@@ -43,12 +43,12 @@ std::string beside(const BlockTimes& measured, const BlockTimes& predicted) {
   return beside(us(measured.median_ns), us(predicted.median_ns));
 }
 
-/// "put ring.cpp:38".
+/// Returns "put ring.cpp:38".
 std::string place_words(const ProfilePlace& place) {
   return std::string(place.name) + (place.line.line == 0 ? "" : " " + line_words(place.line));
 }
 
-/// "with nop, signal ring.cpp:12", or "".
+/// Returns "with nop, signal ring.cpp:12", or "".
 std::string with_words(const ComparedLine& line) {
   std::vector<std::string> others;
   for (const ProfilePlace& other : line.with)
@@ -77,7 +77,7 @@ std::string lines_text(const std::vector<ComparedLine>& lines) {
   return text;
 }
 
-/// What only one side has, the longest first.
+/// Lists the lines that only one side has, the longest first.
 std::string single_text(const char* which, const std::vector<ComparedLine>& lines,
                         const BlockTimes ComparedLine::*times) {
   if (lines.empty()) return "";
@@ -115,7 +115,7 @@ std::string gaps_text(const std::vector<ComparedLine>& lines) {
   return text;
 }
 
-/// Waits take what others take.
+/// Writes the row of waits, whose time is that of the operations for which they wait.
 std::string waits_text(const Comparison& comparison) {
   const auto all = std::find_if(comparison.kinds.begin(), comparison.kinds.end(),
                                 [](const ComparedKind& kind) { return kind.kind == TimeKind::waits; });

@@ -1,5 +1,5 @@
 /// \file
-/// --machine: what was predicted beside what --profile has measured, in words.
+/// Puts a prediction beside the measurements of --profile, in words: --machine.
 #pragma once
 
 #include <span>
@@ -11,20 +11,20 @@
 
 namespace chorale::tools {
 
-/// Of whom a comparison is.
+/// The call that is compared with its prediction.
 struct ComparedCall {
   const Plan& plan;
   const ProfiledCall& measured;
   const Machine& machine;
-  double predicted_us = 0;  ///< of one call of many in a row
+  double predicted_us = 0;  ///< the time of one call of many in a row
 };
 
-/// Lines of text, as docs/traces.md explains them.
+/// Returns the comparison as lines of text, which docs/traces.md explains.
 std::string text_of(const Comparison&, const ComparedCall&);
 
-/// Simulates the call and compares it with what was measured; or says why it cannot be simulated.
+/// Simulates the call and compares it with the measurement, or says why it cannot be simulated.
 /// \param call    with its form of packets
-/// \param spans   of all ranks, the call's among them
+/// \param spans   those of all ranks, the call's among them
 std::string text_beside_prediction(const Plan&, const ProfiledCall& call, std::span<const TraceSpan> spans,
                                    Clocks clocks, Simulator&, const Machine&);
 

@@ -1,5 +1,5 @@
 /// \file
-/// Rows of results as CSV.
+/// Writes rows of results as CSV.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,11 +8,11 @@
 
 namespace chorale::tools {
 
-/// A line of keys, then a line for each of `rows`, objects with the same keys; null is an empty field.
-/// Without rows nothing.
+/// Returns a line of keys, then a line for each of `rows`, which are objects with the same keys. Null becomes
+/// an empty field. Returns "" if there are no rows.
 std::string csv_text(const std::vector<nlohmann::ordered_json>& rows);
 
-/// The line of keys that csv_text() puts before rows like this one.
+/// Returns the line of keys that csv_text() puts before rows like this one.
 std::string csv_head(const nlohmann::ordered_json& row);
 
 }  // namespace chorale::tools

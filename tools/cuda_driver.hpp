@@ -1,6 +1,6 @@
 /// \file
-/// The part of the CUDA driver that describes GPUs, loaded at run time: this needs neither a toolkit to build
-/// nor a GPU to start.
+/// Loads the part of the CUDA driver that describes GPUs at run time. It needs neither a toolkit to build nor
+/// a GPU to start.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace chorale::tools {
 
-/// cuda.h's numbers of the device attributes that we ask for.
+/// The device attributes that we ask for, with cuda.h's numbers.
 enum class DeviceAttribute : int {
   multiprocessors = 16,
   compute_mode = 20,
@@ -23,7 +23,7 @@ enum class DeviceAttribute : int {
   multicast = 132
 };
 
-// FUNCTION(member, symbol, arguments): all return a CUresult, 0 being success.
+// FUNCTION(member, symbol, arguments). All functions return a CUresult; 0 is success.
 #define CHORALE_CUDA_FUNCTIONS(FUNCTION) \
   FUNCTION(init, "cuInit", unsigned flags) \
   FUNCTION(driver_version, "cuDriverGetVersion", int* version) \
@@ -43,9 +43,9 @@ struct CudaDriver {
 
   std::string problem;  ///< why it cannot be used; empty: it has been initialised
 
-  /// "no CUDA-capable device is detected (100)".
+  /// Returns an error in words: "no CUDA-capable device is detected (100)".
   std::string text_of(int error) const;
-  /// 0 if the driver does not know it.
+  /// Returns an attribute's value; 0 if the driver does not know it.
   int attribute_of(int device, DeviceAttribute) const;
 };
 

@@ -1,4 +1,4 @@
-// A GPU as the device of a rank. Only the runtime API; the collectives are the executor's.
+// Makes a GPU the device of a rank. It uses only the runtime API; the collectives are the executor's.
 
 #include "tools/command.hpp"
 #include "tools/device.hpp"
@@ -40,7 +40,7 @@ class CudaGraph : public Graph {
   cudaStream_t stream_;
 };
 
-/// A thread's way to move pieces: pinned memory and a stream of its own.
+/// The pinned memory and the stream with which one thread moves pieces.
 struct Stage {
   std::byte* memory = nullptr;
   cudaStream_t stream = nullptr;
@@ -54,7 +54,7 @@ class GpuDevice : public Device {
     if (count == 0) throw RunError(RunError::Reason::resources, "this machine has no CUDA device");
     number_ = world.rank() % count;
     must(cudaSetDevice(number_), "cudaSetDevice");
-    // Not the default stream, and not in its order: libraries and the executor may use that one.
+    // The stream is not ordered with the default stream, because libraries and the executor may use that one.
     must(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     must(cudaEventCreate(&start_), "cudaEventCreate");
     must(cudaEventCreate(&stop_), "cudaEventCreate");
@@ -130,7 +130,7 @@ class GpuDevice : public Device {
       enqueue();
     } catch (...) {
       if (cudaStreamEndCapture(stream_, &graph) == cudaSuccess) cudaGraphDestroy(graph);
-      cudaGetLastError();  // the capture that was broken off is no error of what comes next
+      cudaGetLastError();  // so that the next call does not report the capture that was broken off
       throw;
     }
     must(cudaStreamEndCapture(stream_, &graph), "cudaStreamEndCapture");
@@ -138,7 +138,8 @@ class GpuDevice : public Device {
   }
 
  private:
-  /// Made by the thread that uses it first; that thread is new every time, so the device is set every time.
+  /// Returns a thread's stage; the first thread that uses it makes it. Threads are new every time, so every
+  /// call sets the device.
   Stage& stage_of(unsigned thread) {
     must(cudaSetDevice(number_), "cudaSetDevice");
     Stage& stage = stages_[thread];

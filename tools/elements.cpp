@@ -24,7 +24,7 @@ Format format(DType type) {
     case DType::u32:
       return {0, 0, false, 0x1p31};
     case DType::i64:
-      return {0, 0, true, 0x1p50};  // what a double can hold
+      return {0, 0, true, 0x1p50};  // a double can hold these
     case DType::u8:
       return {0, 0, false, 255};
     case DType::i8:
@@ -75,7 +75,7 @@ void encode(DType type, double value, std::byte* element) {
   } else {
     const uint64_t sign = uint64_t(1) << (dtype_size(type) * 8 - 1), wide = std::bit_cast<uint64_t>(value);
     if (std::isnan(value) || (std::isinf(value) && !has_infinities(type))) {
-      bits = sign - 1;  // as our arithmetic leaves it
+      bits = sign - 1;  // the NaN that our arithmetic makes
     } else if (std::isinf(value)) {
       bits = (sign - 1) >> layout.mantissa << layout.mantissa;
     } else if (value != 0) {

@@ -1,5 +1,5 @@
 /// \file
-/// Elements of every type as numbers, without the executor's code.
+/// Converts elements of every type to numbers and back, without the executor's code.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace chorale::tools {
 
-/// Layout of a float type: sign, exponent, mantissa. No mantissa: an integer.
+/// The layout of a float type: sign, exponent, mantissa. A type without mantissa is an integer.
 struct Format {
   int mantissa = 0, bias = 0;
   bool is_signed = true;
@@ -19,14 +19,14 @@ struct Format {
 
 Format format(DType);
 
-/// Whether the type has values for infinity; fp8_e4m3 is a float that has none.
+/// Returns true if the type has values for infinity; fp8_e4m3 is a float that has none.
 bool has_infinities(DType);
 
-/// The element at `element` as a number; NaN for one.
+/// Returns the element at `element` as a number; NaN if it is one.
 double decode(DType, const std::byte* element);
 
-/// `value`, which the type must be able to hold exactly, as the bits of one element. Infinity is NaN in a
-/// float that has no infinities.
+/// Writes `value`, which the type must be able to hold exactly, as the bits of one element. Infinity becomes
+/// NaN in a float that has no infinities.
 void encode(DType, double value, std::byte* element);
 
 }  // namespace chorale::tools

@@ -27,7 +27,7 @@ std::vector<Explained> explain_all(const Plan& plan, const Diagnostics& diagnost
   const auto first =
       std::find_if(all.begin(), all.end(), [](const Explained& of) { return is_proof(of.diagnostic.check); });
   if (first == all.end()) return all;
-  // Findings are of one proof, which finds the same again, in the same order.
+  // All findings come from one proof, which finds the same again, in the same order.
   const std::string& proof = first->diagnostic.check;
   std::vector<std::string> others(std::begin(proof_names), std::end(proof_names));
   std::erase(others, proof);
@@ -63,12 +63,12 @@ uint64_t operations(const Plan& plan) {
   return all;
 }
 
-/// So many of those that say the same of the same lines are printed: a program does on every rank what it
-/// does on one.
+/// The most findings that are printed of those that say the same of the same lines, because a program often
+/// does the same on every rank.
 constexpr uint64_t most_alike = 3;
 
-/// What a finding has in common with those that it makes superfluous. Empty without a line: then each is of a
-/// place of its own.
+/// Returns a key that a finding shares with those that it makes superfluous. It is empty if there is no line,
+/// because each finding then has a place of its own.
 std::string kind_of(const Plan& plan, const Diagnostic& finding) {
   const SourceLine line = author_line(plan, finding.line, finding.at);
   if (!line.line) return {};
@@ -141,7 +141,7 @@ void Telling::warn(const Plan& plan, const std::string& path, const Diagnostics&
   if (!sarif_file_.empty()) sarif_.add(plan, path, all, "warning");
 }
 
-/// One seed is enough: the findings of a plan are of one proof.
+/// Prints a seed that shows a finding. One is enough, as the findings of a plan come from one proof.
 void Telling::tell_seed(const Plan& plan, const std::string& run, const std::vector<Explained>& all) const {
   const auto first = std::find_if(all.begin(), all.end(), [](const Explained& of) { return of.finding; });
   if (first == all.end() || first->finding->kind == Finding::Kind::undecided || !schedules_) return;
@@ -149,7 +149,7 @@ void Telling::tell_seed(const Plan& plan, const std::string& run, const std::vec
   try {
     found = reproduce(plan, *first->finding, schedules_);
   } catch (const std::exception& error) {
-    // The finding stands, also where the plan is none that the machine can run.
+    // The finding stands, even if the machine cannot run the plan.
     std::cerr << "note: the adversarial machine cannot run this plan: " << error.what() << '\n';
     return;
   }
@@ -168,7 +168,7 @@ void Telling::tell_shrunk(const Plan& plan, const std::vector<Explained>& all) c
   if (first == all.end() || first->finding->events.empty()) return;
   const Shrunk shrunk = shrink(plan, *first->finding);
   write_plan(shrunk_file_, shrunk.plan);
-  // Whose outputs are no longer what they should be: that would be found first.
+  // The outputs of such a plan are no longer right, which the checks would find first.
   const bool unfinished = first->finding->proof == "replay";
   std::cerr << "note: the plan in " << (shrunk_file_ == "-" ? "standard output" : shrunk_file_) << " has "
             << operations(shrunk.plan) << " of the " << count(operations(plan), "operation")

@@ -1,5 +1,5 @@
 /// \file
-/// What is wrong with a plan, told to people and to other programs.
+/// Reports the findings in a plan to people and to other programs.
 #pragma once
 
 #include <cstdint>
@@ -15,39 +15,42 @@ namespace chorale::tools {
 
 struct Explained {
   Diagnostic diagnostic;
-  std::optional<Finding> finding;  ///< of a proof
-  Witness witness;                 ///< of that
+  std::optional<Finding> finding;  ///< a proof's
+  Witness witness;                 ///< the finding's
 };
 
-/// \param diagnostics  of check_plan() or build_program()
+/// Finds the proof's finding and its witness for each diagnostic.
+/// \param diagnostics  those of check_plan() or build_program()
 std::vector<Explained> explain_all(const Plan&, const Diagnostics& diagnostics);
 
-/// Prints the findings to stderr. True if there were any.
+/// Prints the findings to stderr. Returns true if there were any.
 bool report(const Plan&, const Diagnostics&);
 
-/// How a plan in which only proofs have found something is run all the same; empty for other findings.
+/// Returns the option that runs a plan all the same, if only proofs have found something; else "".
 std::string allowing(const Diagnostics&);
 
-/// Tells findings in every way that was asked for.
+/// Reports findings in every way that the command line asks for.
 class Telling {
  public:
-  /// --sarif, --witness, --shrink and --schedules.
+  /// Declares --sarif, --witness, --shrink and --schedules.
   void declare(CLI::App&);
 
-  /// \param path  of the plan file or the program
-  /// \param run   how `chorale run` is told of the plan: "plan.json", "mine.cpp --set ranks=4"
+  /// Reports findings as errors. Returns true if there were any.
+  /// \param path  the path of the plan file or the program
+  /// \param run   the arguments of `chorale run` for the plan: "plan.json", "mine.cpp --set ranks=4"
   bool tell(const Plan&, const std::string& path, const std::string& run, const Diagnostics&);
-  /// Tells what is right, but not what its author wants.
+  /// Reports warnings: the plan is right, but not what its author wants.
   void warn(const Plan&, const std::string& path, const Diagnostics&);
-  /// Writes what was told to files. \throws Failure command_wrong if one cannot be written
+  /// Writes the reports to files.
+  /// \throws Failure command_wrong if one cannot be written
   void finish() const;
 
-  /// What is written.
+  /// Returns the files that finish() writes.
   std::vector<NamedFile> files() const {
     return {{"--sarif", sarif_file_}, {"--witness", witness_file_}, {"--shrink", shrunk_file_}};
   }
 
-  /// Whether --shrink is there.
+  /// Returns true if --shrink is given.
   bool shrinks() const { return !shrunk_file_.empty(); }
 
  private:
@@ -60,7 +63,7 @@ class Telling {
   std::string trace_;
 };
 
-/// A word as a shell takes it.
+/// Returns a word as a shell takes it.
 std::string shell_word(const std::string&);
 
 }  // namespace chorale::tools

@@ -1,13 +1,14 @@
 /// \file
-/// Processes that change one file take turns.
+/// Makes processes that change one file take turns.
 #pragma once
 
 #include <string>
 
 namespace chorale::tools {
 
-/// While it lives, no other process has one of the folder of `file`; it leaves no file behind. Waits for
-/// those that have. Where there is no such folder, or its file system has no locks, it does nothing.
+/// While it lives, no other process has a lock of the folder of `file`. The constructor waits for processes
+/// that have one. It leaves no file behind. If there is no such folder, or its file system has no locks, it
+/// does nothing.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& file);

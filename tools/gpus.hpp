@@ -1,5 +1,5 @@
 /// \file
-/// The GPUs of this machine, as the driver describes them.
+/// Finds the GPUs of this machine, as the driver describes them.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,26 @@ struct GpuFacts {
   int capability = 0;     ///< 90 for sm_90
   int sms = 0, threads_per_sm = 0;
   uint64_t memory = 0;
-  bool ipc = false;       ///< memory and events of one process in another
+  bool ipc = false;       ///< a process can open another's memory and events
   bool vmm = false;       ///< virtual memory management
-  bool posix_fd = false;  ///< its allocations as POSIX file descriptors
-  bool fabric = false;    ///< and as fabric handles
+  bool posix_fd = false;  ///< its allocations can be POSIX file descriptors
+  bool fabric = false;    ///< its allocations can be fabric handles
   bool multicast = false;
   bool prohibited = false;  ///< the compute mode lets nobody use it
-  // From the management library; none without it.
+  // The management library (NVML) gives these; without it they have no value.
   std::optional<uint64_t> free_memory;
-  std::optional<int> nvlinks;  ///< that are up
+  std::optional<int> nvlinks;  ///< links that are up
 };
 
 struct GpusFound {
   std::string driver;        ///< "CUDA 13.0", with the management library "CUDA 13.0, 580.65.06"
   std::string problem;       ///< why there are none
-  std::string nvml_problem;  ///< why what NVML knows is missing
+  std::string nvml_problem;  ///< why NVML's facts are missing
   std::vector<GpuFacts> gpus;
   std::vector<std::vector<bool>> reaches;  ///< [from][to]: peer access
 };
 
-/// Makes no context on any GPU, and never throws: what is missing is said in what it returns.
+/// Returns the GPUs, and says there what is missing. It makes no context on any GPU, and never throws.
 GpusFound find_gpus();
 
 }  // namespace chorale::tools

@@ -1,5 +1,5 @@
 /// \file
-/// Shared libraries that may be there or not.
+/// Loads shared libraries that may be there or not.
 #pragma once
 
 #include <dlfcn.h>
@@ -9,7 +9,7 @@
 
 namespace chorale::tools {
 
-/// The first of some libraries that loads. It stays loaded: the driver's do not like to go.
+/// The first of some libraries that loads. It stays loaded, because the driver's do not unload well.
 class Library {
  public:
   explicit Library(std::initializer_list<const char*> names) {
@@ -21,9 +21,9 @@ class Library {
   }
 
   explicit operator bool() const { return handle_ != nullptr; }
-  const std::string& problem() const { return problem_; }  ///< of the first name
+  const std::string& problem() const { return problem_; }  ///< the loader's message for the first name
 
-  /// Its function of that name, or null.
+  /// Returns the library's function of that name, or null.
   template <class Function>
   Function* find(const char* name) const {
     return handle_ ? reinterpret_cast<Function*>(dlsym(handle_, name)) : nullptr;

@@ -43,7 +43,7 @@ std::optional<uint64_t> Nvml::free_memory(const std::string& bus) const {
 std::optional<int> Nvml::active_links(const std::string& bus) const {
   void* const found = device(bus);
   if (!found) return std::nullopt;
-  constexpr unsigned most_links = 36;  // an H200 has 18; of links that it has not NVML says so
+  constexpr unsigned most_links = 36;  // an H200 has 18; NVML reports an error for links that are not there
   int links = 0;
   for (unsigned link = 0; link < most_links; ++link) {
     int active = 0;

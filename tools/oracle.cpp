@@ -16,11 +16,11 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Powers of two that may meet in one product: the smallest range is that of fp8_e4m3, 2^-6 to 2^8; i8 ends
-/// at 2^6.
+/// The most powers of two that may meet in one product. The smallest range is that of fp8_e4m3, 2^-6 to 2^8;
+/// i8 ends at 2^6.
 constexpr uint32_t prod_budget = 6;
 
-/// A number of [0, range), from a hash: the high half of the product, which needs no division.
+/// Returns a number of [0, range) from a hash: the high half of the product, which needs no division.
 constexpr uint64_t below(uint64_t hash, uint64_t range) {
   return uint64_t((static_cast<unsigned __int128>(hash) * range) >> 64);
 }
@@ -29,7 +29,7 @@ constexpr uint64_t below(uint64_t hash, uint64_t range) {
   throw Failure(Exit::command_wrong, why, help);
 }
 
-/// As docs/numbers.md has it: a NaN stays, and -0 is less than +0.
+/// Returns the lesser or the greater number, as docs/numbers.md says: a NaN stays, and -0 is less than +0.
 double extreme(bool least, double left, double right) {
   if (std::isnan(left) || std::isnan(right)) return std::isnan(left) ? left : right;
   if (left == right) return std::signbit(left) == least ? left : right;
@@ -50,7 +50,7 @@ double combine(ReduceOp op, double left, double right) {
   return left + right;
 }
 
-/// Of a plan that says for each segment of an output where it comes from.
+/// Returns the expected element of a plan that says for each segment of an output where it comes from.
 std::optional<double> from_post(const Plan& plan, const Oracle::Case& of, uint32_t rank, uint64_t index,
                                 const InputElement& input) {
   const Segmentation parts = segmentation(plan);
@@ -142,25 +142,25 @@ double Oracle::value(uint32_t rank, uint64_t index, uint64_t turn) const {
   const Format layout = format(case_.dtype);
   const uint64_t key = mix64(case_.seed + splitmix64_step * (turn + 1));
   const uint64_t shared =
-      mix64(key ^ (index % Pattern::period * 0xd1342543de82ef95u));  // what all ranks know of an element
+      mix64(key ^ (index % Pattern::period * 0xd1342543de82ef95u));  // the same on all ranks for an element
   const uint64_t own = mix64(shared + splitmix64_step * (uint64_t(rank) + 1));
   const uint64_t exact = uint64_t(layout.exact);
   const auto within = [&](uint64_t hash, uint64_t most) {
     return layout.is_signed ? double(below(hash, 2 * most + 1)) - double(most)
                             : double(below(hash, most + 1));
   };
-  // At some elements, and there on some of the ranks.
+  // Special values are at some elements, and there on some of the ranks.
   if (case_.special && layout.mantissa && below(mix64(shared + 3), 61) == 0) {
     const uint64_t which = below(mix64(own + 3), 8);
     if (which == 0) return std::numeric_limits<double>::quiet_NaN();
     if (which < 3 && has_infinities(case_.dtype)) return which == 1 ? infinity : -infinity;
-    // In an average they would make the sum one that the number of ranks does not divide.
+    // In an average, zeros would make a sum that the number of ranks does not divide.
     if (which < 6 && case_.op != ReduceOp::avg) return which == 5 ? 0.0 : -0.0;
   }
   if (addends_ == 1 || case_.op == ReduceOp::min || case_.op == ReduceOp::max) return within(own, exact);
 
   const uint32_t count = addends_;
-  // The ranks take turns at being first, so that no place of an order is always the dull one.
+  // The ranks take turns at being first, so that no place in an order always has the value that adds nothing.
   const uint32_t place = uint32_t((rank + below(shared, count)) % count);
   if (case_.op == ReduceOp::prod) {
     const bool counts = has_post_ || place < prod_budget;
@@ -168,7 +168,7 @@ double Oracle::value(uint32_t rank, uint64_t index, uint64_t turn) const {
     return std::ldexp(layout.is_signed && (own & 1) ? -1.0 : 1.0, power);
   }
   if (case_.op == ReduceOp::avg && count <= exact) {
-    // q + d and q - d in pairs: the sum is count * q, so the one division is exact.
+    // Values are q + d and q - d in pairs. The sum is count * q, so the one division is exact.
     const uint64_t most = exact / (2 * uint64_t(count));
     const double q = within(mix64(shared + 1), std::max<uint64_t>(most, 1));
     const uint64_t room = layout.is_signed ? most : uint64_t(std::min(double(most), q));
@@ -185,7 +185,8 @@ std::optional<double> Oracle::expected(uint32_t rank, uint64_t index, uint64_t t
                   [&](uint32_t of, uint64_t element) { return value(of, element, turn); });
 }
 
-/// Elements of an output that come from the same contributors, with one shift.
+/// Returns the number of consecutive elements of an output that come from the same contributors, with one
+/// shift.
 uint64_t Oracle::segment_elements() const {
   if (has_post_) return case_.output_elements / std::max<uint64_t>(segmentation(plan_).output, 1);
   if (plan_.collective == "allgather") return case_.input_elements;
@@ -207,7 +208,7 @@ std::vector<Pattern> Oracle::outputs(uint32_t rank, uint64_t turn) const {
     return patterns;
   }
   if (!receivers_[rank]) return patterns;
-  // What has come must be the whole input of one rank.
+  // The output must be the whole input of one rank.
   for (uint32_t sender = 0; sender < plan_.ranks(); ++sender) {
     patterns.emplace_back(case_.dtype, case_.output_elements, case_.output_elements,
                           [&](uint64_t index) { return value(sender, index, turn); });

@@ -1,5 +1,5 @@
 /// \file
-/// What a run must give: inputs whose results are exact in every order of reduction, and those results.
+/// Makes inputs whose results are exact in every order of reduction, and the results that a run must give.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@
 
 namespace chorale::tools {
 
-/// Test data and expected results of one plan, type, operator and size. Independent of the executor: it
-/// shares no code with it, and computes in double, where all of its values are exact.
+/// Test data and expected results of one plan, type, operator and size. The oracle is independent of the
+/// executor: it shares no code with it, and computes in double, where all of its values are exact.
 ///
-/// Small integers for sum and avg, powers of two for prod: every partial result, in any order and with a
-/// rounding after every step, is a value of the type. So one wrong bit is an error, not noise. Special values
-/// (docs/numbers.md) have one result in every order, too. The data of a rank repeats after Pattern::period
-/// elements.
+/// The data is small integers for sum and avg, and powers of two for prod. Every partial result, in any order
+/// and with a rounding after every step, is then a value of the type. So one wrong bit is an error, not
+/// noise. Special values (docs/numbers.md) have one result in every order, too. The data of a rank repeats
+/// after Pattern::period elements.
 class Oracle {
  public:
   struct Case {
@@ -35,52 +35,52 @@ class Oracle {
   /// \throws Failure command_wrong if the type has too few bits for that many addends, or sizes do not divide
   Oracle(const Plan&, const Case&);
 
-  /// False for plans that say nothing of their result ("test" collectives without post-conditions).
+  /// Returns false for plans that say nothing of their result ("test" collectives without post-conditions).
   bool knows_result() const { return known_; }
 
-  /// A rank's input. Another `turn` gives other data.
+  /// Returns a rank's input. Another `turn` gives other data.
   Pattern input(uint32_t rank, uint64_t turn) const;
 
-  /// What a rank's output must be: one of these. None if it may be anything: the plan does not say, or it is
-  /// of "sendrecv" and nothing is sent to this rank. Several for "sendrecv", whose plan does not say who
-  /// sends to whom.
+  /// Returns the patterns of which a rank's output must be one. There are none if the output may be anything:
+  /// the plan does not say, or its collective is "sendrecv" and this rank receives nothing. There are several
+  /// for "sendrecv", whose plan does not say which rank sends to which.
   std::vector<Pattern> outputs(uint32_t rank, uint64_t turn) const;
 
   /// Fills a rank's input.
   void fill(uint32_t rank, uint64_t turn, std::byte* input) const;
 
-  /// Compares a rank's output with what it must be, bit for bit.
+  /// Compares a rank's output with the expected one, bit for bit.
   std::optional<Mismatch> compare(uint32_t rank, uint64_t turn, const std::byte* output) const;
 
  private:
   double value(uint32_t rank, uint64_t index, uint64_t turn) const;
-  /// What output element `index` of `rank` must be; nothing if the plan leaves it undefined.
+  /// Returns the expected output element `index` of `rank`; nothing if the plan leaves it undefined.
   std::optional<double> expected(uint32_t rank, uint64_t index, uint64_t turn) const;
   uint64_t segment_elements() const;
 
   const Plan& plan_;
   Case case_;
-  uint32_t addends_ = 1;  ///< values that meet in one result
+  uint32_t addends_ = 1;  ///< the number of values that meet in one result
   bool known_ = true, has_post_ = false;
-  std::vector<bool> receivers_;  ///< by rank; of "sendrecv"
+  std::vector<bool> receivers_;  ///< by rank, for "sendrecv"
 };
 
 /// Element `index` of a rank's input.
 using InputElement = std::function<double(uint32_t rank, uint64_t index)>;
 
-/// Whether a plan says what its outputs are, element by element.
+/// Returns true if a plan defines its outputs, element by element.
 bool promises(const Plan&);
-/// "a plan of 'test' does not say what its result is", with what may have been meant; "" for plans that do,
-/// or of which a run shows it ("sendrecv").
+/// Returns the message "a plan of 'test' does not say what its result is", with a guess of what was meant. It
+/// returns "" if the plan does say it, or if a run shows it ("sendrecv").
 std::string unknown_result(const Plan&);
-/// What element `index` of a rank's output is of these inputs; none: nothing is promised there.
+/// Returns element `index` of a rank's output for these inputs; nothing if the plan promises none there.
 std::optional<double> promised(const Plan&, const Oracle::Case&, uint32_t rank, uint64_t index,
                                const InputElement&);
 
-/// The operator the plan reduces with; sum if it reduces nothing.
+/// Returns the operator with which the plan reduces; sum if it reduces nothing.
 ReduceOp reduce_op_of(const Plan&);
 
-/// Bytes over the busiest link per byte of message, as nccl-tests define it.
+/// Returns the bytes over the busiest link per byte of message, as nccl-tests define it.
 double bus_factor(const std::string& collective, uint32_t ranks);
 
 }  // namespace chorale::tools

@@ -32,12 +32,12 @@ Pattern::Pattern(DType type, uint64_t elements, uint64_t segment_elements, const
   }
 }
 
-/// Whether it is a NaN of a wide float, whose bits the arithmetic of the machine chooses.
+/// Returns true for a NaN of a wide float, whose bits the machine's arithmetic chooses.
 bool Pattern::is_any_nan(const std::byte* element) const {
   return (type_ == DType::f32 || type_ == DType::f64) && std::isnan(decode(type_, element));
 }
 
-/// Calls use(offset from `first`, bytes of the tile, how many) for each run of defined bytes.
+/// Calls use(offset from `first`, bytes of the tile, their number) for each run of defined bytes.
 template <class Use>
 void Pattern::walk(uint64_t first, uint64_t bytes, const Use& use) const {
   const uint64_t segment_bytes = segment_ * width_;

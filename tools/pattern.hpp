@@ -1,5 +1,5 @@
 /// \file
-/// Test data of any size that is made once and copied or compared at the speed of memory.
+/// Makes test data of any size once, and copies or compares it at the speed of memory.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,26 @@
 
 namespace chorale::tools {
 
-/// One element that is not what it must be.
+/// One wrong element of an output.
 struct Mismatch {
   uint32_t rank = 0;
-  uint64_t index = 0;     ///< element of the output
-  uint64_t elements = 0;  ///< how many of this rank's output are wrong
+  uint64_t index = 0;     ///< the element of the output
+  uint64_t elements = 0;  ///< the number of wrong elements in this rank's output
   double got = 0, expected = 0;
 
-  /// Takes the other's findings in: the first index and the sum.
+  /// Merges the other's findings into this: the first index and the sum.
   void add(const Mismatch& other);
 };
 
-/// A buffer's contents as equal segments, each of which repeats after `period` elements.
+/// The contents of a buffer as equal segments, each of which repeats after `period` elements.
 ///
-/// The period is prime, so that data that has gone to a wrong place, which is off by a multiple of a chunk, a
-/// line or a page, does not look right there.
+/// The period is prime. Data in a wrong place is off by a multiple of a chunk, a line or a page, so it does
+/// not look right there.
 class Pattern {
  public:
   static constexpr uint64_t period = 262139;
 
-  /// The value of an element of the buffer; nothing where it may be anything, then in its whole segment.
+  /// Returns the value of an element of the buffer; nothing if all of its segment may be anything.
   using Value = std::function<std::optional<double>(uint64_t index)>;
 
   /// \param value  asked for the first `period` elements of each segment
@@ -39,10 +39,11 @@ class Pattern {
 
   uint64_t bytes() const { return elements_ * width_; }
 
-  /// Writes the bytes [first, first + bytes) to `to`; whole elements. Undefined ones are left alone.
+  /// Writes the bytes [first, first + bytes), which are whole elements, to `to`. It skips undefined ones.
   void copy(uint64_t first, std::byte* to, uint64_t bytes) const;
 
-  /// Compares the same bytes, bit for bit; NaNs of f32 and f64 are all the same. Nothing if all are right.
+  /// Compares the same bytes, bit for bit; all NaNs of f32 and f64 are equal. Returns nothing if all are
+  /// right.
   std::optional<Mismatch> compare(uint64_t first, const std::byte* found, uint64_t bytes) const;
 
  private:

@@ -23,7 +23,8 @@ Json pair_of(const Json& item) {
 
 Json words(std::span<const std::string_view> known) { return {{"enum", known}}; }
 
-/// An object that has all of `properties` but those named in `optional`, and may have others.
+/// Returns the schema of an object that must have all of `properties` but those named in `optional`, and may
+/// have others.
 Json object(Json properties, const std::vector<std::string>& optional = {}) {
   Json required = Json::array();
   for (const auto& [key, _] : properties.items()) {
@@ -37,7 +38,7 @@ const char* operand_of(Role role) {
   return is_switched(role) ? "at_switch" : "here";
 }
 
-/// "src_buff" or "dst_buff" of an operation; null: it has none.
+/// Returns the schema of an operation's "src_buff" or "dst_buff"; null if it has none.
 Json operands(const OpInfo& op, bool in_dst) {
   Json first = Json::array(), rest = false;
   size_t least = 0;
@@ -46,7 +47,7 @@ Json operands(const OpInfo& op, bool in_dst) {
     ++least;
     const Json item = reference(operand_of(field.role));
     if (field.many) {
-      rest = item;  // always the last
+      rest = item;  // such a field is always the last
     } else {
       first.push_back(item);
     }
@@ -59,7 +60,8 @@ Json operands(const OpInfo& op, bool in_dst) {
   return list;
 }
 
-/// Adds what an operation has to carry for one of its roles. A role without a row stops the build.
+/// Adds the properties that an operation must have for one of its roles. A role without a row stops the
+/// build.
 void add_attribute(Role role, Json& properties) {
   switch (role) {
     case Role::Channels:
@@ -83,7 +85,7 @@ void add_attribute(Role role, Json& properties) {
           object({{"unit_size", reference("count")}, {"num_chunks", reference("count")}});
       properties["ops"] = list_of(reference("operation"));
       return;
-    case Role::Via:  // what may be left out is said of all operations
+    case Role::Via:  // it is optional, and the schema of all operations has it
     case Role::PortChannels:
     case Role::Reduce:
     case Role::Sliced:
@@ -111,7 +113,7 @@ Json body_of(const OpInfo& op) {
   Json body = object(std::move(properties));
   body.erase("type");
   if (!op.has(Role::SwitchRead)) return body;
-  // The form in which MSCCL++ writes a reduction from a switch.
+  // This is the form in which MSCCL++ writes a reduction from a switch.
   const Json region = {{"required", {"channel_ids", "buffer_type", "buffer_offset", "size", "dst_chunk"}}};
   return {{"anyOf", {std::move(body), region}}};
 }
@@ -174,7 +176,7 @@ Json rank() {
       {"semaphores"});
 }
 
-/// What MSCCL++ lacks.
+/// Returns the schema of the extension, which has the parts that MSCCL++ lacks.
 Json extension() {
   return object({{"version", {{"const", "1.0"}}},
                  {"requires", list_of(words(known_requirements))},

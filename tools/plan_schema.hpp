@@ -1,13 +1,13 @@
 /// \file
-/// The JSON schema of plan files, for editors, and for those who write plans and validate them.
+/// Writes the JSON schema of plan files, for editors and for authors who validate their plans.
 #pragma once
 
 #include <string>
 
 namespace chorale::tools {
 
-/// Of draft 2020-12, from the table of operations. What a plan has to have whatever it says is in it: a plan
-/// that the reader and the checks take is valid, and one that is valid may still be refused by them.
+/// Returns the schema, of draft 2020-12, made from the table of operations. It has only what every plan
+/// needs: a plan that the reader and the checks accept is valid, but they may refuse a valid one.
 std::string plan_schema();
 
 }  // namespace chorale::tools

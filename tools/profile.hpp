@@ -1,5 +1,5 @@
 /// \file
-/// --profile: where the time of the last launch of each size went, in words.
+/// Says in words where the time of the last launch of each size went: --profile.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +14,34 @@
 
 namespace chorale::tools {
 
-/// What --profile asks of the executor.
+/// Sets up the executor's configuration for --profile.
 void profile_by(Config& config, bool wanted);
 
-/// Lines of text, as docs/traces.md explains them.
-/// \param bytes  of the message
+/// Returns the profile as lines of text, which docs/traces.md explains.
+/// \param bytes  the message's bytes
 std::string text_of(const Profile&, const Plan&, uint64_t bytes, Clocks);
 
-/// A call whose last launch is looked at.
+/// A call whose last launch is profiled.
 struct ProfiledCall {
   Arguments arguments = {};
-  bool eager = true;                       ///< a launch; else one of a CUDA graph
-  std::optional<double> in_a_row_us = {};  ///< what one took of many in a row, where that was measured
+  bool eager = true;                       ///< an eager launch; else one of a CUDA graph
+  std::optional<double> in_a_row_us = {};  ///< the time of one of many in a row, if that was measured
 };
 
-/// What ranks say of their launches, for the command to print behind its results. Made before the ranks are
-/// started, which may be processes.
+/// Collects the profiles of the ranks' launches, which the command prints after its results. Make it before
+/// the ranks start, as they may be processes.
 class Profiles {
  public:
-  /// \param machine  whose prediction is put beside them; none: no prediction
+  /// \param machine  the machine whose prediction stands beside the profiles; none: no prediction
   explicit Profiles(std::optional<Machine> machine = {});
 
-  /// Collective: rank 0 adds the profiles of the last launches of these calls, of what all ranks' executors,
-  /// made with `config`, have traced.
+  /// Collective: rank 0 adds the profiles of the last launches of these calls, from the traces of all ranks'
+  /// executors, which were made with `config`.
   /// \throws RunError, on all ranks, if they cannot be kept
   void add(World& world, const Executor& executor, const Config& config, const Plan& plan,
            std::span<const ProfiledCall> calls) const;
 
-  /// What was added, when the ranks have ended.
+  /// Returns the profiles that were added. Call it when the ranks have ended.
   std::string text() const;
 
  private:

@@ -1,5 +1,5 @@
 /// \file
-/// --profile and --machine, as `run` and `bench` have them.
+/// The options --profile and --machine of `run` and `bench`.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,12 @@ struct ProfileOptions {
   bool profile = false;
   std::optional<std::string> machine;
 
-  /// \param what  --profile does
+  /// Declares the options.
+  /// \param what  says what --profile does
   void declare(CLI::App&, const std::string& what);
 
-  /// To be asked for before anything takes long. None: --profile was not given.
-  /// \throws Failure for a machine that is none
+  /// Makes the profiles; none if --profile was not given. Call it before anything takes long.
+  /// \throws Failure if the machine is none
   std::optional<Profiles> profiles() const;
 };
 

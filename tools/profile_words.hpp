@@ -1,5 +1,5 @@
 /// \file
-/// What tables of where time went are made of.
+/// Formats the tables that say where time went.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@ namespace chorale::tools {
 
 inline double us(uint64_t ns) { return double(ns) / 1e3; }
 
-/// "ring.cpp:12", or "-" if the plan does not say.
+/// Returns "ring.cpp:12", or "-" if the plan does not say.
 std::string line_words(const SourceLine&);
 
-/// Rows with columns that are as wide as what is in them: so many of numbers, to the right, then words, to
-/// the left.
+/// Aligns rows in columns as wide as their contents. The first `numbers` columns have numbers, to the right,
+/// and the others words, to the left.
 std::string aligned(const std::vector<std::vector<std::string>>& rows, size_t numbers);
 
 }  // namespace chorale::tools

@@ -33,11 +33,11 @@ std::vector<std::string> names(const std::vector<dsl::RegisteredProgram>& progra
   return all;
 }
 
-/// The names that a source or plugin has added.
+/// Loads a source or plugin, and returns the names that it has added.
 std::vector<std::string> load(const std::string& what) {
   const std::vector<std::string> before = names(dsl::programs());
   {
-    const CrashNote note(what);  // a plugin may do what it likes as it is loaded, too
+    const CrashNote note(what);  // a plugin may run any code when it is loaded, too
     const PrintsAside aside;
     is_source(what) ? load_source(what) : load_plugin(what);
   }
@@ -51,17 +51,17 @@ std::vector<std::string> load(const std::string& what) {
   return added;
 }
 
-/// Where a program is named for a plan: what makes a plan of it.
+/// Refuses a program that is named instead of a plan, and says how to make its plan.
 [[noreturn]] void refuse_program(const std::string& program) {
   throw Failure(Exit::command_wrong, program + " is a program, not a plan",
                 "chorale compile " + program + " -o plan.json makes its plan");
 }
 
-/// bench and tune call plans by the algorithm and by how it is made; a plan's file has the number of ranks,
-/// too.
+/// Refuses the name by which bench and tune call a plan: the algorithm and its parameters. A plan's file has
+/// the number of ranks, too.
 void refuse_form(const std::string& what) {
   std::string name = what;
-  int ranks = 8;  // as a program's default
+  int ranks = 8;  // the default of programs
   const size_t ending = what.find_last_not_of("0123456789");
   const bool numbered =
       ending != what.npos && what.size() - ending - 1 < 5 && ending + 1 < what.size() && what[ending] == '_';
@@ -78,7 +78,7 @@ void refuse_form(const std::string& what) {
                 "for " + count(uint64_t(ranks), "rank") + " that is " + words);
 }
 
-/// A host schedule is shipped as a file alone.
+/// Refuses the name of a host schedule, which is shipped only as a file.
 void refuse_schedule(const std::string& what) {
   const std::string file = shipped_schedule(what);
   if (file.empty()) return;

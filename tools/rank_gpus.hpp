@@ -1,5 +1,6 @@
 /// \file
-/// Is there a GPU for every rank? Asked by a process of its own: one that has used CUDA cannot fork ranks.
+/// Looks for a GPU for every rank. A separate process does it, because one that has used CUDA cannot fork
+/// ranks.
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@ namespace chorale::tools {
 struct RankGpus {
   std::vector<std::string> names;  ///< by device number
   std::string driver;              ///< "CUDA 13.0, 580.65.06"
-  std::string toolkit;             ///< "13.0": what this chorale was built with
+  std::string toolkit;             ///< "13.0": the toolkit with which this chorale was built
   std::string problem;             ///< why there are none; empty if there are
 };
 

@@ -12,10 +12,10 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RANKS = (2, 4, 8)
-RANKS_OF = {"allreduce_two_level": (4, 8)}  # two nodes
+RANKS_OF = {"allreduce_two_level": (4, 8)}  # it has two nodes
 
-# Numbers of thread blocks, beside the algorithm's default, for which it is shipped as well: few for short
-# messages, many for long ones. The names of these plans have _b and the number before the ranks.
+# An algorithm is also shipped for these numbers of thread blocks, beside its default: few for short messages,
+# many for long ones. The names of these plans have _b and the number before the ranks.
 BLOCKS_OF = {
     "allreduce_one_shot": (4, 16),
     "allreduce_two_shot": (16, 32),
@@ -35,7 +35,7 @@ BLOCKS_OF = {
     "allgather_by_peer": (64, 128),
     "alltoall_by_peer": (64, 128),
 }
-# The same for some numbers of ranks: packets carry longer messages where there is one peer to send them to.
+# These are the same for some numbers of ranks: packets carry longer messages if there is one peer to send them to.
 BLOCKS_FOR = {
     ("allreduce_one_shot", 2): (128,),
     ("allreduce_two_shot", 2): (128,),
@@ -45,10 +45,10 @@ BLOCKS_FOR = {
     ("reducescatter_packets", 2): (128,),
     ("reducescatter_packets", 4): (128,),
 }
-# Blocks with which an algorithm is shipped in rank order as well, where that is not its own: of more than two
-# ranks. These are called <name>_ordered.
+# An algorithm is also shipped in rank order with these numbers of blocks if its own order differs, that is for more
+# than two ranks. These plans are called <name>_ordered.
 ORDERED = {"allreduce_two_shot": (16, 32), "reducescatter_packets": (4, 16)}
-PER_RANK = ("allgather_by_peer", "alltoall_by_peer")  # their `instances` are of each peer, and of the rank itself
+PER_RANK = ("allgather_by_peer", "alltoall_by_peer")  # their `instances` count for each peer and for the rank itself
 
 
 def wanted():

@@ -1,5 +1,5 @@
 /// \file
-/// A schedule that shows on the CPU what a proof has found.
+/// Finds a schedule that shows a proof's finding on the CPU.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace chorale::tools {
 
-/// What came of the search. Verdicts that are not ok are only those that the finding lets one expect.
+/// The result of the search. A verdict that is not ok is one that the finding predicts.
 struct Reproduction {
-  uint64_t schedules = 0;  ///< so many were tried
-  Verdict verdict;         ///< of the last
+  uint64_t schedules = 0;  ///< the number that was tried
+  Verdict verdict;         ///< the last schedule's
   bool out_of_place = false;
 };
 
 /// Tries schedules of the adversarial machine with seeds 0, 1, ..., as `chorale run --adversarial` does.
-/// Fewer than `schedules` of plans whose schedules are long: it depends on nothing but the plan.
+/// It tries fewer than `schedules` if the plan's schedules are long. Their number depends only on the plan.
 Reproduction reproduce(const Plan&, const Finding&, uint64_t schedules);
 
 }  // namespace chorale::tools

@@ -69,7 +69,7 @@ std::optional<ReduceOp> RunOptions::reduce_op(bool any_reduces) const {
     throw Failure(Exit::command_wrong, "--op " + op + " is to reduce with, and nothing is reduced here",
                   "leave --op out");
   }
-  type();  // refuses what there is not
+  type();  // refuses types that do not exist
   return stands_for(dtype, op).op;
 }
 
@@ -110,12 +110,13 @@ Built built_program(const Wanted& wanted, uint32_t ranks, const std::vector<std:
   return build_program(name, settings, {.target = {}, .allow = allow});
 }
 
-/// \param file  of a plan or an algorithm
+/// Reads a file and checks and proves the plan.
+/// \param file  a plan's or an algorithm's
 Built built_file(const std::string& file, const std::vector<std::string>& allow) {
   if (names_algorithm(file)) return build_algorithm(file, {.target = {}, .allow = allow});
   Built built;
   built.plan = load_plan(file);
-  // Who carries a certificate that holds need not be proved again.
+  // A plan with a certificate that holds need not be proved again.
   built.diagnostics = refute_certificate(built.plan).empty()
                           ? chorale::check(built.plan)
                           : check_plan(built.plan, {.target = {}, .allow = allow});

@@ -23,26 +23,29 @@ struct RunOptions {
 
   void declare(CLI::App&);
 
-  /// Configuration with what the command line says on top.
+  /// Returns the configuration with the command line's settings on top.
   Config config() const;
   DType type() const;
-  /// What was asked for. \throws Failure if `any_reduces` is false: it would change nothing
+  /// Returns the operator of the command line, if it has one.
+  /// \throws Failure if there is one and `any_reduces` is false, as it would change nothing
   std::optional<ReduceOp> reduce_op(bool any_reduces) const;
   std::optional<PacketForm> packet_form() const;
-  /// A process a rank: what was asked for, else on cuda only.
+  /// Returns true if each rank is a process: as the command line says, else on cuda only.
   bool as_processes(const Config&) const;
-  /// The GPUs of this machine; none were looked for unless the backend is cuda.
+  /// Finds the GPUs of this machine; it looks for none unless the backend is cuda.
   /// \throws Failure if there are fewer than ranks
   RankGpus gpus(const Config&, uint32_t ranks) const;
 };
 
-/// The sizes that are asked for, as parse_sizes(); where none are, those of `otherwise`, each rounded down to
-/// whole elements for every rank, one at least; nccl-tests, too, rounds what is cut into parts.
+/// Returns the sizes of `asked`, as parse_sizes() does. If it is empty, returns those of `otherwise`, each
+/// rounded down to whole elements for every rank, at least one. nccl-tests, too, rounds messages that are cut
+/// into parts.
 std::vector<uint64_t> sizes_for(const std::string& asked, const std::string& otherwise, uint32_t ranks,
                                 DType dtype);
 
-/// Compiles a program or reads a plan, for `ranks` if not 0, checks it and proves it but for what `allow`
-/// names. \throws Failure plan_wrong after its findings were reported
+/// Compiles a program or reads a plan, for `ranks` if not 0, checks it, and proves all but what `allow`
+/// names.
+/// \throws Failure plan_wrong after its findings were reported
 Plan plan_for(const Wanted&, uint32_t ranks, const std::vector<std::string>& allow);
 
 }  // namespace chorale::tools

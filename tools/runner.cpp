@@ -14,7 +14,7 @@
 namespace chorale::tools {
 namespace {
 
-/// What a rank reports of one size.
+/// A rank's report on one size.
 struct SizeReport {
   std::atomic<bool> finished;
   bool wrong;
@@ -39,7 +39,7 @@ struct Reports {
   Shared<double> times_;
 
  public:
-  Shared<std::atomic<uint32_t>> done;  ///< sizes, by rank
+  Shared<std::atomic<uint32_t>> done;  ///< the number of sizes that are done, by rank
 
  private:
   size_t sizes_, repeats_;
@@ -106,7 +106,7 @@ class Rank {
 
   const Executor& executor() const { return executor_; }
 
-  /// What has been asked for of all sizes' last runs. Collective.
+  /// Writes the trace and the profiles of all sizes' last runs, if they are asked for. Collective.
   void tell(const Config& config) const {
     if (!request_.trace.empty()) write_trace(world_, executor_, config, request_.trace);
     if (request_.profiles) request_.profiles->add(world_, executor_, config, plan_, calls_);
@@ -117,7 +117,8 @@ class Rank {
     world_.barrier();
     const double time = device_->time_us([&] { executor_.execute(plan_, arguments_, device_->stream()); },
                                          [&] { executor_.synchronize(device_->stream()); });
-    // Checking one rank's result would take a core from ranks that still run, and count as their time.
+    // The barrier comes first, because checking one rank's result would take a core from ranks that still
+    // run, and count as their time.
     world_.barrier();
     return time;
   }
@@ -125,7 +126,7 @@ class Rank {
   World& world_;
   const Plan& plan_;
   const RunRequest& request_;
-  std::unique_ptr<Device> device_;  // before the executor, which takes the device that is current
+  std::unique_ptr<Device> device_;  // comes before the executor, which takes the current device
   Executor executor_;
   std::byte *first_ = nullptr, *second_ = nullptr;
   Arguments arguments_;
@@ -161,7 +162,7 @@ RunOutcome run_plan(const Plan& plan, const RunRequest& request, const Config& c
       for (size_t which = 0; which < request.sizes.size(); ++which)
         rank.run_size(which, oracles[which], reports);
       rank.tell(config);
-      world.barrier();  // nobody leaves while others still read its memory
+      world.barrier();  // so that no rank leaves while others still read its memory
     } catch (...) {
       if (stopped) stopped->add(rank.executor());
       throw;

@@ -23,16 +23,16 @@ struct RunRequest {
   bool in_place = false;
   bool processes = false;  ///< a process a rank; else threads of this one
   unsigned repeat = 3;     ///< runs of each size, with new data each
-  unsigned in_a_row = 0;   ///< launches of each run, see LaunchesInARow; 0: one, timed
+  unsigned in_a_row = 0;   ///< launches of each run, see LaunchesInARow; 0: one launch, which is timed
   std::string trace;  ///< file for the trace of the last run of each size, see trace_to(), also of one that
                       ///< fails; empty: none
-  const Profiles* profiles = nullptr;  ///< where profiles of the last runs go, see profile_by(); null: none
+  const Profiles* profiles = nullptr;  ///< gets the profiles of the last runs, see profile_by(); null: none
 };
 
-/// What came of one size.
+/// The result of one size.
 struct SizeResult {
-  std::vector<double> times_us;      ///< of each run: the slowest rank's; 0 with `in_a_row`
-  std::optional<std::string> wrong;  ///< the first wrong element, or what else was wrong
+  std::vector<double> times_us;      ///< the slowest rank's time of each run; 0 with `in_a_row`
+  std::optional<std::string> wrong;  ///< the first wrong element, or another error
   bool finished = false;
 };
 
@@ -41,7 +41,8 @@ struct RunOutcome {
   std::string error;  ///< why the run ended early; empty if it did not
 };
 
-/// \throws Failure, UsageError for what can be said before anything runs
+/// Runs the plan for all sizes of the request.
+/// \throws Failure, UsageError for errors that are known before anything runs
 RunOutcome run_plan(const Plan&, const RunRequest&, const Config&);
 
 }  // namespace chorale::tools

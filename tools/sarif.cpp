@@ -1,4 +1,4 @@
-// OASIS, Static Analysis Results Interchange Format (SARIF) 2.1.0.
+// The format is OASIS, Static Analysis Results Interchange Format (SARIF) 2.1.0.
 
 #include "tools/sarif.hpp"
 
@@ -20,7 +20,7 @@ constexpr std::string_view checks[][2] = {
 #include "chorale/passes.def"
 };
 
-/// A list of known checks; those of targets and of the language come when they are met.
+/// Lists the known checks. Those of targets and of the language are added when results have them.
 Json rules(const Json& results) {
   Json list = Json::array();
   const auto add = [&](std::string_view id, std::string_view summary) {
@@ -36,7 +36,7 @@ Json rules(const Json& results) {
 
 Json message(const std::string& text) { return {{"text", text}}; }
 
-/// Lines of the program where they are known, the plan and what of it where not.
+/// Returns the line of the program if it is known, else the plan and the place in it.
 Json location(const Plan& plan, const std::string& path, SourceLine line, const std::optional<OpPlace>& at) {
   Json physical;
   const bool known = at && at->rank < plan.gpus.size() &&
@@ -54,7 +54,7 @@ Json location(const Plan& plan, const std::string& path, SourceLine line, const 
   return place;
 }
 
-/// The events of a witness, as editors step through them.
+/// Returns the events of a witness in the form in which editors step through them.
 Json flow(const Plan& plan, const std::string& path, const Witness& witness) {
   Json steps = Json::array();
   for (size_t position = 0; position < witness.events.size(); ++position) {

@@ -1,5 +1,5 @@
 /// \file
-/// Findings as SARIF 2.1.0, which editors and code hosts show at the author's lines.
+/// Writes findings as SARIF 2.1.0, which editors and code hosts show at the author's lines.
 #pragma once
 
 #include <string>
@@ -14,7 +14,8 @@ struct Explained;
 /// Findings of several plans, one after the other.
 class Sarif {
  public:
-  /// \param path   of the plan file, where a finding has no line of the author
+  /// Adds the findings of one plan.
+  /// \param path   the plan file's, for findings without a line of the author
   /// \param level  "error" or "warning"
   void add(const Plan&, const std::string& path, const std::vector<Explained>&, const char* level);
   std::string text() const;

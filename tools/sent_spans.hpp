@@ -1,5 +1,6 @@
 /// \file
-/// Spans of a trace as ranks hand them on, to other processes too: without what the plan has.
+/// Converts spans of a trace to the form in which ranks send them, to other processes too. The form leaves
+/// out what the plan says.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@ struct SentSpan {
 
 std::vector<SentSpan> to_send(const std::vector<TraceSpan>& spans);
 
-/// Adds what `bytes` has, whole SentSpans of launches of `plan`.
+/// Adds the spans in `bytes`, which are whole SentSpans of launches of `plan`.
 void add_sent(std::vector<TraceSpan>& spans, std::span<const std::byte> bytes, const Plan& plan);
 
 }  // namespace chorale::tools

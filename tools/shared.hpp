@@ -1,5 +1,5 @@
 /// \file
-/// Memory that processes share with those that they start.
+/// Makes memory that a process shares with those that it starts.
 #pragma once
 
 #include <sys/mman.h>

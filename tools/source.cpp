@@ -38,8 +38,8 @@ extern "C" void pass_on(int signal) {
 constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP};
 struct sigaction before[std::size(signals)];
 
-/// Runs `command` with stdout sent to stderr, or both to nowhere. Its exit status; 127 if there is no such
-/// program.
+/// Runs `command` with stdout sent to stderr, or both to nowhere. Returns its exit status; 127 if there is no
+/// such program.
 int run_command(const std::vector<std::string>& command, bool quiet) {
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
@@ -65,7 +65,7 @@ int run_command(const std::vector<std::string>& command, bool quiet) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/// What `compiler` lacks; empty if it will do.
+/// Says what `compiler` lacks; returns "" if it will do.
 std::string lacks(const std::vector<std::string>& compiler, const TemporaryFolder& folder) {
   const std::string probe = folder.path() / "probe.cpp";
   std::ofstream file(probe);
@@ -79,7 +79,8 @@ std::string lacks(const std::vector<std::string>& compiler, const TemporaryFolde
   return status == 0 ? "" : "does not compile C++20";
 }
 
-/// Why it does not load; "": it has loaded. Never closed: the registry points into it.
+/// Loads a plugin. Returns why it does not load, or "". It is never closed, because the registry points into
+/// it.
 std::string open_plugin(const std::string& file) {
   return ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL) ? "" : ::dlerror();
 }
@@ -176,7 +177,7 @@ void load_source(const std::string& source) {
                                         std::to_string(status) + ")");
   }
   if (const std::string why = open_plugin(plugin); !why.empty()) {
-    // The name of the temporary file, which dlerror() begins with, says nothing.
+    // dlerror() begins with the name of the temporary file, which does not help the reader.
     const std::string head = plugin + ": ";
     throw Failure(Exit::plan_wrong,
                   source + " compiles, but cannot be loaded: " +

@@ -1,5 +1,5 @@
 /// \file
-/// Algorithms that are C++ sources: built into a plugin with the machine's compiler and loaded.
+/// Builds algorithms that are C++ sources into a plugin with the machine's compiler, and loads it.
 #pragma once
 
 #include <filesystem>
@@ -8,10 +8,10 @@
 
 namespace chorale::tools {
 
-/// A folder of our own that is gone when its holder is, also after SIGINT or SIGTERM.
+/// A folder of our own that is removed with its holder, also after SIGINT or SIGTERM.
 ///
-/// While it lives these signals are recorded and passed on to the child process (see wait_for), not obeyed at
-/// once.
+/// While it lives these signals do not end the process at once: they are recorded and passed on to the child
+/// process (see wait_for).
 class TemporaryFolder {
  public:
   TemporaryFolder();
@@ -30,17 +30,17 @@ struct HostCompiler {
   std::string text() const;
 };
 
-/// $CXX, else the first of c++, g++ and clang++ that speaks C++20.
+/// Finds the compiler: $CXX, else the first of c++, g++ and clang++ that speaks C++20.
 /// \throws Failure command_wrong saying what each one lacks
 HostCompiler find_compiler(const TemporaryFolder&);
 
-/// The -I folders of <chorale/dsl.hpp>: those of the installation the command is part of, else of its build
-/// tree. \throws Failure command_wrong if there are none
+/// Returns the -I folders of <chorale/dsl.hpp>: those of the installation that the command is part of, else
+/// of its build tree.
+/// \throws Failure command_wrong if there are none
 std::vector<std::string> include_folders();
 
-/// Builds `source` and loads it; its programs are then in the registry. What the compiler says goes to
-/// stderr. \throws Failure plan_wrong if it does not compile, command_wrong if there is no file or no
-/// compiler
+/// Builds `source` and loads it; its programs are then in the registry. The compiler's output goes to stderr.
+/// \throws Failure plan_wrong if it does not compile, command_wrong if there is no file or no compiler
 void load_source(const std::string& source);
 
 /// Loads a plugin: a shared object that registers programs.

@@ -21,14 +21,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The event's line. Names of files need not be UTF-8.
+/// Adds the event's line. Names of files need not be UTF-8.
 void add(std::string& lines, const Json& event) { lines += (lines.empty() ? "" : ",\n") + json_text(event); }
 
 Json named(const char* what, uint32_t rank, std::string name) {
   return {{"ph", "M"}, {"name", what}, {"pid", rank}, {"args", {{"name", std::move(name)}}}};
 }
 
-/// \param start_ns  what times are from
+/// Returns the lines of a rank's spans.
+/// \param start_ns  the time from which times count
 std::string lines_of(const std::vector<TraceSpan>& spans, uint32_t rank, uint64_t start_ns) {
   std::string lines;
   if (spans.empty()) return lines;
@@ -53,7 +54,7 @@ std::string lines_of(const std::vector<TraceSpan>& spans, uint32_t rank, uint64_
   return lines;
 }
 
-/// When the first of these spans began; without spans, no time is later.
+/// Returns the time at which the first of these spans began; without spans, the latest time.
 uint64_t first_of(const std::vector<TraceSpan>& spans) {
   uint64_t first = ~uint64_t{0};
   for (const TraceSpan& span : spans) first = std::min(first, span.begin_ns);
@@ -143,7 +144,8 @@ StoppedTrace::StoppedTrace() : file_(std::tmpfile()) {
 void StoppedTrace::add(const Executor& executor) const noexcept {
   try {
     const std::vector<SentSpan> spans = to_send(executor.trace());
-    // At once, or parts of several ranks would mix: processes have one offset in the file, too.
+    // We write everything at once, or parts of several ranks would mix: processes share one offset in the
+    // file.
     [[maybe_unused]] const ssize_t written =
         ::write(::fileno(file_.get()), spans.data(), spans.size() * sizeof(SentSpan));
   } catch (...) {

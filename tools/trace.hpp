@@ -1,5 +1,5 @@
 /// \file
-/// Traces of launches, for Perfetto and chrome://tracing.
+/// Writes traces of launches, for Perfetto and chrome://tracing.
 #pragma once
 
 #include <cstdint>
@@ -12,35 +12,36 @@
 
 namespace chorale::tools {
 
-/// What --trace FILE asks of the executor; "": nothing.
-/// \throws Failure if the file could not be written, before anything runs
+/// Sets up the executor's configuration for --trace FILE; does nothing for "". Call it before anything runs.
+/// \throws Failure if the file could not be written
 void trace_to(Config& config, const std::string& path);
 
-/// What --trace FILE asks of the command line: a file that can be written; "": nothing.
-/// \throws Failure if it could not be, before anything runs
+/// Checks that the file of --trace FILE can be written; does nothing for "". Call it before anything runs.
+/// \throws Failure if it could not be written
 void need_trace_file(const std::string& path);
 
-/// Writes spans, in any order, as below. \param one_clock  of all ranks
+/// Writes spans, which may be in any order, in the form of the write_trace() below.
+/// \param one_clock  true if all ranks have one clock
 void write_trace(const std::vector<TraceSpan>& spans, uint32_t ranks, const std::string& path,
                  bool one_clock = true);
 
-/// Collective: writes what all ranks' executors, made with `config`, have traced to `path`, by rank 0. A rank
-/// is a process of the trace, a thread block a thread; each span carries its launch and the author's line.
-/// One event a line. On the CPU times are from the first span of all; clocks of different GPUs differ, so
-/// there they are from the first span of each rank.
+/// Collective: rank 0 writes the traces of all ranks' executors, which were made with `config`, to `path`. A
+/// rank is a process of the trace, a thread block a thread; each span carries its launch and the author's
+/// line. Each event has a line of its own. On the CPU times count from the first span of all. Clocks of
+/// different GPUs differ, so there times count from the first span of each rank.
 /// \throws RunError, on all ranks, if the file cannot be written or nothing was traced
 void write_trace(World& world, const Executor& executor, const Config& config, const std::string& path);
 
-/// What ranks have traced of a run that has failed, in which they cannot meet as write_trace() has them do.
-/// Made before the ranks are started, which may be processes.
+/// Collects the ranks' traces of a run that has failed, after which they cannot meet as write_trace() needs
+/// it. Make it before the ranks start, as they may be processes.
 class StoppedTrace {
  public:
   StoppedTrace();
 
-  /// A rank's part, launches that stopped included. What cannot be had or kept is left out.
+  /// Adds a rank's part, with the launches that stopped. It leaves out spans that it cannot get or keep.
   void add(const Executor& executor) const noexcept;
 
-  /// Writes what ranks have added, when they have ended; without any, nothing.
+  /// Writes what the ranks have added, or nothing if they have added nothing. Call it when they have ended.
   /// \throws Failure if the file cannot be written
   void write(const Plan& plan, const Config& config, const std::string& path) const;
 
@@ -48,7 +49,7 @@ class StoppedTrace {
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  std::unique_ptr<std::FILE, Close> file_;  ///< of SentSpans
+  std::unique_ptr<std::FILE, Close> file_;  ///< has SentSpans
 };
 
 }  // namespace chorale::tools

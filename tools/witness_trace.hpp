@@ -1,5 +1,5 @@
 /// \file
-/// A counter-example as a trace that opens in Perfetto and chrome://tracing.
+/// Writes a counter-example as a trace that opens in Perfetto and chrome://tracing.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace chorale::tools {
 
-/// The JSON text: a process is a rank, a thread a thread block; times are positions, not durations.
+/// Returns the JSON text. A process is a rank, a thread a thread block; times are positions, not durations.
 std::string trace_of(const Witness&);
 
 }  // namespace chorale::tools

@@ -21,7 +21,7 @@ std::string buffer_word(uint32_t kind) {
   return kind < std::size(buffer_names) ? std::string(buffer_names[kind]) : "buffer ?";
 }
 
-/// The rank-level id behind position `ref` of a thread block's list; -1 if there is none.
+/// Returns the rank-level id at position `ref` of a thread block's list; -1 if there is none.
 template <class Refs>
 int64_t lookup(const Refs* refs, uint32_t ref) {
   return refs && ref < refs->ids.size() ? int64_t(refs->ids[ref]) : -1;
@@ -49,7 +49,7 @@ std::string operand_words(const Gpu& gpu, const ThreadBlock& block, const Op& op
          (is_packet(role) ? " as packets" : "");
 }
 
-/// The operands of one side, with the table's roles.
+/// Returns the operands of one side in words, with the table's roles.
 std::vector<std::string> side_words(const Gpu& gpu, const ThreadBlock& block, const Op& op, bool in_dst) {
   std::vector<Role> one_by_one;
   const std::span<const Operand> operands = in_dst ? block.dests(op) : block.sources(op);

@@ -1,5 +1,5 @@
 /// \file
-/// Plans in words: operations with their peers and buffers looked up.
+/// Puts plans in words, with the peers and buffers of their operations.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,23 @@
 
 namespace chorale::tools {
 
-/// One operation, e.g. "put input[0:1] -> output[2:3] of rank 1 (memory)". Ids that name nothing are shown
-/// with a '?'.
+/// Describes one operation, e.g. "put input[0:1] -> output[2:3] of rank 1 (memory)". Ids that name nothing
+/// get a '?'.
 std::string words(const Gpu&, const ThreadBlock&, const Op&);
 
-/// "ring.cpp:12", or "" if the plan does not say.
+/// Returns "ring.cpp:12", or "" if the plan does not say.
 std::string author_line(const Plan&, const Op&);
 
-/// "allreduce of 8 ranks, LL, in place".
+/// Returns "allreduce of 8 ranks, LL, in place".
 std::string headline(const Plan&);
 
-/// Which messages a plan takes: "messages of 4K bytes or more".
+/// Says which messages a plan takes: "messages of 4K bytes or more".
 std::string message_words(const Plan&);
 
-/// The name of a dialect of buffers: "input[2:5]".
+/// Returns a span of a buffer in words: "input[2:5]".
 std::string span_words(std::string_view buffer, uint64_t index, uint64_t size);
 
-/// How much scratch a rank takes, as a formula of the message: "0.75 x message up to 32M, then in rounds".
+/// Returns a rank's scratch as a formula of the message: "0.75 x message up to 32M, then in rounds".
 /// \param window  Config::round_scratch
 std::string scratch_words(const Plan& plan, uint64_t window);
 

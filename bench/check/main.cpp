@@ -1,6 +1,6 @@
-// How long proofs take: of every shipped algorithm at 8 ranks, beside its compilation, of the shipped plans
-// of 8 ranks, which have up to 128 thread blocks each, and of a ring all-reduce that grows. Prints the table
-// of docs/check-time.md; exits with 1 if it misses a bar.
+// Measures how long proofs take: for every shipped algorithm at 8 ranks, beside its compilation; for the
+// shipped plans of 8 ranks, which have up to 128 thread blocks each; and for a ring all-reduce that grows.
+// Prints the table of docs/check-time.md, and exits with 1 if it misses a bar.
 //
 //   bench_check [--most-ranks N] [--commit TEXT]
 
@@ -23,7 +23,7 @@ namespace {
 using chorale::Plan;
 using chorale::bench::count_ops, chorale::bench::cpu_seconds, chorale::bench::measure_apart;
 
-constexpr double most_small_seconds = 5e-3;  ///< a plan of 8 ranks
+constexpr double most_small_seconds = 5e-3;  ///< the bar for a plan of 8 ranks
 constexpr double most_ring_seconds = 8, most_ring_bytes = 1.5e9, least_rate = 3e6;
 constexpr uint32_t ring_bar_ranks = 1024;
 constexpr const char* shipped_folder = CHORALE_SOURCE_DIR "/plans/shipped";
@@ -92,7 +92,7 @@ bool measure_shipped() {
   return good;
 }
 
-/// By their names, without ".json".
+/// Lists the shipped plans by their names, without ".json".
 std::vector<std::string> list_shipped_plans(uint32_t ranks) {
   const std::string end = "_" + std::to_string(ranks);
   std::vector<std::string> names;

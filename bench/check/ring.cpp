@@ -42,7 +42,7 @@ class Rank {
   }
 
  private:
-  /// The chunk that is passed on in a step.
+  /// Returns the chunk that the rank passes on in a step.
   uint32_t chunk(uint32_t step) const { return (gpu_.id + 2 * ranks_ - step) % ranks_; }
   static Operand local(BufferKind buffer, uint64_t at) { return {at, 1, uint32_t(buffer), 0}; }
 

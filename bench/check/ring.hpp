@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A large plan without a program: what a proof takes can be measured alone.
+/// Makes a large plan without a program, to measure the proofs alone.
 
 #include <cstdint>
 
@@ -8,8 +8,8 @@
 
 namespace chorale::bench {
 
-/// The ring all-reduce of `ranks` (3 or more), one thread block each, synchronised like MSCCL++'s DSL does:
-/// 12 operations for each rank and step of the ring.
+/// Makes the ring all-reduce of `ranks` ranks (3 or more) with one thread block each. It synchronises as
+/// MSCCL++'s DSL does: 12 operations for each rank and step of the ring.
 Plan ring_allreduce(uint32_t ranks);
 
 }  // namespace chorale::bench

@@ -1,5 +1,5 @@
 /// \file
-/// What a process of its own needs for something: time that nobody else spends, memory that nobody else has.
+/// Measures work in a process of its own, so that its time and memory are counted alone.
 #pragma once
 
 #include <sys/resource.h>
@@ -19,7 +19,7 @@
 
 namespace chorale::bench {
 
-/// Of this process, in its own code and in the kernel's for it.
+/// Returns the CPU time of this process, in its own code and in the kernel's for it.
 inline double cpu_seconds() {
   timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -34,8 +34,9 @@ inline uint64_t count_ops(const Plan& plan) {
   return ops;
 }
 
-/// What `measure` returns in a process of its own, with the most memory that this had as `peak_bytes`.
-/// \throws std::runtime_error naming `what` if the process ends without it
+/// Runs `measure` in a process of its own and returns its result. `peak_bytes` is the most memory that the
+/// process had.
+/// \throws std::runtime_error naming `what` if the process ends without a result
 template <class Measure, class Sample = std::invoke_result_t<Measure>>
 Sample measure_apart(const std::string& what, const Measure& measure) {
   static_assert(std::is_trivially_copyable_v<Sample>, "it goes through a pipe");
@@ -47,7 +48,7 @@ Sample measure_apart(const std::string& what, const Measure& measure) {
     try {
       const Sample sample = measure();
       if (::write(ends[1], &sample, sizeof sample) == ssize_t(sizeof sample)) std::_Exit(0);
-    } catch (const std::exception& error) {  // beyond here is what the parent goes on with
+    } catch (const std::exception& error) {  // the code after this is the parent's
       std::fprintf(stderr, "%s\n", error.what());
     }
     std::_Exit(1);

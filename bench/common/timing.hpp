@@ -1,5 +1,5 @@
 /// \file
-/// What benchmarks on GPUs share: calls in a CUDA graph, and figures of all ranks.
+/// The parts that benchmarks on GPUs share: calls in a CUDA graph, and figures of all ranks.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,14 +10,15 @@
 
 namespace chorale::bench {
 
-/// \throws RunError that says `what` failed, unless it succeeded
+/// Throws unless a call of CUDA succeeded.
+/// \throws RunError that says `what` failed
 void check(cudaError_t result, const char* what);
 
-/// `mine` of every rank. Collective.
+/// Returns every rank's `mine`, by rank. Collective.
 std::vector<double> from_all(World& world, double mine);
 
-/// A graph of `calls` calls of enqueue(stream), of this thread's making only: threads of the library call
-/// CUDA meanwhile.
+/// A graph of `calls` calls of enqueue(stream). The capture is of this thread only, because threads of the
+/// library call CUDA meanwhile.
 class Graph {
  public:
   Graph(cudaStream_t stream, int calls, const std::function<void(cudaStream_t)>& enqueue);

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What MSCCL++'s DSL needed for the same programs.
+/// Reads the CPU time and memory that MSCCL++'s DSL needed for the same programs.
 
 #include <cstdint>
 #include <map>
@@ -14,11 +14,12 @@ struct BaselineRow {
   uint64_t json_bytes = 0;
 };
 
-/// By program and number of ranks.
+/// The rows by program and number of ranks.
 using Baseline = std::map<std::pair<std::string, int>, BaselineRow>;
 
-/// Reads a table with the columns program, n, cpu_s, wall_s, peak_rss_mb, json_bytes; leaves out what did not
-/// run. \throws std::runtime_error
+/// Reads a table with the columns program, n, cpu_s, wall_s, peak_rss_mb, json_bytes. It leaves out the
+/// programs that did not run.
+/// \throws std::runtime_error
 Baseline read_baseline(const std::string& path);
 
 }  // namespace chorale::bench

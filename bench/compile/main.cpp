@@ -1,5 +1,5 @@
-// How compiling grows: CPU time and peak memory of four programs at 8 to 256 ranks and more, beside those of
-// MSCCL++'s DSL. Prints the table of docs/compile-time.md; exits with 1 if it misses a bar.
+// Measures how compiling grows: CPU time and peak memory of four programs at 8 to 256 ranks and more, beside
+// those of MSCCL++'s DSL. Prints the table of docs/compile-time.md, and exits with 1 if it misses a bar.
 //
 //   bench_compile [--baseline TSV] [--most-ranks N] [--program NAME]... [--commit TEXT]
 
@@ -18,16 +18,16 @@ namespace {
 using chorale::bench::Baseline;
 using chorale::bench::Sample;
 
-/// At this number of ranks a program has to need a hundredth of the baseline's CPU time and a tenth of its
-/// memory.
+/// The number of ranks at which a program may need at most a hundredth of the baseline's CPU time and a tenth
+/// of its memory.
 constexpr int bar_ranks = 256;
 constexpr double times_faster = 100, times_smaller = 10;
-/// How far the time of a call, or of an operand, may grow up to 256 ranks.
+/// The most that the time of a call, or of an operand, may grow up to 256 ranks.
 constexpr double most_growth = 2;
 
 struct Subject {
   const char* program;
-  const char* baseline;  ///< its name there
+  const char* baseline;  ///< its name in the baseline
   int most_ranks;        ///< with more the plan does not fit into the memory of a common machine
 };
 
@@ -60,12 +60,12 @@ std::string megabytes(uint64_t bytes) { return cell(double(bytes) * 1e-6, "%.1f"
 
 std::string seconds(double value) { return cell(value, value < 0.1 ? "%.4f" : "%.2f"); }
 
-/// What a bar says about a ratio; it is missed where `ok` is false.
+/// Returns a ratio as a cell, with a note that it misses its bar if `ok` is false.
 std::string judged(double ratio, const char* format, bool ok) {
   return cell(ratio, format) + (ok ? "" : " (missed)");
 }
 
-/// Of one program, as ranks grow.
+/// Judges how the time of one program grows with the ranks.
 class Growth {
  public:
   std::string judge(int ranks, double each, bool& good) {
@@ -79,7 +79,7 @@ class Growth {
   double least_ = 1e300;
 };
 
-/// Measures one program at all sizes; false if it misses a bar.
+/// Measures one program at all sizes. Returns false if it misses a bar.
 bool measure_program(const Subject& subject, int most_ranks, const Baseline& baseline) {
   constexpr const char* columns[] = {"ranks", "calls",   "ops",    "operands",  "record",   "compile",
                                      "write", "CPU s",   "theirs", "ratio",     "peak MB",  "theirs",
@@ -126,7 +126,7 @@ bool measure_program(const Subject& subject, int most_ranks, const Baseline& bas
 constexpr const char* loaded_program = "single_node_allreduce";
 constexpr double most_load = 1e-3;
 
-/// Measures the loading of a plan from its file; false if it misses the bar.
+/// Measures the loading of a plan from its file. Returns false if it misses the bar.
 bool measure_loads(int most_ranks) {
   std::printf(
       "\n## Loading %s\n\nMilliseconds of wall time, for all ranks and for one alone. Bar: less than one for "

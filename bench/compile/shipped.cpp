@@ -1,5 +1,5 @@
-// Time of recording and compiling each shipped algorithm, the least of several builds. Bar: 10 ms each at 8
-// ranks.
+// Measures the time of recording and compiling each shipped algorithm, the least of several builds. The bar
+// is 10 ms each at 8 ranks.
 
 #include <algorithm>
 #include <chorale/dsl.hpp>

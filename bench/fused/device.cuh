@@ -1,5 +1,5 @@
 /// \file
-/// What the workloads share on the GPU.
+/// The parts that the workloads share on the GPU.
 #pragma once
 
 #include <chorale/launch.cuh>

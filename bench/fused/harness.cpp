@@ -6,7 +6,7 @@
 namespace chorale::fused {
 namespace {
 
-constexpr int calls = 50;  ///< in a graph
+constexpr int calls = 50;  ///< the calls in a graph
 
 }  // namespace
 
@@ -54,7 +54,7 @@ Bench::~Bench() {
 
 void Bench::finish() {
   check(cudaStreamSynchronize(stream_), "a kernel");
-  world_.check();  // a kernel whose wait has ended says so there
+  world_.check();  // throws if a kernel's wait has ended early
 }
 
 void Bench::verify(Workload& workload, const Candidate& candidate) {

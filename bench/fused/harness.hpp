@@ -1,5 +1,5 @@
 /// \file
-/// How the fused kernels and what they are compared with are timed, and their results checked.
+/// Times the fused kernels and the ones that they are compared with, and checks their results.
 #pragma once
 
 #include <chorale/launch.hpp>
@@ -20,31 +20,33 @@ namespace chorale::fused {
 using bench::check;
 using bench::Wrong;
 
-/// One way of doing it: enqueues a call.
+/// One way to do the work: `enqueue` enqueues a call.
 struct Candidate {
   std::string name;
   std::function<void(cudaStream_t)> enqueue;
 };
 
-/// What is timed: the same work, done by kernels of ours in several forms, and by NCCL and a kernel of ours.
+/// One piece of work that is timed. Kernels of ours do it in several forms, and NCCL does it with a kernel of
+/// ours.
 class Workload {
  public:
   virtual ~Workload() = default;
   virtual std::string name() const = 0;
 
-  /// Allocates for messages of `bytes` bytes, of each rank's input.
+  /// Allocates memory for messages; each rank's input has `bytes` bytes.
   virtual void prepare(uint64_t bytes) = 0;
   virtual std::string shape() const = 0;
   virtual std::vector<Candidate> ours() = 0;
-  /// From here on, until prepare(), inputs and results are in memory of their own: NCCL is not given windows.
+  /// Returns NCCL's candidate. From then on, until prepare(), inputs and results are in memory of their own,
+  /// because NCCL gets no windows.
   virtual Candidate by_nccl(tools::Nccl& nccl) = 0;
 
   /// Enqueues new inputs, and results that are wrong.
   virtual void reset(cudaStream_t stream) = 0;
   /// Enqueues a count of the wrong elements of a first call's result.
   virtual void count_wrong(cudaStream_t stream, uint64_t* wrong) = 0;
-  /// Enqueues a sum over the bits of what is to be the same bits on all ranks; nothing where there is no such
-  /// thing.
+  /// Enqueues a sum over the bits of the result that must be the same on all ranks. It enqueues nothing if
+  /// there is no such result.
   virtual void digest(cudaStream_t, uint64_t*) {}
 };
 
@@ -56,15 +58,15 @@ std::unique_ptr<Workload> hooked_all_gather(World& world, Transport& transport);
 std::unique_ptr<Workload> hooked_reduce_scatter(World& world, Transport& transport);
 std::unique_ptr<Workload> hooked_all_to_all(World& world, Transport& transport);
 
-/// Memory that all ranks map, with two barriers for each of `most_window_blocks` blocks. Collective.
+/// Memory that all ranks map has two barriers for each of this many blocks. shared_memory() is collective.
 constexpr uint32_t most_window_blocks = 264;
 OneSidedWindow shared_memory(World& world, uint64_t bytes);
 
-/// Launches of which one may be the fastest where a rank sends `bytes` bytes: of blocks that have something
-/// to do, without more threads than have, nor too few for much, and all resident together.
+/// Returns the launches one of which may be the fastest if a rank sends `bytes` bytes. Every block and thread
+/// has work, there are not too few threads for much work, and all are resident together.
 std::vector<LaunchConfig> shapes_for(uint64_t bytes);
 
-/// The transport of all candidates.
+/// Returns the options of the transport of all candidates.
 RendezvousOptions links();
 
 class Bench {
@@ -72,8 +74,8 @@ class Bench {
   explicit Bench(World& world);
   ~Bench();
 
-  /// Microseconds of a call on the slowest rank, in CUDA graphs of 50 calls; the best of several rounds.
-  /// Results are checked before and after that.
+  /// Returns the microseconds of a call on the slowest rank, in CUDA graphs of 50 calls; the best of several
+  /// rounds. It checks the results before and after that.
   /// \throws Wrong on all ranks
   double time(Workload& workload, const Candidate& candidate);
 
@@ -84,7 +86,7 @@ class Bench {
   World& world_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
-  uint64_t* counts_ = nullptr;  ///< of wrong elements, and the digest
+  uint64_t* counts_ = nullptr;  ///< the number of wrong elements, and the digest
 };
 
 }  // namespace chorale::fused

@@ -1,5 +1,5 @@
-// Fused kernels of the device library beside the same thing as NCCL and a separate kernel, on several GPUs,
-// in one run. See ../README.md.
+// Compares fused kernels of the device library with NCCL and a separate kernel for the same work, on several
+// GPUs, in one run. See ../README.md.
 
 #include <fmt/format.h>
 
@@ -18,7 +18,8 @@ struct Options {
   bool markdown = false, all = false;
 };
 
-/// A line for each size. \returns whether ours was the faster at all of them
+/// Prints a line for each size.
+/// \returns true if ours was the faster at all of them
 bool compare(const Options& options, Bench& bench, World& world, Workload& workload, tools::Nccl* nccl) {
   const bool speaks = world.rank() == 0;
   if (speaks) fmt::print("\n{}, {} GPUs\n", workload.name(), world.ranks());
@@ -38,7 +39,7 @@ bool compare(const Options& options, Bench& bench, World& world, Workload& workl
       double us = 0;
       try {
         us = bench.time(workload, candidate);
-      } catch (const UsageError& error) {  // on all ranks, before anything runs
+      } catch (const UsageError& error) {  // thrown on all ranks, before anything runs
         if (speaks) fmt::print(stderr, "{}: {}\n", candidate.name, error.what());
         continue;
       }

@@ -1,4 +1,4 @@
-// An all-to-all of matrices that arrive transposed: fused, and as a kernel that transposes and NCCL.
+// Times an all-to-all of matrices that arrive transposed: fused, and as a kernel that transposes and NCCL.
 
 #include <optional>
 
@@ -33,8 +33,8 @@ struct CompareMatrices {
   }
 };
 
-/// The separate kernel: `ranks` matrices side by side become as many transposes one behind the other. As a
-/// kernel of the library's, with pieces of `tall` rows and `wide` columns for each block.
+/// The separate kernel turns `ranks` matrices side by side into as many transposes, one after the other. Like
+/// the library's kernels it has pieces of `tall` rows and `wide` columns for each block.
 __global__ void transpose(const float* in, float* out, uint32_t ranks, uint32_t rows, uint32_t cols,
                           uint32_t tall, uint32_t wide) {
   const uint32_t down = (rows + tall - 1) / tall, across = (cols + wide - 1) / wide;
@@ -114,7 +114,8 @@ class Transpose final : public Workload {
   Candidate by_nccl(tools::Nccl& nccl) override {
     out_ = plain_.data();
     return {"NCCL and a kernel", [this, &nccl](cudaStream_t stream) {
-              // Of some pieces the one that gives the GPU most to do at a time and still moves long runs.
+              // Among several sizes of pieces, this one gives the GPU most to do at a time and still moves
+              // long runs.
               const uint32_t tall = 256, wide = 16;
               const uint32_t blocks = (rows_ + tall - 1) / tall * ((cols_ + wide - 1) / wide) * ranks_;
               transpose<<<blocks, 256, 0, stream>>>(in_.data(), between_.data(), ranks_, rows_, cols_, tall,
@@ -142,7 +143,7 @@ class Transpose final : public Workload {
   uint32_t rows_ = 0, cols_ = 0;
   Buffer<float> in_, between_, plain_;
   std::optional<OneSidedWindow> window_;
-  float* out_ = nullptr;  ///< in it, for NCCL in memory of its own
+  float* out_ = nullptr;  ///< in the window; for NCCL in memory of its own
 };
 
 }  // namespace

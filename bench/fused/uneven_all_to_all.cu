@@ -1,5 +1,5 @@
-// An all-to-all of messages that are not of one size, as of tokens to their experts: by Exchange, whose host
-// knows the sizes; by a kernel that reads them from memory, all_to_all_v(); and by NCCL's sends and receives
+// Times an all-to-all of messages of different sizes, as of tokens to their experts. Exchange does it, whose
+// host knows the sizes; a kernel that reads them from memory, all_to_all_v(); and NCCL's sends and receives
 // in a group, for which the host knows them as well.
 
 #include <chorale/exchange.hpp>
@@ -11,9 +11,9 @@ namespace chorale::fused {
 namespace {
 
 constexpr uint32_t most_peers = 8;
-constexpr uint64_t run_words = 4;  ///< elements that are counted as one
+constexpr uint64_t run_words = 4;  ///< the elements that count as one
 
-/// Where the messages of a buffer lie, one behind the other.
+/// The places of the messages in a buffer, one after the other.
 struct Segments {
   uint32_t n = 0;
   uint64_t begin[most_peers + 1] = {};  ///< in elements; the last is the end
@@ -139,7 +139,8 @@ class UnevenAllToAll final : public Workload {
     return config;
   }
 
-  /// Of `runs` that rank `from` sends in all: one, two, three or four parts of them, by the distance.
+  /// Returns the runs from rank `from` to rank `to`: one, two, three or four parts, by the distance, of the
+  /// `runs` that `from` sends in all.
   uint64_t runs_of(uint64_t runs, int from, int to) const {
     uint64_t parts = 0;
     for (int peer = 0; peer < world_.ranks(); ++peer) parts += weight(from, peer);
@@ -169,7 +170,7 @@ class UnevenAllToAll final : public Workload {
   const Config config_;
   Exchange exchange_;
   Segments to_, from_;
-  Buffer<int64_t> counts_;  ///< what this rank sends to each, and what has come of each
+  Buffer<int64_t> counts_;  ///< how much this rank sends to each, and how much has come from each
   Buffer<uint32_t> in_, out_;
 };
 

@@ -1,5 +1,5 @@
-// The four collectives with hooks that take a vector at a time: what is sent is scaled, and a bias is added
-// to what arrives. As NCCL and a kernel, which does both at once.
+// Times the four collectives with hooks that take a vector at a time: one scales the elements that are sent,
+// one adds a bias to those that arrive. With NCCL a kernel does both at once.
 
 #include <algorithm>
 
@@ -8,11 +8,11 @@
 namespace chorale::fused {
 namespace {
 
-constexpr uint32_t cols = 32;  ///< of the bias
+constexpr uint32_t cols = 32;  ///< the columns of the bias
 constexpr float scale = 2.0f;
 constexpr uint32_t per_vector = unit_bytes / sizeof(bf16);
 
-// Whole numbers whose sums over 8 ranks, scaled and with the bias, are exact in bf16.
+// The data is whole numbers whose sums over 8 ranks, scaled and with the bias, are exact in bf16.
 __device__ float value_of(uint32_t rank, uint64_t at) { return float(int((at * 31 + rank * 17) % 13) - 6); }
 __device__ float bias_of(uint64_t at) { return float(int(at % cols % 11) - 5); }
 
@@ -52,7 +52,7 @@ struct Hooked {
   }
 };
 
-/// What arrives, by its place in the result.
+/// Computes the expected element at a place in the result.
 template <Kind kind>
 struct Expected {
   uint64_t shard;  ///< elements
@@ -93,7 +93,7 @@ struct Compare {
   }
 };
 
-/// The separate kernel: a thread takes 16 bytes.
+/// The separate kernel's work: a thread takes 16 bytes.
 struct ScaleAndAdd {
   bf16* data;
   AddBias bias;

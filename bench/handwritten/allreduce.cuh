@@ -1,5 +1,5 @@
 /// \file
-/// What the hand-written all-reduces share.
+/// The parts that the hand-written all-reduces share.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace chorale::handwritten {
 
 using P = LL16;
 
-/// One launch with that many ranks, as a thread sees it.
+/// One launch with `Ranks` ranks, as a thread sees it.
 template <uint32_t Ranks>
 struct Run {
   static constexpr uint32_t peers = Ranks - 1;
@@ -28,10 +28,10 @@ struct Run {
 
   CHORALE_FN uint32_t flag() const { return uint32_t(epoch); }
 
-  /// The bank that this launch uses, of two.
+  /// Returns the offset of the bank that this launch uses, of two.
   CHORALE_FN uint64_t bank(uint64_t bytes) const { return epoch % 2 * bytes; }
 
-  /// The peer that this rank turns to in its k-th step: no two ranks begin with the same one.
+  /// Returns the peer of this rank's k-th step. No two ranks begin with the same one.
   CHORALE_FN uint32_t peer(uint32_t k) const {
     const uint32_t peer = with.rank + 1 + k;
     return peer < Ranks ? peer : peer - Ranks;
@@ -41,7 +41,8 @@ struct Run {
     return Packets<P>(static_cast<void*>(with.scratch[rank] + offset), flag(), &with.deadline);
   }
 
-  /// At the end, with the same verdict in all threads of a block, which have synchronised since they began.
+  /// Ends the launch. All threads of a block call it with the same verdict, and have synchronised since they
+  /// began.
   CHORALE_FN void leave(Stop stop) const {
     if (threadIdx.x != 0) return;
     if (stop == Stop::none) {
@@ -52,7 +53,7 @@ struct Run {
   }
 };
 
-/// Sink: the same place in the scratch of every peer.
+/// A sink that writes to the same place in the scratch of every peer.
 template <uint32_t Ranks>
 struct ToPeers {
   const Run<Ranks>& run;
@@ -69,7 +70,7 @@ struct ToPeers {
   }
 };
 
-/// Source: this rank's data from memory and the peers' from packets, added in rank order. The slot of the
+/// A source that adds this rank's data from memory and the peers' from packets in rank order. The slot of the
 /// sender s is at `offset` + s * `slot` in this rank's scratch.
 template <class T, uint32_t Ranks>
 struct InRankOrder {
@@ -114,8 +115,8 @@ struct InRankOrder {
   }
 };
 
-/// The kernel that `of` gives for the type and the ranks. Kernels differ by them so that a unit of every peer
-/// is in a register of its own.
+/// Returns the kernel that `of` gives for the type and the ranks. There is one for each, so that a unit of
+/// every peer is in a register of its own.
 template <class Of>
 const void* choose(const AllReduce& with, DType dtype, const Of& of) {
   const auto with_type = [&](auto tag) -> const void* {

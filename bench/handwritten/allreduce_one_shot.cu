@@ -1,5 +1,5 @@
-// All-reduce in one exchange: every rank sends its whole input to every peer and adds up what it gets. See
-// plans/allreduce_one_shot.cpp for why two banks of packets are enough.
+// All-reduce in one exchange: every rank sends its whole input to every peer and adds up the inputs that it
+// receives. plans/allreduce_one_shot.cpp says why two banks of packets are enough.
 
 #include "allreduce.cuh"
 

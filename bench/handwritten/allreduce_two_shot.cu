@@ -1,5 +1,5 @@
-// All-reduce in two exchanges: part r of everybody goes to rank r, which sums it and sends the sum to all.
-// See plans/allreduce_two_shot.cpp for why two banks of packets are enough. A thread sends, sums and unpacks
+// All-reduce in two exchanges: every rank sends part r to rank r, which sums it and sends the sum to all.
+// plans/allreduce_two_shot.cpp says why two banks of packets are enough. A thread sends, sums and unpacks
 // the same units of every part, so nothing synchronises the threads between the exchanges.
 
 #include "allreduce.cuh"
@@ -7,8 +7,8 @@
 namespace chorale::handwritten {
 namespace {
 
-/// How a message is divided, in whole units: the last parts may be short or empty, but packets are sent for
-/// all of each, so that everybody hears from everybody.
+/// Returns the bytes of a part of a message, in whole units. The last parts may be short or empty, but ranks
+/// send all packets of each, so that every rank hears from every other one.
 CHORALE_HD uint64_t part_bytes(uint32_t ranks, uint64_t bytes) {
   return (units_of(bytes) + ranks - 1) / ranks * unit_bytes;
 }
@@ -23,7 +23,7 @@ struct Parts {
   }
 };
 
-/// Calls step(turn) for the thread's units of a part.
+/// Calls step(turn) for each of the thread's units of a part.
 template <uint32_t Ranks, class Step>
 CHORALE_FN Stop each_unit(const Run<Ranks>& run, uint64_t part, const Step& step) {
   for (uint64_t unit = run.group.rank; unit < part / unit_bytes; unit += run.group.size) {
@@ -33,11 +33,12 @@ CHORALE_FN Stop each_unit(const Run<Ranks>& run, uint64_t part, const Step& step
   return Stop::none;
 }
 
-/// Peers that are served together: all; one after the other where units are not whole, to keep that short.
+/// The number of peers that a thread serves together. If units are whole that is all peers; otherwise it
+/// serves one after the other, to keep that code short.
 template <bool Whole, uint32_t Ranks>
 constexpr uint32_t together = Whole ? Ranks - 1 : 1;
 
-/// Each peer's part to its owner. Whole: all units of all parts are there, and aligned.
+/// Sends each part to its owner. If `Whole`, all units of all parts are there, and aligned.
 template <bool Whole, uint32_t Ranks>
 CHORALE_FN void send_parts(const Run<Ranks>& run, const Parts& in, uint64_t offset) {
   constexpr uint32_t K = together<Whole, Ranks>;
@@ -56,7 +57,7 @@ CHORALE_FN void send_parts(const Run<Ranks>& run, const Parts& in, uint64_t offs
   }
 }
 
-/// The owners' sums to where they belong.
+/// Receives the owners' sums and stores them in their places.
 template <bool Whole, uint32_t Ranks>
 CHORALE_FN Stop receive_sums(const Run<Ranks>& run, const Parts& out, uint64_t offset, uint64_t slot) {
   constexpr uint32_t K = together<Whole, Ranks>;

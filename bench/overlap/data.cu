@@ -10,7 +10,7 @@ __device__ uint64_t mixed(uint64_t value) {
   return value ^ (value >> 31);
 }
 
-/// Which of a period's columns is not zero in a row of A.
+/// Returns the column of a period that is not zero in a row of A.
 __device__ uint64_t place(Exact exact, uint64_t row) { return (row * 7 + exact.salt) % exact.period; }
 
 __device__ int a_at(Exact exact, uint64_t row, uint64_t column) {

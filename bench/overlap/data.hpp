@@ -1,5 +1,5 @@
 /// \file
-/// Matrices of the benchmark: test data whose results are known, data for timing, and the comparison.
+/// Fills and compares matrices of the benchmark: test data whose results are known, and data for timing.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,22 +14,23 @@ using bench::check;
 
 /// A part of a matrix that is spread over the ranks.
 struct Part {
-  uint64_t height = 0, width = 0;  ///< of this part, which is row-major bf16
-  uint64_t row = 0, column = 0;    ///< of the whole, where it begins
+  uint64_t height = 0, width = 0;  ///< the size of this part, which is row-major bf16
+  uint64_t row = 0, column = 0;    ///< the place in the whole matrix where it begins
 };
 
-/// Of the exact data each `period` columns of A have one that is not zero, so that products are whole numbers
-/// up to 256 and exact in bf16, however they are summed up.
+/// Exact data: each `period` columns of A have one that is not zero. So products are whole numbers up to 256
+/// and exact in bf16, in any order of the sums.
 struct Exact {
   uint64_t salt = 0, period = 1;
 };
 
-/// Enqueues A, or with `of_b` B (whose row is A's column). `random` instead: values in [-1, 1), as zeros
-/// would make products faster than they are. \param who  other values for each
+/// Enqueue a fill of the matrix: enqueue_fill() with A, or with B (whose row is A's column) if `of_b`;
+/// enqueue_random() with values in [-1, 1), because zeros would make products faster than they are.
+/// \param who  gives other values for each number
 void enqueue_fill(cudaStream_t stream, void* to, Part part, Exact exact, bool of_b, uint64_t who);
 void enqueue_random(cudaStream_t stream, void* to, uint64_t elements, uint64_t seed);
 
-/// Enqueues a count of the wrong elements of a part of A, or of C = A B over `deep` columns of A and the B of
+/// Enqueue a count of the wrong elements of a part of A, or of C = A B over `deep` columns of A and the B of
 /// `who`.
 void enqueue_compare_a(cudaStream_t stream, const void* found, Part part, Exact exact, uint64_t* wrong);
 void enqueue_compare_c(cudaStream_t stream, const void* found, Part part, Exact exact, uint64_t deep,

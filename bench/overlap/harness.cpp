@@ -31,7 +31,7 @@ Bench::~Bench() {
 
 void Bench::finish() {
   check(cudaStreamSynchronize(stream_), "what is timed");
-  world_.check();  // a wait that has ended early says so there
+  world_.check();  // throws if a wait has ended early
 }
 
 void Bench::verify(Workload& workload, uint64_t salt) {
@@ -52,7 +52,7 @@ void Bench::verify(Workload& workload, uint64_t salt) {
   }
 }
 
-/// Milliseconds of a call on the slowest rank.
+/// Returns the milliseconds of a call on the slowest rank.
 double Bench::once(const std::function<void()>& calls) {
   world_.barrier();
   check(cudaEventRecord(begin_, stream_), "an event");

@@ -1,5 +1,5 @@
 /// \file
-/// How candidates are checked and timed.
+/// Checks and times candidates.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,7 +15,7 @@
 
 namespace chorale::overlap {
 
-/// Device memory of bf16.
+/// Device memory that has elements of bf16.
 class Matrix {
  public:
   explicit Matrix(uint64_t elements);
@@ -34,9 +34,9 @@ class Matrix {
 struct Candidate {
   std::string name;
   std::function<void(cudaStream_t)> enqueue;
-  /// What of the results it makes.
+  /// The results that it makes.
   bool makes_gathered = false, makes_product = false;
-  double ms = 0;  ///< of a call on the slowest rank; the median of the rounds
+  double ms = 0;  ///< the time of a call on the slowest rank, the median of the rounds
 };
 
 /// A shape: its memory and candidates.
@@ -59,7 +59,8 @@ struct Timing {
   bool graphs = true;
 };
 
-/// Checks every candidate, times all of them in turns, and checks them again. \throws Wrong on all ranks
+/// Checks every candidate, times all of them in turns, and checks them again.
+/// \throws Wrong on all ranks
 class Bench {
  public:
   Bench(World& world, Timing timing);

@@ -1,5 +1,5 @@
-// Matrix products that overlap with transfers, beside the same thing one after the other by NCCL and cuBLAS,
-// on several GPUs, in one run. See ../README.md.
+// Compares matrix products that overlap with transfers with NCCL and cuBLAS one after the other, on several
+// GPUs, in one run. See ../README.md.
 
 #include <fmt/format.h>
 
@@ -29,16 +29,16 @@ struct Options {
   tools::Facts machine;
 };
 
-/// One kind of workload, and what it is to reach.
+/// One kind of workload, and its bars.
 struct Kind {
   const char* name;
   std::unique_ptr<Judged> (*make)(World&, tools::Nccl*, Shape, const std::string&);
   std::vector<Shape> shapes;
-  double least_of_ideal;  ///< of the first `held` shapes
+  double least_of_ideal;  ///< the bar for the first `held` shapes
   double least_speedup;
   size_t held;
   TorchOperation torch;
-  double least_beside_torch;  ///< of all shapes, where PyTorch is timed
+  double least_beside_torch;  ///< the bar for all shapes, if PyTorch is timed
 };
 
 const std::vector<Kind>& kinds() {
@@ -65,7 +65,7 @@ const std::vector<Kind>& kinds() {
   return all;
 }
 
-/// Calls f(kind, which of its shapes) for what is wanted.
+/// Calls f(kind, which of its shapes) for all that the options ask for.
 template <class F>
 void each_wanted(const Options& options, const F& f) {
   for (Kind kind : kinds()) {
@@ -82,7 +82,7 @@ void each_wanted(const Options& options, const F& f) {
   }
 }
 
-/// Before ranks have the GPUs.
+/// Times PyTorch's operations. Call it before the ranks use the GPUs.
 std::vector<TorchTime> time_torch(const Options& options) {
   if (options.torch.empty()) return {};
   std::vector<TorchTime> wanted;
@@ -179,7 +179,7 @@ int run_rank(const Options& options, int rank, const std::string& address) {
       Judgement judgement = workload->judgement();
       judgement.torch = torch_ms(options, kind, shape);
       all_met &= met(kind, which, judgement);
-      // What peers have mapped is freed when nobody maps it any more.
+      // Memory that peers have mapped is freed only after they have unmapped it.
       workload->candidates().clear();
       world.barrier();
       if (rank != 0) return;
@@ -222,7 +222,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   options.timing.graphs = !options.eager;
   tools::quieten_nccl();
-  // A hardware queue for each of a schedule's streams, so that none waits for another.
+  // Each of a schedule's streams gets a hardware queue, so that none waits for another.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   try {
     const tools::RankGpus gpus = tools::find_rank_gpus();

@@ -12,11 +12,11 @@ using host::Mover;
 
 constexpr int pool_lanes = 4;
 
-/// Without findings: these schedules are part of the benchmark.
+/// Compiles a schedule, which must have no findings, as it is part of the benchmark.
 Plan plan_of(const Schedule& schedule, Halves halves = {}) {
   Compiled compiled = Program(schedule).compile();
   for (const Diagnostic& finding : compiled.diagnostics) {
-    // Pools are timed to show what it costs, and of a half the result is not there.
+    // Pools may lack overlap, as they are timed to show its cost. A half does not make the result.
     const bool half = !halves.transfers || !halves.compute;
     if (finding.check != "overlap" && !(half && finding.check == "contents"))
       throw std::logic_error(render(compiled.plan, compiled.diagnostics));
@@ -28,18 +28,18 @@ ScheduleOptions options(const char* name, uint32_t ranks) {
   return {.name = name, .ranks = {ranks}, .pool = pool_lanes};
 }
 
-/// One schedule in the making: the turns of a form, of which each has a transfer and a product.
+/// Builds one schedule from the turns of a form, each of which has a transfer and a product.
 ///
-/// Turns are unrolled here, for as many ranks as there are: so that each transfer that is begun ahead has a
-/// token of its own.
+/// It unrolls the turns for the number of ranks, so that each transfer that begins ahead has a token of its
+/// own.
 class Turns {
  public:
   struct Ends {
-    View from, to;  ///< of the send and the receive
+    View from, to;  ///< the send's and the receive's
     Index sends_to, receives_from;
   };
   struct Turn {
-    /// The turn in which nothing travels; never true if the other turns leave it out.
+    /// True in the turn in which nothing travels; never true if the other turns leave it out.
     Index own;
     Ends ends;
     std::function<void(const Lane&)> compute;
@@ -57,13 +57,13 @@ class Turns {
   bool pools() const { return form_.style == Style::pool || form_.style == Style::chained; }
   Lane lane_of(int turn) const { return s_.pool(turn % pool_lanes); }
 
-  /// What all lanes wait for at the start. `count` turns follow.
+  /// Makes all lanes wait for the start. `count` turns follow.
   void begin(int count) {
     if (!pools()) return main_.fork({comm_, arrive_, comp_});
     for (int turn = 0; turn < count && turn < pool_lanes; ++turn) lane_of(turn).after({main_});
   }
 
-  /// Before the first turn: what tells peers that they may go on.
+  /// Tells peers before the first turn that they may go on.
   void ahead(const std::vector<Turn>& turns) {
     if (form_.style != Style::ahead || !halves_.transfers) return;
     for (const Turn& turn : turns) {
@@ -72,7 +72,7 @@ class Turns {
     }
   }
 
-  /// A transfer on its lane, and behind it what `compute` makes of it.
+  /// Puts each turn's transfer on its lane, and after it the turn's `compute`.
   void transfer_then_compute(const std::vector<Turn>& turns) {
     ahead(turns);
     size_t which = 0;
@@ -87,7 +87,7 @@ class Turns {
     }
   }
 
-  /// A product on its lane, and behind it the transfer of its result.
+  /// Puts each turn's product on its lane, and after it the transfer of its result.
   void compute_then_transfer(const std::vector<Turn>& turns) {
     ahead_of_results(turns);
     size_t which = 0;
@@ -102,14 +102,14 @@ class Turns {
     }
   }
 
-  /// The caller goes on behind all.
+  /// Makes the caller's lane wait for all lanes.
   void end(int count) {
     for (const auto& late : late_) unless(late.first, [&] { comm_.wait(late.second); });
     if (!pools()) return main_.join({comm_, arrive_, comp_});
     for (int turn = 0; turn < count && turn < pool_lanes; ++turn) main_.after({lane_of(turn)});
   }
 
-  /// Where the lanes have come together: what needs all transfers.
+  /// Returns the lane on which the lanes come together, for operations that need all transfers.
   const Lane& main() const { return main_; }
 
  private:
@@ -145,7 +145,7 @@ class Turns {
     }
   }
 
-  /// A result cannot be offered before it is there: only room for one can.
+  /// Begins ahead if transfers are puts: a rank can offer room for a result early, but not the result itself.
   void ahead_of_results(const std::vector<Turn>& turns) {
     if (puts_ahead()) ahead(turns);
   }
@@ -160,8 +160,8 @@ class Turns {
   const Form& form_;
   const Halves halves_;
   const Lane main_, comm_, arrive_, comp_;
-  std::vector<Token> begun_;                   // ahead, by transfer
-  std::vector<std::pair<Index, Token>> late_;  // sends that are waited for at the end
+  std::vector<Token> begun_;                   // transfers begun ahead, by transfer
+  std::vector<std::pair<Index, Token>> late_;  // sends for which the end waits
 };
 
 std::vector<Form> forms(std::initializer_list<Order> orders) {
@@ -172,9 +172,9 @@ std::vector<Form> forms(std::initializer_list<Order> orders) {
       if (order == Order::ring && (style == Style::ahead || style == Style::pool)) continue;
       for (const Mover mover :
            {Mover::ce_put, Mover::ce_get, Mover::kernel, Mover::staged, Mover::port, Mover::plan}) {
-        // In linear order a turn's transfers are no exchange of all ranks, as a launch needs it.
+        // A launch needs an exchange of all ranks. In linear order a turn's transfers are none.
         if (mover == Mover::plan && order == Order::linear) continue;
-        // What is carried begins with both halves of an exchange: nothing of it can be said ahead.
+        // These movers begin with both halves of an exchange, so nothing can be said ahead.
         const bool carried = mover != Mover::ce_put && mover != Mover::ce_get;
         if (!(carried && style == Style::ahead)) all.push_back({order, style, mover});
       }
@@ -224,7 +224,7 @@ Plan allgather_matmul(uint32_t ranks, const Form& form, Halves halves) {
       if (i > 1) sent = g[(rank + 1 - i) % all];
     }
     turns.push_back({mine, {sent, g[slice], sends_to, receives_from}, [=, &schedule](const Lane& lane) {
-                       // A rank's own slice is where it was.
+                       // A rank's own slice stays in place.
                        schedule.when(
                            mine,
                            [&] {
@@ -249,14 +249,14 @@ Plan allgather_matmul(uint32_t ranks, const Form& form, Halves halves) {
 
 namespace {
 
-/// Of a product that is reduced and scattered.
+/// The tensors of a product that is reduced and scattered.
 struct Sums {
   Tensor a, b, c;
-  Tensor partial, addends;  ///< of each slice: this rank's product, and what comes
+  Tensor partial, addends;  ///< for each slice: this rank's product, and the products that arrive
 };
 
-/// Around a ring a sum travels: each rank adds its product to what it has received. A product is made while
-/// the sum that it is added to is on its way.
+/// Sends sums around a ring. Each rank adds its product to the sum that it has received, and makes that
+/// product while the sum is on its way.
 void sum_around_ring(Schedule& schedule, const Sums& of, int ranks, Mover mover) {
   const Index rank = schedule.rank(), all = schedule.ranks();
   const Lane comm = schedule.lane("comm"), comp = schedule.lane("comp"), main = schedule.main();
@@ -308,7 +308,7 @@ Plan matmul_reduce_scatter(uint32_t ranks, const Form& form, Halves halves) {
   Turns lanes(schedule, form, halves);
   lanes.begin(int(turns.size()));
   lanes.compute_then_transfer(turns);
-  // A rank's own rows come last: those of the others have to travel.
+  // A rank's own rows come last, because those of the others have to travel.
   const Lane last = lanes.pools() ? lanes.main() : schedule.lane("comp");
   if (halves.compute) last.call("matmul", {addends[rank]}, {a[0].select(1, rank), b[0]});
   lanes.end(int(turns.size()));

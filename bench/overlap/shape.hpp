@@ -1,5 +1,5 @@
 /// \file
-/// What is multiplied.
+/// The shape of a matrix product.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace chorale::overlap {
 
-/// Of the whole product: C[M, N] = A[M, K] B[K, N]. N is that of one rank where the ranks share M.
+/// The shape of the whole product C[M, N] = A[M, K] B[K, N]. N is that of one rank if the ranks share M.
 struct Shape {
   uint64_t m = 0, k = 0, n = 0;
   bool operator==(const Shape&) const = default;

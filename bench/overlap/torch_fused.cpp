@@ -12,7 +12,7 @@
 namespace chorale::overlap {
 namespace {
 
-/// A process that hangs must not take the whole run with it.
+/// The time limit of the script, so that a process that hangs does not stop the whole run.
 constexpr int limit_s = 400;
 
 std::string in_quotes(const std::string& word) {
@@ -26,7 +26,7 @@ std::string word_of(const TorchTime& one) {
                      one.shape.m, one.shape.k, one.shape.n);
 }
 
-/// What it writes, and how it ends.
+/// Runs a command, reads its output, and returns its exit status.
 int read_all(const std::string& command, std::string& output) {
   FILE* const pipe = ::popen(command.c_str(), "r");
   if (!pipe) return bench::did_not_run;
@@ -36,7 +36,7 @@ int read_all(const std::string& command, std::string& output) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : int(bench::did_not_run);
 }
 
-/// Lines that are none of the script's are left out: libraries may write to its standard output.
+/// Reads the script's lines and skips others, because libraries may write to its standard output.
 void add_times(const std::string& output, const std::vector<TorchTime>& wanted,
                std::vector<TorchTime>& times) {
   for (size_t begin = 0; begin < output.size();) {

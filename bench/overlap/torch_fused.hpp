@@ -1,5 +1,5 @@
 /// \file
-/// PyTorch's fused symmetric-memory operations, by torch_fused.py.
+/// Times PyTorch's fused symmetric-memory operations with torch_fused.py.
 #pragma once
 
 #include <string>
@@ -11,16 +11,17 @@ namespace chorale::overlap {
 
 enum class TorchOperation { gather, scatter };
 
-/// One that was timed.
+/// The time of one operation.
 struct TorchTime {
   TorchOperation operation;
   Shape shape;
   double ms;
 };
 
-/// Runs the script with `interpreter` until it ends; it must not find the GPUs busy. What it says of itself
-/// goes to stderr. \param wanted  without times \returns those that it has timed, the faster of call by call
-/// and graph; none if it could not run \throws Wrong if it says that a result is wrong
+/// Runs the script with `interpreter` until it ends. The GPUs must be idle. Its messages go to stderr.
+/// \param wanted  the operations and shapes to time
+/// \returns those that it has timed, each the faster of call by call and graph; none if it could not run
+/// \throws Wrong if it says that a result is wrong
 std::vector<TorchTime> time_torch(const std::string& interpreter, const std::string& script, int ranks,
                                   const std::vector<TorchTime>& wanted);
 

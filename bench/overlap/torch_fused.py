@@ -48,7 +48,7 @@ def no_multicast():
         found = os.environ.setdefault(name, value)
         if found != value:
             fail(f"{name} is '{found}', but must be '{value}': NVLink multicast is not to be used")
-    os.environ.pop("TORCH_SYMMMEM", None)  # the CUDA backend, to which the switch belongs
+    os.environ.pop("TORCH_SYMMMEM", None)  # so that PyTorch takes the CUDA backend, to which the switch belongs
 
 
 class Operation:
@@ -65,7 +65,7 @@ class Operation:
         make = lambda *shape: torch.randn(shape, dtype=torch.bfloat16, device="cuda")
         self.a, self.b = make(rows, deep), make(deep, n).div_(k**0.5)  # C is about 1
         self.group = dist.group.WORLD.group_name
-        # Newer versions need not give the gathered matrix back.
+        # Newer versions need not return the gathered matrix.
         fused = torch.ops.symm_mem.fused_all_gather_matmul
         arguments = fused.default._schema.arguments
         self.options = {"return_A": False} if any(one.name == "return_A" for one in arguments) else {}
@@ -166,7 +166,7 @@ def run_rank(rank, ranks, port, words, graphs):
         operation.compare()
         del operation
         torch.cuda.empty_cache()
-    # Behind all that was enqueued call by call: a capture that fails may leave the streams unusable.
+    # Graphs come after all calls one by one, because a capture that fails may leave the streams unusable.
     for word in words if graphs else ():
         operation = Operation(torch, dist, word, rank, ranks)
         operation.compare()
@@ -207,7 +207,7 @@ def main():
     command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--port", str(port)]
     processes = [subprocess.Popen([*command, "--rank", str(rank)]) for rank in range(arguments.ranks)]
     statuses = set()
-    # Who waits for a rank that is gone would wait until its time is up.
+    # If a rank fails, the others are ended, because they would wait for it until their time is up.
     while processes:
         for process in list(processes):
             try:

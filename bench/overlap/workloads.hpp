@@ -1,5 +1,5 @@
 /// \file
-/// What is timed, beside what is needed to judge it.
+/// The workloads that are timed, with the times that are needed to judge them.
 #pragma once
 
 #include <algorithm>
@@ -26,13 +26,13 @@ struct Judgement {
   double product = 0;                ///< one product alone
   double transfers = 0;              ///< ours alone, by copy engines
   double slices = 0;                 ///< the products of the slices alone
-  double sum = 0;                    ///< of what came from the ranks
+  double sum = 0;                    ///< the sum of the ranks' products alone
   std::optional<double> torch;       ///< PyTorch's fused operation
   std::vector<FormTime> forms;       ///< ours, the fastest first
 
-  /// The larger of the two halves alone.
+  /// Returns the larger time of the two halves alone.
   double ideal() const { return std::max(product, collective.value_or(transfers)); }
-  /// max((D-1) x + g, D g) for a transfer x and a product g of one slice, and the sum.
+  /// Returns max((D-1) x + g, D g) for a transfer x and a product g of one slice, plus the sum.
   double bound(int ranks) const;
 };
 
@@ -41,7 +41,8 @@ class Judged : public Workload {
   virtual Judgement judgement() const = 0;
 };
 
-/// \param nccl  null: it is left out
+/// Make the workloads.
+/// \param nccl  null to leave NCCL out
 /// \param only  a part of the names of the forms that are wanted
 std::unique_ptr<Judged> allgather_then_matmul(World& world, tools::Nccl* nccl, Shape shape,
                                               const std::string& only);

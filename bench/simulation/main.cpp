@@ -1,5 +1,5 @@
-// Predicted beside measured: bench_simulation [--machine FILE] [--measured FILE] [--fit KEY,...] [--all]
-// docs/simulation.md has what it prints.
+// Compares predicted with measured times. docs/simulation.md has its output.
+//   bench_simulation [--machine FILE] [--measured FILE] [--fit KEY,...] [--all]
 
 #include <fmt/format.h>
 
@@ -58,8 +58,8 @@ std::string size_word(uint64_t bytes) {
   return std::to_string(bytes);
 }
 
-/// Which plan the simulator would have chosen where the fastest is known. What the chosen one takes was not
-/// measured, so the simulator is asked how far it believes the fastest to be behind.
+/// Prints which plan the simulator would have chosen when the measured fastest one is known. The time of the
+/// chosen plan was not measured, so the simulator says how far it believes the fastest to be behind.
 void choices(const std::vector<Judged>& all, Plans& plans, const Machine& machine) {
   fmt::print(
       "\n| ranks | size | measured fastest | us | predicted us | predicted fastest | predicted us | "
@@ -101,11 +101,11 @@ void each(const std::vector<Judged>& all) {
   }
 }
 
-/// Of the processor: others may use the machine.
+/// Returns seconds of processor time, as others may use the machine.
 double seconds_since(std::clock_t start) { return double(std::clock() - start) / CLOCKS_PER_SEC; }
 
-/// Simulated operations a second: all-reduce around a ring, with moves of one piece and of as many as there
-/// are.
+/// Prints the simulated operations a second of an all-reduce around a ring, with moves of one piece and of
+/// all pieces.
 void ring_rate(const Machine& machine, int ranks) {
   const Plan plan = make_plan("allreduce_ring_b1", ranks);
   Simulator simulator(plan);
@@ -126,7 +126,7 @@ void ring_rate(const Machine& machine, int ranks) {
   }
 }
 
-/// Shipped plans a second.
+/// Prints the shipped plans that are simulated a second.
 void shipped_rate(const Machine& machine, uint32_t ranks) {
   const Plans plans(CHORALE_SOURCE_DIR "/plans/shipped");
   std::vector<double> milliseconds;

@@ -1,5 +1,5 @@
 /// \file
-/// Measured calls, and what the simulator says of them.
+/// Reads measured calls, and compares them with the simulator's predictions.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,18 @@ namespace chorale::bench {
 /// One line of a table of measurements.
 struct Measurement {
   uint32_t ranks = 0;
-  std::string plan;  ///< as it is shipped, without the number of ranks
+  std::string plan;  ///< the shipped plan's name, without the number of ranks
   PacketForm packet = PacketForm::ll16;
   uint64_t bytes = 0;
   bool eager = false;
   double us = 0;
   std::string from;
 
-  /// Parameters are fitted to others.
+  /// Returns true if the fit of parameters does not use it.
   bool held_out() const;
 };
 
+/// Reads a table of measurements.
 /// \throws std::runtime_error with the line that cannot be read
 std::vector<Measurement> read_measurements(const std::string& path);
 
@@ -40,7 +41,7 @@ class Plans {
     return us(of.ranks, of.plan, of.packet, of.bytes, of.eager, machine);
   }
   std::string path(const std::string& plan, uint32_t ranks) const;
-  /// All that are shipped for a collective.
+  /// Returns the names of all plans that are shipped for a collective.
   std::vector<std::string> names(const std::string& collective, uint32_t ranks) const;
 
  private:
@@ -52,8 +53,8 @@ class Plans {
   std::map<std::pair<std::string, uint32_t>, Known> known_;
 };
 
-/// Moves the machine's parameters, one after the other, until the measurements that are not held out are
-/// predicted as well as can be: the mean of |log(predicted / measured)| is least.
+/// Moves the machine's parameters, one after the other, until the predictions fit the measurements that are
+/// not held out as well as they can: the mean of |log(predicted / measured)| is least.
 Machine fit(Machine, const std::vector<Measurement>&, Plans&, const std::vector<std::string>& fixed);
 
 }  // namespace chorale::bench

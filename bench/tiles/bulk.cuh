@@ -1,6 +1,6 @@
 /// \file
-/// A hook that sends the message as it is by bulk copies (sm_90's TMA): one thread has the copy unit move
-/// kilobytes by way of shared memory, with nothing in registers.
+/// A hook that sends the message unchanged by bulk copies (sm_90's TMA). One thread has the copy unit move
+/// kilobytes through shared memory, with nothing in registers.
 #pragma once
 
 #include <chorale/device.hpp>
@@ -14,7 +14,7 @@ using chorale::TileOut;
 
 namespace bulk {
 
-// One function an instruction. Shared memory is addressed by 32 bits.
+// Each function is one instruction. Addresses of shared memory have 32 bits.
 
 CHORALE_FN void barrier_init(uint32_t barrier) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
@@ -22,12 +22,12 @@ CHORALE_FN void barrier_init(uint32_t barrier) {
 CHORALE_FN void barrier_invalidate(uint32_t barrier) {
   asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
-/// The one arrival of a phase, which ends when so many bytes have come, too.
+/// Makes the one arrival of a phase, which ends when `bytes` bytes have come, too.
 CHORALE_FN void barrier_expect(uint32_t barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
 }
-/// Whether the phase of that parity has ended. May wait for a while.
+/// Returns true if the phase of that parity has ended. It may wait for a while.
 CHORALE_FN bool barrier_ended(uint32_t barrier, uint32_t parity) {
   uint32_t ended;
   asm volatile(
@@ -47,7 +47,7 @@ CHORALE_FN void load(uint32_t to, const char* from, uint32_t bytes, uint32_t bar
       "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(barrier)
       : "memory");
 }
-/// A group of its own.
+/// Stores bytes from shared memory as a bulk group of its own.
 CHORALE_FN void store(char* to, uint32_t from, uint32_t bytes) {
   asm volatile(
       "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(__cvta_generic_to_global(to)),
@@ -55,14 +55,14 @@ CHORALE_FN void store(char* to, uint32_t from, uint32_t bytes) {
       : "memory");
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
-/// Until all stores of this thread but the last `Pending` have read their shared memory.
+/// Waits until all stores of this thread but the last `Pending` have read their shared memory.
 template <uint32_t Pending>
 CHORALE_FN void stores_have_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
-/// Until all stores of this thread are where they belong, which it then sees.
+/// Waits until all stores of this thread have written their memory, which the thread then sees.
 CHORALE_FN void stores_have_landed() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
-/// What this thread has seen and done before comes before the copies that it starts.
+/// Orders this thread's earlier reads and writes before the copies that it starts.
 CHORALE_FN void before_copies() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   asm volatile("fence.proxy.async;" ::: "memory");
@@ -70,7 +70,7 @@ CHORALE_FN void before_copies() {
 
 constexpr uint32_t piece_bytes = 4096, stages = 8, loads_ahead = 5;
 
-/// Of one thread a block. All is a multiple of 16.
+/// Copies bytes. One thread of a block calls it. Addresses and size are multiples of 16.
 CHORALE_FN void copy(const char* from, char* to, uint64_t bytes) {
   __shared__ alignas(128) char room[stages][piece_bytes];
   __shared__ alignas(8) uint64_t barriers[stages];
@@ -93,12 +93,12 @@ CHORALE_FN void copy(const char* from, char* to, uint64_t bytes) {
   const uint64_t pieces = (bytes + piece_bytes - 1) / piece_bytes;
   for (uint64_t piece = 0; piece < loads_ahead && piece < pieces; ++piece) begin(piece);
   for (uint64_t piece = 0; piece < pieces; ++piece) {
-    // Only this thread's own copies are waited for: they come, or the GPU is lost.
+    // This waits only for the thread's own copies: they come, or the GPU is lost.
     while (!barrier_ended(barrier_at(piece), uint32_t(piece / stages) & 1)) {
     }
     store(to + piece * piece_bytes, stage_at(piece), bytes_of(piece));
     if (piece + loads_ahead >= pieces) continue;
-    // The next load goes where the store was that is so many before this one.
+    // The next load reuses the stage of the store that came `stages - loads_ahead` before this one.
     stores_have_read<stages - loads_ahead>();
     begin(piece + loads_ahead);
   }
@@ -108,7 +108,7 @@ CHORALE_FN void copy(const char* from, char* to, uint64_t bytes) {
 
 }  // namespace bulk
 
-/// For groups that are a block, and messages that begin at and are multiples of 16 bytes.
+/// Copies the message in groups that are a block. Addresses and sizes of messages are multiples of 16 bytes.
 template <class T>
 struct BulkCopyProduce {
   using block_hook = void;
@@ -119,7 +119,7 @@ struct BulkCopyProduce {
     if (group.scope != chorale::Scope::block || (reinterpret_cast<uint64_t>(from) | tile.bytes) % 16 != 0) {
       chorale::refuse("bulk copies are of whole blocks and of 16 bytes");
     }
-    // The leader waits until they have landed, and it is who signals.
+    // The leader waits until the copies have landed, and the leader signals.
     if (group.leader()) bulk::copy(from, tile.data, tile.bytes);
   }
 };

@@ -1,8 +1,9 @@
-// Sends and receives of the device library between two GPUs, beside the copy engine and NCCL, in one run:
+// Compares sends and receives of the device library between two GPUs with the copy engine and NCCL, in one
+// run:
 //   bench_tiles --help
-// A line for each size, number of blocks and form. Every result is compared with what was sent before it is
-// timed. Exit status 0: the bars of bench/README.md are met, 1: they are not, 2: a result is wrong, 3: it did
-// not run.
+// It prints a line for each size, number of blocks and form. It compares every result with the data that was
+// sent before it times it. Exit status 0: the bars of bench/README.md are met, 1: they are not, 2: a result
+// is wrong, 3: it did not run.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -41,11 +42,11 @@ __global__ void compare(const uint32_t* data, uint64_t n, uint32_t seed, uint32_
 
 enum class Way { one, both };
 
-/// How tiles are moved.
+/// One way to move tiles.
 struct Form {
-  uint32_t threads = 512;  ///< of a block
-  uint32_t parts = 1;      ///< groups of warps that a block is cut into
-  uint64_t slot = 0;       ///< bytes of a slot of the ring
+  uint32_t threads = 512;  ///< the threads of a block
+  uint32_t parts = 1;      ///< the groups of warps into which a block is cut
+  uint64_t slot = 0;       ///< the bytes of a slot of the ring
   bool bulk = false;       ///< by bulk copies; parts is 1
   bool port = false;       ///< by a proxy and the copy engine
   RingAt ring_at = RingAt::receiver;
@@ -55,7 +56,7 @@ struct Form {
   }
 };
 
-constexpr uint64_t most_as_packets = 64 << 10;  ///< of a message
+constexpr uint64_t most_as_packets = 64 << 10;  ///< the most bytes of a message as packets
 
 template <class Produce, class Fabric>
 struct OneWay {
@@ -70,7 +71,7 @@ struct OneWay {
   }
 };
 
-/// Half of the groups send and half receive.
+/// Sends with half of the groups and receives with the other half.
 template <class Produce, class Fabric>
 struct BothWays {
   EndpointTable table;
@@ -84,8 +85,8 @@ struct BothWays {
   }
 };
 
-/// Each part of a block works on a channel of its own: while one waits until its stores have landed, so that
-/// it may signal, another one stores.
+/// Runs a kernel with each part of a block on a channel of its own. While one part waits until its stores
+/// have landed, so that it may signal, another one stores.
 template <class Kernel>
 struct InParts {
   Kernel kernel;
@@ -95,7 +96,7 @@ struct InParts {
   }
 };
 
-/// One way, as packets; in both ways each block sends and receives its share.
+/// Sends the message as packets. In both ways each block sends and receives its share.
 struct AsPackets {
   EndpointTable table;
   Leg message;
@@ -111,8 +112,9 @@ struct AsPackets {
   }
 };
 
-/// Straight between a rank's buffer and its peer's window: no ring, and nothing is copied there. Who offers
-/// the window arrives when its block is there, who moves the share when that has been written or read.
+/// Moves the message straight between a rank's buffer and its peer's window, without a ring or a copy. The
+/// rank that offers the window arrives when its block is there. The rank that moves the share arrives when
+/// the share has been written or read.
 struct ThroughWindow {
   WindowView window;
   Leg message;
@@ -156,7 +158,7 @@ class Bench {
     nccl_ = tools::Nccl::join(world, why_no_nccl_);
   }
 
-  /// Where a message lies and arrives.
+  /// The places from which a message is sent and where it arrives.
   struct Ends {
     uint32_t *message, *result;
   };
@@ -165,7 +167,7 @@ class Bench {
     return time(way, bytes, call, {in_, out_});
   }
 
-  /// Microseconds of one call on the slower rank; the result is checked first.
+  /// Returns the microseconds of one call on the slower rank. It checks the result first.
   template <class Call>
   double time(Way way, uint64_t bytes, const Call& call, const Ends& ends) {
     const uint64_t n = bytes / 4;
@@ -207,7 +209,7 @@ class Bench {
     return best;
   }
 
-  /// The copy engine: the sender writes into the peer's memory.
+  /// Times the copy engine: the sender writes into the peer's memory.
   double copy_engine(Way way, uint64_t bytes) {
     return time(way, bytes, [&] {
       if (way == Way::one && receives_) return;
@@ -301,7 +303,7 @@ struct Options {
 
 std::vector<Form> forms_of(const Options& options, uint64_t bytes) {
   std::vector<Form> forms;
-  // Long messages take long tiles, whose signals are fewer.
+  // Long messages take long tiles, which need fewer signals.
   const std::string slots = !options.slots.empty() ? options.slots
                             : bytes < 16 << 20     ? "128K"
                             : bytes < 64 << 20     ? "512K"
@@ -321,7 +323,7 @@ std::vector<Form> forms_of(const Options& options, uint64_t bytes) {
   return forms;
 }
 
-/// All blocks and forms of one size and way; false if they miss a bar.
+/// Times all blocks and forms of one size and way. Returns false if they miss a bar.
 bool time_size(World& world, Bench& bench, const Options& options, Way way, uint64_t bytes) {
   const double engine = bench.copy_engine(way, bytes), nccl = bench.nccl(way, bytes);
   double best = 1e30, best_of_32 = 1e30;
@@ -348,7 +350,7 @@ bool time_size(World& world, Bench& bench, const Options& options, Way way, uint
       try {
         const double us = bench.tiles(way, bytes, *transport, uint32_t(blocks), form);
         note(form.name(), uint32_t(blocks), form, us);
-      } catch (const UsageError& error) {  // on both ranks, before anything runs
+      } catch (const UsageError& error) {  // thrown on both ranks, before anything runs
         if (world.rank() == 0) std::printf("# %u threads: %s\n", form.threads, error.what());
       }
     }

@@ -1,4 +1,5 @@
-// The results as CSV and JSON: every subject, size and mode; and the best plans of size ranges as JSON.
+// Writes the results as CSV and JSON, for every subject, size and mode, and the best plans of size ranges as
+// JSON.
 
 #include "tools/csv.hpp"
 
@@ -21,7 +22,7 @@ Json facts_of(const BenchResults& results) {
   return facts;
 }
 
-/// One result, with the same keys as the columns of the CSV.
+/// Returns one result, with the same keys as the columns of the CSV.
 Json fields(const BenchResults& results, const Result& result) {
   const BenchRequest& request = *results.request;
   const Subject& of = results.subject(result);
@@ -64,7 +65,7 @@ std::string csv(const BenchResults& results) {
   for (const Result& result : results.all) {
     if (says_something(results, result)) rows.push_back(fields(results, result));
   }
-  // Who reads it finds its columns also where nothing was timed.
+  // A reader finds the columns even if nothing was timed.
   if (rows.empty() && !results.all.empty()) return csv_head(fields(results, results.all.front()));
   return csv_text(rows);
 }
@@ -84,7 +85,7 @@ std::string tuned(const BenchResults& results, const TunedFor& machine) {
   const BenchRequest& request = *results.request;
   TuneTable table;
   for (const std::string& collective : results.collectives()) {
-    // All plans are in rank order where nothing is added up.
+    // If the collective adds nothing up, all plans are in rank order.
     std::vector<TunedFor> choices = {machine};
     if (collective_reduces(collective) && !machine.rank_order) {
       choices.push_back(machine);

@@ -15,7 +15,7 @@ LiveResults::LiveResults(const BenchRequest& request, const BenchReports& report
       files_(std::move(files)),
       lines_(lines),
       results_(gather(request, reports, facts_)) {
-  // What is refused from the start is no news.
+  // Subjects that are refused from the start are no news.
   for (const Result& result : results_.all) seen_.push_back(result.done);
 }
 

@@ -1,5 +1,5 @@
 /// \file
-/// Results of a benchmark as they come in, so that a run that is cut off leaves what it has measured.
+/// Writes results of a benchmark as they come in, so that a run that is cut off leaves what it has measured.
 #pragma once
 
 #include <functional>
@@ -17,17 +17,18 @@ class LiveResults {
   struct File {
     std::string path;
     std::function<std::string(const BenchResults&)> write;
-    bool if_right = false;  ///< not after wrong results: others rely on it
+    bool if_right = false;  ///< true: do not write it after wrong results, as others rely on it
   };
 
-  /// \param lines  results go to standard error one by one
+  /// \param lines  true if results go to standard error one by one
   LiveResults(const BenchRequest& request, const BenchReports& reports, Facts facts, std::vector<File> files,
               bool lines);
 
-  /// Takes what has come in since the last time.
+  /// Takes the results that have come in since the last time.
   void look() noexcept;
 
-  /// The run has ended. \throws Failure if a file could not be written
+  /// Takes the last results. Call it when the run has ended.
+  /// \throws Failure if a file could not be written
   const BenchResults& end(bool complete);
 
  private:

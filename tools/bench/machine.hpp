@@ -1,5 +1,5 @@
 /// \file
-/// What a benchmark was run on: numbers without it say nothing.
+/// Describes the machine of a benchmark, without which its numbers say nothing.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace chorale::tools {
 
-/// Name and value, in the order in which they are printed.
+/// Names and values, in the order in which they are printed.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-/// CPU, GPUs, driver, CUDA and the commit of this build.
-/// \param commit  overrides what this was built from; may be empty
+/// Returns the CPU, GPUs, driver, CUDA and the commit of this build.
+/// \param commit  overrides the commit of the build; may be empty
 Facts machine_facts(const RankGpus&, const std::string& commit);
 
-/// "8 x NVIDIA H200"; "none".
+/// Returns "8 x NVIDIA H200" or "none".
 std::string gpu_words(const RankGpus&);
 
 }  // namespace chorale::tools

@@ -1,4 +1,4 @@
-// The results as a page of docs/.
+// Writes the results as a page of docs/.
 
 #include <fmt/format.h>
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned most_rounds = 4, least_calls = 5, samples = 5;
 
-/// What is timed, without saying whose it is.
+/// The work that is timed, a plan's or NCCL's.
 struct Timed {
   std::function<void()> prepare, enqueue, wait;
   std::byte *first = nullptr, *second = nullptr;  ///< memory for the largest size
@@ -57,19 +57,20 @@ class Rank {
             attempt([&] { run_case(which, size, timed, executor ? &*executor : nullptr); }, &usage);
         if (why.empty()) continue;
         note(which, size, why, !usage);
-        // A size that the plan cannot take says nothing of the next; what has hung or died does.
+        // If the plan does not take this size, it may take the next one. After a hang or a death we do not
+        // try any other.
         if (!usage) failure = "not tried: it has failed at " + format_bytes(one.bytes);
       } else {
         note(which, size, failure, true);
       }
     }
     if (which == request_.first_plan && failure.empty()) tell(subject, *executor);
-    // Nobody frees what others still use.
+    // The barrier keeps a rank from freeing memory that others still use.
     world_.barrier();
   }
 
  private:
-  /// What has been asked for of the last launches of a plan.
+  /// Writes the trace and the profiles of a plan's last launches, if they are asked for.
   void tell(const Subject& subject, const Executor& executor) {
     if (!request_.trace.empty()) write_trace(world_, executor, config_, request_.trace);
     if (!request_.profiles) return;
@@ -78,7 +79,7 @@ class Rank {
       const Case& one = subject.cases[size];
       if (!one.refused.empty()) continue;
       calls.push_back({{.bytes = one.bytes, .dtype = request_.dtype, .packet = subject.packet}});
-      // The last launch was of the last mode.
+      // The last launch was in the last mode.
       for (const Mode mode : all_modes) {
         const Report& report = reports_.at(rank_, request_.first_plan, size, mode);
         const double us = slowest(report.finished ? report.us : 0);
@@ -90,7 +91,7 @@ class Rank {
     request_.profiles->add(world_, executor, config_, *subject.plan, calls);
   }
 
-  /// Runs `part` on all ranks. Why it failed, "" if it did not; the world works again afterwards.
+  /// Runs `part` on all ranks. Returns why it failed, or "". The world works again afterwards.
   std::string attempt(const std::function<void()>& part, bool* usage = nullptr) {
     std::optional<std::string> mine;
     try {
@@ -100,7 +101,7 @@ class Rank {
       if (usage) *usage = true;
     } catch (const std::exception& error) {
       mine = error.what();
-      world_.abort(error.what());  // for those that did not fail and would wait for this rank
+      world_.abort(error.what());  // for the ranks that did not fail and would wait for this one
     }
     try {
       world_.agree(mine);
@@ -188,7 +189,7 @@ class Rank {
     launch();
     timed.wait();
     const double time = sample([&] { repeat(rounds, launch); }, timed.wait);
-    // A call in place may read what the one before it has written: then only one call has a known result.
+    // A call in place may read the output of the call before it. Then only one call has a known result.
     const bool repeatable =
         !subject.in_place || subject.collective == "allgather" || subject.collective == "broadcast";
     const std::unique_ptr<Graph> single = repeatable ? nullptr : device_->capture(timed.enqueue);
@@ -197,8 +198,8 @@ class Rank {
     finish(which, size, Mode::graph, time / (calls * rounds), {before, after});
   }
 
-  /// Microseconds of `enqueue`: the median of some times, since a machine now and then takes milliseconds off
-  /// one.
+  /// Returns the microseconds of `enqueue`, the median of some times, because a machine is now and then busy
+  /// for milliseconds.
   double sample(const std::function<void()>& enqueue, const std::function<void()>& wait) {
     std::array<double, samples> times;
     for (double& time : times) {
@@ -224,7 +225,7 @@ class Rank {
     for (unsigned time = 0; time < times; ++time) call();
   }
 
-  /// The largest of all ranks' values: they must do the same number of calls.
+  /// Returns the largest of all ranks' values, because they must do the same number of calls.
   double slowest(double mine) {
     double most = mine;
     for (const std::vector<std::byte>& other : world_.allgather(std::as_bytes(std::span(&mine, 1)))) {

@@ -1,5 +1,5 @@
 /// \file
-/// What a rank does in `chorale bench`: every subject, at every size, in every mode.
+/// Runs a rank's part of `chorale bench`: every subject, at every size, in every mode.
 #pragma once
 
 #include <atomic>
@@ -19,26 +19,26 @@
 
 namespace chorale::tools {
 
-/// How calls reach the device: one launch each, or all in one CUDA graph.
+/// The way in which calls reach the device: one launch each, or all in one CUDA graph.
 enum class Mode : uint8_t { eager, graph };
 inline constexpr Mode all_modes[] = {Mode::eager, Mode::graph};
 inline constexpr const char* mode_names[] = {"eager", "graph"};
 
 /// One size of a subject.
 struct Case {
-  uint64_t bytes = 0;  ///< of the message
+  uint64_t bytes = 0;  ///< the message's bytes
   MessageSizes sizes;
   std::shared_ptr<const Oracle> oracle;
   std::string refused;  ///< why this subject cannot take this size; empty if it can
 };
 
-/// What is timed: a plan, or NCCL for a collective.
+/// The subject of a timing: a plan, or NCCL for a collective.
 struct Subject {
   std::string name;  ///< the plan's; "NCCL"
   std::string collective;
-  const Plan* plan = nullptr;  ///< for NCCL: says the collective and the ranks to the oracle only
+  const Plan* plan = nullptr;  ///< for NCCL: only tells the oracle the collective and the ranks
   bool nccl = false, in_place = false;
-  bool rank_order = false;  ///< in_rank_order(), where the request asks for it
+  bool rank_order = false;  ///< in_rank_order(), if the request asks for it
   ReduceOp op = ReduceOp::sum;
   std::optional<PacketForm> packet;
   std::vector<Case> cases;  ///< by size
@@ -46,29 +46,29 @@ struct Subject {
 
 struct BenchRequest {
   std::vector<Subject> subjects;
-  size_t first_plan = 0;  ///< of the subjects: NCCL comes before, so that it can be compared with at once
+  size_t first_plan = 0;  ///< index in `subjects`; NCCL comes before, to compare plans with it at once
   std::vector<uint64_t> sizes;
   uint32_t ranks = 1;
   DType dtype = DType::f32;
   std::optional<ReduceOp> override_op;
   std::optional<PacketForm> packet;
-  PacketForm configured_packet = PacketForm::ll16;  ///< where neither this nor the subject says one
+  PacketForm configured_packet = PacketForm::ll16;  ///< if neither `packet` nor the subject says one
   std::string backend = "cpu";
   std::string trace;  ///< a file for the trace of the first subject's last launch; empty: none
-  const Profiles* profiles = nullptr;  ///< where profiles of its last launches go; null: none
+  const Profiles* profiles = nullptr;  ///< gets the profiles of its last launches; null: none
   bool eager = true, graph = true, processes = false;
   unsigned warmup = 5;
   unsigned calls = 50;        ///< in one graph, or launched in a row
-  double budget_us = 200000;  ///< for one timing: what is slower gets fewer calls, five at least
+  double budget_us = 200000;  ///< for one timing; slower subjects get fewer calls, at least five
 };
 
-/// What a rank reports of one subject, size and mode. Plain memory, shared between processes.
+/// A rank's report on one subject, size and mode. It is plain memory that processes share.
 struct Report {
-  std::atomic<bool> done;      ///< the rest is written
-  std::atomic<bool> finished;  ///< and it was timed
-  double us;                   ///< of one call: the mean
-  uint64_t wrong;              ///< elements of this rank, in all checks
-  char what[400];              ///< the first thing that was wrong
+  std::atomic<bool> done;      ///< the other members are written
+  std::atomic<bool> finished;  ///< it was timed
+  double us;                   ///< the mean time of one call
+  uint64_t wrong;              ///< the wrong elements of this rank, in all checks
+  char what[400];              ///< the first error in the result
   char note[1200];             ///< why it did not finish
   bool failed;                 ///< it broke, other than by refusing the call
 };
@@ -84,7 +84,7 @@ class BenchReports {
   Report& at(uint32_t rank, size_t subject, size_t size, Mode mode) const {
     return reports_[rank * per_rank_ + (subject * sizes_ + size) * 2 + size_t(mode)];
   }
-  /// Whether all ranks have reported something that is not in `seen`: by subject, size and mode.
+  /// Returns true if all ranks have reported something that is not in `seen`: by subject, size and mode.
   bool any_news(const std::vector<bool>& seen) const {
     for (size_t at = 0; at < per_rank_; ++at) {
       size_t rank = 0;
@@ -95,7 +95,7 @@ class BenchReports {
     return false;
   }
   struct Common {
-    std::atomic<uint32_t> subject, size;  ///< where rank 0 is
+    std::atomic<uint32_t> subject, size;  ///< the ones that rank 0 is at
     char nccl_version[32];
   };
   Common& common() const { return common_[0]; }
@@ -106,7 +106,8 @@ class BenchReports {
   Shared<Common> common_{1};
 };
 
-/// \throws as Executor, for what ends the whole run; what ends one subject goes into its reports
+/// Times and checks all subjects of the request on one rank.
+/// \throws as Executor, for errors that end the whole run; errors that end one subject go into its reports
 void bench_rank(World&, const BenchRequest&, const Config&, const BenchReports&);
 
 }  // namespace chorale::tools

@@ -12,8 +12,8 @@
 namespace chorale::tools {
 namespace {
 
-// NCCL's binary interface, as far as it is used here: so that neither its header nor the library are needed
-// to build. Its functions return 0 when all is well.
+// This is the part of NCCL's binary interface that we use, so that the build needs neither its header nor the
+// library. Its functions return 0 when all is well.
 struct UniqueId {
   char bytes[128];
 };
@@ -81,9 +81,10 @@ struct Functions {
   int (*ncclGroupStart)() = nullptr;
   int (*ncclGroupEnd)() = nullptr;
 
-  std::string problem;  ///< why it is not to be had
+  std::string problem;  ///< why NCCL is not available
 
-  /// Loaded once a process, and never unloaded: its threads may live on.
+  /// Returns the library's functions. It loads the library once a process and never unloads it, as its
+  /// threads may live on.
   static const Functions& get() {
     static const Functions functions;
     return functions;
@@ -136,7 +137,7 @@ void quieten_nccl() { ::setenv("NCCL_NVLS_ENABLE", "0", 0); }
 
 std::string multicast_words(const char* nvls) {
   if (!nvls) return "NVLink multicast as NCCL chooses";
-  // NCCL reads it so, too: an empty one is none, and a word that is no number is 0.
+  // NCCL reads the variable in the same way: an empty one is none, and a word that is no number is 0.
   if (*nvls && std::strtoll(nvls, nullptr, 0) == 0) return "NVLink multicast off";
   return "NVLink multicast as NCCL_NVLS_ENABLE=" + std::string(nvls) + " has it";
 }
@@ -144,7 +145,8 @@ std::string multicast_words(const char* nvls) {
 Nccl::Nccl(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Nccl::~Nccl() {
-  // Abort, not destroy: that one waits for work that may never end where a rank has failed.
+  // We abort and do not destroy, because ncclCommDestroy() waits for work that may never end if a rank has
+  // failed.
   if (state_->comm) Functions::get().ncclCommAbort(state_->comm);
 }
 

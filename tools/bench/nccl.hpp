@@ -1,5 +1,5 @@
 /// \file
-/// NCCL as a thing to compare with: loaded when it is wanted, in its default mode.
+/// Runs NCCL for comparison. It is loaded when it is wanted, and runs in its default mode.
 #pragma once
 
 #include <memory>
@@ -11,27 +11,27 @@
 
 namespace chorale::tools {
 
-/// NVLink multicast off, unless NCCL_NVLS_ENABLE says otherwise: call it before ranks start.
+/// Turns NVLink multicast off, unless NCCL_NVLS_ENABLE says otherwise. Call it before ranks start.
 void quieten_nccl();
 
-/// "NVLink multicast off", or who has it otherwise.
-/// \param nvls  the variable NCCL_NVLS_ENABLE, null without
+/// Returns "NVLink multicast off", or says what sets it otherwise.
+/// \param nvls  the variable NCCL_NVLS_ENABLE; null if it is not set
 std::string multicast_words(const char* nvls);
 
 /// One rank's communicator.
 class Nccl {
  public:
-  /// Collective over the world, through which NCCL meets. Null on all ranks if it cannot be had on one, with
-  /// `why`.
+  /// Joins a communicator. Collective over the world, through which NCCL's ranks meet. Returns null on all
+  /// ranks if NCCL is not available on one of them, and sets `why`.
   /// \throws RunError if the world has stopped
   static std::unique_ptr<Nccl> join(World&, std::string& why);
   ~Nccl();
 
-  /// \return why not; "" if it can
+  /// \return why NCCL cannot run the collective; "" if it can
   static std::string refuses(const std::string& collective, bool in_place, DType);
 
   /// Enqueues one call.
-  /// \param sizes  bytes of this rank's input and output
+  /// \param sizes  the bytes of this rank's input and output
   void enqueue(const std::string& collective, const void* in, void* out, MessageSizes sizes, DType, ReduceOp,
                void* stream);
 

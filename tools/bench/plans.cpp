@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "allreduce_ring" of "allreduce_ring_8.json".
+/// Returns "allreduce_ring" for "allreduce_ring_8.json".
 std::string name_of(const fs::path& file, uint32_t ranks) {
   std::string name = file.stem().string();
   const std::string ending = "_" + std::to_string(ranks);
@@ -26,7 +26,7 @@ std::string name_of(const fs::path& file, uint32_t ranks) {
   return name;
 }
 
-/// The same algorithm in place, if it is a program that has the choice.
+/// Adds the same algorithm in place, if it is a program that has the choice.
 void add_in_place(std::vector<NamedPlan>& plans, const std::string& full_name, const Plan& plan,
                   dsl::Parameters::Settings settings, const std::vector<std::string>& allow) {
   const std::vector<dsl::RegisteredProgram> programs = dsl::programs();
@@ -46,7 +46,8 @@ void add_in_place(std::vector<NamedPlan>& plans, const std::string& full_name, c
   if (built.diagnostics.empty()) plans.push_back({full_name, std::move(built.plan), true});
 }
 
-/// Those of these names that can be made for so many ranks; an algorithm may be for some numbers only.
+/// Makes the plans of these names that can be made for this number of ranks; some algorithms are only for
+/// some numbers.
 std::vector<NamedPlan> made_as_shipped(const std::set<std::string>& names, uint32_t ranks) {
   std::vector<NamedPlan> plans;
   for (const std::string& name : names) {
@@ -55,7 +56,7 @@ std::vector<NamedPlan> made_as_shipped(const std::set<std::string>& names, uint3
       Built built = build_program(shipped.program, shipped.settings);
       if (built.diagnostics.empty()) plans.push_back({name, std::move(built.plan)});
     } catch (const Failure&) {
-      continue;  // it takes no such number
+      continue;  // the algorithm does not take this number of ranks
     }
   }
   return plans;

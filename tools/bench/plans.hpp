@@ -1,5 +1,6 @@
 /// \file
-/// The plans that `chorale bench` times: named one by one, or all that are shipped for a collective.
+/// Finds the plans that `chorale bench` times: those that are named one by one, or all that are shipped for a
+/// collective.
 #pragma once
 
 #include <cstddef>
@@ -14,32 +15,34 @@
 namespace chorale::tools {
 
 struct NamedPlan {
-  std::string name;  ///< of the file without the number of ranks, or of the program
+  std::string name;  ///< the file's without the number of ranks, or the program's
   Plan plan;
-  bool also_in_place = false;  ///< the algorithm of the plan before it, in place
+  bool also_in_place = false;  ///< true if it has the algorithm of the plan before it, in place
 };
 
-/// How many of them differ by name or content; those that are also in place are counted with the ones before
-/// them.
+/// Counts the plans that differ by name or content. It counts a plan that is `also_in_place` with the one
+/// before it.
 size_t count_distinct(std::span<const NamedPlan> plans);
 
-/// Of the shipped plans: beside the installed command, or in the tree that it was built from.
+/// Returns the folder of the shipped plans: beside the installed command, or in the tree that it was built
+/// from.
 /// \throws Failure if there is none
 std::string shipped_folder();
 
-/// The names that stand for all shipped plans of a collective.
+/// Returns the names that stand for all shipped plans of a collective.
 std::span<const std::string> collective_words();
 bool names_collective(const std::string& what);
 
-/// The shipped plans of a collective, checked, by name; for a number of ranks that none is shipped for the
-/// same plans, made here. \throws Failure if there are none
+/// Returns the shipped plans of a collective, checked and ordered by name. If none is shipped for this number
+/// of ranks, it makes the same plans here.
+/// \throws Failure if there are none
 std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ranks);
 
-/// The plans of every word, for one number of ranks. Where an algorithm can also be had in place, that plan
-/// follows it under the same name.
-/// \param allow  proofs to leave out
-/// \param command  what messages call the one that asks
-/// \param ranks  0: those of the first plan; a collective's name needs it
+/// Finds the plans of every word, for one number of ranks. If an algorithm can also run in place, that plan
+/// follows under the same name.
+/// \param allow  the proofs to leave out
+/// \param command  the name of the command in messages
+/// \param ranks  the number of ranks; 0: that of the first plan. A collective's name needs a number
 std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common, uint32_t ranks,
                                   const std::vector<std::string>& allow,
                                   const char* command = "chorale bench");

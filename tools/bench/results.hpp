@@ -1,5 +1,5 @@
 /// \file
-/// What came of a benchmark, over all ranks, and its forms.
+/// Gathers the results of a benchmark over all ranks, and writes them in several forms.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ namespace chorale::tools {
 struct Result {
   size_t subject = 0, size = 0;
   Mode mode = Mode::eager;
-  bool done = false;  ///< nothing more comes of it
+  bool done = false;  ///< true when nothing more comes
   bool finished = false, checked = false;
   bool failed = false;  ///< broke, other than by refusing the size
-  double us = 0;        ///< of the slowest rank
-  uint64_t wrong = 0;   ///< elements, of all ranks
-  std::string what;     ///< the first thing that was wrong
+  double us = 0;        ///< the slowest rank's time
+  uint64_t wrong = 0;   ///< the wrong elements of all ranks
+  std::string what;     ///< the first error in the result
   std::string note;     ///< why it did not finish
 };
 
@@ -37,15 +37,15 @@ struct BenchResults {
     return all[(subject * request->sizes.size() + size) * 2 + size_t(mode)];
   }
   const Subject& subject(const Result& result) const { return request->subjects[result.subject]; }
-  /// The collectives, in the order of the subjects.
+  /// Returns the collectives, in the order of the subjects.
   std::vector<std::string> collectives() const;
-  /// The fastest plan with the right result; null if there is none.
-  /// \param rank_order  of those that add up in the order of the ranks
+  /// Returns the fastest plan with the right result; null if there is none.
+  /// \param rank_order  true: only among plans that add up in the order of the ranks
   const Result* best(const std::string& collective, bool in_place, size_t size, Mode mode,
                      bool rank_order = false) const;
-  /// NCCL's time for it, 0 if there is none.
+  /// Returns NCCL's time for it; 0 if there is none.
   double nccl_us(const std::string& collective, bool in_place, size_t size, Mode mode) const;
-  /// True if anything was timed there.
+  /// Returns true if anything was timed there.
   bool any(const std::string& collective, bool in_place, Mode mode) const;
 };
 
@@ -56,41 +56,41 @@ struct Bandwidth {
   double algorithm = 0, bus = 0;
 };
 Bandwidth bandwidth(const BenchResults&, const Result&);
-/// Elements as nccl-tests count them: of the message, or where it is made of a part for each rank, of a part.
+/// Counts elements as nccl-tests do: those of the message, or of one part if it has a part for each rank.
 uint64_t message_elements(const std::string& collective, uint64_t bytes, uint32_t ranks, DType dtype);
 uint64_t elements(const BenchResults&, const Result&);
-/// "sum", or "none".
+/// Returns the operator, "sum", or "none".
 std::string redop(const BenchResults&, const Result&);
-/// Of what a plan of packets sends; none for others, and NCCL.
+/// Returns the form of a plan's packets; none for other plans and NCCL.
 std::optional<PacketForm> packet(const BenchResults&, const Result&);
-/// "allreduce_packets, ll16": the plan, and the form of its packets if it has some.
+/// Returns "allreduce_packets, ll16": the plan, and the form of its packets if it has some.
 std::string plan_words(const BenchResults&, const Result&);
-/// The rank whose input is sent; -1 where there is none.
+/// Returns the rank whose input is sent; -1 if there is none.
 int root(const BenchResults&, const Result&);
 
-/// Whether it was asked for and has a time or a reason.
+/// Returns true if the result was asked for and has a time or a reason.
 bool says_something(const BenchResults&, const Result&);
 
-/// Why something was not timed: a sentence for each reason, with the sizes that it holds for.
+/// Says why something was not timed: a sentence for each reason, with the sizes that it holds for.
 std::vector<std::string> notes(const BenchResults&);
 
-/// Microseconds with four significant digits or so, as nccl-tests prints times.
+/// Returns microseconds with about four significant digits, as nccl-tests prints times.
 std::string time_word(double us);
-/// One result, as it comes in.
+/// Returns the line for one result that comes in.
 std::string text_line(const BenchResults&, const Result&);
 
 struct TableStyle {
-  bool all = false;   ///< every plan, not the best of each size only
-  bool times = true;  ///< else what is the same in every run only
+  bool all = false;   ///< true: every plan, not only the best of each size
+  bool times = true;  ///< false: only columns that are the same in every run
 };
-/// Columns as nccl-tests prints them.
+/// Returns a table with columns as nccl-tests prints them.
 std::string text_table(const BenchResults&, const TableStyle&);
 std::string csv(const BenchResults&);
 std::string json(const BenchResults&);
-/// A page for docs/.
+/// Returns a page for docs/.
 std::string markdown(const BenchResults&, const std::string& command);
-/// A table of the tuner: the best plan of each collective and size, and the best in rank order; this alone if
-/// that is all that was timed, TunedFor::rank_order.
+/// Returns a table of the tuner: the best plan of each collective and size, and the best in rank order. It
+/// has only the latter if only such plans were timed, TunedFor::rank_order.
 std::string tuned(const BenchResults&, const TunedFor&);
 
 }  // namespace chorale::tools

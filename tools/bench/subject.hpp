@@ -1,5 +1,5 @@
 /// \file
-/// What a plan is to a benchmark.
+/// Makes a benchmark's subject from a plan.
 #pragma once
 
 #include "tools/bench/measure.hpp"
@@ -7,8 +7,8 @@
 
 namespace chorale::tools {
 
-/// The plan, which outlives it, at the request's sizes. What can be said before anything runs is said here,
-/// once: sizes that it does not take are refused.
+/// Returns the subject of a plan at the request's sizes. The plan must outlive it. Errors that are known
+/// before anything runs are found here, once: the subject refuses sizes that the plan does not take.
 Subject subject_of(const NamedPlan&, const BenchRequest&);
 
 }  // namespace chorale::tools

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view prefix = "CHORALE_";
 
-/// What Config::read() makes of the environment with these overrides: what is said last there counts.
+/// Calls Config::read() on the environment followed by these overrides. The last entry of a name counts.
 Config read_with(const ConfigObject& object, const std::map<std::string, std::string>& overrides) {
   std::vector<std::string> entries = object.environment;
   for (const auto& [name, value] : overrides) entries.push_back(name + "=" + value);
@@ -27,6 +27,7 @@ Config read_with(const ConfigObject& object, const std::map<std::string, std::st
   return Config::read(object.ini, pointers.data());
 }
 
+/// Returns the name after checking it.
 /// \throws UsageError if it cannot be the name of a setting
 std::string variable(const char* name) {
   const std::string_view word = text("name", name);
@@ -39,7 +40,7 @@ std::string variable(const char* name) {
   return std::string(word);
 }
 
-/// The value in a line of Config::describe(), "timeout = 10s  (default)"; nothing if there is no such
+/// Returns the value in a line of Config::describe(), "timeout = 10s  (default)"; nothing if there is no such
 /// setting.
 std::optional<std::string> described(const Config& config, const std::string& variable) {
   std::string name = variable.substr(prefix.size());

@@ -1,12 +1,13 @@
 /// \file
-/// The GPU that is current in a thread, where the library was built with CUDA.
+/// Sets the GPU that is current in a thread, if the library was built with CUDA.
 #pragma once
 
 namespace chorale::c {
 
-/// As cudaSetDevice(); below 0 it leaves what is current. It stays: to go back to a GPU that nobody has used
-/// yet would make a context there, of hundreds of MB, in every process. \throws UsageError if there is no
-/// such GPU; without CUDA it does nothing, as there is no such backend
+/// Makes a GPU current as cudaSetDevice() does; below 0 it leaves the current one. Nothing goes back to the
+/// GPU that was current before: if nobody has used that one yet, going back would make a context there, of
+/// hundreds of MB, in every process. Without CUDA the call does nothing, as there is no such backend.
+/// \throws UsageError if there is no such GPU
 void make_current(int device);
 
 }  // namespace chorale::c

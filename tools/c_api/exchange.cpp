@@ -20,7 +20,7 @@ ExchangeOptions options_of(const chorale_exchange_options* options) {
           .blocks_per_peer = options->blocks_per_peer};
 }
 
-/// Messages in the form of C++.
+/// Converts messages to the C++ form.
 template <class Message, class Given>
 std::vector<Message> messages_of(const char* name, const Given* given, uint64_t count) {
   if (count != 0) required(name, given);

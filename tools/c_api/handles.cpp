@@ -13,7 +13,7 @@
 namespace chorale::c {
 namespace {
 
-/// By Kind.
+/// The words for a handle, by Kind.
 constexpr const char* kind_names[] = {"a config",    "a world",       "a plan",
                                       "an executor", "a tuned_plans", "an exchange"};
 
@@ -28,8 +28,8 @@ struct Table {
   uint64_t next = 1;
 };
 
-/// Never destroyed: what an application has not closed stays when the process ends, as threads and the driver
-/// that it needs may be gone by then.
+/// Returns the table, which is never destroyed. Objects that an application has not closed stay when the
+/// process ends, because threads and the driver that they need may be gone by then.
 Table& table() {
   static Table& all = *new Table;
   return all;
@@ -48,7 +48,7 @@ std::shared_ptr<void> find_handle(Kind kind, uint64_t number, bool takes) {
   const char* const wanted = kind_names[size_t(kind)];
   if (number == 0) throw StatusError(CHORALE_INVALID_HANDLE, fmt::format("the handle of {} is null", wanted));
   Table& all = table();
-  std::unordered_map<uint64_t, Entry>::node_type taken;  // destroyed without the lock
+  std::unordered_map<uint64_t, Entry>::node_type taken;  // destroyed after the lock is released
   std::shared_lock shared(all.mutex, std::defer_lock);
   std::unique_lock alone(all.mutex, std::defer_lock);
   takes ? alone.lock() : shared.lock();

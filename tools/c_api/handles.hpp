@@ -1,6 +1,6 @@
 /// \file
-/// Handles of the C API: numbers that stand for objects. A number is given once, so a closed handle is found
-/// out for good, and an object stays until the calls that use it have returned.
+/// Handles of the C API are numbers that stand for objects. A number is given once, so a closed handle stays
+/// invalid for good. An object stays until the calls that use it have returned.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ struct ExchangeObject;
 
 enum class Kind : uint8_t { config, world, plan, executor, tuned_plans, exchange };
 
-/// What a handle of a type stands for.
+/// Maps a handle's type to the object that it stands for.
 template <class Handle>
 struct Of;
 template <>
@@ -56,10 +56,12 @@ struct Of<chorale_exchange> {
 };
 
 uint64_t add_handle(Kind kind, std::shared_ptr<void> object);
-/// \param takes  it is no handle any more
-/// \throws StatusError invalid_handle if it is none of this kind
+/// Returns the object of a handle.
+/// \param takes  true if the number is no handle any more after the call
+/// \throws StatusError invalid_handle if the number is no handle of this kind
 std::shared_ptr<void> find_handle(Kind kind, uint64_t number, bool takes);
 
+/// Makes a handle for an object.
 /// \throws std::bad_alloc
 template <class Handle>
 Handle* open(std::shared_ptr<typename Of<Handle>::Object> object) {
@@ -71,14 +73,15 @@ std::shared_ptr<typename Of<Handle>::Object> get(const Handle* handle) {
   return std::static_pointer_cast<typename Of<Handle>::Object>(
       find_handle(Of<Handle>::kind, reinterpret_cast<uintptr_t>(handle), false));
 }
-/// The same, and closes the handle.
+/// Returns the object of a handle, as get() does, and closes the handle.
 template <class Handle>
 std::shared_ptr<typename Of<Handle>::Object> take(const Handle* handle) {
   return std::static_pointer_cast<typename Of<Handle>::Object>(
       find_handle(Of<Handle>::kind, reinterpret_cast<uintptr_t>(handle), true));
 }
 
-/// The time that a thread has a world for itself. \throws StatusError in_use if another one has it
+/// A thread has a world for itself while its Use lives.
+/// \throws StatusError in_use if another thread has the world
 class Use {
  public:
   explicit Use(std::atomic<bool>& in_use);

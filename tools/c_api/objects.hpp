@@ -1,5 +1,5 @@
 /// \file
-/// What handles of the C API stand for.
+/// The objects that handles of the C API stand for.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ namespace chorale::c {
 struct ConfigObject {
   std::mutex mutex;
   std::string ini;                               ///< the file's name; "": none
-  std::vector<std::string> environment;          ///< "CHORALE_TIMEOUT=10s", as it was
+  std::vector<std::string> environment;          ///< "CHORALE_TIMEOUT=10s", as it was at the load
   std::map<std::string, std::string> overrides;  ///< by the variable's name
   Config config;
 };
@@ -33,14 +33,14 @@ struct WorldObject {
   explicit WorldObject(World of) : world(std::move(of)) {}
 
   World world;
-  std::atomic<bool> in_use{false};  ///< by a call, of an executor too
+  std::atomic<bool> in_use{false};  ///< true while a call uses the world or its executors
 };
 
 struct PlanObject {
   std::shared_ptr<const Plan> plan;
 };
 
-/// What lives in a world, which stays as long.
+/// An object that lives in a world. The world stays as long as the object.
 template <class T>
 struct InWorld {
   std::shared_ptr<WorldObject> world;  ///< `object` refers to it
@@ -52,21 +52,21 @@ struct ExchangeObject : InWorld<Exchange> {};
 struct TunedPlansObject {
   explicit TunedPlansObject(TunedPlans of) : plans(std::move(of)) {}
 
-  std::mutex mutex;  ///< of `plans`
+  std::mutex mutex;  ///< guards `plans`
   TunedPlans plans;
 };
 
-/// The settings of a handle; of null those of file and environment.
+/// Returns the settings of a handle; for null those of the file and the environment.
 Config config_of(const chorale_config* config);
 
-/// The same on a backend. \throws UsageError for a device that cannot be there; whether it is there is not
-/// asked
+/// Returns the settings of a handle for a backend. It does not ask whether the device is there.
+/// \throws UsageError for a device that cannot be there
 Config config_on(const chorale_config* config, chorale_backend backend, int32_t device);
 
-/// Enqueues or runs, as chorale_executor_execute().
+/// Enqueues or runs a plan, as chorale_executor_execute() does.
 void execute(ExecutorObject& executor, const Plan& plan, const Arguments& arguments, void* stream);
 
-/// Runs `call` on what lives in a world, while no other thread is in a call there.
+/// Runs `call` on an object that lives in a world, while no other thread is in a call of that world.
 template <class Handle, class Call>
 void alone(const Handle* handle, const Call& call) {
   const auto in_world = get(handle);
@@ -74,7 +74,7 @@ void alone(const Handle* handle, const Call& call) {
   call(in_world->object);
 }
 
-/// Closes what lives in a world, while no other thread is in a call there.
+/// Closes an object that lives in a world, while no other thread is in a call of that world.
 template <class Handle>
 void close_alone(const Handle* handle) {
   const std::shared_ptr<WorldObject> world = get(handle)->world;

@@ -12,7 +12,7 @@
 namespace chorale::c {
 namespace {
 
-/// Of this thread: the text, or a literal where there was no memory for one.
+/// This thread's last message: last_error points to the text, or to a literal if there was no memory for one.
 thread_local std::string last_text;
 thread_local const char* last_error = "";
 
@@ -36,7 +36,7 @@ chorale_status status_of(RunError::Reason reason) {
   return CHORALE_FAILED;
 }
 
-/// Bytes of the character of UTF-8 at `at`; 0 if there is none.
+/// Returns the bytes of the UTF-8 character at `at`; 0 if there is none.
 size_t character_at(const std::string& words, size_t at) {
   const auto byte = [&](size_t after) { return uint32_t(static_cast<unsigned char>(words[at + after])); };
   const uint32_t first = byte(0);
@@ -52,12 +52,11 @@ size_t character_at(const std::string& words, size_t at) {
     if (byte(after) >> 6 != 2) return 0;
     code = code << 6 | (byte(after) & 0x3f);
   }
-  constexpr uint32_t least[] = {0, 0, 0x80, 0x800,
-                                0x10000};  // what is written longer than it need be is none
+  constexpr uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};  // a longer form than needed is no character
   return code >= least[bytes] && code <= 0x10ffff && code >> 11 != 0xd800 >> 11 ? bytes : 0;
 }
 
-/// A message may show bytes of a file that is no text.
+/// Makes a message UTF-8, as it may show bytes of a file that is no text.
 void make_utf8(std::string& words) {
   for (size_t at = 0; at < words.size();) {
     const size_t bytes = character_at(words, at);

@@ -1,5 +1,6 @@
 /// \file
-/// How a call of the C API ends: no exception leaves it, and its message is kept for chorale_last_error().
+/// Turns exceptions into the C API's status: no exception leaves a call, and its message is kept for
+/// chorale_last_error().
 #pragma once
 
 #include <stdexcept>
@@ -16,10 +17,10 @@ struct StatusError : std::runtime_error {
   chorale_status status;
 };
 
-/// Keeps the message of the exception that is being handled. \returns its status
+/// Keeps the message of the exception that is being handled, and returns its status.
 chorale_status note_error(const char* function) noexcept;
 
-/// Runs the body of a function of the API.
+/// Runs the body of a function of the API, and returns its status.
 template <class Body>
 chorale_status guarded(const char* function, const Body& body) noexcept {
   try {

@@ -12,7 +12,7 @@ using namespace chorale::c;
 
 namespace {
 
-/// A folder that nothing lies in, for plans that are all made.
+/// A folder without files, so that all plans are made.
 constexpr const char* no_folder = "/dev/null";
 
 TuneTable table_of(const char* path) {
@@ -33,7 +33,7 @@ TuneTable table_of(const char* path) {
 
 struct Chosen {
   TunedPlans::Choice choice;
-  std::shared_ptr<const Plan> plan;  ///< stays as long as the handle's object, which it holds
+  std::shared_ptr<const Plan> plan;  ///< lies in the handle's object, which it keeps alive
 };
 
 Chosen choose(const chorale_tuned_plans* plans, const char* collective, uint64_t bytes, DType dtype) {

@@ -14,7 +14,7 @@
 namespace chorale::c {
 namespace {
 
-// By number, from 1. The numbers stay as they are whatever becomes of the order in types.def.
+// These are by number, from 1. The numbers do not change when the order in types.def does.
 constexpr std::string_view dtypes[] = {"f32",  "f16", "bf16", "f64",      "i32",      "u32",
                                        "i64",  "u8",  "i8",   "fp8_e4m3", "fp8_e5m2", "u64",
                                        "bool", "c32", "c64",  "c128",     "i16",      "u16"};
@@ -33,7 +33,7 @@ static_assert(std::size(packets) == std::size(packet_form_names),
 static_assert(packets[CHORALE_LL8 - 1] == PacketForm::ll8 && packets[CHORALE_LL16 - 1] == PacketForm::ll16 &&
               packets[CHORALE_LL128 - 1] == PacketForm::ll128);
 
-/// The one that has this number.
+/// Returns the value that has this number.
 template <class Value, size_t count>
 Value numbered(const Value (&values)[count], const char* what, int32_t number, const char* words) {
   if (number < 1 || size_t(number) > count)
@@ -110,7 +110,7 @@ const void* required(const char* name, const void* pointer) {
 }
 
 void require_size(const char* name, uint64_t size, uint64_t least) {
-  constexpr uint64_t most = 4096;  // no version will be so large: it was not set
+  constexpr uint64_t most = 4096;  // no version will be so large: a larger size was never set
   if (size < least || size > most) {
     throw UsageError(
         fmt::format("struct_bytes of '{}' is {}: it should be its sizeof, {} here", name, size, least));

@@ -1,6 +1,6 @@
 /// \file
-/// What callers pass: numbers that may be none of an enum's, pointers that may be null, structs of other
-/// versions.
+/// Checks and converts callers' arguments: numbers that may be none of an enum's, pointers that may be null,
+/// structs of other versions.
 #pragma once
 
 #include <chorale/executor.hpp>
@@ -19,11 +19,11 @@ namespace chorale::c {
 /// \throws UsageError for a number that is none of the enum's
 std::string_view name_of(chorale_dtype dtype);
 std::string_view name_of_op(chorale_op op);
-/// The type that its elements are moved as.
+/// Returns the type as which plans move elements of `dtype`.
 DType dtype_of(chorale_dtype dtype);
 std::optional<PacketForm> packet_of(chorale_packet packet);
 chorale_packet packet_number(const std::optional<PacketForm>& packet);
-/// "cpu", "cuda"; "": as the configuration says
+/// Returns "cpu" or "cuda"; "" if the configuration says it.
 std::string backend_of(chorale_backend backend);
 bool flag_of(const char* name, int32_t value);
 
@@ -33,7 +33,7 @@ Arguments arguments_of(const chorale_arguments* arguments);
 /// \throws UsageError if a plan cannot be called so: an operator has to be named, or elements would be cut
 void check_with_plan(const chorale_arguments* arguments, const Plan& plan);
 
-/// Parts of a message that have the same number of elements, see Arguments::bytes.
+/// Returns the number of parts of a message that have the same number of elements; see Arguments::bytes.
 uint64_t parts_of(const Plan& plan);
 
 /// \throws UsageError naming a pointer that is null
@@ -42,7 +42,8 @@ inline const char* text(const char* name, const char* pointer) {
   return static_cast<const char*>(required(name, pointer));
 }
 
-/// Where a call puts its result, 0 until then. \throws UsageError if it is null
+/// Returns the place for a call's result, and sets it to 0 first.
+/// \throws UsageError if it is null
 template <class Value>
 Value& result(const char* name, Value* at) {
   required(name, at);
@@ -53,11 +54,11 @@ Value& result(const char* name, Value* at) {
 /// \throws UsageError if a struct's size is smaller than its first version's
 void require_size(const char* name, uint64_t size, uint64_t least);
 
-/// A newer header's struct: what it adds is 0, as if it were not there.
-/// \throws UsageError if any of its bytes from `known` to `size` is not
+/// Checks that the members that a newer header adds to a struct are 0, as if they were not there.
+/// \throws UsageError if any byte from `known` to `size` is not 0
 void require_zeros(const char* name, const void* at, uint64_t known, uint64_t size);
 
-/// Fills the members for which `out` has room, but for its size, which stands first and is the caller's.
+/// Fills the members of `out`, but for its size, which stands first and is the caller's.
 template <class Struct>
 void fill(const char* name, Struct* out, Struct values) {
   required(name, out);
@@ -66,7 +67,8 @@ void fill(const char* name, Struct* out, Struct values) {
   *out = values;
 }
 
-/// For chorale_text_free(). \throws std::bad_alloc
+/// Copies a text into memory that chorale_text_free() frees.
+/// \throws std::bad_alloc
 char* give_text(const std::string& words);
 
 }  // namespace chorale::c

@@ -1,4 +1,4 @@
-// chorale bench: plans timed, eagerly and in CUDA graphs, with NCCL beside them.
+// chorale bench times plans, eagerly and in CUDA graphs, with NCCL beside them.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -29,8 +29,8 @@ struct BenchArguments {
   ProfileOptions profile;
 };
 
-/// Leaves what a table chooses: subjects with the form of packets that it says, at the sizes for which it
-/// does.
+/// Keeps the subjects that a table chooses, with the form of packets that it says, at the sizes for which it
+/// chooses them.
 void keep_chosen(BenchRequest& request, const TunedPlans& plans) {
   std::vector<Subject> chosen;
   for (const Subject& subject : request.subjects) {
@@ -53,7 +53,7 @@ void keep_chosen(BenchRequest& request, const TunedPlans& plans) {
   request.subjects = std::move(chosen);
 }
 
-/// NCCL for every collective and place that a plan is timed for.
+/// Adds NCCL for every collective and place for which a plan is timed.
 void add_nccl(BenchRequest& request) {
   std::vector<Subject> others;
   for (const Subject& subject : request.subjects) {
@@ -104,7 +104,7 @@ BenchRequest request_of(const BenchArguments& options, const Config& config,
   }
   request.graph = request.graph && cuda;
   for (const NamedPlan& named : plans) {
-    // Known only where it is asked for, since it is proved.
+    // The order is proved, which takes time, so it is known only if it is asked for.
     const bool wanted = options.rank_order || !options.tuned_out.empty();
     const bool rank_order = wanted && in_rank_order(named.plan);
     if (options.rank_order && !rank_order) continue;
@@ -131,7 +131,7 @@ BenchRequest request_of(const BenchArguments& options, const Config& config,
   return request;
 }
 
-/// Measured beside NCCL and for its sake, with NVLink multicast off: see quieten_nccl().
+/// Refuses multicast when plans are timed beside NCCL, for which NVLink multicast is off: see quieten_nccl().
 void refuse_multicast(const Config& config) {
   if (config.backend.value != "cuda" || config.switch_channels.value != "multicast") return;
   throw Failure(Exit::command_wrong,
@@ -146,7 +146,7 @@ std::string formatted(const BenchArguments& options, const BenchResults& results
   return text_table(results, {.all = options.all, .times = !options.no_times});
 }
 
-/// What is written as results come in.
+/// Returns the files that are written as results come in.
 std::vector<LiveResults::File> files_of(const BenchArguments& options) {
   std::vector<LiveResults::File> files;
   if (!options.output.empty()) {
@@ -226,7 +226,7 @@ Exit bench_it(BenchArguments options) {
                                         format_bytes(request.sizes[result.size]) + " bytes: " + result.what);
   }
   if (!any) throw Failure(Exit::run_failed, "nothing could be timed");
-  // After wrong results, nothing is written for others to rely on.
+  // After wrong results, no table is written, because others rely on it.
   if (!options.tuned_out.empty()) {
     TunedFor machine = tuned_for(config, gpus, request.ranks);
     machine.rank_order = options.rank_order;

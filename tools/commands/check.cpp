@@ -1,4 +1,4 @@
-// chorale check: what is wrong with plans.
+// chorale check finds what is wrong with plans.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -33,7 +33,7 @@ void print_facts(const ProofFacts& facts) {
             << (facts.other_order.empty() ? facts.order : "no\n    " + facts.other_order) << '\n';
 }
 
-/// What is checked of a schedule besides its thread blocks.
+/// Describes the parts of a schedule that are checked besides its thread blocks.
 std::string schedule_words(const host::Schedule& schedule) {
   std::vector<std::string> numbers;
   for (const uint32_t ranks : schedule.ranks) numbers.push_back(std::to_string(ranks));
@@ -47,14 +47,14 @@ std::string schedule_words(const host::Schedule& schedule) {
          count(count_ops(schedule.body), "operation");
 }
 
-/// From which size on the target runs it wrongly; "" if none is left that the plan takes.
+/// Says up to which size the target runs the plan rightly; "" if that is every size that the plan takes.
 std::string size_words(const Plan& plan, const std::string& aim) {
   const uint64_t most = aim.empty() ? plan.max_message_size : largest_message(plan, target_of(aim));
   return most < plan.max_message_size ? ", messages of up to " + count(most, "byte") : "";
 }
 
-/// Tells where a plan of MSCCL++ may mean something else: there a put of packets over a port channel sends
-/// packets that its source already holds. Plans that name their author's lines were written for this
+/// Reports operations that may mean something else in MSCCL++, where a put of packets over a port channel
+/// sends packets that its source already holds. Plans that name their author's lines were written for this
 /// executor.
 void tell_port_packets(const Plan& plan, const std::string& name) {
   OpPlace first;
@@ -107,7 +107,7 @@ Action command::check(CLI::App& app) {
     written.push_back({"--certify", options->certified});
     keep_apart({}, written);  // the plan itself may be certified
     Exit worst = Exit::well;
-    // Every plan is looked at, also behind one that is wrong.
+    // Every plan is checked, also after one that is wrong.
     for (const std::string& path : paths) {
       Progress progress;
       progress("checking " + path);
@@ -115,7 +115,7 @@ Action command::check(CLI::App& app) {
         Plan plan = load_plan(path);
         ProofFacts facts;
         const Diagnostics findings = check_plan(plan, options->aim, &facts);
-        // The target mscclpp refuses it.
+        // The target mscclpp refuses such a put.
         if (options->aim.target != target_names[size_t(Target::mscclpp)])
           tell_port_packets(plan, path == "-" ? "standard input" : path);
         if (options->telling.tell(plan, path, shell_word(path), findings)) {

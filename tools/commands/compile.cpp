@@ -1,4 +1,4 @@
-// chorale compile: an algorithm to a plan.
+// chorale compile turns an algorithm into a plan.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace chorale::tools {
 namespace {
 
-/// What names the program, on the command line of `chorale run`.
+/// Returns the words that name the program on the command line of `chorale run`.
 std::string words_of(const Wanted& wanted, const dsl::Parameters::Settings& settings) {
   std::string words = shell_word(wanted.what);
   if (!wanted.name.empty()) words += " --name " + shell_word(wanted.name);
@@ -26,7 +26,7 @@ SourceLine line_of(const Plan& plan, const Diagnostic& finding) {
   return author_line(plan, finding.line, finding.at);
 }
 
-/// The same program for the least number of ranks for which the same is found.
+/// Replaces the plan with that of the least number of ranks that has the same finding.
 void take_fewer_ranks(const std::string& name, dsl::Parameters::Settings& settings, const Aim& aim,
                       Built& built) {
   const std::vector<dsl::Parameter> parameters = describe_program(name).parameters;

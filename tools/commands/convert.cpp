@@ -1,4 +1,4 @@
-// chorale convert: a plan file in its canonical text, or as CBOR.
+// chorale convert writes a plan file in its canonical text, or as CBOR.
 
 #include <CLI/CLI.hpp>
 #include <memory>

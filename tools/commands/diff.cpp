@@ -1,4 +1,4 @@
-// chorale diff: two plans, compared rank by rank and operation by operation.
+// chorale diff compares two plans rank by rank and operation by operation.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-/// Prints what differs between two lists of lines, and where it stands.
+/// Prints the lines that differ between two lists, and their place.
 class Differences {
  public:
   bool any() const { return any_; }
@@ -38,7 +38,8 @@ class Differences {
   }
 
  private:
-  /// By the longest common subsequence; where its table would be too large, everything counts as different.
+  /// Compares by the longest common subsequence. If its table would be too large, all lines count as
+  /// different.
   static void middle(const Lines& left, const Lines& right) {
     if (left.size() * right.size() > size_t(1) << 24) {
       for (const std::string& line : left) std::cout << "- " << line << '\n';
@@ -46,7 +47,7 @@ class Differences {
       return;
     }
     const size_t width = right.size() + 1;
-    std::vector<uint32_t> common((left.size() + 1) * width, 0);  // of what is left to compare
+    std::vector<uint32_t> common((left.size() + 1) * width, 0);  // of the lines from there on
     for (size_t l = left.size(); l-- > 0;) {
       for (size_t r = right.size(); r-- > 0;) {
         common[l * width + r] = left[l] == right[r]
@@ -70,12 +71,12 @@ class Differences {
   bool any_ = false;
 };
 
-/// `, "key":1`: the keys that the format does not know, which are kept as text; "" without any.
+/// Returns the keys that the format does not know, which are kept as text: `, "key":1`; "" if there are none.
 std::string unknown_keys(const Plan& plan, uint32_t extra, const std::string& of = "") {
   return extra ? ", " + of + plan.extras[extra - 1] : "";
 }
 
-/// The same on a line of its own.
+/// Adds the unknown keys on a line of their own.
 void add_unknown(Lines& lines, const Plan& plan, uint32_t extra, const std::string& of = "") {
   if (extra) lines.push_back("unknown " + of + plan.extras[extra - 1]);
 }
@@ -92,8 +93,8 @@ std::string op_line(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, 
   return line;
 }
 
-/// Operations in words, which look through the block's lists of ids, and these lists, so that nothing is
-/// missed. The id is there for every block: one that does nothing differs from none.
+/// Returns a block's operations in words, with the ids looked up in the block's lists, and these lists, so
+/// that nothing is missed. Every block has its id, because a block that does nothing differs from none.
 Lines block_lines(const Plan& plan, const Gpu& gpu, const ThreadBlock& block) {
   Lines lines = {"id " + std::to_string(block.id)};
   add_unknown(lines, plan, block.extra);
@@ -112,7 +113,7 @@ Lines block_lines(const Plan& plan, const Gpu& gpu, const ThreadBlock& block) {
 
 Lines header_lines(const Plan& plan) {
   const Extension& more = plan.extension;
-  const Segmentation parts = segmentation(plan);  // a plan that does not say how many has those of its chunks
+  const Segmentation parts = segmentation(plan);  // by default those of its chunks
   Lines lines = {"name " + plan.name,
                  headline(plan),
                  count(plan.threads_per_block, "thread") + " a block",
@@ -139,7 +140,7 @@ Lines header_lines(const Plan& plan) {
   return lines;
 }
 
-/// As an author reads it, and what its parameters are unless others are given.
+/// Returns a schedule as its author reads it, with its parameters and their defaults.
 Lines schedule_lines(const Plan& plan) {
   if (!plan.extension.host) return {};
   const host::Schedule& schedule = *plan.extension.host;

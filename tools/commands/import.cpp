@@ -1,4 +1,4 @@
-// chorale import: an algorithm of MSCCL to a plan.
+// chorale import turns an algorithm of MSCCL into a plan.
 
 #include <CLI/CLI.hpp>
 #include <iostream>

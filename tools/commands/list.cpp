@@ -1,4 +1,4 @@
-// chorale list: the shipped algorithms, plans and host schedules.
+// chorale list lists the shipped algorithms, plans and host schedules.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The names of the shipped plan files, without ".json", sorted.
+/// Returns the names of the shipped plan files, without ".json", sorted.
 std::vector<std::string> shipped_files() {
   std::vector<std::string> names;
   std::error_code none;
@@ -35,7 +35,7 @@ std::vector<std::string> shipped_files() {
   return names;
 }
 
-/// A shipped plan's file is called NAME_RANKS.
+/// The name of a shipped plan's file, which is NAME_RANKS.
 struct FileName {
   std::string name;
   int ranks = 0;

@@ -1,4 +1,4 @@
-// chorale mutate: do the checks find mistakes? Makes mistakes in right plans, and looks.
+// chorale mutate makes mistakes in right plans, and looks whether the checks find them.
 
 #include <fmt/format.h>
 
@@ -57,14 +57,14 @@ Choice choice_of(const MutateArguments& options) {
   return choice;
 }
 
-/// The mistakes, for the help.
+/// Lists the kinds of mistakes for the help.
 std::string list_operators() {
   std::string text = "Operators:\n";
   for (const Operator& of : operators()) text += fmt::format("  {:<22}{}\n", of.name, of.summary);
   return text;
 }
 
-/// As it was typed, as far as it changes what comes out.
+/// Returns the command line with the options that change the results.
 std::string command_line(const MutateArguments& options) {
   std::string text = "chorale mutate " +
                      (options.paths.size() < 4 ? join(options.paths) : count(options.paths.size(), "plan"));
@@ -73,10 +73,10 @@ std::string command_line(const MutateArguments& options) {
   return text + " --schedules " + std::to_string(options.schedules);
 }
 
-/// A mutant that runs for ever is one that fails.
+/// The step after which a mutant counts as running for ever, which is a failure.
 constexpr uint64_t max_steps = uint64_t(1) << 24;
 
-/// The first schedule that fails.
+/// Returns the first schedule that fails.
 std::optional<Failed> run_adversary(const Plan& plan, uint64_t schedules) {
   Adversary adversary(plan, {.max_steps = max_steps});
   const Verdict verdict = adversary.run_all(1, schedules);
@@ -94,7 +94,7 @@ Judge make_judge(const MutateArguments& options) {
   return judge;
 }
 
-/// Why nothing can be learnt from the mutants of a plan.
+/// Returns the reason why nothing can be learnt from the mutants of a plan, if there is one.
 std::optional<std::string> unfit(const Plan& plan, const Judge& judge) {
   const Diagnostics before = judge.check(plan);
   if (!before.empty()) return "it is refused as it is: " + before[0].text + " [" + before[0].check + "]";
@@ -110,7 +110,7 @@ std::string hole_path(const std::string& folder, const std::string& plan, const 
                      mutant.at.threadblock, mutant.at.op);
 }
 
-/// What an earlier run has left in a file, if there is one.
+/// Reads the lines that an earlier run has left in a file, if there is one.
 std::string read_lines(const std::string& path) {
   std::error_code hidden;
   if (!std::filesystem::exists(path, hidden)) return "";
@@ -144,7 +144,7 @@ Exit mutate_all(const MutateArguments& options) {
   const Judged judged = judged_before(options.json, before);
   std::ofstream lines;
   if (!options.json.empty()) {
-    // What was stopped in the middle of a line left it there.
+    // A run that was stopped in the middle of a line has left a part of it.
     const size_t whole = before.rfind('\n') + 1;  // npos + 1 is 0
     std::error_code error;
     if (whole != before.size()) std::filesystem::resize_file(options.json, whole, error);

@@ -1,4 +1,4 @@
-// chorale ops: docs/ops.md and docs/plan.schema.json, from the table of operations.
+// chorale ops writes docs/ops.md and docs/plan.schema.json from the table of operations.
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -12,7 +12,7 @@
 namespace chorale::tools {
 namespace {
 
-/// What a role means to a reader. A role without a row stops the build: the switch has no default.
+/// Explains a role to a reader. A role without a row stops the build, because the switch has no default.
 const char* meaning(Role role) {
   switch (role) {
     case Role::Read:

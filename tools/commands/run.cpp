@@ -1,4 +1,4 @@
-// chorale run: a plan on this machine, every result compared.
+// chorale run runs a plan on this machine and compares every result.
 
 #include "tools/schedules/run.hpp"
 
@@ -86,10 +86,10 @@ double median(std::vector<double> values) {
   return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-/// One row a size that every rank has finished.
+/// Prints a row for each size that every rank has finished.
 void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& outcome, bool times,
                  bool checked) {
-  // Of a plan of its own kind only what replaces all its operators, which may differ.
+  // The operators of a custom plan may differ, so the row names only one that replaces them all.
   const bool has_operator = collective_reduces(plan.collective) || request.override_op;
   const char* op = has_operator ? reduce_op_name(request.op) : "-";
   std::printf("%12s  %-8s  %-4s", "bytes", "dtype", "op");
@@ -122,7 +122,7 @@ Exit run_schedules(const RunArguments& options) {
   }
   const Plan plan = plan_for(options.wanted, options.run.ranks, options.run.allow);
   refuse_schedule(plan, "--adversarial", "--seed draws an order of its lanes");
-  options.run.reduce_op(reduces(plan));  // refuses a type that is not reduced by the plan's operator
+  options.run.reduce_op(reduces(plan));  // refuses a type that the plan's operator does not reduce
   AdversarialRequest request;
   if (!options.bytes.empty()) request.sizes = parse_sizes(options.bytes);
   request.dtype = options.run.type();
@@ -131,14 +131,14 @@ Exit run_schedules(const RunArguments& options) {
   request.launches = options.repeat;
   request.seed = seed_of(options);
   if (options.schedules) request.schedules = options.schedules;
-  // Who says how many schedules wants all of them.
+  // A user who says how many schedules wants all of them, without a time limit.
   request.limit = parse_duration(!options.limit.empty() ? options.limit
                                  : options.schedules    ? "off"
                                                         : "10min");
   return run_adversarial(plan, request);
 }
 
-/// "threads", "processes" or "fibers".
+/// Returns "threads", "processes" or "fibers".
 const char* as_what(bool processes, const Config& config) {
   return processes ? "processes" : config.seed.value ? "fibers" : "threads";
 }
@@ -225,7 +225,7 @@ std::string why_chosen(const TunedPlans::Choice& choice, DType dtype) {
   return choice.dtype == dtype ? "" : ", as tuned for " + std::string(dtype_name(choice.dtype));
 }
 
-/// Sizes side by side for which one plan is chosen.
+/// Consecutive sizes for which one plan is chosen.
 struct Share {
   TunedPlans::Choice choice;
   std::string bytes;  ///< as --bytes
@@ -243,7 +243,7 @@ std::vector<Share> shares_of(const RunArguments& options, const TunedPlans& plan
   return shares;
 }
 
-/// The file, or where none is shipped for so many ranks the program and its settings.
+/// Returns the plan's file, or the program and its settings if no file is shipped for this number of ranks.
 Wanted wanted_of(const TunedPlans::Choice& choice, uint32_t ranks) {
   Wanted wanted;
   wanted.what = choice.file;
@@ -251,12 +251,12 @@ Wanted wanted_of(const TunedPlans::Choice& choice, uint32_t ranks) {
   if (std::filesystem::exists(choice.file, no_file)) return wanted;
   ShippedName shipped = shipped_name(choice.name, int(ranks));
   wanted.what = shipped.program;
-  shipped.settings.erase("ranks");  // has an option of its own
+  shipped.settings.erase("ranks");  // it has an option of its own
   for (const auto& [key, value] : shipped.settings) wanted.set.push_back(key + "=" + value);
   return wanted;
 }
 
-/// Of a plan that adds up in the order of the ranks.
+/// Refuses multicast for a plan that must add up in the order of the ranks.
 void require_rank_order(const Plan& plan, const Config& config) {
   if (config.switch_channels.value != "multicast" || !combines_on_switch(plan)) return;
   throw Failure(Exit::command_wrong,
@@ -265,7 +265,7 @@ void require_rank_order(const Plan& plan, const Config& config) {
                 "--rank-order goes with switch_channels = peer");
 }
 
-/// A collective: each share's sizes are run together.
+/// Runs a collective. The sizes of each share run together.
 void run_chosen(const RunArguments& options, const Config& config) {
   if (options.run.ranks == 0) {
     throw Failure(Exit::command_wrong, "'" + options.wanted.what + "' stands for plans of a number of ranks",
@@ -287,7 +287,7 @@ void run_chosen(const RunArguments& options, const Config& config) {
   if (std::any_of(shares.begin(), shares.end(), is_default))
     std::cerr << "note: this finds the fastest plans here: " << advice << "\n";
   for (const auto& [choice, bytes] : shares) {
-    // Refuses what does not add up so.
+    // This refuses a plan that does not add up in that order.
     if (options.rank_order) require_rank_order(plans.plan(choice), config);
     std::cerr << "chosen: " << words_of(choice) << why_chosen(choice, options.run.type()) << "\n";
     RunArguments one = options;

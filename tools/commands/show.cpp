@@ -1,4 +1,4 @@
-// chorale show: a plan in words.
+// chorale show prints a plan in words.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -79,7 +79,7 @@ void show_block(const Plan& plan, const Gpu& gpu, const ThreadBlock& block) {
   }
 }
 
-/// A host schedule at one of the stages between what its author wrote and what runs.
+/// Prints a host schedule at one of the stages between its author's text and the steps that run.
 void show_schedule(const Plan& plan, const std::string& stage, int64_t ranks) {
   if (!plan.extension.host) throw Failure(Exit::command_wrong, "plan " + plan.name + " has no host schedule");
   const host::Schedule& schedule = *plan.extension.host;

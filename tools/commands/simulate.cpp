@@ -1,4 +1,4 @@
-// chorale simulate: the time of plans on a machine that is not here.
+// chorale simulate predicts the time of plans on a machine that is not here.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -26,7 +26,7 @@ struct SimulateArguments {
   bool eager = false, all = false, profile = false;
 };
 
-/// A trace and a profile are of one simulation.
+/// Refuses a trace or a profile of more than one simulation.
 void need_one(const SimulateArguments& options, const Predictions& of) {
   if (options.trace.empty() && !options.profile) return;
   const std::string option = options.profile ? "--profile" : "--trace";
@@ -83,7 +83,8 @@ Exit simulate_it(const SimulateArguments& options) {
   of.packet = *packet_form_of(options.packet);
   of.eager = options.eager;
   of.plans = find_plans(options.what, options.common, options.ranks, options.allow, "chorale simulate");
-  // In place is the same plan with less to copy, which an algorithm has and its plan file has not.
+  // A plan in place only copies less than the one out of place, so we keep the latter. An algorithm makes
+  // both plans; a plan file has one.
   std::set<std::string> out_of_place;
   for (const NamedPlan& named : of.plans) {
     if (!named.plan.inplace) out_of_place.insert(named.name);

@@ -1,4 +1,4 @@
-// chorale tune: which shipped plan is the fastest here, for each collective, type and size.
+// chorale tune finds the shipped plan that is the fastest here for each collective, type and size.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -32,7 +32,7 @@ struct Candidates {
   std::vector<NamedPlan> plans;
   std::vector<TuneConfig> configs;
   std::vector<const NamedPlan*> of;  ///< by configuration
-  std::vector<bool> rank_order;      ///< by configuration: those among which the table has a second choice
+  std::vector<bool> rank_order;      ///< by configuration: true for candidates of the table's second choice
 };
 
 Candidates candidates_of(const TuneArguments& options, const std::string& collective) {
@@ -66,7 +66,7 @@ Candidates candidates_of(const TuneArguments& options, const std::string& collec
   return all;
 }
 
-/// In a child process: one plan at one size, its results compared before and after it is timed.
+/// Measures one plan at one size in a child process, and compares its results before and after it is timed.
 Measurement measure(const TuneArguments& options, const Config& config, const NamedPlan& named,
                     const TuneConfig& candidate, uint64_t bytes) {
   BenchRequest request;
@@ -74,9 +74,9 @@ Measurement measure(const TuneArguments& options, const Config& config, const Na
   request.ranks = options.run.ranks;
   request.dtype = options.run.type();
   if (!options.run.op.empty())
-    request.override_op = options.run.reduce_op(true);  // refused before if none does
+    request.override_op = options.run.reduce_op(true);  // it was refused before if no plan reduces
   request.packet = packet_form_of(candidate.packet);
-  request.graph = config.backend.value == "cuda";  // what the plan costs, not what a launch does
+  request.graph = config.backend.value == "cuda";  // to time the plan without the launch
   request.eager = !request.graph;
   request.processes = options.run.as_processes(config);
   request.warmup = options.warmup;
@@ -97,7 +97,8 @@ Measurement measure(const TuneArguments& options, const Config& config, const Na
   return {true, result.us * 1000, ""};
 }
 
-/// Position of the fastest, of those alone that add up in the order of the ranks if that is wanted.
+/// Returns the position of the fastest, among only those that add up in the order of the ranks if
+/// `rank_order`.
 std::optional<size_t> fastest(const Candidates& candidates, const std::vector<Measurement>& measured,
                               bool rank_order) {
   std::optional<size_t> best;
@@ -108,11 +109,11 @@ std::optional<size_t> fastest(const Candidates& candidates, const std::vector<Me
   return best;
 }
 
-/// Where rows go: beside the table, if that goes to standard output.
+/// Returns the stream for rows: stderr if the table goes to standard output.
 std::FILE* rows_of(const TuneArguments& options) { return options.output == "-" ? stderr : stdout; }
 
-/// A line of what was found, another if the order of the ranks has another plan, and the reasons of those
-/// that failed.
+/// Prints a line for the plan that was found, another one if the order of the ranks has another plan, and the
+/// reasons of those that failed.
 void report(const TuneArguments& options, const TuneKey& key, const Candidates& candidates,
             const std::vector<Measurement>& measured) {
   for (size_t at = 0; at < measured.size(); ++at) {
@@ -144,13 +145,13 @@ TuneTable load_if_there(const std::string& file) {
   return std::filesystem::is_regular_file(file, error) ? TuneTable::load(file) : TuneTable();
 }
 
-/// Puts what `found` has of `keys` into the table of a file. What others have written there since is kept:
-/// they tune for other sizes, collectives or types at the same time.
+/// Puts the rows of `found` for `keys` into the table of a file. It keeps rows that others have written there
+/// since: they may tune for other sizes, collectives or types at the same time.
 void add_to(const std::string& file, const TuneTable& found, const std::vector<TuneKey>& keys) {
   const FolderLock lock(file);
   TuneTable table = load_if_there(file);
   for (const TuneKey& key : keys) table.take(key, found);
-  write_output(file, table.text());  // whole
+  write_output(file, table.text());  // writes all or nothing
 }
 
 Exit tune_it(const TuneArguments& options) {
@@ -174,8 +175,8 @@ Exit tune_it(const TuneArguments& options) {
   in_order.rank_order = true;
   const std::string file = options.output.empty() ? tuned_file(machine) : options.output;
   const bool printed = file == "-";
-  if (!printed) load_if_there(file);  // what is no table is refused before the long run
-  TuneTable table;                    // of this run
+  if (!printed) load_if_there(file);  // refuses a file that is no table before the long run
+  TuneTable table;                    // has the rows of this run
   std::vector<TuneKey> keys;
   std::error_code error;
   if (options.output.empty()) {

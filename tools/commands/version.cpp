@@ -1,4 +1,4 @@
-// chorale version.
+// chorale version prints the version.
 
 #include "tools/version.hpp"
 

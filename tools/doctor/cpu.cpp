@@ -1,4 +1,4 @@
-// What `chorale doctor PLAN` says for the CPU: is there the memory that all ranks need?
+// Examines a plan on the CPU for `chorale doctor PLAN`: is there the memory that all ranks need?
 
 #include <fmt/format.h>
 #include <sys/statvfs.h>
@@ -23,8 +23,9 @@ uint64_t times(uint64_t one, uint64_t number) {
   return number && one > UINT64_MAX / number ? UINT64_MAX : one * number;
 }
 
-/// \param needed  of a rank, in words
-/// \param bytes   of all ranks
+/// Compares the memory that the ranks need with the memory that is available.
+/// \param needed  the need of one rank, in words
+/// \param bytes   the need of all ranks
 void compare_memory(Examination& found, const std::string& needed, uint64_t bytes,
                     const std::string& remedy) {
   const uint64_t available = available_host_memory();

@@ -1,5 +1,5 @@
 /// \file
-/// What `chorale doctor` prints, and the looks that it takes.
+/// The examinations of `chorale doctor`, and the rows that it prints.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@
 
 namespace chorale::tools {
 
-/// One row a look, and whether one was bad.
+/// Prints a row for each examination, and knows if one was bad.
 class Examination {
  public:
-  /// \param json  all rows are printed by end(), for programs; else each at once, for people
+  /// \param json  true: end() prints all rows, for programs; false: each is printed at once, for people
   explicit Examination(bool json = false) : json_(json) {}
 
   void pass(const std::string& what, const std::string& found) { row(Verdict::ok, what, found); }
   void note(const std::string& what, const std::string& found) { row(Verdict::note, what, found); }
   void fail(const std::string& what, const std::string& found, const std::string& remedy);
-  void more(const std::string& text);  ///< a line below the last row
-  /// Prints what is left to print, whether all is well above all. Behind the last row.
+  void more(const std::string& text);  ///< adds a line below the last row
+  /// Prints the rest, above all whether all is well. Call it after the last row.
   void end() const;
   bool well() const { return well_; }
 
@@ -40,30 +40,30 @@ class Examination {
 
   const bool json_;
   bool well_ = true;
-  std::vector<Row> rows_;  // of json_
+  std::vector<Row> rows_;  // if json_
 };
 
 std::string mebibytes(uint64_t bytes);
 
-/// Compiler, processor, memory, and ranks as threads.
+/// Examines the compiler, the processor, the memory, and ranks as threads.
 void examine_host(Examination&);
-/// Of what the command is made of, and of what it can load.
+/// Examines the versions of the command's parts, and of the libraries that it can load.
 void examine_versions(Examination&);
 void examine_settings(Examination&);
 void examine_gpus(Examination&, const GpusFound&);
-/// A GPU for each rank?
+/// Examines whether there is a GPU for each rank.
 void compare_ranks(Examination&, const GpusFound&, uint32_t ranks);
-/// What a plan is, and whether this version has what it asks for.
+/// Describes a plan, and examines whether this version has the features that it asks for.
 void examine_requirements(Examination&, const Plan&);
-/// What a plan needs of this machine to run on the CPU, for one size of message.
+/// Examines whether this machine has what a plan needs to run on the CPU, for one size of message.
 void examine_plan_on_cpu(Examination&, const Plan&, uint64_t bytes, DType);
-/// The same of a host schedule, for a number of ranks and its parameters.
+/// Examines the same for a host schedule, for a number of ranks and its parameters.
 void examine_schedule_on_cpu(Examination&, const Plan&, const host::Concrete&);
-/// What a plan needs of the GPUs here for one size of message.
+/// Examines whether the GPUs here have what a plan needs, for one size of message.
 void examine_plan(Examination&, const GpusFound&, const Plan&, uint64_t bytes, DType);
-/// What a host schedule needs of them, for a number of ranks and its parameters.
+/// Examines the same for a host schedule, for a number of ranks and its parameters.
 void examine_schedule(Examination&, const GpusFound&, const Plan&, const host::Concrete&, const BlockPlans&);
-/// What a launched plan needs beside the schedule's tensors, for its longest message.
+/// Examines what a launched plan needs beside the schedule's tensors, for its longest message.
 void examine_launched(Examination&, const GpusFound&, const Plan&, uint64_t bytes, DType);
 
 }  // namespace chorale::tools

@@ -1,4 +1,4 @@
-// What `chorale doctor` says of GPUs.
+// Examines the GPUs for `chorale doctor`.
 
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ void show(Examination& found, const GpuFacts& gpu, const std::string& which) {
              "; lacks: " + (lacks.empty() ? "none" : join(lacks)));
 }
 
-/// A row a GPU and a column a peer.
+/// Prints peer access with a row for each GPU and a column for each peer.
 void show_peer_access(Examination& found, const GpusFound& gpus) {
   const size_t devices = gpus.gpus.size();
   size_t missing = 0;

@@ -1,4 +1,4 @@
-// What `chorale doctor` says of the machine without its GPUs.
+// Examines the machine without its GPUs for `chorale doctor`.
 
 #include <sched.h>
 #include <sys/statvfs.h>

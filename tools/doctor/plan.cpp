@@ -1,4 +1,4 @@
-// What `chorale doctor PLAN` says: does this machine have what the plan needs?
+// Examines a plan for `chorale doctor PLAN`: does this machine have what the plan needs?
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 namespace chorale::tools {
 namespace {
 
-/// The largest of what the ranks need.
+/// The needs of all ranks, to find the largest.
 struct PlanNeeds {
   std::vector<RankNeeds> ranks;
 
@@ -26,7 +26,8 @@ struct PlanNeeds {
   }
 };
 
-/// \throws UsageError if it does not take messages of that size
+/// Returns the needs of a plan's ranks for a message.
+/// \throws UsageError if the plan does not take messages of that size
 PlanNeeds needs_of_ranks(const Plan& plan, uint64_t bytes, DType dtype) {
   PlanNeeds needs;
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
@@ -62,7 +63,8 @@ void compare_blocks(Examination& found, const GpusFound& gpus, const Plan& plan,
   }
 }
 
-/// By peers' memory, unless the setting asks for multicast.
+/// Compares switch channels with the GPUs. They go through peers' memory, unless the setting asks for
+/// multicast.
 void compare_switches(Examination& found, const GpusFound& gpus) {
   const Setting<std::string> wanted = Config::load().switch_channels;
   const bool offered = !gpus.gpus.empty() && std::all_of(gpus.gpus.begin(), gpus.gpus.end(),
@@ -109,7 +111,7 @@ void compare_channels(Examination& found, const GpusFound& gpus, const PlanNeeds
   if (needs.most(&RankNeeds::switch_channels)) compare_switches(found, gpus);
 }
 
-/// Larger packets than 8 bytes rely on wider stores that arrive whole.
+/// Compares packets with the GPUs. Packets of more than 8 bytes rely on wider stores that arrive whole.
 void compare_packets(Examination& found, const GpusFound& gpus, const PlanNeeds& needs) {
   if (!needs.most(&RankNeeds::packets)) return found.pass("packets", "none");
   const bool without_links = std::any_of(gpus.gpus.begin(), gpus.gpus.end(), [](const GpuFacts& gpu) {

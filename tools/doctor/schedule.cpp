@@ -1,4 +1,4 @@
-// What `chorale doctor SCHEDULE` says: does this machine have what the lanes of a host schedule need?
+// Examines a host schedule for `chorale doctor SCHEDULE`: does this machine have what its lanes need?
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -52,7 +52,7 @@ void compare_transfers(Examination& found, const GpusFound& gpus, const host::Co
   for (uint32_t rank = 0; rank < made.ranks; ++rank) {
     for (const host::Step& step : made.steps[rank]) {
       if (step.kind == StepKind::put || step.kind == StepKind::get) pairs.emplace(rank, step.peer);
-      // Either end of what is carried writes counters at the other.
+      // Both ends of these transfers write counters at the other.
       for (const host::ConcreteTransfer& one : step.transfers)
         if (one.peer != rank) pairs.emplace(rank, one.peer);
     }
@@ -86,7 +86,7 @@ void compare_tensors(Examination& found, const GpusFound& gpus, const host::Conc
   }
 }
 
-/// The longest message of each plan decides what it needs.
+/// Examines the launched plans. The longest message of each plan decides what it needs.
 void compare_launches(Examination& found, const GpusFound& gpus, const host::Concrete& made,
                       const BlockPlans& plans) {
   for (const auto& [name, plan] : plans) {
@@ -95,7 +95,7 @@ void compare_launches(Examination& found, const GpusFound& gpus, const host::Con
     for (const host::Step& step : made.steps[0]) {
       if (step.kind != StepKind::launch || step.name != name) continue;
       ++launches;
-      // The message of an all-gather is what comes out, of all others what goes in.
+      // The message of an all-gather is its output, that of all others the input.
       const host::Box& message = plan.collective == "allgather" ? step.writes[0] : step.reads[0];
       bytes = std::max(bytes, message.bytes);
       dtype = made.tensors[message.tensor].dtype;

@@ -1,4 +1,4 @@
-// What `chorale doctor` says of the configuration.
+// Examines the configuration for `chorale doctor`.
 
 #include <sstream>
 

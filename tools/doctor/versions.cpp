@@ -1,4 +1,4 @@
-// What `chorale doctor` says of versions.
+// Examines versions for `chorale doctor`.
 
 #include <fmt/format.h>
 #include <spdlog/version.h>
@@ -23,7 +23,7 @@ std::string built_by() {
 #endif
 }
 
-/// The first line, without spaces around it.
+/// Returns the first line, without spaces at its end.
 std::string first_line(const std::string& text) {
   const std::string line = text.substr(0, text.find('\n'));
   return line.substr(0, line.find_last_not_of(' ') + 1);
@@ -38,7 +38,7 @@ void examine_mpi(Examination& found) {
 #endif
   const Library library{"libmpi.so.40", "libmpi.so.12", "libmpi.so"};
   const auto version = library.find<int(char*, int*)>("MPI_Get_library_version");
-  char text[8192] = {};  // MPI_MAX_LIBRARY_VERSION_STRING of the implementations is at most that
+  char text[8192] = {};  // no implementation has a larger MPI_MAX_LIBRARY_VERSION_STRING
   int length = 0;
   if (version && version(text, &length) == 0) {
     found.pass("MPI", built + ", " + first_line(text));

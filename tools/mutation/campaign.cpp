@@ -15,11 +15,11 @@
 namespace chorale::mutation {
 namespace {
 
-/// So many of a list, in their order.
+/// Keeps `wanted` sites of a list, in their order.
 void sample(std::vector<Site>& list, uint32_t wanted, uint64_t seed) {
   if (!wanted || list.size() <= wanted) return;
   std::mt19937_64 random(seed);
-  // By hand: what the distributions of the standard library draw differs between libraries.
+  // We draw by hand, because the standard library's distributions differ between libraries.
   for (size_t kept = 0; kept < wanted; ++kept) {
     std::swap(list[kept], list[kept + random() % (list.size() - kept)]);
   }
@@ -35,7 +35,8 @@ struct Job {
   Site site;
 };
 
-/// Those that are to be judged. Cheap beside that: each is made once, and looked at by its hash only.
+/// Lists the mutants to judge. This is cheap beside judging: it makes each mutant once and compares only
+/// hashes.
 std::vector<Job> list_jobs(const Plan& plan, const Choice& choice) {
   Plan copy = plan;
   std::unordered_set<uint64_t> known = {content_hash(plan)};
@@ -89,7 +90,7 @@ std::vector<Mutant> mutate(const Plan& plan, const Choice& choice, const Judge& 
   std::vector<Mutant> mutants(jobs.size());
   std::atomic<size_t> next = 0;
   std::mutex one_at_a_time;
-  std::exception_ptr failure;  // of progress(), in whatever thread
+  std::exception_ptr failure;  // from progress(), in any thread
   const auto work = [&] {
     Plan copy = plan;
     for (size_t at = next++; at < jobs.size(); at = next++) {

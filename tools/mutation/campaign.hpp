@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Mutants of plans, and what becomes of them.
+/// Makes mutants of plans and finds their fates.
 
 #include <cstdint>
 #include <functional>
@@ -15,12 +15,12 @@ namespace chorale::mutation {
 
 enum class Fate : uint8_t {
   killed,    ///< a check finds it
-  survived,  ///< no check does, nor does any schedule fail: `by` says why it is right
+  survived,  ///< no check finds it and no schedule fails: `by` says why it is right
   hole,      ///< no check finds it, and a schedule fails: the checks are wrong
-  crashed,   ///< what should have judged it threw an exception
+  crashed,   ///< a judge threw an exception
 };
 
-/// By Fate, as in the lines of a run.
+/// The names of fates, by Fate, as in the lines of a run.
 inline constexpr std::string_view fate_names[] = {"killed", "survived", "hole", "crashed"};
 
 /// A mutant and its fate.
@@ -28,12 +28,12 @@ struct Mutant {
   const Operator* of = nullptr;
   OpPlace at;
   bool of_operation = true;  ///< as Site::of_operation
-  SourceLine line;           ///< the author's, of the operation
+  SourceLine line;           ///< the author's line of the operation
   std::string what;          ///< as Site::what
   Fate fate = Fate::survived;
   std::string by;     ///< killed: the check; survived: the reason, in a word or two
-  std::string text;   ///< its finding, or the reason at length
-  uint64_t seed = 0;  ///< hole: of the schedule
+  std::string text;   ///< the check's finding, or the reason at length
+  uint64_t seed = 0;  ///< hole: the schedule's seed
 };
 
 /// A schedule that failed.
@@ -42,12 +42,12 @@ struct Failed {
   std::string text;
 };
 
-/// Why a mutant is right.
+/// The reason why a mutant is right.
 struct Reason {
   std::string by, text;
 };
 
-/// Who judges mutants. Called by several threads at once.
+/// The functions that judge mutants. Several threads call them at once.
 struct Judge {
   std::function<Diagnostics(const Plan&)> check;
   std::function<std::optional<Failed>(const Plan&)> run;  ///< the first schedule that fails
@@ -56,16 +56,16 @@ struct Judge {
 
 struct Choice {
   std::vector<const Operator*> operators;
-  uint32_t sample = 0;  ///< of the sites of an operator in a plan, at most so many; 0: all
-  uint64_t seed = 1;    ///< of the choice
+  uint32_t sample = 0;  ///< the most sites of an operator in a plan; 0: all
+  uint64_t seed = 1;    ///< the seed of the choice
   uint32_t threads = 1;
-  /// Fills in what became of a mutant that was judged before. Called by several threads at once.
+  /// Fills in the fate of a mutant that was judged before. Several threads call it at once.
   std::function<bool(Mutant&)> recall = {};
 };
 
-/// The mutants of a plan that are plans of their own: neither equal to it nor to each other. `progress` gets
-/// each as it has been judged, and its plan, one at a time, but not those that were judged before. The plan
-/// is right to begin with.
+/// Makes and judges the mutants of a plan that are neither equal to it nor to each other. It calls `progress`
+/// with each mutant and its plan once that is judged, one at a time, but not for those that were judged
+/// before. The plan itself must be right.
 std::vector<Mutant> mutate(const Plan&, const Choice&, const Judge&,
                            const std::function<void(const Mutant&, const Plan&)>& progress = {});
 

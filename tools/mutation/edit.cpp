@@ -10,7 +10,7 @@
 namespace chorale::mutation {
 namespace {
 
-/// The pipeline around an operation: its position, or -1.
+/// Returns the position of the pipeline around an operation, or -1.
 int64_t loop_around(const ThreadBlock& block, uint32_t op) {
   for (uint32_t at = 0; at < op; ++at) {
     if (block.ops[at].body && op <= at + block.ops[at].body) return at;
@@ -129,7 +129,7 @@ uint32_t Edit::remote_buffer(const OpPlace& at, ChannelType via, uint32_t peer, 
 uint32_t Edit::add_channel(uint32_t rank, uint32_t peer, ChannelType type) {
   const auto add = [&](uint32_t from, uint32_t to) {
     std::vector<ChannelRecord>& records = change(plan_.gpus[from].channels);
-    // The last record: what is appended elsewhere would change the ids of those behind it.
+    // We append to the last record, because a new id elsewhere would change the ids after it.
     const auto last = std::find_if(records.rbegin(), records.rend(),
                                    [&](const ChannelRecord& record) { return record.type == type; });
     if (last != records.rend()) {

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Changes of a plan that can be taken back, so that a thousand mutants need one copy of it.
+/// Changes a plan and can undo the changes, so that a thousand mutants need one copy of it.
 
 #include <cstdint>
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace chorale::mutation {
 
-/// Changes a plan. Its end takes all changes back.
+/// Changes a plan. The destructor undoes all changes.
 class Edit {
  public:
   explicit Edit(Plan& plan) : plan_(plan) {}
@@ -22,7 +22,8 @@ class Edit {
 
   const Plan& plan() const { return plan_; }
 
-  /// A part of plan(), to be changed in place. Parts of a part that was changed before stay where they are.
+  /// Returns a part of plan(), for changes in place. Parts of a part that was changed before stay where they
+  /// are.
   template <class Part>
   Part& change(const Part& part) {
     Part& mine = const_cast<Part&>(part);  // it is a part of plan_, which is not const
@@ -30,11 +31,12 @@ class Edit {
     return mine;
   }
 
-  /// The thread block and the rank of a place.
+  /// Return the thread block and the rank of a place, for changes.
   ThreadBlock& block(const OpPlace& at);
   Gpu& gpu(uint32_t rank) { return change(plan_.gpus[rank]); }
 
-  /// Operations. Pipelines keep what is inside: something put beside an operation of the body is in it too.
+  /// These change operations. Pipelines keep their contents: an operation that is put beside one of the body
+  /// is in the body too.
   Op& op(const OpPlace& at) { return block(at).ops[at.op]; }
   void erase(const OpPlace& at);
   void insert(const OpPlace& before, const Op&);
@@ -42,20 +44,20 @@ class Edit {
   /// Moves an operation before another one of its block, which comes earlier.
   void move_before(const OpPlace& at, uint32_t before);
 
-  /// Lists of an operation of its own, to be changed at will.
+  /// Give an operation lists of its own, which may be changed freely.
   void set_operands(const OpPlace& at, std::vector<Operand> sources, std::vector<Operand> dests);
   void set_ids(const OpPlace& at, std::vector<uint32_t> ids);
-  /// Without one of its ids; the operation goes with its last.
+  /// Removes one of an operation's ids, and the operation with the last one.
   void erase_id(const OpPlace& at, uint32_t position);
 
-  /// Positions in the lists of a block, which get longer where something is missing there.
+  /// Return positions in the lists of a block, and add the entry if it is missing.
   uint32_t channel(const OpPlace& at, ChannelType, uint32_t of_rank);
   uint32_t remote_buffer(const OpPlace& at, ChannelType via, uint32_t peer, BufferKind);
-  /// A channel that pairs with a new one of `peer`; as the rank counts them.
+  /// Adds a channel that pairs with a new one of `peer`. Returns its number as the rank counts them.
   uint32_t add_channel(uint32_t rank, uint32_t peer, ChannelType);
 
   /// Cuts every chunk in two, so that each operand has an even number of them.
-  /// \return false if the plan says of its chunks what would no longer be true
+  /// \return false if the plan says something about its chunks that would no longer be true
   bool cut_chunks();
 
  private:

@@ -23,7 +23,7 @@ std::string access_text(const Plan& plan, const Trace& trace, const AccessId& id
          launch;
 }
 
-/// The first block that does something else.
+/// Describes the first block that does something else.
 std::string difference(const Plan& original, const Trace& before, const Trace& after) {
   if (before.streams().size() != after.streams().size()) return "there are other thread blocks";
   uint32_t chain = 0;
@@ -42,7 +42,7 @@ Reason path_reason(const Plan& mutant, const Trace& after, const std::vector<Pai
   std::vector<OpPlace> shown_path;
   uint64_t all = 0;
   for (const Pair& pair : pairs) {
-    if (!after.pairs().count(pair)) continue;  // they no longer meet
+    if (!after.pairs().count(pair)) continue;  // the accesses no longer meet
     const std::optional<std::vector<OpPlace>> path = after.path(pair);
     if (!path) {
       return {"unexplained",

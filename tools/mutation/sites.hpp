@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Where a plan can be mutated.
+/// Lists the places where a plan can be mutated.
 
 #include <cstdint>
 #include <functional>
@@ -16,10 +16,10 @@ namespace chorale::mutation {
 
 /// One place where an operator can be applied.
 struct Site {
-  OpPlace at;  ///< of the operation
-  /// Else it is a part of the plan, of a rank or of a block, which `at` begins with.
+  OpPlace at;  ///< the operation's place
+  /// If false, the site is a part of the plan, of a rank or of a block, with which `at` begins.
   bool of_operation = true;
-  std::string what;  ///< which part of it, if the place does not say all
+  std::string what;  ///< the part of it, if the place does not say all
   std::function<void(Edit&)> change;
 };
 
@@ -28,7 +28,7 @@ class Sites {
   void add(const OpPlace& at, std::function<void(Edit&)> change, std::string what = {}) {
     list_.push_back({at, true, std::move(what), std::move(change)});
   }
-  /// What is no operation.
+  /// Adds a site that is no operation.
   void add_part(const OpPlace& at, std::function<void(Edit&)> change, std::string what) {
     list_.push_back({at, false, std::move(what), std::move(change)});
   }
@@ -44,10 +44,10 @@ struct Operator {
   void (*list)(const Plan&, Sites&);
 };
 
-/// The rows of operators.def, by number.
+/// Returns the rows of operators.def, by number.
 std::span<const Operator> operators();
 
-/// All sites of an operator in a plan.
+/// Returns all sites of an operator in a plan.
 std::vector<Site> sites(const Operator&, const Plan&);
 
 namespace make {

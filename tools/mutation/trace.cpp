@@ -82,7 +82,7 @@ void Trace::sync(uint32_t chain) {
   open_[chain].clear();
 }
 
-/// Packets that are read tell how far their writers had come.
+/// Adds the edges from the writers of packets that are read, as packets tell how far their writers had come.
 void Trace::tell(uint32_t chain, const Step& step, std::span<const proof::Touch> touches) {
   for (const proof::Touch& touch : touches.first(step.sources)) {
     if (!touch.access->packets) continue;
@@ -116,7 +116,7 @@ void Trace::move(uint32_t chain, const Step& step, std::span<const proof::Touch>
     done.second = add_node(chain, {{done.first, true}});
     accesses_[writes] = {by.place(), begin, done.second, nobody};
   } else {
-    // This operation knows at once what its packets say, the block with its next synchronisation.
+    // This operation knows at once what its packets say; the block knows it after its next synchronisation.
     std::vector<Edge> from = heard_[chain];
     from.push_back({now_[chain], true});
     accesses_[reads] = {by.place(), add_node(chain, std::move(from)), nobody, nobody};
@@ -157,7 +157,7 @@ void Trace::take(uint32_t chain, const Step& step, uint32_t counter, uint64_t fi
   for (uint64_t at = first; at < std::min<uint64_t>(first + n, posts_[counter].size()); ++at) {
     const Post& post = posts_[counter][at];
     from.push_back({post.node, post.publishes && !step.relaxed});
-    from.push_back({post.start, true});  // what the peer saw before its launch is seen in any case
+    from.push_back({post.start, true});  // writes that the peer saw before its launch are always visible
   }
   go_on(chain, std::move(from));
 }
@@ -199,7 +199,7 @@ void Trace::note(const std::optional<AccessId>& first, const AccessId& second, b
 
 void Trace::read(uint32_t at, const AccessId& id) {
   Cell& cell = cells_[at];
-  // What packets hold comes with them.
+  // Data in packets comes with its flag, so it needs no order.
   if (cell.teller == nobody) note(cell.write, id, true);
   if (std::find(cell.readers.begin(), cell.readers.end(), id) == cell.readers.end())
     cell.readers.push_back(id);
@@ -273,7 +273,7 @@ std::optional<std::vector<OpPlace>> Trace::path(const Pair& pair) const {
   if (first == accesses_.end() || second == accesses_.end()) return {};
   const uint32_t start = second->second.begin;
   uint32_t goal = first->second.done;
-  std::map<uint32_t, uint32_t> towards = {{start, start}};  // by node: the next one on the way to the second
+  std::map<uint32_t, uint32_t> towards = {{start, start}};  // by node: the next one towards the second
   std::deque<uint32_t> queue = {start};
   while (!queue.empty() && !towards.count(goal)) {
     if (!pair.visible && towards.count(first->second.told)) goal = first->second.told;
@@ -289,7 +289,7 @@ std::optional<std::vector<OpPlace>> Trace::path(const Pair& pair) const {
   for (uint32_t node = goal; node != start; node = towards[node]) {
     if (!nodes_[node].is_op) continue;
     const OpPlace& at = nodes_[node].at;
-    // Of a block the operations at which the path comes and goes are enough.
+    // The path keeps only the first and the last of consecutive operations of a block.
     const auto in_block = [&](const OpPlace& other) {
       return other.rank == at.rank && other.threadblock == at.threadblock;
     };

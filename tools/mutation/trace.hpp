@@ -1,9 +1,8 @@
 #pragma once
 /// \file
-/// One execution of a plan as a graph: what comes before what, and by which operations. The history of
-/// compiler/proof/history.hpp is such a graph too, to explain findings. This one numbers accesses so that
-/// those of two plans can be compared, and it is made apart from the proofs, which are what mutants put to
-/// the test.
+/// Records one execution of a plan as a graph: which access comes before which, and by which operations.
+/// compiler/proof/history.hpp has such a graph too, to explain findings. This one numbers accesses so that
+/// those of two plans can be compared. It is independent of the proofs, because mutants test the proofs.
 
 #include <cstdint>
 #include <map>
@@ -19,17 +18,17 @@
 
 namespace chorale::mutation {
 
-/// An access of a block, its proxy, or the application of a rank; the same in two plans whose blocks touch
-/// the same memory in the same order.
+/// An access of a block, its proxy, or the application of a rank. It is the same in two plans whose blocks
+/// touch the same memory in the same order.
 struct AccessId {
   enum class Who : uint8_t { block, proxy_reads, proxy_writes, application };
   Who who = Who::block;
   uint32_t rank = 0, block = 0, launch = 0;
-  uint32_t nth = 0;  ///< operation of the block that touches memory; application: 0 reads, 1 overwrites
+  uint32_t nth = 0;  ///< index of the block's memory operation; application: 0 reads, 1 overwrites
   auto operator<=>(const AccessId&) const = default;
 };
 
-/// Two accesses of the same bytes, one of them writing, the first of which came before the second.
+/// Two accesses of the same bytes, at least one of which writes. The first came before the second.
 struct Pair {
   AccessId first, second;
   bool visible = true;  ///< the first is a write: the second has to see it, not only come later
@@ -40,23 +39,24 @@ class Trace : private proof::Observer {
  public:
   explicit Trace(const Plan&);
 
-  /// Whether all launches came to their end.
+  /// Returns true if all launches ended.
   bool ended() const { return ended_; }
 
-  /// What each block touches, as a text that two executions can be compared by; and the one of an operation.
+  /// Returns, for each block, a text of its operations and the memory that they touch, to compare two
+  /// executions.
   const std::vector<std::string>& streams() const { return streams_; }
 
-  /// Pairs of accesses that need an order, each once.
+  /// Returns the pairs of accesses that need an order, each once.
   const std::set<Pair>& pairs() const { return pairs_; }
 
-  /// Those of which the first comes before an operation and the second after it, by order alone, or of which
-  /// one is that operation; the nearest first.
+  /// Returns the pairs that have an operation between them in the order, or as one of the two; the nearest
+  /// first.
   std::vector<Pair> pairs_through(const OpPlace& at) const;
 
-  /// Where an access is.
+  /// Returns the place of an access.
   OpPlace place_of(const AccessId& id) const { return accesses_.at(id).at; }
 
-  /// The operations over which the second comes after the first; none if there is no such path.
+  /// Returns the operations that order the second access after the first; none if there is no such path.
   std::optional<std::vector<OpPlace>> path(const Pair&) const;
 
  private:
@@ -71,7 +71,7 @@ class Trace : private proof::Observer {
   };
   struct Access {
     OpPlace at;
-    uint32_t begin = 0;      ///< the node behind which it begins
+    uint32_t begin = 0;      ///< the node after which it begins
     uint32_t done = nobody;  ///< the node at which it has ended
     /// The node at which its packets say, position by position, that it has ended there.
     uint32_t told = nobody;
@@ -79,7 +79,7 @@ class Trace : private proof::Observer {
   struct Cell {
     std::optional<AccessId> write;
     std::vector<AccessId> readers;
-    uint32_t teller = nobody;  ///< of packets: the node that its writer was behind
+    uint32_t teller = nobody;  ///< for packets: the node after which its writer was
   };
   static constexpr uint32_t nobody = ~uint32_t{0};
 

@@ -1,6 +1,6 @@
 /// \file
-/// The plans of thread blocks that a host schedule launches, from the command line or of those that are
-/// shipped.
+/// Finds the plans of thread blocks that a host schedule launches, on the command line or among the shipped
+/// ones.
 #pragma once
 
 #include <functional>
@@ -15,9 +15,9 @@ namespace chorale::tools {
 
 using BlockPlans = std::map<std::string, Plan, std::less<>>;
 
-/// One for each name that the schedule launches: what `given` says ("NAME=PLAN"), else the shipped plan of
-/// that name for as many ranks.
-/// \param allow  as that of plan_for()
+/// Returns a plan for each name that the schedule launches: the one that `given` says ("NAME=PLAN"), else the
+/// shipped plan of that name for as many ranks.
+/// \param allow  as in plan_for()
 /// \throws Failure for names that are not launched, and launches that have no plan, or one of other sizes
 BlockPlans launched_plans(const Plan& schedule, const host::Concrete& made,
                           const std::vector<std::string>& given, const std::vector<std::string>& allow = {});

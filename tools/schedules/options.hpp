@@ -1,5 +1,5 @@
 /// \file
-/// What commands take for host schedules.
+/// The options of commands for host schedules.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,21 @@ struct ScheduleOptions {
   void declare(CLI::App&);
   bool given() const { return !param.empty() || !plan.empty() || !mover.empty(); }
 
-  /// \throws Failure for parameters that the schedule does not have, and for what is no number
+  /// Reads the schedule's parameters.
+  /// \throws Failure for parameters that the schedule does not have, and for values that are no numbers
   host::Values params(const Plan&) const;
-  host::Mover automatic() const;  ///< of transfers that leave it open
+  host::Mover automatic() const;  ///< the mover of transfers that leave it open
 };
 
-/// `ranks`, or if that is 0 the most that the schedule says it is for.
+/// Returns `ranks`, or if that is 0 the most ranks that the schedule says it is for.
 uint32_t schedule_ranks(const host::Schedule&, uint32_t ranks);
 
-/// The schedule for so many ranks. \throws Failure plan_wrong after its findings were reported
+/// Unrolls the schedule for this number of ranks.
+/// \throws Failure plan_wrong after its findings were reported
 host::Concrete unroll(const Plan&, uint32_t ranks, const host::Values& params, host::Mover automatic);
 
-/// \param what  "chorale bench": is for thread blocks
+/// Refuses a plan that is a host schedule.
+/// \param what  "chorale bench", which is for plans of thread blocks
 /// \throws Failure if the plan is a host schedule
 void refuse_schedule(const Plan&, const std::string& what, const std::string& help = "");
 

@@ -109,7 +109,7 @@ void Reference::run(uint64_t turn) {
   }
 }
 
-/// False: it has to wait.
+/// Does the next step of a rank. Returns false if the rank has to wait.
 bool Reference::step(uint32_t rank) {
   const Step& step = all_.steps[rank][next_[rank]];
   switch (step.kind) {
@@ -141,7 +141,7 @@ bool Reference::step(uint32_t rank) {
       --posts_[step.flag];
       break;
     case StepKind::barrier: {
-      // Everybody stands at one, or has passed this one.
+      // Every rank is at a barrier, or has passed this one.
       const auto passed = [this](uint32_t of) {
         size_t count = 0;
         for (size_t at = 0; at < next_[of]; ++at) count += all_.steps[of][at].kind == StepKind::barrier;
@@ -155,7 +155,7 @@ bool Reference::step(uint32_t rank) {
       break;
     }
     default:
-      break;  // orders lanes, which are one here
+      break;  // it orders lanes, and there is only one here
   }
   ++next_[rank];
   return true;
@@ -168,7 +168,7 @@ void Reference::move(const host::Pair& pair) {
   write(pair.recv.rank, box(pair.recv), read(pair.send.rank, box(pair.send)));
 }
 
-/// To the launch at which `rank` stands, or beyond it.
+/// Returns true if all ranks have come to the launch that `rank` is at, or passed it.
 bool Reference::all_have_come(uint32_t rank) const {
   for (uint32_t peer = 0; peer < all_.ranks; ++peer) {
     const bool stands =
@@ -178,7 +178,7 @@ bool Reference::all_have_come(uint32_t rank) const {
   return true;
 }
 
-/// The one at which all ranks stand.
+/// Runs the launch that all ranks are at.
 void Reference::launch() {
   std::vector<const Step*> steps;
   std::vector<Values> inputs;
@@ -296,7 +296,7 @@ std::optional<std::string> Reference::differs(uint32_t rank, uint32_t tensor, co
   const size_t width = dtype_size(of.dtype);
   const Values& values = values_[rank][tensor];
   for (size_t at = 0; at < values.size(); ++at) {
-    if (std::isnan(values[at])) continue;  // the schedule leaves it as it is
+    if (std::isnan(values[at])) continue;  // the schedule does not write it
     std::byte expected[8];
     encode(of.dtype, values[at], expected);
     if (std::memcmp(expected, found + at * width, width) == 0) continue;

@@ -1,5 +1,5 @@
 /// \file
-/// What a host schedule must give: test data, and what its operations make of it one after the other.
+/// Computes what a host schedule must give: makes test data, and runs the operations on it one by one.
 #pragma once
 
 #include <cstddef>
@@ -15,28 +15,29 @@
 
 namespace chorale::tools {
 
-/// Every rank's tensors as numbers. Independent of the executor: no lanes, no movers, no code of it.
-/// Transfers happen when both ends have come, everything else in the order in which it is written; what other
-/// orders may give is the checks' part. What is launched is what its collective says. Inputs are small whole
-/// numbers, so that sums are exact in any order.
+/// Every rank's tensors as numbers. It is independent of the executor: it has no lanes, no movers, and none
+/// of its code. Transfers happen when both ends have come, everything else in the order in which it is
+/// written; the checks look at other orders. A launch does what its plan's collective says. Inputs are small
+/// whole numbers, so that sums are exact in any order.
 class Reference {
  public:
-  /// \param plan   of a host schedule
-  /// \param plans  of what it launches, which live as long
-  /// \throws Failure for what this command cannot run: functions of an application, and plans that promise
-  ///         nothing
+  /// \param plan   the plan of a host schedule
+  /// \param plans  those that it launches; they must live as long
+  /// \throws Failure for parts that this command cannot run: functions of an application, and plans that
+  ///         promise nothing
   Reference(const Plan& plan, host::Concrete unrolled, const BlockPlans& plans);
 
-  /// Makes inputs, other ones for each turn, and runs. \throws Failure if numbers grow too large to be exact
+  /// Makes inputs, other ones for each turn, and runs the schedule.
+  /// \throws Failure if numbers grow too large to be exact
   void run(uint64_t turn);
 
-  /// A tensor of a rank as it is now: of elements that nothing has written, zeros.
+  /// Returns a tensor of a rank as it is now, with zeros for elements that nothing has written.
   std::vector<std::byte> bytes(uint32_t rank, uint32_t tensor) const;
 
-  /// An input as the application gave it, whether or not the schedule has written there.
+  /// Returns an input as the application gave it, whether or not the schedule has written there.
   std::vector<std::byte> input_bytes(uint32_t rank, uint32_t tensor) const;
 
-  /// The first element that differs, as words.
+  /// Describes the first element that differs.
   std::optional<std::string> differs(uint32_t rank, uint32_t tensor, const std::byte* found) const;
 
  private:
@@ -60,10 +61,10 @@ class Reference {
   std::map<std::pair<uint32_t, uint32_t>, Values>
       given_;                     // by rank and tensor: inputs before the first write
   std::vector<size_t> next_;      // by rank
-  std::vector<uint32_t> ends_;    // by pair: how many have come
+  std::vector<uint32_t> ends_;    // by pair: the number of ends that have come
   std::vector<int64_t> posts_;    // by flag
   std::vector<size_t> launched_;  // by rank: launches that it has passed
-  size_t launches_ = 0;           // that have been done, for all ranks at once
+  size_t launches_ = 0;           // the number of launches done, for all ranks at once
 };
 
 }  // namespace chorale::tools

@@ -13,7 +13,7 @@
 namespace chorale::tools {
 namespace {
 
-/// What one rank found.
+/// One rank's report.
 struct Report {
   bool wrong = false, finished = false;
   char what[512];
@@ -74,7 +74,7 @@ class Rank {
  private:
   World& world_;
   const host::Concrete& made_;
-  std::unique_ptr<Device> device_;  // before the binding, which takes the device that is current
+  std::unique_ptr<Device> device_;  // comes before the binding, which takes the current device
   std::vector<std::byte*> memory_;  // by tensor; null: a temporary
   std::unique_ptr<ScheduleRun> run_;
 };
@@ -84,7 +84,7 @@ class Rank {
 RunOutcome run_schedule(const Plan& plan, const ScheduleRequest& request, const Config& config) {
   const host::Concrete made = unroll(plan, request.ranks, request.params, request.mover);
   const BlockPlans plans = launched_plans(plan, made, request.plans, request.allow);
-  // Before the ranks are there, which as processes share what they do not change.
+  // This is done before the ranks start, because ranks that are processes then share it.
   std::vector<Reference> expected;
   for (unsigned turn = 0; turn < request.repeat; ++turn) {
     expected.emplace_back(plan, made, plans);
@@ -107,7 +107,7 @@ RunOutcome run_schedule(const Plan& plan, const ScheduleRequest& request, const 
                         wrong->c_str());
         }
         reports[self].finished = true;
-        world.barrier();  // nobody leaves while others still read its memory
+        world.barrier();  // so that no rank leaves while others still read its memory
       });
   SizeResult& result = outcome.sizes.emplace_back();
   result.finished = true;

@@ -15,13 +15,14 @@ namespace chorale::tools {
 struct ScheduleRequest {
   uint32_t ranks = 0;
   host::Values params = {};
-  std::vector<std::string> plans = {}, allow = {};  ///< of what it launches: see launched_plans()
+  std::vector<std::string> plans = {}, allow = {};  ///< for the plans that it launches: see launched_plans()
   host::Mover mover = host::Mover::ce_put;
   bool processes = false;
   unsigned repeat = 3;
 };
 
-/// The one result is of all runs. \throws Failure for what can be said before anything runs
+/// Runs the schedule `repeat` times and returns one result for all runs.
+/// \throws Failure for errors that are known before anything runs
 RunOutcome run_schedule(const Plan& plan, const ScheduleRequest& request, const Config& config);
 
 }  // namespace chorale::tools

@@ -1,5 +1,5 @@
 /// \file
-/// The host schedules that are shipped, by name.
+/// Finds the host schedules that are shipped, by name.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace chorale::tools {
 
-/// Their names, sorted; none where no plans are found.
+/// Returns their names, sorted; none if no plans are found.
 std::vector<std::string> shipped_schedules();
 
-/// The file of the schedule of that name; "" if none is shipped.
+/// Returns the file of the schedule of that name; "" if none is shipped.
 std::string shipped_schedule(const std::string& name);
 
 }  // namespace chorale::tools

@@ -1,5 +1,5 @@
 /// \file
-/// The machine that --machine names.
+/// Reads the machine that --machine names.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace chorale::tools {
 
-/// \param file  empty: the NVIDIA H200's, beside the shipped plans
+/// Reads a machine's file.
+/// \param file  the file; empty: the NVIDIA H200's, beside the shipped plans
 /// \throws Failure command_wrong
 Machine machine_of(const std::string& file);
 

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// How busy a port was, of the one that was busiest.
+/// The loads of the busiest link and memory.
 struct Busiest {
   double link = 0, memory = 0;
 };
@@ -60,7 +60,7 @@ std::string trimmed(std::string line) {
   return line + "\n";
 }
 
-/// One for each reason, with the sizes that it holds for.
+/// Returns a line for each reason, with the sizes for which it holds.
 std::vector<std::string> refusals(const Predictions& of) {
   std::map<std::string, std::string> sizes;
   std::vector<std::string> order;
@@ -75,10 +75,10 @@ std::vector<std::string> refusals(const Predictions& of) {
   return order;
 }
 
-/// To six digits: the times themselves are sums of thousands of others.
+/// Rounds to six digits, because the times are sums of thousands of others.
 double rounded(double value) { return std::stod(fmt::format("{:.6g}", value)); }
 
-/// Of what a plan of packets sends; "" for others.
+/// Returns the form of a plan's packets; "" for plans without packets.
 std::string_view packet_name(const Predictions& of, const Plan& plan) {
   return plan.protocol == Protocol::LL ? packet_form_names[size_t(of.packet)] : "";
 }

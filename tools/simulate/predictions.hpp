@@ -1,5 +1,5 @@
 /// \file
-/// What plans would take on a machine, and its forms.
+/// Predicts the times of plans on a machine, and writes them in several forms.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace chorale::tools {
 struct Prediction {
   size_t plan = 0, size = 0;
   Simulation simulation;
-  std::string refused;  ///< why the plan does not take that size; empty: it does
+  std::string refused;  ///< why the plan does not take that size; empty if it does
 };
 
 struct Predictions {
@@ -28,15 +28,15 @@ struct Predictions {
   std::vector<uint64_t> sizes;
   std::vector<Prediction> all;  ///< by size, then by plan
 
-  /// The fastest of the plans for the same collective and place at its size.
+  /// Returns true if it is the fastest of the plans for the same collective and place at its size.
   bool fastest(const Prediction&) const;
 };
 
 struct PredictionStyle {
-  bool all = true;  ///< every plan, not the fastest of each size only
+  bool all = true;  ///< true: every plan, not only the fastest of each size
 };
 
-/// Columns as those of bench.
+/// Returns a table with columns as those of bench.
 std::string text_table(const Predictions&, const PredictionStyle&);
 std::string csv(const Predictions&);
 std::string json(const Predictions&);

@@ -1,5 +1,5 @@
 /// \file
-/// Chorale as a backend of torch.distributed.
+/// Makes Chorale a backend of torch.distributed.
 #pragma once
 
 #include <optional>
@@ -13,13 +13,15 @@ namespace chorale::torch_backend {
 
 using BackendPointer = c10::intrusive_ptr<c10d::Backend>;
 
-/// Collective, of processes of one host: rank 0 says in the group's store where to meet.
+/// Creates this rank's backend. Collective over processes of one host: rank 0 says in the group's store where
+/// to meet.
 /// \param plans, gpu  as in Options
 /// \throws c10::Error for processes of several hosts
 BackendPointer create(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                       double timeout_seconds, const std::string& plans, const std::string& gpu);
 
-/// Beside what torch.distributed has: Communicator::run_plan(), in the order of the group's other calls.
+/// Calls Communicator::run_plan() in the order of the group's other calls. torch.distributed has no such
+/// call.
 /// \throws c10::Error if the backend is not chorale, here and below
 c10::intrusive_ptr<c10d::Work> run(const BackendPointer& backend, const SharedPlan& plan,
                                    const at::Tensor& in, const at::Tensor& out, std::optional<ReduceOp> op);

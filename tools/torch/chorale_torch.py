@@ -14,8 +14,8 @@ import re
 
 import torch
 
-# Backend::abort() and shutdown() and c10::Stream::native_handle(), which the C++ part has, are younger than 2.6; versions between were
-# not tried.
+# The C++ part uses Backend::abort() and shutdown() and c10::Stream::native_handle(), which are younger than 2.6. The
+# versions between 2.6 and this one were not tried.
 OLDEST = (2, 11)
 if tuple(int(number) for number in re.findall(r"\d+", torch.__version__)[:2]) < OLDEST:
     raise ImportError(f"chorale_torch needs PyTorch {OLDEST[0]}.{OLDEST[1]} or newer, and this is {torch.__version__}: "
@@ -32,7 +32,7 @@ LIBRARIES = ["chorale_executor", "chorale_dsl", "chorale_compiler", "boost_conte
 def prefix():
     """Where Chorale is installed."""
     named = os.environ.get("TORCH_CHORALE_PREFIX")
-    found = pathlib.Path(named).resolve() if named else HERE.parents[2]  # of share/chorale/torch
+    found = pathlib.Path(named).resolve() if named else HERE.parents[2]  # this file is in share/chorale/torch
     if not (found / "include" / "chorale" / "executor.hpp").exists():
         raise RuntimeError(f"chorale is not installed in {found}: set TORCH_CHORALE_PREFIX to where it is "
                            "(cmake --install BUILD --prefix THERE)")

@@ -23,7 +23,7 @@ Config config_for(const std::string& backend, std::chrono::nanoseconds timeout) 
   return config;
 }
 
-/// What `chorale tune` has written for this device, if it has.
+/// Reads the table that `chorale tune` has written for this device, if there is one.
 TuneTable table_for(const std::string& plans, const TunedFor& machine) {
   const std::filesystem::path file = std::filesystem::path(plans) / "tuned" / table_name(machine);
   std::error_code none;
@@ -63,7 +63,7 @@ void Communicator::run(const std::string& collective, const at::Tensor& in, cons
   const std::lock_guard<std::mutex> one_at_a_time(mutex_);
   with_torch_errors([&] {
     Place& place = place_for(in.device());
-    // What is only moved is bytes, whatever it means.
+    // If the collective only moves elements, they are bytes, whatever their type.
     const DType dtype = collective_reduces(collective) ? dtype_of(in) : DType::u8;
     Arguments call{
         .in = in.data_ptr(), .out = out.data_ptr(), .bytes = in.nbytes(), .dtype = dtype, .op = op};
@@ -80,7 +80,7 @@ void Communicator::run(const std::string& collective, const at::Tensor& in, cons
 }
 
 void Communicator::broadcast(const at::Tensor& tensor, int root, void* stream) {
-  // Tables are of plans whose root is 0.
+  // Tables have plans whose root is 0.
   if (root == 0) return run("broadcast", tensor, tensor, std::nullopt, stream);
   SharedPlan plan;
   {
@@ -97,7 +97,7 @@ void Communicator::broadcast(const at::Tensor& tensor, int root, void* stream) {
 
 void Communicator::exchange(const std::vector<at::Tensor>& sends, const std::vector<at::Tensor>& recvs,
                             const at::Device& device, void* stream) {
-  std::vector<at::Tensor> held;  // copies, until the call that reads them is enqueued
+  std::vector<at::Tensor> held;  // keeps copies until the call that reads them is enqueued
   std::vector<SendTo> to;
   std::vector<RecvFrom> from;
   std::vector<std::pair<at::Tensor, at::Tensor>> back;
@@ -191,7 +191,7 @@ void Communicator::close(void* stream) {
     const std::lock_guard<std::mutex> lock(lines_mutex_);
     for (auto& [key, line] : lines_) lines.push_back(&line);
   }
-  // What is still under way uses what goes then, whatever else has failed.
+  // Every step runs whatever else has failed, because runs under way use the memory that is freed at the end.
   std::string failed;
   const auto attempt = [&failed](const auto& step) {
     try {
@@ -202,7 +202,7 @@ void Communicator::close(void* stream) {
   };
   for (Line* const line : lines) attempt([&] { line->settle(); });
   for (auto& [name, place] : places_) attempt([&, &place = place] { place.executor->synchronize(stream); });
-  attempt([&] { world_.barrier(); });  // peers write into its memory until then
+  attempt([&] { world_.barrier(); });  // until then peers write into this rank's memory
   if (!failed.empty())
     TORCH_WARN("chorale: a process group is destroyed whose ranks have not all ended well: ", failed);
   const std::lock_guard<std::mutex> lock(lines_mutex_);

@@ -1,5 +1,5 @@
 /// \file
-/// Chorale's collectives on tensors: which plan, which executor, and memory that peers reach.
+/// Runs Chorale's collectives on tensors: chooses the plan and the executor, and has memory that peers reach.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,89 +29,91 @@ struct Options {
   std::chrono::nanoseconds timeout{0};  ///< of every wait, unless Chorale's own settings say otherwise
 };
 
-/// Stays while Python, or a communicator that has run it, has it.
+/// A plan that stays while Python, or a communicator that has run it, holds it.
 using SharedPlan = std::shared_ptr<const Plan>;
 
 /// One rank of a group of processes on one host. Calls of several threads run one after the other.
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
-  /// Collective, as World::join().
+  /// Joins the group's world. Collective, as World::join() is.
   Communicator(const std::string& address, int rank, int ranks, const Options& options);
 
-  /// Collective: `out` is what the collective, by its name in plans, makes of everybody's `in`. Both are
-  /// contiguous and of one type and device, and may be the same for an all-reduce. On CUDA it enqueues on
-  /// `stream`, a cudaStream_t, which is the current one; on the CPU it returns when it has ended.
-  /// \param op  of a collective that reduces
-  /// \throws c10::DistBackendError for what fails in the run; c10::Error, UsageError for a wrong call
+  /// Collective: runs the collective of this name, as plans call it, from every rank's `in` to `out`. Both
+  /// are contiguous and of one type and device, and may be the same for an all-reduce. On CUDA it enqueues on
+  /// `stream`, a cudaStream_t, which is the current one; on the CPU it returns when the run has ended.
+  /// \param op  the operator of a collective that reduces
+  /// \throws c10::DistBackendError if the run fails; c10::Error, UsageError for a wrong call
   void run(const std::string& collective, const at::Tensor& in, const at::Tensor& out,
            std::optional<ReduceOp> op, void* stream);
 
-  /// The same by this plan, whatever its collective. What it reduces it reduces by `op`, if there is one.
+  /// Runs this plan as run() does, whatever its collective. If `op` is given, it replaces the plan's
+  /// operator.
   void run_plan(const SharedPlan& plan, const at::Tensor& in, const at::Tensor& out,
                 std::optional<ReduceOp> op, void* stream);
 
-  /// Collective: what `root` has is in all tensors then.
+  /// Collective: copies the root's tensor to all others.
   void broadcast(const at::Tensor& tensor, int root, void* stream);
 
-  /// From now on run() takes this plan for its collective, for messages of `least` to `most` bytes; of
-  /// several the last. All ranks say so, between the same calls. \throws c10::Error for a plan of other
-  /// ranks, or of no collective that run() is called for
+  /// Makes run() take this plan for its collective from now on, for messages of `least` to `most` bytes. If
+  /// several fit, the last one counts. All ranks call it, between the same other calls.
+  /// \throws c10::Error if the plan is for another number of ranks, or if run() has no such collective
   void use(const SharedPlan& plan, uint64_t least, uint64_t most);
 
-  /// Which plan run() takes for elements of a type, u8 where nothing is reduced, and why:
+  /// Says which plan run() takes for elements of a type (u8 if nothing is reduced), and why:
   /// "allreduce_ring_b64, the default: nothing is tuned for it".
   std::string chosen(const std::string& collective, uint64_t bytes, DType dtype, const at::Device& device);
 
-  /// Collective: zeroed elements in memory that peers reach, for plans that need that: nothing is copied
-  /// then, where all ranks give such tensors. The memory is this communicator's, and stays until it is closed
-  /// and no tensor is left.
+  /// Collective: makes a zeroed tensor in memory that peers reach. If all ranks pass such tensors, plans that
+  /// need that memory copy nothing. The memory belongs to this communicator, and stays until the communicator
+  /// is closed and no tensor is left.
   at::Tensor empty(at::IntArrayRef shape, at::ScalarType type, const at::Device& device);
 
-  /// Collective: sends[p] goes to rank p, and what rank p sends comes to recvs[p]; either list has a tensor
-  /// for each rank, undefined where there is none. Sizes and types may differ from rank to rank, but not
-  /// between the ends of a message. `device` is that of all tensors. Streams and errors as run().
+  /// Collective: sends sends[p] to rank p and receives recvs[p] from it. Both lists have a tensor for each
+  /// rank, undefined if there is no message. Sizes and types may differ from rank to rank, but not between
+  /// the ends of a message. `device` is that of all tensors. Streams and errors are as in run().
   void exchange(const std::vector<at::Tensor>& sends, const std::vector<at::Tensor>& recvs,
                 const at::Device& device, void* stream);
 
-  /// Sends a contiguous tensor to `peer`, or receives it from there, beside everything else. On CUDA it is
-  /// behind what is on the current stream. \throws as run()
+  /// Sends a contiguous tensor to `peer`, or receives it from there, independently of everything else. On
+  /// CUDA it starts after the work that is on the current stream.
+  /// \throws as run()
   std::shared_ptr<Transfer> transfer(const at::Tensor& tensor, int peer, bool sends);
 
-  /// Throws what a run has failed with. Does not wait.
+  /// Throws the error of a run that has failed. It does not wait.
   void check();
-  /// The same of what was sent or received.
+  /// Throws the error of a message that has failed. It does not wait.
   void check_transfers();
-  /// Waits on the host for what runs on `stream`, and then for all ranks.
+  /// Waits on the host for the work on `stream`, and then for all ranks.
   void barrier(std::optional<at::Device> device, void* stream);
-  /// Waits for all ranks and lets go of what peers reach. What has failed is a warning.
+  /// Waits for all ranks and frees the memory that peers reach. An error becomes a warning.
   void close(void* stream);
-  /// Ends everybody's waits, those for messages where the two ranks have met. From any thread.
+  /// Ends the waits of all ranks, and waits for messages once the two ranks have met. Any thread may call it.
   void abort(const std::string& why);
 
   int rank() const { return world_.rank(); }
   int ranks() const { return world_.ranks(); }
 
  private:
-  /// What tensors of one device need.
+  /// The resources for tensors of one device.
   struct Place {
-    std::shared_ptr<Executor> executor;  ///< and of the tensors in its memory
+    std::shared_ptr<Executor> executor;  ///< also held by the tensors in its memory
     TunedPlans plans;
-    std::unique_ptr<Exchange> exchange = {};  ///< once there was one
-    /// On GPUs a plan whose peers reach into its buffers is bound to these. A framework's tensors are anew
-    /// where they please, on one rank and not on another: such plans go through memory of their own.
+    std::unique_ptr<Exchange> exchange = {};  ///< null until the first exchange
+    /// On GPUs a plan whose peers reach into its buffers is bound to these buffers. A framework's tensors
+    /// move from call to call, on one rank and not on another, so such plans go through memory of their own.
     char* stage_in = nullptr;
     char* stage_out = nullptr;
     std::map<const Plan*, RankNeeds> reached = {};
     std::vector<std::pair<const char*, uint64_t>> allocated = {};  ///< by empty()
   };
 
-  /// What run() is told to take.
+  /// A plan that use() has told run() to take.
   struct Preferred {
     SharedPlan plan;
     uint64_t least, most;
   };
 
-  /// From rank `from` to rank `to`, of tensors of a kind of device.
+  /// The key of a line from rank `from` to rank `to` for tensors of one kind of device.
   struct LineKey {
     int from, to;
     bool on_gpu;
@@ -134,7 +136,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const std::string address_;
   std::map<std::string, Place> places_;  ///< by the device's name
   std::vector<Preferred> preferred_;
-  std::map<const Plan*, SharedPlan> held_;  ///< that run_plan() has run: no other plan gets their addresses
+  std::map<const Plan*, SharedPlan> held_;  ///< plans of run_plan(): no other plan gets their addresses
   std::map<int, SharedPlan> broadcasts_;    ///< by root
   std::mutex lines_mutex_;                  ///< not held while a collective waits
   std::map<LineKey, Line> lines_;

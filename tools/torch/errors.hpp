@@ -1,5 +1,5 @@
 /// \file
-/// Chorale's errors as PyTorch's.
+/// Turns Chorale's errors into PyTorch's.
 #pragma once
 
 #include <c10/util/Exception.h>
@@ -11,8 +11,9 @@
 
 namespace chorale::torch_backend {
 
-/// \param where  begins what is said of it
-/// \throws c10::DistBackendError for what fails in a run
+/// Runs `call` and turns a RunError into PyTorch's error.
+/// \param where  the beginning of the error's message
+/// \throws c10::DistBackendError if a run fails
 template <class F>
 void with_torch_errors(const F& call, const std::string& where = "") {
   try {

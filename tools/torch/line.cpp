@@ -18,24 +18,24 @@
 namespace chorale::torch_backend {
 namespace {
 
-/// Whether calls on it go into a CUDA graph.
+/// Returns true if calls on the stream go into a CUDA graph.
 bool is_captured(const c10::Stream& stream) {
 #ifdef CHORALE_WITH_CUDA
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   if (cudaStreamIsCapturing(static_cast<cudaStream_t>(stream.native_handle()), &status) == cudaSuccess)
     return status != cudaStreamCaptureStatusNone;
-  cudaGetLastError();  // the default stream, while another one is captured
+  cudaGetLastError();  // the query fails for the default stream while another one is captured
 #else
   (void)stream;
 #endif
   return false;
 }
 
-/// For two ranks: 12 MB of each.
+/// The shape of a line's exchange, which takes 12 MB on each of the two ranks.
 constexpr ExchangeOptions shape{.slot_bytes = 128 << 10, .slots = 3, .blocks_per_peer = 16};
 
-/// Streams of lines, by their GPU. The pool gives its 32 streams in turn, again and again, and two lines on
-/// one of them would wait for each other.
+/// The streams of lines, by their GPU. The pool gives its 32 streams in turn, again and again, and two lines
+/// on one of them would wait for each other.
 struct Taken {
   std::mutex mutex;
   std::set<std::pair<c10::DeviceIndex, c10::StreamId>> streams;
@@ -66,7 +66,7 @@ bool Transfer::ended() const {
   return done_ && (error_ || !end_ || end_->query());
 }
 
-/// Outlives the line where its thread still waits for the other end to come.
+/// The state of a line. It outlives the line if its thread still waits for the other end to come.
 struct Line::Core {
   Core(std::string at, std::string name, bool sends, Config with, std::optional<c10::Stream> on)
       : address(std::move(at)),
@@ -83,11 +83,11 @@ struct Line::Core {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::shared_ptr<Transfer>> queue;  ///< the first may be under way
-  bool open = false;                            ///< the ends have met, or will not
+  bool open = false;                            ///< the ends have met, or have failed to meet
   bool idle = false;                            ///< on a GPU: they have met, and nothing is queued
   bool quit = false;
   bool settled = false;       ///< nothing is on the stream
-  std::exception_ptr failed;  ///< to meet
+  std::exception_ptr failed;  ///< why the ends failed to meet
   std::optional<World> world;
   std::optional<Exchange> exchange;
   std::thread thread;
@@ -130,10 +130,10 @@ Line::~Line() {
       core_->world->abort("torch.distributed destroyed the process group");
   }
   core_->changed.notify_all();
-  // Who waits for the other end to come is left to its deadline.
+  // A thread that waits for the other end to come is left to its deadline.
   open ? core_->thread.join() : core_->thread.detach();
   try {
-    if (open && !core_->settled) settle();  // kernels use what goes now
+    if (open && !core_->settled) settle();  // kernels use the memory that is freed next
   } catch (const std::exception& error) {
     TORCH_WARN("chorale: a process group is destroyed before its messages have ended: ", error.what());
   }
@@ -168,14 +168,16 @@ void Line::work(const std::shared_ptr<Core>& core) {
   }
 }
 
-/// By one thread at a time: the line's own, or, while that is idle, who holds the mutex.
+/// Runs one transfer. One thread at a time calls it: the line's own, or, while that is idle, the thread that
+/// holds the mutex.
 void Line::run(Core& core, Transfer& transfer, bool meets) {
   const at::Tensor& tensor = transfer.tensor_;
   std::exception_ptr failed = core.failed;
   try {
     if (!failed) {
-      // A kernel that waits for its peer can be in the way of what that needs first: CUDA may want an idle
-      // GPU to load a kernel, and streams may share a queue. With a receive standing open this has hung.
+      // The ranks meet first, because a kernel that waits for its peer can block work that the peer needs:
+      // CUDA may want an idle GPU to load a kernel, and streams may share a queue. With an open receive this
+      // has hung.
       if (meets) with_torch_errors([&] { core.world->barrier(); }, core.where);
       std::optional<c10::StreamGuard> on_its_stream;
       if (core.stream) {
@@ -241,7 +243,7 @@ void Line::settle() {
   core_->changed.wait(lock, [this] { return core_->queue.empty(); });
   if (!core_->idle || !core_->exchange) return;
   core_->settled = true;
-  lock.unlock();  // an abort may come meanwhile
+  lock.unlock();  // so that an abort may come meanwhile
   with_torch_errors([&] { core_->exchange->synchronize(core_->stream->native_handle()); }, core_->where);
 }
 

@@ -1,5 +1,5 @@
 /// \file
-/// Messages from one rank to another, one after the other, beside everything else that the two do.
+/// Sends messages from one rank to another in order, independently of everything else that the two do.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,17 +18,18 @@
 
 namespace chorale::torch_backend {
 
-/// What has become of one message.
+/// The state of one message.
 class Transfer {
  public:
   explicit Transfer(at::Tensor tensor) : tensor_(std::move(tensor)) {}
 
   const at::Tensor& tensor() const { return tensor_; }
 
-  /// Waits on the host until it has ended, or, on a GPU, been enqueued; the current stream then waits for it.
-  /// \throws what it failed with
+  /// Waits on the host until the message has ended. On a GPU it waits until the message has been enqueued,
+  /// and the current stream then waits for its end.
+  /// \throws the error with which it failed
   void wait();
-  /// Whether it has ended.
+  /// Returns true if the message has ended.
   bool ended() const;
 
  private:
@@ -38,38 +39,39 @@ class Transfer {
   const at::Tensor tensor_;
   mutable std::mutex mutex_;
   std::condition_variable finished_;
-  bool done_ = false;  ///< has ended on the CPU; is enqueued on a GPU
+  bool done_ = false;  ///< on the CPU: it has ended; on a GPU: it is enqueued
   std::exception_ptr error_;
-  std::optional<c10::Event> ready_;  ///< of a GPU: what is before it
+  std::optional<c10::Event> ready_;  ///< on a GPU: the end of the work before it
   std::optional<c10::Event> end_;
 };
 
-/// One end of the messages from one rank to another: a world of these two, which meet when each has made its
-/// end, and on a GPU a stream. Nothing here waits for the other rank but Transfer::wait() and settle(), so
+/// One end of the messages from one rank to another. It has a world of these two ranks, which meet when each
+/// has made its end, and on a GPU a stream. Only Transfer::wait() and settle() wait for the other rank, so
 /// ranks may send before they receive, whatever the sizes and the order of their peers.
 class Line {
  public:
-  /// \param address  where the two ends meet
-  /// \param name     of the line in errors, which else know its ends as ranks 0 and 1
-  /// \param stream   of its own on the GPU of the tensors; none: they are on the CPU
+  /// \param address  the address at which the two ends meet
+  /// \param name     the line's name for errors, which otherwise call its ends ranks 0 and 1
+  /// \param stream   a stream of the line's own on the tensors' GPU; none if they are on the CPU
   Line(const std::string& address, const std::string& name, bool sends, const Config& config,
        std::optional<c10::Stream> stream);
-  /// What has not ended is given up.
+  /// Gives up the transfers that have not ended.
   ~Line();
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
 
-  /// Sends the tensor, or receives it, behind all that was enqueued before, once both ranks have asked for
-  /// it; on a GPU also behind what is on the current stream. It is contiguous and stays until the transfer
-  /// has ended. Into a CUDA graph it goes at once. \throws c10::DistBackendError there, where an earlier one
-  /// has failed, c10::Error where an earlier one has not ended
+  /// Sends or receives the tensor after all transfers that were enqueued before, once both ranks have asked
+  /// for it. On a GPU it also comes after the work that is on the current stream. The tensor is contiguous
+  /// and stays until the transfer has ended. During a capture the transfer goes into the CUDA graph at once.
+  /// \throws c10::DistBackendError during a capture if an earlier transfer has failed; c10::Error if an
+  /// earlier one has not ended
   std::shared_ptr<Transfer> enqueue(const at::Tensor& tensor);
 
-  /// Throws what has failed. Does not wait.
+  /// Throws the error of a transfer that has failed. It does not wait.
   void check();
   /// Waits on the host until all transfers have ended, well or not.
   void settle();
-  /// Ends the waits of both ends. From any thread.
+  /// Ends the waits of both ends. Any thread may call it.
   void abort(const std::string& why);
 
  private:
@@ -80,7 +82,7 @@ class Line {
   const std::shared_ptr<Core> core_;
 };
 
-/// A stream of this GPU that no line has, as long as there are some.
+/// Returns a stream of this GPU that no line has, as long as there is one.
 c10::Stream stream_for_line(const c10::Device& device);
 
 }  // namespace chorale::torch_backend

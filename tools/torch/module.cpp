@@ -1,4 +1,4 @@
-// What chorale_torch.py calls.
+// Binds the functions that chorale_torch.py calls.
 
 #include <torch/extension.h>
 
@@ -15,8 +15,9 @@
 namespace chorale::torch_backend {
 namespace {
 
-/// \param prove  whether it has to be proved, but for what `allow` names
-/// \throws std::invalid_argument with what is wrong with it; as chorale::load()
+/// Loads and checks a plan.
+/// \param prove  true if it must be proved, but for the proofs that `allow` names
+/// \throws std::invalid_argument with the findings; as chorale::load()
 std::shared_ptr<Plan> load_plan(const std::string& file, bool prove, const std::vector<std::string>& allow) {
   auto plan = std::make_shared<Plan>(load(file));
   Diagnostics findings = check(*plan);
@@ -41,7 +42,7 @@ void use(const BackendPointer& backend, const std::shared_ptr<Plan>& plan, uint6
 }
 
 std::string chosen(const BackendPointer& backend, const std::string& collective, const at::Tensor& like) {
-  // Of an all-gather the output counts, as in tables.
+  // For an all-gather the output's bytes count, as in tables.
   const uint64_t bytes = like.nbytes() * (collective == "allgather" ? uint64_t(backend->getSize()) : 1);
   const DType dtype = collective_reduces(collective) ? dtype_of(like) : DType::u8;
   return communicator_of(backend).chosen(collective, bytes, dtype, like.device());

@@ -1,4 +1,4 @@
-// What torch.distributed does not have: plans of one's own, and memory that peers reach.
+// Has the calls that torch.distributed lacks: to run plans of one's own, and for memory that peers reach.
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
@@ -17,7 +17,7 @@ void Communicator::run_plan(const SharedPlan& plan, const at::Tensor& in, const 
                             std::optional<ReduceOp> op, void* stream) {
   check_alike(plan->name, in, out);
   check_ranks(*plan);
-  // Custom plans may add up.
+  // Custom plans may reduce.
   const bool moves = is_standard(plan->collective) && !collective_reduces(plan->collective);
   TORCH_CHECK(!op || !moves, "chorale: ", plan->name, " reduces nothing, and has an operator");
   if (!op && !moves) {
@@ -89,7 +89,7 @@ at::Tensor Communicator::empty(at::IntArrayRef shape, at::ScalarType type, const
     Place& place = place_for(device);
     void* const memory = place.executor->allocate(bytes);
     place.allocated.emplace_back(static_cast<const char*>(memory), bytes);
-    // The executor refers to the world, which is ours.
+    // The tensor keeps the communicator, because the executor refers to its world.
     const auto keep = [self = shared_from_this(), executor = place.executor](void*) {};
     tensor = at::from_blob(memory, shape, keep, options);
   });

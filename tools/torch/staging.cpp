@@ -1,4 +1,4 @@
-// Plans whose peers reach into tensors, by way of memory that peers have mapped.
+// Runs plans whose peers reach into tensors through memory that the peers have mapped.
 
 #include <ATen/ops/from_blob.h>
 
@@ -11,14 +11,14 @@
 namespace chorale::torch_backend {
 namespace {
 
-/// Of memory that peers reach, in each direction. Longer messages go piece by piece.
+/// The bytes of memory that peers reach, in each direction. Longer messages go piece by piece.
 constexpr int64_t stage_bytes = int64_t{64} << 20;
 
 }  // namespace
 
 bool Communicator::must_stage(Place& place, const Plan& plan, const Arguments& call, const at::Tensor& in,
                               const at::Tensor& out) {
-  if (!in.is_cuda()) return false;  // the executor copies where it has to
+  if (!in.is_cuda()) return false;  // on the CPU the executor copies if it has to
   auto known = place.reached.find(&plan);
   if (known == place.reached.end()) {
     RankNeeds any;
@@ -54,8 +54,8 @@ void Communicator::run_staged(Place& place, const Plan& plan, Arguments call, co
     place.stage_out = static_cast<char*>(place.executor->allocate(uint64_t(stage_bytes)));
   }
   const Parts parts = parts_of(plan.collective, ranks());
-  // Words no longer than the elements of what is added up, for pieces of whole ones; else than what divides
-  // the parts and where they lie.
+  // Pieces must have whole words. If the plan reduces, words are no longer than elements; otherwise they are
+  // as long as divides the parts and their addresses.
   const int64_t unit =
       collective_reduces(plan.collective)
           ? int64_t(in.element_size())

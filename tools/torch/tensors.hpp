@@ -1,5 +1,5 @@
 /// \file
-/// Tensors as the inputs and outputs of collectives.
+/// Brings tensors into the form of a collective's inputs and outputs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,8 @@
 
 namespace chorale::torch_backend {
 
-/// Of how many parts, one for each rank, a collective's input and output are.
+/// The numbers of parts, one for each rank, that make up a collective's input and output; 1 if they are
+/// whole.
 struct Parts {
   int64_t in, out;
 };
@@ -19,9 +20,9 @@ inline Parts parts_of(const std::string& collective, int ranks) {
           collective == "allgather" || collective == "alltoall" ? ranks : 1};
 }
 
-/// Calls `run` with the elements of a tensor as a row that it may change. Of a tensor that is dense that is
-/// its memory: as with NCCL, ranks then have tensors of the same strides. Else it is a copy, and is copied
-/// back.
+/// Calls `run` with the elements of a tensor as a row that it may change. For a dense tensor the row is the
+/// tensor's memory, so ranks need tensors of the same strides, as with NCCL. Otherwise it is a copy, which is
+/// copied back.
 template <class Run>
 void in_a_row(const at::Tensor& tensor, const Run& run) {
   if (tensor.is_non_overlapping_and_dense()) return run(tensor.as_strided({tensor.numel()}, {1}));
@@ -39,7 +40,7 @@ inline void check_alike(const std::string& what, const at::Tensor& in, const at:
               in.device().str());
 }
 
-/// The tensor as rows of the widest words that it is made of: to copy parts of rows.
+/// Views the tensor as rows of the widest words that divide `unit`, to copy parts of rows.
 inline at::Tensor as_words(const at::Tensor& tensor, int64_t rows, int64_t unit) {
   const at::ScalarType word = unit % 8 == 0   ? at::kLong
                               : unit % 4 == 0 ? at::kInt

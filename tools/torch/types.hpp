@@ -1,5 +1,5 @@
 /// \file
-/// PyTorch's types and operators in Chorale's words.
+/// Translates PyTorch's types and operators into Chorale's.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,12 +11,12 @@
 
 namespace chorale::torch_backend {
 
-/// Chorale's name for a tensor's type: "f32" for Float.
+/// Returns Chorale's name for a tensor's type: "f32" for Float.
 inline std::string name_of(const at::Tensor& tensor) {
   return name_here(c10::toString(tensor.scalar_type()));
 }
 
-/// As torch.distributed.ReduceOp calls it.
+/// Returns the operator's name in torch.distributed.ReduceOp.
 inline const char* name_of(c10d::ReduceOp::RedOpType op) {
   switch (op) {
     case c10d::ReduceOp::SUM:
@@ -42,7 +42,7 @@ inline const char* name_of(c10d::ReduceOp::RedOpType op) {
   }
 }
 
-/// What a tensor's elements are reduced as.
+/// Returns the type as which Chorale reduces a tensor's elements.
 /// \throws c10::Error for a type that Chorale does not reduce
 inline DType dtype_of(const at::Tensor& tensor) {
   try {
@@ -52,7 +52,8 @@ inline DType dtype_of(const at::Tensor& tensor) {
   }
 }
 
-/// The operator by which elements of dtype_of() are reduced: of bools a sum is "any", and a product is "all".
+/// Returns the operator that reduces elements of dtype_of(). For bools a sum is "any", and a product is
+/// "all".
 /// \throws c10::Error for a reduction that Chorale does not have
 inline ReduceOp op_of(const c10d::ReduceOp& op, const at::Tensor& tensor) {
   try {

@@ -1,5 +1,5 @@
 /// \file
-/// What torch.distributed waits for: what was enqueued on the group's stream, and messages beside it.
+/// The work that torch.distributed waits for: calls on the group's stream, and messages that run beside it.
 #pragma once
 
 #include <c10/core/Event.h>
@@ -19,13 +19,13 @@
 
 namespace chorale::torch_backend {
 
-/// What was enqueued, or has ended. On CUDA the current stream waits for it in wait(), not the host.
+/// Work that was enqueued, or has ended. On CUDA wait() makes the current stream wait, not the host.
 class Enqueued : public c10d::Work {
  public:
   Enqueued(int rank, c10d::OpType type, Tensors outputs, std::shared_ptr<Communicator> communicator)
       : Work(rank, type), outputs_(std::move(outputs)), communicator_(std::move(communicator)) {}
 
-  /// Of the stream that is current.
+  /// Records the end of the work on the stream that is current.
   void record(const c10::Stream& stream) {
     end_.emplace(stream.device_type());
     end_->record(stream);
@@ -77,7 +77,7 @@ class PointToPoint : public c10d::Work {
       transfer_->wait();
       communicator_->check_transfers();
     } catch (const std::exception& error) {
-      communicator_->abort(error.what());  // nobody is to wait for this rank
+      communicator_->abort(error.what());  // so that nobody waits for this rank
       throw;
     }
   }
@@ -87,7 +87,7 @@ class PointToPoint : public c10d::Work {
   }
   void abort() override { communicator_->abort("torch.distributed aborted the work"); }
   Tensors result() override { return {transfer_->tensor()}; }
-  /// Waits on the host where wait() does.
+  /// Waits on the host when wait() does.
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
     synchronize();
     const at::Tensor& tensor = transfer_->tensor();

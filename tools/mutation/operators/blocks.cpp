@@ -1,4 +1,4 @@
-// Mutations of how the threads and the thread blocks of a rank wait for each other.
+// These mutations change how the threads and the thread blocks of a rank wait for each other.
 
 #include <set>
 #include <utility>
@@ -8,7 +8,7 @@
 namespace chorale::mutation {
 namespace {
 
-/// Every operation of one kind goes.
+/// Removes each operation that fits, one at a time.
 template <class Fits>
 void drop(const Plan& plan, Sites& out, Fits&& fits) {
   for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace at) {
@@ -29,7 +29,7 @@ void drop_semaphore(const Plan& plan, Sites& out, Role role) {
 
 bool arrives(const Op& op) { return shape(op.code).has(Role::Arrive); }
 
-/// An operation as another block of the rank holds it, whose lists may be others.
+/// Copies an operation to another block of the rank, whose lists may differ.
 void copy_to_block(Edit& edit, const OpPlace& from, const OpPlace& to) {
   const Gpu& gpu = edit.plan().gpus[from.rank];
   const ThreadBlock& source = gpu.threadblocks[from.threadblock];
@@ -127,7 +127,7 @@ void make::move_to_other_block(const Plan& plan, Sites& out) {
   for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock&, const Op& op, const Op* loop, OpPlace at) {
     if (!moves_data(op) || loop || gpu.threadblocks.size() < 2) return;
     const uint32_t other = (at.threadblock + 1) % uint32_t(gpu.threadblocks.size());
-    // As far from the beginning, but not into a pipeline.
+    // The place is as far from the beginning, but not in a pipeline.
     const ThreadBlock& in = gpu.threadblocks[other];
     uint32_t place = std::min(at.op, uint32_t(in.ops.size()));
     while (place && place < in.ops.size() && !same_loop(in, 0, place)) ++place;

@@ -1,4 +1,4 @@
-// Mutations of operations on data as a whole.
+// These mutations change operations on data as a whole.
 
 #include <utility>
 
@@ -9,7 +9,8 @@ namespace {
 
 bool reduces(const Op& op) { return shape(op.code).has(Role::Reduce); }
 
-/// Where the addends of a reduction begin that there may be any number of; its sources if there are none.
+/// Returns the index of the first addend of a reduction with any number of addends; else its number of
+/// sources.
 size_t first_addend(const Op& op) {
   const std::span<const Field> fields = shape(op.code).sources;
   return !fields.empty() && fields.back().many ? fields.size() - 1 : op.sources;
@@ -34,7 +35,7 @@ void make::drop_addend(const Plan& plan, Sites& out) {
     const size_t first = first_addend(op);
     if (!reduces(op) || first >= op.sources) return;
     const bool only_one = op.sources - first == 1;
-    // A reduction of nothing is a copy, where it has one destination.
+    // A reduction without addends is a copy if it has one destination.
     if (only_one && (op.sources != 2 || op.destinations != 1)) return;
     out.add(at, [=](Edit& edit) {
       const ThreadBlock& block = block_of(edit.plan(), at);
@@ -64,7 +65,7 @@ void make::drop_data(const Plan& plan, Sites& out) {
 // give the same element to other threads, and only a synchronisation between them orders what they do.
 void make::split_operation(const Plan& plan, Sites& out) {
   for_each_op(plan, [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
-    // What is posted would be posted twice.
+    // A part that posts would post twice.
     if (!moves_data(op) || shape(op.code).has_any(post_roles) || op.group_size) return;
     bool even = true;
     for_each_operand(block, op, [&](const Field&, const Operand& operand) { even &= operand.size % 2 == 0; });

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Questions about a plan that several operators ask.
+/// Answers questions about a plan that several operators ask.
 
 #include <algorithm>
 #include <cstddef>
@@ -38,7 +38,7 @@ void change_operand(Edit& edit, const OpPlace& at, size_t position, Change&& how
   edit.set_operands(at, std::move(sources), std::move(dests));
 }
 
-/// Where an operand is: ranks, and which buffer there.
+/// The place of an operand: the ranks, and the buffer there.
 struct Where {
   std::vector<uint32_t> ranks;
   BufferKind buffer = BufferKind::input;
@@ -54,7 +54,7 @@ inline Where where_is(const Gpu& gpu, const ThreadBlock& block, const Op& op, co
   return {{remote->rank}, remote->buffer};
 }
 
-/// How many chunks a buffer has wherever it is.
+/// Returns the number of chunks that a buffer has on each of its ranks, that is the least.
 inline uint64_t room(const Plan& plan, const Where& where) {
   uint64_t least = UINT64_MAX;
   for (const uint32_t rank : where.ranks) {
@@ -63,7 +63,7 @@ inline uint64_t room(const Plan& plan, const Where& where) {
   return least;
 }
 
-/// The other end of a channel: the n-th channel of a type to a peer pairs with the peer's n-th to here.
+/// The other end of a channel. The n-th channel of a type to a peer pairs with the peer's n-th to this rank.
 struct ChannelEnd {
   uint32_t rank, id;
   auto operator<=>(const ChannelEnd&) const = default;
@@ -80,7 +80,7 @@ inline std::optional<ChannelEnd> mate(const Plan& plan, uint32_t rank, ChannelTy
   return {};
 }
 
-/// Whether two operations of a block are in the same pipeline, or both in none.
+/// Returns true if two operations of a block are in the same pipeline, or both in none.
 inline bool same_loop(const ThreadBlock& block, uint32_t first, uint32_t second) {
   const auto loop = [&](uint32_t op) {
     for (uint32_t at = 0; at < op; ++at) {
@@ -91,7 +91,7 @@ inline bool same_loop(const ThreadBlock& block, uint32_t first, uint32_t second)
   return loop(first) == loop(second);
 }
 
-/// The nearest operation before one, in the same pipeline, for which wanted(op) holds.
+/// Returns the nearest operation before `op` for which wanted() holds; nothing if it is in another pipeline.
 template <class Wanted>
 std::optional<uint32_t> nearest_before(const ThreadBlock& block, uint32_t op, Wanted&& wanted) {
   for (uint32_t at = op; at-- > 0;) {
@@ -99,7 +99,7 @@ std::optional<uint32_t> nearest_before(const ThreadBlock& block, uint32_t op, Wa
   }
   return {};
 }
-/// The same behind it.
+/// Returns the nearest operation after `op` for which wanted() holds; nothing if it is in another pipeline.
 template <class Wanted>
 std::optional<uint32_t> nearest_behind(const ThreadBlock& block, uint32_t op, Wanted&& wanted) {
   for (uint32_t at = op + 1; at < block.ops.size(); ++at) {

@@ -1,4 +1,4 @@
-// Mutations of port channels, switch channels, groups and pipelines, and of the plan as a whole.
+// These mutations change port channels, switch channels, groups and pipelines, and the plan as a whole.
 
 #include <utility>
 
@@ -7,7 +7,7 @@
 namespace chorale::mutation {
 namespace {
 
-/// Every operation that fits is changed.
+/// Changes each operation that fits, one at a time.
 template <class Fits, class Change>
 void each(const Plan& plan, Sites& out, Fits&& fits, Change&& change) {
   for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace at) {
@@ -20,7 +20,7 @@ bool pushes(const Op& op) {
   return op.via == ChannelType::port && (moves_data(op) || shape(op.code).has_any(post_roles));
 }
 
-/// A rank-level channel of a type to a peer; a new one if there is none.
+/// Returns a rank-level channel of a type to a peer, and adds one if there is none.
 uint32_t channel_to(Edit& edit, uint32_t rank, uint32_t peer, ChannelType type) {
   const Gpu& gpu = edit.plan().gpus[rank];
   for (uint32_t id = 0; id < gpu.channel_count(type); ++id) {

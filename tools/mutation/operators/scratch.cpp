@@ -1,4 +1,4 @@
-// Mutations of scratch and of the packets in it.
+// These mutations change scratch and the packets in it.
 
 #include <iterator>
 #include <map>
@@ -23,7 +23,7 @@ void each_in_scratch(const Plan& plan, Visit&& visit) {
   });
 }
 
-/// Changes all operands in scratch for which change(place, where, operand) has another one.
+/// Changes all operands in scratch for which change(place, where, operand) returns another one.
 template <class Change>
 void change_scratch(Edit& edit, Change&& change) {
   OpPlace last{UINT32_MAX, 0, 0};
@@ -32,11 +32,11 @@ void change_scratch(Edit& edit, Change&& change) {
     if (changed == operand) return;
     if (at.rank != last.rank || at.threadblock != last.threadblock) edit.block(at);
     last = at;
-    const_cast<Operand&>(operand) = changed;  // of the block that is saved
+    const_cast<Operand&>(operand) = changed;  // it is in the block that is saved
   });
 }
 
-/// Operations that pack, and what does the same without flags; and those that wait for packets.
+/// An operation that packs or waits for packets, and the one that does the same without flags.
 struct Plain {
   Opcode packed, plain;
 };

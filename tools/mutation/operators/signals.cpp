@@ -1,4 +1,4 @@
-// Mutations of what is said over channels.
+// These mutations change signals and waits over channels.
 
 #include <map>
 #include <utility>
@@ -23,10 +23,10 @@ void each_channel(const Plan& plan, Fits&& fits, Visit&& visit) {
 
 std::string channel_text(uint32_t position) { return "channel " + std::to_string(position) + " of its list"; }
 
-/// What is left of an operation that puts and signals.
+/// Returns the rest of an operation that puts and signals.
 Opcode without_signal(Opcode) { return Opcode::put; }
 
-/// Every operation with a post or an await on each channel, in the order of blocks and operations.
+/// The operations with a post or an await on each channel, in the order of blocks and operations.
 struct Uses {
   struct Use {
     OpPlace at;
@@ -49,7 +49,7 @@ Uses list_uses(const Plan& plan, ChannelType type) {
   return uses;
 }
 
-/// One signal of each channel and the wait for it.
+/// Drops one signal of each channel and the wait for it.
 void drop_sync(const Plan& plan, Sites& out, bool last) {
   for (const ChannelType type : {ChannelType::memory, ChannelType::port}) {
     const Uses uses = list_uses(plan, type);
@@ -71,7 +71,7 @@ void drop_sync(const Plan& plan, Sites& out, bool last) {
   }
 }
 
-/// Another channel of the rank for one position of an operation.
+/// Puts another channel of the rank in one position of an operation.
 template <class Fits>
 void wrong_channel(const Plan& plan, Sites& out, Fits&& fits) {
   each_channel(plan, fits, [&](const OpPlace& at, const Op& op, uint32_t position) {
@@ -176,7 +176,7 @@ void make::duplicate_wait(const Plan& plan, Sites& out) { duplicate(plan, out, a
 void make::drop_exit_sync(const Plan& plan, Sites& out) { drop_sync(plan, out, true); }
 void make::drop_entry_sync(const Plan& plan, Sites& out) { drop_sync(plan, out, false); }
 
-// A semaphore of the rank orders its own thread blocks only; the relaxed signal behind it orders nothing.
+// A semaphore of the rank orders only its own thread blocks; the relaxed signal after it orders nothing.
 void make::release_to_device(const Plan& plan, Sites& out) {
   for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace at) {
     if (op.code != Opcode::signal || op.via != ChannelType::memory) return;

@@ -1,30 +1,32 @@
 #ifndef CHORALE_CHORALE_H
 #define CHORALE_CHORALE_H
 /// \file
-/// Chorale's plain C API: worlds, plans, executors, plans by size, messages. libchorale.so is all that it
-/// needs. C99, and C++.
+/// This is Chorale's plain C API: worlds, plans, executors, plans by size, messages. It is C99 and C++, and
+/// needs only libchorale.so.
 ///
-/// **Errors.** Every function that can fail returns a chorale_status; chorale_last_error() then has the whole
-/// message, with the values and, where one is known, the remedy. Nothing is thrown, and what a call would
-/// have made is then 0. Numbers are never given another meaning.
+/// **Errors.** Every function that can fail returns a chorale_status. When one fails, chorale_last_error()
+/// has the whole message, with the values and, if one is known, the remedy. A call that fails sets its result
+/// to 0. No function throws. A status number never gets another meaning.
 ///
-/// **Handles** are numbers and not addresses, and none is given twice: one that is null, closed or of another
-/// kind is CHORALE_INVALID_HANDLE. Each is closed by its chorale_..._close(). What a handle was made of may
-/// be closed before it, in any order: a world is left when it and all its executors and exchanges are closed.
+/// **Handles** are numbers and not addresses, and none is given twice. A call returns CHORALE_INVALID_HANDLE
+/// for a handle that is null, closed or of another kind. Each kind has its chorale_..._close(). You may close
+/// a handle before those that were made from it, in any order: a rank leaves its world when the world's
+/// handle and those of all its executors and exchanges are closed.
 ///
-/// **Threads.** A world, with its executors and exchanges, takes calls of one thread at a time: a call beside
-/// another one is CHORALE_IN_USE and does nothing. chorale_world_abort() may come from any thread at any
-/// time. All else may be called from any thread.
+/// **Threads.** A world, with its executors and exchanges, takes calls from one thread at a time: a call
+/// during another one returns CHORALE_IN_USE and does nothing. You may call chorale_world_abort() from any
+/// thread at any time, and all other functions from any thread.
 ///
-/// **Calls.** On the CPU a call that runs something returns when it has ended on this rank: results are
-/// there, and the status is that of the run. With CUDA it only enqueues on its stream: results are there when
-/// the stream has come to them, or after chorale_..._synchronize(), buffers live until then, and an error
-/// that comes later is the status of the next call. docs/calls.md has a table of them.
+/// **Calls.** On the CPU a call that runs something returns when the run has ended on this rank: the results
+/// are there, and the status is that of the run. With CUDA the call only enqueues on its stream. Results are
+/// there when the stream has reached them, or after chorale_..._synchronize(), and buffers must live until
+/// then. The next call returns an error that comes later. docs/calls.md has a table of the calls.
 ///
-/// **Processes.** A handle is of the process that made it: none is used in a child of fork().
+/// **Processes.** A handle belongs to the process that made it: do not use it in a child of fork().
 ///
-/// **Text** is UTF-8 and ends with 0. What a `char** text` has got is given back with chorale_text_free();
-/// `const char*` belongs to the library. Sizes are in bytes where nothing else is said.
+/// **Text** is UTF-8 and ends with 0. Free the text that a call stores in `char** text` with
+/// chorale_text_free(); a `const char*` belongs to the library. Sizes are in bytes unless the text says
+/// otherwise.
 ///
 /// "Collective" functions are called by all ranks of the world, in the same order.
 
@@ -38,12 +40,13 @@ extern "C" {
 
 // -- Versions
 
-/// Of what this header says: raised when something that was there changes. Additions leave it.
+/// The version of this header's interface. It rises when something in the interface changes, but not when
+/// something is added.
 #define CHORALE_ABI 1
 
-/// CHORALE_ABI of the library. It is also the number in its file's name, libchorale.so.1.
+/// Returns the library's CHORALE_ABI, which is also the number in its file's name, libchorale.so.1.
 CHORALE_API int32_t chorale_abi(void);
-/// "0.1.0": of the library.
+/// Returns the library's version, for example "0.1.0".
 CHORALE_API const char* chorale_version(void);
 
 // -- Status
@@ -56,8 +59,8 @@ enum {
   CHORALE_INVALID_HANDLE = 2,   ///< null, closed, or of another kind
   CHORALE_IN_USE = 3,           ///< another thread is in a call of the same world
   CHORALE_INVALID_PLAN = 4,     ///< the text is no plan, or a check or a proof has found something
-  CHORALE_UNREADABLE_FILE = 5,  ///< it is not there, or cannot be read
-  // The machine or the run failed: as RunError::Reason in C++.
+  CHORALE_UNREADABLE_FILE = 5,  ///< the file is not there, or cannot be read
+  // The machine or the run failed. In C++ these are RunError::Reason.
   CHORALE_TIMED_OUT = 16,  ///< a wait reached its deadline; the message names the ranks that are missing
   CHORALE_ABORTED = 17,  ///< somebody called chorale_world_abort(); the message names the rank and its reason
   CHORALE_DEADLOCK = 18,   ///< nothing can run any more: found without waiting for a deadline
@@ -67,20 +70,21 @@ enum {
   CHORALE_FAILED = 22      ///< anything else; the message says what
 };
 
-/// "timed_out", "invalid_handle", ...; "unknown" for a number that is none of these.
+/// Returns the name of a status: "timed_out", "invalid_handle", ...; "unknown" for any other number.
 CHORALE_API const char* chorale_status_name(chorale_status status);
 
-/// The message of this thread's last call that failed; "" if none has. Good until this thread's next call
-/// that fails.
+/// Returns the message of this thread's last call that failed; "" if none has. The text is valid until this
+/// thread's next call that fails.
 CHORALE_API const char* chorale_last_error(void);
 
-/// Gives text back that a function of this library has made. Null: does nothing.
+/// Frees text that a function of this library has made. It does nothing with null.
 CHORALE_API void chorale_text_free(char* text);
 
 // -- Values
 
-/// Type of one element. 0 is none. Those from CHORALE_U64 on are reduced by some operators only, which a call
-/// then names, and those from CHORALE_I16 on by none: docs/c-api.md has them all.
+/// The type of one element; 0 is no type. Only some operators reduce the types from CHORALE_U64 on, and a
+/// call then has to name the operator. No operator reduces those from CHORALE_I16 on. docs/c-api.md lists
+/// them all.
 typedef int32_t chorale_dtype;
 enum {
   CHORALE_F32 = 1,
@@ -103,8 +107,8 @@ enum {
   CHORALE_U16 = 18
 };
 
-/// How elements of the same index are combined. CHORALE_BAND and CHORALE_BOR are for CHORALE_BOOL;
-/// CHORALE_BXOR and CHORALE_PREMUL_SUM are refused, with what to do instead.
+/// The operator that combines elements of the same index. CHORALE_BAND and CHORALE_BOR are for CHORALE_BOOL.
+/// Calls refuse CHORALE_BXOR and CHORALE_PREMUL_SUM, and the message says what to do instead.
 typedef int32_t chorale_op;
 enum {
   CHORALE_OP_OF_PLAN = 0,  ///< as the plan says
@@ -119,11 +123,11 @@ enum {
   CHORALE_PREMUL_SUM = 9
 };
 
-/// How packets carry their flag.
+/// The form in which packets carry their flag.
 typedef int32_t chorale_packet;
 enum { CHORALE_PACKET_OF_CONFIG = 0, CHORALE_LL8 = 1, CHORALE_LL16 = 2, CHORALE_LL128 = 3 };
 
-/// Where plans run.
+/// The machine that runs plans.
 typedef int32_t chorale_backend;
 enum { CHORALE_BACKEND_OF_CONFIG = 0, CHORALE_CPU = 1, CHORALE_CUDA = 2 };
 
@@ -132,22 +136,24 @@ enum { CHORALE_CURRENT_DEVICE = -1 };
 
 // -- Configuration
 
-/// Settings, as the ini file that CHORALE_CONFIG names and the environment CHORALE_<NAME> have them;
-/// `chorale doctor --only settings` lists them. Where a function takes one, null stands for a new one.
+/// Settings from the ini file that CHORALE_CONFIG names and from the environment's CHORALE_<NAME>.
+/// `chorale doctor --only settings` lists them. When a function takes a configuration, null stands for a new
+/// one.
 typedef struct chorale_config chorale_config;
 
-/// Reads file and environment.
+/// Reads the file and the environment.
 /// \retval CHORALE_INVALID_ARGUMENT for an unknown name, "did you mean", or a bad value
 CHORALE_API chorale_status chorale_config_load(chorale_config** config);
 
-/// Overrides a setting of this handle: `name` as in the environment, "CHORALE_TIMEOUT", `value` too, "10s".
-/// Worlds and executors that there are keep theirs; CHORALE_LOG_LEVEL is the process's, at once.
+/// Overrides a setting of this handle. `name` and `value` are as in the environment: "CHORALE_TIMEOUT",
+/// "10s". Worlds and executors that exist keep their settings, but CHORALE_LOG_LEVEL changes for the whole
+/// process at once.
 CHORALE_API chorale_status chorale_config_set(chorale_config* config, const char* name, const char* value);
 
-/// The value of "CHORALE_TIMEOUT": "10s".
+/// Gets the value of a setting: "10s" for "CHORALE_TIMEOUT".
 CHORALE_API chorale_status chorale_config_get(chorale_config* config, const char* name, char** text);
 
-/// One "name = value  (from)" a line.
+/// Lists all settings, one "name = value  (from)" a line.
 CHORALE_API chorale_status chorale_config_describe(chorale_config* config, char** text);
 
 CHORALE_API chorale_status chorale_config_close(chorale_config* config);
@@ -158,8 +164,8 @@ CHORALE_API chorale_status chorale_config_close(chorale_config* config);
 /// condition, at the deadline CHORALE_TIMEOUT, at an abort, or when a peer dies.
 typedef struct chorale_world chorale_world;
 
-/// Collective over `ranks` processes of one host. They meet under `address`, "tcp://host:port", where rank 0
-/// listens until all have come, or "shm://name".
+/// Collective: joins `ranks` processes of one host to a world. They meet at `address`, which is
+/// "tcp://host:port", where rank 0 listens until all have come, or "shm://name".
 /// \retval CHORALE_INVALID_ARGUMENT for another address, or a rank outside [0, ranks)
 /// \retval CHORALE_TIMED_OUT naming the ranks that did not come
 /// \retval CHORALE_MISMATCH if two jobs use the address, two processes have one rank, the numbers of ranks or
@@ -167,12 +173,12 @@ typedef struct chorale_world chorale_world;
 CHORALE_API chorale_status chorale_world_join(const char* address, int32_t rank, int32_t ranks,
                                               chorale_config* config, chorale_world** world);
 
-/// Collective: joins as the launcher says in the environment (torchrun, mpirun, srun), with MASTER_ADDR and
-/// MASTER_PORT: see World::from_environment() in world.hpp.
+/// Collective: joins the world that the launcher (torchrun, mpirun, srun) describes in the environment, with
+/// MASTER_ADDR and MASTER_PORT. See World::from_environment() in world.hpp.
 CHORALE_API chorale_status chorale_world_from_environment(chorale_config* config, chorale_world** world);
 
-/// A world whose ranks live in this process, each to be used by a thread of its own.
-/// \param worlds  room for `ranks` handles: all are set, by rank
+/// Makes a world whose ranks live in this process. Use each rank from a thread of its own.
+/// \param worlds  room for `ranks` handles, all of which the call sets, by rank
 CHORALE_API chorale_status chorale_world_local(int32_t ranks, chorale_config* config, chorale_world** worlds);
 
 CHORALE_API chorale_status chorale_world_rank(chorale_world* world, int32_t* rank);
@@ -181,91 +187,92 @@ CHORALE_API chorale_status chorale_world_ranks(chorale_world* world, int32_t* ra
 /// Collective: returns once all ranks have called it.
 CHORALE_API chorale_status chorale_world_barrier(chorale_world* world);
 
-/// Ends every pending and later wait of every rank with CHORALE_ABORTED, naming this rank and `why`. From any
-/// thread, any number of times: the first abort of the world wins. Never blocks.
+/// Ends every pending and later wait of every rank with CHORALE_ABORTED, naming this rank and `why`. You may
+/// call it from any thread, any number of times: the first abort of the world wins. It never blocks.
 CHORALE_API chorale_status chorale_world_abort(chorale_world* world, const char* why);
 
-/// CHORALE_OK, or what the world has stopped with. Never blocks.
+/// Returns CHORALE_OK, or the error that stopped the world. It never blocks.
 CHORALE_API chorale_status chorale_world_check(chorale_world* world);
 
-/// Collective: takes an abort, a timeout or a deadlock back.
-/// \retval CHORALE_PEER_LOST if a peer died or left, which cannot call it: see chorale_world_survivors()
+/// Collective: clears an abort, a timeout or a deadlock, so that the world can be used again.
+/// \retval CHORALE_PEER_LOST if a peer died or left and so cannot call it: see chorale_world_survivors()
 CHORALE_API chorale_status chorale_world_reset(chorale_world* world);
 
-/// Collective of those that are left, after a peer has died or left: a world of them alone, numbered in the
-/// old order. The old one, and executors of it, are closed as always, before or after. If the old world has
-/// not stopped, who still waits in it hears nothing of this call: abort it first.
+/// Makes a world of the ranks that are left after a peer has died or left, numbered in the old order. All of
+/// them call it. Close the old world and its executors as always, before or after. If the old world has not
+/// stopped, a rank that still waits in it does not notice this call: abort the old world first.
 CHORALE_API chorale_status chorale_world_survivors(chorale_world* world, chorale_world** survivors);
 
-/// By rank of this world: which rank it had in the one whose survivors it has. None if it has no such.
-/// \param former  room for `room` numbers; may be null if that is 0
-/// \param count   how many there are
+/// Gets, for each rank of this world, its rank in the world that chorale_world_survivors() made this one
+/// from. There are none if this world was made in another way.
+/// \param former  room for `room` numbers; may be null if `room` is 0
+/// \param count   the number of ranks that there are to get
 /// \retval CHORALE_INVALID_ARGUMENT if there is room for some, but not for all; `count` is set
 CHORALE_API chorale_status chorale_world_former_ranks(chorale_world* world, int32_t* former, uint64_t room,
                                                       uint64_t* count);
 
-/// Marks this rank as having left, once its executors and exchanges are closed too, and once a call that
-/// another thread has under way in the world has ended, which it does not end: abort does. Never blocks;
-/// chorale_world_barrier() before it lets peers end what they do.
+/// Closes the handle. This rank counts as having left once its executors and exchanges are closed too and no
+/// other thread is in a call of the world. Closing does not end such a call: abort does. It never blocks.
+/// Call chorale_world_barrier() first to let peers finish.
 CHORALE_API chorale_status chorale_world_close(chorale_world* world);
 
 // -- Plans
 
-/// What every thread block of every rank does in one collective. It does not change.
+/// A plan lists what every thread block of every rank does in one collective. It does not change.
 typedef struct chorale_plan chorale_plan;
 
-/// Reads a file, JSON or CBOR; of MSCCL++ too. Says nothing about whether the plan is right: see
-/// chorale_plan_prove().
+/// Reads a plan from a file in JSON or CBOR; MSCCL++'s plans too. It does not check that the plan is right:
+/// see chorale_plan_prove().
 CHORALE_API chorale_status chorale_plan_load(const char* path, chorale_plan** plan);
 
-/// The same from `bytes` bytes at `data`.
+/// Reads a plan as chorale_plan_load() does, from `bytes` bytes at `data`.
 CHORALE_API chorale_status chorale_plan_read(const void* data, uint64_t bytes, chorale_plan** plan);
 
-/// The plan of a shipped algorithm for `ranks` ranks: built, compiled and proved here, in milliseconds.
-/// \param name      "allreduce_all_pairs", or as shipped plans are called, "allreduce_two_shot_ordered_b16"
+/// Makes the plan of a shipped algorithm for `ranks` ranks: builds, compiles and proves it, in milliseconds.
+/// \param name      an algorithm, "allreduce_all_pairs", or a shipped plan, "allreduce_two_shot_ordered_b16"
 /// \param settings  further parameters, "instances=16" each, without "ranks"; may be null if `count` is 0
 CHORALE_API chorale_status chorale_plan_make(const char* name, int32_t ranks, const char* const* settings,
                                              uint64_t count, chorale_plan** plan);
 
-/// Its canonical JSON text.
+/// Gets the plan's canonical JSON text.
 CHORALE_API chorale_status chorale_plan_json(chorale_plan* plan, char** text);
 
-/// Checks and proves it: that it computes its collective, ends, has no data race and may be launched again
-/// and again.
-/// \retval CHORALE_INVALID_PLAN if something is found
-/// \param findings  all of the first check or proof that finds something, at their author's lines; null if
-///                  nothing is found. May be null: chorale_last_error() has them too
+/// Checks the plan and proves that it computes its collective, ends, has no data race and may be launched
+/// again and again.
+/// \retval CHORALE_INVALID_PLAN if a check or a proof finds something
+/// \param findings  all findings of the first check or proof that finds something, at their author's lines;
+///                  null if nothing is found. May be null: chorale_last_error() has them too
 CHORALE_API chorale_status chorale_plan_prove(chorale_plan* plan, char** findings);
 
 typedef struct chorale_plan_info {
   uint64_t struct_bytes;   ///< set by the caller: sizeof(chorale_plan_info)
-  const char* name;        ///< this and `collective`: until the plan is closed
+  const char* name;        ///< valid until the plan is closed, and so is `collective`
   const char* collective;  ///< "allreduce", "allgather", ...; "custom" and "test" for others
   int32_t ranks;
   int32_t in_place;            ///< 1 if input and output are one memory; else 0
   uint64_t min_message_bytes;  ///< counted as in chorale_arguments
   uint64_t max_message_bytes;
-  uint64_t message_parts;  ///< a message is a multiple of so many elements
+  uint64_t message_parts;  ///< the number of elements in a message is a multiple of this
 } chorale_plan_info;
 
 /// Fills the members that `info` has room for.
 CHORALE_API chorale_status chorale_plan_describe(chorale_plan* plan, chorale_plan_info* info);
 
-/// Bytes of a rank's input and output for a message of `bytes`, counted as in chorale_arguments.
-/// \retval CHORALE_INVALID_ARGUMENT if the plan does not take that size: says which sizes it takes
+/// Gets the bytes of a rank's input and output for a message of `bytes`, counted as in chorale_arguments.
+/// \retval CHORALE_INVALID_ARGUMENT if the plan does not take that size; the message says which it takes
 CHORALE_API chorale_status chorale_plan_message_sizes(chorale_plan* plan, uint64_t bytes, chorale_dtype dtype,
                                                       uint64_t* input, uint64_t* output);
 
 typedef struct chorale_needs {
   uint64_t struct_bytes;   ///< set by the caller: sizeof(chorale_needs)
   uint64_t scratch_bytes;  ///< allocated when the plan is bound
-  uint32_t thread_blocks;  ///< all of them at a time: they wait for each other
-  int32_t input_reached;   ///< 1 if peers read or write there: on GPUs other memory means another binding,
-  int32_t output_reached;  ///< on all ranks
+  uint32_t thread_blocks;  ///< all of them must run at a time, because they wait for each other
+  int32_t input_reached;   ///< 1 if peers read or write the input: on GPUs all ranks then bind again when a
+  int32_t output_reached;  ///< call has other memory there. The same for the output
   int32_t reserved;
 } chorale_needs;
 
-/// What one rank of a plan takes of the machine for a message.
+/// Gets the resources that one rank of a plan needs for a message.
 CHORALE_API chorale_status chorale_plan_needs(chorale_plan* plan, int32_t rank, uint64_t bytes,
                                               chorale_dtype dtype, chorale_needs* needs);
 
@@ -273,30 +280,30 @@ CHORALE_API chorale_status chorale_plan_close(chorale_plan* plan);
 
 // -- Executors
 
-/// Runs plans on one rank. What runs and what is bound is of one executor: an application has one for each
+/// An executor runs plans on one rank. It keeps its own bindings and runs, so an application has one for each
 /// world and device.
 typedef struct chorale_executor chorale_executor;
 
-/// One call of a collective on one rank. CHORALE_ARGUMENTS sets what has a default.
+/// One call of a collective on one rank. CHORALE_ARGUMENTS sets the members that have a default.
 typedef struct chorale_arguments {
   uint64_t struct_bytes;  ///< sizeof(chorale_arguments)
   const void* in;         ///< this rank's input; it may lie in `out`, or `out` in it, as for a call in place
   void* out;              ///< this rank's output
-  /// Of the message: of the input, but of the output for all-gather. Any whole number of elements; for
-  /// all-gather, reduce-scatter and all-to-all a multiple of ranks elements.
+  /// The message's bytes: those of the input, but of the output for all-gather. They are any whole number of
+  /// elements; for all-gather, reduce-scatter and all-to-all that number is a multiple of the ranks.
   uint64_t bytes;
   chorale_dtype dtype;
   chorale_op op;          ///< replaces the plan's
-  chorale_packet packet;  ///< as chorale_tuned_plans_choose() says it, or 0
+  chorale_packet packet;  ///< the one that chorale_tuned_plans_choose() returns, or 0
   int32_t reserved;       ///< 0
 } chorale_arguments;
 #define CHORALE_ARGUMENTS \
   { sizeof(chorale_arguments), 0, 0, 0, 0, CHORALE_OP_OF_PLAN, CHORALE_PACKET_OF_CONFIG, 0 }
 
-/// Collective.
-/// \param backend  or CHORALE_BACKEND_OF_CONFIG
-/// \param device   of CUDA: the GPU's number, which is then the current one in this thread, as after
-///                 cudaSetDevice(); or CHORALE_CURRENT_DEVICE, which it must be on the CPU
+/// Collective: creates this rank's executor.
+/// \param backend  CHORALE_CPU, CHORALE_CUDA or CHORALE_BACKEND_OF_CONFIG
+/// \param device   with CUDA the GPU's number, or CHORALE_CURRENT_DEVICE; a number makes that GPU the current
+///                 one of this thread, as cudaSetDevice() does. On the CPU it must be CHORALE_CURRENT_DEVICE
 /// \retval CHORALE_INVALID_ARGUMENT if the library was built without the backend, or there is no such GPU
 /// \retval CHORALE_FAILED if there is no driver
 CHORALE_API chorale_status chorale_executor_create(chorale_world* world, chorale_config* config,
@@ -304,14 +311,14 @@ CHORALE_API chorale_status chorale_executor_create(chorale_world* world, chorale
                                                    chorale_executor** executor);
 
 /// Collective: binds without running, so that the next chorale_executor_execute() with these arguments only
-/// launches: needed before a CUDA graph captures it.
+/// launches. Call it before a CUDA graph captures that launch.
 CHORALE_API chorale_status chorale_executor_prepare(chorale_executor* executor, chorale_plan* plan,
                                                     const chorale_arguments* arguments);
 
 /// Collective: runs `plan` once. On the CPU it returns when this rank's part has ended: `out` is whole, and
 /// the status is that of the run. With CUDA it only enqueues on `stream`, a cudaStream_t (null: the default
-/// stream): see "Calls" above. The first call with these arguments binds: it allocates and exchanges what the
-/// run needs. A stream may be captured, after chorale_executor_prepare(). The plan may be closed after it.
+/// stream); see "Calls" above. The first call with these arguments binds: it allocates and exchanges what the
+/// run needs. You may capture the stream after chorale_executor_prepare(), and close the plan after the call.
 /// Two launches of one plan with the same bytes, dtype, op and packets must not be under way at once,
 /// whatever their buffers: see executor.hpp.
 ///
@@ -319,52 +326,55 @@ CHORALE_API chorale_status chorale_executor_prepare(chorale_executor* executor, 
 CHORALE_API chorale_status chorale_executor_execute(chorale_executor* executor, chorale_plan* plan,
                                                     const chorale_arguments* arguments, void* stream);
 
-/// CHORALE_OK, or what an earlier run has failed with. Never blocks.
+/// Returns CHORALE_OK, or the error of an earlier run. It never blocks.
 CHORALE_API chorale_status chorale_executor_check(chorale_executor* executor);
 
-/// Waits for `stream`, and then as chorale_executor_check(). On the CPU nothing is left to wait for.
+/// Waits for `stream`, then returns what chorale_executor_check() does. On the CPU there is nothing to wait
+/// for.
 CHORALE_API chorale_status chorale_executor_synchronize(chorale_executor* executor, void* stream);
 
-/// Zeroed memory that peers reach without a copy, of the CPU or of the executor's GPU. It is given back when
-/// the executor is closed. Collective where ranks are processes; `bytes` may differ by rank.
+/// Allocates zeroed memory that peers reach without a copy, on the CPU or on the executor's GPU. Closing the
+/// executor frees it. The call is collective if ranks are processes; `bytes` may differ by rank.
 CHORALE_API chorale_status chorale_executor_allocate(chorale_executor* executor, uint64_t bytes,
                                                      void** memory);
 
-/// Peers write into its memory: it is closed when the launches of all ranks have ended, after
-/// chorale_executor_synchronize() and chorale_world_barrier().
+/// Closes the executor. Peers write into its memory, so call it only when the launches of all ranks have
+/// ended: after chorale_executor_synchronize() and chorale_world_barrier().
 CHORALE_API chorale_status chorale_executor_close(chorale_executor* executor);
 
 // -- Plans by size
 
-/// A table of `chorale tune`, and the folder of plans that it names. All ranks have one table: with another
-/// they may choose different plans, which the executor refuses.
+/// A table of `chorale tune`, and the folder of plans that it names. All ranks must have the same table:
+/// otherwise they may choose different plans, which the executor refuses.
 typedef struct chorale_tuned_plans chorale_tuned_plans;
 
-/// \param table    a file; null: none, which is defaults by size
-/// \param folder   PREFIX/share/chorale/plans/shipped; what it lacks is made. Null: everything is
+/// Opens a table and its folder of plans.
+/// \param table    a file; null for none, so that plans are defaults by size
+/// \param folder   PREFIX/share/chorale/plans/shipped. The library makes the plans that the folder lacks, and
+///                 all of them if it is null
 /// \param backend  CHORALE_CPU or CHORALE_CUDA
 /// \param device   the GPU's name, "NVIDIA H200", as in the table; null on the CPU
-/// \param rank_order  1: of collectives that reduce only plans that add in the order of the ranks, so that
-///                 a sum has the same bits in messages of every size; else 0
+/// \param rank_order  1: for collectives that reduce, choose only plans that add in the order of the ranks,
+///                 so that a sum has the same bits in messages of every size; else 0
 CHORALE_API chorale_status chorale_tuned_plans_open(const char* table, const char* folder, int32_t ranks,
                                                     chorale_backend backend, const char* device,
                                                     int32_t rank_order, chorale_tuned_plans** plans);
 
-/// What a table has for this size, else for the next smaller one, else a default.
+/// Chooses the plan that the table has for this size, else for the next smaller one, else a default.
 /// \param collective  "allreduce", "allgather", "reducescatter", "alltoall", "broadcast"
 /// \param bytes    counted as in chorale_arguments
-/// \param plan     a handle of its own, to be closed; the plan itself is read or made once
+/// \param plan     a new handle, which the caller closes; the plan itself is read or made once
 /// \param packet   for chorale_arguments. May be null
 CHORALE_API chorale_status chorale_tuned_plans_choose(chorale_tuned_plans* plans, const char* collective,
                                                       uint64_t bytes, chorale_dtype dtype,
                                                       chorale_plan** plan, chorale_packet* packet);
 
-/// Which plan that is, and why: "allreduce_one_shot_b128, ll16, as tuned for 65536 bytes of bf16".
+/// Says which plan is chosen and why: "allreduce_one_shot_b128, ll16, as tuned for 65536 bytes of bf16".
 CHORALE_API chorale_status chorale_tuned_plans_explain(chorale_tuned_plans* plans, const char* collective,
                                                        uint64_t bytes, chorale_dtype dtype, char** text);
 
-/// Collective: chorale_executor_execute() of the plan that is chosen for `arguments`; its `packet` is not
-/// looked at. Before a capture: chorale_executor_prepare() with the plan and the packet that are chosen.
+/// Collective: calls chorale_executor_execute() with the plan that is chosen for `arguments`, whose `packet`
+/// is ignored. Before a capture, call chorale_executor_prepare() with the chosen plan and packet.
 CHORALE_API chorale_status chorale_tuned_plans_execute(chorale_tuned_plans* plans, chorale_executor* executor,
                                                        const char* collective,
                                                        const chorale_arguments* arguments, void* stream);
@@ -373,16 +383,16 @@ CHORALE_API chorale_status chorale_tuned_plans_close(chorale_tuned_plans* plans)
 
 // -- Messages
 
-/// One rank's end of messages between ranks whose sizes the host knows. Messages between two ranks are
-/// matched in their order, as those of ncclSend() and ncclRecv(), and both ranks name one size.
+/// One rank's end of messages between ranks whose sizes the host knows. Messages between two ranks match in
+/// their order, as with ncclSend() and ncclRecv(), and both ranks must name the same size.
 typedef struct chorale_exchange chorale_exchange;
 
-/// What an exchange is made of; 0: chosen by the library. The same on all ranks.
+/// The resources of an exchange, the same on all ranks. If a member is 0, the library chooses it.
 typedef struct chorale_exchange_options {
   uint64_t struct_bytes;     ///< sizeof(chorale_exchange_options)
-  uint64_t slot_bytes;       ///< of a ring's slot, at least 16
-  uint32_t slots;            ///< of a ring, at most 256
-  uint32_t blocks_per_peer;  ///< thread blocks that work on one peer and direction, at most
+  uint64_t slot_bytes;       ///< the bytes of a ring's slot, at least 16
+  uint32_t slots;            ///< the slots of a ring, at most 256
+  uint32_t blocks_per_peer;  ///< the most thread blocks that work on one peer and direction
 } chorale_exchange_options;
 
 typedef struct chorale_send_to {
@@ -399,43 +409,43 @@ typedef struct chorale_recv_from {
   int32_t reserved;  ///< 0
 } chorale_recv_from;
 
-/// Collective.
-/// \param backend,device  as of chorale_executor_create()
-/// \param options  null: all are chosen
+/// Collective: creates this rank's exchange.
+/// \param backend,device  as in chorale_executor_create()
+/// \param options  null if the library is to choose all of them
 CHORALE_API chorale_status chorale_exchange_create(chorale_world* world, chorale_config* config,
                                                    chorale_backend backend, int32_t device,
                                                    const chorale_exchange_options* options,
                                                    chorale_exchange** exchange);
 
-/// Moves all messages at once: none waits for one of another peer or direction, so all ranks may send to and
-/// receive from everybody, whatever the sizes. Those of one peer and direction go in the order in which they
-/// stand. A message to oneself is received in the same call. What is received must not lie in what is sent or
-/// received beside it.
+/// Moves all messages at once. No message waits for one of another peer or direction, so all ranks may send
+/// to and receive from everybody, whatever the sizes. Messages of one peer and direction go in the order of
+/// the list. A rank receives a message to itself in the same call. The memory of a received message must not
+/// overlap that of any other message of the call.
 ///
 /// On the CPU it returns when this rank's messages have ended. With CUDA it only enqueues on `stream`, and
-/// may be captured; calls that have a peer and direction in common are made on one stream, or ordered by the
-/// caller. \param sends, recvs  each may be null if there are none \retval CHORALE_ABORTED on all ranks if
-/// two name different sizes for a message \retval CHORALE_TIMED_OUT if a peer does not come. After either,
-/// chorale_world_reset() and
-///         chorale_exchange_reset()
+/// may be captured. The caller makes calls that have a peer and direction in common on one stream, or orders
+/// them. After a failure call chorale_world_reset() and chorale_exchange_reset().
+/// \param sends, recvs  each may be null if there are none
+/// \retval CHORALE_ABORTED on all ranks if two name different sizes for a message
+/// \retval CHORALE_TIMED_OUT if a peer does not come
 CHORALE_API chorale_status chorale_exchange_run(chorale_exchange* exchange, const chorale_send_to* sends,
                                                 uint64_t send_count, const chorale_recv_from* recvs,
                                                 uint64_t recv_count, void* stream);
 
-/// chorale_exchange_run() of one message.
+/// Calls chorale_exchange_run() with one message.
 CHORALE_API chorale_status chorale_exchange_send(chorale_exchange* exchange, const void* data, uint64_t bytes,
                                                  int32_t peer, void* stream);
 CHORALE_API chorale_status chorale_exchange_recv(chorale_exchange* exchange, void* data, uint64_t bytes,
                                                  int32_t peer, void* stream);
 
-/// As chorale_executor_check() and chorale_executor_synchronize().
+/// Do the same for an exchange as chorale_executor_check() and chorale_executor_synchronize() do.
 CHORALE_API chorale_status chorale_exchange_check(chorale_exchange* exchange);
 CHORALE_API chorale_status chorale_exchange_synchronize(chorale_exchange* exchange, void* stream);
 
-/// Collective, after chorale_world_reset(): makes the rings new.
+/// Collective: makes the rings new. Call it after chorale_world_reset().
 CHORALE_API chorale_status chorale_exchange_reset(chorale_exchange* exchange);
 
-/// As chorale_executor_close().
+/// Closes the exchange, under the same conditions as chorale_executor_close().
 CHORALE_API chorale_status chorale_exchange_close(chorale_exchange* exchange);
 
 #ifdef __cplusplus
