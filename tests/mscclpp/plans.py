@@ -205,10 +205,14 @@ def table(rows, gpu_results, manifest):
         recompiled[row["plan"]] = "yes" if row["verdict"] == "equal" else row["verdict"]
     lines = [
         "# The plans of MSCCL++ here", "",
-        "Made by `tests/mscclpp/plans.py --markdown` from a run; `tests/mscclpp/plans.py` says what a column means. *ends*: a plan",
-        "of the `test` collective, which does not say what is right. *proved*: as docs/proof.md says, or why not. GPUs: the verdict",
-        "and their number; *-*: not run.",
-        "*recompiled equal*: the program written in our language and compiled for MSCCL++ gives this plan.", "",
+        "This table shows which of MSCCL++'s own plans load, are proved and run here. `tests/mscclpp/plans.py --markdown` writes it from a",
+        "run, and `tests/mscclpp/plans.py` says what a column means.",
+        "",
+        "- *proved* says whether the plan is proved ([proof.md](proof.md)), or why not.",
+        "- *runs on GPUs* gives the verdict and the number of GPUs.",
+        "- *ends* means that a plan of the `test` collective ran to its end. That collective does not say what is right.",
+        "- *-* means that nothing was run or, in *equals the oracle*, that no result is promised.",
+        "- *recompiled equal* says whether the program, written in our language and compiled for MSCCL++, gives this plan.", "",
         "| " + " | ".join(COLUMNS) + " |", "| :-- " * len(COLUMNS) + "|"]
     for row in rows:
         row["runs on GPUs"] = on_gpu.get(row["plan"], "-")

@@ -87,7 +87,7 @@ struct ProofFacts {
   /// Says in which order, and rounded where, the inputs of ranks become each element that is added up: "0 + 1
   /// + 2 + 3", with "+ ... +" for ranks in between, is rounded once; "(0 + 1) + (2 + 3)" each bracket by
   /// itself. Plans of one order compute the same bits. (It tells a + b as b + a, so it does not say which of
-  /// two NaNs f32 and f64 give, or which of -0 and +0 min and max do.) It is empty when nothing is added up.
+  /// two NaNs f32 and f64 give.) It is empty when nothing is added up.
   std::string order;
   /// Says that not all of the outputs have `order`, or that this is not known: "output[1:2] of rank 0 is 1 +
   /// 2 + 0, but output[0:1] of rank 0 is 0 + 1 + 2". It is empty when all of them have it.
