@@ -11,8 +11,9 @@
 
 namespace chorale::test {
 
-/// Runs `f` once a rank, each in a process of its own, which exits with what it gives; or with 99, having
-/// said why, if it throws. \returns how they ended by rank: exit statuses, and signals as numbers below 0
+/// Runs `f` once for each rank, each time in its own process, which exits with the value of `f`. If `f`
+/// throws, the process prints why and exits with 99.
+/// \returns how they ended by rank: exit statuses, and signals as numbers below 0
 template <class F>
 std::vector<int> forked(int ranks, const F& f) {
   std::vector<pid_t> children;

@@ -13,7 +13,7 @@
 
 namespace chorale::test {
 
-/// A socket bound to a port of 127.0.0.1; -1 if it is taken.
+/// Returns a socket bound to a port of 127.0.0.1, or -1 if the port is taken.
 inline int bound_socket(uint16_t port) {
   const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
   setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -26,7 +26,7 @@ inline int bound_socket(uint16_t port) {
   return -1;
 }
 
-/// A port that is free now, outside of the range that connections take theirs from.
+/// Returns a port that is free now, outside of the range from which connections take theirs.
 inline uint16_t free_port() {
   static std::random_device random;
   for (;;) {

@@ -9,7 +9,7 @@
 
 namespace chorale::test {
 
-/// What holds for a group of any scope. `room` has a word for each of its threads.
+/// Checks what must hold for a group of any scope. `room` has a word for each of its threads.
 /// \param expect  expect(holds, line) notes what does not
 template <class Expect>
 CHORALE_FN void check_group(const Group& group, uint64_t* room, const Expect& expect) {
@@ -42,12 +42,12 @@ struct EveryScope {
     const Group warp = warp_group(block);
     look(block, warp, Scope::warp);
     look(block, thread_group(block), Scope::thread);
-    // Of several warps, or of one.
+    // The groups have several warps, or one.
     for (uint32_t parts = 1; parts <= 8; parts *= 2) {
       if (block.size % (parts * warp.size) != 0) continue;
       look(block, multiwarp_group(block, block.size / parts), Scope::multiwarp);
     }
-    // Within a part of a split groups are renumbered, as the blocks are. The room is the grid's all the same.
+    // Within a part of a split, groups are renumbered as the blocks are. The room is still the grid's.
     const Split half = block.split(2);
     const uint32_t parts = block.size % (2 * warp.size) == 0 ? 2 : 1;
     const Group part = multiwarp_group(half.group, block.size / parts);
@@ -59,7 +59,7 @@ struct EveryScope {
   }
 
  private:
-  /// Threads of one scope share the grid's threads out among them, in order.
+  /// Checks the groups of one scope, which share the grid's threads out among them in order.
   CHORALE_FN void look(const Group& block, const Group& group, Scope scope) const {
     const uint32_t threads = block.count * block.size, thread = block.id * block.size + block.rank;
     expect(group.scope == scope && group.block == block.block, __LINE__);

@@ -1,5 +1,5 @@
 #pragma once
-// As cmake/precompiled.hpp, for tests.
+// Adds what many tests include to cmake/precompiled.hpp.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// An application with MPI: every process is a rank and has a GPU, or all of them have the CPU where there are
-// fewer GPUs than ranks.
+// An application with MPI: every process is a rank and has a GPU. If there are fewer GPUs than ranks, all of
+// them have the CPU.
 //
 //   mpirun -n 2 app_mpi allreduce_ring_2.json
 #include <chorale/json.hpp>

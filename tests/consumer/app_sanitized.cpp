@@ -1,5 +1,5 @@
-// An application with the address sanitizer, which links the library as it is without: what is thrown on a
-// fiber's stack is no error of memory.
+// An application with the address sanitizer, which links the library without it. An exception on a fiber's
+// stack is no memory error.
 
 #include <chorale/world.hpp>
 #include <cstdio>

@@ -1,5 +1,5 @@
-// An application whose ranks are processes, one of which is killed while they add up: the others go on in a
-// world of their own, with a plan for as many as they are.
+// An application whose ranks are processes, one of which is killed while they add up. The others go on in a
+// world of their own, with a plan for their number.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// An application without MPI: every rank is a thread of this process and has a GPU, or all of them have the
-// CPU where there are fewer GPUs than ranks.
+// An application without MPI: every rank is a thread of this process and has a GPU. If there are fewer GPUs
+// than ranks, all of them have the CPU.
 #include <chorale/json.hpp>
 #include <cstdio>
 #include <numeric>

@@ -107,7 +107,7 @@ TEST_F(BindingsTest, NumbersAreNotGivenTwice) {
   EXPECT_EQ(bindings.evictable(true), std::vector<uint64_t>{3});
 }
 
-/// What each of three ranks is told that all could do without.
+/// Three ranks agree on the bindings that all of them can do without.
 TEST(Agreement, IsOnWhatAllRanksCanDoWithout) {
   const std::vector<uint64_t> lists[] = {{5, 2, 3, 1}, {1, 2, 3}, {3, 5, 2}};
   std::vector<uint64_t> agreed[3];
@@ -139,7 +139,7 @@ TEST(Agreement, IsNotReachedByRanksThatHaveLaunchedOtherCalls) {
     launches.add();
     agree_on_binding(world, plan, {}, launches, {});
     world.barrier();
-    // Both come, one a launch later than the other.
+    // Both arrive, one of them a launch later than the other.
     wrong[world.rank()] = mismatch_of([&] {
       if (world.rank() == 1) launches.add();
       try {
@@ -165,7 +165,7 @@ TEST(Agreement, IsNotWaitedForWhereARankLaunches) {
               wrong[world.rank()] = mismatch_of([&] {
                 if (world.rank() != 1) agree_on_binding(world, plan, {}, launches, {});
                 launches.add();
-                // Its launch waits for the others. In a barrier it would meet those that are about to agree.
+                // The launch waits for the others. A barrier would meet those that are about to agree.
                 for (;; std::this_thread::yield()) world.check();
               });
             },
@@ -175,7 +175,7 @@ TEST(Agreement, IsNotWaitedForWhereARankLaunches) {
   }
 }
 
-/// Graphs are replayed unseen.
+/// The executor does not see replays of a graph.
 TEST(Agreement, DoesNotCountWhatGraphsLaunch) {
   Plan plan;
   run_local(2, [&](World& world) {

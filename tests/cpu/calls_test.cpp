@@ -19,7 +19,7 @@
 namespace chorale::test {
 namespace {
 
-/// The first of two is in its launch, which waits for the other rank, when the second comes.
+/// The first thread is in its launch, which waits for the other rank, when the second one calls.
 TEST(Calls, OfTwoThreadsAtOnceAreRefused) {
   const Plan plan = load(source_dir() / "plans/shipped/allreduce_one_shot_2.json");
   std::atomic<bool> refused{false};
@@ -49,7 +49,8 @@ TEST(Calls, OfTwoThreadsAtOnceAreRefused) {
   EXPECT_TRUE(refused);
 }
 
-/// The same of all that walks, or adds to, what a launch uses. A thread that watches over it may check().
+/// All calls that read or extend what a launch uses are refused as well. A thread that watches the launch may
+/// call check().
 TEST(Calls, BesideALaunchAreRefusedButForCheck) {
   const Plan plan = load(source_dir() / "plans/shipped/allreduce_one_shot_2.json");
   std::atomic<bool> over{false};
@@ -63,10 +64,10 @@ TEST(Calls, BesideALaunchAreRefusedButForCheck) {
       return executor.execute(plan, arguments);
     }
     std::thread launch([&] {
-      while (thrown([&] { executor.execute(plan, arguments); }) != "nothing") continue;  // came second
+      while (thrown([&] { executor.execute(plan, arguments); }) != "nothing") continue;  // it came second
     });
     const auto refused = [](const std::function<void()>& call) {
-      // Until the launch has begun they are not refused; and only if they never are does the time end it.
+      // Calls are not refused until the launch has begun. The loop runs out of time only if they never are.
       const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
       while (std::chrono::steady_clock::now() < end) {
         try {
@@ -89,7 +90,7 @@ TEST(Calls, BesideALaunchAreRefusedButForCheck) {
   });
 }
 
-/// Ranks are fibers then, and no launch is left half begun.
+/// With a seed ranks are fibers, and no launch is left half begun.
 TEST(Calls, OfAnotherThreadAreRefusedWithASeed) {
   const Plan plan = load(source_dir() / "plans/shipped/allreduce_one_shot_2.json");
   run_local(
@@ -110,8 +111,8 @@ TEST(Calls, OfAnotherThreadAreRefusedWithASeed) {
       {.seed = 7});
 }
 
-/// While it lives the process can have no thread more. Stacks of earlier ones, which would be used again, are
-/// in use.
+/// Keeps the process from starting a thread while it lives. Stacks of earlier threads, which would be used
+/// again, are in use.
 class NoThread {
  public:
   NoThread() {
@@ -132,7 +133,7 @@ class NoThread {
   std::vector<std::thread> threads_;
 };
 
-/// What it was to carry the others would wait for.
+/// Without this thread nobody would carry what the others wait for.
 TEST(Calls, ForWhichOneRankHasNoThreadAreAnErrorOfAll) {
 #if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
   GTEST_SKIP() << "shadows of the sanitizers are address space";
@@ -153,7 +154,7 @@ TEST(Calls, ForWhichOneRankHasNoThreadAreAnErrorOfAll) {
   }
 }
 
-/// What a size is multiplied by does not make a small one of it.
+/// A size that is multiplied does not overflow to a small one.
 TEST(Calls, MessagesThatNoMachineHasAreRefused) {
   for (const std::string name : {"allreduce_one_shot_2", "allreduce_ring_2", "allgather_direct_2",
                                  "reducescatter_direct_2", "alltoall_direct_2"}) {
@@ -195,7 +196,7 @@ TEST(Calls, WithNumbersThatNameNothingAreRefused) {
   });
 }
 
-/// The others neither read past what they know nor wait.
+/// The other ranks neither read past what they know nor wait.
 TEST(Calls, WithNumbersOfOneRankThatNameNothingAreRefusedOnAll) {
   const Plan plan = load(source_dir() / "plans/shipped/allreduce_one_shot_2.json");
   Arguments dtype, op, packet;
@@ -220,7 +221,7 @@ TEST(Calls, WithNumbersOfOneRankThatNameNothingAreRefusedOnAll) {
   }
 }
 
-/// Not taken for another one.
+/// The unknown operator is not taken for another one.
 TEST(Calls, OfPlansWithAnUnknownOperatorAreRefused) {
   Plan plan = load(source_dir() / "plans/shipped/allreduce_one_shot_2.json");
   for (Gpu& gpu : plan.gpus) {
@@ -252,7 +253,7 @@ TEST(Calls, ForMemoryThatCannotBeHadAreRefused) {
   });
 }
 
-/// Who keeps buffers that peers reach where they are goes by this.
+/// Callers that keep buffers in place for peers depend on this.
 TEST(Needs, WhetherPeersReachTheBuffers) {
   const auto reached = [](const std::string& name) {
     const Plan plan = load(source_dir() / "plans/shipped" / name);

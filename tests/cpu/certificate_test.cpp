@@ -17,7 +17,7 @@ Plan certified() {
   return plan;
 }
 
-/// What is wrong where a plan is run, on the first rank that says so.
+/// Runs a plan and returns the error of the first rank that has one.
 template <class Load>
 std::string run_with(bool require_proof, Load&& load) {
   std::vector<std::string> wrong(2);

@@ -68,7 +68,7 @@ TEST(Elements, one_operator_cannot_replace_two) {
 
 TEST(Addresses, six_gibibytes_a_chunk) {
   constexpr uint64_t gib = uint64_t(1) << 30, chunk = 6 * gib;
-  // Four segments of one chunk, the last 100 bytes of which do not exist.
+  // The four segments have one chunk each, the last 100 bytes of which do not exist.
   const image::Buffer buffer{nullptr, chunk, chunk - 100, 0, 0, 0};
   const image::Position last = image::locate(buffer, 3 * chunk + 5 * gib);
   EXPECT_EQ(last.offset, 3 * (chunk - 100) + 5 * gib);

@@ -1,6 +1,6 @@
 /// \file
-/// Runs plans on CPU ranks and compares with what the collective should give. Elements are small whole
-/// numbers, so that sums are exact in any order.
+/// Runs plans on CPU ranks and compares the results with what the collective should give. Elements are small
+/// whole numbers, so that sums are exact in any order.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace chorale::test {
 
 using Ints = std::vector<int32_t>;
 
-/// Element `at` of rank `rank`'s input in launch `launch`.
+/// Returns element `at` of rank `rank`'s input in launch `launch`.
 inline int32_t element(uint32_t rank, uint64_t at, int launch) {
   return int32_t((at * 7 + rank * 1000003 + uint64_t(launch) * 97) % 100003) - 50000;
 }
@@ -30,7 +30,7 @@ inline Ints input_of(uint32_t rank, uint64_t bytes, int launch) {
   return data;
 }
 
-/// What rank `rank` should have in its output; empty where the plan leaves it.
+/// Returns what rank `rank` should have in its output; empty if the plan leaves the output alone.
 inline Ints output_of(const Plan& plan, uint32_t rank, MessageSizes sizes, int launch) {
   const uint32_t ranks = plan.ranks();
   const size_t n = sizes.output / 4;
@@ -63,7 +63,7 @@ struct Runs {
   PacketForm packet = PacketForm::ll8;
 };
 
-/// On one rank: runs with new data each time; "" or the first thing that is wrong.
+/// Runs the plan on one rank, with new data each time. Returns "" or the first thing that is wrong.
 inline std::string run_rank(World& world, Executor& executor, const Plan& plan, const Runs& runs) {
   constexpr size_t guard = 16;  // elements
   const uint32_t rank = uint32_t(world.rank());
@@ -105,7 +105,8 @@ inline std::string run_rank(World& world, Executor& executor, const Plan& plan, 
   return "";
 }
 
-/// On threads, or as fibers with options.seed: the first thing that is wrong on any rank.
+/// Runs the plan on threads, or as fibers if options.seed is set. Returns "" or the first thing that is wrong
+/// on any rank.
 inline std::string run_threads(const Plan& plan, const std::vector<Runs>& all, LocalOptions options = {}) {
   std::vector<std::string> wrong(plan.ranks());
   run_local(
@@ -129,7 +130,7 @@ inline std::string run_threads(const Plan& plan, const std::vector<Runs>& all, L
   return "";
 }
 
-/// Sizes of at most the plan's kind, whole parts and elements.
+/// Returns the message sizes, in bytes, that have so many elements in each part and that the plan takes.
 inline std::vector<uint64_t> some_sizes(const Plan& plan, std::vector<uint64_t> parts) {
   const Segmentation segments = segmentation(plan);
   const uint64_t step = 4 * (plan.collective == "allgather" ? segments.output : segments.input);

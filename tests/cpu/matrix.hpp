@@ -35,7 +35,8 @@ struct Algorithm {
   std::vector<int> ranks = {2, 3, 4, 5, 7, 8};
 };
 
-/// All that are linked in, so that none can be forgotten; those that can be in place come twice.
+/// Returns all algorithms that are linked in, so that none can be forgotten. Those that can run in place come
+/// twice.
 inline const std::vector<Algorithm>& algorithms() {
   static const std::vector<Algorithm> all = [] {
     std::vector<Algorithm> found;
@@ -59,14 +60,14 @@ inline bool reduces(const Algorithm& algorithm) {
   return algorithm.collective == "allreduce" || algorithm.collective == "reducescatter";
 }
 
-/// A plan, and what the oracle has to know about it.
+/// A plan and the setting that the oracle needs for it.
 struct Built {
   chorale::Plan plan;
   oracle::Setting setting;
   bool inplace = false;
 };
 
-/// Builds an algorithm; the same one is built once. `instances` 0: its default.
+/// Builds an algorithm, and builds the same one only once. `instances` 0 means its default.
 inline const Built& build(const Algorithm& algorithm, int ranks, int instances = 0) {
   static std::map<std::string, std::unique_ptr<Built>> known;
   chorale::dsl::Parameters::Settings settings{{"ranks", std::to_string(ranks)}};
@@ -115,7 +116,8 @@ inline std::string describe(const Case& of) {
   return text.str();
 }
 
-/// Data and results of all runs, by run and rank. Made before the ranks start, so that these do nothing else.
+/// Data and results of all runs, by run and rank. They are made before the ranks start, so that the ranks do
+/// nothing else.
 struct Prepared {
   std::vector<std::vector<Bytes>> inputs, outputs;
 };
@@ -125,8 +127,8 @@ inline Prepared prepare(const Case& of) {
   oracle::Setting setting = of.built->setting;
   setting.type = of.type;
   setting.op = of.op;
-  // A line of packets has seven units of data. Where chunks begin matters to this one of those that send
-  // packets.
+  // A line of LL128 packets has seven units of data. Of the algorithms that send packets, only this one
+  // depends on where chunks begin.
   if (of.packet == chorale::PacketForm::ll128 && setting.algorithm == "allreduce_two_shot")
     setting.unit = 112;
   const bool parts = setting.collective == "reducescatter" || setting.collective == "alltoall";
@@ -140,7 +142,8 @@ inline Prepared prepare(const Case& of) {
     }
     all.outputs[run] = oracle::expected(setting, all.inputs[run]);
   };
-  // The oracle of long messages takes longer than all else; threads for short ones would.
+  // The oracle takes longer than all else for long messages, so threads share its work. For short messages
+  // the threads would take longer.
   constexpr size_t worth_a_thread = 32768;
   std::vector<std::future<void>> others;
   for (size_t run = 0; run < size_t(of.runs); ++run) {
@@ -179,14 +182,14 @@ class Guarded {
   std::vector<std::byte> all_;
 };
 
-/// One rank's part of a case. Between two runs there is no barrier: the rank spoils its output and changes
-/// its input at once, so that a peer that still reads or writes here is found out. \return what went wrong;
-/// empty: nothing
+/// Runs one rank's part of a case. There is no barrier between two runs: the rank spoils its output and
+/// changes its input at once, so that a peer that still reads or writes here is found out.
+/// \return what went wrong; empty: nothing
 inline std::string run_rank(chorale::World& world, const Case& of, const Prepared& all) {
   const size_t rank = size_t(world.rank());
   const size_t input_bytes = all.inputs[0][rank].size(), output_bytes = all.outputs[0][rank].size();
   const std::string& collective = of.built->setting.collective;
-  // In one buffer, all-gather has its input, and reduce-scatter its output, at the rank's place.
+  // In one buffer, an all-gather has its input at the rank's place, and a reduce-scatter its output.
   Guarded first(of.alias ? std::max(input_bytes, output_bytes) : output_bytes, of.shift);
   Guarded second(of.alias ? 0 : input_bytes, of.shift);
   std::byte* const output = first.data() + (of.alias && collective == "reducescatter" ? rank * of.size : 0);
@@ -216,7 +219,7 @@ inline std::string run_rank(chorale::World& world, const Case& of, const Prepare
   return "";
 }
 
-/// All ranks as threads, or, with a seed, in an order drawn from it.
+/// Runs all ranks as threads or, with a seed, in an order drawn from it.
 inline std::string run_threads(const Case& of, std::optional<uint64_t> seed = {}) {
   const Prepared all = prepare(of);
   std::vector<std::string> wrong(size_t(of.built->setting.ranks));

@@ -23,7 +23,7 @@ using namespace matrix;
 constexpr size_t small_sizes[] = {0, 1, 15, 16, 17, 1000, 4 * 1024 + 4};
 constexpr size_t large_size = 1024 * 1024 + 12;
 
-/// The element types that divide `size`.
+/// Returns the element types whose sizes divide `size`.
 std::vector<DType> types_of(size_t size) {
   std::vector<DType> types;
   for (DType type : chorale::all_dtypes) {
@@ -90,7 +90,7 @@ TEST_P(Matrix, Sizes) {
       const std::vector<ReduceOp> ops = ops_of(algorithm());
       ++turn;
       const DType type = types[turn % types.size()];
-      // Plans of either kind are now called with one buffer, now with two.
+      // Plans of either kind are called with one buffer and with two, in turn.
       expect_right({.built = &built,
                     .type = type,
                     .op = ops[turn / 2 % ops.size()],

@@ -1,5 +1,5 @@
 /// \file
-/// Ranks that have loaded their own part of a plan only.
+/// Ranks that have loaded only their own part of a plan.
 
 #include <fstream>
 #include <sstream>
@@ -22,7 +22,7 @@ std::string cbor(const std::string& json) {
   return bytes.str();
 }
 
-/// Runs with what `load` gives each rank; the first thing that is wrong on any.
+/// Runs each rank with what `load` gives it. Returns the first thing that is wrong on any.
 template <class Load>
 std::string run_parts(int ranks, Load&& load) {
   std::vector<std::string> wrong(static_cast<size_t>(ranks));

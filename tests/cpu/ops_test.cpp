@@ -16,7 +16,8 @@ constexpr uint64_t chunks = 8;
 Operand in(uint64_t index, uint64_t size = 1) { return {index, size, uint32_t(BufferKind::input)}; }
 Operand out(uint64_t index, uint64_t size = 1) { return {index, size, uint32_t(BufferKind::output)}; }
 Operand scratch(uint64_t index, uint64_t size = 1) { return {index, size, uint32_t(BufferKind::scratch)}; }
-/// At the next rank: ref is 0 input, 1 output, 2 scratch. In a switch channel: likewise.
+/// Names chunks of the next rank: ref is 0 for input, 1 for output, 2 for scratch. The same holds in a switch
+/// channel.
 Operand there(BufferKind kind, uint64_t index, uint64_t size = 1) { return {index, size, uint32_t(kind)}; }
 
 constexpr BufferKind I = BufferKind::input, O = BufferKind::output, S = BufferKind::scratch;
@@ -36,7 +37,8 @@ struct Ring {
       gpu.id = rank;
       for (uint64_t& count : gpu.chunks) count = chunks;
       const uint32_t next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks;
-      // Two ranks are each other's next and previous: the k-th channel meets the k-th.
+      // Two ranks are each other's next and previous, and the k-th channel of one meets the k-th of the
+      // other.
       const bool swapped = ranks == 2 && rank == 1;
       const std::vector<uint32_t> peers = {next, previous};
       for (const ChannelType type : {ChannelType::memory, ChannelType::port}) {
@@ -63,7 +65,7 @@ struct Ring {
   using List = std::vector<Operand>;
   using Ids = std::vector<uint32_t>;
 
-  /// The same operation in a block of every rank.
+  /// Adds the same operation to a block of every rank.
   Ring& op(Opcode code, const List& src = {}, const List& dst = {}, ChannelType via = ChannelType::none,
            const Ids& ids = {}, uint32_t block = 0, const std::function<void(Op&)>& change = {}) {
     for (Gpu& gpu : plan.gpus) {
@@ -81,7 +83,7 @@ struct Ring {
   }
 };
 
-/// Inputs by rank in launch `launch`, and the expected output: expected(rank, chunk, element), or none.
+/// The expected output of launch `launch`: expected(rank, chunk, element), or none.
 using Expected =
     std::function<std::optional<int64_t>(uint32_t rank, uint64_t chunk, uint64_t at, int launch)>;
 

@@ -1,6 +1,7 @@
 /// \file
-/// What the shipped algorithms must give, bit for bit: the same additions in the same order, rounded where
-/// the algorithm rounds. Shares no code with the executor: the element types are written anew, by arithmetic.
+/// The oracle computes what the shipped algorithms must give, bit for bit: it makes the same additions in the
+/// same order, and rounds when the algorithm rounds. It shares no code with the executor: the element types
+/// are written anew, by arithmetic.
 #pragma once
 
 #include <algorithm>
@@ -112,7 +113,7 @@ decltype(auto) with_type(DType type, F&& f) {
   return f(Narrow<uint8_t, 5, 2>{});
 }
 
-/// Elements of a type in both forms: decoding by arithmetic is slow, so narrow words are looked up.
+/// Loads an element in the type of its sums. Decoding by arithmetic is slow, so narrow words are looked up.
 template <class Type>
 typename Type::Accumulator load(const std::byte* from) {
   using Word = typename Type::Word;
@@ -138,7 +139,7 @@ void store(std::byte* to, typename Type::Accumulator value) {
 
 // -- Reductions
 
-/// Integers wrap. min and max take NaN before all, and -0 is less than +0.
+/// Combines two values. Integers wrap. min and max take NaN before all, and -0 is less than +0.
 template <class A>
 A combine(ReduceOp op, A sum, A next) {
   if (op == ReduceOp::min || op == ReduceOp::max) {
@@ -157,22 +158,23 @@ A combine(ReduceOp op, A sum, A next) {
   }
 }
 
-/// How one chunk is summed: the ranks of each group in turn, then the groups in turn. Every group's sum and
-/// the end are rounded, and with `every_hop` each partial sum.
+/// The order in which one chunk is summed: the ranks of each group in turn, then the groups in turn. Every
+/// group's sum and the result are rounded, and with `every_hop` so is each partial sum.
 struct Order {
   std::vector<std::vector<int>> groups;
   bool every_hop = false;
 };
 
-/// The chunk of an all-reduce, one a rank, to which share `share` belongs: chunks are shared by instances.
+/// Returns the chunk of an all-reduce (one for each rank) that share `share` belongs to. Instances share
+/// chunks.
 inline int chunk_of(const std::string& algorithm, int ranks, int instances, int share) {
-  // There each instance has a share of the message to itself, and a chunk of that for each rank.
+  // Here each instance has a share of the message to itself, and a chunk of that for each rank.
   if (algorithm == "allreduce_two_shot") return share % ranks;
   return share / instances;
 }
 
-/// The order in which `algorithm` sums chunk `chunk` of `ranks` (of an all-reduce), or rank `chunk`'s part
-/// (of a reduce-scatter).
+/// Returns the order in which `algorithm` sums chunk `chunk` of `ranks` (of an all-reduce), or rank `chunk`'s
+/// part (of a reduce-scatter).
 inline Order order_of(const std::string& algorithm, int ranks, int gpus_per_node, int chunk) {
   const auto rotated = [](int first, int count, int start) {
     std::vector<int> list;
@@ -194,7 +196,7 @@ inline Order order_of(const std::string& algorithm, int ranks, int gpus_per_node
   return {{rotated(0, ranks, 0)}};
 }
 
-/// Elements [first, first + count) of all inputs, combined.
+/// Combines elements [first, first + count) of all inputs.
 template <class Type>
 Bytes fold(const Order& order, ReduceOp op, const std::vector<Bytes>& inputs, size_t first, size_t count) {
   using A = typename Type::Accumulator;
@@ -248,8 +250,9 @@ struct Random {
   }
 };
 
-/// Elements for which the order of additions matters: floats of very different magnitudes and both signs,
-/// with zeros, subnormals and, rarely, numbers near the largest, infinities and NaNs; integers of all bits.
+/// Returns elements for which the order of additions matters: floats of very different magnitudes and both
+/// signs, with zeros, subnormals and, rarely, numbers near the largest, infinities and NaNs; integers of all
+/// bits.
 inline Bytes random_elements(DType type, size_t bytes, uint64_t seed) {
   Random random{seed};
   Bytes data(bytes);
@@ -303,7 +306,7 @@ inline Bytes random_elements(DType type, size_t bytes, uint64_t seed) {
 
 // -- Collectives
 
-/// What is needed to know who adds what to what when.
+/// The settings that decide which rank adds what, and when.
 struct Setting {
   std::string algorithm, collective;
   int ranks = 1, gpus_per_node = 1, root = 0, instances = 1;
@@ -312,7 +315,7 @@ struct Setting {
   size_t unit = 16;  ///< bytes at whose multiples chunks begin
 };
 
-/// Every rank's output, from every rank's input.
+/// Returns every rank's output for the inputs of all ranks.
 inline std::vector<Bytes> expected(const Setting& of, const std::vector<Bytes>& inputs) {
   const size_t ranks = size_t(of.ranks), bytes = inputs[0].size();
   std::vector<Bytes> outputs(ranks);
@@ -335,7 +338,7 @@ inline std::vector<Bytes> expected(const Setting& of, const std::vector<Bytes>& 
       using Type = decltype(type);
       const size_t width = sizeof(typename Type::Word), elements = bytes / width;
       const bool scatter = of.collective == "reducescatter";
-      // Shares have one size, a number of units.
+      // All shares have the same size, a whole number of units.
       const size_t units = (bytes + of.unit - 1) / of.unit,
                    shares = scatter ? ranks : ranks * size_t(of.instances);
       const size_t share = scatter ? elements / ranks : (units + shares - 1) / shares * of.unit / width;
@@ -353,7 +356,8 @@ inline std::vector<Bytes> expected(const Setting& of, const std::vector<Bytes>& 
   return outputs;
 }
 
-/// Where two byte strings differ; empty: nowhere. Two NaNs of a wide float are equal whatever their payload.
+/// Returns where two byte strings differ; empty: nowhere. Two NaNs of a wide float are equal whatever their
+/// payload.
 inline std::string difference(const std::byte* seen, const Bytes& wanted, DType type) {
   if (wanted.empty() || std::memcmp(seen, wanted.data(), wanted.size()) == 0) return "";
   const size_t width = chorale::dtype_size(type);

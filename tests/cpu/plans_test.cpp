@@ -106,7 +106,7 @@ TEST(Buffers, reused_resources_reach_those_of_each_call) {
   run_local(int(plan.ranks()), [&](World& world) {
     Executor executor(world);
     const auto rank = uint32_t(world.rank());
-    // All of them live at once, so that no two are at one address.
+    // All outputs live at once, so that no two are at one address.
     std::vector<Ints> outputs(3, Ints(sizes.output / 4));
     for (int launch = 0; launch < 6; ++launch) {
       const Ints input = input_of(rank, sizes.input, launch);

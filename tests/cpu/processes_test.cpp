@@ -12,7 +12,7 @@
 namespace chorale::test {
 namespace {
 
-/// Ranks as processes that run `f` and exit with what it gives. Returns the wait statuses.
+/// Runs `f` on ranks that are processes and exit with its value. Returns the wait statuses.
 template <class F>
 std::vector<int> processes(int ranks, JoinOptions options, const F& f) {
   static std::atomic<int> turn{0};

@@ -1,5 +1,5 @@
 /// \file
-/// Profiles of launches that ran: whatever the times were, some things hold. tests/unit/profile has made-up
+/// Profiles of launches that ran. Some things hold whatever the times were. tests/unit/profile has made-up
 /// times.
 
 #include "chorale/profile.hpp"
@@ -12,7 +12,7 @@
 namespace chorale::test {
 namespace {
 
-/// Runs `plan` three times, and looks where the time of the last run went.
+/// Runs `plan` three times and returns the profile of the last run.
 Profile profile_of_run(const Plan& plan, uint64_t bytes, std::optional<uint64_t> seed,
                        std::vector<TraceSpan>& spans) {
   std::vector<std::vector<TraceSpan>> traces(plan.ranks());
@@ -84,7 +84,7 @@ TEST(ProfileOfRuns, AccountsForAllTheTime) {
   EXPECT_GT(across, 0u) << "no path ever left its rank";
 }
 
-/// As on GPUs: what a rank's own spans say, whatever its clock has to do with those of others.
+/// This is the case on GPUs: a rank's own spans count, whatever its clock has to do with those of others.
 TEST(ProfileOfRuns, WithAClockOfEachRankStaysOnOne) {
   const Plan plan = load((source_dir() / "plans/shipped/allreduce_two_level_4.json").string());
   const uint64_t bytes = some_sizes(plan, {4096})[0];
@@ -111,7 +111,7 @@ TEST(ProfileOfRuns, WithAClockOfEachRankStaysOnOne) {
   EXPECT_GT(waits, 0u);
 }
 
-/// Two messages of one plan have launches of the same numbers.
+/// Two messages of one plan have the same launch numbers.
 TEST(ProfileOfRuns, IsOfOneMessage) {
   const Plan plan = load((source_dir() / "plans/shipped/allgather_ring_2.json").string());
   const uint64_t sizes[] = {1024, 4096};

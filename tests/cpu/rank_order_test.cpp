@@ -1,6 +1,6 @@
 /// \file
-/// What is said of the order in which plans add up: it tells the bits of every sum. So the words of each plan
-/// are computed here, and compared with what the plan gives.
+/// The stated order in which plans add up determines the bits of every sum. So these tests compute the words
+/// of each plan, and compare the bits with those that the plan gives.
 
 #include <algorithm>
 #include <chorale/device/numeric.hpp>
@@ -19,9 +19,9 @@
 namespace chorale::test {
 namespace {
 
-constexpr uint64_t different = 257;  // sums; elements take them in turn
+constexpr uint64_t different = 257;  // number of sums; elements take them in turn
 
-/// "(0 + 1) + 2" as a tree: a rank, or what is added up from left to right and then rounded.
+/// "(0 + 1) + 2" as a tree: a rank, or addends that are added up from left to right and then rounded.
 struct Order {
   uint32_t rank = 0;
   std::vector<Order> addends;  // none: the rank's input
@@ -29,7 +29,7 @@ struct Order {
 
 Order read_order(std::istream& words) {
   Order sum;
-  bool between = false;  // behind "..."
+  bool between = false;  // after "..."
   do {
     const char next = char((words >> std::ws).peek());
     if (next == '(') {
@@ -56,9 +56,9 @@ Order read_order(const std::string& words) {
   return read_order(text);
 }
 
-/// Large numbers that often cancel out, small ones that are lost beside them even in f32, and others that are
-/// rounded beside them in narrow types: so another order gives another sum, and so do other brackets. Zeros
-/// of both signs.
+/// Returns large numbers that often cancel out, small ones that are lost beside them even in f32, and others
+/// that are rounded beside them in narrow types. So another order gives another sum, and so do other
+/// brackets. Zeros have both signs.
 template <class T>
 std::vector<T> addends(uint32_t rank) {
   std::mt19937 random(rank + 1);
@@ -91,8 +91,8 @@ struct Ordered {
   Plan plan;
 };
 
-/// On one rank: elements whose bits are not those of `order` in messages of so many parts, in every form of
-/// packets; each message also in place.
+/// Returns, on one rank, how many elements have other bits than by `order`, in messages of so many parts and
+/// in every form of packets. Each message runs in place as well.
 template <class T>
 uint64_t others(World& world, Executor& executor, const Ordered& of, DType dtype,
                 const std::vector<uint64_t>& parts) {
@@ -105,7 +105,7 @@ uint64_t others(World& world, Executor& executor, const Ordered& of, DType dtype
   const bool scatters = of.plan.collective == "reducescatter";
   uint64_t wrong = 0;
   for (const uint64_t part : parts) {
-    // An all-reduce takes any number of elements, and none that its chunks divide is the harder one.
+    // An all-reduce takes any number of elements. One that its chunks do not divide is harder.
     const uint64_t elements = scatters ? part * ranks : part * ranks - 1;
     const uint64_t bytes = elements * sizeof(T), first = scatters ? rank * part : 0;
     const uint64_t results = scatters ? part : elements;
@@ -125,7 +125,7 @@ uint64_t others(World& world, Executor& executor, const Ordered& of, DType dtype
   return wrong;
 }
 
-/// Names of the plans, all of one number of ranks, that have other bits somewhere, with the types.
+/// Returns the plans, all of one number of ranks, that have other bits somewhere, with the types.
 std::string others(uint32_t ranks, const std::vector<Ordered>& plans, const std::vector<uint64_t>& parts) {
   std::vector<std::string> wrong(ranks);
   run_local(int(ranks), [&](World& world) {
@@ -147,7 +147,7 @@ std::string others(uint32_t ranks, const std::vector<Ordered>& plans, const std:
   return "";
 }
 
-/// The plans in a folder of collectives that reduce, with an order, by their numbers of ranks.
+/// Returns the plans in a folder that reduce and have an order, by their numbers of ranks.
 std::map<uint32_t, std::vector<Ordered>> ordered_plans(const std::filesystem::path& folder) {
   std::map<uint32_t, std::vector<Ordered>> all;
   std::error_code none;
@@ -171,7 +171,7 @@ size_t count_brackets(const std::vector<Ordered>& plans) {
 TEST(RankOrder, SumsOfShippedPlansHaveTheBitsOfTheirWords) {
   const auto plans = ordered_plans(source_dir() / "plans/shipped");
   for (const auto& [ranks, of] : plans) EXPECT_EQ(others(ranks, of, {1, 37, 1021}), "");
-  // Enough to look at: between two ranks all of them have an order.
+  // There are enough plans to look at: between two ranks all of them have an order.
   EXPECT_GE(plans.at(2).size(), 24u);
   EXPECT_GE(plans.at(4).size(), 10u);
   EXPECT_GE(plans.at(8).size(), 10u);
@@ -185,7 +185,7 @@ TEST(RankOrder, SumsOfPlansOfMscclppHaveTheBitsOfTheirWords) {
   EXPECT_GE(count_brackets(plans.at(4)), 1u);
 }
 
-/// All-reduce by a switch channel, whose members are listed in this order.
+/// Returns an all-reduce by a switch channel whose members are listed in this order.
 Plan switched(const std::vector<uint32_t>& members) {
   Plan plan;
   plan.name = "switched";
@@ -225,7 +225,7 @@ TEST(RankOrder, SwitchChannelsAddInIt) {
   }
 }
 
-/// The data can tell: with another order, or rounded elsewhere, some sums are others.
+/// The data tell orders apart: with another order, or another rounding, some sums differ.
 TEST(RankOrder, OtherOrdersHaveOtherBits) {
   const auto shipped = [](const std::string& name, const std::string& words) {
     return Ordered{name, words, load(source_dir() / "plans/shipped" / (name + ".json"))};

@@ -10,7 +10,7 @@
 namespace chorale::test {
 namespace {
 
-/// How one size of message is run.
+/// The size, type and packets of a run.
 struct Way {
   uint64_t bytes = 0;
   DType dtype = DType::f32;
@@ -24,12 +24,12 @@ using Bytes = std::vector<char>;
 Bytes random_bytes(uint64_t n, uint64_t seed) {
   std::mt19937_64 random(seed);
   Bytes bytes(n);
-  // Small floats of any type: their sums depend on the order, and none is a NaN.
+  // The bytes are small floats of any type: their sums depend on the order, and none is a NaN.
   for (char& byte : bytes) byte = char(random() % 0x40);
   return bytes;
 }
 
-/// What all ranks have in their outputs after three launches, one behind the other.
+/// Returns the outputs of all ranks after three launches, one after the other.
 Bytes outputs(const Plan& plan, const Way& way, uint64_t round_scratch) {
   const MessageSizes sizes = message_sizes(plan, way.bytes, way.dtype);
   constexpr int launches = 3;
@@ -64,7 +64,7 @@ TEST_P(Rounds, give_the_bits_of_one_round) {
   const std::vector<ScratchUse> use = scratch_use(plan);
   uint64_t per_byte = 0;
   for (const ScratchUse& of : use) per_byte = std::max(per_byte, of.per_chunk_byte());
-  if (per_byte == 0) return;  // it takes no scratch
+  if (per_byte == 0) return;  // the plan takes no scratch
   const uint64_t parts = message_segments(plan), chunks = layout_of(plan, 0, DType::u8).chunks_per_segment;
   const bool sums = plan.collective == "allreduce" || plan.collective == "reducescatter";
   const Way ways[] = {{.dtype = DType::f32, .packet = PacketForm::ll8},
@@ -73,7 +73,7 @@ TEST_P(Rounds, give_the_bits_of_one_round) {
                        .packet = PacketForm::ll128,
                        .op = sums ? std::optional(ReduceOp::avg) : std::nullopt}};
   for (Way way : ways) {
-    // Of each part the last chunk is short, and with LL128 slices are 1920 bytes at least.
+    // The last chunk of each part is short. With LL128 slices have at least 1920 bytes.
     const uint64_t slice = way.packet == PacketForm::ll128 && sends_packets(plan) ? 1920 : 128;
     way.bytes = parts * ((chunks * 5 * slice - 3 * slice / 2) / 8 * 8);
     const uint64_t window = per_byte * slice;

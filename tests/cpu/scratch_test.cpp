@@ -1,5 +1,5 @@
 /// \file
-/// How much scratch an executor takes: of one message, and of very many.
+/// The scratch that an executor takes: for one message, and for very many.
 
 #include <spdlog/spdlog.h>
 
@@ -13,7 +13,7 @@ namespace chorale::test {
 namespace {
 
 /// Makes the log before there are threads, because its library does not tell the thread sanitizer how it
-/// guards that.
+/// guards its creation.
 [[maybe_unused]] spdlog::logger* const log_of_all = spdlog::default_logger_raw();
 
 constexpr uint64_t mib = uint64_t(1) << 20;
@@ -32,7 +32,7 @@ uint64_t most_scratch(const Plan& plan, uint64_t bytes, uint64_t window) {
   return most;
 }
 
-/// Up to messages that no machine has.
+/// The sizes go up to messages that no machine has.
 TEST_P(Scratch, stays_within_the_window_whatever_the_message) {
   const Plan plan = load(GetParam().string());
   const ScratchFormula formula = scratch_formula(plan, default_round_scratch);
@@ -43,7 +43,7 @@ TEST_P(Scratch, stays_within_the_window_whatever_the_message) {
     if (bytes < plan.min_message_size || bytes > plan.max_message_size) continue;
     const uint64_t taken = most_scratch(plan, bytes, default_round_scratch);
     EXPECT_LE(taken, formula.most) << bytes;
-    // Two rounds take half a window each at least.
+    // Two rounds take at least half a window each.
     if (bytes < mib) continue;
     const double said = formula.per_message_byte * double(bytes), window = double(default_round_scratch);
     EXPECT_GE(double(taken), said < window ? 0.9 * said : 0.49 * window) << bytes;
@@ -95,7 +95,7 @@ TEST(Scratch, StaysFlatOverTenThousandCallsOfRandomSizes) {
     std::vector<char> in, out;
     uint64_t most = 0;
     for (int call = 0; call < 10000; ++call) {
-      // Most sizes come again.
+      // Most sizes come more than once.
       const uint64_t bytes = call % 8 == 0 ? 1 + random() % 16384 : 1 + random() % 16;
       executor.execute(ring(), message(in, out, bytes));
       most = std::max(most, executor.scratch());
@@ -116,7 +116,7 @@ TEST(Scratch, IsGivenUpByTheCallsThatWereUsedLongestAgo) {
     return bytes;
   }();
   Config config;
-  config.scratch = 3 * one;  // three calls of this size
+  config.scratch = 3 * one;  // room for three calls of this size
   on_all(config, [&](World& world, Executor& executor) {
     std::vector<char> in, out;
     for (const uint64_t bytes : {99998, 99999, 100000}) executor.execute(ring(), message(in, out, bytes));
@@ -124,7 +124,7 @@ TEST(Scratch, IsGivenUpByTheCallsThatWereUsedLongestAgo) {
     executor.execute(ring(), message(in, out, 99998));  // used again
     executor.execute(ring(), message(in, out, 99997));
     EXPECT_LE(executor.scratch(), full);
-    // A rank needs the others for a call that is not there any more.
+    // A rank needs the others for a call whose binding has gone.
     if (world.rank() == 0) {
       for (const uint64_t bytes : {99998, 100000, 99997}) executor.prepare(ring(), message(in, out, bytes));
     }

@@ -13,7 +13,7 @@
 
 namespace chorale::test {
 
-/// Files of the plans for at most so many ranks.
+/// Returns the files of the plans for at most `most_ranks` ranks.
 inline std::vector<std::filesystem::path> shipped_plans(uint32_t most_ranks) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "plans/shipped")) {

@@ -1,6 +1,6 @@
 /// \file
-/// Traces of the CPU: when each operation of a launch ran, on threads and in drawn orders. tests/trace.py has
-/// ranks as processes, and the files that the command writes.
+/// Traces of the CPU say when each operation of a launch ran, on threads and in drawn orders. tests/trace.py
+/// has ranks as processes, and the files that the command writes.
 
 #include <algorithm>
 #include <map>
@@ -26,7 +26,7 @@ Config traced(unsigned launches) {
   return config;
 }
 
-/// What each rank's executor has traced after `launches` runs of `plan`.
+/// Returns what each rank's executor has traced after `launches` runs of `plan`.
 std::vector<Spans> traces_of(const Plan& plan, const Config& config, int launches,
                              LocalOptions options = {}) {
   std::vector<Spans> traces(plan.ranks());
@@ -44,7 +44,7 @@ std::vector<Spans> traces_of(const Plan& plan, const Config& config, int launche
   return traces;
 }
 
-/// By thread block, the spans of one launch in the order in which they were given.
+/// Returns the spans of one launch by thread block, in the order in which they were given.
 std::map<uint32_t, Spans> blocks_of(const Spans& spans, uint64_t launch) {
   std::map<uint32_t, Spans> blocks;
   for (const TraceSpan& span : spans) {
@@ -53,8 +53,8 @@ std::map<uint32_t, Spans> blocks_of(const Spans& spans, uint64_t launch) {
   return blocks;
 }
 
-/// Every operation of every block has one span, in the plan's order, with its name and the author's line,
-/// from its beginning to that of the next.
+/// Expects that every operation of every block has one span, in the plan's order, with its name and the
+/// author's line, from its beginning to that of the next.
 void expect_all_in_order(const Plan& plan, uint32_t rank, const Spans& spans, uint64_t launch) {
   const std::map<uint32_t, Spans> blocks = blocks_of(spans, launch);
   const std::vector<ThreadBlock>& planned = plan.gpus[rank].threadblocks;
@@ -119,7 +119,8 @@ TEST(Trace, IsEmptyUnlessItIsAskedFor) {
     EXPECT_TRUE(spans.empty());
 }
 
-/// When the operations named `name` ran, by memory channel, as (begin, end) in the order of the block.
+/// Returns when the operations named `name` ran, by memory channel, as (begin, end) in the order of the
+/// block.
 std::map<uint32_t, std::vector<std::pair<uint64_t, uint64_t>>> times_by_channel(const Plan& plan,
                                                                                 uint32_t rank,
                                                                                 const Spans& spans,
@@ -135,7 +136,7 @@ std::map<uint32_t, std::vector<std::pair<uint64_t, uint64_t>>> times_by_channel(
   return times;
 }
 
-/// The k-th channels of two ranks meet, and one block each uses them.
+/// The k-th channels of two ranks meet, and one block uses each of them.
 TEST(Trace, AWaitEndsAfterTheSignalHasBegun) {
   const Plan plan = shipped("allgather_ring_2");
   for (int run = 0; run < 20; ++run) {
@@ -154,7 +155,7 @@ TEST(Trace, AWaitEndsAfterTheSignalHasBegun) {
   }
 }
 
-/// One rank, whose block copies two chunks in turns and then a third.
+/// A plan of one rank, whose block copies two chunks in turns and then a third.
 const char* const in_turns = R"({"name":"in_turns","collective":"test","protocol":"Simple","inplace":false,
 "reuse_resources":false,"gpus":[{"id":0,"input_chunks":4,"output_chunks":4,"scratch_chunks":0,"threadblocks":[{"id":0,
 "ops":[
@@ -184,7 +185,7 @@ TEST(Trace, OfAPipelineHasOneTurn) {
   }
 }
 
-/// What is said of a hang can be looked at, too.
+/// The trace shows a launch that hangs, too.
 TEST(Trace, OfAStoppedLaunchEndsWithWhatDidNotEnd) {
   Plan plan = shipped("allgather_ring_2");
   for (Gpu& gpu : plan.gpus) {

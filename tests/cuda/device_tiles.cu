@@ -1,5 +1,5 @@
 // Instantiates the sends, receives, hooks and collectives of the device library in kernels. It is compiled,
-// as device_headers.cu is; cuda_tiles runs the like of it.
+// as device_headers.cu is, and cuda_tiles runs similar kernels.
 
 #include <chorale/device.hpp>
 
@@ -13,7 +13,7 @@
 
 using namespace chorale;
 
-/// A kernel of every form of group.
+/// Uses every form of group.
 extern "C" __global__ void groups_of_clusters(uint64_t* out) {
   const Group cluster = cluster_group();
   cluster.sync();
@@ -69,7 +69,7 @@ extern "C" __global__ void forwards(EndpointTable table, Leg leg, Deadline deadl
   out[threadIdx.x] = stop;
 }
 
-/// The collectives, over links of all kinds.
+/// Runs the collectives over links of all kinds.
 extern "C" __global__ void collectives(EndpointTable table, Leg leg, Shards shards, const float* scale,
                                        Deadline deadline, Stop* out) {
   const Group block = block_group();
@@ -127,7 +127,7 @@ extern "C" __global__ void windows(WindowView view, const char* from, Deadline d
   out[threadIdx.x] = stop;
 }
 
-/// The programs of docs/fused-kernels.md.
+/// Runs the programs of docs/fused-kernels.md.
 extern "C" __global__ void fused(TransposeAllToAll<float> transpose, RmsNormAllReduce<bf16> normalise,
                                  QuantisedAllGather<bf16> gather, Deadline deadline, Stop* out) {
   run(transpose, deadline, out);

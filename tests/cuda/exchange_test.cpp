@@ -1,8 +1,9 @@
-// Exchange on GPUs, as tests/unit/exchange has it on the CPU:
+// Tests Exchange on GPUs, as tests/unit/exchange does on the CPU:
 //   cuda_exchange RANKS [--quick] [--share-gpus [--processes]]
-// forks a process a rank, with a GPU each. --share-gpus: several ranks may have one GPU, and are threads of
-// one process, or with --processes take turns on it.
-// --quick: short messages only, with time for compute-sanitizer. Exit status 0: all is right.
+// It forks a process a rank, with a GPU each. With --share-gpus several ranks may have one GPU. They are then
+// threads of one process or, with --processes, take turns on it.
+// With --quick it sends only short messages, so that there is time for compute-sanitizer. It exits with 0 if
+// all is right.
 
 #include <cuda_runtime.h>
 
@@ -36,7 +37,7 @@ void require(bool holds, const std::string& what) {
 }
 
 /// A rank's stream and memory. Memory is made before anything waits: CUDA may wait for kernels to make or
-/// free it, and where ranks share a GPU these wait for us.
+/// free it, and if ranks share a GPU these wait for us.
 struct Rank {
   Rank(World& world, uint64_t bytes) : world(world), bytes(bytes) {
     for (cudaStream_t* const one : {&stream, &second})
@@ -59,7 +60,7 @@ struct Rank {
   int right() const { return (world.rank() + 1) % world.ranks(); }
   int left() const { return (world.rank() + world.ranks() - 1) % world.ranks(); }
 
-  /// What was enqueued has ended, on all ranks.
+  /// Waits until all that was enqueued has ended, on all ranks.
   void ended(Exchange& exchange) const {
     exchange.synchronize(stream);
     exchange.synchronize(second);
@@ -135,7 +136,7 @@ class Buffers {
   const Rank& rank_;
   std::vector<Placed> placed_;
   std::vector<uint8_t> host_, wanted_;
-  uint64_t begin_ = 0;  ///< of what is received
+  uint64_t begin_ = 0;  ///< the first of the received bytes
 };
 
 void make_call(const Rank& rank, Exchange& exchange, const std::vector<TestMessage>& all,
@@ -163,7 +164,7 @@ void test_lists(const Rank& rank, bool quick) {
   make_call(rank, exchange, test::messages_of(77, rank.world.ranks(), quick ? 60 : 400, 50), "a long list");
 }
 
-/// From each to the next more than all rings hold: sent before anything is received, on two streams.
+/// Sends from each rank to the next more than all rings hold, before anything is received, on two streams.
 void test_long(const Rank& rank) {
   const int ranks = rank.world.ranks();
   const uint64_t n = 48 << 20;
@@ -191,7 +192,7 @@ void test_long(const Rank& rank) {
     std::printf("  %.0f GB/s each way, to the next rank\n", double(n) * calls / seconds / 1e9);
 }
 
-/// More bytes than 32 bits count, where all ranks have room for them.
+/// Sends more bytes than 32 bits count, if all ranks have room for them.
 void test_huge(const Rank& rank) {
   const uint64_t n = (uint64_t{4} << 30) + 12345, part = 256 << 20;
   size_t free = 0, total = 0;
@@ -231,7 +232,7 @@ void test_huge(const Rank& rank) {
   rank.world.barrier();
 }
 
-/// One graph, replayed with other data.
+/// Replays one graph with other data.
 void test_replays(const Rank& rank, bool quick) {
   Exchange exchange(rank.world, {.slot_bytes = 1024, .slots = 2}, rank.config());
   const int ranks = rank.world.ranks();
@@ -259,7 +260,7 @@ void test_replays(const Rank& rank, bool quick) {
   rank.world.barrier();
 }
 
-/// What the world is stopped with; waits for it.
+/// Waits until the world is stopped, and returns what it was stopped with.
 std::string said(const Rank& rank, Exchange& exchange, RunError::Reason reason) {
   for (int look = 0; look < 60'000; ++look) {
     try {

@@ -1,5 +1,5 @@
-// Groups of every scope, and the signals between them, on a GPU, as tests/unit/tiles/group_test.cpp has them
-// on fibers. Exit status 0: all is right.
+// Tests groups of every scope, and the signals between them, on a GPU, as tests/unit/tiles/group_test.cpp
+// does on fibers. It exits with 0 if all is right.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,10 +16,10 @@ namespace {
 
 void check(cudaError_t result) { detail::check_cuda(result, "cuda_groups"); }
 
-/// What kernels found wrong.
+/// The errors that kernels found.
 struct Found {
   unsigned long long count;
-  int line;  ///< of one of them
+  int line;  ///< line of one of them
 };
 
 __device__ void expect(bool holds, Found* found, int line) {
@@ -29,7 +29,7 @@ __device__ void expect(bool holds, Found* found, int line) {
 }
 #define EXPECT(holds) expect((holds), found, __LINE__)
 
-/// Zeroed memory of the GPU, element by element also for the host while no kernel runs.
+/// Zeroed memory of the GPU. While no kernel runs the host reads it, too, element by element.
 template <class T>
 class Elements {
  public:
@@ -104,7 +104,7 @@ void test_scopes() {
   }
 }
 
-/// Counts who takes each item.
+/// Counts how many groups take each item.
 __global__ void __launch_bounds__(1024) cover(uint32_t* contiguous, uint32_t* strided, uint64_t items) {
   const Group part = multiwarp_group(64);
   part.each_contiguous(items, [&](uint64_t item) {
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(1024) cover(uint32_t* contiguous, uint32_t* st
   });
 }
 
-/// Counts who is which group of which part: 4 parts of at most 64 groups, by each kind of split.
+/// Counts which group of which part each is: 4 parts of at most 64 groups, by each kind of split.
 __global__ void __launch_bounds__(1024) splits(uint32_t* seen, uint32_t* counts, Found* found) {
   const Group warp = warp_group();
   const uint32_t weights[] = {1, 0, 5, 2};
@@ -168,7 +168,7 @@ void test_shares() {
 
 // -- Signals
 
-/// Two blocks tell each other by turns, with data of all threads behind each signal.
+/// Lets two blocks tell each other by turns, with data of all threads before each signal.
 __global__ void __launch_bounds__(1024)
     ping_pong(Signal* signals, uint64_t* data, uint64_t rounds, Found* found) {
   const Group group = block_group();
@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(1024)
   }
 }
 
-/// Waits that cannot end, of threads that must all hear the same; and the six comparisons.
+/// Makes waits that cannot end, whose threads must all hear the same. Tests the six comparisons.
 __global__ void __launch_bounds__(1024) stops(const Signal* two, AbortWord* raised, Found* found) {
   const Group group = block_group();
   const Deadline soon{nullptr, 1000000, 0};
@@ -292,7 +292,7 @@ void test_refusals() {
     }
     int status = 0;
     waitpid(child, &status, 0);
-    const int wanted = which < impossible_calls ? 1 : 0;  // the last is none of them, and runs
+    const int wanted = which < impossible_calls ? 1 : 0;  // the last is possible, and runs
     if (WIFEXITED(status) && WEXITSTATUS(status) == wanted) continue;
     std::printf("impossible call %d: status %d\n", which, status);
     ++failures;

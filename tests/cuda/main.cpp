@@ -1,4 +1,4 @@
-// main() of GoogleTest's cases that need a GPU a rank: NAME [--share-gpus] [--gtest_filter=...].
+// Runs GoogleTest's cases that need a GPU for each rank: NAME [--share-gpus] [--gtest_filter=...].
 
 #include <gtest/gtest.h>
 

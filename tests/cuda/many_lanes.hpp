@@ -1,6 +1,6 @@
 /// \file
-/// More lanes than a GPU has queues (CUDA_DEVICE_MAX_CONNECTIONS, 8 if nobody says otherwise), several runs
-/// in a row: whatever waits is then in front of something else. For tests with GPUs and without.
+/// Schedules with more lanes than a GPU has queues (CUDA_DEVICE_MAX_CONNECTIONS, 8 by default), run several
+/// times in a row, so that whatever waits is in front of something else. For tests with GPUs and without.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,10 +17,12 @@
 
 namespace chorale::test {
 
-/// Lanes. All blocks of their transfers have to be on a GPU together, and 8 ranks have 14 a lane.
+/// The number of lanes. All blocks of their transfers have to be on a GPU together, and 8 ranks have 14
+/// blocks a lane.
 constexpr uint32_t many = 9;
 
-/// Y[lane][r] of every rank gets rank r's X[lane][this rank], each lane its own, and goes through a copy.
+/// Returns a plan that moves rank r's X[lane][this rank] to Y[lane][r] of every rank. Each lane moves its own
+/// data, and through a copy.
 inline Plan exchange_on_many_lanes(uint32_t ranks, host::Mover via) {
   using namespace chorale::dsl;
   Schedule schedule({.name = "many_lanes", .ranks = {ranks}});
@@ -51,8 +53,9 @@ inline Plan exchange_on_many_lanes(uint32_t ranks, host::Mover via) {
   return std::move(compiled.plan);
 }
 
-/// \param n      elements from lane to lane and rank to rank
-/// \param graph  the runs in a row are one graph, which is replayed
+/// Runs the exchange several times in a row. Returns "good" or the first thing that is wrong.
+/// \param n      elements that go from a lane of one rank to that of another
+/// \param graph  true: the runs in a row are one graph, which is replayed
 inline std::string exchanged_on_many_lanes(World& world, host::Mover via, uint64_t n, bool graph) {
   constexpr int in_a_row = 3, times = 2;
   const uint64_t ranks = uint64_t(world.ranks()), rank = uint64_t(world.rank()), all = many * ranks * n;

@@ -1,9 +1,9 @@
-// The matrix on GPUs: every shipped algorithm against the oracle, bit for bit, one process a GPU. The oracle
-// is the one of the CPU's matrix, which the CPU backend equals, so the backends equal each other.
+// The matrix on GPUs compares every shipped algorithm with the oracle, bit for bit, one process a GPU. The
+// oracle is the one of the CPU's matrix, which the CPU backend equals, so the backends equal each other.
 //
 //   matrix_test [--ranks N] [--filter TEXT] [--dtypes LIST] [--packet FORM] [--quick] [--share-gpus]
 //
-// --share-gpus: where there are fewer GPUs than ranks, several have one, and take turns on it.
+// With --share-gpus, if there are fewer GPUs than ranks, several ranks have one and take turns on it.
 //
 // Each case is five runs with new data and no host synchronisation between them, launched one by one, and
 // then as one launch captured in a CUDA graph and replayed.
@@ -26,7 +26,7 @@ void must(cudaError_t result, const char* what) {
   throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(result));
 }
 
-/// Device memory for all cases of a process, larger than any of them.
+/// Device memory for all cases of a process. It is larger than any of them.
 class Arena {
  public:
   explicit Arena(size_t bytes) { must(cudaMalloc(&memory_, bytes), "cudaMalloc"); }
@@ -44,14 +44,15 @@ constexpr size_t arena_bytes = size_t(3) << 30;
 
 size_t up(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
-/// One rank's part of a case. \return what went wrong; empty: nothing
+/// Runs one rank's part of a case.
+/// \return what went wrong; empty: nothing
 std::string run_rank_on_gpu(chorale::Executor& executor, size_t rank, const Case& of, const Prepared& all,
                             const Arena& arena, cudaStream_t stream, bool graph) {
   const size_t input_bytes = all.inputs[0][rank].size(), output_bytes = all.outputs[0][rank].size();
   const std::string& collective = of.built->setting.collective;
   const size_t first_bytes = of.alias ? std::max(input_bytes, output_bytes) : output_bytes;
   const size_t second_bytes = of.alias ? 0 : input_bytes;
-  // A guarded buffer is: guard, shift, the bytes, guard.
+  // A guarded buffer has a guard, the shift, the bytes, and a guard.
   const size_t first_room = up(2 * guard + of.shift + first_bytes),
                second_room = up(2 * guard + of.shift + second_bytes);
   std::byte* const rooms = arena.at(0);
@@ -60,7 +61,7 @@ std::string run_rank_on_gpu(chorale::Executor& executor, size_t rank, const Case
   std::byte* const output = first + (of.alias && collective == "reducescatter" ? rank * of.size : 0);
   std::byte* const input = of.alias ? first + (collective == "allgather" ? rank * of.size : 0) : second;
 
-  // New data and what came of it, for each run.
+  // There is room for the new data of each run and for its results.
   std::byte* const fed = rooms + first_room + second_room;
   const size_t fed_room = up(input_bytes), kept_room = first_room + second_room;
   std::byte* const kept = fed + size_t(of.runs) * fed_room;
@@ -143,9 +144,9 @@ std::vector<DType> types_of(size_t size) {
   return types;
 }
 
-/// Every size; all element types and operators at small sizes, in turn at large ones. More than two ranks
-/// take the operators in turn, unless element types are named: who talks to whom changes with them, not how
-/// elements are added.
+/// Returns cases of every size: with all element types and operators at small sizes, in turn at large ones.
+/// More than two ranks take the operators in turn, unless element types are named. With more ranks the
+/// traffic changes, not how elements are added.
 std::vector<Case> cases_of(const Algorithm& algorithm, int ranks, bool quick) {
   std::vector<Case> cases;
   const Built& built = build(algorithm, ranks);
@@ -181,7 +182,7 @@ std::vector<Case> cases_of(const Algorithm& algorithm, int ranks, bool quick) {
     }
   }
   uint64_t turn = 0;
-  // Sizes are of one rank's part: of more ranks smaller ones, or the oracle would take minutes.
+  // Sizes are of one rank's part. They are smaller for more ranks, or the oracle would take minutes.
   const size_t largest = (16 << 20) / size_t(ranks) + 4;
   for (size_t size :
        {size_t{0}, size_t{1}, size_t{15}, size_t{16}, size_t{65536}, size_t{(1 << 20) + 12}, largest}) {
@@ -197,7 +198,8 @@ std::vector<Case> cases_of(const Algorithm& algorithm, int ranks, bool quick) {
   return cases;
 }
 
-/// All cases of one rank. \return how many failed
+/// Runs all cases of one rank.
+/// \return how many failed
 int run_all(int rank, int ranks, const std::string& address, const std::string& filter, bool quick) {
   int failed = 0, done = 0;
   try {
@@ -269,7 +271,7 @@ int main(int argc, char** argv) {
   const std::string address = "shm://cuda-matrix-" + std::to_string(getpid());
   std::vector<pid_t> children;
   for (int rank = 0; rank < ranks; ++rank) {
-    children.push_back(fork());  // before anything of CUDA
+    children.push_back(fork());  // before any call of CUDA
     if (children.back() == 0) _exit(run_all(rank, ranks, address, filter, quick) != 0);
   }
   int failed = 0;

@@ -35,9 +35,9 @@ inline CUmemGenericAllocationHandle create_handle(uint64_t bytes, unsigned handl
   return handle;
 }
 
-inline constexpr uint64_t unit = 2 << 20;  // of cuMemCreate
+inline constexpr uint64_t unit = 2 << 20;  // bytes, the granularity of cuMemCreate
 
-/// `handles` allocations of `unit` bytes side by side.
+/// Maps `handles` allocations of `unit` bytes side by side.
 inline cuda::AddressRange make_mapped(int handles,
                                       unsigned types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
   cuda::AddressRange range(uint64_t(handles) * unit);
@@ -56,11 +56,12 @@ struct MemoryKind {
   std::string name;
   std::function<Buffer(uint64_t bytes)> make;
   std::string why_not;  ///< part of the reason that it cannot be shared; empty: it can
-  /// Asked on a rank: whether its device has it. Empty: every one does.
+  /// Returns whether the device of the calling rank has this kind. Empty: every device has it.
   std::function<bool()> is_there = {};
 };
 
-/// Whether the device gives memory with a fabric handle: it may know them, and there is no IMEX channel.
+/// Returns whether the device gives memory with a fabric handle. A device may know such handles and have no
+/// IMEX channel.
 inline bool has_fabric_handles() {
   int known = 0;
   cuda::check(cuda::driver().cuDeviceGetAttribute(&known, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
@@ -96,7 +97,7 @@ inline Buffer at_offset(uint64_t bytes, uint64_t offset) {
   return buffer;
 }
 
-/// All kinds; those that can be shared hold up to `unit` bytes.
+/// Returns all kinds; those that can be shared hold up to `unit` bytes.
 inline std::vector<MemoryKind> memory_kinds() {
   return {
       {"Malloc", [](uint64_t bytes) { return malloced(bytes); }, ""},

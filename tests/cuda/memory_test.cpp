@@ -1,5 +1,5 @@
-// Memory of peers: every kind of memory, over processes and over threads. One GPU is enough for most cases,
-// as ranks may share it.
+// Peers' memory of every kind, over processes and over threads. One GPU is enough for most cases, as ranks
+// may share it.
 
 #include <gtest/gtest.h>
 
@@ -40,7 +40,8 @@ Words pattern(int rank, int round = 0) {
   return words;
 }
 
-/// Everybody reads all of everybody's, then writes his own word into it, and finds the others' in his.
+/// Reads all memory of all ranks, then writes this rank's word into each, and finds the others' words in its
+/// own.
 std::string use(World& world, const PeerMemory& memory, char* mine, int round = 0) {
   const int self = world.rank();
   write(mine, pattern(self, round));
@@ -68,7 +69,7 @@ std::string exchange_and_use(World& world, Imports& imports, char* mine, int rou
 
 enum class Ranks { processes, threads };
 
-/// Runs a body on two ranks; all must say "good".
+/// Runs a body on two ranks, which must all say "good".
 class Memory : public testing::TestWithParam<Ranks> {
  protected:
   std::vector<std::string> run(const RankBody& body, int ranks = 2) {
@@ -131,7 +132,7 @@ TEST_P(Memory, EveryKindThatCannotIsRefusedWithTheReason) {
 TEST_P(Memory, ABufferMayNotEndBehindItsAllocation) {
   CHORALE_NEEDS_GPUS(1);
   expect_good([](World&) {
-    // Behind the memory its own addresses go on: else another rank's memory may lie there.
+    // The addresses go on after the memory. Otherwise another rank's memory may lie there.
     AddressRange range(2 * unit);
     range.map(create_handle(unit, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), unit);
     range.give_access(current_device());
@@ -212,7 +213,7 @@ TEST_P(Memory, FreedAndMadeAgainAtTheSameAddress) {
   });
 }
 
-/// As bindings do that are kept for other calls, and other communicators.
+/// Bindings that are kept for other calls, and other communicators, do this.
 TEST_P(Memory, MadeAgainWhileTheFormerIsStillOpen) {
   CHORALE_NEEDS_GPUS(1);
   expect_good([](World& world) -> std::string {
@@ -262,7 +263,7 @@ TEST_P(Memory, MappedAnewAtTheSameAddress) {
 }
 
 size_t open_files() {
-  static std::mutex one_at_a_time;  // looking opens one
+  static std::mutex one_at_a_time;  // because looking opens a file
   const std::lock_guard lock(one_at_a_time);
   const std::filesystem::directory_iterator folder("/proc/self/fd");
   return size_t(std::distance(begin(folder), end(folder)));
@@ -305,7 +306,7 @@ TEST_P(Memory, AThousandExchangesOfFreshBuffersLeaveNothing) {
       world.barrier();
       if (round == 19) files = open_files(), free = free_memory();
       if (open_files() > files) return "files stay open";
-      // Eight buffers of two ranks and what CUDA keeps for itself.
+      // This allows for eight buffers of two ranks and what CUDA keeps for itself.
       if (free_memory() + (256ull << 20) < free) return "device memory stays allocated";
       world.barrier();
     }
@@ -313,7 +314,7 @@ TEST_P(Memory, AThousandExchangesOfFreshBuffersLeaveNothing) {
   });
 }
 
-/// Small allocations have pages in common with others, which stay.
+/// Small allocations share pages with others, which stay.
 TEST_P(Memory, SmallOnesComeAndGoBesideOthers) {
   CHORALE_NEEDS_GPUS(1);
   expect_good([](World& world) -> std::string {
@@ -327,7 +328,7 @@ TEST_P(Memory, SmallOnesComeAndGoBesideOthers) {
       constexpr uint64_t sizes[] = {1024, 4096, 33280, 73216, 600000, 4096};
       const Buffer mine = malloced(sizes[round % std::size(sizes)]);
       write(mine.data, {100 * round + uint32_t(world.rank())});
-      // Every third by another communicator, which does not know what the first one has open.
+      // Another communicator makes every third one. It does not know what the first one has open.
       former.push_back(PeerMemory::exchange(world, round % 3 == 2 ? others : imports, mine.data, 1024));
       if (former.back().stale()) return "what is there is said to be stale";
       if (read(former.back().at(peer), 1)[0] != 100 * round + uint32_t(peer)) return "wrong word";
@@ -368,7 +369,7 @@ TEST_P(Memory, WhatWasFreedIsGivenBackWhoeverHoldsIt) {
       if (const std::string said = round(number); said != "good") return said;
     }
     world.barrier();
-    // 20 buffers of two ranks that may share the GPU, but for one or two.
+    // The 20 buffers of each rank are free again, but for one or two. The ranks may share the GPU.
     if (free_memory() + (512ull << 20) < free) return "device memory stays allocated";
     world.barrier();
     return "good";

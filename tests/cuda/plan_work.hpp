@@ -21,7 +21,7 @@ namespace chorale::test {
 
 using oracle::Bytes;
 
-/// Of each case, with new data and no host synchronisation between.
+/// The launches of each case, with new data and no host synchronisation between.
 constexpr int launches = 3;
 
 struct Case {
@@ -35,9 +35,10 @@ struct Case {
   }
 };
 
-/// Small and large, most of them no multiple of 16, of those that the plan takes, in every form of packets if
-/// it sends any. Element types in turn, of each plan from another one on: all of them.
-/// \param quick  only small ones, of two types
+/// Returns small and large cases of the sizes that the plan takes, most of them no multiple of 16. There is
+/// one for every form of packets if the plan sends any. Element types take turns, starting from a different
+/// one for each plan, so that all are covered.
+/// \param quick  true: only small ones, of two types
 inline std::vector<Case> cases_of(const Plan& plan, bool quick) {
   struct Size {
     uint64_t bytes;
@@ -84,7 +85,7 @@ inline Bytes input_of(const Case& of, uint64_t bytes, int rank, int launch) {
 /// Output by launch.
 using Outputs = std::vector<Bytes>;
 
-/// What a rank's output holds before a launch: some plans write only parts of it.
+/// The byte that fills a rank's output before a launch. Some plans write only parts of the output.
 constexpr int fresh = 0x5a;
 
 inline Outputs run_on_cpu(World& world, Executor& executor, const Plan& plan, const Case& of) {
@@ -99,7 +100,7 @@ inline Outputs run_on_cpu(World& world, Executor& executor, const Plan& plan, co
                             .bytes = of.bytes,
                             .dtype = of.dtype,
                             .packet = of.packet});
-    world.barrier();  // a plan may leave it to its author who is done with whose memory
+    world.barrier();  // a plan may leave it to its author to know when peers are done
     outputs.push_back(std::move(output));
   }
   return outputs;
@@ -113,7 +114,7 @@ inline std::string difference(const Outputs& seen, const Outputs& wanted, DType 
   return "";
 }
 
-/// A plan with what is to come of it: by case and rank.
+/// A plan with its expected results, by case and rank.
 struct Work {
   std::string file;
   Plan plan;
@@ -121,10 +122,12 @@ struct Work {
   std::vector<std::vector<Outputs>> expected;
 };
 
-/// A plan of the `test` collective has to end, no more: its parts need not wait for each other.
+/// Returns false for a plan of the `test` collective. It only has to end: its parts need not wait for each
+/// other.
 inline bool says_its_result(const Plan& plan) { return plan.collective != "test"; }
 
-/// On the CPU. \return why it cannot be; empty: it is done
+/// Loads the plan and computes its results on the CPU.
+/// \return why that cannot be done; empty: it is done
 inline std::string prepare(Work& work, bool quick) {
   try {
     work.plan = load(work.file);

@@ -1,12 +1,12 @@
-// Plans from files on GPUs, one process a GPU, bit for bit what the CPU backend makes of them:
+// Runs plans from files on GPUs, one process a GPU, and compares bit for bit with the CPU backend:
 //
 //   plans_test [--quick] [--share-gpus [--processes]] [--results FILE] PLAN...
 //
-// --quick: small sizes alone. --share-gpus: where there are fewer GPUs than ranks, ranks are threads of one
-// process and several have one GPU; plans of which not all blocks are then resident are named and left out.
-// Shows that plans of many ranks are right, and nothing of how fast they are. --processes: they take turns on
-// it instead. --results, where ranks are threads: a row for each plan, with tabs: its name, its ranks, the
-// GPUs that they had, and yes or what is wrong.
+// With --quick it runs small sizes alone. With --share-gpus, if there are fewer GPUs than ranks, ranks are
+// threads of one process and several have one GPU. Plans of which not all blocks are then resident are named
+// and left out. That shows that plans of many ranks are right, and nothing about their speed. With
+// --processes ranks take turns on the GPU instead. With --results, if ranks are threads, it writes a row for
+// each plan, with tabs: its name, its ranks, the GPUs that they had, and yes or what is wrong.
 //
 // Each plan runs with all element types in turn, several sizes and every form of its packets, three times
 // with new data and no host synchronisation between. Plans that the CPU backend refuses are named, with its
@@ -103,7 +103,7 @@ Config cuda_config() {
   return config;
 }
 
-/// Whether the blocks of all ranks of a GPU can be there together, one a multiprocessor.
+/// Returns whether the blocks of all ranks of a GPU can be there together, one a multiprocessor.
 bool all_resident(const Plan& plan, int devices) {
   std::vector<size_t> blocks(size_t(devices), 0);
   for (size_t rank = 0; rank < plan.gpus.size(); ++rank)
@@ -113,13 +113,14 @@ bool all_resident(const Plan& plan, int devices) {
   return *std::max_element(blocks.begin(), blocks.end()) <= size_t(multiprocessors);
 }
 
-/// What became of a plan.
+/// The result of a plan.
 struct Verdict {
-  std::atomic<int> wrong{0};  ///< cases, of all ranks that share it
+  std::atomic<int> wrong{0};  ///< failed cases, of all ranks that share it
   std::string said = "-";     ///< by rank 0
 };
 
-/// All cases of a plan. \return how many failed
+/// Runs all cases of a plan.
+/// \return how many failed
 int run_plan(World& world, Executor& executor, const Work& work, Room& room, cudaStream_t stream) {
   int failed = 0;
   for (size_t at = 0; at < work.cases.size(); ++at) {
@@ -154,7 +155,7 @@ int run_rank(World& world, const std::vector<Work>& all, std::vector<Verdict>& v
       const Work& work = all[number];
       if (int(work.plan.ranks()) != ranks) continue;
       std::string said = says_its_result(work.plan) ? "yes" : "ends";
-      // A GPU has queues for so many streams, and a copy may not lie behind a kernel that waits for it.
+      // A GPU has queues for this many streams, and a copy may not lie behind a kernel that waits for it.
       constexpr int most_sharing = 8;
       const bool crowd = ranks > most_sharing * devices;
       if (crowd || (devices < ranks && world.local() && !all_resident(work.plan, devices))) {
@@ -166,7 +167,7 @@ int run_rank(World& world, const std::vector<Work>& all, std::vector<Verdict>& v
           verdicts[number].wrong += wrong;
           failed += wrong;
         } catch (const RunError& error) {
-          // One of the `test` collective may wait for what nobody sends.
+          // A plan of the `test` collective may wait for what nobody sends.
           if (says_its_result(work.plan)) ++failed;
           if (says_its_result(work.plan) || rank == 0)
             std::printf("%s rank %d: %s: %s\n", says_its_result(work.plan) ? "FAILED" : "stopped", rank,
@@ -186,7 +187,8 @@ int run_rank(World& world, const std::vector<Work>& all, std::vector<Verdict>& v
   return failed;
 }
 
-/// In a process of its own. \return how many cases failed
+/// Runs one rank in a process of its own.
+/// \return how many cases failed
 int run_process(int rank, const std::vector<Work>& all, int ranks, const std::string& address, bool share) {
   try {
     if (const int devices = device_count(); devices < (share ? 1 : ranks))
@@ -201,7 +203,8 @@ int run_process(int rank, const std::vector<Work>& all, int ranks, const std::st
   }
 }
 
-/// In a process of its own, too. \return how many cases failed, of all ranks
+/// Runs all ranks in another process of its own, as threads.
+/// \return how many cases failed, of all ranks
 int run_threads(const std::vector<Work>& all, int ranks, const std::string& results) {
   let_threads_share_gpus();
   int devices = 0;
@@ -267,7 +270,7 @@ int main(int argc, char** argv) {
     const std::string address = "shm://cuda-plans-" + std::to_string(getpid()) + "-" + std::to_string(ranks);
     std::vector<pid_t> children;
     for (int rank = 0; rank < (threads ? 1 : ranks); ++rank) {
-      children.push_back(fork());  // before anything of CUDA
+      children.push_back(fork());  // before any call of CUDA
       if (children.back() != 0) continue;
       const int wrong =
           threads ? run_threads(all, ranks, results) : run_process(rank, all, ranks, address, share);

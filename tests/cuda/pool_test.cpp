@@ -1,4 +1,4 @@
-// Scratch at the same place on all ranks, and host memory that the GPU sees.
+// Scratch is at the same place on all ranks, and the GPU sees host memory.
 
 #include "executor/cuda/pool.hpp"
 
@@ -30,7 +30,7 @@ void fill(char* to, int value, size_t bytes) {
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
-/// Zero at first; then every rank fills all peers' last bytes, one at a time.
+/// Expects zeros at first. Then every rank fills all peers' last bytes, one at a time.
 std::string use(World& world, const Pool::Block& block) {
   const uint64_t bytes = block.bytes();
   for (int peer = 0; peer < world.ranks(); ++peer) {
@@ -175,7 +175,7 @@ TEST_P(Scratch, TheAbortWordIsSeenByTheGpu) {
     const HostMapping again(word, sizeof *word);
     mapping = HostMapping();  // the registration stays for the other
     world.barrier();
-    // Each rank's GPU writes a word that no other writes, all see both.
+    // Each rank's GPU writes a word that no other writes, and all see both.
     uint32_t* const words[] = {&word->rank, &word->claimed};
     const uint32_t wanted = 40u + uint32_t(world.rank());
     check(driver().cuStreamWriteValue32(
@@ -199,7 +199,7 @@ TEST_P(Scratch, AForeignRegistrationIsLeftAlone) {
     void* const memory = std::aligned_alloc(4096, 4096);
     check(cudaHostRegister(memory, 4096, cudaHostRegisterMapped), "cudaHostRegister");
     { const HostMapping mapping(memory, 64); }
-    check(cudaHostUnregister(memory), "cudaHostUnregister");  // is still there
+    check(cudaHostUnregister(memory), "cudaHostUnregister");  // the memory is still there
     std::free(memory);
     return "good";
   });
@@ -214,7 +214,7 @@ TEST_P(Scratch, HostArraysAreZeroAndShared) {
     for (size_t at = 0; at < words.size(); ++at) {
       if (words[at] != 0) return "not zero";
     }
-    // The upper half of the last.
+    // Write the upper half of the last word.
     check(driver().cuStreamWriteValue32(nullptr, reinterpret_cast<CUdeviceptr>(words.device() + 999) + 4,
                                         1 << 8, 0),
           "cuStreamWriteValue32");

@@ -1,5 +1,5 @@
 /// \file
-/// What cuda_tiles and cuda_exchange have in common: NAME RANKS [--quick] [--share-gpus [--processes]].
+/// The main program of cuda_tiles and cuda_exchange: NAME RANKS [--quick] [--share-gpus [--processes]].
 #pragma once
 
 #include <sys/wait.h>
@@ -20,10 +20,13 @@
 
 namespace chorale::test {
 
-/// Tests one rank. \param quick  with time for compute-sanitizer \return whether all is right
+/// Tests one rank.
+/// \param quick  true: short enough for compute-sanitizer
+/// \return whether all is right
 using RankProgram = std::function<bool(World& world, bool quick)>;
 
-/// \return the exit status of a process that has the one rank, or, of threads, all
+/// Runs one rank in this process or, with `threads`, all ranks as threads.
+/// \return the exit status of the process
 inline int run_ranks(const std::string& name, int rank, int ranks, bool quick, bool threads,
                      const RankProgram& program) {
   const std::chrono::seconds timeout(quick ? 100 : 10);
@@ -49,10 +52,11 @@ inline int run_ranks(const std::string& name, int rank, int ranks, bool quick, b
   return good ? 0 : 1;
 }
 
-/// Forks a process a rank. With --share-gpus several may have one GPU, and ranks are threads of one process,
-/// but with --processes these take turns on it. \return the exit status: 0 if all is right
+/// Forks a process for each rank. With --share-gpus several ranks may share a GPU. They are then threads of
+/// one process or, with --processes, processes that take turns on the GPU.
+/// \return the exit status: 0 if all is right
 inline int rank_program(int argc, char** argv, const std::string& name, const RankProgram& program) {
-  // A time limit may end this from outside: what was said until then is to be seen.
+  // A time limit may end this process from outside. Its output until then has to be seen.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const std::vector<std::string> words(argv + 1, argv + argc);
   const auto says = [&](const char* word) {
@@ -62,7 +66,7 @@ inline int rank_program(int argc, char** argv, const std::string& name, const Ra
   const bool quick = says("--quick"), threads = says("--share-gpus") && !says("--processes");
   std::vector<pid_t> children;
   for (int rank = 0; rank < (threads ? 1 : ranks); ++rank) {
-    const pid_t child = fork();  // before CUDA is touched, which does not survive it
+    const pid_t child = fork();  // before CUDA is touched, since CUDA does not survive a fork
     if (child == 0) {
       if (threads) let_threads_share_gpus();
       const int status = run_ranks(name, rank, ranks, quick, threads, program);

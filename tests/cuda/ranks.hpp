@@ -16,7 +16,8 @@
 
 namespace chorale::test {
 
-/// GPUs of this machine. Asked in a process of its own: CUDA does not survive a fork.
+/// Returns the number of GPUs of this machine. It asks in a separate process, since CUDA does not survive a
+/// fork.
 inline int gpus() {
   static const int count = [] {
     Processes asking(1, [](int) {
@@ -28,14 +29,14 @@ inline int gpus() {
   return count;
 }
 
-/// Whether --share-gpus was said (share_gpus.hpp); before ranks are started.
+/// True if --share-gpus was given (share_gpus.hpp). Set it before ranks are started.
 inline bool share_gpus = false;
 
-/// Whether so many ranks can be had, and whether several then have one GPU.
+/// Return whether there are GPUs for so many ranks, and whether several ranks then share one GPU.
 inline bool gpus_suffice(int ranks) { return gpus() >= (share_gpus ? 1 : ranks); }
 inline bool gpus_are_shared(int ranks) { return gpus() < ranks; }
 
-/// One rank of a test: "good", or what is wrong.
+/// Runs one rank of a test. Returns "good" or what is wrong.
 using RankBody = std::function<std::string(World&)>;
 
 inline std::string run_on_gpu(World& world, const RankBody& body) {
@@ -43,7 +44,7 @@ inline std::string run_on_gpu(World& world, const RankBody& body) {
   return body(world);
 }
 
-/// What each rank says, a process a rank. Ranks share GPUs if there are fewer.
+/// Runs each rank as a process and returns what each says. Ranks share GPUs if there are fewer.
 inline std::vector<std::string> on_processes(int ranks, const RankBody& body) {
   gpus();  // before the fork
   const std::string address = fresh_address();
@@ -56,7 +57,7 @@ inline std::vector<std::string> on_processes(int ranks, const RankBody& body) {
   return said;
 }
 
-/// What the ranks say, threads of one process that is not this one.
+/// Runs the ranks as threads of one process, which is not this one, and returns what each says.
 inline std::vector<std::string> on_threads(int ranks, const RankBody& body) {
   gpus();
   Processes process(1, [&](int) {
@@ -72,7 +73,7 @@ inline std::vector<std::string> on_threads(int ranks, const RankBody& body) {
 
 }  // namespace chorale::test
 
-/// Ends the case, by name, on a machine with fewer GPUs, unless ranks may share them.
+/// Skips the case, with both numbers, on a machine with fewer GPUs, unless ranks may share them.
 #define CHORALE_NEEDS_GPUS(count) \
   if (!::chorale::test::gpus_suffice(count)) { \
     GTEST_SKIP() << "GPUs needed: " << (count) << ", found: " << ::chorale::test::gpus(); \

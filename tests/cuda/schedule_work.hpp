@@ -45,7 +45,7 @@ inline void expect_good(const std::vector<std::string>& said) {
   for (size_t rank = 0; rank < said.size(); ++rank) EXPECT_EQ(said[rank], "good") << "rank " << rank;
 }
 
-/// A stream, and what of it is to be a graph.
+/// A stream, and a graph of work that was captured on it.
 class Stream {
  public:
   Stream() { cuda::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
@@ -72,7 +72,7 @@ class Stream {
   cudaGraphExec_t replay_ = nullptr;
 };
 
-/// Functions of an all-gather of n elements a rank that do their work on the stream which they are given.
+/// Functions for an all-gather of n elements a rank. They do their work on the stream that they are given.
 struct OnStreams {
   const int32_t* from = nullptr;  ///< `produce` copies n elements from here
   int32_t* to = nullptr;          ///< `consume` copies all elements here
@@ -123,13 +123,13 @@ struct OnStreams {
   }
 };
 
-/// What follows on the stream comes late.
+/// Delays what follows on the stream.
 inline void delay(cudaStream_t stream) {
   const auto sleep = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(3)); };
   cuda::check(cudaLaunchHostFunc(stream, sleep, nullptr), "a delay");
 }
 
-/// A function holds its lane until it is let go, which happens when run() has returned.
+/// Checks that run() returns while a function holds its lane. The function is let go when run() has returned.
 inline std::string run_returns_while_a_function_goes_on(World& world, host::Mover mover) {
   struct Held {
     std::mutex mutex;
@@ -159,8 +159,8 @@ inline std::string run_returns_while_a_function_goes_on(World& world, host::Move
   return held.in_vain ? "run() has waited for a function" : "good";
 }
 
-/// Of two ranks: rank 0 has enqueued its run when rank 1, which never runs, ends the world by `end`. What
-/// rank 0 waits for ends so, not at the deadline.
+/// Runs on two ranks. Rank 0 has enqueued its run when rank 1, which never runs, ends the world by `end`.
+/// That ends rank 0's wait, not the deadline.
 inline std::string wait_for_who_ends(World& world, host::Mover mover, const std::function<void()>& end,
                                      RunError::Reason reason, const std::string& why) {
   ScheduleArguments arguments{.params = {{"n", 1000}}, .mover = mover};
@@ -201,7 +201,8 @@ inline void expect_ends_of_runs() {
   }
 }
 
-/// Of two ranks: rank 1 binds and never runs. Rank 0's wait ends at its deadline and says for what it was.
+/// Runs on two ranks. Rank 1 binds and never runs. Rank 0's wait ends at its deadline and says what it waited
+/// for.
 inline std::string wait_for_who_never_runs(World& world, host::Mover mover, const std::string& what) {
   Config config = on_cuda();
   config.timeout = std::chrono::nanoseconds(std::chrono::milliseconds(500));
@@ -209,7 +210,7 @@ inline std::string wait_for_who_never_runs(World& world, host::Mover mover, cons
   arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
   ScheduleRun schedule(world, allgather_p2p({Order::rotated, Style::two, 1}), arguments, config);
   if (world.rank() == 1) {
-    // It hears of it in a collective.
+    // Rank 1 hears of the timeout in a collective.
     try {
       world.barrier();
     } catch (const RunError&) {

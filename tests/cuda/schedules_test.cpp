@@ -3,9 +3,10 @@
 //
 //   schedules_test [--share-gpus] [--gtest_filter=...]
 //
-// --share-gpus: where there are fewer GPUs than ranks, several have one, as processes that take turns on it.
-// Threads of one process, each with streams that wait for the other's, do not: to make a graph or cuBLAS's
-// workspace CUDA may wait for all of them, and a queue that they share holds what the other one waits for.
+// With --share-gpus, if there are fewer GPUs than ranks, several have one, as processes that take turns on
+// it. Threads of one process cannot share it, since each has streams that wait for the other's: to make a
+// graph or cuBLAS's workspace CUDA may wait for all of them, and a queue that they share holds what the other
+// one waits for.
 
 #include "tests/unit/schedule_run/schedules.hpp"
 
@@ -28,8 +29,9 @@ using host::Mover;
 constexpr int runs = 5;
 constexpr Mover movers[] = {Mover::ce_put, Mover::ce_get, Mover::kernel, Mover::staged, Mover::port};
 
-/// Calls with(mover, form): all forms via copy engines, and via each of the others some, since to bind takes
-/// long; of more ranks longer, so that from eight on each form has one mover. \return what is not "good"
+/// Calls with(mover, form): with all forms via copy engines, and with some via each of the others, since to
+/// bind takes long. It takes longer with more ranks, so that from eight ranks on each form has one mover.
+/// \return the first result that is not "good", or "good"
 template <class With>
 std::string each_form(int ranks, const With& with) {
   const std::vector<Form> all = forms();
@@ -72,8 +74,8 @@ class Array {
   void* data_ = nullptr;
 };
 
-/// Runs with new data, and nothing between them that the host waits for. In a graph functions copy from and
-/// to one place, which is filled and read beside it.
+/// Runs with new data, and nothing between the runs that the host waits for. In a graph functions copy from
+/// and to one place, which is filled and read beside it.
 std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, bool graph,
                       bool late = false) {
   const uint64_t all = n * uint64_t(world.ranks());
@@ -114,7 +116,7 @@ std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, b
   if (!on_streams.wrong.empty()) return on_streams.wrong;
   if (on_streams.produced != called || on_streams.consumed != called)
     return fmt::format("functions are called {} and {} times", on_streams.produced, on_streams.consumed);
-  uint64_t at = 0;  // tens of millions, so without divisions
+  uint64_t at = 0;  // without divisions, as there are tens of millions
   for (int run = 0; run < runs; ++run) {
     for (int of = 0; of < world.ranks(); ++of) {
       for (uint64_t index = 0; index < n; ++index, ++at) {
@@ -128,20 +130,20 @@ std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, b
   return "good";
 }
 
-/// Whole numbers so small that f32 is exact whatever the order of summation.
+/// Return whole numbers so small that f32 is exact whatever the order of summation.
 int a_at(int run, uint64_t row, uint64_t at) { return int((row * 3 + at * 5 + uint64_t(run) * 7) % 9) - 4; }
 int b_at(uint64_t at, uint64_t column) { return int((at * 2 + column * 7) % 9) - 4; }
 
-/// In [-1, 1), any.
+/// Returns any number in [-1, 1).
 float random_at(uint64_t row, uint64_t column) {
   uint64_t bits = (row << 32 | column) * 0x9e3779b97f4a7c15;
   bits = (bits ^ bits >> 29) * 0xbf58476d1ce4e5b9;
   return float(bits >> 40) * 0x1p-23f - 1;
 }
 
-/// Of random numbers the sums are about sqrt(k) / 3: 60 for k = 32768, where an f32 has 4e-6 between its
-/// values and k roundings, to either side, come to some 1e-3. An addend too many or too few is 1/4. So 1e-2
-/// holds for every k here, and for no wrong sum but by chance.
+/// Sums of random numbers are about sqrt(k) / 3: 60 for k = 32768. There an f32 has 4e-6 between its values,
+/// and k roundings, to either side, come to some 1e-3. An addend too many or too few is 1/4. So 1e-2 holds
+/// for every k here, and for no wrong sum but by chance.
 constexpr double near_enough = 1e-2;
 
 std::string ag_matmul(World& world, const Form& form, Mover mover, uint64_t m, uint64_t k, uint64_t n,
@@ -173,7 +175,7 @@ std::string ag_matmul(World& world, const Form& form, Mover mover, uint64_t m, u
     }
     schedule.synchronize(stream.get());
     const std::vector<float> got = c.get();
-    // Of every slice a few rows, all of their columns. Whole numbers are exact in a double, too.
+    // Compare a few rows of every slice, with all of their columns. Whole numbers are exact in a double, too.
     for (uint64_t row = uint64_t(world.rank()); row < m; row += std::max<uint64_t>(1, rows / 3)) {
       std::vector<double> expected(n);
       for (uint64_t i = 0; i < k; ++i) {
@@ -193,7 +195,7 @@ std::string ag_matmul(World& world, const Form& form, Mover mover, uint64_t m, u
   return "good";
 }
 
-/// Plans of thread blocks on two lanes, beside a matrix product.
+/// Runs plans of thread blocks on two lanes, beside a matrix product.
 std::string launches(World& world, bool graph) {
   const int rank = world.rank(), ranks = world.ranks();
   const uint64_t m = 64, k = 96, n = 32;
@@ -245,7 +247,7 @@ std::string launches(World& world, bool graph) {
   return "good";
 }
 
-/// Boxes that thread blocks carry on two lanes, `times` times.
+/// Exchanges boxes that thread blocks carry on two lanes, `times` times.
 std::string exchanged(World& world, const Exchange& of, const std::vector<Mover>& via, int times, bool graph,
                       unsigned blocks = 8) {
   const uint64_t rank = uint64_t(world.rank()), ranks = uint64_t(world.ranks());
@@ -366,7 +368,7 @@ TEST_P(Schedules, AHundredReplays) {
   }));
 }
 
-/// Short transfers, and the longest of which the GPU holds the blocks of all lanes.
+/// The transfers are short, or the longest of which the GPU holds the blocks of all lanes.
 TEST_P(Schedules, MoreLanesThanQueues) {
   CHORALE_NEEDS_GPUS(GetParam());
   if (gpus_are_shared(GetParam())) GTEST_SKIP() << "ranks that take turns on a GPU take long";
@@ -431,7 +433,7 @@ TEST(ScheduleFaults, RunReturnsWhileAFunctionGoesOn) {
         on_processes(2, [&](World& world) { return run_returns_while_a_function_goes_on(world, mover); }));
 }
 
-/// The same bits as the CPU's, where they are not rounded.
+/// The functions give the same bits as the CPU's if they do not round.
 TEST(ScheduleFunctions, BuiltInOnesGiveWhatTheyMean) {
   CHORALE_NEEDS_GPUS(1);
   expect_good(on_processes(1, [](World& world) {

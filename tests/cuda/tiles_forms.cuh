@@ -15,7 +15,7 @@
 
 namespace tiles_test {
 
-/// What `Buffer::fill` makes of a message.
+/// Returns the words that `Buffer::fill` makes of a message.
 inline std::vector<uint32_t> words_of(uint64_t message, uint64_t n) {
   std::vector<uint32_t> words(n);
   for (uint64_t at = 0; at < n; ++at) words[at] = value_at(message, at);
@@ -33,7 +33,7 @@ void expect_same(const std::string& what, const std::vector<T>& got, const std::
   }
 }
 
-/// Every rank sends to the next, by turns; its blocks are cut into `parts` groups with a channel each.
+/// Sends from every rank to the next, by turns. Its blocks are cut into `parts` groups with a channel each.
 template <class T, class Produce = CopyProduce>
 struct Around : ToTheRight {
   Produce produce;
@@ -95,7 +95,7 @@ inline void test_granularities(const Rank& rank) {
   }
 }
 
-/// Many calls of different sizes; nobody waits in between.
+/// Makes many calls of different sizes; nobody waits in between.
 inline void test_back_to_back(const Rank& rank) {
   const auto transport = direct_rendezvous(rank.world, Rank::rings(3, 2, 512));
   const std::vector<uint64_t> sizes = {7000, 0, 1, 300, 12001, 4, 0, 128, 5000, 3};
@@ -134,7 +134,7 @@ inline void test_parts_of_blocks(const Rank& rank) {
   }
 }
 
-/// Rows of a table, by their numbers.
+/// Sends rows of a table, by their numbers.
 inline void test_gather(const Rank& rank) {
   const uint32_t rows = 50, cols = 21, stride = 25, there = 60;
   const auto transport = direct_rendezvous(rank.world, Rank::rings(2, 2, 512));

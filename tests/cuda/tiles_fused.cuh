@@ -35,7 +35,7 @@ void test_transpose(const Rank& rank, const char* what, uint32_t rows, uint32_t 
   }
 }
 
-/// Calls follow each other without anything of the host's in between, but for the look at the result.
+/// Calls follow each other with nothing of the host's in between but the check of the result.
 inline void test_transpose_window(const Rank& rank, uint32_t rows, uint32_t cols, uint32_t blocks) {
   const uint64_t n = uint64_t(rows) * cols * rank.ranks;
   const auto transport = direct_rendezvous(rank.world, Rank::rings(1, 1, 16));
@@ -127,7 +127,7 @@ inline void test_quantised_all_gather(const Rank& rank) {
   for (int from = 0; from < rank.ranks; ++from) {
     const std::vector<float> theirs = of(from);
     for (uint64_t at = 0; at < n; ++at) {
-      // Three bits of mantissa, and a scale that no element is beyond.
+      // The format has three bits of mantissa, and no element is beyond the scale.
       if (std::fabs(got[from * n + at] - theirs[at]) <= std::fabs(theirs[at]) / 15 + 1.5f) continue;
       std::printf("quantised all-gather: element %llu of rank %d is %f, not %f\n", (unsigned long long)at,
                   from, got[from * n + at], theirs[at]);
@@ -145,7 +145,7 @@ inline void test_fused(const Rank& rank) {
   }
   test_transpose(rank, "transposed packets", 30, 21, 2,
                  [](const TransposeByPeer<uint32_t>& work) { return TransposePackets<uint32_t>{work}; });
-  // Rows of fewer and of more units than threads; more rows than blocks.
+  // Rows have fewer units than threads, and more; there are more rows than blocks.
   test_rms_norm<RmsNormOneShot<float>>(rank, "one-shot RMSNorm", 1, 32, 1);
   test_rms_norm<RmsNormOneShot<float>>(rank, "one-shot RMSNorm", 5, 200, 3);
   test_rms_norm<RmsNormTwoShot<float>>(rank, "two-shot RMSNorm", 5, 200, 2);

@@ -23,11 +23,11 @@ class Rank {
   }
   ~Rank() { cudaStreamDestroy(stream); }
 
-  /// What this rank makes before a launch, and freed before that, is made and freed on all ranks: CUDA may
-  /// wait for the kernels of a GPU to make or free memory there, and where ranks share it, those wait for us.
+  /// Waits until all ranks have made and freed their memory for a launch. To make or free memory CUDA may
+  /// wait for the kernels of the GPU, and if ranks share it those wait for us.
   void ready() const { world.barrier(); }
 
-  /// What was launched has ended, on all ranks: nobody's links go while a peer writes there.
+  /// Waits until all launches have ended on all ranks, so that nobody's links go while a peer writes there.
   void ended() const {
     check(cudaStreamSynchronize(stream));
     world.check();
@@ -49,8 +49,8 @@ class Rank {
   cudaStream_t stream = nullptr;
 };
 
-/// Captures what enqueue() launches, and replays it as often as is said: before(number) enqueues the data of
-/// a replay, after(number) looks at what came of it.
+/// Captures what enqueue() launches, and replays it `replays` times. before(number) enqueues the data of a
+/// replay, after(number) checks its result.
 template <class Enqueue, class Before, class After>
 void replay(const Rank& rank, uint64_t replays, const Enqueue& enqueue, const Before& before,
             const After& after) {
@@ -81,7 +81,7 @@ inline Leg leg_of(const Buffer& in, const Buffer& out, uint64_t n) {
   return leg;
 }
 
-/// Of kernels in which every rank sends to the next.
+/// The base of kernels in which every rank sends to the next.
 struct ToTheRight {
   EndpointTable table;
   Leg message;

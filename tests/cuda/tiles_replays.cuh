@@ -10,7 +10,8 @@
 
 namespace tiles_test {
 
-/// The first barrier: the rank on the right has read what it had. The second: all have written.
+/// Passes data to the right. At the first barrier the rank on the right has read what it had. At the second
+/// all have written.
 struct PassToTheRight {
   WindowView view;
   const uint32_t* in;
@@ -26,7 +27,7 @@ struct PassToTheRight {
   }
 };
 
-/// Replays what enqueue() launches, and looks whether what `from` had comes through it.
+/// Replays what enqueue() launches, and checks that the data of `from` comes through it.
 template <class Enqueue>
 void test_replayed(const Rank& rank, const char* what, uint64_t replays, const Buffer& in, const Buffer& out,
                    uint64_t n, int from, const Enqueue& enqueue) {
@@ -51,7 +52,7 @@ inline void test_replays_of_launchers(const Rank& rank, bool quick) {
     sendrecv(*transport, in.data(), out.data(), n, rank.right, rank.left, CopyProduce{}, CopyConsume{},
              config, {rank.stream});
   });
-  // The graphs of ranks behind the second are empty.
+  // The graphs of ranks after the second are empty.
   test_replayed(rank, "send and recv, replayed", replays, in, out, n, rank.self == 1 ? 0 : -1, [&] {
     if (rank.self == 0) send(*transport, in.data(), n, 1, CopyProduce{}, config, {rank.stream});
     if (rank.self == 1) recv(*transport, out.data(), n, 0, CopyConsume{}, config, {rank.stream});

@@ -114,7 +114,7 @@ inline void test_shape(const Rank& rank, Transport& links, uint64_t n, const Lau
   rank.ended();
   out.expect("uneven shares", rank.stream, n, Sent{uint64_t(rank.left)});
 
-  // Behind these some links have had more messages of packets than others.
+  // After these calls some links have had more messages of packets than others.
   if (n * 4 / config.blocks + 16 <= packet_bytes) {
     in.fill(rank.stream, rank.self);
     for (int call = 0; call < 5; ++call) {

@@ -1,8 +1,8 @@
-// Sends, receives and collectives of the device library on GPUs, as tests/unit/tiles has them on the CPU:
+// Tests sends, receives and collectives of the device library on GPUs, as tests/unit/tiles does on the CPU:
 //   cuda_tiles RANKS [--quick] [--share-gpus [--processes]]
-// forks a process a rank, with a GPU each. --share-gpus: several ranks may have one GPU, and are threads of
-// one process, or with --processes take turns on it. --quick: short messages only, with time for
-// compute-sanitizer. Exit status 0: all is right.
+// It forks a process a rank, with a GPU each. With --share-gpus several ranks may have one GPU. They are then
+// threads of one process or, with --processes, take turns on it. With --quick it sends only short messages,
+// so that there is time for compute-sanitizer. It exits with 0 if all is right.
 
 #include <chorale/launch.cuh>
 #include <chorale/one_sided_window.hpp>
@@ -33,7 +33,7 @@ __global__ void stall(uint64_t ns) {
   while (now_ns() < end) __nanosleep(1000);
 }
 
-/// Links over the copy engine, and one kernel over both kinds: two domains.
+/// Tests links over the copy engine, and one kernel over both kinds: two domains.
 void test_port_and_mesh(const Rank& rank, bool quick) {
   for (const uint64_t n : {0, 1000, 70001, 1 << 20}) {
     if (quick && n > 1000) break;
@@ -61,7 +61,7 @@ struct PutToTheRight {
     return stop != Stop::none ? stop : barrier(group, view, 0, deadline);
   }
 };
-/// What lies in the window of the rank on the left, once that has said so.
+/// Gets the data in the window of the rank on the left, after that rank has said that they are there.
 struct GetFromTheLeft {
   WindowView view;
   uint32_t* out;
@@ -94,7 +94,7 @@ void test_windows(const Rank& rank) {
   }
 }
 
-/// One way, from rank 0 to rank 1: rings of one slot, too.
+/// Sends one way, from rank 0 to rank 1, also over rings of one slot.
 void test_depths(const Rank& rank) {
   const uint64_t n = 100003;
   Buffer in(n), out(n);
@@ -131,7 +131,7 @@ void test_stalled_receiver(const Rank& rank) {
   }
 }
 
-/// Rank 1 sends more than the ring holds, rank 0 takes nothing and aborts; then all start anew.
+/// Rank 1 sends more than the ring holds, while rank 0 takes nothing and aborts. Then all start anew.
 void test_abort(const Rank& rank) {
   const uint64_t n = 1 << 20;
   const auto transport = direct_rendezvous(rank.world, Rank::rings(4, 2, 4096));

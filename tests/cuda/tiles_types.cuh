@@ -24,10 +24,11 @@ struct HookedToTheRight : ToTheRight {
   }
 };
 
-/// Not whole units of any type, nor whole tiles.
+/// The elements of a message: not whole units of any type, nor whole tiles.
 constexpr uint64_t typed_elements = 10007;
 
-/// \param T  what travels \param expected  expected(value) is made of an element that was sent
+/// \param T         the type that travels
+/// \param expected  expected(value) is the result for an element that was sent
 template <class T, class From, class To, class Produce, class Consume, class Expected>
 void test_hooks(const Rank& rank, const char* what, const std::vector<std::vector<From>>& data,
                 const Produce& produce, const Consume& consume, const Expected& expected) {
@@ -47,7 +48,7 @@ void test_hooks(const Rank& rank, const char* what, const std::vector<std::vecto
   const std::vector<To> got = to_host(out.data(), n + 1);
   const std::vector<From>& theirs = data[size_t(rank.left)];
   for (uint64_t at = 0; at <= n; ++at) {
-    const To wanted = at < n ? expected(theirs[at]) : To{};  // the one behind the end is left alone
+    const To wanted = at < n ? expected(theirs[at]) : To{};  // the one after the end is left alone
     if (std::memcmp(&got[at], &wanted, sizeof(To)) == 0) continue;
     std::printf("%s: element %llu is %g, not %g\n", what, (unsigned long long)at, double(widen(got[at])),
                 double(widen(wanted)));
@@ -56,7 +57,7 @@ void test_hooks(const Rank& rank, const char* what, const std::vector<std::vecto
   }
 }
 
-/// Values that each of the types has, and has doubled; plus one they are rounded.
+/// Sends values that each of the types has, and whose doubles it has. With one added they are rounded.
 template <class T>
 void test_arithmetic(const Rank& rank, const char* what) {
   std::vector<std::vector<T>> data(size_t(rank.ranks));
@@ -69,7 +70,7 @@ void test_arithmetic(const Rank& rank, const char* what) {
                       [](T value) { return narrow<T>(widen(value) * 2 + 1); });
 }
 
-/// From is sent as F and stored as To. Some values are beyond what F has.
+/// Sends From as F and stores it as To. Some values are beyond the range of F.
 template <class From, class F, class To>
 void test_quantised(const Rank& rank, const char* what, float scale) {
   std::vector<std::vector<From>> data(size_t(rank.ranks));

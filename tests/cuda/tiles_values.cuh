@@ -21,7 +21,7 @@ CHORALE_HD uint32_t value_at(uint64_t message, uint64_t index) {
   return uint32_t((value ^ (value >> 27)) % 1000);
 }
 
-// What a result has to be, by element.
+// The types below say what a result has to be, by element.
 
 struct Sent {
   uint64_t message;
@@ -57,7 +57,7 @@ static __global__ void fill_values(uint32_t* data, uint64_t n, uint64_t message)
   }
 }
 
-/// first: the lowest element that is not as expected.
+/// Stores the lowest element that is not as expected in `first`.
 template <class Expected>
 __global__ void compare_values(const uint32_t* data, uint64_t n, Expected expected, unsigned long long* first,
                                uint32_t* wanted) {
@@ -68,7 +68,7 @@ __global__ void compare_values(const uint32_t* data, uint64_t n, Expected expect
   }
 }
 
-/// Where the calling rank's comparisons leave what they found, on its GPU. Ranks may be threads.
+/// Returns memory on the GPU of the calling rank for the findings of its comparisons. Ranks may be threads.
 inline unsigned long long* room_of_findings() {
   thread_local unsigned long long* const room = [] {
     unsigned long long* made = nullptr;
@@ -78,7 +78,7 @@ inline unsigned long long* room_of_findings() {
   return room;
 }
 
-/// Says which is the first element that is wrong.
+/// Says which element is the first that is wrong.
 template <class Expected>
 void expect_values(const char* what, cudaStream_t stream, const uint32_t* data, uint64_t n,
                    const Expected& expected) {

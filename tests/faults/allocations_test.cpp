@@ -1,6 +1,6 @@
 /// \file
-/// A bound run allocates nothing. operator new counts for the whole program; what the tests themselves make
-/// is made before and after.
+/// A bound run allocates nothing. operator new counts for the whole program, so that the tests make all that
+/// they need before and after the run.
 
 #include <atomic>
 #include <cstdlib>
@@ -19,7 +19,7 @@ void* counted(std::size_t bytes, std::size_t alignment) {
   return memory;
 }
 
-/// A call, or GCC would see free() of what it only knows to be from operator new.
+/// Frees memory. It is a call, so that GCC does not see free() of memory that it knows from operator new.
 [[gnu::noinline]] void give_back(void* memory) noexcept { std::free(memory); }
 
 }  // namespace

@@ -1,6 +1,6 @@
 /// \file
-/// What an application's rank has: plans, an executor, data that change from run to run, and what a call
-/// throws.
+/// An application's rank: its plans, an executor, data that change from run to run, and the errors that its
+/// calls throw.
 #pragma once
 
 #include <chorale/executor.hpp>
@@ -14,7 +14,7 @@
 
 namespace chorale::test {
 
-/// A shipped algorithm for so many ranks, made from its source. Any thread.
+/// Returns a shipped algorithm for so many ranks, made from its source. Any thread may call it.
 const Plan& built(const std::string& algorithm, int ranks);
 
 /// All-reduces that wait for signals, for packets, and for both.
@@ -22,15 +22,16 @@ inline const Plan& by_signals(const Rank& of) { return built("allreduce_all_pair
 inline const Plan& by_packets(const Rank& of) { return built("allreduce_one_shot", of.ranks()); }
 inline const Plan& in_two_steps(const Rank& of) { return built("allreduce_two_shot", of.ranks()); }
 
-/// Each of two ranks waits on a channel before it signals: line 11 of mine.cpp, then line 12.
+/// Returns a plan in which each of two ranks waits on a channel before it signals: line 11 of mine.cpp, then
+/// line 12.
 Plan both_wait_first(ChannelType type);
 
-/// What a call throws.
+/// The error that a call throws.
 struct Failure {
   RunError::Reason reason = RunError::Reason::other;
   bool usage = false;  ///< a UsageError
   std::string text;
-  double after_s = 0;  ///< seconds from the call, where a Caller made it
+  double after_s = 0;  ///< seconds from the call, if a Caller made it
 };
 Failure failure_of(const std::function<void()>& call);
 
@@ -46,12 +47,12 @@ class Data {
   Arguments arguments() const { return {.in = in_.get(), .out = out_.get(), .bytes = bytes}; }
   void use(std::shared_ptr<void> in, std::shared_ptr<void> out);
 
-  /// The inputs of runs `first`, `first` + 1 ...: one a row.
+  /// Loads the inputs of runs `first`, `first` + 1 ..., one a row.
   void load(int first);
-  /// Enqueued before and after a run: what nobody needs the host for.
+  /// Enqueue the copies before and after a run, so that none of them needs the host.
   void before(int row);
   void after(int row);
-  /// Throws if an output is not the sum of the inputs. Waits.
+  /// Waits, and throws if an output is not the sum of the inputs.
   void compare();
 
  private:
@@ -78,11 +79,12 @@ struct Caller {
   /// Runs with the data of `run` and compares.
   void run_well(const Plan& plan, int run);
 
-  /// What a run throws. It must throw.
+  /// Returns what a run throws. The run must throw.
   Failure failure(const Plan& plan, Arguments arguments);
   Failure failure(const Plan& plan) { return failure(plan, data.arguments()); }
 
-  /// Of a rank that is not in the collective: until the world has stopped, then what check() throws.
+  /// Waits, on a rank that is not in the collective, until the world has stopped. Returns what check() throws
+  /// then.
   Failure hear_of_stop(Rank& me);
 };
 

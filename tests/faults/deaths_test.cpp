@@ -15,13 +15,13 @@ namespace {
 using namespace std::chrono_literals;
 using Reason = RunError::Reason;
 
-/// Dead peers are looked for all the time: only who does not look takes so long.
+/// Ranks look for dead peers all the time. Only a rank that does not look takes so long.
 constexpr double unnoticed_s = 10;
 
 class Deaths : public FaultsOfProcesses {};
 
-/// Of a survivor: `seen` says who died, nothing can be had back, and what the rank has of its own still
-/// works.
+/// Checks a survivor: `seen` says who died, the world cannot be reset, and all that the rank has of its own
+/// still works.
 void survive(Rank& me, Caller& caller, const Failure& seen) {
   must(seen.reason == Reason::peer_lost, "the reason is peer_lost: " + seen.text);
   must_have(seen.text, "rank 1 (pid ");

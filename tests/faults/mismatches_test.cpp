@@ -1,5 +1,5 @@
 /// \file
-/// Ranks that do not call the same: an error on all of them, no wrong result, no hang.
+/// Ranks that do not make the same call get an error on all of them, no wrong result, and no hang.
 
 #include <utility>
 
@@ -14,7 +14,7 @@ using Reason = RunError::Reason;
 class Mismatches : public Faults {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Mismatches, both_ways, way_name);
 
-/// The last rank calls what `change` makes of the others' call, which none has made before.
+/// Makes the last rank change the others' call by `change`. No rank has made that call before.
 void differ(Rank& me, Caller& caller, Arguments arguments, const std::string& what,
             const std::function<void(Arguments&, const Plan*&)>& change) {
   const Plan* plan = &by_signals(me);
@@ -41,7 +41,7 @@ TEST_P(Mismatches, of_first_calls_are_told_to_all) {
              [&](Arguments&, const Plan*& plan) { plan = &by_packets(me); });
     };
     all_differ();
-    // Nothing was stopped: what they agree on runs, and is not disturbed later.
+    // No world was stopped: a call that they agree on runs, and is not disturbed later.
     caller.run_well(by_signals(me), 1);
     all_differ();
     caller.run_well(by_signals(me), 2);
@@ -53,7 +53,7 @@ void must_have_ended(const Failure& seen) {
        "it is a time-out or a deadlock: " + seen.text);
 }
 
-/// Afterwards a reset puts things right.
+/// Checks that a reset puts things right afterwards.
 void must_run_again(Rank& me, Caller& caller) {
   me.world.reset();
   caller.run_well(by_signals(me), 3);
@@ -109,7 +109,7 @@ TEST_P(Mismatches, of_a_first_call_and_one_made_before_are_told_to_all) {
                .deadline = far});
 }
 
-/// Plans that no rank can run, and what is said of them.
+/// A plan that no rank can run, and the message about it.
 struct Impossible {
   Plan plan;
   std::string text;
@@ -145,10 +145,10 @@ TEST_P(Mismatches, of_plans_that_one_rank_cannot_run_are_told_to_all) {
                               "the rank is named: " + seen.text);
                        }
                      }
-                     // All of them do it: each says it of itself.
+                     // All ranks make the call, and each reports its own error.
                      for (const Impossible& one : all)
                        must(caller.failure(one.plan).text.starts_with("plan "), "no rank is named");
-                     // Nothing was stopped.
+                     // No world was stopped.
                      caller.run_well(by_signals(me), 1);
                    },
                .deadline = far});
@@ -200,7 +200,7 @@ TEST_P(Mismatches, with_what_a_plan_takes_say_what_is_right) {
        .ranks = 2});
 }
 
-/// A rank that binds looks meanwhile whether another has launched what it binds.
+/// A rank that binds checks meanwhile whether another rank has launched the same call.
 TEST_P(Mismatches, a_wrong_call_is_no_launch) {
   expect_good({.body =
                    [](Rank& me) {

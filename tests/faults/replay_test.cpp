@@ -1,5 +1,5 @@
 /// \file
-/// Launches one after the other with nothing in between, with new data each, are all exact.
+/// Launches that follow each other with nothing in between, with new data each, are all exact.
 
 #include <algorithm>
 #include <thread>
@@ -61,7 +61,7 @@ TEST_P(Replay, several_plans_each_on_its_stream) {
 TEST_P(Replay, several_communicators_with_no_order_between_them) {
   expect_good({.body = [](Rank& me) {
     const int runs = std::min(200, device().many());
-    // All that may wait for the device comes before the first launch, and after the last.
+    // All calls that may wait for the device come before the first launch and after the last.
     Caller one(me), other(me, me.second);
     Data one_data(me, runs), other_data(me, runs);
     one_data.load(0);

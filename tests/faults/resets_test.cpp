@@ -1,5 +1,5 @@
 /// \file
-/// World::reset() takes a stop back, for all that the world has and for nothing else.
+/// World::reset() takes back a stop, for all that belongs to the world and for nothing else.
 
 #include "caller.hpp"
 

@@ -27,7 +27,7 @@ TEST_P(Rounds, and_calls_that_go_for_want_of_scratch_are_exact) {
     {
       Caller caller(me);
       caller.run_well(in_two_steps(me), 1);
-      me.config.scratch = caller.executor.scratch();  // one call alone
+      me.config.scratch = caller.executor.scratch();  // room for one call
     }
     Caller caller(me);
     for (int run = 0; run < 6; ++run) {

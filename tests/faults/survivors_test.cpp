@@ -1,5 +1,5 @@
 /// \file
-/// Ranks that are left go on in a world of their own, with new executors and plans for as many as they are,
+/// The ranks that are left go on in a world of their own, with new executors and with plans for their number,
 /// while what hung on the old world is still there, or has gone.
 
 #include <optional>
@@ -28,11 +28,11 @@ void runs_well(Rank& me, Caller& caller) {
   }
 }
 
-/// One rank leaves after the other, until two are left.
+/// Makes one rank leave after the other, until two are left.
 void go_on(Rank& me, std::optional<Caller> old) {
   Caller caller(me);
   runs_well(me, caller);
-  old.reset();  // of the world before: behind what was made on this one
+  old.reset();  // it is of the world before, and goes after things were made on this one
   if (me.ranks() <= 2) return me.world.barrier();
   me.world.barrier();
   if (me.rank() == 0) return;

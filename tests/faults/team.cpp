@@ -21,9 +21,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::minutes watchdog{5};  ///< of a case: decides only whether it hangs
+constexpr std::chrono::minutes watchdog{5};  ///< per case; decides only whether it hangs
 
-/// What a member is told to do. The members are forks of this process: a function is where it is here.
+/// An order to a member. The members are forks of this process, so that a function has the same address
+/// there.
 struct Order {
   Case what{};
   int serial = 0;
@@ -36,7 +37,7 @@ Config config_of(const Case& of, int rank) {
   return config;
 }
 
-/// "" or what went wrong.
+/// Returns "" or what went wrong.
 std::string run_body(const Case& of, Rank& rank) {
   std::string wrong;
   try {
@@ -47,7 +48,7 @@ std::string run_body(const Case& of, Rank& rank) {
   } catch (const std::exception& error) {
     wrong = error.what();
   }
-  // So that the others need not wait for what does not come.
+  // The aborts keep the others from waiting for what does not come.
   rank.world.abort("the test has failed: " + wrong);
   rank.second.abort("the test has failed");
   return "rank " + std::to_string(rank.rank()) + ": " + wrong + "\n";
@@ -118,7 +119,7 @@ struct Member {
   }
 }
 
-/// Until a 0; "" with `ended` if there is nobody any more.
+/// Reads until a 0. Returns what it has read, and sets `ended` if there is nobody any more.
 std::string hear(const Member& member, Clock::time_point until, bool& ended) {
   std::string text;
   for (char part = 1;;) {
@@ -162,7 +163,7 @@ class Team {
     }
   }
 
-  /// What went wrong. `whole`: whether the team can go on.
+  /// Runs a case and returns what went wrong. `whole` says whether the team can go on.
   std::string run(const Case& of, bool& whole) {
     static int serial = 0;
     if (!start_.empty()) return whole = false, start_;
@@ -208,7 +209,7 @@ class Team {
   std::string start_;
 };
 
-// By Ranks. Plain pointers: a member has copies, which are none of its business.
+// The teams, by Ranks. They are plain pointers, because a member has copies and must not destroy them.
 Team* teams[2] = {};
 
 void end_team(Team*& team, bool by_force) {
@@ -255,8 +256,8 @@ void must_have(const std::string& text, const std::string& part) {
 }
 
 void must_match(const std::string& text, const std::string& regex) {
-  // Not std::regex: gcc 12 warns of what is in it with the address sanitizer, and the thread sanitizer of its
-  // table.
+  // std::regex is not used: with the address sanitizer gcc 12 warns of its code, and the thread sanitizer
+  // warns of its table.
   regex_t compiled;
   if (regcomp(&compiled, regex.c_str(), REG_EXTENDED | REG_NOSUB) != 0)
     throw std::runtime_error("no regular expression: " + regex);

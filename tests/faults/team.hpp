@@ -1,7 +1,7 @@
 /// \file
 /// The ranks of a case: processes, or threads of one process that is not the test's own, under a watchdog. A
-/// team lives on from case to case, so that what a fault leaves behind in a process meets the next case, and
-/// a GPU is set up once. After a failure, or where a rank is to die, the next case gets a new one.
+/// team lives on from case to case, so that the next case meets what a fault leaves behind in a process, and
+/// a GPU is set up once. After a failure, or when a rank is to die, the next case gets a new team.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,8 +32,8 @@ struct Rank {
   bool last() const { return rank() == ranks() - 1; }
 };
 
-/// What every rank does; throws if something is not as it should be. A function, since it is called in
-/// processes that were forked before.
+/// The work of every rank; throws if something is not as it should be. It is a plain function, since
+/// processes call it that were forked before.
 using Body = void (*)(Rank&);
 
 struct Case {
@@ -44,16 +44,16 @@ struct Case {
   int killed = -1;                                                   ///< a rank that ends by SIGKILL
 };
 
-/// A limit that no case reaches, so that a wait which ends by it would be found hanging.
+/// A limit that no case reaches, so that a wait which would end by it is found hanging.
 inline constexpr std::chrono::hours far{1};
-/// Deadlines that are to be reached: so far off that what does come is there before, on a machine that is
-/// busy.
+/// A deadline that is to be reached. It is so far off that whatever does come is there before, even on a busy
+/// machine.
 inline constexpr std::chrono::seconds soon{3};
 
 /// Runs a case; fails the test with what each rank has to say.
 void expect_good(Ranks how, const Case& of);
 
-/// Throws if not.
+/// Throw if the condition does not hold.
 void must(bool holds, const std::string& what);
 void must_have(const std::string& text, const std::string& part);
 void must_match(const std::string& text, const std::string& regex);

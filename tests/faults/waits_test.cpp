@@ -1,5 +1,5 @@
 /// \file
-/// Waits for what does not come, or comes late: every one ends, and says where it was.
+/// Every wait for something that does not come, or comes late, ends and says where it was.
 
 #include <algorithm>
 #include <cstring>
@@ -20,8 +20,8 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Waits, both_ways, way_name);
 
 constexpr const char* place = " block [0-9]+ op [0-9]+ \\([a-z_]+\\.cpp:[0-9]+\\) [a-z_]+";  // author's line
 
-/// Collective: whether the ranks whose waits began first ended them within a second of the deadline. None may
-/// before; others are told by the first.
+/// Returns whether the ranks whose waits began first ended them within a second of the deadline. Collective.
+/// None of them may end before the deadline; the first tells the others.
 bool ended_in_time(Rank& me, const Failure& seen, std::chrono::duration<double> deadline) {
   double longest = 0;
   for (const std::vector<std::byte>& bytes : me.world.allgather(std::as_bytes(std::span(&seen.after_s, 1)))) {
@@ -39,14 +39,14 @@ void the_last_rank_does_not_come(Rank& me, const Plan& plan, const std::string& 
   Caller caller(me);
   caller.run_well(plan, 1);
   bool in_time = false;
-  // A machine that is busy may be late, but not each time.
+  // A busy machine may be late, but not each time.
   for (int attempt = 0; attempt < 3 && !in_time; ++attempt) {
     me.world.barrier();
     const Failure seen = me.last() ? caller.hear_of_stop(me) : caller.failure(plan);
     must(seen.reason == Reason::timed_out, "the reason is timed_out: " + seen.text);
-    // Each of those that wait says where; who did not come hears it of one of them.
+    // Each rank that waits says where. The rank that did not come hears it from one of them.
     must_match(seen.text, "rank " + (me.last() ? "[0-9]+" : std::to_string(me.rank())) + place + waits_for);
-    // Before a reset nothing runs.
+    // Nothing runs before a reset.
     must(caller.failure(plan).reason == Reason::timed_out, "a further call fails");
     me.world.reset();
     in_time = ended_in_time(me, seen, soon);
@@ -85,7 +85,7 @@ TEST_P(Waits, a_rank_that_comes_late_but_in_time_changes_nothing) {
   }});
 }
 
-/// What both ranks of both_wait_first() have to say: on the CPU a deadlock, where all ranks are seen.
+/// Checks what both ranks of both_wait_first() say. On the CPU, where all ranks are seen, it is a deadlock.
 void wait_for_each_other(Rank& me) {
   for (const ChannelType type : {ChannelType::memory, ChannelType::port}) {
     const Plan plan = both_wait_first(type);

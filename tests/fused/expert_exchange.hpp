@@ -2,8 +2,8 @@
 #include <chorale/device.hpp>
 #include <cstdint>
 
-// Tokens to the ranks of their experts, and back. A router has sorted the tokens by rank and counted them; no
-// number of its leaves the GPU.
+// These kernels send tokens to the ranks of their experts, and back. A router has sorted the tokens by rank
+// and counted them; none of its numbers leaves the GPU.
 
 /// Calls f(row, column, first, n) for runs of a vector's elements that lie in one row of `cols`: elements
 /// first to first + n - 1 of the vector. Rows of whole vectors make one run of each.
@@ -36,8 +36,8 @@ struct RoutedProduce {
   }
 };
 
-/// Each rank gets to[p] tokens for the experts of rank p. They arrive in rank order, those of one rank in the
-/// order in which it sent them; came[p] says how many are rank p's.
+/// Sends to[p] tokens to rank p for its experts. Tokens arrive in rank order, and those of one rank in the
+/// order in which it sent them. came[p] says how many are rank p's.
 template <class T>
 struct DispatchTokens {
   chorale::EndpointTable table;
@@ -47,7 +47,7 @@ struct DispatchTokens {
   const int32_t* order;
   const int32_t* to;
   int32_t* came;
-  uint64_t room;  ///< tokens that `arrived` holds: more are dropped, `came` tells
+  uint64_t room;  ///< tokens that `arrived` can hold: more are dropped, as `came` tells
 
   CHORALE_FN chorale::Stop operator()(const chorale::Group& group, const chorale::Deadline& deadline) const {
     chorale::Leg leg;
@@ -58,7 +58,7 @@ struct DispatchTokens {
   }
 };
 
-/// Puts what comes, times the token's weight, into the rows that were sent.
+/// Multiplies each token that comes by its weight, and stores it in the row from which it was sent.
 template <class T>
 struct WeighedConsume {
   T* tokens;
@@ -81,7 +81,7 @@ struct WeighedConsume {
   }
 };
 
-/// The way back: what came of rank p goes to rank p, which knows its order still.
+/// Sends the tokens back: those that came from rank p go to rank p, which still knows its order.
 template <class T>
 struct CombineTokens {
   chorale::EndpointTable table;

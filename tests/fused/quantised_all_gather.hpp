@@ -2,8 +2,8 @@
 #include <chorale/device.hpp>
 #include <cstdint>
 
-/// Gathers `elements` elements of every rank, which travel as 8-bit floats with a scale for each 128: at a
-/// little more than a fourth of the bytes of float.
+/// Gathers `elements` elements of every rank, which travel as 8-bit floats with a scale for each 128. They
+/// take a little more than a fourth of the bytes of float.
 template <class T>
 struct QuantisedAllGather {
   using Block = chorale::Fp8Block<>;

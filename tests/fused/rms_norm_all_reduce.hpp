@@ -4,7 +4,7 @@
 
 #include "tests/fused/rms_norm_row.hpp"
 
-/// On each row of the sum: residual += row; out = residual / rms(residual) * weight.
+/// Consumes each row of the sum: residual += row; out = residual / rms(residual) * weight.
 template <class T>
 struct RmsNormConsume {
   using block_hook = void;
@@ -18,7 +18,7 @@ struct RmsNormConsume {
     const uint32_t cols = ctx.cols;
     const uint64_t rows = tile.bytes / sizeof(T) / cols;
     if (cols % (chorale::unit_bytes / sizeof(T)) == 0 && ctx.index % cols == 0) {
-      // Rows of whole units: one after the other, each by all threads, 16 bytes at a time.
+      // Rows of whole units go one after the other, each by all threads, 16 bytes at a time.
       for (uint64_t row = 0; row < rows; ++row) {
         const char* const sums = static_cast<const char*>(tile.data) + row * cols * sizeof(T);
         rms_norm_row<1>(group, *this, static_cast<T*>(ctx.out), ctx.index / cols + row, cols,
@@ -50,7 +50,7 @@ struct RmsNormConsume {
   }
 };
 
-/// All-reduce of `rows` rows of `cols` elements, whose result is normalised as it arrives.
+/// All-reduces `rows` rows of `cols` elements, and normalises the result as it arrives.
 template <class T>
 struct RmsNormAllReduce {
   chorale::EndpointTable table;

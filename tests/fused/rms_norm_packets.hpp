@@ -16,14 +16,14 @@ struct RmsNormPackets {
   CHORALE_FN chorale::Unit own(uint64_t row, uint64_t unit) const {
     return chorale::load_unit(reinterpret_cast<const char*>(in + row * cols + unit * in_unit));
   }
-  /// Of `all`, how many group.each_strided() gives to this group.
+  /// Returns how many of `all` turns group.each_strided() gives to this group.
   CHORALE_FN static uint64_t turns_of(const chorale::Group& group, uint64_t all) {
     return all > group.id ? (all - group.id - 1) / group.count + 1 : 0;
   }
 };
 
-/// As RmsNormAllReduce, for short messages, in one exchange: every rank sends its rows to every other, and
-/// adds up and normalises them all. All ranks add in rank order: they get the same bits.
+/// Does what RmsNormAllReduce does, for short messages, in one exchange: every rank sends its rows to every
+/// other, and adds up and normalises them all. All ranks add in rank order, so that they get the same bits.
 template <class T, class P = chorale::LL16>
 struct RmsNormOneShot : RmsNormPackets<T> {
   CHORALE_FN chorale::Stop operator()(const chorale::Group& group, const chorale::Deadline& deadline) const {
@@ -64,8 +64,8 @@ struct RmsNormOneShot : RmsNormPackets<T> {
   }
 };
 
-/// In two exchanges, with a `ranks`-th of the data: each row is added up by one rank, to which the others
-/// send theirs, and which sends them the sum. A row has a group of its own wherever there are groups for all.
+/// Does the same in two exchanges, with a `ranks`-th of the data. One rank adds up each row: the others send
+/// theirs to it, and it sends them the sum. A row has a group of its own if there are groups for all rows.
 template <class T, class P = chorale::LL16>
 struct RmsNormTwoShot : RmsNormPackets<T> {
   CHORALE_FN chorale::Stop operator()(const chorale::Group& group, const chorale::Deadline& deadline) const {
@@ -75,7 +75,7 @@ struct RmsNormTwoShot : RmsNormPackets<T> {
     const uint64_t mine = this->turns_of(group, this->rows);
     if (mine == 0) return Stop::none;
     PacketExchange<P> exchange(group, this->table, deadline);
-    // From one rank to another a row goes once or not at all: as a part of a sum, or as the sum.
+    // A row goes from one rank to another once or not at all: as a part of a sum, or as the sum.
     Stop stop = exchange.begin(mine * slot);
     if (stop != Stop::none) return stop;
     const auto row_of = [&](uint64_t index) { return group.id + index * group.count; };

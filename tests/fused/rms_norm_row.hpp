@@ -15,9 +15,10 @@ CHORALE_FN void each_held(const chorale::Group& group, uint64_t units, const F& 
   }
 }
 
-/// residual += sum; out = residual / rms(residual) * weight, of one row, by a whole group. sum_of(unit, sum)
-/// gives 16 bytes of the sum, and may wait. A row is whole units. Of a thread's units the first `held` stay
-/// in registers, and are loaded together: for groups that have no more of them, as a rule.
+/// Computes residual += sum; out = residual / rms(residual) * weight for one row, by a whole group.
+/// sum_of(unit, sum) gives 16 bytes of the sum, and may wait. A row is whole units. The first `held` of a
+/// thread's units are loaded together and stay in registers, so choose `held` so that threads rarely have
+/// more.
 template <uint32_t held, class T, class Norm, class SumOf>
 CHORALE_FN chorale::Stop rms_norm_row(const chorale::Group& group, const Norm& norm, T* out, uint64_t row,
                                       uint32_t cols, const SumOf& sum_of) {
@@ -25,7 +26,7 @@ CHORALE_FN chorale::Stop rms_norm_row(const chorale::Group& group, const Norm& n
   constexpr uint32_t n = unit_bytes / sizeof(T);
   T* const kept = norm.residual + row * cols;
   const uint64_t units = cols / n, behind = group.rank + uint64_t(held) * group.size;
-  // What does not depend on peers is loaded before they are waited for.
+  // Loads that do not depend on peers come before the waits for them.
   Vector<T> own[held] = {}, weight[held] = {};
   each_held<held>(group, units, [&](uint32_t index, uint64_t unit) {
     own[index] = load_elements<T>(kept, unit * n, n);

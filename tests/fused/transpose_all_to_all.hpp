@@ -2,8 +2,8 @@
 #include <chorale/device.hpp>
 #include <cstdint>
 
-/// Every rank has rows x (ranks * cols) elements; rank p is to get columns p * cols ... of everybody,
-/// transposed: its result is `ranks` matrices of cols x rows.
+/// Exchanges and transposes: every rank has rows x (ranks * cols) elements, and rank p gets columns p * cols
+/// ... of everybody, transposed. Its result is `ranks` matrices of cols x rows.
 template <class T>
 struct TransposeAllToAll {
   chorale::EndpointTable table;
@@ -15,7 +15,7 @@ struct TransposeAllToAll {
     chorale::Leg leg;
     leg.in = in;
     leg.out = out;
-    leg.bytes = uint64_t(rows) * cols * sizeof(T);  // of what one rank sends to another
+    leg.bytes = uint64_t(rows) * cols * sizeof(T);  // the data that one rank sends to another
     leg.rows = rows;
     leg.cols = cols;
     leg.in_strides = {uint64_t(cols) * uint32_t(table.ranks), 1};

@@ -2,7 +2,7 @@
 #include <chorale/device.hpp>
 #include <cstdint>
 
-/// As TransposeAllToAll, with blocks of its own for each peer, so that no peer waits for another.
+/// Does what TransposeAllToAll does, with separate blocks for each peer, so that no peer waits for another.
 template <class T>
 struct TransposeByPeer {
   chorale::EndpointTable table;
@@ -10,7 +10,7 @@ struct TransposeByPeer {
   T* out;
   uint32_t rows, cols;
 
-  /// What `group`, one of `ranks` times as many as work on a peer, has to do with which peer.
+  /// The part of a group in the exchange with one peer. Groups are split evenly among the `ranks` peers.
   struct Work {
     int32_t peer;
     chorale::Group group;
@@ -32,7 +32,7 @@ struct TransposeByPeer {
   }
 };
 
-/// For long messages: half of a peer's blocks send, half receive. A multiple of 2 * ranks blocks.
+/// Sends long messages: half of a peer's blocks send, half receive. It needs a multiple of 2 * ranks blocks.
 template <class T>
 struct TransposeTilesByPeer : TransposeByPeer<T> {
   uint32_t tile_cols;  ///< columns of `in` in a tile, which fit in a slot
@@ -55,7 +55,7 @@ struct TransposeTilesByPeer : TransposeByPeer<T> {
   }
 };
 
-/// For short ones: packets. A multiple of `ranks` blocks.
+/// Sends short messages, as packets. It needs a multiple of `ranks` blocks.
 template <class T, class P = chorale::LL16>
 struct TransposePackets : TransposeByPeer<T> {
   CHORALE_FN chorale::Stop operator()(const chorale::Group& group, const chorale::Deadline& deadline) const {

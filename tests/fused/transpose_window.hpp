@@ -2,8 +2,8 @@
 #include <chorale/device.hpp>
 #include <cstdint>
 
-/// An all-to-all that transposes, as TransposeAllToAll, without a ring in between: results are written where
-/// they belong, into the peers' windows. Barriers 2 * group and 2 * group + 1.
+/// Does what TransposeAllToAll does without a ring in between: results are written straight to their places
+/// in the peers' windows. It uses barriers 2 * group and 2 * group + 1.
 template <class T>
 struct TransposeIntoWindow {
   chorale::WindowView window;  ///< a rank's result: rows * cols elements of each rank
@@ -18,7 +18,8 @@ struct TransposeIntoWindow {
     if (stop != Stop::none) return stop;
     for (int32_t step = 1; step < window.ranks; ++step)
       turn_share(group, (window.self + step) % window.ranks);
-    // All are told together: each report waits until everything has landed. Meanwhile this rank's own share.
+    // All peers are told together, since each report waits until everything has landed. Meanwhile the group
+    // turns this rank's own share.
     arrive_all(group, window, written);
     turn_share(group, window.self);
     return wait_all(group, window, written, deadline);

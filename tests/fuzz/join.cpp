@@ -1,8 +1,8 @@
 // libFuzzer target: whatever bytes come while ranks meet over TCP, both ends of a greeting hold few bytes and
-// end or wait, and nobody is taken for a rank that it is not. The input is a script of what somebody between
-// a rank and rank 0 does with what they say: passes it on, changes it, repeats it, or says something of its
-// own. Who does not know the secret gets no further than the greeting; what is behind it, frames and what is
-// in them, is read from the same bytes.
+// end or wait, and nobody is taken for a rank that it is not. The input is a script for somebody between a
+// rank and rank 0, who passes on their messages, changes or repeats them, or says something else. Without the
+// secret nobody gets further than the greeting. The frames after it, and their contents, are read from the
+// same bytes.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -47,7 +47,7 @@ struct Script {
   }
 };
 
-/// The same challenges for the same input: a run can be repeated.
+/// Returns the same challenges for the same input, so that a run can be repeated.
 Challenge challenge_of(uint8_t seed) {
   Challenge challenge;
   challenge.fill(seed);
@@ -81,7 +81,7 @@ class Between {
       const size_t count = script_.number();
       std::string bytes;
       switch (what / 2 % 5) {
-        case 0:  // what was said, as it was
+        case 0:  // the next bytes, as they were
           bytes = take(way, count);
           break;
         case 1:  // with one byte changed
@@ -91,7 +91,7 @@ class Between {
         case 2:  // said before
           bytes = way.passed.substr(std::min(count, way.passed.size()), script_.number());
           break;
-        case 3:  // of the other direction
+        case 3:  // from the other direction
           bytes = (to_leader ? from_leader_ : from_rank_).said.substr(0, count);
           break;
         default:
@@ -132,7 +132,7 @@ class Between {
     say(to_leader ? from_leader_ : from_rank_, answer);
   }
 
-  /// Whoever has been accepted has said and heard just what the other end has heard and said.
+  /// Checks that an end that was accepted has said and heard just what the other end has heard and said.
   void check() const {
     if (leader_.state() == Greeting::State::done) {
       require(heard_by_leader_ == from_rank_.said, "rank 0 accepts what the rank has not said");
@@ -155,7 +155,7 @@ class Between {
   std::string heard_by_leader_, heard_by_rank_;
 };
 
-/// What comes behind a greeting, in pieces.
+/// Reads the frames after a greeting, in pieces.
 void read_frames(Script script) {
   chorale::net::FrameReader reader;
   const size_t limit = script.number() * 32u;

@@ -1,5 +1,5 @@
 /// \file
-/// What goes wrong between hosts ends every wait with a named error, and leaves a world that goes on.
+/// A failure between hosts ends every wait with a named error, and leaves a world that goes on.
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -15,14 +15,14 @@
 namespace chorale::test {
 namespace {
 
-/// The time-out of worlds in which one passes. What comes before and behind is to be done within it as well,
-/// also on a machine that is busy.
+/// The time-out of worlds in which one passes. All that comes before and after must be done within it as
+/// well, also on a busy machine.
 constexpr auto brief = std::chrono::seconds(5);
 
 using HostsInTrouble = Hosts;
 using Reason = RunError::Reason;
 
-/// What a call throws, as "reason: text"; "nothing" if it throws nothing.
+/// Returns what a call throws, as "reason: text"; "nothing" if it throws nothing.
 template <class F>
 std::string failure(const F& call) {
   try {
@@ -35,7 +35,7 @@ std::string failure(const F& call) {
   return "nothing";
 }
 
-/// "" if each of `parts` is in it.
+/// Returns "" if `text` has each of `parts`.
 std::string lacking(const std::string& text, const std::vector<std::string>& parts) {
   for (const std::string& part : parts) {
     if (text.find(part) == std::string::npos) return "'" + part + "' is not in: " + text;
@@ -43,7 +43,7 @@ std::string lacking(const std::string& text, const std::vector<std::string>& par
   return "";
 }
 
-/// Of a rank that is in no launch. A stop that never comes is found out by what follows.
+/// Waits for the stop on a rank that is in no launch. If it never comes, later checks find that out.
 void await_stop(World& world) {
   for (int look = 0; look < 2000 && failure([&] { world.check(); }) == "nothing"; ++look)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -53,7 +53,7 @@ std::string once(World& world, Executor& executor, const Plan& plan, uint64_t el
   return run_rank(world, executor, plan, {.bytes = some_sizes(plan, {elements})[0], .launches = 1});
 }
 
-/// Of this process.
+/// Returns the connections of this process.
 std::set<int> connections() {
   std::set<int> found;
   DIR* const folder = opendir("/proc/self/fd");
@@ -82,7 +82,7 @@ TEST_P(HostsInTrouble, a_rank_dies) {
     for (int launch = 0; launch < 3; ++launch) {
       if (const std::string wrong = once(world, executor, plan); !wrong.empty()) return verdict(wrong);
     }
-    // The others may hear of the death before they hear that all have come.
+    // The others may hear of the death before they hear that all ranks have come.
     const std::string said = failure([&] {
       world.barrier();
       if (world.rank() == 3) raise(SIGKILL);
@@ -122,7 +122,7 @@ TEST_P(HostsInTrouble, an_abort_and_a_reset) {
           return verdict("round " + std::to_string(round) + ": " + wrong);
       }
       world.barrier();
-      // Each in turn, while the others have sent what it does not take.
+      // Each rank pauses in turn, while the others have sent what it does not take.
       if (world.rank() == round % 4) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20 * (round % 2)));
         world.abort("enough");
@@ -205,7 +205,7 @@ TEST_P(HostsInTrouble, data_comes_when_the_launch_is_over) {
       world.barrier();
       if (world.rank() == 0) executor.execute(plan, arguments);
       world.barrier();
-      // That it is done may be heard before the stop.
+      // The rank may hear that the transfer is done before it hears of the stop.
       await_stop(world);
       world.check();
     });
@@ -231,7 +231,7 @@ TEST_P(HostsInTrouble, there_is_no_such_transport) {
   EXPECT_EQ(codes, all_well(hosts));
 }
 
-/// Who leaves in good order is not taken for dead by those who go on.
+/// The ranks that go on do not take a rank for dead that leaves in good order.
 TEST_P(HostsInTrouble, an_executor_goes_while_others_stay) {
   const HostsOfRanks hosts = {0, 1, 2};
   const Plan plan = make_plan("hosts_put_signal_flush", 3);
@@ -242,7 +242,7 @@ TEST_P(HostsInTrouble, an_executor_goes_while_others_stay) {
       if (world.rank() == round % 3) std::this_thread::sleep_for(std::chrono::milliseconds(100));
       world.check();
     }
-    // A goodbye that nobody answered would take its second each time.
+    // If nobody answered the goodbye, it would take its second each time.
     std::chrono::nanoseconds least = brief;
     for (int round = 0; round < 5; ++round) {
       const auto begin = std::chrono::steady_clock::now();
@@ -258,7 +258,7 @@ TEST_P(HostsInTrouble, an_executor_goes_while_others_stay) {
   EXPECT_EQ(codes, all_well(hosts));
 }
 
-/// Nor is who leaves before anything was sent to it.
+/// Nor do they if it leaves before anything was sent to it.
 TEST_P(HostsInTrouble, a_rank_leaves_before_it_is_sent_to) {
   const HostsOfRanks hosts = {0, 1, 1};
   const Plan plan = unproved("hosts_give", 3);
@@ -321,7 +321,7 @@ TEST_P(HostsInTrouble, the_application_keeps_its_signals) {
   EXPECT_EQ(codes, all_well(hosts));
 }
 
-/// UCX likes to put jumps of its own where they begin.
+/// UCX likes to put jumps of its own at the beginning of these functions.
 TEST_P(HostsInTrouble, the_application_keeps_its_memory_functions) {
   const HostsOfRanks hosts = {0, 1};
   const Plan plan = make_plan("hosts_put_signal_flush", 2);
@@ -340,7 +340,7 @@ TEST_P(HostsInTrouble, the_application_keeps_its_memory_functions) {
   EXPECT_EQ(codes, all_well(hosts));
 }
 
-/// What cannot be carried out between hosts is refused on all ranks, at the author's line.
+/// All ranks refuse operations that cannot be carried out between hosts, at the author's line.
 TEST(HostsRefused, what_does_not_go_by_port_channels) {
   struct Wrong {
     const char* program;
@@ -395,7 +395,7 @@ TEST(HostsRefused, port_channels_without_ucx) {
 }
 #endif
 
-/// Whoever is not connected need not be reached.
+/// Ranks that are not connected need not reach each other.
 TEST(HostsRefused, nothing_that_stays_within_hosts) {
   const HostsOfRanks hosts = {0, 0, 1, 1};
   const Plan plan = make_plan("hosts_within", 4);

@@ -1,5 +1,5 @@
 /// \file
-/// Ranks as processes of one machine that count as several hosts: what is between them goes by UCX.
+/// The ranks are processes of one machine that count as several hosts: traffic between those goes by UCX.
 #pragma once
 
 #include <chrono>
@@ -20,11 +20,10 @@
 
 namespace chorale::test {
 
-/// By rank: the number of its host.
+/// The number of each rank's host, by rank.
 using HostsOfRanks = std::vector<int>;
 
-/// Ranks that run `f` and exit with what it gives: 0 is well. Returns how they ended, signals as numbers
-/// below 0.
+/// Runs `f` on ranks that exit with its value: 0 is well. Returns how they ended, signals as numbers below 0.
 template <class F>
 std::vector<int> on_hosts(const HostsOfRanks& hosts, const F& f,
                           std::chrono::nanoseconds timeout = std::chrono::seconds(60)) {
@@ -40,14 +39,15 @@ std::vector<int> on_hosts(const HostsOfRanks& hosts, const F& f,
 
 inline std::vector<int> all_well(const HostsOfRanks& hosts) { return std::vector<int>(hosts.size(), 0); }
 
-/// Exit status of a rank: 0 if `wrong` is empty, which it prints otherwise.
+/// Returns the exit status of a rank: 0 if `wrong` is empty. Prints `wrong` otherwise.
 inline int verdict(const std::string& wrong) {
   if (wrong.empty()) return 0;
   fprintf(stderr, "%s\n", wrong.c_str());
   return 1;
 }
 
-/// A program whose proof fails, since its sender does not wait: the executor's own affair.
+/// Returns a plan whose proof fails, since its sender does not wait. It shows what the executor does by
+/// itself.
 inline Plan unproved(const std::string& name, int ranks) {
   dsl::Program program = dsl::build(name, {{"ranks", std::to_string(ranks)}});
   CompileOptions options = program.compile_options();
@@ -57,7 +57,7 @@ inline Plan unproved(const std::string& name, int ranks) {
   return std::move(compiled.plan);
 }
 
-/// With UCX, over the transport that the parameter names; "all" is what UCX likes best.
+/// The cases use UCX over the transport that the parameter names; "all" leaves the choice to UCX.
 class Hosts : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {

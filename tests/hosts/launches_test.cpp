@@ -1,5 +1,5 @@
 /// \file
-/// Launches that follow each other, with nobody waiting in between but the plans themselves.
+/// Launches follow each other, and only the plans themselves wait in between.
 
 #include <chrono>
 #include <random>
@@ -10,7 +10,7 @@
 namespace chorale::test {
 namespace {
 
-/// On some ranks, sometimes, a moment: so that ranks are in different runs.
+/// Pauses for a moment on some ranks, sometimes, so that ranks are in different runs.
 class Dawdling {
  public:
   explicit Dawdling(int rank) : random_(uint32_t(rank) * 7919 + 1) {}
@@ -54,7 +54,7 @@ TEST_P(HostsInTurn, several_plans_and_sizes) {
     plans.push_back(make_plan(name, int(hosts.size())));
   const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
     Config config;
-    config.bindings = 4;  // of nine: they go and come
+    config.bindings = 4;  // of nine calls, so that bindings go and come
     Executor executor(world, config);
     Dawdling dawdle(world.rank());
     for (int turn = 0; turn < 30; ++turn) {
@@ -104,7 +104,7 @@ TEST_P(HostsInTurn, a_sender_ends_when_the_others_have_it) {
       if (world.rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
       executor.execute(plan, arguments);
       const auto took = std::chrono::steady_clock::now() - begin;
-      // By then it is its own again.
+      // The input is the application's again when the launch has ended.
       data.assign(data.size(), -2);
       if (took < std::chrono::milliseconds(40)) return verdict("rank 0 did not wait for the others");
       if (out != Ints(out.size(), launch)) return verdict("launch " + std::to_string(launch) + " is wrong");

@@ -14,7 +14,7 @@ std::vector<PortChannel> to_all_others(Program& program, int rank, int ranks) {
 
 }  // namespace
 
-// Each word of the port channels by itself.
+// Uses each word of the port channels by itself.
 CHORALE_PROGRAM(hosts_put_signal_flush, Parameters& with) {
   const int ranks = with("ranks", 2, "number of ranks");
   const bool joined = with("joined", false, "put_with_signal");
@@ -67,7 +67,7 @@ CHORALE_PROGRAM(hosts_put_packets, Parameters& with) {
   return program;
 }
 
-// What has been flushed is used again at once: the input goes round by the first chunk of scratch.
+// Uses flushed memory again at once: the input goes round by the first chunk of scratch.
 CHORALE_PROGRAM(hosts_reuse_after_flush, Parameters& with) {
   const int ranks = with("ranks", 2, "number of ranks");
   const int rounds = with("rounds", 8, "chunks that go through one chunk of scratch");
@@ -94,7 +94,7 @@ CHORALE_PROGRAM(hosts_reuse_after_flush, Parameters& with) {
   return program;
 }
 
-// Rank 0 gives, and hears nothing: its launch ends when the others have what it gave.
+// Rank 0 gives, and hears nothing: its launch ends when the others have its data.
 CHORALE_PROGRAM(hosts_give, Parameters& with) {
   const int ranks = with("ranks", 2, "number of ranks");
   Program program({.name = "hosts_give",
@@ -134,7 +134,7 @@ CHORALE_PROGRAM(hosts_within, Parameters& with) {
   return program;
 }
 
-// A switch between ranks that are otherwise connected as hosts may be.
+// Uses a switch between ranks that are otherwise connected as hosts may be.
 CHORALE_PROGRAM(hosts_by_switch, Parameters& with) {
   const int ranks = with("ranks", 2, "number of ranks");
   Program program({.name = "hosts_by_switch", .collective = AllReduce{.ranks = ranks, .chunk_factor = 1}});
@@ -166,7 +166,8 @@ CHORALE_PROGRAM(hosts_put_unasked, Parameters& with) {
   return program;
 }
 
-// Rank 0 gathers, and gives all of its output at once: over the ends of the parts, behind which is nothing.
+// Rank 0 gathers, and gives all of its output at once: over the ends of the parts, with nothing after the
+// last.
 CHORALE_PROGRAM(hosts_gather_and_give, Parameters& with) {
   const int ranks = with("ranks", 2, "number of ranks");
   const int chunks = with("chunks", 3, "a rank's input has");

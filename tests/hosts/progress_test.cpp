@@ -1,5 +1,5 @@
 /// \file
-/// Long transfers to another host: they go in parts, and one that moves outlives the time-out.
+/// Long transfers to another host go in parts, and one that moves outlives the time-out.
 
 #include <algorithm>
 #include <chrono>
@@ -30,7 +30,7 @@ TEST_P(HostsAndLongTransfers, come_in_parts_and_right) {
 }
 INSTANTIATE_TEST_SUITE_P(Transports, HostsAndLongTransfers, both_transports, transport_name);
 
-/// One channel from rank 0 to rank 1, by which rank 0 sends a signal in each of several launches.
+/// A channel from rank 0 to rank 1, by which rank 0 sends a signal in each of several launches.
 struct Signals {
   static constexpr uint64_t launches = 7;
   static constexpr std::chrono::nanoseconds pause = 900ms, timeout = 5s;  // 7 pauses are longer
@@ -55,7 +55,7 @@ struct Signals {
   cpu::Run run;
 };
 
-/// All launches' signals are under way, and rank 1 takes one after the other.
+/// Sends all launches' signals; rank 1 takes one after the other.
 std::string send(World& world, cpu::Courier& courier, uint64_t binding) {
   cpu::Proxy proxy(world.scheduler(), &courier);
   Signals all(world, &proxy.fifo(), binding);
@@ -73,7 +73,7 @@ std::string send(World& world, cpu::Courier& courier, uint64_t binding) {
   return stop == Stop::none && all.completed.value == Signals::launches ? "" : "rank 0 has not sent all";
 }
 
-/// A block waits for the last of them.
+/// Takes the signals as a block does that waits for the last of them.
 std::string take(World& world, cpu::Courier& courier, uint64_t binding) {
   Signals all(world, nullptr, binding);
   std::thread slowly([&] {

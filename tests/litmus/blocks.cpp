@@ -5,7 +5,7 @@
 namespace chorale::litmus {
 namespace {
 
-/// Three chunks to scratch, and from there to the output one chunk further: read by other threads.
+/// Copies three chunks to scratch, and from there to the output one chunk further, read by other threads.
 Program shifted(bool synchronised) {
   Program program = program_of(1, {{0, 0, 0, 1}, {0, 1, 0, 2}, {0, 2, 0, 0}});
   const Buffer scratch(program, 0, 4);
@@ -107,7 +107,7 @@ Program switched(bool published) {
 TEST(Litmus, switch_reads_what_was_published) { expect_promised(switched(true)); }
 TEST(Litmus, nop_shows_a_switch_nothing) { expect_not_promised(switched(false)); }
 
-/// The same with one thread that signals, while the others may go on.
+/// Does the same with one thread that signals, while the others may go on.
 Program switched_behind_a_signal(bool met) {
   Joined joined({{0, 0, 0, 0}, {0, 0, 1, 0}});
   auto& [program, first, second, all] = joined;

@@ -1,11 +1,11 @@
-// Launches one after the other, and the application between them.
+// Launches follow each other, with the application between them.
 
 #include "litmus.hpp"
 
 namespace chorale::litmus {
 namespace {
 
-/// A message by plain put and signal in every launch.
+/// Sends a message by plain put and signal in every launch.
 Program message(bool answered, bool double_scratch = false) {
   Program program = program_of(2, sent, double_scratch);
   const Buffer scratch(program, 1, 1);
@@ -25,13 +25,13 @@ TEST(Litmus, answered_launches_are_apart) { expect_promised(message(true), 3); }
 TEST(Litmus, the_next_launch_overtakes_readers) {
   expect_not_promised(message(false), Kind::wrong_result, 3);
 }
-/// Two banks put off what is wrong, by one launch.
+/// Two banks put off the error by one launch.
 TEST(Litmus, two_banks_last_for_two_launches) {
   expect_promised(message(false, true), 2);
   expect_not_promised(message(false, true), Kind::wrong_result, 4);
 }
 
-/// Rank 1 reads the input of rank 0, which does or does not wait until it has.
+/// Rank 1 reads the input of rank 0, which waits until that is done if `answered` is set.
 Program read(bool answered) {
   Program program = program_of(2, sent);
   const MemoryChannel there(program, 1, 0), back(program, 0, 1);
@@ -75,8 +75,8 @@ TEST(Litmus, launch_ends_before_peers_have_written) {
   expect_not_promised(program);
 }
 
-/// What is at rest in scratch when a launch ends is there in the next: each gives what the one before was
-/// given.
+/// Data that rest in scratch when a launch ends are there in the next one: each launch gives what the one
+/// before was given.
 TEST(Litmus, a_launch_sees_those_before_it) {
   Program program({.name = "litmus",
                    .collective = TestCollective{.ranks = 1, .input = 1, .output = 1},

@@ -1,7 +1,8 @@
 #pragma once
 // Litmus tests of docs/memory-model.md: each is a tiny program and what the memory model says of its result.
-// What is promised holds in every schedule of the adversarial machine. What is not promised goes wrong in
-// some and right in others: so the machine is weak enough to be believed where it says that a promise holds.
+// A promised result holds in every schedule of the adversarial machine. Other results go wrong in some
+// schedules and right in others. So the machine is weak enough to be believed when it says that a promise
+// holds.
 
 #include <gtest/gtest.h>
 
@@ -18,12 +19,12 @@ namespace chorale::litmus {
 using namespace dsl;
 using Kind = Verdict::Kind;
 
-/// Chunk `chunk` of the output of `rank` is to be chunk `from_chunk` of the input of `from`.
+/// Chunk `chunk` of the output of `rank` must become chunk `from_chunk` of the input of `from`.
 struct Result {
   uint32_t rank, chunk, from, from_chunk;
 };
 
-/// A program that is compiled as it is written: no synchronisation is added, nothing is joined.
+/// Returns a program that is compiled as it is written: no synchronisation is added, nothing is joined.
 inline Program program_of(int64_t ranks, const std::vector<Result>& results, bool double_scratch = false) {
   const auto post = [results](int64_t rank, int64_t chunk) {
     std::vector<Contribution> from;
@@ -43,7 +44,7 @@ inline Program program_of(int64_t ranks, const std::vector<Result>& results, boo
                   .use_double_scratch_buffer = double_scratch});
 }
 
-/// What rank 0 sends to rank 1.
+/// The result of a program in which rank 0 sends to rank 1.
 inline const std::vector<Result> sent = {{1, 0, 0, 0}};
 
 inline Chunk input(Program& program, int64_t rank, int64_t chunk = 0) {
@@ -71,13 +72,13 @@ inline Counts count(const Program& program, uint32_t launches) {
   return counts;
 }
 
-/// The result is right in every schedule.
+/// Expects that the result is right in every schedule.
 inline void expect_promised(const Program& program, uint32_t launches = 1) {
   const Counts counts = count(program, launches);
   EXPECT_EQ(counts.wrong, 0u) << "seed " << counts.first_wrong.seed << ": " << counts.first_wrong.text;
 }
 
-/// The result is wrong in some, in this way.
+/// Expects that the result is wrong in some schedules, in this way, and right in others.
 inline void expect_not_promised(const Program& program, Kind kind = Kind::wrong_result,
                                 uint32_t launches = 1) {
   const Counts counts = count(program, launches);

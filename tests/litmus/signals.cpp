@@ -24,7 +24,7 @@ TEST(Litmus, signal_publishes_puts) { expect_promised(signalled_message(false, f
 TEST(Litmus, relaxed_signal_publishes_nothing) { expect_not_promised(signalled_message(relaxed, false)); }
 TEST(Litmus, relaxed_wait_sees_nothing) { expect_not_promised(signalled_message(false, relaxed)); }
 
-/// The same without a synchronisation of the block's threads.
+/// Does the same without a synchronisation of the block's threads.
 TEST(Litmus, signal_publishes_all_threads) {
   Program program = program_of(2, {{1, 0, 0, 0}, {1, 1, 0, 1}, {1, 2, 0, 2}});
   const Buffer scratch(program, 1, 3);
@@ -54,7 +54,7 @@ Program told_by_another(bool relaxed_second) {
 TEST(Litmus, signals_are_cumulative) { expect_promised(told_by_another(false)); }
 TEST(Litmus, a_relaxed_link_breaks_the_chain) { expect_not_promised(told_by_another(relaxed)); }
 
-/// A signal, and a relaxed one behind it on the same channel, by another thread.
+/// One thread signals, and another one signals after it on the same channel, relaxed.
 Program signalled_twice(bool met) {
   Program program = program_of(2, sent);
   const Buffer scratch(program, 1, 1);
@@ -72,7 +72,7 @@ Program signalled_twice(bool met) {
 TEST(Litmus, relaxed_signal_stays_behind_where_threads_met) { expect_promised(signalled_twice(true)); }
 TEST(Litmus, relaxed_signal_overtakes_a_signal) { expect_not_promised(signalled_twice(false)); }
 
-/// What is put behind a post is not shown by it.
+/// A post does not show what is put after it.
 TEST(Litmus, wait_sees_nothing_behind_its_post) {
   Program program = program_of(2, sent);
   const Buffer scratch(program, 1, 1);

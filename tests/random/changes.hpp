@@ -1,8 +1,7 @@
 #pragma once
 /// \file
-/// Random programs, and random changes of one: what is signalled is awaited, what goes has its other end go
-/// with it, and what is sent as packets is most often read. Whether a program is right is for the proofs to
-/// say.
+/// Random programs, and random changes of one. A signal is awaited, a removed operation takes its other end
+/// with it, and packets that are sent are most often read. The proofs say whether a program is right.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,10 +12,10 @@
 
 namespace chorale::random {
 
-/// With what a program begins.
+/// The beginning of a program.
 enum class Start : uint8_t {
   nothing,
-  pipelines,  ///< one in each block: what blocks give each other in a turn and outside lets them run ahead
+  pipelines,  ///< one in each block; posts between blocks, in a turn and outside, let them run ahead
   rivals,     ///< blocks of one rank whose pipelines compete for semaphores; what they compute is a sum
 };
 
@@ -27,9 +26,9 @@ class Changes {
   const Program& program() const { return program_; }
   void restore(Program before) { program_ = std::move(before); }
 
-  /// Some changes at once, most often one.
+  /// Makes some changes at once, most often one.
   void make();
-  /// Fewer operations, or less of what is special.
+  /// Removes operations, or makes the program less special.
   void simplify();
 
  private:
@@ -52,7 +51,8 @@ class Changes {
 
   Item control(Opcode, ChannelType, uint32_t id, uint32_t participants = 0) const;
   Item pipeline(size_t body) const;
-  /// What the one block gives the other one, and where that one takes it.
+  /// Return the operation by which block `from` posts to block `to`, and the one by which `to` takes the
+  /// post.
   Item give(const Place& from, const Place& to);
   Item take(const Place& from, const Place& to);
   Operand part(BufferKind, uint32_t ref, uint64_t chunks);
@@ -80,7 +80,7 @@ class Changes {
   adversary::Draw draw_;
   Start start_;
   Program program_;
-  uint32_t unit_ = 0, loop_chunks_ = 1;  ///< of most pipelines
+  uint32_t unit_ = 0, loop_chunks_ = 1;  ///< those of most pipelines
 };
 
 }  // namespace chorale::random

@@ -76,7 +76,7 @@ Plan Program::plan() const {
           {ChannelType::memory, channels}, {ChannelType::port, channels}, {ChannelType::switched, {0, 1, 2}}};
       block.remote_buffers = {{ChannelType::memory, remotes}, {ChannelType::port, remotes}};
       for (const Item& item : of[rank][id]) {
-        // append() says where the lists are, and how long.
+        // append() sets where the lists are, and their lengths.
         Op& op = append(block, item.op.code, item.sources, item.dests, item.ids);
         const Op lists = op;
         op = item.op;

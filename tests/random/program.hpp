@@ -31,22 +31,24 @@ struct Program {
 
   size_t size() const;
 
-  /// The channel of a rank over which its block `from` posts to block `to` of a peer, or from which it takes
-  /// what that one has posted: there it is channel(peer, rank, from, to).
+  /// Returns the channel of a rank over which its block `from` posts to block `to` of a peer, or from which
+  /// it takes what that one has posted. At the peer it is channel(peer, rank, from, to).
   uint32_t channel(uint32_t rank, uint32_t peer, uint32_t from, uint32_t to) const;
   uint32_t semaphore(uint32_t from, uint32_t to) const { return from * blocks + to; }
-  /// A buffer of a peer, as operands name it.
+  /// Returns a buffer of a peer, as operands name it.
   uint32_t remote(uint32_t rank, uint32_t peer, BufferKind) const;
   uint32_t peer_of_channel(uint32_t rank, uint32_t channel) const;
 
   Plan plan() const;
 };
 
-/// The pipeline around a position of a block; null: none.
+/// Returns the pipeline around the position of a block; null: none.
 const Item* loop_around(const Block&, size_t position);
-/// What is put into the body of a pipeline makes it longer; a pipeline is not put there.
+/// Inserts an operation. One in the body of a pipeline makes the body longer. A pipeline is not inserted
+/// there.
 void insert(Block&, size_t position, Item);
-/// A pipeline goes with the last operation of its body, and leaves its body behind when it goes itself.
+/// Erases an operation. A pipeline goes with the last operation of its body. Erasing a pipeline leaves its
+/// body there.
 void erase(Block&, size_t position);
 
 bool posts(const Item&);

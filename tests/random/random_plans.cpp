@@ -1,9 +1,9 @@
 // Looks for plans that are proved and fail all the same: random_plans FIRST_SEED WALKS [FOLDER].
 //
-// Each walk changes a small program at random, and takes a change back if the plan is refused then. So it
-// goes along the border of what the proofs accept, where what they miss is near. What they accept runs on the
-// adversarial machine, which knows nothing of them: in schedules of several messages, some launches one after
-// the other. Programs are of the collective `test`, of which all schedules must leave the same.
+// Each walk changes a small program at random, and takes a change back if the plan is then refused. So it
+// goes along the border of what the proofs accept, where their gaps are near. Accepted plans run on the
+// adversarial machine, which knows nothing of the proofs: in schedules of several messages, some launches one
+// after the other. Programs are of the collective `test`, of which all schedules must leave the same.
 //
 // A plan that fails is made smaller, and written to FOLDER. The same seed makes the same walk everywhere.
 
@@ -24,7 +24,7 @@ namespace {
 
 constexpr uint32_t changes_of_a_walk = 150;
 
-/// Where blocks compete many orders are proved, which takes as long as all the rest.
+/// When blocks compete many orders are proved, which takes as long as all the rest.
 Start start_of(uint64_t seed) {
   if (seed % 12 == 0) return Start::rivals;
   return seed % 2 ? Start::nothing : Start::pipelines;
@@ -43,9 +43,9 @@ bool has_pipelines(const Program& program) {
   return false;
 }
 
-/// How it fails; empty: in none of these schedules.
+/// Returns how it fails; empty: in none of these schedules.
 std::string failure(const Program& program, const Plan& plan, uint64_t seed, uint64_t schedules) {
-  std::vector<uint64_t> sizes = {0};  // as small as shows all orders
+  std::vector<uint64_t> sizes = {0};  // the smallest size that shows all orders
   if (has_pipelines(program)) {
     static constexpr uint64_t units[] = {1, 2, 3, 5, 8, 12, 20, 36, 48};
     for (uint64_t more = 0; more < 1 + schedules / 50; ++more)
@@ -81,7 +81,7 @@ struct Tally {
 };
 
 void walk(uint64_t seed, const std::string& folder, Tally& tally) {
-  // What it begins with may be refused; nothing at all is not.
+  // The first program may be refused. An empty one is not.
   Changes changes(seed, start_of(seed));
   for (uint32_t again = 1; again < 20 && !accepted(changes.program().plan()); ++again)
     changes = Changes(seed + (uint64_t(again) << 32), start_of(seed));

@@ -1,4 +1,4 @@
-/* What the program's parts have in common: calls that must succeed, and calls that must fail in a known way.
+/* The program's parts share these: calls that must succeed, and calls that must fail in a known way.
    C99, and C++ where the same files are tests of the build. */
 #ifndef CHECK_H
 #define CHECK_H
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Another world's barrier or a wait that is to end by itself: so many seconds at most. */
+/* The limit of another world's barrier, or of a wait that is to end by itself. */
 #define SOON "20s"
 
 /* The call succeeds. Every function of the API stands in one. */

@@ -31,7 +31,7 @@ static void send_around(chorale_exchange* exchange, int rank) {
   OK(chorale_exchange_run(exchange, NULL, 0, NULL, 0, NULL));
 }
 
-/* What is wrong on this rank alone, and goes to nobody. */
+/* These calls are wrong on this rank alone, and nobody else hears of them. */
 static void check_refusals(chorale_exchange* exchange) {
   unsigned char x[16] = {0};
   const chorale_send_to to_nobody = {x, 8, ranks, 0}, strange = {x, 8, 0, 1};

@@ -130,7 +130,7 @@ static void* run_rank(void* handle) {
   call.bytes = rank == 0 ? 4 : 8;
   FAILS(CHORALE_MISMATCH, "bytes", chorale_executor_execute(executor, plan, &call, NULL));
   OK(chorale_world_barrier(world));
-  /* The executor holds the world: in any order. */
+  /* The executor holds the world, so they may close in any order. */
   OK(chorale_world_close(world));
   OK(chorale_executor_check(executor));
   OK(chorale_executor_close(executor));
@@ -147,7 +147,7 @@ static void check_collectives(void) {
   for (int rank = 0; rank < ranks; ++rank) pthread_join(threads[rank], NULL);
 }
 
-/* What an executor refuses, with a world of one rank. */
+/* Makes calls that an executor refuses, with a world of one rank. */
 static void check_refusals(void) {
   chorale_world *world = NULL, *none = NULL;
   chorale_executor *executor = NULL, *missing = NULL;
@@ -195,7 +195,7 @@ static void check_refusals(void) {
   call.struct_bytes = 0;
   FAILS(CHORALE_INVALID_ARGUMENT, "struct_bytes of 'arguments' is 0",
         chorale_executor_execute(executor, mine, &call, NULL));
-  /* A newer header's arguments: what they add may be 0. */
+  /* A newer header's arguments have more fields, which may be 0. */
   struct {
     chorale_arguments known;
     uint64_t added;
@@ -238,7 +238,7 @@ static void* reset_other(void* handle) {
   return NULL;
 }
 
-/* A thread waits in a world: who calls beside it is refused, and an abort ends it. */
+/* While a thread waits in a world, other calls are refused, and an abort ends the wait. */
 static void check_abort(void) {
   chorale_world* worlds[2];
   pthread_t waiter;
@@ -256,7 +256,7 @@ static void check_abort(void) {
   pthread_join(waiter, NULL);
   EXPECT(waited == CHORALE_ABORTED && strstr(waited_words, "it is enough") && strstr(waited_words, "rank 1"));
   EXPECT(strstr(chorale_last_error(),
-                "takes one call at a time")); /* the other thread's is the other thread's */
+                "takes one call at a time")); /* the other thread's error is not this thread's */
   FAILS(CHORALE_ABORTED, "it is enough", chorale_world_check(worlds[0]));
   EXPECT(pthread_create(&waiter, NULL, reset_other, worlds[1]) == 0);
   OK(chorale_world_reset(worlds[0]));

@@ -1,9 +1,9 @@
-/* Versions, status, configuration, plans: what needs no world. */
+/* Versions, status, configuration and plans need no world. */
 #include <stddef.h>
 
 #include "check.h"
 
-/* What bindings in other languages have written down. A change here is another ABI. */
+/* Bindings in other languages have written down these numbers. A change here is another ABI. */
 static void check_abi(void) {
   const int32_t statuses[] = {CHORALE_OK,     CHORALE_INVALID_ARGUMENT, CHORALE_INVALID_HANDLE,
                               CHORALE_IN_USE, CHORALE_INVALID_PLAN,     CHORALE_UNREADABLE_FILE};
@@ -72,7 +72,7 @@ void check_config(void) {
   EXPECT(text == NULL);
   FAILS(CHORALE_INVALID_ARGUMENT, "'text' is null", chorale_config_describe(config, NULL));
   FAILS(CHORALE_INVALID_ARGUMENT, "chorale_config_load: 'config' is null", chorale_config_load(NULL));
-  /* What was wrong has changed nothing. */
+  /* The wrong calls have changed nothing. */
   OK(chorale_config_get(config, "CHORALE_TIMEOUT", &text));
   EXPECT(strcmp(text, "1500ms") == 0);
   chorale_text_free(text);
@@ -82,7 +82,7 @@ void check_config(void) {
   FAILS(CHORALE_INVALID_HANDLE, "has been closed", chorale_config_set(config, "CHORALE_TIMEOUT", "1s"));
 }
 
-/* A plan whose first signal is a wait: nobody answers it. */
+/* Returns a plan whose first signal is a wait, which nobody answers. */
 static chorale_plan* wrong_plan(chorale_plan* right) {
   chorale_plan* wrong = NULL;
   char* text = NULL;
@@ -208,7 +208,7 @@ void check_tuned_plans(void) {
   EXPECT(none == NULL);
   FAILS(CHORALE_INVALID_HANDLE, "of a tuned_plans is null", chorale_tuned_plans_close(none));
   OK(chorale_tuned_plans_close(plans));
-  OK(chorale_plan_json(same, &text)); /* it stays for those that have it */
+  OK(chorale_plan_json(same, &text)); /* the plan stays for those that have it */
   EXPECT(strstr(text, "allreduce_"));
   chorale_text_free(text);
   OK(chorale_plan_close(same));

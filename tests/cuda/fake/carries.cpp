@@ -12,7 +12,7 @@
 namespace chorale::hostrun {
 namespace {
 
-/// Nobody rings a stream.
+/// The host of fibers on a stream. Nobody wakes a stream, so it polls.
 class StreamHost final : public CarryHost {
  public:
   void wait(bool (*ready)(const void*), const void* state) override {

@@ -1,4 +1,4 @@
-// The driver's functions. They are found by name, as in the real one.
+// The driver's functions. They are found by name, as in the real driver.
 
 #include <cudaTypedefs.h>
 #include <fcntl.h>
@@ -146,7 +146,7 @@ CUresult retain(CUmemGenericAllocationHandle* handle, void* address) {
   return CUDA_SUCCESS;
 }
 
-/// What the real handle holds is nobody's business; this is ours.
+/// Nobody may look into a real handle. This is our content.
 struct FabricHandle {
   int process, file;
 };
@@ -167,7 +167,7 @@ CUresult export_handle(void* to, CUmemGenericAllocationHandle handle, CUmemAlloc
   return CUDA_SUCCESS;
 }
 
-/// The memory of a fabric handle, from whatever process.
+/// Opens the memory of a fabric handle, from whatever process.
 int open_fabric(const void* from) {
   FabricHandle handle;
   std::memcpy(&handle, from, sizeof handle);
@@ -279,7 +279,7 @@ CUresult properties_of(CUmemAllocationProp* properties, CUmemGenericAllocationHa
 
 template <class Word>
 CUresult write_word(CUstream stream, CUdeviceptr address, Word value, unsigned) {
-  // What the stream did before is visible to who sees the word.
+  // The reader of the word also sees what the stream did before.
   enqueue(stream, [=] {
     while (state().one_queue && state().kernels > 0)
       std::this_thread::sleep_for(std::chrono::microseconds(20));
@@ -288,7 +288,7 @@ CUresult write_word(CUstream stream, CUdeviceptr address, Word value, unsigned) 
   return CUDA_SUCCESS;
 }
 
-/// Until the word is at least so large, as a signed distance.
+/// Waits until the word has reached the value, by signed distance.
 template <class Word>
 CUresult wait_word(CUstream stream, CUdeviceptr address, Word value, unsigned flags) {
   if (flags != CU_STREAM_WAIT_VALUE_GEQ) return CUDA_ERROR_NOT_SUPPORTED;

@@ -1,5 +1,4 @@
-// Port channels between hosts: what blocks push is pushed by the test, and what they would wait for is looked
-// at.
+// Port channels between hosts. The test pushes what blocks would push, and looks at what they would wait for.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +20,7 @@
 namespace chorale::test {
 namespace {
 
-/// A rank a host. What each of them says: "good", or what is wrong.
+/// Runs each rank as a host of its own. Returns what each says: "good", or what is wrong.
 std::vector<std::string> on_hosts(int ranks, const RankBody& body) {
   gpus();  // before the fork
   const std::string address = free_address();
@@ -50,7 +49,7 @@ bool comes(const uint64_t* word, uint64_t value) {
   return false;
 }
 
-/// One rank of a plan in which each has one channel to every other rank, in the order of ranks.
+/// One rank of a plan. Each rank has one channel to every other rank, in the order of ranks.
 class End {
  public:
   End(World& world, cuda::Proxy& proxy, size_t room)
@@ -82,7 +81,8 @@ class End {
     world.barrier();
   }
 
-  /// As a block does: `bytes` to byte `at` of our part of a peer's output, then, if it is to, the signal.
+  /// Pushes as a block does: `bytes` to byte `at` of our part of a peer's output and then, if `signal` is
+  /// set, the signal.
   void push(int peer, const char* from, uint64_t at, uint64_t bytes, bool signal) {
     cuda::PortFifo fifo = client_->fifo();
     cuda::PortTrigger& slot = fifo.slots[pushed_ & fifo.mask];
@@ -118,7 +118,7 @@ std::vector<char> data_of(int rank, size_t bytes, int turn) {
   return data;
 }
 
-/// From small to several pieces, and back; the signal comes behind all of the data.
+/// Messages go from small to several pieces, and back. The signal comes after all of the data.
 TEST(FarChannels, DataThenTheSignalThenThatItIsDone) {
   expect_good(3, [](World& world) -> std::string {
     constexpr size_t most = 3 << 20;
@@ -149,7 +149,7 @@ TEST(FarChannels, DataThenTheSignalThenThatItIsDone) {
   });
 }
 
-/// More orders, and more bytes, than are on the way at a time, some with data and some without.
+/// There are more orders and more bytes than can be on the way at a time, some with data and some without.
 TEST(FarChannels, ManyAtOnce) {
   expect_good(2, [](World& world) -> std::string {
     constexpr size_t part = 300 << 10, parts = 500;
@@ -170,7 +170,7 @@ TEST(FarChannels, ManyAtOnce) {
   });
 }
 
-/// It is done when the peer has it, not when it has left: copies there are slow here.
+/// A transfer is done when the peer has it, not when it has left: copies at the peer are slow here.
 TEST(FarChannels, DoneIsWhatThePeerHas) {
   expect_good(2, [](World& world) -> std::string {
     fake::state().copies_are_slow = world.rank() == 1;
@@ -187,7 +187,7 @@ TEST(FarChannels, DoneIsWhatThePeerHas) {
   });
 }
 
-/// A launch does not wait for a signal without data; whoever goes behind it sends it all the same.
+/// A launch does not wait for a signal without data. An end that goes afterwards still sends it.
 TEST(FarChannels, ALastSignalIsSentByWhoGoes) {
   expect_good(2, [](World& world) -> std::string {
     for (int round = 0; round < 6; ++round) {
@@ -205,7 +205,7 @@ TEST(FarChannels, ALastSignalIsSentByWhoGoes) {
   });
 }
 
-/// What was sent before a reset reaches nobody, and what is sent behind it does.
+/// Data sent before a reset reach nobody, and data sent after it arrive.
 TEST(FarChannels, AResetForgets) {
   expect_good(2, [](World& world) -> std::string {
     constexpr size_t bytes = 8 << 20;
@@ -242,7 +242,7 @@ TEST(FarChannels, AResetForgets) {
   });
 }
 
-/// Nothing is written outside of what a binding lets peers reach.
+/// Nothing is written outside the memory that a binding lets peers reach.
 TEST(FarChannels, WhatIsOutsideIsRefused) {
   expect_good(2, [](World& world) -> std::string {
     cuda::Proxy proxy(world, 0);
@@ -264,7 +264,7 @@ TEST(FarChannels, WhatIsOutsideIsRefused) {
   });
 }
 
-/// What comes behind it never will: blocks here and at peers wait for it.
+/// Nothing after the failed copy can come, and blocks here and at peers wait for it.
 TEST(FarChannels, ACopyThatFailsStopsTheWorld) {
   expect_good(2, [](World& world) -> std::string {
     cuda::Proxy proxy(world, 0);

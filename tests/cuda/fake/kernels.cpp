@@ -1,4 +1,4 @@
-// Players that do nothing: enough to see what an executor would launch.
+// The players do nothing. They are enough to see what an executor would launch.
 
 #include "kernels.hpp"
 

@@ -1,5 +1,5 @@
 /// \file
-/// Kernels that do nothing, and what was last launched.
+/// Kernels that do nothing, and a record of the last launch.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace chorale::test::fake {
 
-/// By this thread.
+/// Return the last launch of this thread.
 std::string last_kernel();
 const cuda::Launch& last_launch();
 

@@ -1,4 +1,4 @@
-// Thread blocks on streams: the CPU's, when the stream comes to them.
+// Thread blocks on streams: the CPU's blocks run when the stream comes to them.
 
 #include <mutex>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace chorale {
 namespace {
 
-/// What has gone wrong on streams.
+/// The errors of work on streams.
 class Failures {
  public:
   void keep(std::exception_ptr one) {

@@ -1,6 +1,6 @@
-// Links and windows in the memory of GPUs. This CUDA has its memory on the host, so kernels can run there:
-// what the transports set up, and what the proxy does with the copy engine, shows without a GPU. cuda_tiles
-// runs the same on GPUs.
+// Links and windows in the memory of GPUs. This CUDA has its memory on the host, so kernels can run there.
+// The tests show without a GPU what the transports set up, and what the proxy does with the copy engine.
+// cuda_tiles runs the same on GPUs.
 
 #include <chrono>
 #include <cstring>
@@ -26,7 +26,7 @@ RendezvousOptions on_device(uint32_t channels, uint32_t depth, uint64_t slot) {
   return options;
 }
 
-/// A kernel of `blocks` blocks of one thread: "good", or why one of them ended.
+/// Runs a kernel of `blocks` blocks of one thread. Returns "good", or why one of them ended.
 template <class Kernel>
 std::string run(const Transport& transport, const Kernel& kernel, uint32_t blocks,
                 std::chrono::nanoseconds limit = std::chrono::minutes(5)) {
@@ -52,7 +52,7 @@ std::string run(const Transport& transport, const Kernel& kernel, uint32_t block
   return "good";
 }
 
-/// All to all of `n` words each, a message of its own from every rank to every rank.
+/// Exchanges `n` words between all ranks, with a separate message from every rank to every rank.
 std::string exchange(const Transport& transport, uint64_t n, uint32_t blocks, uint64_t message,
                      std::chrono::nanoseconds limit = std::chrono::minutes(5)) {
   const uint64_t ranks = uint64_t(transport.world_size()), self = uint64_t(transport.rank());
@@ -85,7 +85,7 @@ std::shared_ptr<Transport> by_copy_engine(World& world, const RendezvousOptions&
   return port_rendezvous(world, options, ProxyKind::copy_engine);
 }
 
-/// Several messages in a row, of every size, over rings of every depth.
+/// Exchanges several messages in a row, of every size, over rings of every depth.
 void expect_exchanges(const MakeLinks& make, LinkKind to_far, int ranks = 4) {
   const RankBody body = [&](World& world) -> std::string {
     uint32_t depth = 0;
@@ -120,7 +120,7 @@ TEST(LinksInDeviceMemory, BothInOneKernel) {
   expect_exchanges(both, LinkKind::port);
 }
 
-/// Kernels wait for its words: these must not stand behind any.
+/// Kernels wait for the proxy's words, so these must not stand behind any kernel.
 TEST(LinksInDeviceMemory, AProxyTellsWhileKernelsFillTheQueues) {
   const RankBody body = [](World& world) -> std::string {
     fake::state().one_queue = true;
@@ -155,7 +155,7 @@ TEST(LinksInDeviceMemory, AreNewAfterAReset) {
     const auto said = on_processes(2, [&](World& world) {
       const auto transport = make(world, on_device(2, 2, 256));
       if (exchange(*transport, 500, 2, 0) != "good") return std::string("the first is wrong");
-      // All send more than the rings hold, and nobody takes it.
+      // All ranks send more than the rings hold, and nobody takes it.
       const Words in(5000, 7);
       Leg leg;
       leg.in = in.data();
@@ -209,7 +209,7 @@ std::string drained(World& world, uint64_t slot, uint64_t n) {
       },
       1);
   if (sent != "good") return sent;
-  // What was staged is read no more.
+  // The staged data have been read, so the memory may change.
   std::memset(e.send_dst, 0xee, e.window);
   world.barrier();
   Words got(data.size());
@@ -231,7 +231,7 @@ TEST(LinksInDeviceMemory, ADrainEndsWhenTheCopiesHave) {
   EXPECT_EQ(on_processes(2, [](World& world) { return drained(world, 1 << 20, 900 << 10); }), good);
 }
 
-/// The receiver's proxy may not have been told of the credit's order when its transport goes.
+/// When the receiver's transport goes, its proxy may not have been told of the credit's order.
 TEST(LinksInDeviceMemory, TheLastCreditComesThoughTheReceiverIsGone) {
   const auto said = on_processes(2, [](World& world) -> std::string {
     for (int time = 0; time < 50; ++time) {
@@ -257,7 +257,7 @@ TEST(LinksInDeviceMemory, TheLastCreditComesThoughTheReceiverIsGone) {
   EXPECT_EQ(said, std::vector<std::string>(2, "good"));
 }
 
-/// The ranks that were done as well.
+/// Ranks that were done when another one failed leave no stream either.
 TEST(LinksInDeviceMemory, OfWhichOneRankHasNoMemoryLeaveNoStream) {
   const auto said = on_processes(2, [](World& world) -> std::string {
     const size_t before = fake::streams();
@@ -279,7 +279,7 @@ TEST(WindowsInDeviceMemory, ArePutIntoAndSignalled) {
     const int ranks = world.ranks(), self = world.rank(), right = (self + 1) % ranks,
               left = (self + ranks - 1) % ranks;
     const auto transport = direct_rendezvous(world, on_device(1, 1, 16));  // for its abort word
-    // Rank 0 has more, and all can know.
+    // Rank 0 has more room, and all ranks can know that.
     const auto room = [n](int rank) { return 64 + n * 4 + (rank == 0 ? 100 : 0); };
     const OneSidedWindow window = OneSidedWindow::create(world, room(self), 2, 1, Space::device);
     if (window.bytes(0) != room(0) || window.bytes(1) != room(1)) return "wrong sizes";
@@ -368,7 +368,7 @@ TEST(LinksInDeviceMemory, AreNotUsedAfterAResetOfTheWorldUntilTheyAreNew) {
   EXPECT_EQ(said, std::vector<std::string>(2, "good"));
 }
 
-/// Their tables are copies that only this rank has.
+/// Each rank's tables are copies that no other rank has.
 TEST(LinksInDeviceMemory, TablesThatOneRankCannotHaveAreAnErrorOfAll) {
   const auto said = on_processes(2, [](World& world) -> std::string {
     const std::shared_ptr<Transport> links = direct_rendezvous(world, on_device(1, 2, 256));

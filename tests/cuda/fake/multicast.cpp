@@ -1,4 +1,4 @@
-// Multicast objects, as far as their making goes: no switch is behind them.
+// Multicast objects can be made, shared and bound here. There is no switch.
 
 #include <sys/mman.h>
 #include <unistd.h>

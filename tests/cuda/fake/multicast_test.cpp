@@ -1,6 +1,6 @@
-// Switch channels by multicast, up to the kernel: what is made, shared, bound, mapped and given back, in
-// processes and threads, and what is refused. The driver is a fake (multicast.cpp), and no switch is behind
-// it.
+// Switch channels by multicast, up to the kernel. The tests check what is made, shared, bound, mapped and
+// given back, in processes and threads, and what is refused. The driver is a fake (multicast.cpp), and there
+// is no switch.
 
 #include "executor/cuda/multicast.hpp"
 
@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(Cuda, Multicast, testing::Values(Ranks::processes, Rank
                            return info.param == Ranks::processes ? "Processes" : "Threads";
                          });
 
-/// Once all ranks, which may be threads of this process, have let go of what they had.
+/// Checks that nothing is left after all ranks, which may be threads of this process, have let go of theirs.
 std::string all_given_back(World& world) {
   world.barrier();
   const fake::State& all = fake::state();
@@ -163,7 +163,7 @@ Config asking(const char* switches) {
   return config;
 }
 
-/// Two ranks that add up all their inputs, which are their outputs.
+/// Returns a plan in which two ranks add up all their inputs, which are their outputs.
 Plan sum(ReduceOp op = ReduceOp::sum) {
   Plan plan = two_ranks();
   plan.name = "sum";
@@ -215,7 +215,8 @@ TEST_P(Multicast, AnExecutorMakesItWhereTheSettingAsksForIt) {
               return std::string(way) + ": objects made: " + std::to_string(made);
             if (launched != (multicast ? "multicast player" : "player"))
               return std::string(way) + ": " + launched;
-            // What the kernel would have worked on lies where the switch reaches it, and came back.
+            // With multicast the kernel gets a copy of the message, in memory that the switch reaches. The
+            // result is copied back.
             const bool staged = fake::last_launch().out != data;
             if (staged != multicast) return std::string(way) + ": the output is where it should not be";
             if (std::memcmp(fake::last_launch().out, data, 4096) != 0) return "the message was not copied";

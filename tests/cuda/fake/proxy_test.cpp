@@ -1,4 +1,4 @@
-// The proxy of port channels: what blocks push is pushed by the test.
+// The proxy of port channels. The test pushes what blocks would push.
 
 #include "executor/cuda/proxy.hpp"
 
@@ -16,7 +16,7 @@
 namespace chorale::test {
 namespace {
 
-/// What comes behind it never will: blocks here and at peers wait for it.
+/// Nothing after the failed copy can come, and blocks here and at peers wait for it.
 TEST(PortChannels, ACopyThatFailsStopsTheWorld) {
   const auto said = on_processes(2, [](World& world) -> std::string {
     fake::state().copies_fail = true;
@@ -48,7 +48,7 @@ TEST(PortChannels, ACopyThatFailsStopsTheWorld) {
         << one;
 }
 
-/// Kernels that fill the queues to the GPU do not hold them up.
+/// Kernels that fill the queues to the GPU do not hold up signals.
 TEST(PortChannels, SignalsComeBehindTheirCopies) {
   const auto said = on_processes(1, [](World& world) -> std::string {
     fake::state().copies_are_slow = fake::state().one_queue = true;

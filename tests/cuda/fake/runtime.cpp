@@ -23,7 +23,7 @@ int gpus() {
   return text ? std::atoi(text) : 1;
 }
 
-/// What the real handle holds is nobody's business; this is ours.
+/// Nobody may look into a real handle. This is our content.
 struct IpcHandle {
   int process, file;
   uint64_t address, bytes, buffer_id;
@@ -169,7 +169,7 @@ cudaError_t cudaMallocManaged(void** to, size_t bytes, unsigned) {
 cudaError_t cudaMallocHost(void** to, size_t bytes) { return allocate(to, bytes, Kind::host); }
 cudaError_t cudaHostAlloc(void** to, size_t bytes, unsigned) { return allocate(to, bytes, Kind::host); }
 cudaError_t cudaFree(void* memory) {
-  cudaStreamSynchronize(nullptr);  // what is under way there
+  cudaStreamSynchronize(nullptr);  // waits for what is under way there
   return free_memory(memory);
 }
 cudaError_t cudaFreeHost(void* memory) { return free_memory(memory); }

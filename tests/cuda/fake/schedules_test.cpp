@@ -1,5 +1,6 @@
-// Host schedules over streams. This CUDA's streams are threads, and its kernels are those of the CPU: what
-// lanes, flags, memory of peers and the watcher do shows without a GPU. cuda_schedules runs on GPUs.
+// Host schedules over streams. This CUDA's streams are threads, and its kernels are those of the CPU. The
+// tests show without a GPU what lanes, flags, memory of peers and the watcher do. cuda_schedules runs on
+// GPUs.
 
 #include "tests/unit/schedule_run/schedules.hpp"
 
@@ -25,7 +26,7 @@ namespace chorale::hostrun {
 
 HostFunctions cpu_functions();
 
-/// The CPU's, when the stream comes to them.
+/// Returns the CPU's functions, which run when the stream comes to them.
 HostFunctions cuda_functions(uint32_t) {
   HostFunctions all;
   for (const auto& [name, function] : cpu_functions()) {
@@ -90,7 +91,7 @@ class Array {
   void* data_ = nullptr;
 };
 
-/// Runs of a schedule on a stream of their own, one by one or as replays of a graph.
+/// Runs a schedule on a separate stream, one by one or as replays of a graph.
 class Enqueued {
  public:
   /// \param stream  gets the stream
@@ -125,8 +126,8 @@ class Enqueued {
   cudaGraphExec_t replay_ = nullptr;
 };
 
-/// Runs with new data, and nothing between them that the host waits for. In a graph functions copy from and
-/// to one place, which is filled and read beside it.
+/// Runs with new data, and nothing between the runs that the host waits for. In a graph functions copy from
+/// and to one place, which is filled and read beside it.
 std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, bool replayed,
                       bool late = false) {
   const uint64_t all = n * uint64_t(world.ranks());
@@ -201,7 +202,7 @@ std::string ag_matmul(World& world, const Form& form, Mover mover) {
   return "good";
 }
 
-/// Plans of thread blocks on two lanes, beside a matrix product.
+/// Runs plans of thread blocks on two lanes, beside a matrix product.
 std::string launches(World& world, bool replayed) {
   const uint64_t ranks = uint64_t(world.ranks()), rank = uint64_t(world.rank()), m = 6, k = 8, n = 5;
   const auto block_plan = [ranks](const char* name) {
@@ -245,7 +246,7 @@ std::string launches(World& world, bool replayed) {
   return "good";
 }
 
-/// Boxes that thread blocks carry on two lanes, `times` times.
+/// Exchanges boxes that thread blocks carry on two lanes, `times` times.
 std::string exchanged(World& world, const Exchange& of, Mover mover, int times, bool replayed) {
   const uint64_t rank = uint64_t(world.rank()), ranks = uint64_t(world.ranks());
   Array<uint8_t> x(of.in_bytes(ranks)), y(of.out_bytes(ranks));
@@ -267,7 +268,7 @@ std::string exchanged(World& world, const Exchange& of, Mover mover, int times, 
   return "good";
 }
 
-/// The schedules of bench/overlap, in memory of their own.
+/// Runs the schedules of bench/overlap, in memory of their own.
 template <class Expected>
 std::string multiply(World& world, const Plan& plan, const std::string& form, uint64_t m, uint64_t k,
                      uint64_t n, const std::function<int(uint64_t)>& a_at,
@@ -325,7 +326,7 @@ class FakeSchedules : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, FakeSchedules, testing::Values(1, 2, 4), testing::PrintToStringParamName());
 
 TEST_P(FakeSchedules, EveryFormOverStreams) {
-  // Ranks as threads that share a GPU would share its default stream, too.
+  // Ranks that are threads and share a GPU would share its default stream, too.
   CHORALE_NEEDS_GPUS(GetParam());
   const RankBody body = [](World& world) {
     for (const Mover mover : movers) {
@@ -405,8 +406,8 @@ TEST_P(FakeSchedules, LaunchesBesideAMatmul) {
   expect_good(on_threads(GetParam(), body));
 }
 
-/// Rank 0 computes with what has arrived while the next exchange waits for rank 1, which comes to it when
-/// that has begun.
+/// Rank 0 computes with what has arrived while the next exchange waits for rank 1. Rank 1 comes to it when
+/// the computation has begun.
 TEST(FakeScheduleWaits, AreForTheirGroupAlone) {
   CHORALE_NEEDS_GPUS(2);
   struct Held {
@@ -473,7 +474,7 @@ TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheCarry) {
 
 TEST(FakeScheduleFaults, APeerThatAbortsOrDiesEndsTheWait) { expect_ends_of_runs(); }
 
-/// There is nothing to bind, whatever is captured.
+/// A call without bytes has nothing to bind, even in a capture.
 TEST(FakeExecutor, ACallWithoutBytesMayBeCaptured) {
   expect_good(on_processes(2, [](World& world) {
     const Plan plan = dsl::build("allreduce_one_shot", {{"ranks", "2"}}).compile().plan;
@@ -492,7 +493,7 @@ TEST(FakeExecutor, ACallWithoutBytesMayBeCaptured) {
   }));
 }
 
-/// Kernels would fault there, and the process's CUDA would be over.
+/// Kernels would fault in that memory, and the process's CUDA would be over.
 TEST(FakeScheduleFaults, MemoryOfTheHostThatOneRankGivesIsAnErrorOfAll) {
   const RankBody body = [](World& world) {
     Array<int32_t> in(3);
@@ -510,7 +511,7 @@ TEST(FakeScheduleFaults, MemoryOfTheHostThatOneRankGivesIsAnErrorOfAll) {
   expect_good(on_processes(2, body));
 }
 
-/// The application may have dealt with it.
+/// The application may have dealt with the earlier error.
 TEST(FakeScheduleFaults, WhatAnEarlierCallHasLeftIsNoFailureOfARun) {
   const Exchange of{DType::i32, 5, 6, 7};
   const RankBody body = [&](World& world) {

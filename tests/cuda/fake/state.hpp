@@ -1,8 +1,8 @@
 /// \file
-/// A CUDA without GPUs, for the tests of what surrounds kernels: device memory is shared memory of the host,
-/// which other processes really map. As unkind as CUDA may be: numbers of handles and addresses are given
-/// again at once, and an address range keeps its buffer id whatever is mapped in it. A wrong release ends the
-/// process.
+/// A CUDA without GPUs, for tests of the code around kernels: device memory is shared memory of the host,
+/// which other processes really map. It is as unkind as CUDA may be: it reuses numbers of handles and
+/// addresses at once, and an address range keeps its buffer id whatever is mapped in it. A wrong release ends
+/// the process.
 #pragma once
 
 #include <cuda.h>
@@ -18,7 +18,7 @@ namespace chorale::test::fake {
 
 enum class Kind { malloced, pooled, managed, host, mapped };
 
-/// Memory that there is an address for.
+/// Memory that has an address.
 struct Range {
   uint64_t bytes = 0;
   Kind kind = Kind::malloced;
@@ -29,14 +29,14 @@ struct Range {
   bool accessible = false;  // given access to, if mapped
 };
 
-/// What all processes know of a multicast object, behind its memory in its file.
+/// The state of a multicast object that all processes share. It follows the object's memory in its file.
 struct Team {
   uint64_t magic = 0;
-  uint32_t devices = 0;                      ///< so many belong to it
-  std::atomic<uint64_t> added{0}, bound{0};  ///< a bit each
+  uint32_t devices = 0;                      ///< the number of its devices
+  std::atomic<uint64_t> added{0}, bound{0};  ///< a bit for each device
 };
 
-/// What cuMemCreate(), cuMulticastCreate() or an import made.
+/// A handle from cuMemCreate(), cuMulticastCreate() or an import.
 struct Handle {
   int file = -1;
   uint64_t bytes = 0;
@@ -45,7 +45,7 @@ struct Handle {
   bool created = false;
   int device = 0;
   Team* team = nullptr;                        ///< of a multicast object
-  uint64_t bound_bytes = 0, bound_memory = 0;  ///< by this process: how many of what
+  uint64_t bound_bytes = 0, bound_memory = 0;  ///< the bytes and the handle that this process bound
 };
 
 struct Reservation {
@@ -71,41 +71,41 @@ struct State {
   uint64_t next_buffer_id = 1;
   uint64_t used_bytes = 0;
   std::atomic<bool> copies_fail = false;
-  std::atomic<bool> copies_are_slow = false;  ///< so that what does not wait for one comes before it
-  /// Words that streams write wait until no kernel runs, as where both stand in one queue to the GPU. Kernels
+  std::atomic<bool> copies_are_slow = false;  ///< so that work that does not wait for a copy comes before it
+  /// Words that streams write wait until no kernel runs, as when both stand in one queue to the GPU. Kernels
   /// of tests count themselves.
   std::atomic<bool> one_queue = false;
   std::atomic<int> kernels = 0;
   bool no_multicast = false;
-  bool adding_fails = false;               ///< of a device to a multicast object
-  std::atomic<int> multicast_objects = 0;  ///< that this process has made
-  bool mallocs_fail = false;               ///< what cuMemCreate() makes is had all the same
+  bool adding_fails = false;               ///< adding a device to a multicast object fails
+  std::atomic<int> multicast_objects = 0;  ///< the number that this process has made
+  bool mallocs_fail = false;               ///< cudaMalloc() fails, and cuMemCreate() does not
 
-  /// The range around `address`, or the end.
+  /// Returns the range around `address`, or the end.
   std::map<uint64_t, Range>::iterator around(uint64_t address);
 };
 
 State& state();
 int current_device();
 
-/// A file of `bytes`; -1 if there is no room.
+/// Makes a file of `bytes`; returns -1 if there is no room.
 int make_file(uint64_t bytes);
 CUresult release(uint64_t handle);
 
-/// cuMulticast..(): null for another name. The switch itself is not there: what is mapped is memory of
-/// nobody.
+/// Returns the function of cuMulticast..() by its name; null for another name. There is no switch: its
+/// mappings are memory of nobody.
 void* find_multicast(const std::string& name);
 constexpr uint64_t multicast_unit = 4 << 20;  ///< larger than that of allocations
 
-/// The lowest number that is free.
+/// Adds a handle under the lowest number that is free, and returns that number.
 uint64_t add(const Handle& handle);
-/// What the file of a multicast object says; null for another one.
+/// Returns the shared state in the file of a multicast object; null for another file.
 Team* team_of(int file, uint64_t bytes);
 
-/// What cudaGetLastError() finds next on this thread: calls here leave nothing themselves.
+/// Returns the error that cudaGetLastError() finds next on this thread. Calls here leave nothing themselves.
 cudaError_t& last_error();
 
-/// The test shall see it.
+/// Ends the process, so that the test sees it.
 [[noreturn]] void die(const char* why);
 
 }  // namespace chorale::test::fake

@@ -45,7 +45,7 @@ class Stream {
   }
 
   const int device;
-  Graph* capture = nullptr;  ///< of what is enqueued while it is captured
+  Graph* capture = nullptr;  ///< the graph of what is enqueued while it is captured
 
  private:
   void serve() {
@@ -96,8 +96,8 @@ struct Streams {
   }
 };
 
-/// What reads a GPU's memory for the streams of others in its process: one after the other, in the order in
-/// which they were enqueued, whatever each of them is behind.
+/// Reads a GPU's memory for the streams of other GPUs in its process. It does one read after the other, in
+/// the order in which they were enqueued, whatever each of them has to wait for.
 class Reads {
  public:
   static Reads& of(int device) {
@@ -124,7 +124,7 @@ class Reads {
   uint64_t next_ = 0, done_ = 0;
 };
 
-/// The device that memory is of, if it was allocated in this process, else -1.
+/// Returns the device whose memory it is, if it was allocated in this process, else -1.
 int device_of(const void* memory) {
   const std::lock_guard lock(state().mutex);
   const auto range = state().around(reinterpret_cast<uint64_t>(memory));
@@ -134,7 +134,7 @@ int device_of(const void* memory) {
   return handle.created ? handle.device : -1;
 }
 
-/// Where a stream has come to.
+/// A point in a stream, which has been reached or not.
 struct Point {
   std::mutex mutex;
   std::condition_variable changed;
@@ -142,7 +142,7 @@ struct Point {
 };
 struct Event {
   std::shared_ptr<Point> last;
-  Graph* graph = nullptr;  // if it was recorded in a capture: its point there
+  Graph* graph = nullptr;  // the graph, if it was recorded in a capture; `point` is its point there
   size_t point = 0;
 };
 
@@ -162,7 +162,7 @@ void wait_for(Point& point) {
 
 using Points = std::vector<std::shared_ptr<Point>>;
 
-/// What was captured, in order: each on its stream, with the points of this launch.
+/// The captured work, in order: each node runs on its stream, with the points of this launch.
 struct Graph {
   struct Node {
     Stream* stream;
@@ -273,7 +273,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   const Event& of = *reinterpret_cast<Event*>(event);
   Stream& on = Streams::get().of(stream);
   if (of.graph) {
-    on.capture = of.graph;  // it is a part of the capture from here on
+    on.capture = of.graph;  // the stream is a part of the capture from here on
     of.graph->nodes.push_back({&on, [at = of.point](const Points& points) { wait_for(*points[at]); }});
     return cudaSuccess;
   }
@@ -336,7 +336,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   if (state().copies_fail) return cudaErrorInvalidValue;
   enqueue_copy(stream, from, [=] {
     if (state().copies_are_slow) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    if (bytes != 0) std::memcpy(to, from, bytes);  // of none the pointers may be null
+    if (bytes != 0) std::memcpy(to, from, bytes);  // for no bytes the pointers may be null
   });
   return cudaSuccess;
 }
@@ -350,8 +350,8 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
   });
   return cudaSuccess;
 }
-/// To a GPU: what is there afterwards has been taken, and arrives when the default stream gets to it. CUDA
-/// promises no more of memory that is not pinned.
+/// A copy to a GPU takes the data before it returns, and they arrive when the default stream gets to it. CUDA
+/// promises no more for memory that is not pinned.
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   if (kind != cudaMemcpyHostToDevice) {
     cudaStreamSynchronize(nullptr);

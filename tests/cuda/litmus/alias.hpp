@@ -10,7 +10,8 @@ namespace chorale::litmus {
 
 class TwoAddresses {
  public:
-  /// On GPU `home`, mapped twice for GPU `user`; zeroed. \throws RunError
+  /// Makes memory on GPU `home`, zeroed, and maps it twice for GPU `user`.
+  /// \throws RunError
   TwoAddresses(int home, int user, uint64_t bytes);
   ~TwoAddresses();
   TwoAddresses(const TwoAddresses&) = delete;

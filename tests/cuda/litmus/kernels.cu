@@ -14,7 +14,7 @@ uint64_t room_bytes() { return sizeof(Room); }
 
 namespace {
 
-// Plain accesses: those of the operations of a plan. The compiler neither moves nor drops them.
+// Plain accesses are those of the operations of a plan. The compiler neither moves nor drops them.
 __device__ void store_plain(uint64_t* to, uint64_t value) {
   asm volatile("st.weak.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
 }
@@ -24,7 +24,7 @@ __device__ uint64_t load_plain(const uint64_t* from) {
   return value;
 }
 
-/// Of a thread that reads: not the one that wrote the word.
+/// Returns the thread whose word the calling thread reads, which is never its own.
 __device__ uint32_t other_thread() { return (threadIdx.x + threads / 2 + 1) % threads; }
 
 __device__ void count_stale(Tally* tally, bool stale) {

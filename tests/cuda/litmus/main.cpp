@@ -1,12 +1,12 @@
-// Asks GPUs what docs/memory-model.md says of them, and what they do where it promises nothing.
+// Asks GPUs whether docs/memory-model.md is right, and what they do when it promises nothing.
 //
 //   cuda_litmus [--runs N] [--share-gpus]
 //
-// A row for each question, with how often the outcome was seen that the model forbids or does not exclude.
-// --share-gpus: where there is one GPU, both sides are blocks of it, and what needs the memory of a peer is
-// left out: the model forbids there what it forbids between GPUs, but less of what it leaves open is to be
-// seen. Exit 0: no forbidden outcome was seen; 1: one was, or a wait came to its deadline; 2: a wrong call;
-// 77: fewer than 2 GPUs, or none to share.
+// It prints a row for each question, with how often the outcome was seen that the model forbids or does not
+// exclude. With --share-gpus on one GPU both sides are blocks of it, and questions that need the memory of a
+// peer are left out. The model forbids the same outcomes there as between GPUs, but fewer of those that it
+// leaves open can be seen. Exit 0: no forbidden outcome was seen; 1: one was, or a wait came to its deadline;
+// 2: a wrong call; 77: fewer than 2 GPUs, or none to share.
 
 #include <cuda_runtime_api.h>
 
@@ -27,7 +27,7 @@ namespace {
 
 using cuda::check;
 
-constexpr uint64_t timeout_ns = 10'000'000'000;  // of each wait
+constexpr uint64_t timeout_ns = 10'000'000'000;  // the limit of each wait
 
 int failures = 0;
 bool share_gpus = false;
@@ -35,7 +35,7 @@ int gpus_used = 2;  ///< 1: both ranks are on GPU 0
 
 int gpu_of(int rank) { return rank % gpus_used; }
 
-/// \param promised  the outcome is forbidden
+/// \param promised  true: the outcome is forbidden
 void report(const char* question, bool promised, uint64_t wanted, const Tally& tally) {
   const bool failed = tally.stop != 0 || tally.rounds != wanted || (promised && tally.stale != 0);
   failures += failed;
@@ -170,12 +170,12 @@ void ask_aliases(uint64_t runs) {
   }
 }
 
-/// One launch of packets, captured once and replayed, with new inputs each time.
+/// Captures one launch of packets and replays it, with new inputs each time.
 void ask_replay(uint64_t runs) {
   const Plan plan = load(CHORALE_SOURCE_DIR "/plans/shipped/allreduce_one_shot_2.json");
   constexpr uint64_t elements = 1024;
-  // A stop is not to cost a million deadlines. Ranks that share a GPU would stop each other if one filled its
-  // queue, where about a thousand launches fit.
+  // A stop must not cost a million deadlines. Ranks that share a GPU would stop each other if one filled its
+  // queue, which holds about a thousand launches.
   const uint64_t at_once = gpus_used == 1 ? 100 : 1000;
   std::vector<Tally> tallies(2);
   run_local(2, [&](World& world) {

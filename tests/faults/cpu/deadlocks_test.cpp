@@ -1,5 +1,5 @@
 /// \file
-/// Where all ranks are threads of one process, a deadlock is found and not waited for.
+/// If all ranks are threads of one process, a deadlock is found and not waited for.
 
 #include <gtest/gtest.h>
 

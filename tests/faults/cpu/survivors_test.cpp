@@ -19,7 +19,8 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-/// Of a rank, by the number that it began with: whole numbers, so that sums are exact.
+/// Returns an input of a rank, by the number that it began with. It is a whole number, so that sums are
+/// exact.
 float value(int began_as, int run, size_t at) { return float(began_as * 1000 + run * 7 + int(at % 13)); }
 
 /// All-reduces until they fail. Returns "peer_lost", or what else is wrong.
@@ -40,7 +41,7 @@ std::string runs(World& world, Executor& executor, const Plan& plan, const std::
   }
 }
 
-/// Dies at any time while collectives run.
+/// Kills this process at any time while collectives run.
 std::jthread death_of(int rank) {
   return std::jthread([rank] {
     std::this_thread::sleep_for(100ms + std::chrono::microseconds(rank * 337 + getpid() % 1000));

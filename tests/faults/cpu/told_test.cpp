@@ -1,5 +1,5 @@
 /// \file
-/// Whatever fails on one rank, at whatever step: the others hear the cause, and do not wait for a deadline.
+/// Whatever fails on one rank, at whatever step, the others hear the cause and do not wait for a deadline.
 
 #include <fcntl.h>
 #include <sched.h>
@@ -36,7 +36,7 @@ using Clock = std::chrono::steady_clock;
 using world::Step;
 
 constexpr int ranks = 3;
-constexpr auto deadline = 60s;  // of every wait
+constexpr auto deadline = 60s;  // the limit of every wait
 constexpr auto soon = 20s;      // all of a step's cases run at once
 
 enum class Fault { read_only, full, file_limit, no_files, killed };
@@ -51,7 +51,7 @@ std::string name_of(Fault fault) {
 
 // -- What fails
 
-/// All calls of a rank's process up to its end see this /dev/shm.
+/// Mounts a /dev/shm that all calls of a rank's process see up to its end.
 void mount_shm(Fault fault) {
   const auto need = [](bool done, const char* what) {
     if (!done) throw std::runtime_error(std::string("cannot ") + what + ": " + std::strerror(errno));
@@ -91,21 +91,21 @@ void happen(Fault fault) {
   }
 }
 
-/// What happens to this process at a step of its next call.
+/// A fault that happens to this process at a step of its next call.
 struct Armed {
   Step step;
   Fault fault;
 };
 std::optional<Armed> armed;
 
-/// Ranks of a case that have begun to join. Null: nobody counts them.
+/// The number of ranks of a case that have begun to join. Null: nobody counts them.
 std::atomic<int>* begun = nullptr;
 
 void reach(Step step) {
   if (step == Step::memory && begun) ++*begun;
   if (!armed || armed->step != step) return;
   const Fault fault = std::exchange(armed, std::nullopt)->fault;
-  // A rank that dies before any other has come was never there.
+  // A rank that dies before any other has come would never have been there.
   while (fault == Fault::killed && begun && *begun < ranks) std::this_thread::sleep_for(1ms);
   happen(fault);
 }
@@ -117,7 +117,7 @@ bool mounts_are_permitted() {
 
 // -- Where it fails
 
-/// Why a fault cannot occur there; "" if it can.
+/// Returns why a fault cannot occur at this step; "" if it can.
 std::string why_not(Step step, Fault fault, int rank) {
   if (fault == Fault::killed) return "";
   const bool memory = fault == Fault::full || fault == Fault::file_limit;
@@ -145,7 +145,8 @@ std::string text_of(const std::vector<int>& left) {
   return text;
 }
 
-/// A rank that dies in survivors() may still be in the next world, which then has survivors itself.
+/// Makes the survivors' world. A rank that dies in survivors() may still be in the next world, which then has
+/// survivors itself.
 std::string goes_on(World world) {
   std::vector<int> left;
   for (int rank = 0; rank < world.ranks(); ++rank) left.push_back(rank);
@@ -163,7 +164,8 @@ std::string goes_on(World world) {
   }
 }
 
-/// What a rank of a case says when it is told, or fails. The world of survivors has had a rank more.
+/// Returns what a rank of a case says when it is told, or fails. The world of survivors has had one rank
+/// more.
 std::string call(const std::string& address, int rank, Step step, const std::optional<Armed>& fault) {
   const auto join = [&](int of) { return World::join(address, rank, of, {.timeout = deadline}); };
   if (step < Step::window) {
@@ -197,7 +199,7 @@ std::string call(const std::string& address, int rank, Step step, const std::opt
   return goes_on(std::move(world));
 }
 
-/// What ranks have to hear of a rank that fails.
+/// Returns the parts of the message that ranks have to hear when a rank fails.
 std::vector<std::string> cause(Step step, Fault fault, int rank, int pid) {
   switch (fault) {
     case Fault::read_only:
@@ -213,7 +215,7 @@ std::vector<std::string> cause(Step step, Fault fault, int rank, int pid) {
   }
   if (step != Step::survivors)
     return {"peer_lost: ", "rank " + std::to_string(rank) + " (pid " + std::to_string(pid) + ") died"};
-  // That is what survivors() is for.
+  // survivors() goes on without a rank that dies: it is made for that.
   std::vector<int> left;
   for (int other = 0; other < ranks; ++other) {
     if (other != rank) left.push_back(other);
@@ -254,7 +256,7 @@ struct Trial {
   }
 };
 
-/// Segments of System V shared memory that children of this process have made.
+/// Returns the segments of System V shared memory that children of this process have made.
 std::vector<std::string> segments() {
   std::vector<std::string> left;
   std::ifstream file("/proc/sysvipc/shm");
@@ -313,7 +315,7 @@ INSTANTIATE_TEST_SUITE_P(Steps, FailuresAreTold,
                                          Step::survivors),
                          step_name);
 
-/// One descriptor more at a time, until the rank joins.
+/// The rank gets one more descriptor at a time, until it joins.
 TEST(FailuresWhileJoining, AreToldWhereverDescriptorsRunOut) {
 #if defined(CHORALE_ASAN)
   GTEST_SKIP() << "the sanitizers open files to look whether memory is there";
@@ -337,7 +339,7 @@ TEST(FailuresWhileJoining, AreToldWhereverDescriptorsRunOut) {
   }
 }
 
-/// Between hosts: the lowest rank of each, and one that is not.
+/// Each rank fails in turn: the lowest of each host, and the other one.
 TEST(FailuresWhileJoining, AreToldToOtherHosts) {
   const auto start = Clock::now();
   for (const Step step : {Step::memory, Step::group}) {

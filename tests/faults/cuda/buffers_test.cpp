@@ -20,7 +20,7 @@ TEST_P(Buffers, that_are_freed_and_made_again_are_others) {
     int same = 0;
     const void* before = nullptr;
     for (int run = 0; run < 16; ++run) {
-      // Small ones share pages, which stay; those of large ones go. At another place on each rank.
+      // Small buffers share pages, which stay; pages of large ones go. Each rank has its own place in them.
       const uint64_t more = run < 8 ? 4096 : 8 << 20;
       const auto inside = [&](int units) {
         const std::shared_ptr<void> all = device().allocate(Data::bytes + more);
@@ -58,7 +58,8 @@ TEST_P(Buffers, that_are_new_on_one_rank_only_are_told_to_all) {
                    [](Rank& me) {
                      Caller caller(me);
                      caller.run_well(by_signals(me), 1);
-                     // Before the others wait for it: to free memory of their GPU CUDA may wait for them.
+                     // The buffers go before the others wait for this rank: to free memory of their GPU CUDA
+                     // may wait for them.
                      if (me.last())
                        caller.data.use(device().allocate(Data::bytes), device().allocate(Data::bytes));
                      me.world.barrier();

@@ -21,8 +21,8 @@ class Cuda final : public Device {
     return deadline.count() == 0 ? deadline : deadline + std::chrono::seconds(2);
   }
 
-  /// As threads that share a GPU ranks would stop each other if one filled its queue, where about a thousand
-  /// commands fit, and as processes they take turns at each.
+  /// Returns 100 launches if ranks share a GPU. As threads, ranks would stop each other if one filled its
+  /// queue, which holds about a thousand commands. As processes they take turns at each.
   int many() const override { return gpus_are_shared(ranks()) ? 100 : 1000; }
 
   void use(int rank) override {

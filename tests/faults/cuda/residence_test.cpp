@@ -14,9 +14,10 @@ namespace {
 class Residence : public Faults {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Residence, both_ways, way_name);
 
-constexpr int too_many = 20000;  // of 32 a multiprocessor, the most there are, and a few hundred of those
+constexpr int too_many = 20000;  // more than 32 on each of a few hundred multiprocessors
 
-/// Only the last rank has them: it alone sees that they do not fit.
+/// Returns a plan with too many blocks on the last rank alone, which is the only one to see that they do not
+/// fit.
 Plan crowded(Rank& me) {
   Plan plan = by_signals(me);
   std::vector<ThreadBlock>& blocks = plan.gpus.back().threadblocks;
@@ -51,7 +52,7 @@ TEST_P(Residence, of_more_blocks_than_fit_is_refused_on_all_ranks) {
              int wanted = 0;
              cuda::check(cudaDeviceGetAttribute(&wanted, cudaDevAttrMultiProcessorCount, device), "a device");
              must(multiprocessors == wanted, "they are this GPU's: " + seen.text);
-             // Nothing was stopped, and nothing is kept of it.
+             // No world was stopped, and nothing of the call is kept.
              caller.run_well(by_signals(me), 1);
              must(caller.failure(crowded(me)).reason == RunError::Reason::resources, "again");
              caller.run_well(by_signals(me), 2);
