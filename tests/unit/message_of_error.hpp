@@ -1,12 +1,12 @@
 #pragma once
-// What a wrong call says.
+// Gives the message of a wrong call as text.
 
 #include <functional>
 #include <string>
 
 namespace chorale::test {
 
-/// What a call that throws an Error says; "" if it throws nothing.
+/// Returns the message of the Error that a call throws; "" if it throws nothing.
 template <class Error>
 std::string message_of_error(const std::function<void()>& call) {
   try {

@@ -1,5 +1,5 @@
 /// \file
-/// A process that gets no more address space, for tests of what happens then.
+/// Makes a process get no more address space, for tests of what happens then.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 namespace chorale::test {
 
-/// Kilobytes of address space of this process.
+/// Returns the address space of this process in kilobytes.
 inline long address_space() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -19,8 +19,8 @@ inline long address_space() {
   return 0;
 }
 
-/// While it lives the process can have `megabytes` more than it has. Not with sanitizers, whose shadows are
-/// address space, too.
+/// Lets the process have `megabytes` more than it has, while the object lives. Does not work with sanitizers,
+/// because their shadows are address space, too.
 class ScarceMemory {
  public:
   explicit ScarceMemory(long megabytes) {

@@ -1,5 +1,5 @@
 #pragma once
-// What a call throws, as text.
+// Gives the exception of a call as text.
 
 #include <string>
 
@@ -7,7 +7,7 @@
 
 namespace chorale::test {
 
-/// "timed_out: rank 1 ...", or "nothing".
+/// Returns "timed_out: rank 1 ...", or "nothing".
 template <class F>
 std::string thrown(const F& f) {
   try {

@@ -1,4 +1,4 @@
-// Whole plans on the adversarial machine: what is right never fails, what is wrong does.
+// These tests run whole plans on the adversarial machine: right plans never fail, and wrong ones do.
 
 #include "helpers.hpp"
 
@@ -33,8 +33,8 @@ TEST(Adversary, EveryFormOfPacketsStands) {
   }
 }
 
-/// The first chunk of the output is copied to the two behind it, turn by turn: right if a chunk is a turn at
-/// least.
+/// The first chunk of the output is copied to the two after it, turn by turn. This is right if a chunk is a
+/// turn at least.
 TEST(Adversary, ChunksShorterThanATurnFail) {
   using namespace dsl;
   const auto post = [](int64_t, int64_t) { return std::vector<Contribution>{{.rank = 0, .chunk = 0}}; };
@@ -58,8 +58,8 @@ TEST(Adversary, ChunksShorterThanATurnFail) {
   }
 }
 
-/// An operand goes on behind the chunks of its pipeline, where nobody has written: right if a chunk, of 16
-/// bytes or more, is a turn at least.
+/// An operand goes on after the chunks of its pipeline, where nobody has written. This is right if a chunk,
+/// of 16 bytes or more, is a turn at least.
 TEST(Adversary, ChunksThatAreATurnStand) {
   using namespace dsl;
   for (const int64_t unit : {16, 32}) {
@@ -146,7 +146,7 @@ TEST(Adversary, ASlowRankSeesTheInputOverwritten) {
 }
 
 TEST(Adversary, WhatPromisesNothingMustGiveTheSameEachTime) {
-  // Both put into the input that the other one puts from.
+  // Both ranks put into the input that the other one puts from.
   using namespace dsl;
   Program program({.name = "crossed", .collective = TestCollective{.ranks = 2, .input = 1, .output = 1}});
   const MemoryChannel channels[] = {{program, 1, 0}, {program, 0, 1}};
@@ -184,7 +184,7 @@ TEST(Adversary, WhoIsSentNothingHasAnOutputAsItWas) {
     EXPECT_EQ(prove(plan).size(), 0u);
     const Verdict right = try_hard(plan, 50);
     EXPECT_TRUE(right.ok()) << right.text;
-    // And what is wrong is found where something is received.
+    // A wrong result is still found on the rank that receives something.
     const Verdict wrong = try_hard(plan_of(send_once(ranks, false)), 50);
     EXPECT_EQ(wrong.kind, Kind::wrong_result);
     EXPECT_EQ(wrong.rank, 1u) << wrong.text;

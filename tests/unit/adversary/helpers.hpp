@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of the adversarial machine share.
+// These helpers are shared by the tests of the adversarial machine.
 
 #include <gtest/gtest.h>
 
@@ -14,10 +14,10 @@
 
 namespace chorale {
 
-/// The plan, whatever the checks have to say of it.
+/// Returns the plan, whatever the checks find in it.
 inline Plan plan_of(const dsl::Program& program) { return program.compile().plan; }
 
-/// Shipped plans whose name ends in `_<ranks>.json`, by name.
+/// Returns the names of the shipped plans whose name ends in `_<ranks>.json`.
 inline std::vector<std::string> shipped(const std::string& ranks) {
   std::vector<std::string> found;
   for (const auto& file : std::filesystem::directory_iterator(CHORALE_SOURCE_DIR "/plans/shipped")) {
@@ -27,7 +27,7 @@ inline std::vector<std::string> shipped(const std::string& ranks) {
   return found;
 }
 
-/// A shipped plan.
+/// Reads a shipped plan.
 inline Plan shipped_plan(const std::string& name) {
   return load(CHORALE_SOURCE_DIR "/plans/shipped/" + name + ".json");
 }

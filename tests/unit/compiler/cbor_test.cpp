@@ -1,4 +1,5 @@
-// Plans as CBOR: round trips with JSON, one rank's part, and what the reader refuses.
+// These tests read and write plans as CBOR: round trips with JSON, one rank's part, and what the reader
+// refuses.
 
 #include <sstream>
 #include <utility>
@@ -26,7 +27,7 @@ std::string error_of(const std::string& bytes) {
   return "no error";
 }
 
-/// Through CBOR and back, and read for each rank alone.
+/// Expects that a plan survives the way through CBOR and back, and that it can be read for each rank alone.
 void survives(const Plan& plan, const std::string& name) {
   const std::string text = write(plan), bytes = cbor_of(plan);
   EXPECT_EQ(write(read(bytes)), text) << name;
@@ -54,7 +55,7 @@ TEST(Cbor, OneOfEverythingSurvivesARoundTrip) {
   survives(read(write(plan)), "rich");
 }
 
-/// Also those that no integer and no double of CBOR gives back.
+/// Numbers that no integer and no double of CBOR gives back keep their digits, too.
 TEST(Cbor, NumbersKeepTheirDigits) {
   std::string numbers;
   for (const char* digits :
@@ -70,7 +71,7 @@ TEST(Cbor, NumbersKeepTheirDigits) {
   survives(plan, "numbers");
 }
 
-/// Keys that the format does not know are kept, also where they have the name of one that it knows elsewhere.
+/// Keys that the format does not know are kept, even when it knows one of the same name elsewhere.
 TEST(Cbor, AKeyOfAGpuMeansNothingAroundTheGpus) {
   Plan plan = rich();
   plan.extension.verified.clear();
@@ -108,10 +109,10 @@ TEST(Cbor, OnePartIsNeitherCheckedNorWritten) {
 
 TEST(Cbor, WhatOtherRanksDoIsNotParsed) {
   std::string bytes = cbor_of(two_ranks());
-  // Behind the head of rank 1's byte string.
+  // The spoilt byte is after the head of rank 1's byte string.
   const size_t blocks = bytes.rfind("threadblocks") + 12;
   ASSERT_EQ(bytes.substr(blocks, 2), "\xd8\x18");
-  bytes[blocks + 5] = char(0xff);  // behind tag, head and length
+  bytes[blocks + 5] = char(0xff);  // after tag, head and length
   EXPECT_NO_THROW(read(bytes, 0));
   EXPECT_THROW(read(bytes, 1), PlanError);
   EXPECT_THROW(read(bytes), PlanError);

@@ -10,7 +10,7 @@ namespace {
 using enum Opcode;
 using enum ChannelType;
 
-/// The texts of all findings of check() on the two-rank plan after `spoil`.
+/// Returns the texts of all findings of check() on the two-rank plan after `spoil`.
 std::string findings(const std::function<void(Plan&)>& spoil) {
   Plan plan = two_ranks();
   spoil(plan);
@@ -19,7 +19,7 @@ std::string findings(const std::function<void(Plan&)>& spoil) {
   return all_texts(found);
 }
 
-/// The same after appending one operation to block 0 of rank 0.
+/// Returns the findings after one operation is appended to block 0 of rank 0.
 std::string finding(Opcode code, std::vector<Operand> sources = {}, std::vector<Operand> dests = {},
                     std::vector<uint32_t> ids = {}, ChannelType via = ChannelType::none) {
   return findings([&](Plan& plan) { add(block(plan), code, sources, dests, ids, via); });

@@ -1,5 +1,5 @@
 #pragma once
-// Small plans for the tests of the compiler.
+// These small plans are for the tests of the compiler.
 
 #include <gtest/gtest.h>
 
@@ -19,12 +19,12 @@ inline Operand out(uint64_t index, uint64_t size = 1) { return {index, size, uin
 inline Operand scratch(uint64_t index, uint64_t size = 1) {
   return {index, size, uint32_t(BufferKind::scratch)};
 }
-/// A remote or switch operand: `ref` is 0 input, 1 output, 2 scratch of the peer; 0 output, 1 scratch of the
-/// group.
+/// Returns a remote or switch operand: `ref` is 0 input, 1 output, 2 scratch of the peer; 0 output, 1 scratch
+/// of the group.
 inline Operand at(uint32_t ref, uint64_t index, uint64_t size = 1) { return {index, size, ref}; }
 
-/// Two ranks with 8 chunks of each buffer, two memory and two port channels between them, two switch channels
-/// over both, three semaphores and two empty thread blocks that list it all.
+/// Returns a plan of two ranks with 8 chunks of each buffer, two memory and two port channels between them,
+/// two switch channels over both, three semaphores and two empty thread blocks that list it all.
 inline Plan two_ranks() {
   Plan plan;
   plan.name = "two";
@@ -79,7 +79,7 @@ inline ThreadBlock& block(Plan& plan, uint32_t rank = 0, uint32_t id = 0) {
   return plan.gpus[rank].threadblocks[id];
 }
 
-/// The mnemonics of a block, with "(...)" around the bodies of pipelines.
+/// Returns the mnemonics of a block, with "(...)" around the bodies of pipelines.
 inline std::string words(const Plan& plan, uint32_t rank = 0, uint32_t id = 0) {
   std::string text;
   size_t end = 0;
@@ -98,7 +98,7 @@ inline std::string words(const Plan& plan, uint32_t rank = 0, uint32_t id = 0) {
   return text;
 }
 
-/// An operation as it stands in a plan file.
+/// Returns an operation as it is in a plan file.
 inline std::string text(const Plan& plan, size_t op, uint32_t rank = 0, uint32_t id = 0) {
   const ThreadBlock& block = plan.gpus[rank].threadblocks[id];
   return write(plan, block, block.ops.at(op), rank);
@@ -117,7 +117,7 @@ inline std::string all_texts(const Diagnostics& findings) {
   return text;
 }
 
-/// A pipeline of the next `body` operations.
+/// Adds a pipeline of the next `body` operations.
 inline Op& loop(Plan& plan, uint32_t body) {
   Op& op = add(block(plan), Opcode::pipeline);
   op.body = body;
@@ -126,7 +126,7 @@ inline Op& loop(Plan& plan, uint32_t body) {
   return op;
 }
 
-/// The mnemonics after one rewrite; the plan before it passes the first two checks, and still does after it.
+/// Returns the mnemonics after one rewrite. The plan passes the first two checks before and after it.
 inline std::string after(bool (*rewrite)(Plan&, const CompileOptions&), Plan& plan,
                          const CompileOptions& options = {}) {
   const auto sound = [&](const char* when) {

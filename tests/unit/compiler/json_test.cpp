@@ -1,4 +1,4 @@
-// Plans as text: round trips, the canonical form, and what the reader refuses.
+// These tests read and write plans as text: round trips, the canonical form, and what the reader refuses.
 
 #include <filesystem>
 #include <fstream>
@@ -20,7 +20,7 @@ std::string path_of_error(const std::string& text) {
   return "no error";
 }
 
-/// The smallest plan, with a list of operations.
+/// Returns the smallest plan, with a list of operations.
 std::string with_ops(const std::string& ops) {
   return R"({"name":"n","collective":"test","protocol":"Simple","inplace":false,"gpus":[{"id":0,"input_chunks":1,)"
          R"("output_chunks":1,"scratch_chunks":0,"threadblocks":[{"id":0,"ops":[)" +
@@ -136,7 +136,7 @@ TEST(Json, SwitchReductionAsMscclppWritesIt) {
             R"("dst_buff":[{"type":"i","index":1,"size":2}],"channel_type":"switch","reduce_op":"sum"})");
 }
 
-// What is refused, and in which words: tests/broken.
+// These refusals know their path. tests/broken shows all refusals and their words.
 TEST(Json, RefusalsKnowTheirPath) {
   EXPECT_EQ(path_of_error("[]"), "/");
   EXPECT_EQ(path_of_error("{"), "/");

@@ -1,5 +1,5 @@
-// What the steps of an MSCCL file become. tests/msccl has whole algorithms, tests/golden/import every
-// message.
+// These tests check what the steps of an MSCCL file become. tests/msccl has whole algorithms, and
+// tests/golden/import has every message.
 
 #include <algorithm>
 #include <string>
@@ -10,7 +10,7 @@
 namespace chorale {
 namespace {
 
-/// A step whose source and destination are "i0" and the like.
+/// Returns a step whose source and destination are "i0" and the like.
 std::string step(int number, const std::string& type, const std::string& source,
                  const std::string& destination, const std::string& more = "") {
   std::string text = "<step s=\"" + std::to_string(number) + "\" type=\"" + type + "\" srcbuf=\"" +
@@ -45,7 +45,7 @@ Plan imported(const std::string& xml) {
   return plan;
 }
 
-/// The mnemonics of a thread block.
+/// Returns the mnemonics of a thread block.
 std::string mnemonics(const Plan& plan, size_t rank, size_t id) {
   std::string text;
   for (const Op& op : plan.gpus[rank].threadblocks[id].ops)
@@ -53,7 +53,8 @@ std::string mnemonics(const Plan& plan, size_t rank, size_t id) {
   return text;
 }
 
-/// What receives from gpu 1, and a gpu 1 that sends so many messages of input chunk 0.
+/// Returns an algorithm with these blocks, which receive from gpu 1, and a gpu 1 that sends so many messages
+/// of input chunk 0.
 std::string receiving(const std::string& blocks_of_0, int messages = 1) {
   std::string sends;
   for (int k = 0; k < messages; ++k) sends += step(k, "s", "i0", "o0");
@@ -92,7 +93,7 @@ TEST(Msccl, OtherThreadBlocksCountUnlessADependencyPutsThemBehind) {
 }
 
 TEST(Msccl, OrderIsPassedOnByOtherThreadBlocks) {
-  // Somebody reads behind block 1, which comes behind the one that receives, whatever their numbers.
+  // Another block reads after block 1, which comes after the one that receives, whatever their numbers.
   const auto passed_on = [](int receiver, int reader) {
     const std::string behind = "depid=\"" + std::to_string(receiver) + "\" deps=\"0\" hasdep=\"1\"";
     return imported(receiving(block(receiver, -1, 1, step(0, "r", "i0", "o1", R"(hasdep="1")")) +
@@ -114,7 +115,7 @@ TEST(Msccl, MessagesTellASenderThatReadersAreOver) {
 }
 
 TEST(Msccl, MessagesTellOnlyWhatIsOver) {
-  // Rank 0 reads output 1 behind the message that could tell it.
+  // Rank 0 reads output 1 after the message that could tell it.
   const std::string zero = block(0, 1, -1, step(0, "s", "i0", "o0") + step(1, "cpy", "o1", "s0")) +
                            block(1, -1, 1, step(0, "r", "i0", "o1"));
   const std::string one = block(0, 0, 0, step(0, "r", "i0", "o0") + step(1, "s", "i0", "o1"));
@@ -182,7 +183,7 @@ TEST(Msccl, EveryTypeOfStep) {
     reductions += local(block.dests(op)[0]) + "=" + local(block.sources(op)[0]) + "+" +
                   local(block.sources(op)[1]) + " ";
   }
-  // Slots 1 to 3 are behind the algorithm's own scratch; the sum that is only sent on is made in its slot.
+  // Slots 1 to 3 are after the algorithm's own scratch. The sum that is only sent on is made in its slot.
   EXPECT_EQ(reductions, "o1=i0+s1 o1=i1+s2 s3=i1+s3 o0=o0+i0 ");
 }
 

@@ -1,4 +1,5 @@
-// Types and operators by the names of other systems: what stands for what, and what is refused.
+// These tests check types and operators by the names of other systems: what stands for what, and what is
+// refused.
 
 #include "chorale/other_names.hpp"
 

@@ -1,4 +1,4 @@
-// The op table, look-ups in a plan, appending, and findings as text.
+// These tests check the op table, look-ups in a plan, appending, and findings as text.
 
 #include <set>
 #include <utility>
@@ -125,7 +125,7 @@ TEST(Diagnostic, JsonPaths) {
   EXPECT_EQ(path(OpPlace{0, 0, 4}, "dst_buff/0"), "/gpus/0/threadblocks/0/ops/2/dst_buff/0");
 }
 
-/// Each a pipeline or in one, and all in one thread block.
+/// Each operation is a pipeline or in one, and all are in one thread block.
 TEST(Diagnostic, ManyEachSayWhereTheyAre) {
   Plan plan = two_ranks();
   Diagnostics findings;

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Plans that several tests read and write.
+/// These plans are read and written by several tests.
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,7 +13,7 @@
 
 namespace chorale {
 
-/// The given plans of MSCCL++; empty if they are not there.
+/// Returns the given plans of MSCCL++; empty if they are not there.
 inline std::vector<std::filesystem::path> given_plans() {
   const char* variable = std::getenv("CHORALE_SHARED");
   const std::filesystem::path shared = variable ? std::filesystem::path(variable)
@@ -27,7 +27,7 @@ inline std::vector<std::filesystem::path> given_plans() {
   return files;
 }
 
-/// A plan with one of everything.
+/// Returns a plan with one of everything.
 inline Plan rich() {
   Plan plan = two_ranks();
   plan.name = "na\"me \xc3\xa9\n";

@@ -1,4 +1,4 @@
-// All passes, one after the other.
+// These tests run all passes, one after the other.
 
 #include "helpers.hpp"
 

@@ -1,4 +1,4 @@
-// Where operations get the fences that they ask for.
+// These tests check that operations get the fences that they ask for.
 
 #include "helpers.hpp"
 

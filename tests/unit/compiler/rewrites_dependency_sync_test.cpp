@@ -1,5 +1,5 @@
-// Which operations of a block need a fence between them. D3 to D9 are faults of MSCCL++'s compiler that the
-// rewrite must not have.
+// These tests check which operations of a block need a fence between them. D3 to D9 are faults of MSCCL++'s
+// compiler that the rewrite must not have.
 
 #include "helpers.hpp"
 

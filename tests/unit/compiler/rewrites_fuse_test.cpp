@@ -1,5 +1,5 @@
-// What fuse joins, and what it must leave alone. D2 to D12 are faults of MSCCL++'s compiler that it must not
-// have.
+// These tests check what fuse joins, and what it must leave alone. D2 to D12 are faults of MSCCL++'s compiler
+// that it must not have.
 
 #include <utility>
 
@@ -62,7 +62,7 @@ TEST(Fuse, KeepsIdsWithTheirThreadOrFencesThem) {
   EXPECT_EQ(fused({{signal, {0, 1}}, {wait, {0, 1}}}, true), "pipeline(nop signal wait)");
 }
 
-/// How many ids, or sources, the operations of rank 0's first block have.
+/// Returns how many ids, or sources, each operation of rank 0's first block has.
 std::vector<int> sizes(Plan& plan, bool of_sources = false) {
   std::vector<int> all;
   for (const Op& op : block(plan).ops) all.push_back(of_sources ? op.sources : op.ids);

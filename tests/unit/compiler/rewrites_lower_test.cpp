@@ -1,4 +1,4 @@
-// Operations that MSCCL++ lacks or cannot hold, written with those that it has.
+// These tests write operations that MSCCL++ lacks or cannot hold with those that it has.
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-// Removing the synchronisations that no proof needs.
+// These tests remove the synchronisations that no proof needs.
 
 #include "helpers.hpp"
 
@@ -9,7 +9,7 @@ using enum Opcode;
 using enum ChannelType;
 constexpr CompileOptions minimal{.minimize_syncs = true};
 
-/// A copy through scratch, with one synchronisation of the threads too many.
+/// Returns a copy through scratch, with one synchronisation of the threads too many.
 Plan copies() {
   Plan plan = two_ranks();
   add(block(plan), nop);
@@ -30,7 +30,7 @@ TEST(MinimizeSyncs, KeepsWhatARaceNeeds) {
   EXPECT_EQ(after(pass::minimize_syncs, plan, minimal), "copy nop copy");
 }
 
-// An author's line stands in several blocks: what one of them needs, the others may do without.
+// An author's line is in several blocks: what one of them needs, the others may do without.
 TEST(MinimizeSyncs, BlocksOfOneLineOneByOne) {
   Plan plan = two_ranks();
   for (uint32_t id = 0; id < 2; ++id) {

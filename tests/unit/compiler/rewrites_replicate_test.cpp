@@ -1,5 +1,5 @@
-// What instances share and what they do not. D5 and D10 are faults of MSCCL++'s compiler that the rewrite
-// must not have.
+// These tests check what instances share and what they do not. D5 and D10 are faults of MSCCL++'s compiler
+// that the rewrite must not have.
 
 #include "helpers.hpp"
 

@@ -1,4 +1,4 @@
-// What a plan says that it needs beyond MSCCL++.
+// These tests check what a plan says that it needs beyond MSCCL++.
 
 #include "helpers.hpp"
 

@@ -1,4 +1,4 @@
-// What MSCCL++'s executor orders only where a nop or a barrier stands.
+// MSCCL++'s executor orders these operations only when a nop or a barrier is between them.
 
 #include "target_found.hpp"
 
@@ -43,13 +43,13 @@ TEST(Target, FencesBeforeSignals) {
       add(block(plan), copy, {in(0)}, {out(0)});
       if (fenced) add(block(plan), nop);
       add(block(plan), code, {}, {}, {0}, semaphore ? ChannelType::none : memory);
-      // What comes behind a signal need not know of it.
+      // An operation after the signal is not ordered by it, and needs no fence.
       add(block(plan), copy, {in(1)}, {out(1)});
       const std::string what = name_of_code(code) + (semaphore ? " of 1 semaphore" : " of 1 channel");
       EXPECT_EQ(found(plan), fenced ? "" : early_post(what.c_str(), "copy"));
     }
   }
-  // It orders no data anyway.
+  // A relaxed signal orders no data anyway.
   Plan plan = two_ranks();
   add(block(plan), copy, {in(0)}, {out(0)});
   add(block(plan), relaxed_signal, {}, {}, {0}, memory);
@@ -68,7 +68,7 @@ TEST(Target, FencesOfPortChannels) {
   EXPECT_EQ(found(plan), early_access("put_with_signal", "'wait' of 2 channels", "2 threads wait"));
 }
 
-// What a pipeline begins with comes behind what it ends with.
+// The first operations of a pipeline's body follow its last ones, in the next turn.
 TEST(Target, FencesOfPipelines) {
   for (const bool fenced : {true, false}) {
     Plan plan = two_ranks();
@@ -84,7 +84,7 @@ TEST(Target, FencesOfPipelines) {
       add(block(plan), nop);
       EXPECT_EQ(found(plan), "");
     }
-    // And so does what is behind it.
+    // The operations after the pipeline follow its last ones, too.
     add(block(plan), signal, {}, {}, {0}, memory);
     EXPECT_EQ(found(plan), fenced ? ""
                                   : early_post("'sem_release' of 1 semaphore", "copy") +

@@ -1,4 +1,5 @@
-// What MSCCL++'s executor runs wrongly: each shape has a check of its own, and a plan just beside it passes.
+// MSCCL++'s executor runs these shapes wrongly. Each shape has a check of its own, and a plan just beside it
+// passes.
 
 #include <utility>
 
@@ -124,7 +125,7 @@ TEST(Target, ReusedScratch) {
   Plan plan = two_ranks();
   plan.reuse_resources = true;
   add(block(plan), copy, {in(0)}, {scratch(0)});
-  // Eight chunks of input and of scratch: a chunk of the largest message has a share of scratch.
+  // There are eight chunks of input and of scratch: a chunk of the largest message has a share of scratch.
   plan.max_message_size = 64 << 20;
   EXPECT_EQ(found(plan), "");
   plan.max_message_size += 8 * 16;

@@ -119,7 +119,7 @@ TEST(Target, TablesOfABlock) {
                "memory channels, but MSCCL++ holds at most 16 of a thread block\n"
              : "");
     if (more) {
-      // Where the author went past the limit.
+      // The finding is at the operation with which the author went past the limit.
       EXPECT_EQ(findings[0].at->op, 32u);
       EXPECT_EQ(findings[1].at->op, 33u);
     }
@@ -165,7 +165,7 @@ TEST(Target, ChunkCounts) {
 TEST(Target, MessageSizes) {
   Plan plan = two_ranks();
   add(block(plan), copy, {in(7)}, {out(0)});
-  // Of any size: not refused, but it has one from which it is wrong.
+  // A plan for messages of any size is not refused, but there is a size from which it is wrong.
   EXPECT_EQ(found(plan), "");
   EXPECT_EQ(largest_message(plan, Target::mscclpp), 8 * (UINT32_MAX / 8));
   EXPECT_EQ(largest_message(plan, Target::chorale), UINT64_MAX);

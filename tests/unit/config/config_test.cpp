@@ -134,7 +134,7 @@ TEST(Config, BadValuesAreRefusedByName) {
   EXPECT_EQ(failure(file.path, {}), file.path + ": seed = x: 'x' is neither a 64-bit number nor 'off'");
 }
 
-/// Neither by describe() nor by an error.
+/// The secret is shown neither by describe() nor by an error.
 TEST(Config, ASecretIsNeverShown) {
   const Config config = read("", {"CHORALE_SECRET=hunter2"});
   EXPECT_EQ(config.join().secret, "hunter2");

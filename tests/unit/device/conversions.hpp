@@ -1,5 +1,6 @@
 /// \file
-/// What conversions between element types are to give, from what the types are: nothing of numeric.hpp.
+/// These are the results that conversions between element types have to give. They follow from what the types
+/// are, and use nothing of numeric.hpp.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +21,7 @@ inline constexpr DType all_dtypes[] = {DType::f32, DType::f16,      DType::bf16,
                                        DType::i32, DType::u32,      DType::i64,     DType::u8,
                                        DType::i8,  DType::fp8_e4m3, DType::fp8_e5m2};
 
-/// Of an element; every f64 and every i64 is one.
+/// Holds the value of an element exactly: every f64 and every i64 is exact in a long double.
 using Exact = long double;
 static_assert(std::numeric_limits<Exact>::digits >= 64);
 
@@ -47,7 +48,8 @@ struct Narrow {
     }
   }
 
-  /// The bits of the nearest, of two as near the even ones; `infinity` is NaN where there are no infinities.
+  /// Returns the bits of the nearest value, or of the even one if two are as near. `infinity` is NaN when the
+  /// type has no infinities.
   uint64_t nearest(Exact magnitude) const {
     const auto above = std::upper_bound(values.begin(), values.end(), magnitude);
     const uint64_t below = uint64_t(above - values.begin()) - 1;
@@ -67,7 +69,7 @@ struct Narrow {
     return bits >= sign ? -size : size;
   }
 
-  /// Null: the type is none such.
+  /// Returns the narrow float of a type; null if the type is none.
   static const Narrow* of(DType type) {
     static const Narrow f16(5, 10, true), bf16(8, 7, true), e4m3(4, 3, false), e5m2(5, 2, true);
     return type == DType::f16        ? &f16
@@ -123,7 +125,7 @@ struct Ends {
   }
 };
 
-/// The bytes of one element.
+/// Appends the bytes of one converted element.
 inline void append_converted(Bytes& to, DType type, DType from, Exact value) {
   uint64_t bits = 0;
   const bool nan = std::isnan(value);
@@ -150,7 +152,8 @@ inline Bytes converted(DType type, DType from, const Bytes& values) {
   return all;
 }
 
-/// Where conversions turn: values of narrow types, the middles between them, ends of integer types.
+/// Returns the values at which conversions turn: values of narrow types, the middles between them, and ends
+/// of integer types.
 inline std::vector<Exact> turning_points() {
   std::vector<Exact> points{0, std::numeric_limits<float>::max(), std::ldexp(Exact(1), 63),
                             std::numeric_limits<Exact>::infinity()};
@@ -186,7 +189,7 @@ void append_near(Bytes& to, Exact point) {
   }
 }
 
-/// Elements of a type: all that there are, or those at the turning points, NaNs, and any others.
+/// Returns elements of a type: all that there are, or those at the turning points, NaNs, and any others.
 inline Bytes values_to_convert(DType type) {
   Bytes all;
   if (dtype_size(type) <= 2) {

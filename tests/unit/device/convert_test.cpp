@@ -1,4 +1,4 @@
-// Conversions between all element types, against what the types are.
+// These tests compare conversions between all element types with what the types are.
 
 #include "chorale/device/convert.hpp"
 
@@ -12,7 +12,7 @@
 namespace chorale::test {
 namespace {
 
-/// As values of the one type; through() of each on its way.
+/// Converts `values` of type `from` to `type`, each of them by way of through().
 template <class Through>
 Bytes converted_here(DType type, DType from, const Bytes& values, const Through& through) {
   Bytes all;
@@ -27,7 +27,7 @@ Bytes converted_here(DType type, DType from, const Bytes& values, const Through&
   return all;
 }
 
-/// The first element that differs. "": none
+/// Names the first element that differs; "" if none does.
 std::string differs(DType type, DType from, const Bytes& values, const Bytes& found) {
   const Bytes expected = converted(type, from, values);
   const size_t size = dtype_size(type);
@@ -79,7 +79,7 @@ TEST(Convert, ToTheSameTypeBitsStay) {
   }
 }
 
-/// What is easily got wrong, in words.
+/// These conversions are easily got wrong.
 TEST(Convert, Examples) {
   EXPECT_EQ(convert<int8_t>(300.0f), 127);
   EXPECT_EQ(convert<int8_t>(-1e30), -128);
@@ -89,7 +89,7 @@ TEST(Convert, Examples) {
   EXPECT_EQ(convert<int64_t>(1e19), std::numeric_limits<int64_t>::max());
   EXPECT_EQ(convert<uint8_t>(int32_t(300)), 44);
   EXPECT_EQ(convert<uint32_t>(int8_t(-1)), 0xffffffffu);
-  // Just above the middle of two bf16: as an f32 it is the middle, which is rounded down.
+  // The value is just above the middle of two bf16. As an f32 it is the middle, which is rounded down.
   EXPECT_EQ(convert<bf16>(1 + 0x1p-8 + 0x1p-40).bits, 0x3f81);
   EXPECT_EQ(convert<bf16>((int64_t(1) << 48) + (int64_t(1) << 40) + 1).bits, 0x5781);
 }

@@ -1,5 +1,5 @@
-// Collectives in place, as kernels without checks have them: where messages are checked ranks hear of each
-// other's first, and blocks meet behind that.
+// These tests run collectives in place, as kernels without checks have them. When messages are checked, ranks
+// hear of each other's first, and blocks meet after that.
 
 #include <algorithm>
 
@@ -13,8 +13,8 @@ using T = uint32_t;
 
 constexpr int ranks = 4;
 
-/// f(world, transport, config, of) in many orders: by the ring and as packets, blocks of one thread and of
-/// many. of(rank): what is that rank's.
+/// Calls f(world, transport, config, of) in many orders: by the ring and as packets, with blocks of one
+/// thread and of many. of(rank) returns the data of that rank.
 template <class F>
 void in_place(uint64_t n, const F& f) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
@@ -87,7 +87,7 @@ TEST(InPlace, ReduceScatter) {
   });
 }
 
-/// Of sums that go to everybody at once, and of longer ones.
+/// The sums are short, so that they go to everybody at once, or longer.
 TEST(InPlace, AllReduce) {
   for (const uint64_t elements : {n, 8 * n}) {
     in_place(elements, [](World& world, Transport& transport, const LaunchConfig& config, const auto& of) {

@@ -1,4 +1,4 @@
-// LL128: its lines, and transfers between them and every other end.
+// These tests check the lines of LL128, and transfers between them and every other end.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using Lines = std::vector<LL128>;
 
 Lines lines_for(uint64_t bytes) { return Lines(packet_bytes<LL128>(bytes) / sizeof(LL128) + 1, LL128{}); }
 
-/// Floats that add without rounding: first, first + 1, ...
+/// Returns floats that add without rounding: first, first + 1, ...
 std::vector<float> counting(uint64_t bytes, float first) {
   std::vector<float> data(bytes / sizeof(float));
   std::iota(data.begin(), data.end(), first);
@@ -31,7 +31,7 @@ TEST(Lines, TakeALineForEverySevenUnits) {
   EXPECT_EQ(packet_offset<LL128>(224), 256u);
   EXPECT_EQ(packet_bytes<LL16>(17), 64u);
   EXPECT_EQ(packet_offset<LL8>(48), 96u);
-  // What scratch is reserved for other forms holds whole lines too.
+  // The scratch that is reserved for other forms holds whole lines, too.
   for (uint64_t bytes = 112; bytes < 100000; bytes += 112) EXPECT_LE(packet_bytes<LL128>(bytes), 2 * bytes);
 }
 
@@ -56,7 +56,7 @@ TEST(Lines, GoBetweenAllEnds) {
       Lines line_first = lines_for(bytes), line_second = lines_for(bytes), sum_lines = lines_for(bytes);
       std::vector<Unit> packets(packet_bytes<LL16>(bytes) / sizeof(Unit)), sum_packets(packets.size());
       transfer_by(threads, bytes, Mem(first.data()), Packets<LL128>(line_first.data(), 3));
-      // Over packets of another form, and back to lines.
+      // The data goes over packets of another form, and back to lines.
       transfer_by(threads, bytes, Mem(second.data()), Packets<LL16>(packets.data(), 5));
       transfer_by(threads, bytes, Packets<LL16>(packets.data(), 5), Packets<LL128>(line_second.data(), 4));
 
@@ -77,7 +77,7 @@ TEST(Lines, GoBetweenAllEnds) {
       std::fill(sum.begin(), sum.end(), 0.0f);
       transfer_by(threads, bytes, Packets<LL128>(sum_lines.data(), 6), Mem(sum.data()));
       EXPECT_EQ(sum, wanted) << bytes;
-      // Memory on both sides of a reduction, lines behind it.
+      // The reduction has memory on both sides, and lines after it.
       const Mem mems[] = {Mem(second.data()), Mem(second.data())};
       Lines again = lines_for(bytes);
       transfer_by(threads, bytes, Reduced<ReduceOp::sum, float>{Mem(first.data()), mems, 2},

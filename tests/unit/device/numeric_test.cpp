@@ -1,5 +1,5 @@
-// Conversions and arithmetic of element types, against a reference that knows the formats only by their
-// definition.
+// These tests compare conversions and arithmetic of element types with a reference that knows the formats
+// only by their definition.
 
 #include "chorale/device/numeric.hpp"
 
@@ -15,7 +15,7 @@
 namespace chorale {
 namespace {
 
-/// What defines a narrow float: value(bits) follows from it, and rounding from value().
+/// Defines a narrow float: value(bits) follows from these numbers, and rounding follows from value().
 struct Format {
   int exponent_bits, mantissa_bits, bias;
   bool infinities;
@@ -95,7 +95,7 @@ void check_format(const Format& format) {
     ASSERT_EQ(uint32_t(from_float<T>(got).bits), bits);
   }
 
-  // Halfway between neighbours, and one float to either side of it.
+  // These values are halfway between neighbours, and one float to either side of it.
   for (uint32_t bits = 0; bits < format.largest; ++bits) {
     const float tie = float((format.value(bits) + format.value(bits + 1)) / 2);
     for (const float value : {tie, std::nextafterf(tie, 0.0f), std::nextafterf(tie, INFINITY)}) {
@@ -104,7 +104,7 @@ void check_format(const Format& format) {
     }
   }
 
-  // Overflow, infinities, the smallest float, and floats of all sizes.
+  // These values are overflow, infinities, the smallest float, and floats of all sizes.
   const double top = format.value(format.largest), next = format.value(format.largest - 1);
   for (const double value : {top, top + (top - next) / 2, top + (top - next), top * 2}) {
     for (const float f :

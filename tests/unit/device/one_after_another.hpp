@@ -1,5 +1,5 @@
 #pragma once
-// Transfers by blocks of several threads, without threads.
+// Runs transfers by blocks of several threads, without threads.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ struct OneAfterAnother : HostBlock {
   Stop stopped() override { return Stop::none; }
 };
 
-/// transfer() by a group of `threads` threads.
+/// Calls transfer() by a group of `threads` threads.
 template <class Source, class Sink>
 void transfer_by(uint32_t threads, uint64_t bytes, const Source& source, const Sink& sink) {
   OneAfterAnother host;

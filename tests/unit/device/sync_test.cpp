@@ -1,5 +1,5 @@
-// Groups, signals, semaphores, deadlines and packets with real threads: what they order is checked by values
-// and, built with a thread sanitizer, by it.
+// These tests run groups, signals, semaphores, deadlines and packets with real threads. Values check what
+// they order and, when built with a thread sanitizer, the sanitizer does.
 
 #include <gtest/gtest.h>
 

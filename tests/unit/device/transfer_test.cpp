@@ -1,5 +1,5 @@
-// The transfer loop against an oracle that works on one element at a time: all types, operations, sizes and
-// group sizes.
+// These tests compare the transfer loop with an oracle that works on one element at a time: all types,
+// operations, sizes and group sizes.
 
 #include <gtest/gtest.h>
 
@@ -24,8 +24,8 @@ T load(const Bytes& bytes, size_t element, size_t shift = 0) {
   return value;
 }
 
-/// Random bytes of elements of T: any bits for integers; floats of moderate size, so that sums round but say
-/// something.
+/// Returns random bytes of elements of T: any bits for integers; floats of moderate size, so that sums round
+/// but say something.
 template <class T>
 Bytes random_data(std::mt19937& random, size_t bytes) {
   Bytes data(bytes);
@@ -43,7 +43,7 @@ Bytes random_data(std::mt19937& random, size_t bytes) {
   return data;
 }
 
-/// One element of the oracle: written out again, without the library's combine().
+/// Computes one element of the oracle, written out again without the library's combine().
 template <class T>
 T reduce_scalar(ReduceOp op, const std::vector<T>& values, uint32_t average_over) {
   using A = Accumulator<T>;
@@ -166,7 +166,8 @@ TYPED_TEST(TransferOf, SwitchReducesInRankOrderAndStoresToAll) {
   }
 }
 
-/// Special values and every rounding: the span code against the scalar conversions, for all bit patterns.
+/// Compares the span code with the scalar conversions for all bit patterns: special values and every
+/// rounding.
 template <class T>
 void check_all_bits() {
   constexpr uint32_t patterns = 1u << (8 * sizeof(T));
@@ -277,7 +278,7 @@ TEST(Transfer, ValidEndsReadsAndWrites) {
         std::copy(all.begin(), all.begin() + long(readable), wanted_cut.begin());
         ASSERT_EQ(cut, wanted_cut) << bytes << " bytes, of which " << valid << " can be written";
 
-        // Through packets, which always carry everything: zeros where the source had nothing.
+        // The data goes through packets, which always carry everything: zeros where the source had nothing.
         std::vector<Unit> slots(packet_bytes<LL8>(bytes) / sizeof(Unit) + 1);
         std::vector<Unit> forwarded(slots.size());
         const Packets<LL8> next[] = {Packets<LL8>(forwarded.data(), 3)};

@@ -1,4 +1,4 @@
-// Every precondition of channels: one call that breaks it, and its text.
+// These tests break every precondition of channels with one call, and check its text.
 
 #include "precondition.hpp"
 

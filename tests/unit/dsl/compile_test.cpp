@@ -1,4 +1,4 @@
-// The worked examples of the plan format, from calls to the compiled plan.
+// These tests take the worked examples of the plan format from calls to the compiled plan.
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ using Ids = std::vector<uint32_t>;
 
 std::string found(const Compiled& compiled) { return render(compiled.plan, compiled.diagnostics); }
 
-/// Programs that show a rewrite, and would be races.
+/// Compiles programs that show a rewrite, and would be races.
 Compiled compile_unproved(const Program& program) {
   CompileOptions options = program.compile_options();
   options.allow = {"proofs"};
@@ -57,7 +57,7 @@ TEST(Compile, instances_keep_local_numbers_and_share_every_chunk) {
 }
 
 TEST(Compile, operands_that_instances_share_apart_are_named) {
-  // The second instance of the one and the first of the other are in each other's way.
+  // The second instance of one operation and the first of the other are in each other's way.
   for (const int instances : {1, 2}) {
     Program program({.name = "p",
                      .collective = TestCollective{.ranks = 1, .input = 2, .output = 2},
@@ -94,7 +94,7 @@ TEST(Compile, operands_that_instances_share_apart_have_two_names_in_place) {
   }
 }
 
-/// Joined, the sums are made and sent by one operation: its packets tell that it has read what it sums.
+/// The sums are made and sent by one joined operation, whose packets tell that it has read what it sums.
 TEST(Compile, packets_of_a_joined_operation_tell_what_it_has_read) {
   for (const bool meet : {true, false}) {
     Program program({.name = "k",

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of the language share.
+// These helpers are shared by the tests of the language.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 
 namespace chorale::dsl {
 
-/// Two ranks, four chunks of input and of output each.
+/// Returns a program of two ranks with four chunks of input and of output each.
 inline Program two_ranks(Here at = Here::current()) {
   return Program({.name = "two", .collective = TestCollective{.ranks = 2, .input = 4, .output = 4}}, at);
 }
@@ -25,9 +25,9 @@ inline std::vector<std::string> texts(const Program& program) {
   return all;
 }
 
-/// All operations of a block as text: mnemonic, then operands as 'i', 'o' or 's' for buffers here, 'r' and
-/// the local number for remote ones, 'w' for switch channels, each with [index,end); then "c" and the local
-/// ids.
+/// Returns all operations of a block as text: mnemonic, then operands as 'i', 'o' or 's' for buffers here,
+/// 'r' and the local number for remote ones, 'w' for switch channels, each with [index,end); then "c" and the
+/// local ids.
 inline std::vector<std::string> ops(const Plan& plan, uint32_t rank, size_t position = 0) {
   std::vector<std::string> all;
   const ThreadBlock& block = plan.gpus.at(rank).threadblocks.at(position);

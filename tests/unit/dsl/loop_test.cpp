@@ -1,4 +1,4 @@
-// Loops: pipelines by rank and block, all or nothing.
+// These tests check that loops become pipelines by rank and block, all or nothing.
 
 #include <stdexcept>
 #include <tuple>

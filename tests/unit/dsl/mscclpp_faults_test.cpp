@@ -1,5 +1,5 @@
-// What MSCCL++'s compiler gets wrong outside its rewrites (those are in
-// tests/unit/compiler/rewrites_*_test.cpp): here it is right. The numbers are those of its faults; D20 to D22
+// MSCCL++'s compiler gets these cases wrong outside its rewrites, and here they are right. (The faults of its
+// rewrites are in tests/unit/compiler/rewrites_*_test.cpp.) The numbers are those of its faults; D20 to D22
 // are of its sources, texts and tests.
 
 #include <chorale/json.hpp>

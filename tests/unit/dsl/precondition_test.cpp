@@ -1,4 +1,4 @@
-// Every precondition of ranks, chunks and groups: one call that breaks it, and its text.
+// These tests break every precondition of ranks, chunks and groups with one call, and check its text.
 
 #include "precondition.hpp"
 

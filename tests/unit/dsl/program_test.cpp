@@ -1,4 +1,4 @@
-// Options, collectives, and the object itself.
+// These tests check options, collectives, and the object itself.
 
 #include <gtest/gtest.h>
 
@@ -116,7 +116,7 @@ TEST(Program, bad_options) {
     Program program(wrong.options);
     ASSERT_EQ(texts(program), Texts{wrong.text});
     EXPECT_EQ(program.diagnostics()[0].line, (SourceLine{"program_test.cpp", line}));
-    // What follows from it is silent.
+    // Errors that follow from it are not reported.
     if (program.num_ranks() == 0) {
       MemoryChannel channel(program, 7, 7);
       channel.put(program.rank(3).get_output_buffer()[9], Buffer(program, 5, -1)[2], -1);
@@ -285,7 +285,7 @@ TEST(Program, a_handle_of_another_program_is_found_in_both) {
     EXPECT_EQ(texts(*one), Texts{"the channel is of program 'other', but dst is of 'f'"});
     EXPECT_EQ(one->diagnostics().at(0).line.line, line);
   }
-  // Of a program that is gone nothing but that is known.
+  // When a program is gone, nothing else is known of it.
   std::optional<Program> brief(two_ranks());
   const Chunk chunk = brief->rank(0).get_input_buffer()[0];
   brief.reset();

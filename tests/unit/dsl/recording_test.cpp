@@ -1,4 +1,4 @@
-// What each call becomes in the plan.
+// These tests check what each call becomes in the plan.
 
 #include "helpers.hpp"
 

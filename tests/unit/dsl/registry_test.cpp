@@ -1,4 +1,4 @@
-// Programs by name and their parameters.
+// These tests check programs by name and their parameters.
 
 #include "chorale/dsl/registry.hpp"
 

@@ -1,5 +1,5 @@
-// Messages between ranks: lists that are drawn, against what was sent; by threads, by processes and in any
-// order.
+// These tests compare messages between ranks, in lists that are drawn, with what was sent; by threads, by
+// processes and in any order.
 
 #include <thread>
 
@@ -44,8 +44,8 @@ TEST(Exchange, CallsThatAreCutOnSomeRanks) {
   }
 }
 
-/// Rings of one slot, slots that hold no more than what says how long a message is, and slots of no power of
-/// two.
+/// The rings have one slot, slots that hold no more than what says how long a message is, or slots of no
+/// power of two.
 TEST(Exchange, RingsOfEveryShape) {
   for (const uint64_t slot : {16u, 32u, 48u, 80u, 1000u}) {
     for (const uint32_t slots : {1u, 2u, 5u}) {
@@ -90,7 +90,7 @@ TEST(Exchange, Processes) {
   }
 }
 
-/// More than all slots hold, from each to the next, and to everybody: nobody receives before it sends.
+/// Each rank sends more than all slots hold to the next, and to everybody: nobody receives before it sends.
 TEST(Exchange, LongerThanAllRings) {
   run_local(4, [](World& world) {
     Exchange exchange(world, {.slot_bytes = 4096, .slots = 2}, on_cpu());
@@ -113,7 +113,7 @@ TEST(Exchange, LongerThanAllRings) {
   });
 }
 
-/// What one call sends another may receive, as long as they are in order.
+/// A call may receive what several calls send, and the reverse, as long as messages are in order.
 TEST(Exchange, CallsNeedNotBeAlike) {
   run_local(2, [](World& world) {
     Exchange exchange(world, {}, on_cpu());

@@ -1,4 +1,4 @@
-// What goes wrong between ranks, and what can be done afterwards.
+// These tests check what goes wrong between ranks, and what can be done afterwards.
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using namespace test;
 
-/// What each rank says whose sizes differ, `sent` and `received`, in rings of `options`.
+/// Returns what each rank says when sizes differ, `sent` and `received`, in rings of `options`.
 std::vector<std::string> of_other_sizes(uint64_t sent, uint64_t received, const ExchangeOptions& options,
                                         std::optional<uint64_t> seed = {}) {
   std::vector<std::string> said(3);
@@ -78,7 +78,7 @@ TEST(ExchangeFaults, APeerThatDoesNotComeIsADeadlock) {
       << said;
 }
 
-/// A rank that is busy elsewhere for longer than the others wait.
+/// A rank is busy elsewhere for longer than the others wait.
 TEST(ExchangeFaults, APeerThatIsLateIsTheDeadlinesError) {
   const std::string address = fresh_address();
   Processes all(2, [&](int rank) -> std::string {
@@ -122,7 +122,7 @@ TEST(ExchangeFaults, ADeadPeerIsAnErrorOfTheOthers) {
   EXPECT_EQ(all.said(1), "peer_lost");
 }
 
-/// Its messages would come between those of the first.
+/// A second thread's messages would come between those of the first.
 TEST(ExchangeFaults, ASecondThreadIsRefused) {
   std::atomic<bool> over{false};
   run_local(2, [&](World& world) {
@@ -136,7 +136,8 @@ TEST(ExchangeFaults, ASecondThreadIsRefused) {
       const auto receive = [&] { exchange.recv(data.data(), data.size(), 1); };
       while (!message_of_error<UsageError>(receive).empty()) continue;  // the other may come first
     });
-    // Until the first has begun it is not refused; and only if it never is does the time end it.
+    // The call is not refused until the first has begun. Only if it is never refused does the time end the
+    // loop.
     std::string said;
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     while (said.empty() && std::chrono::steady_clock::now() < end)
@@ -175,7 +176,7 @@ TEST(ExchangeFaults, WrongCallsAreRefusedAndHarmNothing) {
         refused({data.data(), 5, self}, {data.data() + 50, 6, self}),
         fmt::format("rank {} sends 5 bytes to itself and receives 6, as message 0: give both the same size",
                     self));
-    // What is received in what is sent, or received, beside it.
+    // The memory of a receive overlaps that of a send, or of another receive, beside it.
     const auto at = [&](size_t byte) { return reinterpret_cast<uintptr_t>(data.data() + byte); };
     EXPECT_EQ(
         refused({data.data(), 50, 1 - self}, {data.data() + 49, 20, 1 - self}),
@@ -188,7 +189,7 @@ TEST(ExchangeFaults, WrongCallsAreRefusedAndHarmNothing) {
         fmt::format("what is received from rank {}, [{:#x}, {:#x}), lies in what is received from rank {} "
                     "beside it, [{:#x}, {:#x}): give it memory of its own",
                     1 - self, at(60), at(80), 1 - self, at(0), at(61)));
-    // Side by side, sent twice, empty, or to oneself and back: all right.
+    // Messages may be side by side, sent twice, empty, or to oneself and back.
     const SendTo sends[] = {{data.data(), 10, 1 - self},
                             {data.data() + 60, 0, 1 - self},
                             {data.data() + 5, 10, 1 - self},

@@ -1,4 +1,4 @@
-// How messages are put into launches, for kernels that take only so many.
+// These tests check how messages are put into launches, for kernels that take only so many.
 
 #include <gtest/gtest.h>
 
@@ -59,7 +59,7 @@ TEST(ExchangeLaunches, KeepTheOrderAndHaveBlocksOfTheirOwn) {
   }
 }
 
-/// Message k of a peer and direction is in the same launch at both ends, where both have to cut.
+/// Message k of a peer and direction is in the same launch at both ends, when both have to cut.
 TEST(ExchangeLaunches, AreCutAlikeAtBothEnds) {
   const Links links = links_of(2, 1);
   std::vector<TestMessage> all;

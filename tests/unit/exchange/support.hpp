@@ -1,5 +1,5 @@
 /// \file
-/// Calls of Exchange on the CPU, and whether they are right.
+/// Makes calls of Exchange on the CPU, and says whether they are right.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace chorale::test {
 
 inline Config on_cpu() { return {}; }
 
-/// One rank's buffers of a call. Bytes around what is received must stay as they are.
+/// Holds one rank's buffers of a call. Bytes around what is received must stay as they are.
 class Buffers {
  public:
   Buffers(const std::vector<TestMessage>& all, int self) {
@@ -27,7 +27,7 @@ class Buffers {
     }
   }
 
-  /// "" if all has come, and nothing else was touched.
+  /// Returns "" if all has come, and nothing else was touched.
   std::string wrong() const {
     for (const Held& held : in_) {
       const uint64_t begin = held.at, end = begin + held.message.bytes;
@@ -68,7 +68,7 @@ class Buffers {
   std::vector<Held> out_, in_;
 };
 
-/// The messages that are number k of their peer.
+/// Returns the messages that are number k of their peer.
 template <class Message>
 std::vector<Message> numbered(const std::vector<Message>& list, int k) {
   std::vector<Message> picked;
@@ -78,7 +78,8 @@ std::vector<Message> numbered(const std::vector<Message>& list, int k) {
   return picked;
 }
 
-/// Makes call `call` on this rank. \return what is wrong; "" if nothing is
+/// Makes call `call` on this rank.
+/// \return what is wrong; "" if nothing is
 inline std::string make_call(World& world, Exchange& exchange, uint64_t call, int most, uint64_t longest) {
   Buffers buffers(messages_of(call, world.ranks(), most, longest), world.rank());
   exchange.exchange(buffers.sends, buffers.recvs);

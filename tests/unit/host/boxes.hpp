@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Boxes of a tensor, for tests.
+/// Makes boxes of a tensor, for tests.
 
 #include <cstdint>
 #include <utility>

@@ -1,4 +1,4 @@
-// What the checks of host schedules find, and that right ones pass.
+// These tests check what the checks of host schedules find, and that right schedules pass.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ std::string found(const std::string& text, std::vector<uint32_t> ranks) {
   return render(Plan{}, check(read, {{"n", 3}}));
 }
 
-/// x [4] in, y and z [4] out, t [4] a temporary; lanes a and b.
+/// Returns a schedule with x [4] in, y and z [4] out, and t [4] a temporary; its lanes are a and b.
 std::string with(const std::string& body) {
   return R"({"lanes":["a","b"],"flags":[{"name":"ready","kind":"binary"},{"name":"turn","kind":"counter"}],
     "tensors":[{"name":"x","dtype":"f32","shape":[4],"role":"in"},{"name":"y","dtype":"f32","shape":[4],"role":"out"},
@@ -136,8 +136,8 @@ TEST(HostChecks, MistakesAreFound) {
   }
 }
 
-/// Operands of products: batches of matrices, and what looks like them once its axes are made one. z is a
-/// temporary that is zero when the schedule is bound.
+/// Returns a schedule with operands of products: batches of matrices, and what looks like them once its axes
+/// are made one. z is a temporary that is zero when the schedule is bound.
 std::string of_matrices(const std::string& body) {
   return R"({"tensors":[{"name":"a","dtype":"f32","shape":[3,4,6],"role":"in"},
     {"name":"b","dtype":"f32","shape":[3,6,5],"role":"in"},{"name":"w","dtype":"f32","shape":[3,2,5],"role":"in"},
@@ -233,7 +233,7 @@ TEST(HostChecks, ForkAndJoinInOneBodySerialise) {
             std::string::npos)
       << text;
   EXPECT_EQ(text.find("error"), std::string::npos) << text;
-  // Sums of collectives are no compute, and what is in no loop has no turn before it.
+  // Sums of collectives are no compute, and an operation outside of loops has no turn before it.
   const std::string of_tensors =
       R"({"lanes":["comm"],"tensors":[{"name":"x","dtype":"f32","shape":[3,4],"role":"in"},
       {"name":"y","dtype":"f32","shape":[3,4],"role":"out"},{"name":"t","dtype":"f32","shape":[3,4],"role":"temp"}],"body":[)";

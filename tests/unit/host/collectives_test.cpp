@@ -1,4 +1,5 @@
-// Collectives of host schedules: that all ranks mean the same, and what they are made of.
+// These tests check that all ranks mean the same by the collectives of host schedules, and what these are
+// made of.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +12,7 @@
 namespace chorale::host {
 namespace {
 
-/// x and u [4, 4] in, y and z [4, 4] out, s [4, 4] a temporary.
+/// Returns a schedule with x and u [4, 4] in, y and z [4, 4] out, and s [4, 4] a temporary.
 Schedule schedule_of(const std::string& body, const std::string& functions = "") {
   Schedule read = *chorale::read(plan_with(R"({"functions":[)" + functions + R"(],
     "tensors":[{"name":"x","dtype":"f32","shape":[4,4],"role":"in"},{"name":"u","dtype":"f32","shape":[4,4],"role":"in"},
@@ -73,7 +74,7 @@ TEST(HostCollectives, RanksMayUseDifferentTensors) {
   accepted(by_rank(collective("allreduce", y, x, R"(,"root":1)"), collective("allreduce", y, x)));
 }
 
-/// They begin at one element, but are not the same.
+/// The two begin at one element, but are not the same.
 TEST(HostCollectives, SourceAndDestinationOfDifferentShapesAreFound) {
   refused(R"({"op":"fill","dst":["y"],"value":1},)" +
               collective("broadcast", R"(["y",[0,0,2],[1,0,2]])", R"(["y",[0,0,1],[1,0,4]])"),

@@ -1,4 +1,4 @@
-// Expressions of host schedules.
+// These tests check expressions of host schedules.
 
 #include "chorale/host/expr.hpp"
 

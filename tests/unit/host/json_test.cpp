@@ -1,4 +1,4 @@
-// Host schedules in plan files.
+// These tests check host schedules in plan files.
 
 #include "chorale/json.hpp"
 

@@ -1,4 +1,4 @@
-// What transfers order, by what moves them and how long they are.
+// These tests check what transfers order, depending on what moves them and how long they are.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ Schedule schedule(const std::string& text) {
 }
 std::string found(const std::string& text) { return render(Plan{}, check(schedule(text))); }
 
-/// Two exchanges of different lengths, on two lanes, into the same memory.
+/// Returns two exchanges of different lengths, on two lanes, into the same memory.
 std::string two_exchanges(const char* via, const char* between) {
   const auto group = [&](const char* lane, int token, const char* sent, const char* received) {
     return fmt::format(
@@ -61,7 +61,7 @@ TEST(HostOrder, LaunchesOfDifferentLanesAreInOrder) {
   EXPECT_NE(text.find("[races]"), std::string::npos) << text;
 }
 
-/// A wait on another lane is for its group, not for what has come on the lane behind it, such as the transfer
+/// A wait on another lane is for its group, not for what has come on the lane after it, such as the transfer
 /// of the next turn.
 TEST(HostOrder, AWaitIsForItsGroupAlone) {
   const auto copied_behind = [](const char* via, const char* between) {
@@ -86,7 +86,7 @@ TEST(HostOrder, AWaitIsForItsGroupAlone) {
   }
 }
 
-/// Rank 0 posts `ready` twice; that rank 1 has taken the first it knows by the transfer in between alone.
+/// Rank 0 posts `ready` twice. Only the transfer in between tells it that rank 1 has taken the first.
 std::string post_again_behind_a_transfer(std::string_view via, uint64_t elements) {
   return fmt::format(
       R"({{"flags":[{{"name":"ready","kind":"binary"}}],"tensors":[{{"name":"x","dtype":"f32","shape":[{0}],"role":"in"}},

@@ -1,11 +1,11 @@
 #pragma once
-// Host schedules as texts of plan files.
+// These functions make host schedules as texts of plan files.
 
 #include <string>
 
 namespace chorale::host {
 
-/// A plan without thread blocks around the section "host".
+/// Returns a plan without thread blocks around the section "host".
 inline std::string plan_with(const std::string& host) {
   return R"({
   "name": "test",
@@ -28,7 +28,7 @@ inline std::string plan_with(const std::string& host) {
 )";
 }
 
-/// Every operation and every key, in canonical form.
+/// Returns every operation and every key, in canonical form.
 inline std::string one_of_everything() {
   return R"({
       "params": {"M":1024,"K":null},
@@ -87,7 +87,7 @@ inline std::string one_of_everything() {
     })";
 }
 
-/// The lowered form of the original, with n elements a rank.
+/// Returns the lowered form of the original, with n elements a rank.
 inline std::string allgather_p2p() {
   return R"({
     "params": {"n":null}, "pool": 2,

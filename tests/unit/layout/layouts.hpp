@@ -1,5 +1,5 @@
 #pragma once
-// Layouts for tests.
+// These layouts are for tests.
 
 #include <functional>
 #include <vector>
@@ -15,7 +15,7 @@ struct Layout {
   std::function<void(Schedule&)> write;
 };
 
-/// Every row of the table of what has to travel.
+/// Returns every row of the table of what has to travel.
 inline std::vector<Layout> layouts() {
   constexpr DType f32 = DType::f32;
   return {

@@ -42,14 +42,14 @@ std::vector<Lowering> every_lowering() {
   return all;
 }
 
-/// What comes out is the same for several ways of saying it: those are run once.
+/// Holds a schedule, which is run once even when several lowerings give it.
 struct Lowered {
   Plan plan;
   std::string how;
   bool ahead = false;  ///< what is told before the first turn is copy engines' alone
 };
 
-/// All different schedules of a layout, checked for `ranks`.
+/// Returns all different schedules of a layout, checked for `ranks`.
 std::vector<Lowered> lowered(const Layout& layout, uint32_t ranks, int64_t pool) {
   std::vector<Lowered> all;
   std::vector<std::string> seen;
@@ -78,7 +78,8 @@ std::vector<Lowered> lowered(const Layout& layout, uint32_t ranks, int64_t pool)
   return all;
 }
 
-/// Runs with new data each, on one binding. \return what is wrong; "": nothing
+/// Runs `runs` times on one binding, with new data each time.
+/// \return what is wrong; "" if nothing is
 std::string run(World& world, const Plan& plan, Mover mover, int runs = most_runs) {
   const host::Schedule& schedule = *plan.extension.host;
   Meaning meaning(schedule, {{"ranks", world.ranks()}, {"rank", 0}});
@@ -111,8 +112,9 @@ std::string run(World& world, const Plan& plan, Mover mover, int runs = most_run
 class Ranks : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Layouts, Ranks, testing::Values(1, 2, 3, 4, 8), testing::PrintToStringParamName());
 
-/// As run(), by launches of plans. Where groups exchange with others than each other, that is refused.
-/// \param ran  gets whether it is not
+/// Does the same as run(), by launches of plans. A schedule whose groups exchange with others than each other
+/// is refused.
+/// \param ran  gets whether the schedule is not refused
 std::string run_by_plans(World& world, const Plan& plan, bool& ran, int runs) {
   try {
     ran = true;
@@ -123,13 +125,14 @@ std::string run_by_plans(World& world, const Plan& plan, bool& ran, int runs) {
   }
 }
 
-/// Gathers alone, and gathers that are computed with: those have as many runs via every mover.
+/// Returns whether a layout has as many runs via every mover. Gathers alone, and gathers that are computed
+/// with, have.
 bool has_every_mover(const Layout& layout) {
   const std::string name = layout.name;
   return name == "allgather" || name == "matmul of rows over ranks";
 }
 
-/// Via copy engines, and via one of the others in turn, or all.
+/// The runs are via copy engines, and via one of the others in turn, or all.
 TEST_P(Ranks, EveryLoweringGivesWhatTheLayoutMeans) {
   constexpr Mover others[] = {Mover::kernel, Mover::staged, Mover::port};
   size_t turn = 0, by_plans = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// What a layout means, without lanes, slices and transfers: one tensor for all ranks together.
+// Computes what a layout means, without lanes, slices and transfers: one tensor for all ranks together.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace chorale::test {
 
 using Extents = std::vector<uint64_t>;
 
-/// Row-major.
+/// Holds a whole tensor, row-major.
 struct Whole {
   Extents extents;
   std::vector<double> values;
@@ -23,7 +23,7 @@ inline uint64_t elements(const Extents& extents) {
   return count;
 }
 
-/// Every index of `extents`, the last axis first.
+/// Calls f with every index of `extents`, the last axis first.
 template <class F>
 void each_index(const Extents& extents, const F& f) {
   Extents index(extents.size());
@@ -36,7 +36,7 @@ void each_index(const Extents& extents, const F& f) {
   }
 }
 
-/// An axis of extent 1 is the same for all indices; missing axes are the outermost.
+/// Returns an element. An axis of extent 1 is the same for all indices; missing axes are the outermost.
 inline double at(const Whole& tensor, const Extents& index) {
   uint64_t offset = 0;
   const size_t missing = index.size() - tensor.extents.size();
@@ -58,7 +58,7 @@ class Meaning {
 
   Whole& operator[](size_t tensor) { return tensors_[tensor]; }
 
-  /// Inputs of run `run`, small whole numbers: sums are exact in any order.
+  /// Computes run `run`. Its inputs are small whole numbers, so that sums are exact in any order.
   void run(int run) {
     for (size_t tensor = 0; tensor < tensors_.size(); ++tensor) {
       if (s_.tensors[tensor].role != host::Role::in) continue;
@@ -69,7 +69,7 @@ class Meaning {
     for (const host::Op& op : s_.layout) compute(op);
   }
 
-  /// What a rank holds: of an axis over ranks its own slice.
+  /// Returns the part that a rank holds: its own slice of an axis over ranks.
   std::vector<float> of_rank(size_t tensor, uint64_t rank) const {
     std::vector<float> part;
     const Whole& whole = tensors_[tensor];

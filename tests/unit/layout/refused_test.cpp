@@ -1,4 +1,4 @@
-// Layouts that cannot be lowered, with what their author is told.
+// These layouts cannot be lowered, and their author is told why.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ using namespace chorale::dsl;
 
 constexpr DType f32 = DType::f32;
 
-/// The findings, whichever line of this file they are of.
+/// Returns the findings, whichever line of this file they are of.
 std::string findings(const std::function<void(Schedule&)>& write, Lowering lowering = {}, int64_t pool = 0) {
   Schedule schedule({.name = "it", .ranks = {2, 4}, .pool = pool, .lowering = lowering});
   write(schedule);
@@ -221,7 +221,7 @@ TEST(Refused, All) {
       scatter, {.order = Order::ring, .form = Form::reduce});
 }
 
-/// Also of what is only found when slices and lanes are there.
+/// A finding is at the author's line even if it is only made when slices and lanes are there.
 TEST(Refused, AtTheAuthorsLine) {
   Schedule schedule({.name = "it", .ranks = {2}});
   const Tensor in = schedule.input("x", f32, {over_ranks(schedule.ranks()), 4});

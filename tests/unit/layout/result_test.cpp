@@ -1,4 +1,4 @@
-// Schedules that run, but do not give what their layout says.
+// These schedules run, but do not give what their layout says.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 using namespace chorale::dsl;
 
-/// C[lanes] of A[ranks] and B, lowered for two ranks.
+/// Returns C[lanes] of A[ranks] and B, lowered for two ranks.
 host::Schedule lowered() {
   Schedule schedule({.name = "it", .ranks = {2}});
   const Index ranks = schedule.ranks();
@@ -28,7 +28,7 @@ std::string found(const host::Schedule& schedule) {
   return findings.empty() ? "" : findings[0].text + " [" + findings[0].check + "]";
 }
 
-/// In a turn: the own slice or an exchange, after, and the product.
+/// Returns the loop. A turn has the own slice or an exchange, an `after`, and the product.
 host::Op& turn(host::Schedule& schedule) {
   for (host::Op& op : schedule.body)
     if (op.kind == host::OpKind::for_) return op;

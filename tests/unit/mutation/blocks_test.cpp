@@ -1,4 +1,4 @@
-// How the threads and the thread blocks of a rank wait for each other.
+// These operators change how the threads and the thread blocks of a rank wait for each other.
 
 #include "mutants.hpp"
 

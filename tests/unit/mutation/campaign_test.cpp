@@ -1,4 +1,4 @@
-// Making mutants of whole plans, and judging them.
+// These tests make mutants of whole plans, and judge them.
 
 #include <set>
 #include <utility>
@@ -65,7 +65,7 @@ TEST(Campaign, SamplesTheSameInAnyNumberOfThreads) {
   EXPECT_NE(texts(1, 1), texts(2, 1));
 }
 
-/// One mutant, with a judge that says so.
+/// Returns one mutant that `judge` has judged.
 Mutant judged(const Judge& judge) {
   Plan plan = empty_plan();
   add(block(plan), Opcode::nop);

@@ -1,4 +1,4 @@
-// Operations on data as a whole.
+// These operators change operations on data as a whole.
 
 #include "mutants.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What operators make of small plans, in words.
+/// These functions say in words what operators make of small plans.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 
 namespace chorale::mutation {
 
-/// Two ranks with two thread blocks each that do nothing yet.
+/// Returns a plan of two ranks with two thread blocks each that do nothing yet.
 inline Plan empty_plan() { return two_ranks(); }
 
 inline const Operator& operator_named(const std::string& name) {
@@ -28,7 +28,7 @@ inline const Operator& operator_named(const std::string& name) {
   return operators()[0];
 }
 
-/// The operations of all blocks in words, each after rank.block.
+/// Returns the operations of all blocks in words, each after rank.block.
 inline std::vector<std::string> lines_of(const Plan& plan) {
   std::vector<std::string> lines;
   for (const Gpu& gpu : plan.gpus) {
@@ -44,7 +44,7 @@ inline std::vector<std::string> lines_of(const Plan& plan) {
   return lines;
 }
 
-/// What is in one list of lines and not in the other, by the longest common subsequence.
+/// Returns the lines that only one of two lists has, by the longest common subsequence.
 inline std::string difference(const std::vector<std::string>& left, const std::vector<std::string>& right) {
   std::vector<std::vector<size_t>> common(left.size() + 1, std::vector<size_t>(right.size() + 1));
   for (size_t l = left.size(); l-- > 0;) {
@@ -66,8 +66,8 @@ inline std::string difference(const std::vector<std::string>& left, const std::v
   return text;
 }
 
-/// Every mutant of an operator: the operations that go and that come, with a line between mutants. What it
-/// does elsewhere is for `more` to say. Afterwards the plan is as it was.
+/// Returns every mutant of an operator: the operations that go and that come, with a line between mutants.
+/// `more` says what it does elsewhere. Afterwards the plan is as it was.
 template <class More>
 std::string mutants(const std::string& name, Plan plan, More&& more) {
   const std::string before = write(plan);

@@ -1,4 +1,4 @@
-// What an operation on data touches.
+// These operators change what an operation on data touches.
 
 #include "mutants.hpp"
 
@@ -7,14 +7,14 @@ namespace {
 
 using enum ChannelType;
 
-/// One put of rank 0, from the end of its input.
+/// Returns one put of rank 0, from the end of its input.
 Plan put(uint64_t size = 1) {
   Plan plan = empty_plan();
   add(block(plan), Opcode::put, {in(8 - size, size)}, {at(1, 2, size)}, {}, memory);
   return plan;
 }
 
-/// Three ranks: those of empty_plan(), and another one like rank 1.
+/// Returns a plan of three ranks: those of empty_plan(), and another one like rank 1.
 Plan three_ranks() {
   Plan plan = put();
   plan.gpus.push_back(plan.gpus[1]);

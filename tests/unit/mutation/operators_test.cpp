@@ -1,4 +1,4 @@
-// The list of operators, each of which has a test in this folder.
+// This test checks the list of operators, each of which has a test in this folder.
 
 #include <set>
 

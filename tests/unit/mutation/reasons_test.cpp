@@ -1,4 +1,4 @@
-// Why mutants are right all the same.
+// These tests check the reasons why mutants are right all the same.
 
 #include "tools/mutation/reasons.hpp"
 
@@ -9,7 +9,7 @@ namespace {
 
 using enum ChannelType;
 
-/// "path: ..." of every mutant of an operator, without asking whether it is right.
+/// Returns "path: ..." of every mutant of an operator, without asking whether it is right.
 std::string reasons(const std::string& name, const Plan& plan) {
   Judge judge;
   judge.check = [](const Plan&) { return Diagnostics{}; };
@@ -21,7 +21,7 @@ std::string reasons(const std::string& name, const Plan& plan) {
   return text;
 }
 
-/// A copy through scratch, with synchronisations of the threads around it.
+/// Returns a copy through scratch, with synchronisations of the threads around it.
 Plan through_scratch() {
   Plan plan = empty_plan();
   add(block(plan), Opcode::nop);
@@ -68,7 +68,7 @@ values: every output holds what it should, although thread block 0 of rank 0 tou
 )");
 }
 
-// Nothing but a signal that says nothing is left, so that no path could be found.
+// No path can be found, because only a signal that says nothing is left.
 TEST(Reason, IsNotMadeUp) {
   Plan plan = two_signals();
   std::erase_if(block(plan).ops,

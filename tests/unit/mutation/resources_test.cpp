@@ -1,4 +1,4 @@
-// Port channels, switch channels, groups and pipelines, and the plan as a whole.
+// These operators change port channels, switch channels, groups and pipelines, and the plan as a whole.
 
 #include "mutants.hpp"
 

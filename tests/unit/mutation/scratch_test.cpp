@@ -1,4 +1,4 @@
-// Scratch, and the packets in it.
+// These operators change scratch, and the packets in it.
 
 #include "mutants.hpp"
 

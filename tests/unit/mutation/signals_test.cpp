@@ -1,4 +1,4 @@
-// What is said over channels.
+// These operators change what is said over channels.
 
 #include <utility>
 
@@ -9,7 +9,7 @@ namespace {
 
 using enum ChannelType;
 
-/// Rank 0 waits until it may, puts and says so; rank 1 the other side.
+/// Returns a plan in which rank 0 waits until it may put, puts and says so. Rank 1 is the other side.
 Plan exchange() {
   Plan plan = empty_plan();
   add(block(plan), Opcode::wait, {}, {}, {0}, memory);
@@ -21,7 +21,7 @@ Plan exchange() {
   return plan;
 }
 
-/// One operation of rank 0.
+/// Returns a plan with one operation of rank 0.
 Plan alone(Opcode code, std::vector<uint32_t> ids, ChannelType via = memory) {
   Plan plan = empty_plan();
   add(block(plan), code, {}, {}, std::move(ids), via);

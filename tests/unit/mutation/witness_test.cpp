@@ -1,4 +1,5 @@
-// Counter-examples of mutants: whatever a proof finds in them is shown in little room, at the author's lines.
+// These tests check counter-examples of mutants: whatever a proof finds in them is shown in little room, at
+// the author's lines.
 
 #include "chorale/witness.hpp"
 

@@ -1,8 +1,8 @@
 /// \file
-/// An abstract machine for plans: chunks hold names of what was added, launches follow each other without a
-/// barrier, and whoever can take a step may be the next. It is more reckless than the executors: a rank's
-/// input and output change hands at once when its launch ends, and port channels read their sources as late
-/// as they may.
+/// Runs plans on an abstract machine: chunks hold names of what was added, launches follow each other without
+/// a barrier, and any agent that can take a step may be the next. The machine is more reckless than the
+/// executors: a rank's input and output change hands at once when its launch ends, and port channels read
+/// their sources as late as they may.
 #pragma once
 
 #include <algorithm>
@@ -31,14 +31,14 @@ using chorale::Plan;
 using chorale::Role;
 using chorale::ThreadBlock;
 
-/// What a chunk holds: "(rank.chunk@launch)" for every input that was added to it.
+/// Names the contents of a chunk: "(rank.chunk@launch)" for every input that was added to it.
 using Value = std::string;
 
 inline Value input_of(uint64_t rank, uint64_t chunk, int launch) {
   return "(" + std::to_string(rank) + "." + std::to_string(chunk) + "@" + std::to_string(launch) + ")";
 }
 
-/// The parts of a value, whatever their order.
+/// Returns the parts of a value, whatever their order.
 inline std::multiset<Value> parts_of(const Value& value) {
   std::multiset<Value> parts;
   for (size_t from = 0; from < value.size();) {
@@ -62,7 +62,8 @@ class Machine {
     for (size_t rank = 0; rank < ranks_.size(); ++rank) begin(rank);
   }
 
-  /// Runs all launches in a random order. \return what went wrong; empty: nothing
+  /// Runs all launches in a random order.
+  /// \return what went wrong; empty if nothing did
   std::string run() {
     std::vector<double> speed(ranks_.size());
     for (long turn = 0; wrong_.empty(); ++turn) {
@@ -173,7 +174,7 @@ class Machine {
     return true;
   }
 
-  /// One operation, by the roles of the table. False: it has to wait.
+  /// Does one operation, by the roles of the table. Returns false if it has to wait.
   bool step(size_t rank, const ThreadBlock& block, const Op& op) {
     const chorale::OpInfo& row = chorale::info(op.code);
     std::vector<uint32_t> channels;
@@ -235,7 +236,7 @@ class Machine {
     return true;
   }
 
-  /// The role of operand `at` of one side: the last row field is the one that may repeat.
+  /// Returns the role of operand `at` of one side: the last row field is the one that may repeat.
   static Role role(const chorale::OpInfo& row, bool in_dst, size_t at) {
     Role found = Role::Read;
     for (const chorale::Field& field : row.fields) {

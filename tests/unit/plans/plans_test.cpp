@@ -1,5 +1,6 @@
-// The shipped algorithms on an abstract machine that knows no mercy, as they are recorded and as they are
-// compiled; and that it finds what it is for: algorithms with one synchronisation taken out.
+// These tests run the shipped algorithms on an abstract machine that knows no mercy, as they are recorded and
+// as they are compiled. They also check that the machine finds what it is for: algorithms with one
+// synchronisation taken out.
 
 #include <gtest/gtest.h>
 
@@ -90,11 +91,11 @@ TEST(MakePlan, HasOneNumberOfRanks) {
   EXPECT_THROW(chorale::make_plan("allreduce_ring", 2, {{"ranks", "4"}}), std::invalid_argument);
 }
 
-/// Each with its certificate.
+/// Each plan has its certificate.
 TEST(MakePlan, MakesAllThatIsShippedForSeven) {
   int made = 0;
   for (const RegisteredProgram& program : programs()) {
-    if (program.name == "allreduce_two_level") continue;  // of two nodes
+    if (program.name == "allreduce_two_level") continue;  // it has two nodes
     EXPECT_EQ(chorale::make_plan(program.name, 7).ranks(), 7u) << program.name;
     ++made;
   }
@@ -159,7 +160,7 @@ TEST(Model, FindsWhatIsMissing) {
   EXPECT_NE(first_failure(without("alltoall_in_turns", "3", Opcode::wait, 0), 100), "");
   EXPECT_NE(first_failure(without("alltoall_in_turns", "3", Opcode::wait, 3), 100), "");
   for (const char* name : {"allgather_by_port", "alltoall_by_port"}) {
-    // Where the first turn may write, and what the last one brings.
+    // These operations say where the first turn may write, and what the last one brings.
     EXPECT_NE(first_failure(without(name, "3", Opcode::wait, 0), 100), "") << name;
     EXPECT_NE(first_failure(without(name, "3", Opcode::wait, 3), 100), "") << name;
     EXPECT_NE(first_failure(without(name, "3", Opcode::flush, 0), 100), "") << name;

@@ -1,5 +1,5 @@
 /// \file
-/// Measured and predicted spans made by hand.
+/// Makes measured and predicted spans by hand.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ inline void took(std::vector<TraceSpan>& spans, const Plan& plan, uint32_t rank,
   }
 }
 
-/// What one thread block of rank 0 did, and was predicted to do.
+/// Compares what one thread block of rank 0 did with what was predicted for it.
 inline Comparison compare_block(const Plan& plan, const Took& measured, const Took& predicted) {
   std::vector<TraceSpan> ran, simulated;
   took(ran, plan, 0, 0, measured, 100);

@@ -1,5 +1,5 @@
-// Measured beside predicted, of spans of which every time is known. tests/unit/tape has those of the tapes
-// that GPUs play.
+// These tests put measured spans beside predicted ones when every time is known. tests/unit/tape has the
+// spans of the tapes that GPUs play.
 
 #include "tests/unit/profile/compared.hpp"
 
@@ -15,8 +15,8 @@ std::string words(const BlockTimes& times) {
          std::to_string(times.rank) + "." + std::to_string(times.block);
 }
 
-/// "operation:line measured predicted of blocks kind with others", times as median/longest@rank.block in
-/// microseconds.
+/// Returns "operation:line measured predicted of blocks kind with others", times as median/longest@rank.block
+/// in microseconds.
 std::string words(const std::vector<ComparedLine>& lines) {
   const char* const kinds[] = {"work", "packets", "turns", "waits"};
   std::string text;

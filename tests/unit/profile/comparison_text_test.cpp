@@ -1,4 +1,4 @@
-// What --machine prints.
+// These tests check what --machine prints.
 
 #include "tests/unit/profile/compared.hpp"
 #include "tools/comparison.hpp"
@@ -124,7 +124,7 @@ TEST(ComparisonText, OfAPlanThatCannotBePredicted) {
       "it stops\n");
 }
 
-/// Of a plan and machine that simulate() takes: it is the same call.
+/// When simulate() takes the plan and machine, the prediction is for the same call.
 TEST(ComparisonText, OfAPredictionBesideItself) {
   const Plan plan = exchange();
   Machine machine = named("a GPU");

@@ -1,4 +1,5 @@
-// Critical paths, lines and totals of launches whose spans are made by hand: every time is known.
+// These tests check critical paths, lines and totals of launches whose spans are made by hand: every time is
+// known.
 
 #include "tests/unit/profile/traced.hpp"
 
@@ -11,7 +12,7 @@ std::string path_words(const ProfilePlace& place) {
   return std::string(place.name) + ":" + std::to_string(place.line.line);
 }
 
-/// A line for each stretch: "rank.block operation:line from-to", in microseconds.
+/// Returns a line for each stretch: "rank.block operation:line from-to", in microseconds.
 std::string path(const Profile& profile) {
   std::string text;
   for (const ProfileStretch& stretch : profile.path) {
@@ -30,7 +31,7 @@ std::string path(const Profile& profile) {
   return text;
 }
 
-/// "operation:line n total path longest@rank.block", in microseconds.
+/// Returns "operation:line n total path longest@rank.block", in microseconds.
 std::string line_text(const ProfileLine& line) {
   return path_words(line.place) + " " + std::to_string(line.spans) + " " +
          std::to_string(line.total_ns / 1000) + " " + std::to_string(line.path_ns / 1000) + " " +
@@ -229,7 +230,7 @@ TEST(Profile, ABlockThatBeginsLate) {
 }
 
 TEST(Profile, ClocksOfGpusAreNotCompared) {
-  // Rank 1's clock is far behind. Rank 0 took longest.
+  // Rank 1's clock is far behind, and rank 0 took longest.
   const Plan plan = exchange();
   std::vector<TraceSpan> spans;
   ran(spans, plan, 0, 0, {1000, 1010, 1012, 1107});
@@ -285,7 +286,7 @@ TEST(Profile, BlocksOfOneGpuAreFollowed) {
 }
 
 TEST(Profile, WaitsThatAGpuHasJoined) {
-  // One span for two waits, whose signals are at two lines: it is the second that came late.
+  // There is one span for two waits, whose signals are at two lines: the second is the one that came late.
   Plan plan = two_ranks();
   for (const uint32_t on : {0u, 1u}) {
     add(block(plan, 0, on), Opcode::copy, {in(on)}, {out(on)});
@@ -354,7 +355,7 @@ TEST(Profile, ClocksThatContradictThePlanAreNotBelieved) {
 }
 
 TEST(Profile, OfALaunchThatStopped) {
-  // What rank 1 waits for has no span.
+  // The operation that rank 1 waits for has no span.
   const Plan plan = exchange();
   std::vector<TraceSpan> spans;
   ran(spans, plan, 1, 0, {0, 10, 12, 500});

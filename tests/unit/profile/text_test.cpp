@@ -1,4 +1,4 @@
-// What --profile prints.
+// These tests check what --profile prints.
 
 #include "tests/unit/profile/traced.hpp"
 #include "tools/profile.hpp"

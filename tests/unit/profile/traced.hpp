@@ -1,5 +1,5 @@
 /// \file
-/// Spans made by hand for small plans.
+/// Makes spans by hand for small plans.
 #pragma once
 
 #include <gtest/gtest.h>

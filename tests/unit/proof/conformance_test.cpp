@@ -53,7 +53,7 @@ constexpr uint64_t chunk_bytes = 192;  // two units of 96, each of two or three 
 constexpr uint64_t unit = 96;
 constexpr uint64_t base_bytes = uint64_t(1) << 32;
 
-/// Memory that is not there: an address says whose it is.
+/// Returns an address in memory that is not there; the address says whose it is.
 char* base_of(uint32_t rank, uint32_t kind) {
   return reinterpret_cast<char*>((rank * spaces_per_rank + kind + 1) * base_bytes);
 }
@@ -216,7 +216,7 @@ class WritingMachine : public interpreter::Recording {
   uint32_t memory_channels_;
 };
 
-/// What the steps of rank 0's first thread block are, in bytes.
+/// Returns the steps of rank 0's first thread block, in bytes.
 std::vector<Done> declared(const Plan& plan) {
   const Message message = list_messages(plan)[plan.gpus[0].threadblocks[0].ops[0].body ? 1 : 0];
   const Memory memory(plan, message, false);
@@ -243,7 +243,7 @@ std::vector<Done> declared(const Plan& plan) {
   return done;
 }
 
-/// Without what has no effect: a second synchronisation, and what moves nothing in a turn.
+/// Leaves out what has no effect: a second synchronisation, and a move of nothing in a turn.
 std::vector<Done> effective(const std::vector<Done>& all) {
   std::vector<Done> kept;
   for (const Done& one : all) {
@@ -251,7 +251,7 @@ std::vector<Done> effective(const std::vector<Done>& all) {
     if (data && one.bytes[0].begin == one.bytes[0].end && !one.posts) continue;
     if (one.kind == Kind::sync && !kept.empty() && kept.back().kind == Kind::sync) continue;
     kept.push_back(one);
-    // Its operands may begin behind their own ends; a signal goes out all the same.
+    // Its operands may begin after their own ends; a signal goes out all the same.
     if (data && one.bytes[0].begin == one.bytes[0].end) kept.back().bytes.clear();
   }
   return kept;
@@ -278,7 +278,7 @@ std::vector<Operand> operands(Random& random, std::span<const Field> fields, uin
   return list;
 }
 
-/// The channel types that an operation has forms for.
+/// Returns the channel types that an operation has forms for.
 std::vector<ChannelType> types(const Shape& row) {
   if (!row.has(Role::Via)) return {ChannelType::none};
   if (row.has_any(switched_roles)) return {ChannelType::switched};

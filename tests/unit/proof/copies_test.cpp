@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t instances = 4;
 
-/// Two ranks, each with the thread blocks of four instances of `rank`'s program.
+/// Returns a plan of two ranks, each with the thread blocks of four instances of `rank`'s program.
 template <class Program>
 Plan instances_of(const char* collective, uint64_t in, uint64_t out, const Program& program) {
   Plan plan = two_ranks();
@@ -37,7 +37,7 @@ void put_and_add(Plan& plan, uint32_t rank) {
 
 Plan all_reduce() { return instances_of("allreduce", 1, 1, put_and_add); }
 
-/// Thread blocks that are kept; 0: no copies are found.
+/// Returns how many thread blocks are kept; 0: no copies are found.
 size_t kept(const Plan& plan, bool one_storage = false) {
   const auto excerpt = proof::leave_out_copies(plan, proof::Storage(plan, one_storage));
   size_t blocks = 0;
@@ -46,7 +46,7 @@ size_t kept(const Plan& plan, bool one_storage = false) {
   return blocks;
 }
 
-/// What is found; the same as in the whole plan, which is what facts are of.
+/// Returns what is found. It has to be the same as in the whole plan, from which facts are made.
 std::string all_found(const Plan& plan) {
   const std::string text = render(plan, prove_plan(plan).diagnostics());
   EXPECT_EQ(text, render(plan, prove_plan(plan, {}, true).diagnostics()));
@@ -161,7 +161,7 @@ TEST(Copies, ScratchIsMovedByAnyNumber) {
   EXPECT_EQ(all_found(plan), "");
 }
 
-// What is right for the peer's segment is wrong for one's own.
+// An operand that is right for the peer's segment is wrong for one's own.
 TEST(Copies, SegmentsAreNotLeft) {
   Plan plan = two_ranks();
   plan.collective = "alltoall";

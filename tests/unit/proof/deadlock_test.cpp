@@ -1,4 +1,4 @@
-// Plans that get stuck, and plans that look as if they did.
+// These tests check plans that get stuck, and plans that look as if they did.
 
 #include <utility>
 
@@ -128,7 +128,8 @@ TEST(Deadlock, OnlySomeTurnsFit) {
 }
 
 TEST(Deadlock, OneOrderOfCompetitors) {
-  // Whoever gets the lock second waits for a signal that the first gives only behind its own second lock.
+  // The block that gets the lock second waits for a signal that the first gives only after its own second
+  // lock.
   Plan plan = two_ranks();
   plan.gpus[0].semaphores = {1, 0, 0};
   control(plan, Opcode::sem_acquire, 0, 0, 0);

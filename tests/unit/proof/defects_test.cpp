@@ -1,6 +1,6 @@
-// Faults of plans that MSCCL++'s DSL and examples give, each in a plan of the same shape, and the plan
-// without it. That a packet's flag is the same at each replay of a graph (D6) cannot be said in a plan: the
-// litmus tests have it. Scratch that wraps in a pipeline (D5) is a limit of MSCCL++'s executor, see
+// These plans have faults that MSCCL++'s DSL and examples give, each in a plan of the same shape, and beside
+// it the plan without the fault. A plan cannot say that a packet's flag is the same at each replay of a graph
+// (D6): the litmus tests have it. Scratch that wraps in a pipeline (D5) is a limit of MSCCL++'s executor, see
 // target_test.cpp.
 
 #include "tests/unit/proof/findings.hpp"
@@ -63,7 +63,7 @@ TEST(Defects, D3CrossedWaits) {
   }
 }
 
-/// A store through the switch into a peer's output, which only a relaxed signal follows.
+/// A store goes through the switch into a peer's output, and only a relaxed signal follows it.
 TEST(Defects, D7RelaxedExitOfAZeroCopyBroadcast) {
   for (const bool relaxed : {false, true}) {
     Plan plan = two_ranks();

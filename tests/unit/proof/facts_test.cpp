@@ -1,4 +1,4 @@
-// What is true of plans in which nothing is found, and the certificate that says so.
+// These tests check what is true of plans in which nothing is found, and the certificate that says so.
 
 #include <utility>
 
@@ -44,7 +44,8 @@ TEST(Facts, PacketsHaveArrivedWhereTheyWereRead) {
 }
 
 TEST(Facts, CopiesOfScratch) {
-  // Who has been answered may overwrite at once; who only sends needs the next launch as an answer.
+  // A rank that has been answered may overwrite at once. A rank that only sends needs the next launch as an
+  // answer.
   Plan plan = two_ranks();
   for (uint32_t rank = 0; rank < 2; ++rank) {
     add(block(plan, rank), Opcode::put_packets, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
@@ -95,16 +96,16 @@ TEST(Facts, OrderOfAddends) {
   EXPECT_EQ(rounding(add_up({in(0), in(1), in(2)}, {scratch(1), scratch(0), scratch(2)}, false)),
             std::vector<std::string>());
   EXPECT_EQ(rounding(add_up({in(0), in(1), in(2)}, {scratch(0), scratch(2), scratch(1)}, false)), differs);
-  // What is stored in between is rounded.
+  // A sum that is stored in between is rounded.
   EXPECT_EQ(rounding(add_up({in(0), in(1), in(2)}, {scratch(0), scratch(1), scratch(2)}, true)), differs);
 }
 
 TEST(Facts, OneOrderForAllElements) {
-  // Three chunks of one rank's input: its number would not tell which comes when.
+  // Three chunks of one rank's input are added: its number would not tell which comes when.
   const Plan own = add_up({in(0), in(1), in(2)}, {scratch(0), scratch(2), scratch(1)}, false);
   EXPECT_EQ(facts_of(own, {"replay", "races"}).other_order,
             "output[0:1] of rank 0 adds up several parts of one rank's input");
-  // Three times the same one.
+  // The same chunk is added three times.
   Plan plan = two_ranks();
   plan.collective = "custom";
   for (Gpu& gpu : plan.gpus) gpu.chunks[0] = gpu.chunks[1] = 2;

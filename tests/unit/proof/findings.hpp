@@ -1,5 +1,5 @@
 /// \file
-/// Small plans for the tests of proofs, and what is found in them.
+/// Makes small plans for the tests of proofs, and says what is found in them.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,14 @@ inline std::string place_of(const OpPlace& at) {
   return std::to_string(at.rank) + "." + std::to_string(at.threadblock) + "." + std::to_string(at.op);
 }
 
-/// Only one proof is wanted.
+/// Returns the names of all proofs but one, because only that one is wanted.
 inline std::vector<std::string> all_but(std::string_view proof) {
   std::vector<std::string> others(std::begin(proof_names), std::end(proof_names));
   std::erase(others, proof);
   return others;
 }
 
-/// A line for each finding of one proof and each note: its text and "at rank.block.op".
+/// Returns a line for each finding of one proof and each note: its text and "at rank.block.op".
 inline std::string found(std::string_view proof, const Plan& plan) {
   const Diagnostics findings = prove_plan(plan, all_but(proof)).diagnostics();
   std::string text;
@@ -43,14 +43,14 @@ inline std::string replay(const Plan& plan) { return found("replay", plan); }
 inline void copy(Plan& plan, const Operand& from, const Operand& to, uint32_t on = 0, uint32_t rank = 0) {
   add(block(plan, rank, on), Opcode::copy, {from}, {to});
 }
-/// remote: 0 input, 1 output, 2 scratch of the peer
+/// Adds a put. `remote` is 0 input, 1 output, 2 scratch of the peer.
 inline void put(Plan& plan, const Operand& from, uint32_t remote, uint64_t index, uint32_t rank = 0,
                 uint32_t on = 0) {
   add(block(plan, rank, on), Opcode::put, {from}, {at(remote, index)}, {}, ChannelType::memory);
 }
 inline void nop(Plan& plan, uint32_t rank = 0, uint32_t on = 0) { add(block(plan, rank, on), Opcode::nop); }
 
-/// An operation on one channel, semaphore or barrier.
+/// Adds an operation on one channel, semaphore or barrier.
 inline Op& control(Plan& plan, Opcode code, uint32_t id, uint32_t rank, uint32_t on = 0,
                    ChannelType via = ChannelType::memory) {
   return add(block(plan, rank, on), code, {}, {}, {id}, via);

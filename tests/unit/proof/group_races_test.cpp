@@ -1,4 +1,4 @@
-// Accesses of thread block groups, whose members take their share each.
+// These tests check accesses of thread block groups, whose members take their share each.
 
 #include <utility>
 
@@ -75,7 +75,7 @@ TEST(Races, GroupsShareAnOperand) {
   for (uint32_t on = 0; on < 2; ++on) nop(plan, 0, on);
   for (uint32_t member = 0; member < 2; ++member) slice(scratch(0, 3), out(0, 3), member, 2);
   EXPECT_EQ(races(plan), "");
-  // The same bytes if all come out even, but who has the middle chunk depends on the message.
+  // The bytes are the same if all come out even, but the message decides which block has the middle chunk.
   plan = two_ranks();
   for (uint32_t member = 0; member < 2; ++member) slice(in(0, 3), scratch(0, 3), member, 2);
   for (uint32_t on = 0; on < 2; ++on) nop(plan, 0, on);
@@ -119,7 +119,7 @@ TEST(Races, MembersOfAGroupHaveTheirOwn) {
     std::swap(block(plan, 0, 2).ops[1], block(plan, 0, 2).ops[2]);
     EXPECT_TRUE(has(races(plan), "reads scratch[0:1] of rank 0, which another operation overwrites"));
   }
-  // Overwritten by all, when only one of the readers has said that it is through.
+  // All overwrite it, when only one of the readers has said that it is through.
   Plan plan = halves_and_thirds(true);
   control(plan, Opcode::sem_release, 0, 0, 1);
   control(plan, Opcode::sem_acquire, 0, 0, 0);
@@ -154,7 +154,7 @@ TEST(Races, SlicesOfSeveralGroupsMayBeTheSameByChance) {
 }
 
 TEST(Races, ATurnMayBeTheSliceOfAGroupByChance) {
-  // In a chunk of two turns each is as long as what a block of the group takes.
+  // When a chunk has two turns, each is as long as what a block of the group takes.
   Plan plan = two_ranks();
   for (uint32_t on = 0; on < 2; ++on) {
     Op& op = add(block(plan, 0, on), Opcode::copy, {in(0)}, {scratch(0)});

@@ -1,11 +1,11 @@
-// Sizes of messages that have to be looked at, and whose memory it is.
+// These tests check the sizes of messages that have to be looked at, and whose memory it is.
 
 #include "tests/unit/proof/findings.hpp"
 
 namespace chorale {
 namespace {
 
-/// A pipeline of a block of rank 0.
+/// Adds a pipeline of a block of rank 0.
 void turns(Plan& plan, uint32_t on, uint32_t unit, uint64_t chunks, uint32_t body) {
   Op& op = append(block(plan, 0, on), Opcode::pipeline, {}, {});
   op.unit_bytes = unit;
@@ -13,7 +13,7 @@ void turns(Plan& plan, uint32_t on, uint32_t unit, uint64_t chunks, uint32_t bod
   op.body = body;
 }
 
-/// Output 0 is copied to the two chunks behind it: that takes a turn for each.
+/// Copies output 0 to the two chunks after it: that takes a turn for each.
 Plan spread() {
   Plan plan = two_ranks();
   plan.gpus.pop_back();
@@ -112,8 +112,8 @@ TEST(Messages, BlocksThatRunAhead) {
   EXPECT_NE(found("races", plan), "");
 }
 
-/// What the first block writes behind its pipeline the last one reads in a pipeline. Each is a turn behind
-/// the one before it, with which it meets at a barrier, or whose semaphore it takes.
+/// The first block writes after its pipeline what the last one reads in a pipeline. Each block is a turn
+/// behind the one before it, with which it meets at a barrier, or whose semaphore it takes.
 Plan turns_behind(uint32_t blocks, bool barriers) {
   Plan plan = two_ranks();
   plan.gpus[0].semaphores.assign(blocks, 0);
@@ -146,9 +146,9 @@ TEST(Messages, BlocksThatRunAheadOfThoseThatRunAhead) {
 }
 
 TEST(Messages, TurnsThatAreOrderedFromBothEnds) {
-  // What a block writes another one reads in the same turn. The first turns are behind each other as a third
-  // block has taken what they post before its own pipeline, and the last ones as a fourth one posts for them
-  // behind its own. Between them is nothing.
+  // One block writes what another one reads in the same turn. The first turns are ordered because a third
+  // block has taken what they post before its own pipeline. The last turns are ordered because a fourth block
+  // posts for them after its own. Nothing orders the turns between them.
   Plan plan = two_ranks();
   plan.gpus[0].semaphores.assign(4, 0);
   add_blocks(plan, 4);
@@ -252,7 +252,7 @@ TEST(Messages, InputOfPlansOutOfPlace) {
       found("values", plan),
       "this overwrites input[0:1] of rank 0, but the plan is not in place: the application's input must "
       "stay as it is at 0.0.7\n");
-  // Nothing is promised of a test.
+  // A plan of the collective "test" promises nothing.
   plan.collective = "test";
   EXPECT_EQ(found("values", plan), "");
 }

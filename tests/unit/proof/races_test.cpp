@@ -1,4 +1,4 @@
-// Accesses that nothing orders, and accesses that look as if nothing did.
+// These tests check accesses that nothing orders, and accesses that look as if nothing did.
 
 #include "tests/has.hpp"
 #include "tests/unit/proof/findings.hpp"
@@ -80,7 +80,7 @@ Plan exchange(bool entry, bool relaxed_entry, bool relaxed_data) {
 
 TEST(Races, BetweenRanks) {
   EXPECT_EQ(races(exchange(true, false, false)), "");
-  // What was visible before the launch of the poster is, by any signal.
+  // Data that was visible before the launch of the poster is visible after any signal.
   EXPECT_EQ(races(exchange(true, true, false)), "");
   EXPECT_EQ(
       races(exchange(true, false, true)),
@@ -106,7 +106,7 @@ TEST(Races, WithTheApplication) {
       << races(plan);
   hand_over(plan, 0);
   EXPECT_EQ(races(plan), "");
-  // So little that a relaxed signal will do.
+  // A relaxed signal is enough for this.
   plan = two_ranks();
   hand_over(plan, 1, 0, true);
   add(block(plan), Opcode::get, {at(0, 0)}, {out(0)}, {0}, ChannelType::memory);
@@ -142,7 +142,7 @@ TEST(Races, PortChannelsReadAtTheirLeisure) {
   hand_over(plan, 0);
   copy(plan, scratch(0), out(0), 0, 1);
   EXPECT_NE(races(plan), "");
-  // The channel's own signal comes behind the data.
+  // The channel's own signal comes after the data.
   plan = two_ranks();
   add(block(plan), Opcode::put, {in(0)}, {at(2, 0)}, {0}, ChannelType::port);
   hand_over(plan, 0);
@@ -160,7 +160,7 @@ TEST(Races, PacketsTellTheirReaderWhatTheirWriterHasRead) {
   for (uint32_t rank = 0; rank < 2; ++rank) {
     ThreadBlock& sender = block(plan, rank, 0);
     add(sender, Opcode::put_packets, {in(0, 4)}, {at(2, 0, 4)}, {}, ChannelType::memory);
-    // What the other block sends back was made of what the first has read.
+    // The packets that the other block sends back are made of what the first one has read.
     add(block(plan, rank, 1), Opcode::read_put_packets, {scratch(0, 4)}, {at(2, 4, 4)}, {},
         ChannelType::memory);
     add(sender, Opcode::unpack_packets, {scratch(4, 4)}, {in(0, 4)});
@@ -252,14 +252,15 @@ TEST(Races, OutputThatAPeerReadsBehindTheLaunch) {
     EXPECT_EQ(has(races(plan), "this reads output[0:1] of rank 0, and nothing tells the rank when"), late)
         << races(plan);
   }
-  // Whichever of the two is looked at first.
+  // The race is found, whichever of the two is looked at first.
   Plan plan = two_ranks();
   hand_over(plan, 0);
   add(block(plan, 1), Opcode::get, {at(1, 0)}, {scratch(0)}, {0}, ChannelType::memory);
   EXPECT_TRUE(has(races(plan), "this reads output[0:1] of rank 0, and nothing tells the rank when"));
 }
 
-/// Whatever the peer's speed: here it comes to its end behind three launches of the one who reads.
+/// The finding is the same whatever the peer's speed. Here the peer comes to its end after three launches of
+/// the rank that reads.
 TEST(Races, OutputThatAPeerReadsBeforeTheLaunch) {
   for (const bool early : {true, false}) {
     Plan plan = two_ranks();
@@ -297,7 +298,7 @@ TEST(Races, OutputThatAPeerReadsBeforeTheLaunch) {
 }
 
 TEST(Races, OutputThatIsStillRead) {
-  // What the application does with a peer's last output is over only when the peer has begun.
+  // The application has finished with a peer's last output only when the peer has begun.
   Plan plan = two_ranks();
   put(plan, in(0), 1, 0);
   hand_over(plan, 0);
@@ -353,8 +354,8 @@ TEST(Races, CompetitorsInEveryOrder) {
   EXPECT_NE(races(plan), "");
 }
 
-/// A block fills scratch turn by turn and another empties it. `back`: it says so, and the first one waits for
-/// that.
+/// A block fills scratch turn by turn and another empties it. With `back` the second block says so, and the
+/// first one waits for that.
 Plan ring_of_chunks(bool back) {
   Plan plan = two_ranks();
   plan.gpus[0].semaphores = {0, 1, 0};

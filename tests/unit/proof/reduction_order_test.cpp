@@ -1,4 +1,4 @@
-// In which order plans add up, and which add up in the order of the ranks.
+// These tests check in which order plans add up, and which add up in the order of the ranks.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace chorale::proof {
 namespace {
 
-/// Sums of parts of inputs, rounded when they are in brackets.
+/// Makes sums of parts of inputs, rounded when they are in brackets.
 struct Sums {
   Values values;
   uint32_t of(uint32_t rank, uint64_t at = 0) { return values.origin({rank, at}); }
@@ -106,7 +106,7 @@ TEST(ReductionOrder, OfDeepSums) {
   EXPECT_EQ(sums.values.order_words(flat), "0 + ... + 99999");
 }
 
-/// The input of one rank, added to itself again and again.
+/// Adds the input of one rank to itself again and again.
 Plan doubled(uint32_t times) {
   Plan plan = two_ranks();
   plan.collective = "allreduce";
@@ -120,7 +120,7 @@ Plan doubled(uint32_t times) {
 }
 
 TEST(ReductionOrder, OfAWrongPlanIsNotTold) {
-  // In words this would be 2^40 addends.
+  // The order would be 2^40 addends in words.
   const Proof proof = prove_plan(doubled(40), {}, true);
   EXPECT_FALSE(proof.findings.empty());
   EXPECT_EQ(proof.facts.order, "");

@@ -1,4 +1,4 @@
-// Who releases whom.
+// These tests check which operations release which others.
 
 #include "chorale/releases.hpp"
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t chunk_bytes = 1024;
 
-/// "rank.block.op ..." of those that release an operation, or "unknown".
+/// Returns "rank.block.op ..." of the operations that release an operation, or "unknown".
 std::string releases(const Plan& plan, uint32_t rank, uint32_t on, uint32_t op,
                      uint64_t bytes = chunk_bytes) {
   const Awaited awaited = list_awaited(plan, bytes)[rank][on][op];

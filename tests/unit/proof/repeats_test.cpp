@@ -1,4 +1,4 @@
-// Operations that do once more what the one before them did.
+// These operations do once more what the one before them did.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace {
 
 using test::has;
 
-/// The places of find_repeats().
+/// Returns the places of find_repeats().
 std::string repeats(const Plan& plan) {
   std::string places;
   for (const Diagnostic& finding : find_repeats(plan)) places += place_of(*finding.at) + "\n";

@@ -1,4 +1,4 @@
-// What a launch does to what an earlier one still reads.
+// These tests check what a launch does to data that an earlier one still reads.
 
 #include "tests/has.hpp"
 #include "tests/unit/proof/findings.hpp"

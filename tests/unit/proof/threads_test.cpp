@@ -1,4 +1,4 @@
-// What orders the threads of a block, and the two ways to memory that a switch reaches.
+// These tests check what orders the threads of a block, and the two ways to memory that a switch reaches.
 
 #include "tests/has.hpp"
 #include "tests/unit/proof/findings.hpp"
@@ -125,7 +125,7 @@ TEST(Threads, ARelaxedSignalMayComeFirst) {
     control(plan, Opcode::relaxed_wait, 0, 1);
     EXPECT_EQ(races(plan).empty(), apart) << races(plan);
   }
-  // On another channel it cannot be taken for it.
+  // A relaxed signal on another channel cannot be taken for the signal.
   Plan plan = two_ranks();
   add(block(plan), Opcode::put, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
   control(plan, Opcode::signal, 0, 0);

@@ -1,4 +1,4 @@
-// Outputs that do not hold what their collective promises, told addend by addend.
+// These outputs do not hold what their collective promises, and the tests tell it addend by addend.
 
 #include <utility>
 
@@ -10,7 +10,7 @@ namespace {
 
 std::string values(const Plan& plan) { return found("values", plan); }
 
-/// Two ranks with `in` and `out` chunks.
+/// Returns a plan of two ranks with `in` and `out` chunks.
 Plan collective(const char* name, uint64_t in, uint64_t out) {
   Plan plan = two_ranks();
   plan.collective = name;
@@ -39,7 +39,7 @@ Operand& operand(Plan& plan, uint32_t rank, uint32_t op, uint32_t position) {
   return of.operands[of.ops[op].first_operand + position];
 }
 
-/// In place the output may be left out: then it is the input.
+/// When a plan is in place, the output may be left out: then it is the input.
 TEST(Values, OutputThatIsLeftOut) {
   Plan plan = collective("allreduce", 2, 0);
   plan.inplace = true;
@@ -54,7 +54,7 @@ TEST(Values, OutputThatIsLeftOut) {
   EXPECT_EQ(values(plan), "output[0:2] of rank 0 is never written\n");
 }
 
-/// Rank 0 adds its input to itself, and what comes of it, `times` times.
+/// Rank 0 adds its input to itself, and the sum to itself, `times` times.
 Plan doubled(uint32_t times) {
   Plan plan = collective("allreduce", 1, 1);
   add(block(plan), Opcode::reduce, {in(0), in(0)}, {out(0)});
@@ -63,7 +63,7 @@ Plan doubled(uint32_t times) {
   return plan;
 }
 
-/// Each is counted, and none of them is written out.
+/// Each addend is counted, and none of them is written out.
 TEST(Values, AddendsWithoutNumber) {
   EXPECT_EQ(
       values(doubled(40)).substr(0, 130),

@@ -1,4 +1,5 @@
-// Counter-examples: what is shown of a finding, and that it follows from the order that the proof keeps.
+// These tests check counter-examples: what is shown of a finding, and that it follows from the order that the
+// proof keeps.
 
 #include "chorale/witness.hpp"
 
@@ -193,7 +194,7 @@ TEST(Witness, ShrinkingKeepsTheFinding) {
 }
 
 TEST(Witness, ShrinkingKeepsLaunchesApart) {
-  // What orders the two within a launch must stay, else they would race there.
+  // The operations that order the two within a launch must stay, else they would race there.
   Plan plan = two_ranks();
   put(plan, in(0), 2, 0, 1);
   hand_over(plan, 1);

@@ -1,4 +1,4 @@
-// Collectives of host schedules, run.
+// These tests run collectives of host schedules.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace chorale::test {
 namespace {
 
-/// They sum with the built-in function; calls of the schedule's own have the application's.
+/// Collectives sum with the built-in function; calls of the schedule's own have the application's.
 TEST(ScheduleCollectives, AFunctionOfTheApplicationDoesNotChangeThem) {
   const Plan plan = read(host::plan_with(
       R"({"tensors":[{"name":"x","dtype":"i32","shape":[2,3],"role":"in"},{"name":"y","dtype":"i32","shape":[2,3],"role":"out"},
@@ -40,7 +40,7 @@ TEST(ScheduleCollectives, AFunctionOfTheApplicationDoesNotChangeThem) {
   });
 }
 
-/// The operation `fill` is not a call: what the application has of this name is for calls.
+/// The operation `fill` is not a call: the function that the application has of this name is for calls.
 TEST(ScheduleCollectives, AFunctionOfTheApplicationDoesNotChangeFill) {
   const Plan plan = read(host::plan_with(
       R"({"ranks":[1],"tensors":[{"name":"y","dtype":"i32","shape":[3],"role":"out"},{"name":"z","dtype":"i32","shape":[3],"role":"out"}],
@@ -59,7 +59,7 @@ TEST(ScheduleCollectives, AFunctionOfTheApplicationDoesNotChangeFill) {
   });
 }
 
-/// That a temporary is zero again does not stand on what the application makes of `zero` and `fill`.
+/// The rule that a temporary is zero again does not rely on what the application makes of `zero` and `fill`.
 TEST(ScheduleCollectives, AnotherZeroIsNotTakenForOne) {
   for (const std::string name : {"zero", "fill"}) {
     const Plan plan = read(host::plan_with(

@@ -1,6 +1,6 @@
 #pragma once
-// An exchange of boxes between all ranks: strided, several transfers in a group, and two lanes between each
-// two ranks.
+// Makes an exchange of boxes between all ranks: strided, several transfers in a group, and two lanes between
+// each two ranks.
 
 #include <cstdint>
 #include <stdexcept>
@@ -13,7 +13,7 @@ namespace chorale::test {
 
 struct Exchange {
   DType dtype = DType::i32;
-  uint64_t h = 5, w = 6, c = 7;  ///< of X, at least 4, 2 and 3
+  uint64_t h = 5, w = 6, c = 7;  ///< the extents of X, at least 4, 2 and 3
 
   uint64_t width() const { return dtype_size(dtype); }
   uint64_t in_bytes(uint64_t ranks) const { return ranks * h * w * c * width(); }
@@ -56,7 +56,7 @@ inline Plan exchange(uint32_t ranks, DType dtype, const std::vector<host::Mover>
   return std::move(compiled.plan);
 }
 
-/// A byte of X.
+/// Returns a byte of X.
 inline uint8_t exchange_byte(int run, uint64_t rank, uint64_t at) {
   return uint8_t(((uint64_t(run) * 1000003 + rank * 8191 + at) * 2654435761u) >> 13);
 }

@@ -1,4 +1,5 @@
-// What goes wrong with host schedules: calls that do not fit, peers that never come, die, or throw.
+// These tests check what goes wrong with host schedules: calls that do not fit, peers that never come, die,
+// or throw.
 
 #include <gtest/gtest.h>
 
@@ -87,7 +88,7 @@ TEST(ScheduleFaults, WhatAFunctionThrowsEndsEveryRank) {
   expect_end_of_every_rank([] { throw 1; }, "an exception that is no std::exception");
 }
 
-/// It would wait for itself.
+/// The function would wait for itself.
 TEST(ScheduleFaults, AFunctionCannotWaitForTheRunThatItIsIn) {
   const auto said_by = [](std::optional<uint64_t> seed, const std::function<void(ScheduleRun&)>& waits) {
     std::array<std::string, 2> said;
@@ -282,7 +283,7 @@ TEST(ScheduleFaults, WrongCallsAreRefusedOnAllRanks) {
       {"rank 0: matmul of f32[2, 3] and f32[2, 3] to f32[2, 2]: the extents do not fit"});
 }
 
-/// A rank has what it calls itself.
+/// A rank needs only the functions that it calls itself.
 TEST(ScheduleFaults, ARankHasTheFunctionsThatItCalls) {
   const Plan plan = plan_of(
       rotated, "{}",
@@ -313,7 +314,7 @@ TEST(ScheduleFaults, ARankHasTheFunctionsThatItCalls) {
   }
 }
 
-/// Said before anything is allocated, with the tensors that take most.
+/// The error comes before anything is allocated, with the tensors that take most.
 TEST(ScheduleFaults, WhatThereIsNoRoomForIsNamed) {
   const Plan plan = plan_of(
       rotated, "{}",
@@ -328,7 +329,7 @@ TEST(ScheduleFaults, WhatThereIsNoRoomForIsNamed) {
   });
 }
 
-/// In a process, where the address space for threads' stacks is one rank's alone.
+/// The ranks are processes, so that the address space for threads' stacks is one rank's alone.
 TEST(ScheduleFaults, ThreadsThatOneRankCannotHaveAreAnErrorOfAll) {
 #if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
   GTEST_SKIP() << "shadows of the sanitizers are address space";

@@ -1,5 +1,5 @@
 /// \file
-/// The built-in functions of host schedules against what they mean, on any backend.
+/// These cases compare the built-in functions of host schedules with what they mean, on any backend.
 #pragma once
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@
 
 namespace chorale::test {
 
-/// A schedule of calls on lane main, with inputs and what is to come out.
+/// Makes a schedule of calls on lane main, with inputs and the outputs that it should have.
 class FunctionCases {
  public:
   using Shape = std::vector<uint64_t>;
@@ -34,7 +34,7 @@ class FunctionCases {
     tensor(name, dtype, shape, "out");
     out_[name] = {dtype, values, {}};
   }
-  /// Of f32, each within its bound.
+  /// Adds an output of f32, each element of which has to be within its bound.
   void output_near(const std::string& name, const Shape& shape, const std::vector<double>& values,
                    const std::vector<double>& bounds) {
     tensor(name, DType::f32, shape, "out");
@@ -42,7 +42,8 @@ class FunctionCases {
     for (const double value : values) append(expected.values, value);
   }
 
-  /// Views in JSON: ["x",[1,2]] selects index 2 of axis 1, and ["x",[1,2,3]] three from there on.
+  /// Adds a call. Views are in JSON: ["x",[1,2]] selects index 2 of axis 1, and ["x",[1,2,3]] three from
+  /// there on.
   void call(const std::string& function, const std::string& writes, const std::string& reads,
             const std::string& attributes = "") {
     body_ += fmt::format(R"({}{{"op":"call","fn":"{}","writes":[{}],"reads":[{}]{}}})",
@@ -50,11 +51,11 @@ class FunctionCases {
                          attributes.empty() ? "" : fmt::format(R"(,"attrs":{{{}}})", attributes));
   }
 
-  /// How bytes come into the backend's memory, and out of it.
+  /// Copies bytes into the backend's memory, and out of it.
   using Copy = std::function<void(void* to, const void* from, uint64_t bytes)>;
 
   /// \param found  gets the bytes of all outputs
-  /// \return what is wrong; "good": nothing
+  /// \return "good", or a text that says what is wrong
   std::string run(World& world, const Config& config, const Copy& copy,
                   std::map<std::string, Bytes>& found) const {
     const Plan plan = read(
@@ -72,7 +73,7 @@ class FunctionCases {
     return wrong.empty() ? "good" : wrong;
   }
 
-  /// Whether any backend gives the same bits.
+  /// Returns whether every backend gives the same bits.
   bool exactly(const std::string& output) const { return out_.at(output).bounds.empty(); }
 
  private:
@@ -109,7 +110,7 @@ class FunctionCases {
   std::map<std::string, Expected> out_;
 };
 
-/// Whole numbers as elements of a type that has them all.
+/// Returns whole numbers as elements of a type that has them all.
 inline Bytes elements(DType dtype, const std::vector<int64_t>& values) {
   Bytes all;
   for (const int64_t value : values) append_converted(all, dtype, DType::i64, Exact(value));
@@ -121,7 +122,7 @@ inline std::vector<int64_t> counted(uint64_t count, const std::function<int64_t(
   return all;
 }
 
-/// Every type to every other, and a cast between views with gaps.
+/// Adds casts of every type to every other, and one between views with gaps.
 inline void add_casts(FunctionCases& cases) {
   for (const DType from : all_dtypes) {
     const Bytes values = values_to_convert(from);
@@ -144,7 +145,7 @@ inline void add_casts(FunctionCases& cases) {
   cases.call("cast", R"(["cast_gaps",[1,0,3]])", R"(["gaps",[0,1,3],[1,2,3]])");
 }
 
-/// add, sum, copy, zero and fill of every type, of what is side by side and what is not.
+/// Adds add, sum, copy, zero and fill of every type, of elements side by side and of others.
 inline void add_elementwise(FunctionCases& cases) {
   // Sums are 8 at most, which every type has.
   const auto a_at = [](uint64_t k) { return int64_t(k * 7 % 5 % 4); };
@@ -202,7 +203,7 @@ inline void add_elementwise(FunctionCases& cases) {
   cases.call("add", R"(["wrapped"])", R"(["ends"],["ends"])");
 }
 
-/// matmul and linear of the types that both backends have, of whole numbers whose sums are exact.
+/// Adds matmul and linear of the types that both backends have, of whole numbers whose sums are exact.
 inline void add_products(FunctionCases& cases) {
   constexpr uint64_t batches = 6, m = 5, k = 7, n = 4;
   const auto a_at = [](uint64_t batch, uint64_t row, uint64_t at) {
@@ -226,7 +227,7 @@ inline void add_products(FunctionCases& cases) {
     const auto typed = [&](uint64_t count, const std::function<int64_t(uint64_t)>& at) {
       return elements(dtype, counted(count, at));
     };
-    // With a column in front and two behind, and a row in front.
+    // The tensors have a column in front and two behind, and a row in front.
     cases.input(name("A"), dtype, {2, 3, m, k + 3}, typed(batches * m * (k + 3), [&](uint64_t at) {
                   return a_at(at / (k + 3) / m, at / (k + 3) % m, at % (k + 3) - 1);
                 }));
@@ -266,7 +267,7 @@ inline void add_products(FunctionCases& cases) {
     });
     cases.call("linear", view("biased"),
                view("A", a) + "," + view("W", ",[1,0,7]") + "," + view("bias", ",[1,0]"));
-    // Into a part of a matrix, whose other elements stay.
+    // The result goes into a part of a matrix, whose other elements stay.
     cases.output(name("part"), dtype, {m + 1, n + 3}, typed((m + 1) * (n + 3), [&](uint64_t at) {
                    const uint64_t row = at / (n + 3), column = at % (n + 3);
                    return row < m && column >= 2 && column < n + 2
@@ -279,9 +280,9 @@ inline void add_products(FunctionCases& cases) {
   }
 }
 
-/// Of numbers that have to be rounded. f32's products are exact to 24 bits and those of TF32 to 11, of both
-/// factors, cut off or rounded: so much of the sum of what is added up may be wrong, and of f32 once more in
-/// each of the sums.
+/// Adds products of numbers that have to be rounded. A product is exact to 24 bits in f32. In TF32 both
+/// factors are exact to 11 bits, cut off or rounded. The sum may be wrong by that share of the sum of the
+/// products' sizes, and in f32 once more in each of the sums.
 inline void add_rounded_products(FunctionCases& cases) {
   constexpr uint64_t m = 16, k = 64, n = 24;
   std::mt19937 any(5);

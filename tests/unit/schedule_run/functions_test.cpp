@@ -1,4 +1,4 @@
-// The built-in functions of host schedules on the CPU; cuda_schedules runs the same on a GPU.
+// These tests run the built-in functions of host schedules on the CPU; cuda_schedules runs the same on a GPU.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Host schedules that launch plans of thread blocks, on the CPU: an all-reduce behind a matrix product, an
+// These host schedules launch plans of thread blocks, on the CPU: an all-reduce after a matrix product, an
 // all-gather beside one, launches from several lanes; what does not fit, and peers that never come.
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ Plan block_plan(const char* name, int ranks) {
   return dsl::build(name, {{"ranks", std::to_string(ranks)}}).compile().plan;
 }
 
-/// Small whole numbers: every order of summation is exact.
+/// The inputs are small whole numbers, so that every order of summation is exact.
 float a_at(int run, int rank, uint64_t row, uint64_t at) {
   return float(int((row * 3 + at * 2 + uint64_t(run) * 7 + uint64_t(rank) * 11) % 5) - 2);
 }
@@ -57,7 +57,7 @@ std::string compare(const char* what, int run, const float* found, const std::ve
   return "good";
 }
 
-/// Each in runs on one binding, with new data in each.
+/// Runs each reduction on one binding, with new data in each run.
 std::string reduces(World& world) {
   const int rank = world.rank(), ranks = world.ranks();
   Data data(rank);
@@ -224,7 +224,7 @@ TEST(LaunchFaults, BuffersThatOverlapAreRefused) {
                         k * n * sizeof(float)));
 }
 
-/// Rank 0 alone, or in another order.
+/// Rank 0 launches alone, or in another order.
 TEST(LaunchFaults, RanksLaunchTheSameInTheSameOrder) {
   const auto either = [](const std::string& one, const std::string& other) {
     return launching(tensor("A", R"("m","n")", "in") + "," + tensor("C", R"("m","n")", "out") + "," +

@@ -1,4 +1,5 @@
-// Transfers that thread blocks carry: boxes of any form, movers side by side, and what goes wrong.
+// These tests check transfers that thread blocks carry: boxes of any form, movers side by side, and what goes
+// wrong.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +32,8 @@ const Exchange exchanges[] = {
     {DType::bf16, 21, 33, 66},
 };
 
-/// Runs with new data on one binding. \return what is wrong; "good": nothing
+/// Runs with new data on one binding.
+/// \return "good", or a text that says what is wrong
 std::string exchanged(World& world, const Exchange& of, const std::vector<Mover>& via, int runs,
                       unsigned blocks = 8) {
   const uint64_t rank = uint64_t(world.rank()), ranks = uint64_t(world.ranks());
@@ -114,7 +116,7 @@ TEST(Movers, EveryOrderOfFibersGivesTheSame) {
   }
 }
 
-/// What GPUs copy with: by as many threads, rows of any length at any place.
+/// Tests the function that GPUs copy with: so many threads copy rows of any length at any place.
 TEST(Movers, RowsByWords) {
   for (const uint32_t threads : {1u, 7u, 32u, 96u}) {
     for (const uint64_t bytes : {1, 2, 15, 16, 48, 129, 1040}) {
@@ -164,7 +166,7 @@ ScheduleArguments arguments(int64_t n, Mover mover) {
   return arguments;
 }
 
-/// What ranks 0 to 2 say when rank 2 never runs.
+/// Returns what ranks 0 to 2 say when rank 2 never runs.
 std::array<std::string, 3> without_rank_2(Mover mover) {
   std::array<std::string, 3> said;
   run_local(3,
@@ -237,7 +239,7 @@ TEST(MoverFaults, APeerThatDiesIsNamed) {
   }
 }
 
-/// Two ranks that each send before they receive.
+/// Returns a plan of two ranks that each send before they receive.
 Plan sends_first(const char* mover) {
   std::string body =
       R"({"op":"send","src":["s"],"peer":["-",1,"rank"],"via":"@","at":1},

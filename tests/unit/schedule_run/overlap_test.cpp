@@ -17,7 +17,7 @@ using namespace overlap;
 constexpr uint64_t rows = 3, deep = 6, n = 5;  ///< a slice's rows and its part of K
 constexpr uint64_t runs = 10;                  ///< on one binding
 
-/// So small that sums over 8 ranks are exact in bf16.
+/// The elements are so small that sums over 8 ranks are exact in bf16.
 int a_at(uint64_t run, uint64_t row, uint64_t at) { return int((row * 3 + at * 2 + run) % 5) - 2; }
 int b_at(uint64_t rank, uint64_t at, uint64_t column) { return int((at + column * 7 + rank) % 3) - 1; }
 
@@ -29,7 +29,7 @@ std::vector<bf16> matrix(uint64_t height, uint64_t width, const std::function<in
   return all;
 }
 
-/// Where the schedule has found it.
+/// Copies values to the place where the schedule has found the vector.
 void set(std::vector<bf16>& to, const std::vector<bf16>& from) {
   std::copy(from.begin(), from.end(), to.begin());
 }
@@ -43,7 +43,7 @@ std::string differs(const std::vector<bf16>& found, const std::vector<bf16>& exp
   return "good";
 }
 
-/// Sums over [first, last) of a product of two factors.
+/// Sums a product of two factors over [first, last).
 int dot(uint64_t first, uint64_t last, const std::function<int(uint64_t)>& factors) {
   int sum = 0;
   for (uint64_t at = first; at < last; ++at) sum += factors(at);

@@ -1,5 +1,5 @@
-// Host schedules on the CPU: AllgatherP2p and AG_matmul_P2p in every order, lane style and mover, ranks as
-// threads, processes and fibers; replays, skew.
+// These tests run host schedules on the CPU: AllgatherP2p and AG_matmul_P2p in every order, lane style and
+// mover, ranks as threads, processes and fibers; replays, skew.
 
 #include <gtest/gtest.h>
 
@@ -37,8 +37,8 @@ std::vector<Form> forms(std::initializer_list<int> pools) {
   return all;
 }
 
-/// All runs of an all-gather on one rank, with nothing between them that ranks or runs would wait at.
-/// \return what is wrong; "good": nothing
+/// Does all runs of an all-gather on one rank, with nothing between them that ranks or runs would wait at.
+/// \return "good", or a text that says what is wrong
 std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, bool own_memory,
                       bool skewed = false, int runs = most_runs) {
   const int rank = world.rank(), ranks = world.ranks();
@@ -87,7 +87,7 @@ TEST_P(Ranks, AllgatherP2p) {
   });
 }
 
-/// Of ranks that share a machine's memory two are enough for so many elements: 16 MiB a rank.
+/// Two ranks are enough for so many elements, because ranks share a machine's memory: 16 MiB a rank.
 TEST(Schedules, AllgatherP2pOfManyElements) {
   run_local(2, [](World& world) {
     for (const Mover mover : movers)
@@ -202,14 +202,14 @@ TEST(Schedules, EveryOrderOfFibersGivesTheSame) {
   }
 }
 
-/// Of an all-gather and a product: m is of all ranks.
+/// Holds the extents of an all-gather and a product. `m` is that of all ranks.
 struct Extents {
   uint64_t m, k, n;
 };
 
-/// Whole numbers so small that every order of summation is exact, or random ones in [-1, 1).
+/// Multiplies whole numbers so small that every order of summation is exact, or random ones in [-1, 1).
 ///
-/// Random sums are about sqrt(k) / 3, of k = 256 some 5, where an f32 has 5e-7 between its values: all k
+/// Random sums are about sqrt(k) / 3, some 5 for k = 256, and there an f32 has 5e-7 between its values: all k
 /// roundings together are far below 1e-2. An addend too many or too few is 1/4. In bf16 only the sum is
 /// rounded, to 1 / 256 of itself.
 template <class T>
@@ -279,7 +279,7 @@ TEST_P(Ranks, AgMatmulP2p) {
   });
 }
 
-/// Every mover with a form of its own.
+/// Every mover runs with a form of its own.
 TEST_P(Ranks, AgMatmulP2pOfMoreSizes) {
   run_local(GetParam(), [](World& world) {
     const std::vector<Form> all = forms({2, 8});

@@ -1,4 +1,5 @@
-// What bench_overlap makes of what torch_fused.py says; a shell script stands for the interpreter.
+// These tests check what bench_overlap makes of what torch_fused.py says. A shell script stands for the
+// interpreter.
 
 #include "bench/overlap/torch_fused.hpp"
 
@@ -61,7 +62,7 @@ TEST(TorchFused, WhatWasTimedBeforeAFailureCounts) {
 
 TEST(TorchFused, AWrongResultIsOne) { EXPECT_THROW(Interpreter("exit 2").times(), bench::Wrong); }
 
-/// Of the script itself, without PyTorch and GPUs.
+/// Runs the script itself, without PyTorch and GPUs.
 TEST(TorchFused, TheScriptRefusesMulticast) {
   for (const auto& [name, value] :
        {std::pair("NCCL_NVLS_ENABLE", "1"), {"TORCH_SYMM_MEM_DISABLE_MULTICAST", "0"}}) {

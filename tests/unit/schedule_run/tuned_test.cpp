@@ -1,4 +1,4 @@
-// The options of a schedule, tuned: order, style and mover, from a table to a run.
+// These tests tune the options of a schedule: order, style and mover, from a table to a run.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ constexpr uint64_t m = 6, k = 4, n = 3;
 int a_at(uint64_t row, uint64_t at) { return int((row * 3 + at * 2) % 5) - 2; }
 int b_at(uint64_t at, uint64_t column) { return int((at + column * 7) % 3) - 1; }
 
-/// Of a product of gathered rows, compiled and run as a configuration says.
+/// Measures a product of gathered rows, compiled and run as a configuration says.
 Measurement measured(const Plan& plan, const TuneConfig& config) {
   Measurement made{.correct = true};
   run_local(ranks, [&](World& world) {
@@ -53,7 +53,7 @@ dsl::Compiled compiled(const TuneConfig& config) {
   return dsl::build("ag_matmul_layout", tuned_lowering(config)).compile();
 }
 
-/// Which of those that are right is the fastest is for no test to say.
+/// No test can say which of the right candidates is the fastest.
 TEST(TunedSchedules, OrderStyleAndMoverGoFromATableToARun) {
   TuneKey key{.kind = "ag_matmul_layout", .world = ranks, .bytes = m * k * 4, .rows = m};
   const std::vector<TuneConfig> candidates{{.mover = "ce_get", .order = "rotated", .style = "ahead"},

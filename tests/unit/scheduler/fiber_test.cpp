@@ -1,5 +1,5 @@
 /// \file
-/// Fibers by themselves.
+/// These tests check fibers by themselves.
 
 #include "../../../executor/cpu/fiber.hpp"
 

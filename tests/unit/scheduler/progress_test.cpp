@@ -23,7 +23,7 @@ constexpr std::chrono::nanoseconds long_time = 3 * timeout;  // far longer than 
 
 const std::optional<uint64_t> without_and_with_a_seed[] = {std::nullopt, 5};
 
-/// A thread that does something every few milliseconds, for a long time.
+/// Runs a thread that does something every few milliseconds, for a long time.
 class Agent {
  public:
   Agent(cpu::Scheduler& scheduler, std::function<void()> often, std::function<void()> at_last)
@@ -41,14 +41,14 @@ class Agent {
   std::thread thread_;
 };
 
-/// A word that grows often, and at last has its largest value.
+/// Makes a word grow often, and at last have its largest value.
 struct Ticks {
   explicit Ticks(cpu::Scheduler& scheduler)
       : agent(
             scheduler, [this] { store_release(&word, ++last); },
             [this] { store_release(&word, ~uint64_t{0}); }) {}
 
-  /// Waits for one after the other.
+  /// Waits for one value after the other.
   void follow(BlockHost& host) const {
     for (uint64_t seen = 0; seen != ~uint64_t{0}; seen = load_acquire(&word)) {
       if (!await(host, &word, seen + 1)) return;

@@ -1,4 +1,4 @@
-// The thread of a proxy: at work during launches, asleep between them.
+// These tests check the thread of a proxy: it is at work during launches, and asleep between them.
 
 #include "executor/cpu/queue_thread.hpp"
 
@@ -78,7 +78,7 @@ TEST(QueueThread, SaysThatThereIsNoThread) {
   const test::ScarceMemory scarce(32);
   std::deque<std::unique_ptr<cpu::QueueThread>> threads;
   try {
-    // Of threads that have ended there may be stacks left.
+    // Threads that have ended may have left stacks.
     for (int more = 0; more < 100; ++more)
       threads.push_back(std::make_unique<cpu::QueueThread>(
           "a proxy", 10, [] { return false; }, [] {}));

@@ -261,7 +261,7 @@ TEST(Scheduler, AbortFromAnotherThreadAtAnyTime) {
   }
 }
 
-/// The order in which blocks of two launches a rank pass their steps.
+/// Returns the order in which blocks of two launches a rank pass their steps.
 std::vector<int> order(uint64_t seed) {
   SchedulerUnderTest under_test(3, 0, seed);
   std::vector<int> passed;

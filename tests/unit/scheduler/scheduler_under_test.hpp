@@ -1,5 +1,5 @@
 /// \file
-/// A scheduler without a World: the least that a test of it needs.
+/// Makes a scheduler without a World: the least that a test of it needs.
 #pragma once
 
 #include <chrono>
@@ -35,7 +35,7 @@ struct SchedulerUnderTest {
     if (raise_stop(&word, stop, uint32_t(rank))) why = text;
   }
 
-  /// body(rank) on a thread each, or as fibers with a seed; then the rank has ended.
+  /// Runs body(rank) on a thread each, or as fibers with a seed; then the rank has ended.
   void run(const std::function<void(int)>& body) {
     if (scheduler.seeded()) {
       std::vector<std::function<void()>> bodies;
@@ -60,7 +60,7 @@ struct SchedulerUnderTest {
   cpu::Scheduler scheduler;
 };
 
-/// Parks until *word >= target; false: the world has stopped.
+/// Parks until *word >= target. Returns false if the world has stopped.
 inline bool await(cpu::BlockHost& host, const uint64_t* word, uint64_t target) {
   struct State {
     const uint64_t* word;

@@ -1,4 +1,4 @@
-// The schedules of plans/schedules: they pass their checks, and survive a round trip.
+// These tests check the schedules of plans/schedules: they pass their checks, and survive a round trip.
 
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ TEST(Schedules, TheOrderOfSlicesIsFree) {
   EXPECT_THROW(build("ag_matmul_p2p", {{"order", "ring"}}), std::invalid_argument);
 }
 
-/// Allocate, current lane, for, for: the top level of nvFuser's lowered program.
+/// The dump has the top level of nvFuser's lowered program: allocate, current lane, for, for.
 TEST(Schedules, TheDumpReadsLikeTheOriginal) {
   const Plan plan = build("allgather_p2p").compile().plan;
   EXPECT_EQ(host::dump(plan.name, *plan.extension.host),
@@ -82,14 +82,14 @@ std::string lowered(const char* name, const Parameters::Settings& settings) {
   return host::dump("it", *compiled.plan.extension.host);
 }
 
-/// Behind the first line, which says how it was made.
+/// Returns the dump after its first line, which says how it was made.
 std::string statements(const std::string& dump) { return dump.substr(dump.find('\n')); }
 
 TEST(Schedules, TheLayoutOfAnAllgatherBecomesWhatOneWritesByHand) {
   EXPECT_EQ(statements(lowered("allgather_layout", {})), statements(lowered("allgather_p2p", {})));
 }
 
-/// The seed's second program: a reshard in front, and then the same top level.
+/// This is the seed's second program: a reshard in front, and then the same top level.
 TEST(Schedules, TheLayoutOfAProductReadsLikeTheOriginal) {
   EXPECT_EQ(
       lowered("ag_matmul_layout", {{"order", "linear"}, {"style", "pool"}}),
@@ -167,7 +167,7 @@ TEST(Schedules, FindingsNameTheAuthorsLine) {
   EXPECT_EQ(compiled.diagnostics[0].line.file, "schedules_test.cpp");
 }
 
-/// Two ranks, x [2, 4] of which each has a row, y [2, 4], t [4].
+/// Declares two ranks, x [2, 4] of which each has a row, y [2, 4], and t [4].
 struct Pair {
   Schedule schedule{{.name = "pair", .ranks = {2}}};
   Index rank = schedule.rank(), other = 1 - rank;
@@ -177,7 +177,7 @@ struct Pair {
   Lane main = schedule.main();
 };
 
-/// What is found when the schedule is recorded, at a line of this file.
+/// Returns "" if `text` is found at this line of this file when the schedule is recorded; else all findings.
 std::string found_at(const Schedule& schedule, uint32_t line, const std::string& text) {
   const Program program = schedule;
   for (const Diagnostic& finding : program.diagnostics())
@@ -308,7 +308,7 @@ TEST(Schedules, TokensMayHaveAnIndex) {
   EXPECT_EQ(render(compiled.plan, compiled.diagnostics), "");
 }
 
-/// Numbers of any integer type; one that does not fit in 32 bits is not cut.
+/// Extents are numbers of any integer type; one that does not fit in 32 bits is not cut.
 TEST(Schedules, ExtentsAreWhole) {
   Schedule schedule({.name = "wide", .ranks = {1}});
   const int64_t rows = (int64_t{1} << 32) + 8;

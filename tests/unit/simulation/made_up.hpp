@@ -1,5 +1,5 @@
 /// \file
-/// Machines and plans whose times can be computed by hand.
+/// Makes machines and plans whose times can be computed by hand.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace chorale {
 
-/// Nothing takes any time, to a picosecond: each test says what does.
+/// Returns a machine on which nothing takes any time, to a picosecond. Each test sets what does.
 inline Machine nothing_takes_time() {
   Machine machine;
   machine.name = "made up";
@@ -27,12 +27,12 @@ inline double ns_of(const Plan& plan, const Machine& machine, uint64_t bytes = m
   return simulate(plan, {.bytes = bytes, .dtype = DType::u8, .packet = packet}, machine).ns;
 }
 
-/// Chunk `chunk` of rank `rank`'s input to its peer's, by thread block `id`.
+/// Adds a put of chunk `chunk` of rank `rank`'s input to its peer's, by thread block `id`.
 inline void add_put(Plan& plan, uint32_t rank, uint32_t id, uint64_t chunk) {
   add(block(plan, rank, id), Opcode::put, {in(chunk)}, {at(1, chunk)}, {}, ChannelType::memory);
 }
 
-/// `rank` tells its peer, which waits.
+/// Adds a signal of `rank` to its peer, which waits.
 inline void add_hop(Plan& plan, uint32_t rank, Opcode signal = Opcode::signal, Opcode wait = Opcode::wait) {
   add(block(plan, rank), signal, {}, {}, {0}, ChannelType::memory);
   add(block(plan, 1 - rank), wait, {}, {}, {0}, ChannelType::memory);

@@ -1,4 +1,4 @@
-// All shipped plans, on the machine that is shipped.
+// These tests simulate all shipped plans, on the machine that is shipped.
 
 #include <gtest/gtest.h>
 
@@ -36,11 +36,11 @@ TEST(ShippedPlans, TakeLongerForMoreBytes) {
       const SimulatedCall call{.bytes = kib << 10, .dtype = DType::bf16};
       const double ns = simulator.simulate(call, machine).ns;
       EXPECT_GT(ns, machine.launch_graph_ns);
-      // Where all blocks signal at once, a little data may bring them into a better order.
+      // When all blocks signal at once, a little data may bring them into a better order.
       EXPECT_GE(ns, kib > 1024 ? before : before * 0.8) << kib;
       before = ns;
     }
-    // The same again, also where other sizes came between.
+    // The result is the same again, even after other sizes.
     const SimulatedCall call{.bytes = 1024, .dtype = DType::bf16};
     EXPECT_EQ(simulator.simulate(call, machine).ns, simulate(plan, call, machine).ns);
     ++plans;
@@ -94,7 +94,7 @@ TEST(ShippedPlans, ASlowerMachineHasItsGapWhereItIsSlower) {
   }
 }
 
-/// What no shipped plan has: semaphores and barriers.
+/// Returns a plan with semaphores and barriers, which no shipped plan has.
 Plan meeting() {
   Plan plan = two_ranks();
   add(block(plan, 0, 0), Opcode::sem_release, {}, {}, {0});

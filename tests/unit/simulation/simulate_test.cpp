@@ -1,4 +1,4 @@
-// Times that can be computed by hand.
+// These tests check times that can be computed by hand.
 
 #include "chorale/simulate.hpp"
 
@@ -143,7 +143,7 @@ TEST(Simulate, ABarrierWaitsForTheLast) {
   machine.barrier_ns = 300;
   machine.barrier_block_ns = 20;
   EXPECT_NEAR(ns_of(plan, machine), 1000 + 300 + 2 * 20, near);
-  machine.sync_ns = 7;  // before the barrier; what is behind has no operation
+  machine.sync_ns = 7;  // before the barrier; no operation follows it
   EXPECT_NEAR(ns_of(plan, machine), 1000 + 300 + 2 * 20 + 7, near);
 }
 

@@ -21,7 +21,7 @@
 
 namespace chorale::test {
 
-/// How a plan is bound and run.
+/// Says how a plan is bound and run.
 struct TapeRuns {
   uint64_t bytes = 0;
   bool in_place = false;
@@ -58,7 +58,8 @@ class BoundRanks {
 
   std::vector<TapeRank>& ranks() { return ranks_; }
 
-  /// All launches, back to back. \return what went wrong first; empty: nothing
+  /// Does all launches, back to back.
+  /// \return what went wrong first; empty if nothing did
   std::string play() {
     for (uint32_t rank = 0; rank < plan_.ranks(); ++rank) begin(rank);
     std::string wrong;
@@ -88,8 +89,8 @@ class BoundRanks {
     Lines user_in, user_out, own, control, local, room;
     char *in = nullptr, *out = nullptr;  ///< the caller's
     interpreter::Placed placed;
-    uint64_t plain = 0, packets = 0;  ///< where scratch begins in `control`
-    std::vector<cuda::Tapes> tapes;   ///< as interpreter::rounds_of_all_shapes() has them
+    uint64_t plain = 0, packets = 0;  ///< the places at which scratch begins in `control`
+    std::vector<cuda::Tapes> tapes;   ///< in the order of interpreter::rounds_of_all_shapes()
     int launch = 0;
     uint64_t round = 0;
   };
@@ -189,7 +190,7 @@ class BoundRanks {
     if (of.needed()) std::memmove(of.to, of.from, of.bytes);
   }
 
-  /// As Launcher::launch() goes from round to round. False: that was the last one.
+  /// Goes to the next round as Launcher::launch() does. Returns false after the last one.
   bool next_round(uint32_t rank) {
     Memory& of = memory_[rank];
     of.round = (of.round + 1) % layout_.rounds();
@@ -206,7 +207,7 @@ class BoundRanks {
     return of.round != 0;
   }
 
-  /// New data, and what the backend copies before a launch.
+  /// Brings new data, and copies what the backend copies before a launch.
   void begin(uint32_t rank) {
     Memory& of = memory_[rank];
     const uint64_t most =

@@ -15,7 +15,8 @@
 namespace chorale::test {
 namespace {
 
-/// Operations that a block notes, in the order of their last times, as executor/cuda/player.cuh does.
+/// Returns the operations that a block notes, in the order of their last times, as executor/cuda/player.cuh
+/// does.
 /// \param batches  whether small copies are played in one go
 std::vector<uint32_t> noted(TapeRank& rank, uint32_t block, bool batches) {
   std::vector<uint32_t> ops;
@@ -88,7 +89,7 @@ std::vector<TraceSpan> as_noted(const Plan& plan, const std::vector<TraceSpan>& 
   return spans;
 }
 
-/// Shipped plans for up to four ranks, and MSCCL++'s where they are.
+/// Returns shipped plans for up to four ranks, and MSCCL++'s if they are there.
 std::vector<std::filesystem::path> small_plans() {
   std::vector<std::filesystem::path> files;
   for (const char* folder : {"plans/shipped", "../shared/mscclpp-plans"}) {
@@ -143,8 +144,8 @@ void expect_no_gaps(const Plan& plan, const TapeRuns& runs, bool batches, bool w
     EXPECT_EQ(line.measured.longest_ns, line.predicted.longest_ns) << what;
     counted.with += line.with.size();
   }
-  // Where a message ends within a chunk, a GPU does what there is no data for, and cuts what blocks share by
-  // lines of packets.
+  // When a message ends within a chunk, a GPU does operations for which there is no data, and cuts what
+  // blocks share by lines of packets.
   for (const ComparedLine& line : whole ? found.only_predicted : std::vector<ComparedLine>())
     ADD_FAILURE() << "no span: " << line.place.name << " " << line.place.line.line;
   for (const ComparedLine& line : whole ? found.only_measured : std::vector<ComparedLine>()) {

@@ -1,5 +1,5 @@
 /// \file
-/// Steps that move data, as the host plays them.
+/// Does the steps that move data, as the host plays them.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace chorale::test {
 
-/// Takes what is wrong.
+/// Takes a text that says what is wrong.
 using Note = std::function<void(const std::string&)>;
 
 /// A GPU moves whole units without a look at what exists.
@@ -55,7 +55,7 @@ Stop combine(const Group& group, const cuda::TapeStep& step, const Mem* plain, c
                   sinks);
 }
 
-/// What a switch would do: by the members' own memory.
+/// Does what a switch would do, in the members' own memory.
 inline Stop run_multicast(const Note& note, HostBlock& block, const TapeRank& rank, const Mem* plain,
                           const cuda::TapeStep& step) {
   const Group group = block_group(0, 1, &block);

@@ -42,7 +42,7 @@ class HostPlayer {
     }
   }
 
-  /// \return what went wrong first; empty: nothing
+  /// \return what went wrong first; empty if nothing did
   std::string play() {
     std::vector<bool> slow(ranks_.size());
     for (uint64_t round = 0;; ++round) {
@@ -73,7 +73,7 @@ class HostPlayer {
   }
 
  private:
-  /// What a rank's port channels were asked to do and have not done.
+  /// Holds a task that a rank's port channel was given and has not done.
   struct Trigger {
     uint32_t channel;
     Mem from, to;

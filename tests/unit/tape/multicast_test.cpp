@@ -1,6 +1,6 @@
 /// \file
-/// Switch channels by multicast: what is refused, what becomes of operations on a tape, and whole plans,
-/// played with a switch of the host. No GPU runs the instructions.
+/// These tests check switch channels by multicast: what is refused, what becomes of operations on a tape, and
+/// whole plans, played with a switch of the host. No GPU runs the instructions.
 
 #include <chorale/json.hpp>
 #include <system_error>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace cuda;
 
-/// All others have come so far, and all that they did is visible.
+/// Makes all ranks meet: all others have come so far, and all that they did is visible.
 void meet(Plan& plan) {
   for (uint32_t rank = 0; rank < 2; ++rank) {
     add(block(plan, rank), Opcode::signal, {}, {}, {0}, ChannelType::memory);
@@ -81,7 +81,7 @@ Plan gather() {
   return plan;
 }
 
-/// How many steps of a kind all ranks have.
+/// Returns how many steps of a kind all ranks have.
 size_t steps_of(BoundRanks& bound, TapeKind kind) {
   size_t n = 0;
   for (const TapeRank& rank : bound.ranks()) {
@@ -132,12 +132,12 @@ TEST(Multicast, what_is_no_whole_unit_goes_by_peers) {
   EXPECT_EQ(passes_and_sums(4), Steps(0, 2));
 }
 
-/// Rank 1's part of the output begins 4 bytes behind a unit.
+/// Rank 1's part of the output begins 4 bytes after a unit.
 TEST(Multicast, what_precedes_a_unit_goes_by_peers) {
   BoundRanks odd(gather(), {.bytes = 264, .in_place = true, .multicast = true});
   EXPECT_EQ(steps_of(odd, TapeKind::multicast_store), 2u);
   EXPECT_EQ(steps_of(odd, TapeKind::copy),
-            3u);  // 4 bytes behind one's units; 12 before and 8 behind the other's
+            3u);  // 4 bytes after one's units; 12 before and 8 after the other's
   EXPECT_EQ(odd.play(), "");
 }
 
@@ -161,7 +161,7 @@ TEST(Multicast, members_lie_alike_or_are_not_found) {
   const SwitchAliases aliases{{{{a, b}, at_switch, 64}}, a + 16, nullptr};
   char* alike[] = {a + 8, b + 8};
   EXPECT_EQ(aliases.find(alike, 2, 4), at_switch + 12);
-  EXPECT_EQ(aliases.find(alike, 2, 56), nullptr);  // behind the end
+  EXPECT_EQ(aliases.find(alike, 2, 56), nullptr);  // after the end
   EXPECT_EQ(aliases.find(alike, 1, 4), nullptr);   // another group
   char* apart[] = {a + 8, b + 12};
   EXPECT_EQ(aliases.find(apart, 2, 0), nullptr);
@@ -243,7 +243,7 @@ TEST(Multicast, a_certificate_that_says_how_sums_are_rounded_is_refused) {
   EXPECT_EQ(refusal(plan, DType::f32), "");
 }
 
-/// Who asks for rank order has it proved, and the certificate says so to the executor.
+/// A caller that asks for rank order has it proved, and the certificate says so to the executor.
 TEST(Multicast, what_is_chosen_for_rank_order_is_refused) {
   const auto make = [](const std::string&, uint32_t) { return halves(); };
   TunedPlans::Choice choice;
@@ -285,7 +285,7 @@ TEST(Multicast, groups_are_those_of_all_ranks) {
   EXPECT_FALSE(SwitchUse(plan).any());
 }
 
-/// MSCCL++'s, where they are.
+/// The plans are MSCCL++'s, if they are there.
 TEST(Multicast, plans_of_mscclpp_give_the_result) {
   std::error_code none;
   size_t plans = 0;

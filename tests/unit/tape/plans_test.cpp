@@ -1,5 +1,5 @@
 /// \file
-/// The tapes of whole plans, played on the host against what the collective must give.
+/// These tests play the tapes of whole plans on the host, against what the collective must give.
 
 #include <cctype>
 #include <chorale/json.hpp>
@@ -29,7 +29,7 @@ class TapesOf : public testing::TestWithParam<std::filesystem::path> {
  protected:
   void SetUp() override { plan_ = load(GetParam().string()); }
 
-  /// In all forms of packets.
+  /// Expects the right result in all forms of packets.
   void expect(std::vector<uint64_t> parts, TapeRuns runs) {
     for (const uint64_t bytes : some_sizes(plan_, parts)) {
       for (const PacketForm form : {PacketForm::ll8, PacketForm::ll16, PacketForm::ll128}) {
@@ -60,7 +60,7 @@ TEST_P(TapesOf, give_the_result_on_small_pages) {
   expect({17}, {.in_place = true, .page_bytes = 1});
 }
 
-/// Of several rounds, in all shapes: the last chunks are short, or empty.
+/// The messages take several rounds, in all shapes: the last chunks are short, or empty.
 TEST_P(TapesOf, give_the_result_in_rounds) {
   uint64_t per_byte = 0;
   for (const ScratchUse& of : scratch_use(plan_)) per_byte = std::max(per_byte, of.per_chunk_byte());

@@ -1,5 +1,5 @@
 /// \file
-/// Port channels in tapes, played on the host: the proxy does its copies when it comes to it.
+/// These tests play port channels in tapes on the host: the proxy does its copies when it comes to it.
 
 #include "tests/unit/compiler/helpers.hpp"
 #include "tests/unit/tape/bound_ranks.hpp"
@@ -7,7 +7,7 @@
 namespace chorale::test {
 namespace {
 
-// The caller writes its next input as soon as a launch has ended, as it may behind a kernel in a stream.
+// The caller writes its next input as soon as a launch has ended, as it may after a kernel in a stream.
 TEST(Ports, have_read_the_input_when_the_launch_ends) {
   Plan plan = two_ranks();
   plan.collective = "broadcast";

@@ -1,5 +1,5 @@
 /// \file
-/// What single operations become on a tape.
+/// These tests check what single operations become on a tape.
 
 #include "executor/cuda/recorder.hpp"
 
@@ -13,7 +13,7 @@ namespace {
 
 using namespace cuda;
 
-/// A step, with what its page holds.
+/// Holds a step, with what its page holds.
 struct Seen {
   TapeStep step;
   uint32_t page;
@@ -22,14 +22,14 @@ struct Seen {
   std::shared_ptr<const std::vector<char>> tapes;  ///< in which these lie
 };
 
-/// two_ranks() with input and output in one piece each, so that only their last chunks may be short.
+/// Returns two_ranks() with input and output in one piece each, so that only their last chunks may be short.
 Plan two_wholes() {
   Plan plan = two_ranks();
   plan.collective = "allreduce";
   return plan;
 }
 
-/// Rank 0's tapes. Buffers that are not passed lie at made-up addresses: nothing is played here.
+/// Records rank 0's tapes. Buffers that are not passed lie at made-up addresses: nothing is played here.
 struct Recorded {
   interpreter::BoundImage image;
   TapePlaces places;
@@ -128,7 +128,8 @@ TEST(Recorder, alternates_banks) {
       return place.settled(2, nullptr, nullptr) - place.settled(1, nullptr, nullptr);
     };
     EXPECT_EQ(apart(plain), two ? 128 : 0);
-    // Always: they must not be overwritten while a slow peer still reads them. Chunks 0 to 3 have room.
+    // This is always so, because they must not be overwritten while a slow peer still reads them. Chunks 0 to
+    // 3 have room.
     EXPECT_EQ(apart(packets), 128);
     EXPECT_EQ(packets.settled(1, nullptr, nullptr), packets.settled(3, nullptr, nullptr));
   }
@@ -271,7 +272,7 @@ TEST(Recorder, pushes_data_and_then_its_signal) {
   EXPECT_EQ(data.from, 2u);
   EXPECT_EQ(data.to, 3u);
   EXPECT_EQ(steps[1].plain[0].at, TapePlace::in);
-  EXPECT_EQ(data.channel, 3u);  // behind two memory channels
+  EXPECT_EQ(data.channel, 3u);  // after two memory channels
   EXPECT_EQ(data.pushed, of.places.pushed + 3);
   EXPECT_EQ(data.signal, 0u);
   EXPECT_EQ(signal.signal, 1u);

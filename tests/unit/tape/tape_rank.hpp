@@ -1,5 +1,5 @@
 /// \file
-/// What the host plays tapes with and on.
+/// The host plays tapes with these structures, and on them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace chorale::test {
 
-/// Aligned as memory of a device is.
+/// Holds lines that are aligned as memory of a device is.
 class Lines {
  public:
   explicit Lines(uint64_t bytes = 0) : lines_(bytes / sizeof(Line) + 1) {}
@@ -23,19 +23,19 @@ class Lines {
   std::vector<Line> lines_;
 };
 
-/// What a rank's launches work on.
+/// Holds the data that a rank's launches work on.
 struct TapeRank {
   cuda::Tapes tapes;
   cuda::TapePlaces places;
   uint32_t blocks = 0;
   std::vector<uint32_t> peers;  ///< by channel
   char *in = nullptr, *out = nullptr;
-  uint64_t skip = 0;  ///< of this round, already added to `in` and `out`
+  uint64_t skip = 0;  ///< bytes of this round, already added to `in` and `out`
   Lines states;
   cuda::SwitchAliases
-      switches;  ///< whose addresses stand for the members' memory, and have none of their own
+      switches;  ///< their addresses stand for the members' memory, and have none of their own
 
-  /// Where the members have what a switch has at `at`.
+  /// Returns the addresses at which the members have what a switch has at `at`.
   std::vector<char*> members_of(const char* at) const {
     std::vector<char*> members;
     for (const cuda::SwitchAlias& alias : switches.all) {
@@ -46,7 +46,7 @@ struct TapeRank {
   }
 };
 
-/// A page, its places settled for one launch.
+/// Holds a page with its places settled for one launch.
 struct SettledPage {
   cuda::PageHeader header;
   const cuda::TapeStep* steps;
@@ -69,7 +69,7 @@ struct SettledPage {
   }
 };
 
-/// All sinks of a step, or all that it combines.
+/// Stands for all sinks of a step, or all that it combines.
 template <class P>
 struct StepSinks {
   const Mem* plain;

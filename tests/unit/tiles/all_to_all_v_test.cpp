@@ -1,4 +1,5 @@
-// An all-to-all whose counts are read by the kernel: over every kind of transport, in order and under seeds.
+// These tests run an all-to-all whose counts are read by the kernel: over every kind of transport, in order
+// and under seeds.
 
 #include <fmt/format.h>
 
@@ -14,15 +15,15 @@ namespace {
 
 using namespace test;
 
-/// How much each rank sends to each: nothing often, a lot sometimes.
+/// Returns how much one rank sends to another: often nothing, sometimes a lot.
 uint64_t count_of(uint64_t call, uint64_t from, uint64_t to, uint64_t largest) {
   const uint64_t drawn = mix(call * 10007 + from * 101 + to + 1);
   if (drawn % 4 == 0) return 0;
   return (drawn >> 8) % (drawn % 4 == 1 ? 8 * largest + 1 : largest + 1);
 }
 
-/// Where shards of so many runs lie: one behind the other, or in the order of the last to the first, with
-/// room between them.
+/// Returns where shards of so many runs lie: one after the other, or from the last to the first, with room
+/// between them.
 template <class N>
 std::vector<N> places(const std::vector<N>& counts, bool backwards) {
   std::vector<N> at(counts.size());
@@ -35,7 +36,7 @@ std::vector<N> places(const std::vector<N>& counts, bool backwards) {
   return at;
 }
 
-/// What one call is like.
+/// Describes one call.
 struct Shape {
   uint64_t largest = 40, each = 1;
   bool backwards = false;
@@ -174,7 +175,7 @@ TEST(AllToAllV, WhatIsLongOverAllBlocksAndLinksGoesThroughRings) {
   run_local(3, [&](World& world) {
     const auto transport = direct_rendezvous(world, with_packets(rings(blocks, 2, 1024), 1 << 15));
     const int peer = (world.rank() + 1) % 3;
-    // Of 1 MiB that may go as packets each of two links has half.
+    // Each of two links has half of the 1 MiB that may go as packets.
     for (const uint64_t n : {uint64_t(1) << 17, (uint64_t(1) << 17) + 1}) {
       const auto in = message_of<float>(uint64_t(world.rank()), 3 * n);
       std::vector<float> out(3 * n);
@@ -235,7 +236,7 @@ TEST(AllToAllV, IsRightInAThousandOrders) {
   }
 }
 
-/// Other collectives use the same links before and behind it.
+/// Other collectives use the same links before and after it.
 TEST(AllToAllV, LeavesTheStreamWhereOthersGoOn) {
   for (const bool packets : {false, true}) {
     run_local(4, [&](World& world) {
@@ -261,7 +262,7 @@ TEST(AllToAllV, LeavesTheStreamWhereOthersGoOn) {
   }
 }
 
-/// What rank 0 says if the ranks call it so; each gets its own counts.
+/// Returns what rank 0 says if the ranks make this call. Each rank gets its own counts.
 template <class Prepare>
 std::string refusal(const RendezvousOptions& options, const Prepare& prepare) {
   return message_of_error<std::logic_error>([&] {
@@ -287,9 +288,9 @@ TEST(AllToAllV, WrongCallsAreRefused) {
             "all_to_all_v() needs rings of two slots at least");
   const auto negative = [](int rank, auto& to, auto&, auto&) { to[1] = rank == 0 ? -3 : 5; };
   EXPECT_EQ(refusal(rings(1, 2, 64), negative), "all_to_all_v(): rank 0 has a count of -3 for rank 1");
-  // What is sent there, or comes there, would lie before the buffer.
+  // Data that is sent from there, or comes there, would lie before the buffer.
   const int64_t places[] = {0, -4};
-  // Of one rank: of two that are wrong either may be the first to say so.
+  // Only one rank is wrong, because of two either may be the first to say so.
   const auto sent_from = [&](int rank, auto&, Counts<>& counts, auto&) {
     if (rank == 0) counts.send_at = places;
   };
@@ -323,7 +324,7 @@ TEST(AllToAllV, TokensToExpertsAndBack) {
         return mix(call * 1000 + rank * 100 + token) % 4;
       };
       for (uint64_t call = 0; call < 3; ++call) {
-        // Which tokens go where: those of rank 0 first.
+        // This order says which tokens go where: those of rank 0 first.
         std::vector<int32_t> order, to(4), came(4);
         std::vector<float> weights(tokens);
         for (uint64_t rank = 0; rank < 4; ++rank) {

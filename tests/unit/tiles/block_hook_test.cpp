@@ -1,4 +1,4 @@
-// Block hooks of several threads that have memory of their own, as those on a GPU have shared memory.
+// These block hooks of several threads have memory of their own, as those on a GPU have shared memory.
 
 #include <array>
 
@@ -13,9 +13,9 @@ using namespace test;
 constexpr uint32_t width = 8;
 
 /// Each thread writes what it does, all meet, and each sees that all have done the same. It does not meet
-/// again behind that: the next call is the library's to hold back.
+/// again after that, because the library has to hold back the next call.
 struct Cells {
-  std::array<uint64_t, width>* cells;  ///< of the block
+  std::array<uint64_t, width>* cells;  ///< the block's cells
   int* wrong;
 
   template <class X>

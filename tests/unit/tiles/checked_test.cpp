@@ -1,4 +1,4 @@
-// What builds with assertions find in messages and channels: CHORALE_CHECKED.
+// These tests check what builds with assertions (CHORALE_CHECKED) find in messages and channels.
 
 #include "support.hpp"
 #include "transports.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 using namespace test;
 
-/// Parts of a split, which are both numbered from 0, over the same channels: as packets, by rings, and by
+/// The parts of a split, which are both numbered from 0, use the same channels: as packets, by rings, and by
 /// tiles alone.
 TEST(Contract, TwoGroupsAtATimeOnOneChannelAreTold) {
   enum class How { collective, packets, tiles };
@@ -72,7 +72,7 @@ TEST(Contract, RanksThatSendAndReceiveDifferentMessagesAreTold) {
   }
 }
 
-/// A rank that thinks a message of packets to be 50 elements long, where its peer thinks 100.
+/// A rank thinks that a message of packets is 50 elements long, and its peer thinks 100.
 TEST(Contract, RanksWhosePacketsDifferAreTold) {
   const auto said_of = [](const auto& kernel) {
     return message_of_error<std::logic_error>([&] {
@@ -107,14 +107,14 @@ TEST(Contract, RanksWhosePacketsDifferAreTold) {
   expect(said_of(one_way(std::type_identity<LL8>{}, std::type_identity<LL8>{})), lengths);
   expect(said_of(one_way(std::type_identity<LL16>{}, std::type_identity<LL16>{})), lengths);
   expect(said_of(one_way(std::type_identity<LL128>{}, std::type_identity<LL128>{})), lengths);
-  // Of another form, and as long.
+  // The packets have another form, and the messages are as long.
   const auto forms = [&](const Group& group, const EndpointTable& table, Leg leg, const Deadline& deadline) {
     leg.bytes = 200;
     return one_way(std::type_identity<LL16>{}, std::type_identity<LL128>{})(group, table, leg, deadline);
   };
   expect(said_of(forms), "groups move, in other packets, and rank 1 receives 200");
 
-  // In a collective the rank that hears of it first says it.
+  // The rank that first hears of it in a collective says it.
   const auto both = [&](const auto& kernel) {
     expect(said_of(kernel), "of a message that 1 groups move, and rank ");
   };
@@ -133,7 +133,7 @@ TEST(Contract, RanksWhosePacketsDifferAreTold) {
   });
 }
 
-/// Sums of two exchanges, where all shares but the last are as long.
+/// The sums have two exchanges, in which all shares but the last are as long.
 TEST(Contract, RanksWhoseSumsDifferAtTheirEndAreTold) {
   const std::string said = message_of_error<std::logic_error>([&] {
     run_local(4, [&](World& world) {
@@ -153,7 +153,7 @@ TEST(Contract, RanksWhoseSumsDifferAtTheirEndAreTold) {
   }
 }
 
-/// Where a sender is of a build that does not check, or is a kernel of its own.
+/// Nothing is said when the sender is of a build that does not check, or is a kernel of its own.
 TEST(Contract, PacketsOfWhichNothingIsSaidAreTaken) {
   run_local(2, [](World& world) {
     const auto transport = direct_rendezvous(world, with_packets(rings(1, 2, 64), 2048));

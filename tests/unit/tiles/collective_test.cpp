@@ -1,5 +1,5 @@
-// Device collectives, over every kind of transport there is on the CPU: in order and under seeds, against
-// what they should be, bit for bit.
+// These tests run device collectives over every kind of transport there is on the CPU: in order and under
+// seeds, against what they should be, bit for bit.
 
 #include <fmt/format.h>
 
@@ -59,17 +59,17 @@ TEST(Collectives, SumsAreMadeInRankOrder) {
       EXPECT_EQ(out, std::vector<float>(n * 4, in_order));
     };
     sums(*make(world, Kind::mixed, rings(2, 2, 256)), 101);
-    // As packets, in one exchange and in two.
+    // The sums also go as packets, in one exchange and in two.
     const auto packets = direct_rendezvous(world, with_packets(rings(2, 2, 256), 1 << 15));
     for (const uint64_t n : {101, 2000}) sums(*packets, n);
     EXPECT_EQ(sent_over(*packets, 0), std::make_pair(uint64_t{4}, false));
   });
 }
 
-/// Whether hooks are told the tile's place in the stream: of every thread, whatever the others have done.
+/// Checks that hooks are told the tile's place in the stream, in every thread, whatever the others have done.
 struct Place {
   uint64_t launch, tiles, slot;
-  char* ring;  ///< that of this rank's link to itself
+  char* ring;  ///< the ring of this rank's link to itself
   std::atomic<int>* wrong;
 
   void look(const Ctx<>& ctx) const {
@@ -94,7 +94,7 @@ struct PlaceConsume {
   }
 };
 
-/// What is kept depends on the order in which the ranks' values come.
+/// Keeps a value that depends on the order in which the ranks' values come.
 struct InOrder {
   template <class X>
   void consume(const Ctx<X>& ctx, const Vector<uint32_t>& values) const {
@@ -137,7 +137,7 @@ TEST(Collectives, ShardsThatComeToOnePlaceComeInOrder) {
   }
 }
 
-/// An all_gather() of two messages at once, by the groups of a part each.
+/// Does an all_gather() of two messages at once, by the groups of a part each.
 struct TwoGathers {
   EndpointTable table;
   Leg first, second;
@@ -276,7 +276,7 @@ TEST(Mixed, MeshesThatCannotBeAreRefused) {
   });
 }
 
-/// Their links are the mesh's.
+/// The links of the parts are the mesh's.
 TEST(Mixed, PartsAreNotUsedAfterAStopOfTheirMesh) {
   run_local(2, [](World& world) {
     const std::shared_ptr<Transport> near = direct_rendezvous(world, rings(1, 2, 256));
@@ -375,7 +375,8 @@ TEST(Seeds, CollectivesAreRightInAThousandOrders) {
   }
 }
 
-/// Hooks in collectives: sends twice what there is, counting how often it is asked; adds the shard's number.
+/// Tests hooks in collectives. One sends twice what there is and counts how often it is asked; another adds
+/// the shard's number.
 struct TwiceProduce {
   std::atomic<uint64_t>* asked;
   template <class X>
@@ -393,7 +394,7 @@ struct AddShard {
     store_elements<int32_t>(ctx.out, ctx.index, values, ctx.count);
   }
 };
-/// The same, by tiles.
+/// Does the same as TwiceProduce, by tiles.
 struct TwiceTile {
   using block_hook = void;
   std::atomic<uint64_t>* asked;
@@ -477,7 +478,7 @@ void with_hooks(World& world, Transport& transport, uint32_t threads) {
   }
 }
 
-/// Look up each row that they make or take: behind the last there is nothing to be looked up.
+/// These hooks look up each row that they make or take. After the last row there is nothing to be looked up.
 struct MakeRow {
   using block_hook = void;
   const std::vector<float>* of_row;

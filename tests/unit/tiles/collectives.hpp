@@ -1,5 +1,5 @@
 /// \file
-/// The device library's collectives against what they should be, bit for bit.
+/// Compares the device library's collectives with what they should be, bit for bit.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace chorale::test {
 
-/// All four, twice, with other data each time.
+/// Runs all four collectives, twice, with other data each time.
 template <class T>
 void all_four(World& world, Transport& transport, uint64_t n, const LaunchConfig& config) {
   const uint64_t ranks = uint64_t(world.ranks()), self = uint64_t(world.rank());
@@ -47,7 +47,7 @@ void all_four(World& world, Transport& transport, uint64_t n, const LaunchConfig
     }
     EXPECT_MESSAGE(out, expected) << "all_gather";
 
-    // In rank order, rounded once.
+    // The sum is in rank order and rounded once.
     std::vector<T> sum(n * ranks);
     for (uint64_t at = 0; at < n * ranks; ++at) {
       Accumulator<T> value = widen(value_at<T>(call * 100, at));
@@ -76,7 +76,7 @@ void all_four(World& world, Transport& transport, uint64_t n, const LaunchConfig
   }
 }
 
-/// What has gone over a link: messages of packets, and whether the ring was used.
+/// Returns how many messages of packets have gone over a link, and whether the ring was used.
 inline std::pair<uint64_t, bool> sent_over(const Transport& transport, int peer, uint32_t channel = 0) {
   const LinkState::Cursor& cursor = transport.endpoint(peer, channel).local->cursor;
   return {load_relaxed(&cursor.packets_sent), load_relaxed(&cursor.sent) != 0};

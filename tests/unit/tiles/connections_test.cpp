@@ -1,4 +1,5 @@
-// Connections of proxies: callers that are no peers, peers that do not read, and memory that one rank lacks.
+// These tests check connections of proxies: callers that are no peers, peers that do not read, and memory
+// that one rank lacks.
 
 #include "executor/transport/connections.hpp"
 
@@ -22,7 +23,7 @@ namespace {
 using namespace test;
 using namespace std::chrono_literals;
 
-/// A client that knows the port alone.
+/// Connects a client that knows the port alone.
 transport::Socket stranger(uint16_t port, const std::string& says) {
   transport::Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in there{};
@@ -42,7 +43,7 @@ TEST(Connections, StrangersDoNotKeepPeersOut) {
                           short_of_words = stranger(invitation.port, "x"),
                           other = stranger(invitation.port, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   { const transport::Socket gone = stranger(invitation.port, ""); }
-  // Who knows the secret and is not behind the listener is a stranger, too.
+  // A rank that knows the secret but does not come after the listener in rank order is a stranger, too.
   const transport::Socket before = transport::call(worlds[0], 1, invitation);
   transport::Socket peer;
   std::thread caller([&] {
@@ -153,7 +154,7 @@ void expect_end_at_deadline(bool leaves) {
       std::memcpy(&other, pids[1].data(), sizeof other);
       kill(other, SIGCONT);
     }
-    // What was half sent is not taken for anything.
+    // A message that was half sent is not taken for anything.
     world.reset();
     transport->reset();
     for (uint64_t call = 0; call < 3; ++call) {
@@ -213,7 +214,7 @@ TEST(Connections, MemoryThatOneRankLacksIsAnErrorOfAll) {
   }
 }
 
-/// Before any of its threads has a stack.
+/// The memory is missing before any of the rank's threads has a stack.
 TEST(Connections, ALaunchThatOneRankHasNoMemoryForEndsItsPeers) {
 #if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
   GTEST_SKIP() << "shadows of the sanitizers are address space";

@@ -1,4 +1,4 @@
-// What hooks are told of the data that they make or take.
+// These tests check what hooks are told of the data that they make or take.
 
 #include "support.hpp"
 
@@ -124,7 +124,7 @@ TEST(Context, ValueHooksCountTheirOwnElements) {
   });
 }
 
-/// Of a block hook.
+/// Writes down every call of a block hook.
 struct NoteTiles {
   using block_hook = void;
   std::vector<Ctx<>>* calls;
@@ -198,7 +198,7 @@ TEST(Context, HooksAreToldWhoseTheDataIsAndWhichThreadHasIt) {
   });
 }
 
-/// For each rank and each of `count` groups.
+/// Expects the right shares for each rank and each of `count` groups.
 void expect_shares_of_shares(const Leg& message, uint32_t ranks, uint32_t count) {
   for (uint32_t id = 0; id < count; ++id) {
     const detail::SharesOfShards shares(message, ranks, id, count);

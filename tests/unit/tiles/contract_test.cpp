@@ -1,4 +1,4 @@
-// What the device library promises of its types and of its host side.
+// These tests check what the device library promises of its types and of its host side.
 
 #include <atomic>
 #include <cstddef>
@@ -235,7 +235,7 @@ TEST(Contract, LaunchersRefuseMessagesThatCannotBe) {
   });
 }
 
-/// Their bytes would wrap round to a few, and these would be sent.
+/// The bytes of such messages would wrap round to a few, and these would be sent.
 TEST(Contract, MessagesLongerThanCanBeAddressedAreRefused) {
   run_local(1, [](World& world) {
     const auto transport = direct_rendezvous(world, rings(1, 2, 256));

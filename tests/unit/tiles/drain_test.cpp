@@ -1,4 +1,4 @@
-// What drain() promises of a proxy's copy of the ring.
+// These tests check what drain() promises of a proxy's copy of the ring.
 
 #include "support.hpp"
 #include "transports.hpp"

@@ -1,4 +1,4 @@
-// The forms of the programs of docs/fused-kernels.md that are faster for messages of some length.
+// These forms of the programs of docs/fused-kernels.md are faster for messages of some length.
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace test;
 
-/// What rank `self` is to have of matrices of rows x (ranks * cols).
+/// Returns what rank `self` should have of matrices of rows x (ranks * cols).
 std::vector<float> transposed(int ranks, int self, uint64_t call, uint32_t rows, uint32_t cols) {
   std::vector<float> expected(uint64_t(rows) * cols * uint32_t(ranks));
   for (uint64_t peer = 0; peer < uint32_t(ranks); ++peer) {
@@ -69,7 +69,7 @@ TEST(FusedForms, TransposePackets) {
   }
 }
 
-/// Five calls, each with new data, as soon as the one before has been looked at.
+/// Makes five calls, each with new data, as soon as the one before has been looked at.
 void test_transpose_window(int ranks, uint32_t threads, LocalOptions options = {}) {
   run_local(
       ranks,

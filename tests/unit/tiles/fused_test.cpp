@@ -1,4 +1,4 @@
-// The programs of docs/fused-kernels.md.
+// These tests run the programs of docs/fused-kernels.md.
 
 #include <algorithm>
 #include <cstdlib>

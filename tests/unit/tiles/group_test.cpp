@@ -1,4 +1,4 @@
-// Groups of every scope on fibers, and the signals between them.
+// These tests check groups of every scope on fibers, and the signals between them.
 
 #include "support.hpp"
 #include "tests/group_scopes.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 using namespace test;
 
-/// f(group) as a kernel.
+/// Runs f(group) as a kernel.
 template <class F>
 struct Each {
   F f;
@@ -56,7 +56,7 @@ TEST(Groups, OfEveryScopeMeetAndAgree) {
   }
 }
 
-/// What those of one size leave behind is nothing to those of another.
+/// Parts of one size leave nothing behind that disturbs parts of another size.
 TEST(Groups, PartsOfABlockMayBeOfOneSizeAfterAnother) {
   std::vector<uint64_t> room(8);
   with_groups({1, 8}, [&](const Group& block) {
@@ -139,7 +139,7 @@ TEST(Groups, AThreadThatThrowsLeavesNobodyBehind) {
                std::runtime_error);
 }
 
-/// Ranks at the signals of each other, which lie in the first link.
+/// Makes ranks wait at the signals of each other, which lie in the first link.
 struct PingPong {
   EndpointTable table;
   uint64_t rounds;

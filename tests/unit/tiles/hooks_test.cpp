@@ -1,4 +1,4 @@
-// The shipped hooks, and some of a user's, on sends and receives.
+// These tests check the shipped hooks, and some of a user's, on sends and receives.
 
 #include <algorithm>
 #include <cstdlib>
@@ -243,8 +243,8 @@ TEST(Hooks, CountWhatTheyMakeWhateverAnElementIs) {
   check("a collective of packets", from_all);
 }
 
-/// A user's hooks, by tiles: reverses each row of `cols` elements on its way, and adds on arrival what a
-/// member says.
+/// Tests a user's hooks, by tiles: reverses each row of `cols` elements on its way, and adds on arrival what
+/// a member says.
 struct ReverseRows {
   using block_hook = void;
   template <class X>
@@ -270,7 +270,7 @@ struct AddByRow {
   }
 };
 
-/// As in docs/fused-kernels.md.
+/// This hook is the one of docs/fused-kernels.md.
 template <class T>
 struct MaxConsume {
   template <class X>

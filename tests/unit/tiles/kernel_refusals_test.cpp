@@ -1,4 +1,4 @@
-// What kernels refuse that no launcher sees.
+// These tests check what kernels refuse that no launcher sees.
 
 #include "support.hpp"
 #include "transports.hpp"

@@ -1,4 +1,4 @@
-// Messages that say their length, over every kind of transport and between other messages.
+// These messages say their length, over every kind of transport and between other messages.
 
 #include <array>
 
@@ -10,8 +10,8 @@ namespace {
 
 using namespace test;
 
-/// To the right and from the left, by halves of the groups; what was sent is written by group 0 of the
-/// second.
+/// Sends to the right and receives from the left, by halves of the groups. Group 0 of the second half writes
+/// what was sent.
 struct Ring {
   EndpointTable table;
   const char* in;
@@ -65,7 +65,7 @@ TEST(Messages, OverEveryTransport) {
   }
 }
 
-/// Shares that fit in a bank go as packets, others through the ring behind one.
+/// Shares that fit in a bank go as packets, others through the ring after one.
 TEST(Messages, AsPackets) {
   for (const uint64_t bytes : {1, 16, 17, 64, 200}) {
     for (const uint32_t threads : {1u, 8u}) {
@@ -80,7 +80,7 @@ TEST(Messages, AsPackets) {
   }
 }
 
-/// Right in any order of ranks, blocks and threads, also where several messages are under way on one link.
+/// Messages are right in any order of ranks, blocks and threads, even when several are under way on one link.
 TEST(Messages, AreRightInAThousandOrders) {
   struct Several {
     EndpointTable table;
@@ -126,7 +126,7 @@ TEST(Messages, AreRightInAThousandOrders) {
   }
 }
 
-/// They leave the rings, and the packets, where others go on.
+/// Messages leave the rings, and the packets, where others go on.
 TEST(Messages, BetweenTiles) {
   run_local(3, [&](World& world) {
     const auto transport = direct_rendezvous(world, with_packets(rings(2, 2, 64), 100));

@@ -1,4 +1,4 @@
-// Device collectives whose messages go as packets, and which do.
+// These tests check device collectives whose messages go as packets, and which of them do.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// Sends as packets, and windows.
+// These tests check sends as packets, and windows.
 
 #include <algorithm>
 
@@ -212,7 +212,7 @@ struct Puts {
             address(view, view.self, (uint64_t(peer) * uint64_t(group.count) + group.id) * n * 4);
         if (std::memcmp(here, expected.data(), n * 4) != 0) ++*wrong;
       }
-      // Nobody may put again before all have looked.
+      // No rank may put again before all have looked.
       const Stop stop = barrier(group, view, group.id, deadline);
       if (stop != Stop::none) return stop;
       signal_all(group, view, view.signal_count - 1);

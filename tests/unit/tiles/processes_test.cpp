@@ -1,4 +1,5 @@
-// Ranks that are processes: the same kernels, over memory that both map, through proxies, and mixed.
+// These ranks are processes: they run the same kernels, over memory that both map, through proxies, and
+// mixed.
 
 #include "tests/unit/world/processes.hpp"
 

@@ -37,7 +37,7 @@ struct SlowConsume {
   }
 };
 
-/// From rank 0 to rank 1.
+/// Sends the data from rank 0 to rank 1.
 template <class Produce, class Consume>
 void transfer_slowly(uint32_t threads) {
   run_local(2,

@@ -1,5 +1,5 @@
-// Tiles under the deterministic scheduler: 1000 orders of everything that ranks, blocks and threads do. What
-// is right is right in all of them, and what is known to be wrong fails in the first.
+// These tests run tiles under the deterministic scheduler: 1000 orders of everything that ranks, blocks and
+// threads do. What is right is right in all of them, and what is known to be wrong fails in the first.
 
 #include "support.hpp"
 #include "transports.hpp"
@@ -11,7 +11,7 @@ using namespace test;
 
 constexpr uint64_t seeds = 1000;
 
-/// Everything at once: to the right in turns, to the left by roles, round by round.
+/// Does everything at once: to the right in turns, to the left by roles, round by round.
 struct Everything {
   EndpointTable table;
   const char* in;
@@ -26,7 +26,7 @@ struct Everything {
     message.out = out;
     message.bytes = n;
     const Leg share = share_of(message, part.group.id, part.group.count);
-    // Both parts have their channels: the second part those behind the first's.
+    // Both parts have their channels: the second part has those after the first's.
     const uint32_t channel = part.part * group.count / 2 + part.group.id;
     if (part.part == 0) {
       return sendrecv_tiles<char>(part.group, table.at(right, channel), table.at(left, channel), share, share,
@@ -155,7 +155,7 @@ TEST(Seeds, ForwardingIsRightInAThousandOrders) {
   }
 }
 
-/// The form that check_transfer() refuses.
+/// Has the form that check_transfer() refuses.
 struct SendThenReceive {
   EndpointTable table;
   Leg message;
@@ -168,7 +168,7 @@ struct SendThenReceive {
   }
 };
 
-/// Whether it ends, with the right data.
+/// Returns whether it ends, with the right data.
 bool send_then_receive(uint64_t bytes, uint64_t seed) {
   bool right = true;
   try {

@@ -1,4 +1,4 @@
-// What a stop in the middle leaves behind: nothing that a peer would take for data.
+// A stop in the middle leaves nothing behind that a peer would take for data.
 
 #include "support.hpp"
 #include "transports.hpp"
@@ -119,8 +119,8 @@ TEST(Stop, TimeoutIsAlikeInAllThreadsAndAdvancesNothing) {
   }
 }
 
-/// Links over a proxy that takes no more orders: every signal of a rank stops. Rank 0 is at one end of each,
-/// and nobody at the other; what peers do for it is done beforehand.
+/// Holds links over a proxy that takes no more orders: every signal of a rank stops. Rank 0 is at one end of
+/// each, and nobody at the other; what peers do for it is done beforehand.
 struct FullOfOrders {
   static constexpr uint64_t slot = 256;
 
@@ -157,7 +157,8 @@ struct FullOfOrders {
   EndpointTable table() const { return {links.data(), 2, 0, 1}; }
 };
 
-/// What one rank may do there: messages of a slot, the one that it takes having come.
+/// Describes a call that one rank may make there. Messages are as long as a slot, and the one that it takes
+/// has come.
 struct WithoutRoom {
   const char* what;
   std::function<Stop(const Group&, const EndpointTable&, const Leg&, const Deadline&)> call;
@@ -273,7 +274,7 @@ TEST(Stop, WhatAKernelGivesStopsTheWorld) {
         try {
           launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
             if (world.rank() == 1 && group.id == 1) return one.stop;
-            char byte;  // that does not come
+            char byte;  // it does not come
             Leg leg;
             leg.out = &byte;
             leg.bytes = 1;

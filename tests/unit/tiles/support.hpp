@@ -1,5 +1,5 @@
 /// \file
-/// Messages whose every byte says which message it is of, and ranks that run them.
+/// Makes messages whose every byte says which message it is of, and ranks that run them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ inline uint64_t mix(uint64_t value) {
   return value ^ (value >> 31);
 }
 
-/// Small whole numbers, so that sums of a few are exact in every type.
+/// Returns small whole numbers, so that sums of a few are exact in every type.
 template <class T>
 T value_at(uint64_t message, uint64_t index) {
   const uint64_t value = mix(message * 1000003 + index + 1);
@@ -38,7 +38,7 @@ std::vector<T> message_of(uint64_t message, uint64_t n) {
   return result;
 }
 
-/// The number of the first element that differs; n if none does.
+/// Returns the number of the first element that differs; n if none does.
 template <class T>
 uint64_t first_difference(const T* got, const T* expected, uint64_t n) {
   for (uint64_t index = 0; index < n; ++index) {
@@ -51,7 +51,7 @@ uint64_t first_difference(const T* got, const T* expected, uint64_t n) {
   EXPECT_EQ(::chorale::test::first_difference((got).data(), (expected).data(), (expected).size()), \
             (expected).size())
 
-/// Rings of `depth` slots of `slot` bytes on each of `channels` channels.
+/// Asks for rings of `depth` slots of `slot` bytes on each of `channels` channels.
 inline RendezvousOptions rings(uint32_t channels, uint32_t depth, uint64_t slot) {
   RendezvousOptions options;
   options.max_channels = channels;

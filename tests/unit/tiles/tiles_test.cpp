@@ -1,5 +1,5 @@
-// send_tiles, recv_tiles, sendrecv_tiles and forward_tiles between ranks that are threads: whatever the size,
-// the ring, the number of channels and of threads, every byte arrives.
+// These tests run send_tiles, recv_tiles, sendrecv_tiles and forward_tiles between ranks that are threads:
+// whatever the size, the ring, the number of channels and of threads, every byte arrives.
 
 #include <algorithm>
 #include <ostream>
@@ -330,7 +330,7 @@ TEST(Tiles, ForwardChain) {
   }
 }
 
-/// As Chain, and every rank adds its own: the sum arrives at the last.
+/// Does the same as Chain, but every rank adds its own data: the sum arrives at the last.
 struct ReducingChain {
   EndpointTable table;
   Leg message;

@@ -1,5 +1,5 @@
 /// \file
-/// Every kind of transport there is on the CPU, and kernels made of lambdas.
+/// Makes every kind of transport there is on the CPU, and kernels of lambdas.
 #pragma once
 
 #include <cstdint>

@@ -173,7 +173,7 @@ TEST(TunedPlans, OnGpusTheDefaultDependsOnSizeAndRanks) {
   EXPECT_EQ(chosen(2, 200 << 10, "allreduce", true), "allreduce_staged") << "that is not shipped for two";
   EXPECT_EQ(chosen(8, 1 << 10, "allgather", true), "allgather_packets_b4") << "nothing is added up";
 
-  // For three nothing is shipped: a program that takes any number, or what is made.
+  // No plan is shipped for three. The choice is a program that takes any number, or a plan that is made.
   EXPECT_EQ(chosen(3, 1 << 30), "allreduce_all_pairs");
   const TunedFor three{.ranks = 3, .backend = "cuda"};
   const auto make = [](const std::string&, int) { return Plan(); };
@@ -181,7 +181,7 @@ TEST(TunedPlans, OnGpusTheDefaultDependsOnSizeAndRanks) {
             "allreduce_ring_b64");
 }
 
-/// The tables of a folder name plans that are shipped: "", or what is wrong.
+/// Returns "" if the tables of a folder name plans that are shipped, or what is wrong.
 std::string wrong_tables(const std::string& folder) {
   std::error_code none;
   for (const auto& file : std::filesystem::directory_iterator(folder, none)) {
@@ -236,10 +236,10 @@ TEST(TunedPlans, WhatTheFolderLacksIsMade) {
   EXPECT_EQ(plans.plan(chosen).name, "allreduce_ring");
   plans.plan(chosen);  // is kept
   EXPECT_EQ(made, std::vector<std::string>{"allreduce_all_pairs for 4"});
-  // What is there is read.
+  // A plan that is there is read.
   TunedPlans of_two(TuneTable(), shipped, {.ranks = 2}, make);
   EXPECT_EQ(of_two.plan(of_two.choose("allreduce", 4096, DType::f32)).name, "allreduce_all_pairs");
-  // What is made is held to the order as well.
+  // A plan that is made is held to the order as well.
   TunedPlans ordered(TuneTable(), "no/folder", {.ranks = 4, .rank_order = true}, make);
   try {
     ordered.plan(ordered.choose("allreduce", 4096, DType::f32));
@@ -249,7 +249,7 @@ TEST(TunedPlans, WhatTheFolderLacksIsMade) {
               std::string::npos)
         << error.what();
   }
-  // And to the number of ranks.
+  // It is held to the number of ranks, too.
   TunedPlans of_seven(TuneTable(), "no/folder", {.ranks = 7}, make);
   EXPECT_EQ(
       message_of_error<UsageError>([&] { of_seven.plan(of_seven.choose("allreduce", 4096, DType::f32)); }),
@@ -257,7 +257,7 @@ TEST(TunedPlans, WhatTheFolderLacksIsMade) {
       "makes a table, and chorale compile the plans");
 }
 
-/// It would run, and leave another result than the one that was asked for.
+/// A plan of another collective would run, and leave another result than the one that was asked for.
 TEST(TunedPlans, PlansOfAnotherCollectiveAreRefused) {
   const TunedFor machine{.ranks = 2};
   TuneTable table;

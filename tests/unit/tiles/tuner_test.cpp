@@ -112,7 +112,7 @@ TEST(Tuner, ATableIsReplacedWholeOrNotAtAll) {
   old.save(path);
   std::filesystem::create_symlink(path, link);
   {
-    // As on a full disk: no file gets longer than the old one.
+    // No file gets longer than the old one, as on a full disk.
     rlimit unlimited{};
     getrlimit(RLIMIT_FSIZE, &unlimited);
     rlimit full = unlimited;
@@ -176,7 +176,7 @@ TEST(Tuner, TimesThatAreNoNumbersAreRefused) {
   EXPECT_EQ(table.size(), 0u);
 }
 
-/// A trial that takes no time would else win.
+/// A trial that takes no time would win otherwise.
 TEST(Tuner, ACandidateThatIsNotTimedIsNotChosen) {
   TuneTable table;
   const auto all = tune(
@@ -326,7 +326,7 @@ TEST(Tuner, TheFastestThatIsCorrectWins) {
   EXPECT_NE(table.text().find("it had not ended"), std::string::npos);
 }
 
-/// True once there is no such process, which may take the kernel a moment.
+/// Returns true once there is no such process, which may take the kernel a moment.
 bool is_gone(pid_t process) {
   const auto end = std::chrono::steady_clock::now() + watchdog;
   while (std::chrono::steady_clock::now() < end) {
@@ -408,7 +408,7 @@ TEST(Tuner, TablesOfSeveralRunsBecomeOne) {
   expected.set(key_of(50), {.blocks = 2}, 3);
   EXPECT_EQ(here.text(), expected.text());
 
-  // Of a key that the other table does not have, nothing is left.
+  // Nothing is left of a key that the other table does not have.
   here.take(key_of(100), TuneTable());
   TuneTable rest;
   rest.set(key_of(50), {.blocks = 2}, 3);
@@ -418,7 +418,7 @@ TEST(Tuner, TablesOfSeveralRunsBecomeOne) {
 }
 
 TEST(Tuner, TunesSends) {
-  // In earnest: each candidate is a world of its own, and has to bring every byte.
+  // The trials are real: each candidate is a world of its own, and has to bring every byte.
   TuneTable table;
   const uint64_t n = 20000;
   const Trial trial = [n](const TuneConfig& config) -> Measurement {

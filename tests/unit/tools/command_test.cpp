@@ -1,4 +1,5 @@
-// What front ends say of a wait that may only take longer, of a command line and of multicast.
+// These tests check what front ends say of a wait that may only take longer, of a command line and of
+// multicast.
 
 #include "tools/command.hpp"
 
@@ -40,7 +41,7 @@ TEST(Progress, HasLinesWhereThereIsNoTerminalOnlyIfTheyAreAskedFor) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "1 of 2\n2 of 2\n");
 }
 
-/// NCCL's own reading: on unless a number says 0.
+/// This is NCCL's own reading: on unless a number says 0.
 TEST(MulticastWords, SayWhatHolds) {
   EXPECT_EQ(multicast_words("0"), "NVLink multicast off");
   EXPECT_EQ(multicast_words("0x0"), "NVLink multicast off");

@@ -1,4 +1,4 @@
-// The oracle's promise: every partial result, in any order, is a value of the type. And it sees one wrong
+// The oracle promises that every partial result, in any order, is a value of the type. It also sees one wrong
 // bit.
 
 #include "tools/oracle.hpp"
@@ -160,7 +160,7 @@ TEST(Oracle, KnowsWhereEveryElementGoes) {
   }
 }
 
-/// Who sends to whom, a plan of "sendrecv" says by its operations alone.
+/// Only the operations of a plan of "sendrecv" say which rank sends to which.
 TEST(Oracle, AnOutputThatNothingIsSentToIsAsItWas) {
   Plan plan = plan_of("sendrecv", 2);
   for (Gpu& gpu : plan.gpus) gpu.chunks[0] = gpu.chunks[1] = 1;

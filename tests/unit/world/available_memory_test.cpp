@@ -1,5 +1,6 @@
 /// \file
-/// What memory a machine and its control groups leave, told by files that are not the machine's.
+/// These tests check what memory a machine and its control groups leave, told by files that are not the
+/// machine's.
 
 #include "executor/world/available_memory.hpp"
 
@@ -16,7 +17,7 @@
 namespace chorale::world {
 namespace {
 
-/// A folder with what /proc and /sys of a machine say. It goes with this.
+/// Makes a folder with what /proc and /sys of a machine say, and removes it with itself.
 class Machine {
  public:
   explicit Machine(const std::string& groups) {

@@ -1,5 +1,5 @@
 /// \file
-/// Peers of a rendezvous that a test plays by hand, byte by byte.
+/// Lets a test play peers of a rendezvous by hand, byte by byte.
 #pragma once
 
 #include <arpa/inet.h>
@@ -52,7 +52,8 @@ inline std::string read_some(int file) {
   return std::string(part, bytes > 0 ? size_t(bytes) : 0);
 }
 
-/// Reads until `wanted` has come, or the other side closes. \returns all that came
+/// Reads until `wanted` has come, or the other side closes.
+/// \return all that came
 inline std::string read_until(int file, std::string_view wanted, std::string heard = {}) {
   while (!has(heard, std::string(wanted))) {
     const std::string more = read_some(file);
@@ -62,7 +63,8 @@ inline std::string read_until(int file, std::string_view wanted, std::string hea
   return heard;
 }
 
-/// Plays one end of a greeting until it is over. \returns what came behind it
+/// Plays one end of a greeting until it is over.
+/// \return the bytes that came after it
 inline std::string greet(int file, net::Greeting& greeting) {
   write_text(file, greeting.begin());
   while (greeting.state() == net::Greeting::State::open) {
@@ -80,7 +82,7 @@ inline std::string frame(char kind, const std::string& text) {
   return net::encode(net::Frame{net::FrameKind(kind), text});
 }
 
-/// A connection on which `rank` of `ranks` has greeted rank 0.
+/// Returns a connection on which `rank` of `ranks` has greeted rank 0.
 inline int greeted_socket(uint16_t port, int rank, int ranks, const std::string& secret = {}) {
   const int file = connected_socket(port);
   net::CallersGreeting greeting(net::Secret::read(secret), {uint32_t(rank), uint32_t(ranks), port});

@@ -18,7 +18,7 @@ using world::Descriptor;
 using world::DescriptorPassing;
 using Way = DescriptorPassing::Way;
 
-/// Without a name or a path, as CUDA's are.
+/// Returns a file without a name or a path, as CUDA's are.
 Descriptor file_with(int value) {
   Descriptor file(memfd_create("test", MFD_CLOEXEC));
   [[maybe_unused]] const ssize_t written = write(file.get(), &value, sizeof value);
@@ -85,7 +85,7 @@ TEST_P(Passing, AFileThatIsNotThereIsNamedEverywhere) {
   Processes ranks(3, [&](int rank) -> std::string {
     World world = World::join(address, rank, 3, {.timeout = 60s});
     DescriptorPassing passing(world, GetParam());
-    // Behind so many that a message has already gone.
+    // The bad file comes after so many that a message has already gone.
     std::vector<int> mine(301, STDERR_FILENO);
     mine.back() = 4711;
     if (rank != 2) mine.clear();

@@ -1,4 +1,4 @@
-// World::from_environment(): what launchers leave in variables.
+// World::from_environment() reads what launchers leave in variables.
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -18,7 +18,7 @@ namespace {
 
 class FromEnvironment : public Rendezvous {
  protected:
-  /// What from_environment() says with these variables, and no others of launchers.
+  /// Returns what from_environment() says with these variables, and no others of launchers.
   std::string said(const std::vector<std::pair<std::string, std::string>>& variables,
                    JoinOptions options = {}) {
     Processes process(1, [&](int) -> std::string { return with(variables, options); });

@@ -1,4 +1,4 @@
-// How the ends of a connection authenticate each other, as bytes without sockets.
+// These tests check how the ends of a connection authenticate each other, as bytes without sockets.
 
 #include "executor/net/greeting.hpp"
 
@@ -29,14 +29,14 @@ const Claim rank_1{1, 4, port};
 
 Secret secret(const std::string& text) { return Secret::read(text); }
 
-/// What one end says to bytes, all of which it takes.
+/// Returns what one end says to bytes, and expects that it takes all of them.
 std::string answer(Greeting& to, std::string_view bytes) {
   const std::string said = to.take(bytes);
   EXPECT_EQ(bytes, "");
   return said;
 }
 
-/// All that was said between two ends, message by message: the rank's, rank 0's, and so on.
+/// Holds all that was said between two ends, message by message: the rank's, rank 0's, and so on.
 struct Talk {
   std::vector<std::string> messages;
 
@@ -56,7 +56,7 @@ struct Ends {
   bool operator==(const Ends&) const = default;
 };
 
-/// \returns how a greeting with these secrets fails on both sides
+/// Returns how a greeting with these secrets fails on both sides.
 Ends refusals(const std::string& of_rank, const std::string& of_leader) {
   CallersGreeting rank(secret(of_rank), rank_1);
   LeadersGreeting leader(secret(of_leader), port);
@@ -87,7 +87,7 @@ TEST(Greeting, RankZeroKnowsWhichRankItIs) {
   EXPECT_EQ(talk.messages.size(), 4u);
 }
 
-/// Whatever way the bytes come in pieces, and what follows them is left alone.
+/// The greeting works whatever way the bytes come in pieces, and what follows them is left alone.
 TEST(Greeting, BytesMayComeOneByOne) {
   CallersGreeting rank(secret("s"), rank_1);
   LeadersGreeting leader(secret("s"), port);
@@ -108,7 +108,7 @@ TEST(Greeting, BytesMayComeOneByOne) {
   EXPECT_EQ(rest, "frames");
 }
 
-/// What a rank has said once proves nothing to a rank 0 that gives another challenge.
+/// A message that a rank has said once proves nothing to a rank 0 that gives another challenge.
 TEST(Greeting, AReplayProvesNothing) {
   CallersGreeting rank(secret("s"), rank_1);
   LeadersGreeting leader(secret("s"), port);
@@ -125,7 +125,7 @@ TEST(Greeting, AReplayProvesNothing) {
   EXPECT_EQ(next_rank.refusal(), Refusal::wrong_secret);
 }
 
-/// A proof is of one role: to send a rank's own back to it does not make a rank 0.
+/// A proof is of one role: sending a rank's own proof back to it does not make a rank 0.
 TEST(Greeting, AReflectionProvesNothing) {
   const Challenge same{7};
   CallersGreeting rank(secret("s"), rank_1, same);
@@ -136,7 +136,7 @@ TEST(Greeting, AReflectionProvesNothing) {
   EXPECT_EQ(rank.refusal(), Refusal::wrong_secret);
 }
 
-/// Somebody between them who claims another rank, or changes anything else that they say.
+/// Somebody between them claims another rank, or changes anything else that they say.
 TEST(Greeting, NothingThatIsSaidCanBeChangedOnTheWay) {
   CallersGreeting model(secret("s"), rank_1);
   LeadersGreeting model_leader(secret("s"), port);
@@ -151,7 +151,7 @@ TEST(Greeting, NothingThatIsSaidCanBeChangedOnTheWay) {
         std::string_view taken = said;
         said = turn % 2 == 0 ? leader.take(taken) : rank.take(taken);
       }
-      // What rank 0 says last is for the rank alone.
+      // The last message of rank 0 is for the rank alone.
       EXPECT_NE((message < 3 ? leader : static_cast<Greeting&>(rank)).state(), State::done)
           << message << " " << at;
     }
@@ -188,7 +188,7 @@ TEST(Greeting, WhatIsForeignIsKnownFromItsFirstByteAndNotRepeated) {
   EXPECT_EQ(leader.refusal(), Refusal::foreign);
 }
 
-/// A version from before there were greetings: its hello is a frame, and it understands failed ones.
+/// The version is from before there were greetings: its hello is a frame, and it understands failed ones.
 TEST(Greeting, AnOlderVersionIsToldSo) {
   LeadersGreeting leader(secret("s"), port);
   const std::string hello = net::encode(net::Frame{net::FrameKind::hello, "0.1.0\n1\n4\n17\nnode\n"});
@@ -210,13 +210,13 @@ TEST(Greeting, AnOlderVersionIsToldSo) {
   ASSERT_TRUE(opener);
   EXPECT_EQ(opener->kind, net::FrameKind::hello);
   EXPECT_TRUE(has(opener->text.substr(0, opener->text.find('\n')), "(protocol 2)")) << opener->text;
-  // And it answers with a failed frame.
+  // It answers with a failed frame.
   rest = said;
   rank.take(rest);
   EXPECT_EQ(rank.refusal(), Refusal::other_protocol);
 }
 
-/// The number of the protocol, in messages of the same length.
+/// Only the number of the protocol differs, in messages of the same length.
 TEST(Greeting, AnotherProtocolIsToldFromAnotherSecret) {
   CallersGreeting rank(secret("s"), rank_1);
   std::string opener = rank.begin();

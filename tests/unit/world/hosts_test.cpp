@@ -1,5 +1,6 @@
 /// \file
-/// Worlds over several hosts, which are processes of this machine that say that they share no memory.
+/// These worlds are over several hosts, which are processes of this machine that say that they share no
+/// memory.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// By rank, the name of its host.
+/// Gives the name of the host, by rank.
 using Layout = std::vector<std::string>;
 
 class Hosts : public testing::Test {
@@ -31,7 +32,7 @@ class Hosts : public testing::Test {
     return World::join(address, rank, int(layout.size()), {.timeout = timeout, .host = layout[size_t(rank)]});
   }
 
-  /// What the ranks of a world say.
+  /// Returns what the ranks of a world say.
   std::vector<std::string> said(const Layout& layout, const std::function<std::string(World&)>& body,
                                 std::chrono::nanoseconds timeout = 120s) const {
     Processes ranks(int(layout.size()), [&](int rank) {

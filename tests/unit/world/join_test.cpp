@@ -31,8 +31,8 @@ class Join : public Test {
     return World::join(address, rank, ranks, {.timeout = timeout});
   }
 
-  /// What four ranks say, each of which has launched calls_of(rank), of a launch of rank 0 that waits for
-  /// ever.
+  /// Returns what four ranks say of a launch of rank 0 that waits for ever, after each has launched
+  /// calls_of(rank).
   template <class CallsOf>
   std::vector<std::string> said_of_a_launch_that_waits(const CallsOf& calls_of) const {
     Processes ranks(4, [&](int rank) -> std::string {
@@ -97,7 +97,7 @@ TEST_F(Join, AMissingRankIsNamed) {
   }
 }
 
-/// What the others cannot have of it is not what is wrong.
+/// The error is the death of the rank, not what the others cannot have of it.
 TEST_F(Join, ARankThatDiesWhenItHasDoneItsPartIsNamed) {
   Processes ranks(3, [&](int rank) -> std::string {
     World world = join(rank, 3, 60s);
@@ -177,12 +177,12 @@ TEST_F(Join, SecondRanksAndSecondJobsAreNamed) {
   });
   EXPECT_TRUE(has(wrong.said(0), "mismatch: rank 1 of")) << wrong.said(0);
   EXPECT_TRUE(has(wrong.said(1), "mismatch: another job uses")) << wrong.said(1);
-  // Those that are right have not noticed.
+  // The ranks that are right have not noticed.
   ranks.spawn(2, right);
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "joined");
 }
 
-/// Whoever waits would wait in vain.
+/// A rank that waits would wait in vain.
 TEST_F(Join, DifferentNumbersOfRanksEndItForAllAtOnce) {
   Processes ranks(3, [&](int rank) -> std::string {
     join(rank, rank == 2 ? 4 : 3);
@@ -356,7 +356,7 @@ TEST_F(Join, OneThatLeftIsNotWaitedFor) {
   EXPECT_TRUE(has(said, "peer_lost: a barrier of rank 0 cannot end: rank 1 left the world")) << said;
 }
 
-/// Neither its calls, nor its end, are those of the rank.
+/// A fork's calls, and its end, are not those of the rank.
 TEST_F(Join, AForkOfARankIsNone) {
   Processes ranks(2, [&](int rank) -> std::string {
     World world = join(rank, 2);

@@ -28,7 +28,7 @@ namespace {
 using namespace std::chrono_literals;
 using Reason = RunError::Reason;
 
-/// Without a seed, and with some.
+/// Returns options without a seed, and with some.
 std::vector<LocalOptions> both_kinds() {
   std::vector<LocalOptions> kinds(1);
   for (uint64_t seed = 0; seed < 5; ++seed) kinds.push_back({.seed = seed});
@@ -99,7 +99,7 @@ TEST(LocalWorld, AMissingRankIsNamed) {
       << said;
 }
 
-/// Those that have one would wait for the others for ever.
+/// The ranks that have a thread would wait for the others for ever.
 TEST(LocalWorld, RanksThatCannotHaveAThreadEndIt) {
 #if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
   GTEST_SKIP() << "shadows of the sanitizers are address space";
@@ -193,14 +193,14 @@ TEST(LocalWorld, DifferentCallsAreToldApart) {
                     "mismatch: rank 0 is in an allgather, but rank 1 in a barrier" + remedy);
           EXPECT_EQ(failure([&] { odd ? world.agree(std::nullopt) : world.barrier(); }),
                     "mismatch: rank 0 is in a barrier, but rank 1 in an agreement" + remedy);
-          // Whoever makes a window agrees first on whether there is memory.
+          // A rank that makes a window agrees first on whether there is memory.
           EXPECT_EQ(failure([&] {
                       if (!odd) Window::create(world, 64);
                       world.agree(std::nullopt);
                       world.barrier();
                     }),
                     "mismatch: rank 0 is in the making of a window, but rank 1 in a barrier" + remedy);
-          // Whoever has less to say meets the others as often.
+          // A rank that has less to say meets the others as often.
           EXPECT_EQ(failure([&] {
                       const std::vector<std::byte> much(odd ? 0 : 5000);
                       world.allgather(much);
@@ -337,7 +337,7 @@ TEST(LocalWorld, BarriersInADifferentNumberAreFoundFromASeed) {
   EXPECT_EQ(said.substr(0, 20), "deadlock: deadlock: ") << said;
 }
 
-/// In which order four ranks and their blocks go through their steps.
+/// Returns the order in which four ranks and their blocks go through their steps.
 std::vector<int> order(uint64_t seed) {
   std::vector<int> passed;
   run_local(4,
@@ -496,7 +496,7 @@ TEST(LocalWorld, WrongCallsAreRefused) {
   EXPECT_EQ(failure([] { run_local(2, [](World&) {}, {.timeout = -2s}); }), negative);
 }
 
-/// As the stack of a thread, which it has without a seed.
+/// There is as much room as on the stack of a thread, which a rank has without a seed.
 TEST(LocalWorld, ASeedLeavesRoomForLocalVariables) {
   const char* others[3];
   run_local(3,

@@ -1,5 +1,6 @@
 /// \file
-/// What a host tells and does, in the orders that are rare: the other hosts are played by hand.
+/// These tests check what a host tells and does, in the orders that are rare. The test plays the other hosts
+/// by hand.
 
 #include "executor/world/mirror.hpp"
 
@@ -32,7 +33,7 @@ using world::Presence;
 using Event = Mirror::Event;
 using What = Mirror::What;
 
-/// One end of a link, as the other host has it.
+/// Plays one end of a link, as the other host has it.
 class Far {
  public:
   explicit Far(int socket) : socket_(socket) {}
@@ -41,12 +42,12 @@ class Far {
     ASSERT_EQ(::send(socket_.get(), &event, sizeof event, MSG_NOSIGNAL), ssize_t(sizeof event));
   }
 
-  /// Until it has been read.
+  /// Waits until what was said has been read.
   void await_read() {
     for (int left = 1; left != 0; std::this_thread::sleep_for(1ms)) ioctl(socket_.get(), SIOCOUTQ, &left);
   }
 
-  /// The next that is told; nothing within a minute is a failure.
+  /// Returns the next event that is told; nothing within a minute is a failure.
   Event hear() {
     Event event{};
     pollfd polled{socket_.get(), POLLIN, 0};
@@ -64,7 +65,7 @@ class Far {
   Descriptor socket_;
 };
 
-/// A host with its control memory, whose ranks do nothing but what the test writes there.
+/// Sets up a host with its control memory, whose ranks do nothing but what the test writes there.
 class Mirroring : public testing::Test {
  protected:
   /// \param hosts  by rank; this host is 0, so it passes on
@@ -115,7 +116,7 @@ class Mirroring : public testing::Test {
     return made;
   }
 
-  /// What `host` has said before has been done by then, unless it has to wait: `rank` is of another host.
+  /// Waits until what `host` has said before has been done, unless it has to wait. `rank` is of another host.
   void settle(int host, int other_host, int rank) {
     far[size_t(host)].await_read();
     const uint64_t number = ++launches_;
@@ -129,7 +130,7 @@ class Mirroring : public testing::Test {
     ring();
   }
 
-  /// Each rank of this host is in an exchange, and has something to say in it.
+  /// Puts each rank of this host into an exchange, with something to say in it.
   void speak_at_once() {
     for (uint32_t rank = 0; rank < control().ranks; ++rank) {
       if (seat(int(rank)).host != 0) continue;
@@ -149,7 +150,7 @@ class Mirroring : public testing::Test {
   std::vector<Far> far;  ///< by host; [0] is none
 
  private:
-  /// What the second end does not read is soon too much.
+  /// Connects two ends with so little room that what the second end does not read is soon too much.
   static void connect_by_tcp(int (&ends)[2]) {
     const uint16_t port = free_port();
     const int listening = bound_socket(port), little = 4096;
@@ -194,7 +195,7 @@ TEST_F(Mirroring, TellsOfABarrierBehindTheOneBefore) {
   EXPECT_EQ(ranks, (std::vector<uint32_t>{0, 1, 0}));
 }
 
-/// Who stopped the world had met all others.
+/// The rank that stopped the world had met all others.
 TEST_F(Mirroring, TellsOfAStopBehindTheBarriers) {
   set_up({0, 0, 1});
   seat(0).arrived = seat(1).arrived = 1;
@@ -207,7 +208,7 @@ TEST_F(Mirroring, TellsOfAStopBehindTheBarriers) {
                 {What::arrived, 1}, {What::arrived, 1}, {What::stop, uint64_t(Stop::aborted)}}));
 }
 
-/// Others may still wait for the barrier that a rank in a reset has behind it.
+/// Others may still wait for the barrier that a rank in a reset has passed.
 TEST_F(Mirroring, TellsOfAResetBehindBarriersAndStops) {
   set_up({0, 0, 1});
   seat(0).arrived = seat(1).arrived = 1;
@@ -267,7 +268,7 @@ TEST_F(Mirroring, AResetWaitsForTheOneBeforeIt) {
   while (seat(1).resets != 2) std::this_thread::sleep_for(1ms);
 }
 
-/// Of a world that this host has still to reset.
+/// The events are of a world that this host has still to reset.
 TEST_F(Mirroring, WhatComesBehindAResetWaitsForIt) {
   for (const What what : {What::arrived, What::stop}) {
     set_up({0, 1, 2});
@@ -306,7 +307,7 @@ TEST_F(Mirroring, PassesOnToAllOthers) {
   }
 }
 
-/// It had said that it left, behind something that waits.
+/// The rank had said that it left, after something that waits.
 TEST_F(Mirroring, WhoHasLeftIsNotLost) {
   set_up({0, 1, 2});
   start();
@@ -323,8 +324,8 @@ TEST_F(Mirroring, WhoHasLeftIsNotLost) {
   EXPECT_EQ(load_acquire(&control().abort.stop), 0u);
 }
 
-/// Hosts with many ranks, both of which have more to say than a connection holds: neither waits for the other
-/// to read first.
+/// Both hosts have many ranks and more to say than a connection holds: neither waits for the other to read
+/// first.
 TEST_F(Mirroring, HostsThatSpeakAtOnceHearEachOther) {
   std::vector<uint32_t> hosts(128, 0);
   hosts.push_back(1);
@@ -341,7 +342,8 @@ TEST_F(Mirroring, HostsThatSpeakAtOnceHearEachOther) {
   EXPECT_EQ(load_acquire(&control().abort.stop), 0u);
 }
 
-/// Who leaves has still met the others, whose hosts may have much to read, and say something meanwhile.
+/// A rank that leaves has still met the others, whose hosts may have much to read, and say something
+/// meanwhile.
 TEST_F(Mirroring, WhatWasToldLastComes) {
   for (const bool by_tcp : {false, true}) {
     std::vector<uint32_t> hosts(128, 0);

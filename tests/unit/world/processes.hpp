@@ -1,5 +1,5 @@
 /// \file
-/// Ranks as forked processes, for tests.
+/// Runs ranks as forked processes, for tests.
 #pragma once
 
 #include <fcntl.h>
@@ -57,7 +57,7 @@ class Processes {
   pid_t pid(int index) const { return all_[index].pid; }
   void kill(int index) { ::kill(all_[index].pid, SIGKILL); }
 
-  /// What it said; "" if it was killed; "(silent)" after five minutes.
+  /// Returns the text that the process said; "" if it was killed; "(silent)" after five minutes.
   std::string said(int index) {
     One& one = all_[index];
     std::string text;
@@ -92,21 +92,21 @@ class Processes {
   std::vector<One> all_;
 };
 
-/// An address that no other test has.
+/// Returns an address that no other test has.
 inline std::string fresh_address() {
   static int count = 0;
   return "shm://test-" + std::to_string(getpid()) + "-" + std::to_string(++count);
 }
 
-/// Whether a process made this file and is gone. Where memory cannot be made without a name, it has one for a
-/// moment, and other tests of the same machine are seen in it.
+/// Returns whether a process made this file and is gone. When memory cannot be made without a name, it has
+/// one for a moment, and files of other tests on the same machine may be seen in it.
 inline bool left_by_a_process(const std::filesystem::path& file) {
   int pid = 0;
   return std::sscanf(file.filename().c_str(), "chorale-unnamed-%d-", &pid) == 1 && ::kill(pid, 0) != 0 &&
          errno == ESRCH && exists(file);
 }
 
-/// Names that this process's tests have left in /dev/shm.
+/// Returns the names that this process's tests have left in /dev/shm.
 inline std::vector<std::string> leftovers() {
   std::vector<std::string> names;
   const std::string own = "test-" + std::to_string(getpid()) + "-";

@@ -1,5 +1,5 @@
 /// \file
-/// Ranks that meet over TCP, under an address of their own.
+/// Lets ranks meet over TCP, under an address of their own.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -90,7 +90,7 @@ TEST_F(Rendezvous, LocalhostByName) {
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.said(rank), "good");
 }
 
-/// Whether this machine's own name leads to nothing but itself.
+/// Returns whether this machine's own name leads to nothing but itself.
 bool keeps_to_itself(const char* name) {
   addrinfo wanted{}, *found = nullptr;
   wanted.ai_socktype = SOCK_STREAM;
@@ -104,7 +104,7 @@ bool keeps_to_itself(const char* name) {
   return all;
 }
 
-/// So it is on many machines, while the others know the name as an address that all of them reach.
+/// Many machines are like this, while the others know the name as an address that all of them reach.
 TEST_F(Rendezvous, ByANameThatLeadsBackToTheMachineThatHasIt) {
   char name[256] = {};
   gethostname(name, sizeof name - 1);
@@ -118,7 +118,7 @@ TEST_F(Rendezvous, ByANameThatLeadsBackToTheMachineThatHasIt) {
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.said(rank), "good");
 }
 
-/// What is said to be of this machine is so.
+/// An address that is said to be of this machine alone is heard nowhere else.
 TEST_F(Rendezvous, LocalhostIsHeardNowhereElse) {
   for (const char* const host : {"localhost", "127.0.0.1"}) {
     Processes ranks(1, [&](int) {
@@ -257,7 +257,7 @@ TEST_F(Rendezvous, ForeignBytesOnThePort) {
   close(file);
 }
 
-/// They may be what should have been a rank.
+/// The foreign bytes may be what should have been a rank.
 TEST_F(Rendezvous, ForeignBytesAreNamedIfARankDoesNotCome) {
   Processes ranks(1, [&](int rank) { return meet(hello_of(rank, 2), 3s); });
   const int file = connected_socket(port);
@@ -420,7 +420,7 @@ TEST_F(Rendezvous, AnotherServiceOnThePortIsNamed) {
   close(file);
 }
 
-/// Wherever in the meeting they run out.
+/// The error comes wherever in the meeting they run out.
 TEST_F(Rendezvous, TooFewOpenFilesAreSaidToBe) {
 #if defined(CHORALE_ASAN)
   GTEST_SKIP() << "the sanitizers open files to look whether memory is there";

@@ -1,4 +1,4 @@
-// Where the secret of a world comes from.
+// These tests check where the secret of a world comes from.
 
 #include "executor/net/secret.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 using net::Secret;
 
-/// A file of this test, with one secret in it.
+/// Makes a file of this test, with one secret in it.
 struct File {
   const std::string path;
 

@@ -1,4 +1,4 @@
-// What somebody who is no rank can do to ranks that meet over TCP.
+// These tests check what somebody who is no rank can do to ranks that meet over TCP.
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -27,7 +27,7 @@ const std::string secret = "0123456789abcdef of this test", another = "012345678
 
 class Strangers : public Rendezvous {
  protected:
-  /// Rank 0 of two, which the test talks to before rank 1 comes.
+  /// Starts rank 0 of two, which the test talks to before rank 1 comes.
   Processes leader(const std::string& known = secret, std::chrono::nanoseconds timeout = 60s) {
     return Processes(1, [this, known, timeout](int) { return meet(hello_of(0, 2), timeout, known); });
   }
@@ -40,13 +40,13 @@ class Strangers : public Rendezvous {
     EXPECT_EQ(ranks.said(1), name);
   }
 
-  /// Connections that the test keeps open.
+  /// Closes the connections that the test keeps open.
   ~Strangers() override {
     for (const int file : open_) close(file);
   }
   int kept(int file) { return open_.emplace_back(file); }
 
-  /// Whether rank 0 has not hung up on one of them.
+  /// Returns whether rank 0 has kept one of them open.
   bool any_open() const {
     return std::any_of(open_.begin(), open_.end(), [](int file) {
       pollfd polled{file, POLLRDHUP, 0};
@@ -66,7 +66,7 @@ TEST_F(Strangers, CannotEndAWorldWithAFrame) {
   expect_world(ranks);
 }
 
-/// Not even one that has greeted: it has no seat that it could give up.
+/// Even a stranger that has greeted cannot: it has no seat that it could give up.
 TEST_F(Strangers, CannotEndAWorldThatHasNoSecret) {
   Processes ranks = leader("none");
   write_text(kept(greeted_socket(port, 1, 2)), frame('g', "the text of a stranger"));
@@ -89,7 +89,7 @@ TEST_F(Strangers, ARankTakesOnlyTheSeatOfItsGreeting) {
 }
 
 TEST_F(Strangers, AGreetingThatIsRepeatedProvesNothing) {
-  // What a rank of another meeting on the same port has said, with the same secret.
+  // The text is what a rank of another meeting on the same port has said, with the same secret.
   std::string said;
   {
     const int listener = bound_socket(port);
@@ -178,7 +178,7 @@ TEST_F(Strangers, WorldsHaveTheSecretOfOptionsOrEnvironment) {
 
 // --- those that cost time or memory ---
 
-/// Bytes that a process holds.
+/// Returns the bytes that a process holds.
 size_t resident_bytes(pid_t process) {
   long pages = 0, resident = 0;
   if (FILE* const file = std::fopen(("/proc/" + std::to_string(process) + "/statm").c_str(), "r")) {
@@ -214,7 +214,7 @@ TEST_F(Strangers, UnfinishedFramesAreNotKept) {
   expect_world(ranks, "none");
 }
 
-/// More than rank 0 keeps, among which the ranks come.
+/// There are more connections than rank 0 keeps, and the ranks come among them.
 TEST_F(Strangers, AFloodDoesNotKeepRanksOut) {
   Processes ranks(1, [&](int rank) { return meet(hello_of(rank, 4), 60s, secret); });
   for (int count = 0; count < 200; ++count) {
@@ -241,7 +241,7 @@ TEST_F(Strangers, AFloodFromOneAddressDoesNotPushOutAnother) {
   expect_world(ranks);
 }
 
-/// Somebody who says a byte now and then has as long as somebody who says nothing.
+/// A stranger that says a byte now and then has as long as one that says nothing.
 TEST_F(Strangers, ASlowSenderIsHungUpOn) {
   Processes ranks = leader();
   const int file = kept(connected_socket(port)), silent = kept(connected_socket(port));
@@ -269,7 +269,7 @@ TEST_F(Strangers, GarbageIsHungUpOn) {
 
 // --- warnings ---
 
-/// What rank 0 of one prints to standard error when it meets under `where`.
+/// Returns what rank 0 of one prints to standard error when it meets under `where`.
 std::string warnings_of(const std::string& where, const std::string& known) {
   testing::internal::CaptureStderr();
   net::rendezvous(net::parse_address(where), hello_of(0, 1), 60s, net::Secret::read(known));

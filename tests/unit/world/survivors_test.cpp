@@ -1,5 +1,5 @@
 /// \file
-/// World::survivors(): those that are left of a world make one of their own.
+/// World::survivors() lets the ranks that are left of a world make one of their own.
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -38,7 +38,7 @@ std::string text_of(const Ranks& ranks) {
   return text;
 }
 
-/// Of a world that works: its former ranks, if all of its ranks say the same ones in the same order.
+/// Returns the former ranks of a world that works, if all of its ranks say the same ones in the same order.
 std::string told(World& world) {
   const Ranks former = world.former_ranks();
   for (const auto& theirs : world.allgather(std::as_bytes(std::span(former)))) {
@@ -52,7 +52,7 @@ std::string told(World& world) {
   return *window.local() == std::byte(7) ? text_of(former) : "no window";
 }
 
-/// Until the world has stopped, or a peer has left it.
+/// Meets at barriers until the world has stopped, or a peer has left it.
 std::string barriers(World& world) {
   return thrown([&] {
     for (;;) world.barrier();
@@ -75,7 +75,7 @@ class Survivors : public testing::Test {
 TEST_F(Survivors, GoOnWithoutTheDeadTwice) {
   Processes ranks(5, [&](int rank) -> std::string {
     World world = join(rank, 5);
-    const int of_world[] = {1, 2};  // who dies: rank 1, then rank 2 of those that are left
+    const int of_world[] = {1, 2};  // the ranks that die: rank 1, then rank 2 of those that are left
     std::string all = text_of(world.former_ranks());
     for (const int dies : of_world) {
       world.barrier();
@@ -230,7 +230,7 @@ TEST_F(Survivors, OfProcessesWithSeveralRanks) {
   EXPECT_EQ(ranks.said(1), "2 3, 2 3");
 }
 
-/// The one that offers the memory, and the one that opens it.
+/// The rank that lacks files is the one that offers the memory, and then the one that opens it.
 TEST_F(Survivors, AllHearOfOneThatMayOpenNoMoreFiles) {
 #if defined(CHORALE_ASAN)
   GTEST_SKIP() << "the sanitizers open files to look whether memory is there";
@@ -263,7 +263,7 @@ TEST_F(Survivors, AllHearOfOneThatMayOpenNoMoreFiles) {
   }
 }
 
-/// Makes world after world, until so many are left: which.
+/// Makes world after world until so many are left, and says which.
 std::string last_of(World world, size_t how_many) {
   Ranks left;
   for (int rank = 0; rank < world.ranks(); ++rank) left.push_back(rank);
@@ -274,7 +274,7 @@ std::string last_of(World world, size_t how_many) {
     left = still;
     world = std::move(next);
     try {
-      // Where two ranks had different sets, this would hang or differ.
+      // If two ranks had different sets, this would hang or differ.
       if (const std::string said = told(world); said != text_of(world.former_ranks())) return said;
       if (left.size() == how_many) return "left: " + text_of(left);
     } catch (const RunError& error) {
