@@ -1,5 +1,5 @@
-# Sourced by tools/quickstart and tools/test: installs what is missing, configures
-# and builds. Leaves $root (the repository) and $build (the build folder) set.
+# tools/quickstart and tools/test source this file. It installs what is missing, configures
+# and builds, and it sets $root (the repository) and $build (the build folder).
 # Each step that can take long says what it does and how long it took.
 
 set -u
@@ -14,10 +14,10 @@ die() {
   exit 1
 }
 
-# How often a step that runs on says so where there is no terminal, in seconds.
+# A step that is still running says so every so many seconds when there is no terminal.
 tell_every=${tell_every:-30}
 
-# tell_progress <log> <start>: says every half minute how far a step is, as far as its log does. It ends with the script.
+# tell_progress <log> <start>: prints every half minute how far a step is, if its log says that. It ends with the script.
 tell_progress() {
   local log=$1 start=$2 next=$(($2 + tell_every)) count
   while sleep 1 && kill -0 $$ 2>/dev/null; do
@@ -28,8 +28,8 @@ tell_progress() {
   done
 }
 
-# step <what> <log> <command...>: runs it with its output in a log, and a line
-# before and after; on failure the end of the log and where the rest is.
+# step <what> <log> <command...>: runs the command with its output in a log, and prints a line
+# before and after. On failure it prints the end of the log and where the rest is.
 step() {
   local what=$1 log=$2 start=$SECONDS teller="" status=0
   shift 2
@@ -51,11 +51,11 @@ step() {
   printf ' done (%d s)\n' $((SECONDS - start))
 }
 
-# What the build needs, as Debian 12 names it.
+# The build needs these packages, which have Debian 12's names here.
 packages="g++ cmake ninja-build python3 nlohmann-json3-dev libcli11-dev libfmt-dev libspdlog-dev libpugixml-dev
   libboost-context-dev libboost-program-options-dev libsodium-dev libgtest-dev"
 
-# missing_packages <packages...>: those that are not installed.
+# missing_packages <packages...>: prints those that are not installed.
 missing_packages() {
   local package
   for package in "$@"; do
@@ -63,7 +63,7 @@ missing_packages() {
   done
 }
 
-# optional_packages: what the rows of cmake/optional_parts.cmake name as Debian's.
+# optional_packages: prints the packages of Debian that the rows of cmake/optional_parts.cmake name.
 optional_packages() {
   sed -n 's/^chorale_part(/\n/; s/.*DEBIAN \([^)]*\)).*/\1/p' "$root/cmake/optional_parts.cmake"
 }
@@ -90,8 +90,8 @@ install_packages() {
   rm -f "$log"
 }
 
-# install_optional_packages [<packages>]: installs what optional parts need, and the packages, as far as this machine can. The
-# tests run without the rest and name it.
+# install_optional_packages [<packages>]: installs the packages, and those that optional parts need, as far as this machine can.
+# The tests run without the rest and name it.
 install_optional_packages() {
   local missing package as_root="" log=${TMPDIR:-/tmp}/chorale-setup-optional.$$.log
   missing=$(missing_packages $(optional_packages) "$@")
@@ -125,18 +125,18 @@ check_machine() {
         "install g++ 12 or newer, or set CXX to one"
 }
 
-# parts_of <target>: what Ninja builds for it, a line each.
+# parts_of <target>: prints what Ninja builds for the target, a line each.
 parts_of() {
   ninja -C "$build" -t query "$1" | awk '/^  input:/ { inputs = 1; next } /^  outputs:/ { inputs = 0 } inputs { print $NF }'
 }
 
-# build_project [<targets...> | --without <tests...>]: configures and builds the targets, or everything, or everything but
-# these tests. A folder that was configured before keeps its
-# settings and is configured again, so that it has the parts that were installed since.
+# build_project [<targets...> | --without <tests...>]: configures and builds the targets, or everything, or everything except
+# these tests. A folder that was configured before keeps its settings and is configured again, so that it has the parts that
+# were installed since.
 build_project() {
   local settings=()
   if [ ! -f "$build/build.ninja" ]; then
-    # Line tables only, and -O1: all that debuggers could know, and -O2, each take a third of the compiler's time.
+    # Line tables only and -O1, because full debug information and -O2 would each take a third of the compiler's time.
     settings=(-G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG"
       -DCHORALE_PRECOMPILED=ON -DCHORALE_UNITY=ON)
   fi
@@ -145,7 +145,7 @@ build_project() {
   if [ "${1:-}" = --without ]; then
     shift
     local left_out="^tests/($(echo "$@" | tr ' ' '|'))\$"
-    # What "all" is made of: a name that ends in "/all" stands for a folder, and that of the tests for its targets.
+    # These are the parts of "all". A name that ends in "/all" stands for a folder, so the tests' is replaced by its targets.
     set -- $({ parts_of all | grep -v '^tests/all$' && parts_of tests/all; } | grep -vE "$left_out")
   fi
   local what="building without the CUDA backend: no nvcc" minutes=seven
