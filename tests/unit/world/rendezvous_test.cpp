@@ -84,7 +84,16 @@ TEST_F(Rendezvous, Ipv6) {
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.said(rank), "good");
 }
 
+/// Returns whether this machine knows the name: a bare one has no /etc/hosts.
+bool is_known(const char* name) {
+  addrinfo* found = nullptr;
+  if (getaddrinfo(name, nullptr, nullptr, &found) != 0) return false;
+  freeaddrinfo(found);
+  return true;
+}
+
 TEST_F(Rendezvous, LocalhostByName) {
+  if (!is_known("localhost")) GTEST_SKIP() << "this machine does not know the name 'localhost' (/etc/hosts)";
   Processes ranks(2,
                   [&](int rank) { return join_and_sum("tcp://localhost:" + std::to_string(port), rank, 2); });
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.said(rank), "good");
@@ -121,6 +130,7 @@ TEST_F(Rendezvous, ByANameThatLeadsBackToTheMachineThatHasIt) {
 /// An address that is said to be of this machine alone is heard nowhere else.
 TEST_F(Rendezvous, LocalhostIsHeardNowhereElse) {
   for (const char* const host : {"localhost", "127.0.0.1"}) {
+    if (!is_known(host)) continue;
     Processes ranks(1, [&](int) {
       return World::join("tcp://" + std::string(host) + ":" + std::to_string(port), 0, 2, {.timeout = 2s}),
              "";
