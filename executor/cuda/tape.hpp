@@ -6,8 +6,8 @@
 /// block of CUDA plays it. The tape lies in shared memory while it is played, with every address settled, so
 /// that playing reads nothing across the chip but data. A tape longer than a page is played page after page.
 ///
-/// What grows from launch to launch is in device memory (BlockState), and the block itself advances it. A
-/// launch's arguments never change, so a CUDA graph may replay it.
+/// Counts that grow from launch to launch are in device memory (BlockState), and the block itself advances
+/// them. A launch's arguments never change, so a CUDA graph may replay it.
 #pragma once
 
 #include <cstdint>

@@ -195,7 +195,7 @@ class Joining {
   /// Returns whether a dead first rank has left this memory, or the memory has no Control yet.
   bool abandoned(const Descriptor& memory) {
     const std::optional<Process> owner = owner_of(memory);
-    // That number is no process, or another one, in another namespace.
+    // In another namespace the owner's pid names no process here, or another one.
     return !owner || (owner->space == self_.space && !is_alive(*owner));
   }
 

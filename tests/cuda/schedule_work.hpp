@@ -160,7 +160,7 @@ inline std::string run_returns_while_a_function_goes_on(World& world, host::Move
 }
 
 /// Runs on two ranks. Rank 0 has enqueued its run when rank 1, which never runs, ends the world by `end`.
-/// That ends rank 0's wait, not the deadline.
+/// Rank 0's wait then ends because of `end`, not at the deadline.
 inline std::string wait_for_who_ends(World& world, host::Mover mover, const std::function<void()>& end,
                                      RunError::Reason reason, const std::string& why) {
   ScheduleArguments arguments{.params = {{"n", 1000}}, .mover = mover};
