@@ -7,13 +7,13 @@
 
 #include "../agreement.hpp"
 #include "../interpreter/hosts.hpp"
+#include "../remote/far_place.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "chorale/storage.hpp"
 #include "device.hpp"
 #include "driver.hpp"
 #include "error.hpp"
-#include "far_place.hpp"
 #include "identity.hpp"
 #include "kernels.hpp"
 #include "monitor.hpp"
@@ -100,9 +100,9 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
     if (world_.group().several_hosts()) {
       crosses_hosts_ = interpreter::checked_hosts(
           plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); });
-      if (crosses_hosts_ && plan.ranks() > FarPlace::most_ranks) {
+      if (crosses_hosts_ && plan.ranks() > remote::FarPlace::most_ranks) {
         throw UsageError(fmt::format("plan '{}' has {} ranks, and over several hosts GPUs take {} at most",
-                                     plan.name, plan.ranks(), FarPlace::most_ranks));
+                                     plan.name, plan.ranks(), remote::FarPlace::most_ranks));
       }
     }
     if (call.packet == PacketForm::ll128) require_whole_lines(plan);
@@ -300,7 +300,7 @@ void Binding::make_control() {
   const uint64_t scratch_at = SwitchRoom(*plan_, bound_.layout, switches_).scratch_at;
   for (image::Buffer& buffer : bound_.image.buffers) {
     if (far(buffer.rank)) {
-      buffer.base = FarPlace::base(buffer.rank, buffer.kind);
+      buffer.base = remote::FarPlace::base(buffer.rank, buffer.kind);
       continue;
     }
     char* const there = control_.at(int(buffer.rank));

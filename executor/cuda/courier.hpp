@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "../net/world_link.hpp"
+#include "../remote/far_place.hpp"
 #include "chorale/device/signal.hpp"
 #include "chorale/world.hpp"
-#include "far_place.hpp"
 #include "pinned_pieces.hpp"
 #include "stream.hpp"
 
@@ -51,7 +51,7 @@ class Courier {
     int peer = 0;
     uint64_t binding = 0;
     const char* from = nullptr;
-    FarPlace to;
+    remote::FarPlace to;
     uint64_t bytes = 0;
     uint32_t signal = no_signal;  ///< the peer's signal, to be set after the data
     uint64_t posted = 0;          ///< the value to set it to

@@ -127,7 +127,7 @@ void Proxy::handle_far(Client& client, const PortTrigger& trigger) {
   order.binding = client.binding_;
   order.from = trigger.from;
   order.bytes = trigger.bytes;
-  if (trigger.bytes != 0) order.to = FarPlace::of(trigger.to);
+  if (trigger.bytes != 0) order.to = remote::FarPlace::of(trigger.to);
   if (trigger.signal && end.signal_at_peer != Courier::no_signal) {
     order.signal = end.signal_at_peer;
     order.posted = ++client.posted_[trigger.channel];

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "../interpreter/recording.hpp"
+#include "../remote/far_place.hpp"
 #include "chorale/device/engine.hpp"
 #include "chorale/error.hpp"
-#include "far_place.hpp"
 #include "recorder.hpp"
 #include "steps.hpp"
 
@@ -296,11 +296,11 @@ class RecordingMachine : public interpreter::Recording {
       const size_t places = steps_[at].packets.size();
       for (size_t place = places - steps_[at].step.packet_sinks; place < places; ++place) {
         const uint64_t there = steps_[at].packets[place].at;
-        if (!FarPlace::is(there)) continue;
+        if (!remote::FarPlace::is(there)) continue;
         const uint64_t here = reinterpret_cast<uint64_t>(places_.staging) + staged_bytes_;
         staged_bytes_ += (bytes + 127) / 128 * 128;
         steps_[at].packets[place].at = here;
-        push_one(channel_to(FarPlace::of(reinterpret_cast<const void*>(there)).rank, channels),
+        push_one(channel_to(remote::FarPlace::of(reinterpret_cast<const void*>(there)).rank, channels),
                  Mem(reinterpret_cast<void*>(here), bytes), Mem(reinterpret_cast<void*>(there), bytes), bytes,
                  false);
       }

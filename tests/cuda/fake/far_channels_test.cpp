@@ -87,7 +87,8 @@ class End {
     cuda::PortFifo fifo = client_->fifo();
     cuda::PortTrigger& slot = fifo.slots[pushed_ & fifo.mask];
     slot.from = from;
-    slot.to = cuda::FarPlace::base(uint32_t(peer), uint32_t(BufferKind::output)) + size_t(rank_) * room_ + at;
+    slot.to =
+        remote::FarPlace::base(uint32_t(peer), uint32_t(BufferKind::output)) + size_t(rank_) * room_ + at;
     slot.bytes = bytes;
     slot.client = fifo.client;
     slot.channel = uint32_t(peer);

@@ -1,10 +1,10 @@
 /// \file
-/// Tapes and the proxy's orders name memory of ranks of other hosts by a FarPlace.
+/// Tapes and orders to proxies name memory of ranks of other hosts by a FarPlace.
 #pragma once
 
 #include <cstdint>
 
-namespace chorale::cuda {
+namespace chorale::remote {
 
 /// A place in memory of another host, told by buffer and offset, since it has no address here. The number
 /// that stands for an address lies where no memory is, so that a kernel that used it as one would fault.
@@ -30,4 +30,4 @@ struct FarPlace {
   }
 };
 
-}  // namespace chorale::cuda
+}  // namespace chorale::remote
