@@ -140,7 +140,7 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
 Binding::~Binding() {
   common_.monitor->remove(this);
   launcher_.reset();
-  if (crosses_hosts_) common_.proxy().strike(ends_.binding);
+  if (crosses_hosts_) common_.proxy().unregister_binding(ends_.binding);
 }
 
 /// LL128 packets rely on lines of 128 bytes that arrive whole, as they do over NVLink.
@@ -352,20 +352,20 @@ void Binding::join_hosts() {
   char* const scratch =
       switches_.scratch ? multicast_->at(int(rank_)) + SwitchRoom(*plan_, bound_.layout, switches_).scratch_at
                         : control + mine.plain;
-  Courier::Reached reached;
-  reached.buffers = {{{placed_.in, placed_.in ? bound_.layout.sizes.input : 0},
-                      {placed_.out, placed_.out ? bound_.layout.sizes.output : 0},
-                      {scratch, mine.scratch_bytes},
-                      {control + mine.packets, mine.packet_bytes}}};
+  remote::Endpoint::Memory memory;
+  memory.buffers = {{{placed_.in, placed_.in ? bound_.layout.sizes.input : 0},
+                     {placed_.out, placed_.out ? bound_.layout.sizes.output : 0},
+                     {scratch, mine.scratch_bytes},
+                     {control + mine.packets, mine.packet_bytes}}};
   static_assert(size_t(BufferKind::input) == 0 && size_t(BufferKind::output) == 1 &&
                 size_t(BufferKind::scratch) == 2 && packet_kind == 3);
-  reached.signals = reinterpret_cast<Signal*>(port_signals_->local());
-  reached.n_signals = uint32_t(port_signals_->bytes(int(rank_)) / sizeof(Signal));
+  memory.signals = reinterpret_cast<Signal*>(port_signals_->local());
+  memory.n_signals = uint32_t(port_signals_->bytes(int(rank_)) / sizeof(Signal));
   // This may fail for want of a thread or of memory. Then all ranks fail, or peers would wait for this one.
   Proxy* proxy = nullptr;
   world::together(world_, [&] { proxy = &common_.proxy(); });
   const auto host = [this](uint32_t rank) { return world_.group().host(int(rank)); };
-  ends_.binding = proxy->enrol(reached, interpreter::far_peers(*plan_, rank_, host));
+  ends_.binding = proxy->register_binding(memory, interpreter::far_peers(*plan_, rank_, host));
 }
 
 uint64_t Binding::scratch() const { return control_.bytes() + (multicast_ ? multicast_->bytes() : 0); }

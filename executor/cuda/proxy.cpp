@@ -1,11 +1,13 @@
 #include "proxy.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "../world/together.hpp"
 #include "chorale/error.hpp"
 #include "device.hpp"
 #include "error.hpp"
+#include "remote_copies.hpp"
 
 namespace chorale::cuda {
 namespace {
@@ -24,13 +26,21 @@ Proxy::Proxy(World& world, int device)
             world.abort(std::string("the proxy of port channels: ") + failed.what());
           },
           [this] {
-            const bool here = copies_.work(), there = courier_ && courier_->work();
+            const bool here = copies_.work(), there = endpoint_ && endpoint_->work();
             return here || there;
           }) {
   orders_.start();
 }
 
-Proxy::~Proxy() { orders_.stop(); }
+Proxy::~Proxy() {
+  orders_.stop();
+  try {
+    const CurrentDevice on(device_);
+    endpoint_.reset();  // it sends what is still to be sent
+  } catch (const RunError&) {
+    // CUDA has failed. The application has been told, or will be.
+  }
+}
 
 Proxy::Client::Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal* completed,
                       std::vector<int> peers, std::vector<FarEnd> far, uint64_t binding)
@@ -75,30 +85,27 @@ void Proxy::drop() {
   const std::lock_guard lock(orders_.lock());
   copies_.drop();
   orders_.drop();
-  if (courier_) courier_->drop();
+  if (endpoint_) endpoint_->drop();
 }
 
-uint64_t Proxy::enrol(const Courier::Reached& reached, const std::vector<int>& peers) {
-  std::unique_ptr<Courier> first;
+uint64_t Proxy::register_binding(const remote::Endpoint::Memory& memory, const std::vector<int>& peers) {
+  std::unique_ptr<remote::Endpoint> first;
   world::together(world_, [&] {
-    if (!courier_) {
-      first = std::make_unique<Courier>(
-          world_, device_, orders_.lock(),
-          [this](uint32_t client, uint32_t channel) { tell_done(client, channel); });
-    }
+    if (endpoint_) return;
+    remote::Endpoint::Events events;
+    events.done = [this](uint32_t client, uint32_t channel) { tell_done(client, channel); };
+    first = std::make_unique<remote::Endpoint>(world_, std::make_unique<RemoteCopies>(), std::move(events));
   });
   if (first) {
     const std::lock_guard lock(orders_.lock());
-    courier_ = std::move(first);
+    endpoint_ = std::move(first);
   }
-  courier_->connect();
-  const std::lock_guard lock(orders_.lock());
-  return courier_->enrol(reached, peers);
+  endpoint_->connect();
+  return endpoint_->register_binding(memory, peers);
 }
 
-void Proxy::strike(uint64_t binding) {
-  const std::lock_guard lock(orders_.lock());
-  if (courier_) courier_->strike(binding);
+void Proxy::unregister_binding(uint64_t binding) {
+  if (endpoint_) endpoint_->unregister_binding(binding);
 }
 
 /// Does what a block has asked for in this order: copies the bytes, sets the signal, tells that it is done.
@@ -120,7 +127,7 @@ void Proxy::handle(const PortTrigger& trigger) {
 
 void Proxy::handle_far(Client& client, const PortTrigger& trigger) {
   const FarEnd& end = client.far_[trigger.channel];
-  Courier::Order order;
+  remote::Endpoint::Order order;
   order.client = client.id_;
   order.channel = trigger.channel;
   order.peer = end.peer;
@@ -128,11 +135,11 @@ void Proxy::handle_far(Client& client, const PortTrigger& trigger) {
   order.from = trigger.from;
   order.bytes = trigger.bytes;
   if (trigger.bytes != 0) order.to = remote::FarPlace::of(trigger.to);
-  if (trigger.signal && end.signal_at_peer != Courier::no_signal) {
+  if (trigger.signal && end.signal_at_peer != remote::Endpoint::no_signal) {
     order.signal = end.signal_at_peer;
     order.posted = ++client.posted_[trigger.channel];
   }
-  courier_->send(order);
+  endpoint_->send(order);
 }
 
 /// Tells that what was sent is at the peer. The binding may be gone if it did not wait for that.

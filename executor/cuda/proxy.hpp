@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
+#include "../remote/endpoint.hpp"
 #include "chorale/world.hpp"
-#include "courier.hpp"
 #include "orders.hpp"
 #include "proxy_copies.hpp"
 #include "tape.hpp"
@@ -26,8 +26,8 @@ class Proxy {
 
   /// A channel to a rank of another host.
   struct FarEnd {
-    int peer = -1;                                 ///< -1: the channel leads to no other host
-    uint32_t signal_at_peer = Courier::no_signal;  ///< the number of that rank's signal
+    int peer = -1;                                          ///< -1: the channel leads to no other host
+    uint32_t signal_at_peer = remote::Endpoint::no_signal;  ///< the number of that rank's signal
   };
 
   /// A binding that uses the proxy. It is registered while it lives.
@@ -38,7 +38,7 @@ class Proxy {
     /// \param completed        by channel, in the host's memory
     /// \param peers            by channel
     /// \param far              by channel; empty: none leads to another host
-    /// \param binding          the result of enrol(), if a channel leads to another host
+    /// \param binding          the result of register_binding(), if a channel leads to another host
     Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal* completed, std::vector<int> peers,
            std::vector<FarEnd> far = {}, uint64_t binding = 0);
     /// Unregisters the binding. No launch of it may run any more. What its blocks have pushed is still done.
@@ -64,9 +64,9 @@ class Proxy {
   /// \param peers  the ranks of other hosts that the binding connects with this rank
   /// \return the binding's number
   /// \throws RunError on all ranks if one of them cannot have the link
-  uint64_t enrol(const Courier::Reached& reached, const std::vector<int>& peers);
-  /// Undoes enrol(): peers do not write there any more.
-  void strike(uint64_t binding);
+  uint64_t register_binding(const remote::Endpoint::Memory& memory, const std::vector<int>& peers);
+  /// Undoes that: peers do not write there any more.
+  void unregister_binding(uint64_t binding);
 
   /// Forgets what blocks that have stopped had pushed; none may run.
   void drop();
@@ -82,7 +82,7 @@ class Proxy {
   ProxyCopies copies_;
   std::vector<Client*> clients_;
   Orders<PortTrigger> orders_;
-  std::unique_ptr<Courier> courier_;  ///< made when a binding first reaches another host
+  std::unique_ptr<remote::Endpoint> endpoint_;  ///< made when a binding first reaches another host
 };
 
 }  // namespace chorale::cuda

@@ -197,25 +197,28 @@ class Endpoint {
     Signal* signal = nullptr;  ///< null: none
     uint64_t posted = 0;
   };
-  enum class Carried { yes, waits_for_room, waits };
+  enum class Carried { yes, waits_for_room, waits_for_peers };
 
   void close();
   void forget();
-  void come(int from, std::span<const std::byte> header, net::Payload payload);
-  void take_done(const Stream& stream, uint64_t turn);
-  void owe(const Stream& stream, uint64_t turn);
+  bool stopped() const;
   void look_again(uint64_t binding);
+
   bool begin_orders();
   bool begin(const Stream& stream, Outbox& outbox);
   bool send_what_left();
+  void take_done(const Stream& stream, uint64_t turn);
+  void leave(int peer);
+
+  void come(int from, std::span<const std::byte> header, net::Payload payload);
+  void owe(const Stream& stream, uint64_t turn);
   bool deliver();
-  Carried carry_out(int from, const Held& held);
-  const Region* region(Entry& entry, int from, const Held& held, bool& waits);
+  Carried carry_out(const Stream& stream, const Held& held);
+  std::string fault_of(const Entry& entry, int from, const Held& held, bool over) const;
   bool finish_arrivals();
+
   bool work_locked();
-  bool go_on();
-  bool idle_locked() const;
-  bool stopped() const;
+  bool all_done() const;
   std::string waited_for() const;
 
   World& world_;

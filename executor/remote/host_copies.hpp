@@ -2,6 +2,9 @@
 /// HostCopies serves ranks whose memory is memory of the host.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #include "copies.hpp"
 
 namespace chorale::remote {

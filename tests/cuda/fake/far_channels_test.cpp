@@ -62,15 +62,15 @@ class End {
     std::memset(output_.data(), 0, room * size_t(ranks_));
     std::memset(signals_.data(), 0, sizeof(Signal) * size_t(ranks_));
     std::memset(completed_.data(), 0, sizeof(Signal) * size_t(ranks_));
-    cuda::Courier::Reached reached;
-    reached.buffers[size_t(BufferKind::output)] = {output_.data(), room * size_t(ranks_)};
-    reached.signals = reinterpret_cast<Signal*>(signals_.data());
-    reached.n_signals = uint32_t(ranks_);
+    remote::Endpoint::Memory memory;
+    memory.buffers[size_t(BufferKind::output)] = {output_.data(), room * size_t(ranks_)};
+    memory.signals = reinterpret_cast<Signal*>(signals_.data());
+    memory.n_signals = uint32_t(ranks_);
     std::vector<int> peers;
     for (int peer = 0; peer < ranks_; ++peer) {
       if (peer != rank_) peers.push_back(peer);
     }
-    binding_ = proxy.enrol(reached, peers);
+    binding_ = proxy.register_binding(memory, peers);
     std::vector<cuda::Proxy::FarEnd> far;
     far.resize(size_t(ranks_));
     for (int peer = 0; peer < ranks_; ++peer) {

@@ -1,0 +1,57 @@
+/// \file
+/// RemoteCopies copies what goes to, and comes from, other hosts out of and into a GPU's memory.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "../remote/copies.hpp"
+#include "pinned_pieces.hpp"
+#include "stream.hpp"
+
+namespace chorale::cuda {
+
+/// The data go through pinned memory. All that the copies need is made at once, because CUDA may wait for
+/// kernels when it pins memory or makes an event, and kernels wait for these copies.
+class RemoteCopies final : public remote::Copies {
+ public:
+  /// Makes the copies of the current device.
+  /// \throws RunError
+  RemoteCopies();
+
+  /// Waits for all copies.
+  ~RemoteCopies() override;
+
+  size_t piece_bytes() const override { return out_.pieces.piece_bytes(); }
+  net::Payload copy_out(const char* from, size_t bytes) override;
+  bool copy_in(char* to, const net::Payload& payload) override;
+  uint64_t ended_out() override { return out_.look(); }
+  uint64_t ended_in() override { return in_.look(); }
+  void finish() override;
+
+ private:
+  using Piece = std::shared_ptr<std::byte[]>;
+
+  /// Copies of one direction use one stream, so they end in the order in which they were begun.
+  struct Direction {
+    explicit Direction(const char* name);
+    void copy(void* to, const void* from, size_t bytes, Piece piece);
+    uint64_t look();
+
+    const char* what;
+    PinnedPieces pieces;
+    OwnedStream stream;
+    std::vector<OwnedEvent> events;  ///< one per piece, used for the copies in turns
+    std::deque<Piece> under_way;     ///< those of copies that have not ended
+    uint64_t ended = 0;              ///< copies
+  };
+
+  Direction out_{"a copy to another host"}, in_{"a copy from another host"};
+};
+
+}  // namespace chorale::cuda
