@@ -13,15 +13,15 @@ namespace chorale::net {
 
 enum class WorldLink::Word : uint32_t {
   message,
-  bye,       ///< the sender goes, and wants nothing more
-  bye_heard  ///< the answer to that
+  bye,       ///< the sender goes, and wants nothing more; its messages have arrived
+  bye_heard  ///< the answer to that, when the sender's messages have arrived
 };
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds goodbye_patience{1};  // with peers that hear our goodbye
+constexpr std::chrono::milliseconds goodbye_patience{1000};  // with peers that hear our goodbye
 
 /// A Front comes before each header. It travels as it is, because hosts are of one kind and run one version.
 struct Front {
@@ -54,19 +54,23 @@ WorldLink::WorldLink(World& world, Events events)
 
 WorldLink::~WorldLink() {
   quiet_ = true;
+  const auto begun = Clock::now(), until = begun + goodbye_patience;
+  const auto work = [this] {
+    if (!progress()) link_->sleep(std::chrono::milliseconds(1));
+  };
+  // A connection must not end in the midst of a large message: UCX 1.13 may then end the process that sends
+  // it. So both words of a goodbye also say that the sender's messages have arrived.
+  while (link_->unsent_bytes() != 0 && Clock::now() < begun + goodbye_patience / 2) work();
   for (int peer = 0; peer < world_.ranks(); ++peer) {
     if (met_[size_t(peer)] && parting_[size_t(peer)] == Parting::none) say(peer, Word::bye, {}, {});
   }
-  const auto until = Clock::now() + goodbye_patience;
   const auto unheard = [this] {
     for (size_t peer = 0; peer < met_.size(); ++peer) {
       if (met_[peer] && parting_[peer] == Parting::none) return true;
     }
-    return false;
+    return !unanswered_.empty();
   };
-  while (unheard() && Clock::now() < until) {
-    if (!link_->progress()) link_->sleep(std::chrono::milliseconds(10));
-  }
+  while (unheard() && Clock::now() < until) work();
   // Our own answers to goodbyes are on their way, too.
   UcxLink::Flush flush;
   while (!link_->flushed(flush) && Clock::now() < until) link_->progress();
@@ -89,7 +93,13 @@ void WorldLink::say(int peer, Word word, std::span<const std::byte> header, Payl
   link_->send(peer, {bytes, sizeof front + header.size()}, std::move(payload));
 }
 
-bool WorldLink::progress() { return link_->progress(); }
+bool WorldLink::progress() {
+  const bool any = link_->progress();
+  if (!unanswered_.empty() && link_->unsent_bytes() == 0) {
+    for (const int peer : std::exchange(unanswered_, {})) say(peer, Word::bye_heard, {}, {});
+  }
+  return any;
+}
 
 void WorldLink::come(std::span<const std::byte> bytes, Payload payload) {
   if (bytes.size() < sizeof(Front)) return;  // none of ours
@@ -102,7 +112,7 @@ void WorldLink::come(std::span<const std::byte> bytes, Payload payload) {
       return;
     case Word::bye:
       parting_[front.from] = Parting::left;
-      say(from, Word::bye_heard, {}, {});
+      unanswered_.push_back(from);
       events_.left(from);
       return;
     case Word::bye_heard:

@@ -33,7 +33,8 @@ class WorldLink {
   /// \throws RunError on all ranks if one of them cannot have a link
   WorldLink(World& world, Events events);
 
-  /// Says goodbye to the peers it has met, and waits for a second at most until they have heard it.
+  /// Says goodbye to the peers it has met, when its messages have arrived. Waits for a second at most until
+  /// they have heard it.
   ~WorldLink();
   WorldLink(const WorldLink&) = delete;
 
@@ -78,6 +79,7 @@ class WorldLink {
   enum class Parting : uint8_t { none, left, heard };
   std::vector<Parting> parting_;  ///< by rank
   std::vector<bool> met_;         ///< by rank
+  std::vector<int> unanswered_;   ///< peers that have said goodbye, and have not been told that it was heard
 };
 
 }  // namespace chorale::net
