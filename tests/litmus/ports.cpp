@@ -71,5 +71,21 @@ TEST(Litmus, launch_ends_when_the_proxy_has_read) {
   expect_promised(program);
 }
 
+/// The proxy of rank 0 puts into the output of rank 1, which has or has not said that its launch has begun.
+Program put_into_the_output(bool asked) {
+  Program program = program_of(2, sent);
+  const PortChannel there(program, 1, 0), back(program, 0, 1);
+  if (asked) {
+    back.signal(0, SyncType::none);
+    there.wait(0, SyncType::none);
+  }
+  there.put_with_signal(output(program, 1), input(program, 0), 0);
+  back.wait(0, SyncType::none);
+  return program;
+}
+
+TEST(Litmus, asked_port_transfers_follow_the_beginning) { expect_promised(put_into_the_output(true), 3); }
+TEST(Litmus, port_transfers_precede_a_launch) { expect_not_promised(put_into_the_output(false)); }
+
 }  // namespace
 }  // namespace chorale::litmus
