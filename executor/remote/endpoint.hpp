@@ -42,13 +42,13 @@ namespace chorale::remote {
 ///
 /// A backend with a launching thread and a thread that serves its proxy makes these calls:
 ///
-///     to bind a plan (all ranks)  connect(), then register_binding()
+///     to bind a plan, all ranks   connect(), then register_binding()
 ///     before a launch             begin_run(), if runs name input and output
 ///     during it, the proxy        send() for each request to another host, and work() again and again
 ///     at the end of it            start_clock(); then the proxy calls settled() between its calls of work()
 ///                                 until that returns true, if the launch waits for what was sent
 ///     after it                    end_run(), if there was a begin_run()
-///     between launches, the proxy work() now and then, or rest() to sleep in between; wake() ends a rest()
+///     between launches, the proxy work() now and then, or rest() instead; wake() ends a rest()
 ///     after a stop                drop(), when no block runs any more
 ///     after a reset               nothing: the next connect() makes the link anew
 ///     when a binding goes         unregister_binding()
@@ -71,7 +71,7 @@ class Endpoint {
     bool runs_name_buffers = false;  ///< begin_run() says where input and output are, not `buffers`
   };
 
-  /// A request of a block, as FIFO triggers hold it: copy `bytes` bytes, then set the signal.
+  /// A request of a block to its proxy: copy `bytes` bytes, then set the signal.
   struct Order {
     uint32_t client = 0, channel = 0;  ///< who asks; `done` gets both
     int peer = 0;
@@ -133,7 +133,7 @@ class Endpoint {
   /// at present. A failure stops the world, and nothing is thrown.
   bool work();
 
-  /// Starts the clock of settled(), which starts anew whenever something is done.
+  /// Starts the clock of settled(), which starts anew whenever something is done. begin_run() stops it.
   void start_clock();
 
   /// Returns true if all that was sent has been done and all peers have been told what this rank has done, or
@@ -144,8 +144,8 @@ class Endpoint {
   /// Returns true if nothing is on its way any more.
   bool idle();
 
-  /// Sleeps until something has come or wake() is called, but 100 ms at most. Works then, or at once if there
-  /// is something to do.
+  /// Works. If there was nothing to do, sleeps until something has come or wake() is called, but 100 ms at
+  /// most. Where there is no link yet, sleeps until connect() has made one or wake() is called.
   void rest();
   void wake();
 

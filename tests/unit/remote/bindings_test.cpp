@@ -137,6 +137,34 @@ TEST(RemoteBindings, messages_for_a_binding_that_is_gone_are_dropped) {
   });
 }
 
+/// A binding goes at its sender while the receiver still waits for the run.
+TEST(RemoteBindings, what_is_on_its_way_when_a_binding_goes_arrives_and_is_not_reported) {
+  expect_good(2, [](World& world) -> std::string {
+    End end(world);
+    Bound bound(world, 64, true), other(world, 64);
+    end.bind(bound);
+    end.bind(other);
+    const std::vector<char> mine = data_of(0, 64);
+    world.barrier();
+    if (world.rank() == 0) {
+      end.send(bound, {.peer = 1, .run = 1}, mine.data(), 64, true);
+      end.send(other, {1}, mine.data(), 64, true);
+      if (!comes(other.done_at(1), 1)) return "the other is not done";
+      end.endpoint.unregister_binding(bound.number);
+      world.barrier();
+      end.settle();
+      if (load_acquire(bound.done_at(1)) != 0) return "it is reported to who is gone";
+    } else {
+      world.barrier();
+      end.endpoint.begin_run(bound.number, 1, {}, bound.region());
+      if (!comes(bound.signal_of(0), 1) || !bound.has(0, mine)) return "it has not come";
+      end.settle();
+    }
+    world.barrier();
+    return "good";
+  });
+}
+
 /// A launch does not wait for a signal without data, so its binding may go before it is sent.
 TEST(RemoteBindings, a_last_signal_of_a_binding_that_goes_is_sent_and_not_reported) {
   expect_good(2, [](World& world) -> std::string {
