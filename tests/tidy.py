@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """clang-tidy 14 finds none of the faults that .clang-tidy lists: tidy.py BUILD_FOLDER [--since COMMIT | --all | --sample N]
 
-It looks at sources as the build folder compiles them, one or several at a time. Without an option it takes those that differ from
+It looks at sources as a folder that was built compiles them, one or several at a time. Without an option it takes those that differ from
 the last commit, with --since those that differ from that commit. A header that differs is looked at through one source that
 includes it. --sample takes what --since HEAD~1 would, and fills up with others to N compilations: which ones depends on the commit,
 so that each is looked at now and then. The whole tree takes about twelve minutes on two cores.
