@@ -24,6 +24,8 @@ chorale_part(PKG_CONFIG PROGRAM pkg-config pkgconf
   WITHOUT "the test of a C program that is built by pkg-config" HELP "apt-get install pkg-config" DEBIAN pkg-config)
 chorale_part(CLANG_FORMAT PROGRAM clang-format-14
   WITHOUT "the test that sources are as clang-format has them" HELP "apt-get install clang-format-14" DEBIAN clang-format-14)
+chorale_part(CLANG_TIDY PROGRAM clang-tidy-14
+  WITHOUT "the test that clang-tidy finds no faults in the sources" HELP "apt-get install clang-tidy-14" DEBIAN clang-tidy-14)
 chorale_part(OTHER_COMPILER PROGRAM clang++-19 clang++-18 clang++-17 clang++-16 clang++
   WITHOUT "the check that another compiler takes the sources" HELP "apt-get install clang-19" DEBIAN clang-19)
 

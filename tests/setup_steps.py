@@ -80,6 +80,16 @@ def tests_can_be_left_out(folder):
     check(built == f"ninja -C {folder}/build dsl/all tools/all tests/dsl_test_too tests/other", built)
 
 
+def tests_of_a_label_need_their_targets(folder):
+    """A label is a regular expression, as ctest takes it; what a script needs is not known, so that all is built."""
+    (folder / "build/test_targets.txt").write_text("script all\nunit.proof proof_test\nunit.dsl a_test\nhosts hosts_test\n")
+    for label, targets in (("unit", " a_test proof_test"), ("proof", " proof_test"), ("unit|script", "")):
+        ended(sourced(folder, f"build_project --label '{label}'"))
+        built = (folder / "calls").read_text().splitlines()[-1]
+        check(built == f"ninja -C {folder}/build{targets}", f"{label}: {built}")
+    check("no test has a label like 'unti'" in ended(sourced(folder, "build_project --label unti"), 1), "a label of no test")
+
+
 def optional_packages_are_optional(folder):
     """One that cannot be installed stops nothing; all that the table names are tried."""
     script(folder / "bin/dpkg-query", "exit 1")
@@ -97,5 +107,5 @@ def optional_packages_are_optional(folder):
 SOURCE = pathlib.Path(sys.argv[1])
 with tempfile.TemporaryDirectory() as name:
     for test in (steps_say_how_far_they_are, configured_folders_are_configured_again, tests_can_be_left_out,
-                 optional_packages_are_optional):
+                 tests_of_a_label_need_their_targets, optional_packages_are_optional):
         test(pathlib.Path(name))

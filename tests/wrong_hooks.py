@@ -4,9 +4,9 @@ what it has to be.
 
     wrong_hooks.py COMPILER REPOSITORY"""
 
+import os
+import subprocess
 import sys
-
-from reserved_fabric import compiled
 
 INCLUDE = "#include <chorale/device.hpp>\n"
 HOOK = """namespace case_%d {
@@ -39,6 +39,14 @@ WRONG = {
     "is private": "private: Vector<float> forward(const Ctx<>&, const Vector<float>& v) const { return v; } public:",
     "is no function": "int forward = 0;",
 }
+
+
+def compiled(compiler, root, source):
+    run = subprocess.run(
+        [compiler, "-std=c++17", "-fsyntax-only", "-x", "c++", "-I" + os.path.join(root, "compiler/include"),
+         "-I" + os.path.join(root, "executor/include"), "-"],
+        input=source, capture_output=True, text=True, check=False)
+    return run.returncode == 0, run.stderr
 
 
 def main():

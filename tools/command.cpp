@@ -184,7 +184,7 @@ CLI::Validator whole_number(uint64_t least, uint64_t most, std::string words) {
         word = std::to_string(number);
         return std::string();
       },
-      words.empty() ? range : std::move(words));
+      words.empty() ? range : words);
 }
 
 uint64_t parse_seed(const std::string& text) {

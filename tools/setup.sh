@@ -130,9 +130,14 @@ parts_of() {
   ninja -C "$build" -t query "$1" | awk '/^  input:/ { inputs = 1; next } /^  outputs:/ { inputs = 0 } inputs { print $NF }'
 }
 
-# build_project [<targets...> | --without <tests...>]: configures and builds the targets, or everything, or everything except
-# these tests. A folder that was configured before keeps its settings and is configured again, so that it has the parts that
-# were installed since.
+# targets_of_label <label>: prints what the tests of a label need, by the table that the configuration has left.
+targets_of_label() {
+  awk -v label="$1" '$1 ~ label { print $2 }' "$build/test_targets.txt" | sort -u
+}
+
+# build_project [<targets...> | --without <tests...> | --label <label>]: configures and builds the targets, or everything, or
+# everything except these tests, or what the tests of a label need. A folder that was configured before keeps its settings and is
+# configured again, so that it has the parts that were installed since.
 build_project() {
   local settings=()
   if [ ! -f "$build/build.ninja" ]; then
@@ -148,9 +153,17 @@ build_project() {
     # These are the parts of "all". A name that ends in "/all" stands for a folder, so the tests' is replaced by its targets.
     set -- $({ parts_of all | grep -v '^tests/all$' && parts_of tests/all; } | grep -vE "$left_out")
   fi
+  local label=
+  if [ "${1:-}" = --label ]; then
+    label=$2
+    set -- $(targets_of_label "$label")
+    [ $# -gt 0 ] || die "no test has a label like '$label'" "$build/test_targets.txt lists the labels"
+    case " $* " in *" all "*) set -- ;; esac
+  fi
   local what="building without the CUDA backend: no nvcc" minutes=seven
   grep -q '^CHORALE_CUDA:BOOL=OFF' "$build/CMakeCache.txt" && what="building without the CUDA backend: it is off"
   grep -q chorale_kernels "$build/build.ninja" && what="building with the CUDA backend" minutes=twelve
+  [ -n "$label" ] && minutes=five
   [ $# -gt 0 ] || minutes=fifteen  # tests and all
   [ -x "$build/tools/chorale" ] || what+=" (about $minutes minutes on two cores)"
   if [ -t 1 ]; then

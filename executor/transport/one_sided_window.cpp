@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "../world/group.hpp"
@@ -45,7 +46,7 @@ struct OneSidedWindow::State {
   template <class T>
   const T* where_read(const std::vector<T>& array, Space space) {
     if (space == Space::host) return array.data();
-    copies.push_back(transport::device_copy(array.data(), array.size() * sizeof(T)));
+    copies.push_back(transport::device_copy(array.data(), std::span(array).size_bytes()));
     return static_cast<const T*>(copies.back().get());
   }
 

@@ -136,13 +136,6 @@ void Transport::hand_over() {
   for (Transport* const part : parts()) part->hand_over();
 }
 
-std::unique_ptr<Transport> ib_rendezvous(World&, const RendezvousOptions&) {
-  throw Unsupported(
-      "ib_rendezvous: InfiniBand from the GPU is declared and not built; port_rendezvous() with "
-      "ProxyKind::tcp "
-      "reaches other processes");
-}
-
 uint64_t detail::bytes_of(uint64_t elements, uint64_t element_bytes) {
   // Positions in a message are computed up to a slot or so after its end.
   if (elements > (~uint64_t{0} >> 1) / element_bytes) {

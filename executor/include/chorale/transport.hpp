@@ -42,7 +42,7 @@ enum class ProxyKind : uint8_t {
   copy_engine     ///< of the GPU; Space::device only
 };
 
-/// Reports that something is declared and does not exist yet.
+/// Reports something that this build does not have.
 struct Unsupported : UsageError {
   using UsageError::UsageError;
 };
@@ -157,10 +157,6 @@ std::unique_ptr<Transport> port_rendezvous(World& world, const RendezvousOptions
 /// \throws RunError mismatch, on all ranks, if the ranks give different sizes or different transports
 std::unique_ptr<Transport> mesh(std::shared_ptr<Transport> intra, std::shared_ptr<Transport> inter,
                                 int local_domain_size);
-
-/// Would make links over InfiniBand from the GPU.
-/// \throws Unsupported always: it does not exist yet
-std::unique_ptr<Transport> ib_rendezvous(World& world, const RendezvousOptions& options);
 
 /// Says how a kernel uses its links.
 enum class Form : uint8_t {

@@ -247,7 +247,7 @@ TEST(Program, moving_keeps_handles) {
   there.signal(0);
   rank.barrier({0});
   EXPECT_EQ(ops(second.recorded(), 0), (Texts{"signal c0 memory", "nop"}));
-  EXPECT_THROW(first.recorded(), std::logic_error);
+  EXPECT_THROW(first.recorded(), std::logic_error);  // NOLINT(bugprone-use-after-move)
   first = std::move(second);
   there.signal(0);
   EXPECT_EQ(ops(first.recorded(), 0).size(), 3u);

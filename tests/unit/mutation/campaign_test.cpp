@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "mutants.hpp"
-#include "tools/mutation/judged.hpp"
-#include "tools/mutation/report.hpp"
+#include "tests/mutation/judged.hpp"
+#include "tests/mutation/report.hpp"
 
 namespace chorale::mutation {
 namespace {
@@ -144,7 +144,7 @@ TEST(Report, CountsByOperatorCheckAndReason) {
   tally.add("small", mutants);
   tally.leave_out("wrong", "[races] two at once");
   EXPECT_EQ(tally.summary(), "4 mutants of 1 plan: 2 killed, 1 survived, 1 hole");
-  const std::string page = tally.markdown({mutant.of}, "chorale mutate small", "abc");
+  const std::string page = tally.markdown({mutant.of}, "mutate small", "abc");
   EXPECT_NE(page.find("| | operator | mistake | mutants | pairing | *implied* | holes |"), std::string::npos)
       << page;
   EXPECT_NE(page.find("| 3 | `drop_nop` | a synchronisation of the threads is forgotten | 4 | 2 | 1 | 1 |"),

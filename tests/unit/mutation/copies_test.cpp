@@ -3,7 +3,7 @@
 
 #include "chorale/proof.hpp"
 #include "mutants.hpp"
-#include "tools/mutation/campaign.hpp"
+#include "tests/mutation/campaign.hpp"
 
 namespace chorale::mutation {
 namespace {

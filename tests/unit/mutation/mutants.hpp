@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/mutation/sites.hpp"
 #include "tests/unit/compiler/helpers.hpp"
-#include "tools/mutation/sites.hpp"
 #include "tools/words.hpp"
 
 namespace chorale::mutation {

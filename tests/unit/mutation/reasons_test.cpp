@@ -1,6 +1,6 @@
 // These tests check the reasons why mutants are right all the same.
 
-#include "tools/mutation/reasons.hpp"
+#include "tests/mutation/reasons.hpp"
 
 #include "mutants.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "chorale/compile.hpp"
 #include "chorale/json.hpp"
-#include "tools/mutation/campaign.hpp"
+#include "tests/mutation/campaign.hpp"
 
 namespace chorale::mutation {
 namespace {

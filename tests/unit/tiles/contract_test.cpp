@@ -116,13 +116,6 @@ TEST(Contract, RingsAreWhereTheOptionsSay) {
   });
 }
 
-TEST(Contract, InfiniBandIsRefusedByName) {
-  run_local(1, [](World& world) {
-    const std::string said = message_of_error<Unsupported>([&] { ib_rendezvous(world, rings(1, 1, 16)); });
-    EXPECT_NE(said.find("ib_rendezvous"), std::string::npos);
-  });
-}
-
 TEST(Contract, CheckTransferTestsInOrder) {
   run_local(1, [](World& world) {
     // 4 channels of 2 slots of 96 bytes: 768 bytes a peer.

@@ -201,7 +201,7 @@ TEST(Tuner, ATrialThatThrowsAnythingEndsInItsChild) {
 
 TEST(Tuner, WhatACandidateSaysMayBeAnyBytes) {
   TuneTable table;
-  const std::string said = std::string("no \xff\xfe UTF-8\n\"\0 {}", 18);
+  const std::string said = std::string("no \xff\xfe UTF-8\n\"\0 {}", 17);
   tune(
       table, key_of(1), {{.blocks = 1}},
       [&said](const TuneConfig&) -> Measurement { throw std::runtime_error(said); }, watchdog);

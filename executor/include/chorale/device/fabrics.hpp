@@ -132,57 +132,6 @@ struct Port {
   }
 };
 
-/// Stands for a fabric that is declared and not built, such as InfiniBand from the GPU. A kernel that uses it
-/// does not compile.
-struct Reserved {
-  template <class... Arguments>
-  static constexpr bool built = false;
-
-  template <class... Arguments>
-  CHORALE_FN static char* stage(const Arguments&...) {
-    static_assert(built<Arguments...>, "this fabric is reserved: it has no stage()");
-    return nullptr;
-  }
-  template <class... Arguments>
-  CHORALE_FN static const char* land(const Arguments&...) {
-    static_assert(built<Arguments...>, "this fabric is reserved: it has no land()");
-    return nullptr;
-  }
-  template <class... Arguments>
-  CHORALE_FN static void put(const Arguments&...) {
-    static_assert(built<Arguments...>, "this fabric is reserved: it has no put()");
-  }
-  template <class T, class... Arguments>
-  CHORALE_FN static void get(const Arguments&...) {
-    static_assert(built<T, Arguments...>, "this fabric is reserved: it has no get()");
-  }
-  template <class... Arguments>
-  CHORALE_FN static Stop signal(const Arguments&...) {
-    static_assert(built<Arguments...>, "this fabric is reserved: it has no signal()");
-    return Stop::none;
-  }
-  template <class... Arguments>
-  CHORALE_FN static Stop wait(const Arguments&...) {
-    static_assert(built<Arguments...>, "this fabric is reserved: it has no wait()");
-    return Stop::none;
-  }
-  template <class... Arguments>
-  CHORALE_FN static Stop signal_free(const Arguments&...) {
-    static_assert(built<Arguments...>, "this fabric is reserved: it has no signal_free()");
-    return Stop::none;
-  }
-  template <class... Arguments>
-  CHORALE_FN static Stop wait_free(const Arguments&...) {
-    static_assert(built<Arguments...>, "this fabric is reserved: it has no wait_free()");
-    return Stop::none;
-  }
-  template <class... Arguments>
-  CHORALE_FN static Stop drain(const Arguments&...) {
-    static_assert(built<Arguments...>, "this fabric is reserved: it has no drain()");
-    return Stop::none;
-  }
-};
-
 /// True if signal() and signal_free() of a fabric never stop, because they tell the peer themselves. If they
 /// tell somebody else, they may have to wait for room.
 template <class Ops>

@@ -1,33 +1,33 @@
-// chorale mutate makes mistakes in right plans, and looks whether the checks find them.
+// mutate makes mistakes in right plans, and looks whether the checks find them. docs/mutation.md is one of
+// its runs.
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <memory>
 #include <system_error>
 #include <thread>
 
 #include "chorale/adversary.hpp"
+#include "chorale/compile.hpp"
 #include "chorale/json.hpp"
 #include "chorale/read_file.hpp"
 #include "chorale/write_error.hpp"
+#include "judged.hpp"
+#include "reasons.hpp"
+#include "report.hpp"
 #include "tools/command.hpp"
-#include "tools/mutation/judged.hpp"
-#include "tools/mutation/reasons.hpp"
-#include "tools/mutation/report.hpp"
-#include "tools/programs.hpp"
-#include "tools/schedules/options.hpp"
 #include "tools/version.hpp"
 
-namespace chorale::tools {
+namespace chorale::mutation {
 namespace {
 
-using namespace chorale::mutation;
+using namespace chorale::tools;
 
 struct MutateArguments {
   std::vector<std::string> paths, operators;
@@ -42,8 +42,7 @@ Choice choice_of(const MutateArguments& options) {
   for (const Operator& of : operators()) names.emplace_back(of.name);
   for (const std::string& word : options.operators) {
     if (std::find(names.begin(), names.end(), word) == names.end()) {
-      throw Failure(Exit::command_wrong, unknown("operator", word, names),
-                    "chorale mutate --help lists them");
+      throw Failure(Exit::command_wrong, unknown("operator", word, names), "mutate --help lists them");
     }
   }
   Choice choice;
@@ -65,9 +64,9 @@ std::string list_operators() {
 }
 
 /// Returns the command line with the options that change the results.
-std::string command_line(const MutateArguments& options) {
-  std::string text = "chorale mutate " +
-                     (options.paths.size() < 4 ? join(options.paths) : count(options.paths.size(), "plan"));
+std::string words_of(const MutateArguments& options) {
+  std::string text =
+      "mutate " + (options.paths.size() < 4 ? join(options.paths) : count(options.paths.size(), "plan"));
   if (!options.operators.empty()) text += " --operators " + join(options.operators);
   if (options.sample) text += " --sample " + std::to_string(options.sample) + " --seed " + options.seed;
   return text + " --schedules " + std::to_string(options.schedules);
@@ -86,7 +85,10 @@ std::optional<Failed> run_adversary(const Plan& plan, uint64_t schedules) {
 
 Judge make_judge(const MutateArguments& options) {
   Judge judge;
-  judge.check = [](const Plan& plan) { return check_plan(plan, {}); };
+  judge.check = [](const Plan& plan) {
+    const Diagnostics findings = check(plan);
+    return findings.empty() ? prove(plan) : findings;
+  };
   judge.explain = find_reason;
   if (options.schedules) {
     judge.run = [schedules = options.schedules](const Plan& plan) { return run_adversary(plan, schedules); };
@@ -96,6 +98,7 @@ Judge make_judge(const MutateArguments& options) {
 
 /// Returns the reason why nothing can be learnt from the mutants of a plan, if there is one.
 std::optional<std::string> unfit(const Plan& plan, const Judge& judge) {
+  if (plan.gpus.empty()) return "it is a host schedule, and mistakes are made in thread blocks";
   const Diagnostics before = judge.check(plan);
   if (!before.empty()) return "it is refused as it is: " + before[0].text + " [" + before[0].check + "]";
   if (plan.collective == "test") return "it promises no result, so that none is wrong";
@@ -157,8 +160,7 @@ Exit mutate_all(const MutateArguments& options) {
   Tally tally;
   for (const std::string& path : options.paths) {
     const std::string name = std::filesystem::path(path).stem().string();
-    const Plan plan = load_plan(path);
-    refuse_schedule(plan, "chorale mutate");
+    const Plan plan = load(path);
     const std::optional<std::string> why = judged.begun(name) ? std::nullopt : unfit(plan, judge);
     if (why) {
       tally.leave_out(name, *why);
@@ -178,7 +180,7 @@ Exit mutate_all(const MutateArguments& options) {
     tally.add(name, mutants);
     std::cerr << name << ": so far " << tally.summary() << std::endl;
     if (!options.markdown.empty()) {
-      write_output(options.markdown, tally.markdown(choice.operators, command_line(options),
+      write_output(options.markdown, tally.markdown(choice.operators, words_of(options),
                                                     *built_from ? built_from : "an unknown commit"));
     }
   }
@@ -186,40 +188,60 @@ Exit mutate_all(const MutateArguments& options) {
   return tally.count(Fate::hole) + tally.count(Fate::crashed) ? Exit::plan_wrong : Exit::well;
 }
 
-}  // namespace
-
-Action command::mutate(CLI::App& app) {
-  auto options = std::make_shared<MutateArguments>();
-  app.add_option("plan", options->paths, "Plan files")->required();
-  app.add_option("--operators", options->operators, "Only these mistakes, by name; default: all")
+void declare(CLI::App& app, MutateArguments& options) {
+  app.add_option("plan", options.paths, "Plan files")->required();
+  app.add_option("--operators", options.operators, "Only these mistakes, by name; default: all")
       ->delimiter(',')
       ->type_name("NAMES");
-  app.add_option("--sample", options->sample,
+  app.add_option("--sample", options.sample,
                  "At most so many places of each operator in each plan; default: all")
       ->transform(whole_number(0, UINT32_MAX, "from 0"))
       ->type_name("N");
-  app.add_option("--seed", options->seed, "Of the sample; default 1")->type_name("N");
-  app.add_option("--schedules", options->schedules,
+  app.add_option("--seed", options.seed, "Of the sample; default 1")->type_name("N");
+  app.add_option("--schedules", options.schedules,
                  "Adversarial schedules of what no check finds; default 1000, 0: none")
       ->transform(whole_number(0, UINT32_MAX, "from 0"))
       ->type_name("N");
-  app.add_option("--threads", options->threads, "Default, and with 0: one for each core")
+  app.add_option("--threads", options.threads, "Default, and with 0: one for each core")
       ->transform(whole_number(0, 4096))
       ->type_name("N");
-  app.add_option("--json", options->json, "Write a line for each mutant as it is judged")->type_name("FILE");
+  app.add_option("--json", options.json, "Write a line for each mutant as it is judged")->type_name("FILE");
   app.add_flag(
-      "--resume", options->resume,
+      "--resume", options.resume,
       "Go on where the same command was stopped: what has a line in the file of --json is not judged again");
-  app.add_option("--holes", options->holes,
+  app.add_option("--holes", options.holes,
                  "Write the plans of holes into this folder, for chorale run --adversarial --seed")
       ->type_name("FOLDER");
-  app.add_option("--markdown", options->markdown, "Write a page with the tables; whole after every plan")
+  app.add_option("--markdown", options.markdown, "Write a page with the tables; whole after every plan")
       ->type_name("FILE");
   app.footer(list_operators() +
              "A mutant that no check finds but that fails in a schedule is a hole in the checks: it is said "
              "with its "
-             "seed, and\nthe exit status is 1. docs/mutation.md is made by this command.");
-  return [options] { return mutate_all(*options); };
+             "seed, and\nthe exit status is 1.");
 }
 
-}  // namespace chorale::tools
+int fail(const std::string& what, const std::string& help = "") {
+  std::cerr << "error: " << what << '\n';
+  if (!help.empty()) std::cerr << "help: " << help << '\n';
+  return int(Exit::command_wrong);
+}
+
+}  // namespace
+}  // namespace chorale::mutation
+
+int main(int count, char** words) {
+  using namespace chorale::mutation;
+  MutateArguments options;
+  CLI::App app("Makes mistakes in right plans and looks whether the checks find them.", "mutate");
+  declare(app, options);
+  try {
+    app.parse(count, words);
+    return int(mutate_all(options));
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  } catch (const chorale::tools::Failure& failure) {
+    return fail(failure.what(), failure.help);
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  }
+}

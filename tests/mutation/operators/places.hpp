@@ -11,7 +11,7 @@
 
 #include "compiler/resolve.hpp"
 #include "compiler/roles.hpp"
-#include "tools/mutation/sites.hpp"
+#include "tests/mutation/sites.hpp"
 
 namespace chorale::mutation {
 

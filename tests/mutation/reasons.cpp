@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <tuple>
+
 #include "trace.hpp"
 
 namespace chorale::mutation {
@@ -37,29 +40,25 @@ std::string difference(const Plan& original, const Trace& before, const Trace& a
   return {};
 }
 
-Reason path_reason(const Plan& mutant, const Trace& after, const std::vector<Pair>& pairs) {
-  std::optional<Pair> shown;
-  std::vector<OpPlace> shown_path;
-  uint64_t all = 0;
+Reason path_reason(const Plan& mutant, const Trace& after, std::vector<Pair> pairs) {
+  std::erase_if(pairs, [&](const Pair& pair) { return !after.pairs().count(pair); });  // no longer meet
+  if (pairs.empty()) return {"nothing", "no two accesses of the same memory are ordered by it"};
+  const Pair shown = pairs.front();
+  const std::optional<std::vector<OpPlace>> shown_path = after.path(shown);
+  std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
+    return std::tie(a.second, a.visible) < std::tie(b.second, b.visible);  // path() is cheaper so
+  });
   for (const Pair& pair : pairs) {
-    if (!after.pairs().count(pair)) continue;  // the accesses no longer meet
-    const std::optional<std::vector<OpPlace>> path = after.path(pair);
-    if (!path) {
-      return {"unexplained",
-              access_text(mutant, after, pair.first) + " before " + access_text(mutant, after, pair.second)};
-    }
-    ++all;
-    if (shown) continue;
-    shown = pair;
-    shown_path = *path;
+    if (after.path(pair)) continue;
+    return {"unexplained",
+            access_text(mutant, after, pair.first) + " before " + access_text(mutant, after, pair.second)};
   }
-  if (!shown) return {"nothing", "no two accesses of the same memory are ordered by it"};
-  std::string text = fmt::format("{} comes before {} all the same", access_text(mutant, after, shown->first),
-                                 access_text(mutant, after, shown->second));
-  for (size_t at = 0; at < shown_path.size(); ++at) {
-    text += (at ? ", " : " by ") + op_text(mutant, shown_path[at]);
+  std::string text = fmt::format("{} comes before {} all the same", access_text(mutant, after, shown.first),
+                                 access_text(mutant, after, shown.second));
+  for (size_t at = 0; at < shown_path->size(); ++at) {
+    text += (at ? ", " : " by ") + op_text(mutant, (*shown_path)[at]);
   }
-  return {"path", text + fmt::format("; and so with all {} such pairs", all)};
+  return {"path", text + fmt::format("; and so with all {} such pairs", pairs.size())};
 }
 
 }  // namespace
@@ -74,7 +73,7 @@ Reason find_reason(const Plan& original, const Plan& mutant, const Mutant& of) {
   for (const Pair& pair : after.pairs()) {
     if (!before.pairs().count(pair)) pairs.push_back(pair);
   }
-  return path_reason(mutant, after, pairs);
+  return path_reason(mutant, after, std::move(pairs));
 }
 
 }  // namespace chorale::mutation
