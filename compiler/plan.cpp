@@ -6,6 +6,8 @@
 #include <cassert>
 #include <functional>
 
+#include "chorale/collective.hpp"
+
 namespace chorale {
 namespace {
 
@@ -58,12 +60,8 @@ SwitchGroup Gpu::switch_group(uint32_t id) const {
 
 Segmentation segmentation(const Plan& plan) {
   const uint64_t ranks = plan.ranks();
-  if (plan.collective == "allgather") return {1, ranks};
-  if (plan.collective == "reducescatter") return {ranks, 1};
-  if (plan.collective == "alltoall") return {ranks, ranks};
-  for (const std::string_view name : {"allreduce", "sendrecv", "broadcast"}) {
-    if (plan.collective == name) return {1, 1};
-  }
+  const CollectiveInfo& collective = collective_info(plan.collective);
+  if (collective.is_standard()) return {collective.input_parts(ranks), collective.output_parts(ranks)};
   Segmentation own{plan.extension.input_segments, plan.extension.output_segments};
   for (const Gpu& gpu : plan.gpus) {
     if (!plan.extension.input_segments)

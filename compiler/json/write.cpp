@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "../roles.hpp"
+#include "chorale/collective.hpp"
 #include "chorale/json.hpp"
 #include "compiler/host/json.hpp"
 #include "json.hpp"
@@ -279,7 +280,7 @@ void Writer::post() {
 
 void Writer::extension() {
   const Extension& own = plan_.extension;
-  const bool rooted = plan_.collective == "broadcast" || own.root;
+  const bool rooted = collective_info(plan_.collective).has_root() || own.root;
   const bool segmented = own.input_segments || own.output_segments;
   const bool any = rooted || segmented || !own.requirements.empty() || !own.post.empty() ||
                    !plan_.source.empty() || own.bounded_proof || !own.verified.empty() || own.host ||

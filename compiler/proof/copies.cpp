@@ -434,7 +434,8 @@ bool Excerpt::leaves_out(uint32_t rank, const Message& message, const Range& ran
 std::optional<Excerpt> leave_out_copies(const Plan& plan, const Storage& storage) {
   size_t most = 0;
   for (const Gpu& gpu : plan.gpus) most = std::max(most, gpu.threadblocks.size());
-  const bool uniform = is_standard(plan.collective) && plan.collective != "sendrecv";
+  const CollectiveInfo& collective = collective_info(plan.collective);
+  const bool uniform = collective.is_standard() && !collective.leaves_sender_open();
   if (most < 2 || !uniform || !plan.extension.post.empty()) return {};
   return Copies(plan, storage).leave_out();
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "chorale/collective.hpp"
 #include "chorale/config.hpp"
 #include "chorale/host/dump.hpp"
 #include "chorale/host/names.hpp"
@@ -35,7 +36,7 @@ void show_plan(const Plan& plan) {
   std::cout << "scratch of a rank: " << scratch_words(plan, Config::load().round_scratch) << '\n';
   const Extension& more = plan.extension;
   if (!more.requirements.empty()) std::cout << "needs more than MSCCL++: " << join(more.requirements) << '\n';
-  if (plan.collective == "broadcast") std::cout << "root: rank " << more.root << '\n';
+  if (collective_info(plan.collective).has_root()) std::cout << "root: rank " << more.root << '\n';
 }
 
 void show_rank(const Gpu& gpu) {

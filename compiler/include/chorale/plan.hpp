@@ -340,8 +340,8 @@ struct Plan {
 struct Segmentation {
   uint64_t input = 1, output = 1;  ///< number of segments of each buffer
 };
-/// Returns the segments of input and output: allreduce, sendrecv, broadcast 1 and 1; allgather 1 and ranks;
-/// reducescatter ranks and 1; alltoall ranks and ranks; others their logical chunks.
+/// Returns the segments of input and output: those of the table for a standard collective (collectives.def),
+/// and for others their logical chunks.
 Segmentation segmentation(const Plan&);
 
 /// Appends an operation to a thread block. The DSL, the reader and tests build plans with it. Lists are at

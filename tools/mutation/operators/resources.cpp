@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "chorale/collective.hpp"
 #include "places.hpp"
 
 namespace chorale::mutation {
@@ -82,7 +83,7 @@ void make::flip_reuse(const Plan& plan, Sites& out) {
 }
 
 void make::wrong_root(const Plan& plan, Sites& out) {
-  if (plan.collective != "broadcast" || plan.ranks() < 2) return;
+  if (!collective_info(plan.collective).has_root() || plan.ranks() < 2) return;
   out.add_part(
       {},
       [](Edit& edit) {
