@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "chorale/collective.hpp"
+#include "chorale/combine.hpp"
 #include "chorale/did_you_mean.hpp"
 #include "chorale/splitmix64.hpp"
 #include "chorale/storage.hpp"
@@ -27,27 +28,6 @@ constexpr uint64_t below(uint64_t hash, uint64_t range) {
 
 [[noreturn]] void refuse(const std::string& why, const std::string& help = "") {
   throw Failure(Exit::command_wrong, why, help);
-}
-
-/// Returns the lesser or the greater number, as docs/numbers.md says: a NaN stays, and -0 is less than +0.
-double extreme(bool least, double left, double right) {
-  if (std::isnan(left) || std::isnan(right)) return std::isnan(left) ? left : right;
-  if (left == right) return std::signbit(left) == least ? left : right;
-  return (left < right) == least ? left : right;
-}
-
-double combine(ReduceOp op, double left, double right) {
-  switch (op) {
-    case ReduceOp::min:
-    case ReduceOp::max:
-      return extreme(op == ReduceOp::min, left, right);
-    case ReduceOp::prod:
-      return left * right;
-    case ReduceOp::sum:
-    case ReduceOp::avg:
-      break;
-  }
-  return left + right;
 }
 
 }  // namespace
@@ -73,7 +53,7 @@ std::optional<double> promised(const Plan& plan, const Oracle::Case& of, uint32_
   uint32_t addends = 0;
   outcome.for_each(rank, index / out, /*sender=*/0, [&](const Contribution& from) {
     const double addend = input(from.rank, from.chunk * in + index % out);
-    result = result ? combine(of.op, *result, addend) : addend;
+    result = result ? oracle::combine(of.op, *result, addend) : addend;
     ++addends;
   });
   if (result && of.op == ReduceOp::avg) return *result / addends;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "chorale/combine.hpp"
 #include "chorale/splitmix64.hpp"
 #include "chorale/storage.hpp"
 
@@ -12,21 +13,6 @@ uint64_t mix(uint64_t x) { return mix64(x + splitmix64_step); }
 /// The value is odd, so that a product says as much as a sum.
 uint64_t input_value(uint32_t rank, uint64_t cell, uint32_t launch) {
   return mix(mix(uint64_t(rank) << 32 | launch) + cell) | 1;
-}
-
-uint64_t combine(ReduceOp op, uint64_t left, uint64_t right) {
-  switch (op) {
-    case ReduceOp::min:
-      return std::min(left, right);
-    case ReduceOp::max:
-      return std::max(left, right);
-    case ReduceOp::prod:
-      return left * right;
-    case ReduceOp::sum:
-    case ReduceOp::avg:
-      break;
-  }
-  return left + right;
 }
 
 Expected::Expected(const Plan& plan, const Program& program)
@@ -52,7 +38,7 @@ std::optional<uint64_t> Expected::value(uint32_t rank, uint64_t cell, uint32_t l
   if (!known_) return value;
   outcome_.for_each(rank, cell / segment_, sender, [&](const Contribution& from) {
     const uint64_t one = input_value(from.rank, from.chunk * segment_ + cell % segment_, launch);
-    value = value ? combine(op_, *value, one) : one;
+    value = value ? oracle::combine(op_, *value, one) : one;
   });
   return value;
 }

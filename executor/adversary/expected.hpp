@@ -14,7 +14,6 @@ namespace chorale::adversary {
 uint64_t mix(uint64_t);
 /// Returns what the application puts into a cell of its rank's input for a launch.
 uint64_t input_value(uint32_t rank, uint64_t cell, uint32_t launch);
-uint64_t combine(ReduceOp, uint64_t left, uint64_t right);
 
 class Expected {
  public:
