@@ -43,9 +43,18 @@ uint32_t Gpu::channel_count(ChannelType type) const {
   size_t count = 0;
   for (const ChannelRecord& record : channels) {
     if (record.type != type) continue;
-    count += type == ChannelType::switched ? record.rank_groups.size() : record.connected_to.size();
+    count += is_switched(type) ? record.rank_groups.size() : record.connected_to.size();
   }
   return uint32_t(count);
+}
+
+uint32_t Gpu::first_signal(ChannelType type) const {
+  uint32_t first = 0;
+  for (const ChannelType before : signalled_types) {
+    if (before == type) break;
+    first += channel_count(before);
+  }
+  return first;
 }
 
 SwitchGroup Gpu::switch_group(uint32_t id) const {

@@ -209,7 +209,7 @@ void Writer::block(const ThreadBlock& block, uint32_t rank) {
 
 void Writer::channel(const ChannelRecord& record) {
   put(text, "{\"channel_type\":\"", name_of(record.type), "\"");
-  if (record.type == ChannelType::switched) {
+  if (is_switched(record.type)) {
     put(text, ",\"buffer_type\":\"", letter(uint32_t(record.buffer)), "\",\"rank_groups\":[");
     const char* comma = "";
     for (const std::vector<uint32_t>& group : record.rank_groups) {

@@ -42,13 +42,13 @@ void show_plan(const Plan& plan) {
 void show_rank(const Gpu& gpu) {
   std::cout << "\nrank " << gpu.id << ": input " << count(gpu.chunks[0], "chunk") << ", output "
             << gpu.chunks[1] << ", scratch " << gpu.chunks[2] << '\n';
-  for (const ChannelType type : {ChannelType::memory, ChannelType::port, ChannelType::switched}) {
+  for (const ChannelType type : all_channel_types) {
     const uint32_t channels = gpu.channel_count(type);
     if (!channels) continue;
     std::cout << "  " << channel_type_names[size_t(type)] << " channels:";
     for (uint32_t id = 0; id < channels; ++id) {
       std::cout << (id ? ", " : " ") << id << " to ";
-      if (type != ChannelType::switched) {
+      if (!is_switched(type)) {
         std::cout << "rank " << gpu.peer(type, id);
         continue;
       }

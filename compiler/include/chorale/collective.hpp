@@ -37,7 +37,6 @@ struct CollectiveInfo {
   constexpr bool keeps_inputs() const { return holds != Holds::nothing; }
   /// Returns whether every plan writes all of every output.
   constexpr bool fills_outputs() const { return holds != Holds::sender && !has_free_sizes(); }
-
   /// Returns whether a call in place that reads the outputs of the one before it makes the same again.
   constexpr bool repeats_in_place() const { return holds == Holds::root || input_is_part(); }
 
@@ -105,9 +104,9 @@ class Outcome {
   /// Returns the part of each input that the output of `rank` is made of, except by Extension::post.
   uint64_t input_part(uint32_t rank) const { return input_in_parts_ ? rank : 0; }
 
-  /// Calls visit(Contribution) for each part of an input that a part of the output of `rank` is the sum of.
-  /// It calls nothing if nothing is promised there. \param sender  the rank whose input the output is, if
-  /// leaves_sender_open()
+  /// Calls visit(Contribution) for each part of an input that a part of the output of `rank` is the sum of,
+  /// and not at all if nothing is promised there.
+  /// \param sender  the rank whose input the output is, if leaves_sender_open()
   template <class Visit>
   void for_each(uint32_t rank, uint64_t part, uint32_t sender, Visit&& visit) const {
     const uint64_t own = input_part(rank);

@@ -48,7 +48,7 @@ void in_place(const Plan& plan, Finder& find) {
       } else if (is_switched(field.role)) {
         const SwitchGroup group = switch_group(gpu, block, operand.ref);
         if (group.ranks && group.buffer == nested->part) add(field, operand, "each member", own_offset);
-      } else if (op.via == ChannelType::port && BufferKind(operand.ref) == nested->part) {
+      } else if (has_proxy(op.via) && BufferKind(operand.ref) == nested->part) {
         // The transfer engine reads for the thread block.
         add(field, operand, rank_name(gpu.id), "takes it from where the " + whole + " begins");
       }

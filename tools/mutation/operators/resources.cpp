@@ -18,7 +18,7 @@ void each(const Plan& plan, Sites& out, Fits&& fits, Change&& change) {
 
 bool loops(const Op& op) { return op.body != 0; }
 bool pushes(const Op& op) {
-  return op.via == ChannelType::port && (moves_data(op) || shape(op.code).has_any(post_roles));
+  return has_proxy(op.via) && (moves_data(op) || shape(op.code).has_any(post_roles));
 }
 
 /// Returns a rank-level channel of a type to a peer, and adds one if there is none.
