@@ -53,7 +53,7 @@ std::optional<double> promised(const Plan& plan, const Oracle::Case& of, uint32_
   uint32_t addends = 0;
   outcome.for_each(rank, index / out, /*sender=*/0, [&](const Contribution& from) {
     const double addend = input(from.rank, from.chunk * in + index % out);
-    result = result ? oracle::combine(of.op, *result, addend) : addend;
+    result = result ? reference::combine(of.op, *result, addend) : addend;
     ++addends;
   });
   if (result && of.op == ReduceOp::avg) return *result / addends;

@@ -38,7 +38,7 @@ std::optional<uint64_t> Expected::value(uint32_t rank, uint64_t cell, uint32_t l
   if (!known_) return value;
   outcome_.for_each(rank, cell / segment_, sender, [&](const Contribution& from) {
     const uint64_t one = input_value(from.rank, from.chunk * segment_ + cell % segment_, launch);
-    value = value ? oracle::combine(op_, *value, one) : one;
+    value = value ? reference::combine(op_, *value, one) : one;
   });
   return value;
 }

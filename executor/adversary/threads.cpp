@@ -67,7 +67,7 @@ Engine::Did Engine::step_move(uint32_t lane, const Instruction& what) {
     if (state.source++ == 0) {
       state.sum = value;
     } else {
-      state.sum.value = oracle::combine(what.op, state.sum.value, value.value);
+      state.sum.value = reference::combine(what.op, state.sum.value, value.value);
       state.sum.taint |= value.taint;
     }
     return Did::step;

@@ -140,7 +140,7 @@ void store(std::byte* to, typename Type::Accumulator value) {
 
 // -- Reductions
 
-using chorale::oracle::combine;
+using chorale::reference::combine;
 
 /// The order in which one chunk is summed: the ranks of each group in turn, then the groups in turn. Every
 /// group's sum and the result are rounded, and with `every_hop` so is each partial sum.

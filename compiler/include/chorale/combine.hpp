@@ -9,7 +9,7 @@
 
 #include "chorale/types.hpp"
 
-namespace chorale::oracle {
+namespace chorale::reference {
 
 /// Combines two values as docs/numbers.md says. Integers wrap. min and max take a NaN before every number,
 /// and -0 is less than +0. For avg this adds, and the caller divides the sum.
@@ -40,4 +40,4 @@ A combine(ReduceOp op, A left, A right) {
     return left + right;
 }
 
-}  // namespace chorale::oracle
+}  // namespace chorale::reference

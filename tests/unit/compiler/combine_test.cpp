@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace chorale::oracle {
+namespace chorale::reference {
 namespace {
 
 TEST(Combine, NumbersAreCombined) {
@@ -36,4 +36,4 @@ TEST(Combine, SpecialValuesHaveTheirOrder) {
 }
 
 }  // namespace
-}  // namespace chorale::oracle
+}  // namespace chorale::reference

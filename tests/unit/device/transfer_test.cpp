@@ -50,7 +50,7 @@ T reduce_scalar(ReduceOp op, const std::vector<T>& values, uint32_t average_over
   using A = Accumulator<T>;
   A sum = widen(values[0]);
   for (size_t index = 1; index < values.size(); ++index)
-    sum = oracle::combine<A>(op, sum, widen(values[index]));
+    sum = reference::combine<A>(op, sum, widen(values[index]));
   if (op == ReduceOp::avg && average_over > 1) {
     if constexpr (std::is_integral_v<A>) {
       sum = A(int64_t(sum) / int64_t(average_over));

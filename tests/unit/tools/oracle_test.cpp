@@ -64,7 +64,7 @@ TEST_P(OracleOf, EveryOrderOfReductionIsExact) {
     std::shuffle(order.begin(), order.end(), random);
     double result = decode(type, &inputs[order[0]][index * width]);
     for (uint32_t at = 1; at < ranks; ++at) {
-      result = oracle::combine(op, result, decode(type, &inputs[order[at]][index * width]));
+      result = reference::combine(op, result, decode(type, &inputs[order[at]][index * width]));
       if (is_zero_of_an_integer(type, result)) result = 0;
       ASSERT_TRUE(holds(type, result)) << result << " after " << at + 1 << " ranks";
     }
