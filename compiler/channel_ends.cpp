@@ -36,12 +36,12 @@ class ByPeer {
 std::vector<ChannelEnds> list_channel_ends(const Plan& plan) {
   std::vector<ChannelEnds> ranks(plan.gpus.size());
   ByPeer by_peer;
-  for (size_t type = 0; type < std::size(two_ended_types); ++type) {
+  for (size_t type = 0; type < std::size(signalled_types); ++type) {
     std::vector<std::vector<uint32_t>> sorted(ranks.size());
     for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
       std::vector<uint32_t>& peers = ranks[rank].peers[type];
       for (const ChannelRecord& record : plan.gpus[rank].channels) {
-        if (record.type == two_ended_types[type])
+        if (record.type == signalled_types[type])
           peers.insert(peers.end(), record.connected_to.begin(), record.connected_to.end());
       }
       ranks[rank].mates[type].assign(peers.size(), ChannelEnds::none);
@@ -72,7 +72,7 @@ std::string how_channels_pair(const ChannelEnds& ends, size_t type, uint32_t ran
   const uint32_t peer = peers[channel];
   const auto several = std::count(peers.begin(), peers.end(), peer);
   if (several < 2) return {};
-  const std::string type_name(channel_type_names[size_t(two_ended_types[type])]);
+  const std::string type_name(channel_type_names[size_t(signalled_types[type])]);
   return rank_name(rank) + " has " + count(uint64_t(several), type_name + " channel") + " to " +
          rank_name(peer) + ", which are paired with those from " + rank_name(peer) + " to " +
          rank_name(rank) + " in order: the first with the first, the second with the second";

@@ -12,16 +12,12 @@
 
 namespace chorale {
 
-inline constexpr ChannelType two_ended_types[] = {ChannelType::memory, ChannelType::port};
-/// Returns the position of one of them.
-constexpr size_t type_of(ChannelType via) { return via == ChannelType::memory ? 0 : 1; }
-
-/// Lists the memory and port channels of a rank, by position of the type in two_ended_types, and then by
+/// Lists the channels of a rank that have signals, by position of the type in signalled_types, and then by
 /// channel.
 struct ChannelEnds {
   static constexpr uint32_t none = UINT32_MAX;
-  std::vector<uint32_t> peers[2];
-  std::vector<uint32_t> mates[2];  ///< the peer's channel; none if it has none
+  std::vector<uint32_t> peers[std::size(signalled_types)];
+  std::vector<uint32_t> mates[std::size(signalled_types)];  ///< the peer's channel; none if it has none
 };
 
 /// Returns the channels of each rank.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "chorale/collective.hpp"
 #include "chorale/divided_up.hpp"
 #include "chorale/limits.hpp"
 
@@ -16,9 +17,6 @@ uint64_t most_chunks(const Plan& plan, BufferKind kind) {
   for (const Gpu& gpu : plan.gpus) most = std::max(most, gpu.chunks[size_t(kind)]);
   return most;
 }
-
-/// Returns whether the plan does what every plan of that name does.
-bool named(const Plan& plan) { return plan.collective != "custom" && plan.collective != "test"; }
 
 void check_size(const Plan& plan, uint64_t bytes, const Layout& layout, const Segmentation& segments) {
   using Wide = unsigned __int128;
@@ -66,8 +64,9 @@ uint64_t chunks_per_segment(const Plan& plan, uint64_t in, uint64_t out, const S
 
 uint64_t message_segments(const Plan& plan) {
   const Segmentation segments = segmentation(plan);
-  const bool by_output =
-      plan.collective == "allgather" || (!named(plan) && most_chunks(plan, BufferKind::input) == 0);
+  const CollectiveInfo& collective = collective_info(plan.collective);
+  const bool by_output = collective.counts_output() ||
+                         (collective.has_free_sizes() && most_chunks(plan, BufferKind::input) == 0);
   return by_output ? segments.output : segments.input;
 }
 
@@ -117,8 +116,9 @@ Layout layout_of(const Plan& plan, uint64_t bytes, DType dtype, PacketForm form)
   layout.chunk_bytes = divided_up(units, layout.chunks_per_segment) * layout.alignment;
   layout.slice_bytes = layout.chunk_bytes;
   check_size(plan, bytes, layout, segments);
-  layout.sizes.input = named(plan) || in ? layout.segment_bytes * segments.input : 0;
-  layout.sizes.output = named(plan) || out ? layout.segment_bytes * segments.output : 0;
+  const bool may_be_absent = collective_info(plan.collective).has_free_sizes();
+  layout.sizes.input = in || !may_be_absent ? layout.segment_bytes * segments.input : 0;
+  layout.sizes.output = out || !may_be_absent ? layout.segment_bytes * segments.output : 0;
   return layout;
 }
 

@@ -6,6 +6,8 @@
 #include <cassert>
 #include <functional>
 
+#include "chorale/collective.hpp"
+
 namespace chorale {
 namespace {
 
@@ -41,9 +43,18 @@ uint32_t Gpu::channel_count(ChannelType type) const {
   size_t count = 0;
   for (const ChannelRecord& record : channels) {
     if (record.type != type) continue;
-    count += type == ChannelType::switched ? record.rank_groups.size() : record.connected_to.size();
+    count += is_switched(type) ? record.rank_groups.size() : record.connected_to.size();
   }
   return uint32_t(count);
+}
+
+uint32_t Gpu::first_signal(ChannelType type) const {
+  uint32_t first = 0;
+  for (const ChannelType before : signalled_types) {
+    if (before == type) break;
+    first += channel_count(before);
+  }
+  return first;
 }
 
 SwitchGroup Gpu::switch_group(uint32_t id) const {
@@ -58,12 +69,8 @@ SwitchGroup Gpu::switch_group(uint32_t id) const {
 
 Segmentation segmentation(const Plan& plan) {
   const uint64_t ranks = plan.ranks();
-  if (plan.collective == "allgather") return {1, ranks};
-  if (plan.collective == "reducescatter") return {ranks, 1};
-  if (plan.collective == "alltoall") return {ranks, ranks};
-  for (const std::string_view name : {"allreduce", "sendrecv", "broadcast"}) {
-    if (plan.collective == name) return {1, 1};
-  }
+  const CollectiveInfo& collective = collective_info(plan.collective);
+  if (collective.is_standard()) return {collective.input_parts(ranks), collective.output_parts(ranks)};
   Segmentation own{plan.extension.input_segments, plan.extension.output_segments};
   for (const Gpu& gpu : plan.gpus) {
     if (!plan.extension.input_segments)

@@ -48,7 +48,7 @@ inline constexpr uint32_t switched_roles =
 
 inline IdKind id_kind(const Shape& row, ChannelType via) {
   if (row.has_any(channel_roles)) return IdKind::channel;
-  if (row.has(Role::PortChannels) && via == ChannelType::port) return IdKind::channel;
+  if (row.has(Role::PortChannels) && has_proxy(via)) return IdKind::channel;
   if (row.has(Role::Acquire) || row.has(Role::Release)) return IdKind::semaphore;
   return row.has(Role::Arrive) ? IdKind::barrier : IdKind::none;
 }

@@ -24,8 +24,7 @@ bool reached_by_peers(const Plan& plan, uint32_t rank, BufferKind kind) {
 // This needs nothing that is missing in a plan that was loaded for this rank alone.
 bool is_one_storage(const Plan& plan, uint32_t rank) {
   if (!plan.inplace) return false;
-  if (plan.collective == "allreduce" || plan.collective == "allgather" || plan.collective == "reducescatter")
-    return true;
+  if (collective_info(plan.collective).in_place == CollectiveInfo::InPlace::always) return true;
   const Segmentation segments = segmentation(plan);
   if (segments.input != segments.output) return false;
   bool touched[2], any[2] = {false, false};

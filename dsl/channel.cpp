@@ -53,7 +53,7 @@ void Channel::put(Opcode code, Chunk dst, Chunk src, Block block, Here at) const
   step.sources = {&from, 1};
   step.dests = {&to, 1};
   step.channel = id_;
-  step.names_channel = type_ == ChannelType::port;
+  step.names_channel = has_proxy(type_);
   call.record(step, src_rank_, block);
 }
 

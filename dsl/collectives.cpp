@@ -5,34 +5,26 @@
 #include <bit>
 #include <utility>
 
+#include "chorale/collective.hpp"
 #include "dsl/recording.hpp"
 
 namespace chorale::dsl {
 namespace {
 
-template <class Kind>
-Collective make(const char* name, const Kind& kind, int64_t input_parts, int64_t output_parts) {
-  Collective made;
-  made.name = name;
-  made.ranks = kind.ranks;
-  made.chunk_factor = kind.chunk_factor;
-  made.input_parts = input_parts;
-  made.output_parts = output_parts;
-  made.inplace = kind.inplace;
-  return made;
+/// Returns the number of parts of a buffer.
+int64_t parts(CollectiveInfo::Cut cut, int64_t ranks) {
+  return cut == CollectiveInfo::Cut::whole ? 1 : ranks;
 }
 
 }  // namespace
 
-Collective::Collective(const AllGather& kind) : Collective(make("allgather", kind, 1, kind.ranks)) {}
-Collective::Collective(const AllReduce& kind) : Collective(make("allreduce", kind, kind.ranks, kind.ranks)) {}
-Collective::Collective(const ReduceScatter& kind) : Collective(make("reducescatter", kind, kind.ranks, 1)) {}
-Collective::Collective(const AllToAll& kind) : Collective(make("alltoall", kind, kind.ranks, kind.ranks)) {}
-Collective::Collective(const SendRecv& kind) : Collective(make("sendrecv", kind, 1, 1)) {}
-
-Collective::Collective(const Broadcast& kind) : Collective(make("broadcast", kind, 1, 1)) {
-  root = kind.root;
-}
+Collective::Collective(std::string_view word, int64_t ranks, int64_t chunk_factor, bool inplace)
+    : name(word),
+      ranks(ranks),
+      chunk_factor(chunk_factor),
+      input_parts(parts(collective_info(word).input, ranks)),
+      output_parts(parts(collective_info(word).output, ranks)),
+      inplace(inplace) {}
 
 Collective::Collective(const TestCollective& kind)
     : name("test"), ranks(kind.ranks), input_parts(kind.input), output_parts(kind.output) {}
@@ -98,7 +90,7 @@ void Recording::set_collective(const Collective& collective, Here at) {
   within("ranks", collective.ranks, 1, max_rank_count);
   within("chunk_factor", collective.chunk_factor, 1, max_count);
   // The parts of the named collectives are 1 or the ranks, which are checked above.
-  const bool free = collective.name == "test" || collective.name == "custom";
+  const bool free = collective_info(collective.name).has_free_sizes();
   if (free) {
     within("input", collective.input_parts, 0, max_count);
     within("output", collective.output_parts, 0, max_count);
@@ -131,7 +123,7 @@ void Recording::set_collective(const Collective& collective, Here at) {
     plan_.gpus[rank].chunks[size_t(BufferKind::input)] = input;
     plan_.gpus[rank].chunks[size_t(BufferKind::output)] = output;
   }
-  if (collective.name == "custom") set_post(collective, at);
+  if (collective_info(collective.name).holds == CollectiveInfo::Holds::post) set_post(collective, at);
 }
 
 void Recording::set_post(const Collective& collective, Here at) {

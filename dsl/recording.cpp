@@ -138,7 +138,7 @@ int64_t Recording::add_channel(ChannelType type, int64_t rank, int64_t peer) {
   if (record == records.end()) {
     // It comes before the switch channels, as in MSCCL++'s plans.
     record = std::find_if(records.begin(), records.end(),
-                          [](const auto& known) { return known.type == ChannelType::switched; });
+                          [](const auto& known) { return is_switched(known.type); });
     record = records.emplace(record);
     record->type = type;
   }

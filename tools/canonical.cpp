@@ -59,7 +59,7 @@ void canonicalise_block(ThreadBlock& block) {
       for (Op& op : block.ops) {
         each_channel(block, op, refs.type, use);
         each_operand(block, op, [&](Role role, Operand& operand) {
-          if (is_switched(role) && refs.type == ChannelType::switched) use(operand.ref);
+          if (is_switched(role) && is_switched(refs.type)) use(operand.ref);
         });
       }
     });
@@ -204,7 +204,7 @@ void canonicalise(Plan& plan) {
                      [](auto& a, auto& b) { return a.type < b.type; });
   }
   // This comes last because the order depends on the lists of the blocks, which are now in the order of use.
-  for (const ChannelType type : {ChannelType::memory, ChannelType::port}) order_channels(plan, type);
+  for (const ChannelType type : signalled_types) order_channels(plan, type);
 }
 
 }  // namespace chorale::tools

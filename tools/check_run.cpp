@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <mutex>
 
+#include "chorale/collective.hpp"
 #include "tools/command.hpp"
 
 namespace chorale::tools {
@@ -35,8 +36,9 @@ std::optional<Mismatch> compare_with(Device& device, const std::byte* found, con
 Buffers place(std::byte* first, std::byte* second, const std::string& collective, bool in_place,
               uint32_t rank, MessageSizes sizes) {
   if (!in_place) return {first, second, second + sizes.output, sizes, false};
-  const uint64_t in_at = collective == "allgather" ? rank * sizes.input : 0;
-  const uint64_t out_at = collective == "reducescatter" ? rank * sizes.output : 0;
+  const CollectiveInfo& info = collective_info(collective);
+  const uint64_t in_at = info.input_is_part() ? rank * sizes.input : 0;
+  const uint64_t out_at = info.output_is_part() ? rank * sizes.output : 0;
   return {first + in_at, first + out_at, first + std::max(sizes.input, sizes.output), sizes, true};
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "chorale/collective.hpp"
+#include "chorale/combine.hpp"
 #include "chorale/did_you_mean.hpp"
 #include "chorale/splitmix64.hpp"
 #include "chorale/storage.hpp"
@@ -29,74 +30,34 @@ constexpr uint64_t below(uint64_t hash, uint64_t range) {
   throw Failure(Exit::command_wrong, why, help);
 }
 
-/// Returns the lesser or the greater number, as docs/numbers.md says: a NaN stays, and -0 is less than +0.
-double extreme(bool least, double left, double right) {
-  if (std::isnan(left) || std::isnan(right)) return std::isnan(left) ? left : right;
-  if (left == right) return std::signbit(left) == least ? left : right;
-  return (left < right) == least ? left : right;
-}
-
-double combine(ReduceOp op, double left, double right) {
-  switch (op) {
-    case ReduceOp::min:
-    case ReduceOp::max:
-      return extreme(op == ReduceOp::min, left, right);
-    case ReduceOp::prod:
-      return left * right;
-    case ReduceOp::sum:
-    case ReduceOp::avg:
-      break;
-  }
-  return left + right;
-}
-
-/// Returns the expected element of a plan that says for each segment of an output where it comes from.
-std::optional<double> from_post(const Plan& plan, const Oracle::Case& of, uint32_t rank, uint64_t index,
-                                const InputElement& input) {
-  const Segmentation parts = segmentation(plan);
-  const uint64_t in = of.input_elements / std::max<uint64_t>(parts.input, 1),
-                 out = of.output_elements / std::max<uint64_t>(parts.output, 1);
-  if (rank >= plan.extension.post.size()) return {};
-  const auto& segments = plan.extension.post[rank];
-  if (index / out >= segments.size() || segments[index / out].empty()) return {};
-  std::optional<double> result;
-  for (const Contribution& from : segments[index / out]) {
-    const double addend = input(from.rank, from.chunk * in + index % out);
-    result = result ? combine(of.op, *result, addend) : addend;
-  }
-  return result;
-}
-
 }  // namespace
 
 bool promises(const Plan& plan) {
-  return !plan.extension.post.empty() || (plan.collective != "sendrecv" && is_standard(plan.collective));
+  const Outcome outcome(plan);
+  return outcome.is_known() && !outcome.leaves_sender_open();
 }
 
 std::string unknown_result(const Plan& plan) {
-  if (promises(plan) || plan.collective == "sendrecv") return "";
+  if (Outcome(plan).is_known()) return "";
   return "a plan of '" + plan.collective + "' does not say what its result is" +
          did_you_mean(plan.collective, standard_collectives);
 }
 
 std::optional<double> promised(const Plan& plan, const Oracle::Case& of, uint32_t rank, uint64_t index,
                                const InputElement& input) {
-  if (!plan.extension.post.empty()) return from_post(plan, of, rank, index, input);
-  const std::string& what = plan.collective;
-  if (collective_reduces(what)) {
-    const uint64_t at = what == "reducescatter" ? rank * of.output_elements + index : index;
-    double result = input(0, at);
-    for (uint32_t addend = 1; addend < plan.ranks(); ++addend)
-      result = combine(of.op, result, input(addend, at));
-    return of.op == ReduceOp::avg ? result / plan.ranks() : result;
-  }
-  if (what == "allgather") return input(uint32_t(index / of.input_elements), index % of.input_elements);
-  if (what == "alltoall") {
-    const uint64_t part = of.input_elements / plan.ranks();
-    return input(uint32_t(index / part), rank * part + index % part);
-  }
-  if (what == "broadcast") return input(plan.extension.root, index);
-  return {};
+  const Outcome outcome(plan);
+  if (!outcome.is_known() || outcome.leaves_sender_open()) return {};
+  const Segmentation parts = segmentation(plan);
+  const uint64_t in = of.input_elements / parts.input, out = of.output_elements / parts.output;
+  std::optional<double> result;
+  uint32_t addends = 0;
+  outcome.for_each(rank, index / out, /*sender=*/0, [&](const Contribution& from) {
+    const double addend = input(from.rank, from.chunk * in + index % out);
+    result = result ? reference::combine(of.op, *result, addend) : addend;
+    ++addends;
+  });
+  if (result && of.op == ReduceOp::avg) return *result / addends;
+  return result;
 }
 
 Oracle::Oracle(const Plan& plan, const Case& of) : plan_(plan), case_(of) {
@@ -134,7 +95,7 @@ Oracle::Oracle(const Plan& plan, const Case& of) : plan_(plan), case_(of) {
     }
   } else {
     known_ = unknown_result(plan).empty();
-    if (plan.collective == "sendrecv") receivers_ = receivers(plan, /*one_storage=*/false);
+    if (Outcome(plan).leaves_sender_open()) receivers_ = receivers(plan, /*one_storage=*/false);
   }
 }
 
@@ -187,12 +148,7 @@ std::optional<double> Oracle::expected(uint32_t rank, uint64_t index, uint64_t t
 
 /// Returns the number of consecutive elements of an output that come from the same contributors, with one
 /// shift.
-uint64_t Oracle::segment_elements() const {
-  if (has_post_) return case_.output_elements / std::max<uint64_t>(segmentation(plan_).output, 1);
-  if (plan_.collective == "allgather") return case_.input_elements;
-  if (plan_.collective == "alltoall") return case_.input_elements / plan_.ranks();
-  return case_.output_elements;
-}
+uint64_t Oracle::segment_elements() const { return case_.output_elements / segmentation(plan_).output; }
 
 Pattern Oracle::input(uint32_t rank, uint64_t turn) const {
   return {case_.dtype, case_.input_elements, case_.input_elements,
@@ -202,7 +158,7 @@ Pattern Oracle::input(uint32_t rank, uint64_t turn) const {
 std::vector<Pattern> Oracle::outputs(uint32_t rank, uint64_t turn) const {
   std::vector<Pattern> patterns;
   if (!known_) return patterns;
-  if (has_post_ || plan_.collective != "sendrecv") {
+  if (promises(plan_)) {
     patterns.emplace_back(case_.dtype, case_.output_elements, segment_elements(),
                           [&](uint64_t index) { return expected(rank, index, turn); });
     return patterns;
@@ -253,10 +209,10 @@ ReduceOp reduce_op_of(const Plan& plan) {
 }
 
 double bus_factor(const std::string& what, uint32_t ranks) {
-  const double all = ranks;
-  if (what == "allreduce") return 2 * (all - 1) / all;
-  if (what == "allgather" || what == "reducescatter" || what == "alltoall") return (all - 1) / all;
-  return 1;
+  const CollectiveInfo& collective = collective_info(what);
+  const double others = double(ranks - 1) / ranks;
+  if (collective.input_parts(2) + collective.output_parts(2) > 2) return others;
+  return collective.reduces() ? 2 * others : 1;
 }
 
 }  // namespace chorale::tools

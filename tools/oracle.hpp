@@ -42,8 +42,8 @@ class Oracle {
   Pattern input(uint32_t rank, uint64_t turn) const;
 
   /// Returns the patterns of which a rank's output must be one. There are none if the output may be anything:
-  /// the plan does not say, or its collective is "sendrecv" and this rank receives nothing. There are several
-  /// for "sendrecv", whose plan does not say which rank sends to which.
+  /// the plan does not say, or this rank receives nothing. There are several for a collective whose program
+  /// chooses which rank sends to which ("sendrecv").
   std::vector<Pattern> outputs(uint32_t rank, uint64_t turn) const;
 
   /// Fills a rank's input.
@@ -62,7 +62,7 @@ class Oracle {
   Case case_;
   uint32_t addends_ = 1;  ///< the number of values that meet in one result
   bool known_ = true, has_post_ = false;
-  std::vector<bool> receivers_;  ///< by rank, for "sendrecv"
+  std::vector<bool> receivers_;  ///< by rank, if the program chooses who sends to whom
 };
 
 /// Element `index` of a rank's input.
@@ -71,7 +71,7 @@ using InputElement = std::function<double(uint32_t rank, uint64_t index)>;
 /// Returns true if a plan defines its outputs, element by element.
 bool promises(const Plan&);
 /// Returns the message "a plan of 'test' does not say what its result is", with a guess of what was meant. It
-/// returns "" if the plan does say it, or if a run shows it ("sendrecv").
+/// returns "" if the plan does say it, or if a run shows it because the program chooses who sends to whom.
 std::string unknown_result(const Plan&);
 /// Returns element `index` of a rank's output for these inputs; nothing if the plan promises none there.
 std::optional<double> promised(const Plan&, const Oracle::Case&, uint32_t rank, uint64_t index,

@@ -23,6 +23,12 @@ Json pair_of(const Json& item) {
 
 Json words(std::span<const std::string_view> known) { return {{"enum", known}}; }
 
+Json channel_types(std::span<const ChannelType> types) {
+  std::vector<std::string_view> known;
+  for (const ChannelType type : types) known.push_back(channel_type_names[size_t(type)]);
+  return words(known);
+}
+
 /// Returns the schema of an object that must have all of `properties` but those named in `optional`, and may
 /// have others.
 Json object(Json properties, const std::vector<std::string>& optional = {}) {
@@ -142,7 +148,8 @@ Json channel() {
       {"type", "object"},
       {"required", {"channel_type"}},
       {"properties", {{"channel_type", reference("channel_type")}}},
-      {"if", {{"properties", {{"channel_type", {{"const", "switch"}}}}}}},
+      {"if",
+       {{"properties", {{"channel_type", {{"const", channel_type_names[size_t(ChannelType::switched)]}}}}}}},
       {"then",
        {{"required", {"rank_groups"}},
         {"properties", {{"buffer_type", reference("buffer")}, {"rank_groups", list_of(group)}}}}},
@@ -198,8 +205,8 @@ Json definitions() {
   };
   return {{"count", {{"type", "integer"}, {"minimum", 0}}},
           {"buffer", {{"enum", {"i", "o", "s"}}}},
-          {"point_to_point", {{"enum", {"memory", "port"}}}},
-          {"channel_type", {{"enum", {"memory", "port", "switch"}}}},
+          {"point_to_point", channel_types(signalled_types)},
+          {"channel_type", channel_types(all_channel_types)},
           {"here", operand("type", reference("buffer"))},
           {"at_peer", operand("buffer_id", reference("count"))},
           {"at_switch", operand("switch_channel_id", reference("count"))},

@@ -73,7 +73,7 @@ std::vector<std::string> side_words(const Gpu& gpu, const ThreadBlock& block, co
 std::string channel_words(const Gpu& gpu, const ThreadBlock& block, const Op& op, uint32_t ref) {
   const int64_t id = lookup(block.channels_of(op.via), ref);
   if (id < 0) return "channel ?" + text(ref);
-  if (op.via == ChannelType::switched) {
+  if (is_switched(op.via)) {
     const SwitchGroup group = gpu.switch_group(uint32_t(id));
     return group.ranks ? ranks_words(*group.ranks) : "channel ?" + text(ref);
   }
@@ -116,7 +116,7 @@ std::string words(const Gpu& gpu, const ThreadBlock& block, const Op& op) {
   const bool posts = row.has(Role::Post) || row.has(Role::PostRelaxed);
   if (!named.empty())
     line += (to.empty() ? " " : posts ? ", then signals " : " through ") + join_with(named, ", ");
-  if (named.empty() && op.via != ChannelType::none && op.via != ChannelType::switched) {
+  if (named.empty() && has_signals(op.via)) {
     line += " (" + std::string(channel_type_names[size_t(op.via)]) + ")";
   }
   if (row.has(Role::Loop)) {

@@ -81,20 +81,23 @@ class OpCheck {
       return;
     }
     const bool data = op_.sources + op_.destinations;
-    const auto want = [&](bool fits, const char* expected) {
-      if (fits) return;
+    const auto want = [&](bool (*fits)(ChannelType)) {
+      if (fits(op_.via)) return;
+      std::string expected;
+      for (const ChannelType type : all_channel_types) {
+        if (fits(type))
+          expected += (expected.empty() ? "" : " or ") + std::string(channel_type_names[size_t(type)]);
+      }
       fail(name() + " goes over " + std::string(channel_type_names[size_t(op_.via)]) +
                " channels, expected " + expected,
            "channel_type");
     };
-    if (row_.has_any(switched_roles)) return want(op_.via == ChannelType::switched, "switch");
+    if (row_.has_any(switched_roles)) return want(is_switched);
     // A transfer engine neither reads for us, nor reduces, nor posts without order.
-    const bool port_only = row_.has(Role::Drain) || (data && row_.has(Role::Post));
-    const bool memory_only = row_.has(Role::Reduce) || row_.has(Role::RemoteRead) ||
-                             row_.has(Role::PostRelaxed) || row_.has(Role::AwaitRelaxed);
-    if (port_only) return want(op_.via == ChannelType::port, "port");
-    if (memory_only) return want(op_.via == ChannelType::memory, "memory");
-    want(op_.via == ChannelType::memory || op_.via == ChannelType::port, "memory or port");
+    const bool by_proxy_only = row_.has(Role::Drain) || (data && row_.has(Role::Post));
+    const bool directly_only = row_.has(Role::Reduce) || row_.has(Role::RemoteRead) ||
+                               row_.has(Role::PostRelaxed) || row_.has(Role::AwaitRelaxed);
+    want(by_proxy_only ? has_proxy : directly_only ? is_direct : has_signals);
   }
 
   void target(const Field& field, const Operand& operand) {
@@ -157,7 +160,7 @@ class OpCheck {
 
   /// Checks that channels exist, and lead to where the operands beside them are.
   void channels(std::span<const uint32_t> list) {
-    if (op_.via != ChannelType::memory && op_.via != ChannelType::port) return;  // said already
+    if (!has_signals(op_.via)) return;  // said already
     if (list.empty()) fail(name() + " has no channels, expected at least 1", "channel_ids");
     for (size_t k = 0; k < list.size(); ++k) {
       if (peer_of(gpu_, block_, op_.via, list[k]) >= 0) continue;

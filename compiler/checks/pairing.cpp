@@ -19,10 +19,9 @@ namespace {
 /// Holds unit_bytes and chunks of the pipeline around an operation; zeros without one.
 using Turns = std::pair<uint64_t, uint64_t>;
 
-/// Says what is counted of a rank: its memory channels, its port channels, its semaphores.
-enum Kind : uint8_t { memory, port, semaphore, kinds };
-
-constexpr auto& types = two_ended_types;
+/// Says what is counted of a rank: its channels of one of signalled_types, or its semaphores.
+using Kind = size_t;
+constexpr Kind semaphore = std::size(signalled_types), kinds = semaphore + 1;
 
 /// Counts how often a channel is posted and awaited, or a semaphore released and acquired.
 struct Tally {
@@ -91,12 +90,11 @@ void each_use(const Plan& plan, uint32_t rank, Visit&& visit) {
                 if (row.has_any(semaphore_roles)) {
                   for (const uint32_t id : block.op_ids(op))
                     visit(semaphore, id, row.has(Role::Release), turns, at);
-                } else if (op.via == types[memory] || op.via == types[port]) {
+                } else if (has_signals(op.via)) {
                   const ChannelRefs* refs = block.channels_of(op.via);
                   for (const uint32_t local : block.op_ids(op)) {
                     if (refs && local < refs->ids.size())
-                      visit(op.via == types[memory] ? memory : port, refs->ids[local],
-                            row.has_any(post_roles), turns, at);
+                      visit(signalled_position(op.via), refs->ids[local], row.has_any(post_roles), turns, at);
                   }
                 }
               });
@@ -134,7 +132,7 @@ void compare_channel(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
     const uint64_t posts = own.get(id, turns).ups;
     const uint64_t awaits = mate == ChannelEnds::none ? 0 : other.get(mate, turns).downs;
     if (posts == awaits) return;
-    const std::string type_name(channel_type_names[size_t(types[kind])]);
+    const std::string type_name(channel_type_names[size_t(signalled_types[kind])]);
     const std::string here =
         type_name + " channel " + number(id) + " of " + rank_name(rank) + " to " + rank_name(peer);
     const std::vector<OpPlace> posted = places(plan, rank, kind, id, true, turns);
@@ -176,9 +174,10 @@ void report_mateless(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
     if (!tally.downs) return;
     report.add(places(plan, rank, kind, id, false, turns)[0],
                "this wait is never answered: " + rank_name(own.peers[kind][id]) +
-                   " has no channel that pairs with " + std::string(channel_type_names[size_t(types[kind])]) +
-                   " channel " + number(id) + " of " + rank_name(rank) + ", which is awaited " +
-                   count(tally.downs, "time") + in_pipeline(turns),
+                   " has no channel that pairs with " +
+                   std::string(channel_type_names[size_t(signalled_types[kind])]) + " channel " + number(id) +
+                   " of " + rank_name(rank) + ", which is awaited " + count(tally.downs, "time") +
+                   in_pipeline(turns),
                how_channels_pair(own, kind, rank, id));
   });
 }
@@ -212,7 +211,7 @@ void pass::pairing(const Plan& plan, Diagnostics& out) {
   std::vector<Rank> ranks = list_channels(plan);
   count_uses(plan, ranks);
   for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
-    for (const Kind kind : {memory, port}) {
+    for (Kind kind = 0; kind < semaphore; ++kind) {
       for (uint32_t id = 0; id < ranks[rank].peers[kind].size(); ++id) {
         compare_channel(plan, ranks, rank, kind, id, report);
         report_mateless(plan, ranks, rank, kind, id, report);

@@ -35,7 +35,7 @@ void read_rank_group(std::vector<uint32_t>& ranks, const Node& node) {
 void read_channel(Plan& plan, ChannelRecord& record, const Node& node) {
   Fields fields(node);
   record.type = channel_type(fields.at("channel_type"));
-  if (record.type == ChannelType::switched) {
+  if (is_switched(record.type)) {
     // Older files call it "buff".
     record.buffer = buffer_kind(fields.at(fields.has("buffer_type") ? "buffer_type" : "buff"));
     read_list(fields.at("rank_groups"), record.rank_groups, read_rank_group);
@@ -50,7 +50,7 @@ void read_remote_buffer(Plan& plan, RemoteBuffer& buffer, const Node& node) {
   buffer.rank = fields.at("rank").number32();
   buffer.buffer = buffer_kind(fields.at("type"));
   read_list(fields.at("access_channel_types"), buffer.access,
-            [](ChannelType& type, const Node& word) { type = point_to_point_type(word); });
+            [](ChannelType& type, const Node& word) { type = signalled_type(word); });
   buffer.extra = fields.rest(plan);
 }
 
@@ -66,7 +66,7 @@ void read_block(Plan& plan, ThreadBlock& block, const Node& node, uint32_t rank)
   if (const std::optional<Node> list = fields.find("remote_buffer_refs")) {
     read_list(*list, block.remote_buffers, [&](RemoteBufferRefs& refs, const Node& item) {
       Fields keys(item);
-      refs.type = point_to_point_type(keys.at("access_channel_type"));
+      refs.type = signalled_type(keys.at("access_channel_type"));
       refs.ids = keys.at("remote_buffer_ids").numbers();
       refs.extra = keys.rest(plan);
     });

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "../roles.hpp"
+#include "chorale/collective.hpp"
 #include "chorale/json.hpp"
 #include "compiler/host/json.hpp"
 #include "json.hpp"
@@ -208,7 +209,7 @@ void Writer::block(const ThreadBlock& block, uint32_t rank) {
 
 void Writer::channel(const ChannelRecord& record) {
   put(text, "{\"channel_type\":\"", name_of(record.type), "\"");
-  if (record.type == ChannelType::switched) {
+  if (is_switched(record.type)) {
     put(text, ",\"buffer_type\":\"", letter(uint32_t(record.buffer)), "\",\"rank_groups\":[");
     const char* comma = "";
     for (const std::vector<uint32_t>& group : record.rank_groups) {
@@ -279,7 +280,7 @@ void Writer::post() {
 
 void Writer::extension() {
   const Extension& own = plan_.extension;
-  const bool rooted = plan_.collective == "broadcast" || own.root;
+  const bool rooted = collective_info(plan_.collective).has_root() || own.root;
   const bool segmented = own.input_segments || own.output_segments;
   const bool any = rooted || segmented || !own.requirements.empty() || !own.post.empty() ||
                    !plan_.source.empty() || own.bounded_proof || !own.verified.empty() || own.host ||

@@ -18,6 +18,7 @@
 #include <map>
 
 #include "algorithm.hpp"
+#include "chorale/collective.hpp"
 #include "chorale/msccl_xml.hpp"
 #include "connections.hpp"
 #include "placement.hpp"
@@ -74,7 +75,7 @@ Lowering::Lowering(const Algorithm& algorithm, const Findings& findings, Plan& p
   plan.name = algorithm.name;
   plan.collective = algorithm.collective;
   plan.inplace = algorithm.inplace;
-  if (algorithm.collective == "broadcast") plan.extension.root = algorithm.root;
+  if (collective_info(plan.collective).has_root()) plan.extension.root = algorithm.root;
   plan.extension.post = algorithm.post;
   if (!algorithm.post.empty()) plan.extension.input_segments = plan.extension.output_segments = 1;
   plan.min_message_size = algorithm.min_bytes;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "chorale/collective.hpp"
 #include "order.hpp"
 
 namespace chorale::msccl {
@@ -72,7 +73,8 @@ MemoryPlace memory_place(const Algorithm& algorithm, uint32_t gpu, const Region&
   if (region.buffer == BufferKind::scratch || !algorithm.inplace) return {region.buffer, region.index};
   const uint64_t own = region.buffer == BufferKind::input ? algorithm.input : algorithm.output;
   const uint64_t all = std::max(algorithm.input, algorithm.output);
-  const bool part = algorithm.collective == "allgather" || algorithm.collective == "reducescatter";
+  const CollectiveInfo& collective = collective_info(algorithm.collective);
+  const bool part = collective.input_is_part() || collective.output_is_part();
   return {BufferKind::output, region.index + (part && own < all ? own * gpu : 0)};
 }
 

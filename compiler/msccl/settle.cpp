@@ -5,6 +5,7 @@
 #include <array>
 
 #include "algorithm.hpp"
+#include "chorale/collective.hpp"
 
 namespace chorale::msccl {
 namespace {
@@ -165,21 +166,22 @@ void Settling::place() {
 void Settling::sizes() {
   const std::string& word = algorithm_.collective;
   const uint64_t ranks = algorithm_.gpus.size();
-  const bool gathers = word == "allgather", scatters = word == "reducescatter";
+  const CollectiveInfo& collective = collective_info(word);
+  const bool gathers = collective.input_is_part(), scatters = collective.output_is_part();
   const uint64_t chunks = algorithm_.said_chunks.value_or(
       std::max(gathers ? input_ * ranks : input_, scatters ? output_ * ranks : output_));
   if (!chunks) {
     findings_.add(algorithm_.line, "<algo> has no attribute 'nchunksperloop', and no step has chunks");
     return;
   }
-  if (word == "custom") {
+  if (collective.has_free_sizes()) {
     algorithm_.input = input_ || output_ ? input_ : chunks;
     algorithm_.output = input_ || output_ ? output_ : chunks;
     return;
   }
   algorithm_.input = gathers ? chunks / ranks : chunks;
   algorithm_.output = scatters ? chunks / ranks : chunks;
-  if ((!gathers && !scatters && word != "alltoall") || chunks % ranks == 0) return;
+  if (collective.input_parts(ranks) * collective.output_parts(ranks) == 1 || chunks % ranks == 0) return;
   findings_.add(algorithm_.line, "nchunksperloop is " + std::to_string(chunks) + ", but " + word + " with " +
                                      counted(ranks, "gpu") + " cuts its chunks in " + std::to_string(ranks) +
                                      " equal parts");
@@ -201,7 +203,7 @@ void Settling::root(bool (*kind)(const Step&), const std::string& verb) {
 
 /// Says the result in the words of plans.
 void Settling::result() {
-  if (algorithm_.collective == "broadcast") root(receives, "receive");
+  if (collective_info(algorithm_.collective).has_root()) root(receives, "receive");
   if (algorithm_.collective != "reduce") return;
   root(sends, "send");
   algorithm_.collective = "custom";

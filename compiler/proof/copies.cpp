@@ -116,7 +116,7 @@ class Copies {
     writer_.assign(all, none);
     uint32_t objects = 0;
     for (uint32_t rank = 0; rank < plan_.ranks(); ++rank) {
-      for (size_t type = 0; type < std::size(two_ended_types); ++type) {
+      for (size_t type = 0; type < std::size(signalled_types); ++type) {
         first_end_[type].push_back(objects);
         objects += uint32_t(ends_[rank].peers[type].size());
       }
@@ -172,8 +172,8 @@ class Copies {
     if (!op.ids) return;
     const Block& of = blocks_[at];
     const IdKind kind = id_kind(shape(op.code), op.via);
-    if (kind == IdKind::channel && op.via == ChannelType::switched) return;  // names memory only
-    const size_t type = op.via == two_ended_types[0] ? 0 : 1;
+    if (kind == IdKind::channel && is_switched(op.via)) return;  // names memory only
+    const size_t type = signalled_position(op.via);
     for (const uint32_t id : of.block->op_ids(op)) {
       if (kind == IdKind::semaphore)
         visit(first_semaphore_[of.rank] + id, none, uint64_t(of.gpu->semaphores[id]));
@@ -415,7 +415,7 @@ class Copies {
   std::vector<Touched> touched_;
   std::vector<Chunks> spaces_;
   std::vector<uint32_t> writer_;  // by chunk: some block that overwrites it
-  std::vector<uint32_t> first_end_[std::size(two_ended_types)], first_semaphore_;  // by rank: objects
+  std::vector<uint32_t> first_end_[std::size(signalled_types)], first_semaphore_;  // by rank: objects
   std::vector<Object> objects_;
   std::unordered_map<uint64_t, uint32_t> barriers_;  // by rank and id: objects
   std::vector<std::vector<uint32_t>> parties_;       // their blocks
@@ -434,7 +434,8 @@ bool Excerpt::leaves_out(uint32_t rank, const Message& message, const Range& ran
 std::optional<Excerpt> leave_out_copies(const Plan& plan, const Storage& storage) {
   size_t most = 0;
   for (const Gpu& gpu : plan.gpus) most = std::max(most, gpu.threadblocks.size());
-  const bool uniform = is_standard(plan.collective) && plan.collective != "sendrecv";
+  const CollectiveInfo& collective = collective_info(plan.collective);
+  const bool uniform = collective.is_standard() && !collective.leaves_sender_open();
   if (most < 2 || !uniform || !plan.extension.post.empty()) return {};
   return Copies(plan, storage).leave_out();
 }

@@ -99,7 +99,7 @@ class Stuck {
       const Step& step = step_of(link.chain);
       if (step.kind != Kind::await) continue;
       const uint32_t rank = player_.chains()[link.chain].rank;
-      const std::string how = how_channels_pair(ends[rank], type_of(step.via), rank, step.id);
+      const std::string how = how_channels_pair(ends[rank], signalled_position(step.via), rank, step.id);
       if (!how.empty()) return "; or it is meant for another channel: " + how;
     }
     return {};

@@ -25,7 +25,7 @@ Order::Order(const Player& player) : player_(player) {
   rounds_.resize(player.meetings().size());
   round_of_.resize(player.chains().size());
   for_each_op(player.plan(), [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace) {
-    any_switched_ |= op.via == ChannelType::switched;
+    any_switched_ |= is_switched(op.via);
     any_relaxed_ |= shape(op.code).has(Role::PostRelaxed);
   });
 }
@@ -52,7 +52,7 @@ void Order::add_agents() {
   for (uint32_t chain = 0; chain < chains.size(); ++chain) {
     const ThreadBlock& block = plan.gpus[chains[chain].rank].threadblocks[chains[chain].block];
     for (const Op& op : block.ops) {
-      if (op.via != ChannelType::port) continue;
+      if (!has_proxy(op.via)) continue;
       for (const uint32_t local : block.op_ids(op)) {
         const uint32_t channel = uint32_t(channel_id(block, op.via, local));
         if (!proxies_.try_emplace({chain, channel}, uint32_t(agents_.size())).second) continue;

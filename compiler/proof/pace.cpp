@@ -114,7 +114,7 @@ class Paces {
     Steps steps;
     for_each_op(plan_,
                 [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op* loop, OpPlace at) {
-                  switched_ |= op.via == ChannelType::switched;
+                  switched_ |= is_switched(op.via);
                   if (!op.ids && !shape(op.code).has_any(packet_roles)) return;
                   list_steps(plan_, gpu, block, op, steps);
                   for (const Step& step : steps.steps) {
@@ -147,7 +147,7 @@ class Paces {
       case Kind::post:
       case Kind::push: {
         if (step.kind == Kind::push && !step.posts) return;
-        const size_t type = step.via == two_ended_types[0] ? 0 : 1;
+        const size_t type = signalled_position(step.via);
         const uint32_t mate = channels_[at.rank].mates[type][step.id];
         if (mate == ChannelEnds::none) return;
         const Key key{channels_[at.rank].peers[type][step.id], Kind::await, step.via, mate};

@@ -54,7 +54,7 @@ Player::Player(const Plan& plan, const Memory& memory)
   uint32_t counters = 0;
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
     const Gpu& gpu = plan.gpus[rank];
-    for (size_t type = 0; type < 2; ++type) {
+    for (size_t type = 0; type < std::size(signalled_types); ++type) {
       first_await_[type].push_back(counters);
       counters += uint32_t(ends_[rank].peers[type].size());
     }
@@ -78,7 +78,7 @@ Player::Player(const Plan& plan, const Memory& memory)
 
 uint32_t Player::counter_of(uint32_t rank, const Step& step) const {
   if (step.kind == Kind::acquire || step.kind == Kind::release) return first_semaphore_[rank] + step.id;
-  const size_t type = type_of(step.via);
+  const size_t type = signalled_position(step.via);
   if (step.kind == Kind::await) return first_await_[type][rank] + step.id;
   const uint32_t mate = ends_[rank].mates[type][step.id];
   return mate == ChannelEnds::none ? none : first_await_[type][ends_[rank].peers[type][step.id]] + mate;

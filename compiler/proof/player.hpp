@@ -152,9 +152,9 @@ class Player {
   Observer* observer_ = nullptr;
   uint32_t launches_ = 1;
   std::vector<Chain> chains_;
-  std::vector<uint32_t> first_chain_, left_;                // by rank
-  std::vector<ChannelEnds> ends_;                           // by rank
-  std::vector<uint32_t> first_await_[2], first_semaphore_;  // by rank: counters
+  std::vector<uint32_t> first_chain_, left_;                                         // by rank
+  std::vector<ChannelEnds> ends_;                                                    // by rank
+  std::vector<uint32_t> first_await_[std::size(signalled_types)], first_semaphore_;  // by rank: counters
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> meeting_at_;
   std::vector<Counter> counters_;
   std::vector<Meeting> meetings_;

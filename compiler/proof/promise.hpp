@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "chorale/collective.hpp"
 #include "memory.hpp"
 #include "value.hpp"
 
@@ -18,12 +19,12 @@ class Promise {
   Promise(const Plan&, const Memory&);
 
   /// Returns false if the collective promises nothing, as a test does.
-  bool any() const { return kind_ != Kind::nothing; }
+  bool any() const { return outcome_.is_known(); }
   /// Says why no message can be cut as the collective requires. Empty if one can.
   const std::string& impossible() const { return impossible_; }
   /// Returns true if the program itself decides which rank sends to which. Then the whole of an output is the
   /// input of one rank.
-  bool of_some_sender() const { return kind_ == Kind::sender; }
+  bool of_some_sender() const { return outcome_.leaves_sender_open(); }
 
   /// Returns the inputs that the cell at atom `at` of an output has to be the sum of.
   /// \param sender  the rank whose input it is, if of_some_sender()
@@ -35,10 +36,8 @@ class Promise {
   std::optional<Sum> sum(uint32_t rank, uint64_t at, uint32_t sender);
 
  private:
-  enum class Kind { nothing, all, part_of_all, each, part_of_each, root, sender, own };
-
   const Plan& plan_;
-  Kind kind_ = Kind::nothing;
+  const Outcome outcome_;
   std::string impossible_;
   uint64_t segment_ = 0;                      ///< atoms; the same in inputs and outputs
   std::unordered_map<uint64_t, Sum> of_all_;  ///< by atom of the inputs

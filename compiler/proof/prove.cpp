@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "../resolve.hpp"
+#include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
 #include "copies.hpp"
 #include "deadlock.hpp"
@@ -106,8 +107,8 @@ class Prover {
     }
     findings_.setting = {};
     if (!findings_.wanted(ProofName::values)) return;
-    if (!plan_.inplace && plan_.collective != "test") check_inputs_kept();
-    if (plan_.collective == "sendrecv" && plan_.extension.post.empty()) check_somebody_receives();
+    if (!plan_.inplace && collective_info(plan_.collective).keeps_inputs()) check_inputs_kept();
+    if (Outcome(plan_).leaves_sender_open()) check_somebody_receives();
   }
 
   /// Checks that some rank receives something. The program itself decides which rank sends to which, but one
@@ -117,7 +118,7 @@ class Prover {
     if (std::find(receive.begin(), receive.end(), true) != receive.end()) return;
     findings_.add(ProofName::values, Finding::Kind::value, {},
                   "no rank receives anything: no operation writes any of the " +
-                      count(plan_.ranks(), "output") + " of this sendrecv",
+                      count(plan_.ranks(), "output") + " of this " + plan_.collective,
                   "write to the output of each rank that something is sent to");
   }
 

@@ -215,9 +215,10 @@ class Remedies {
   void flush() {
     const OpPlace at = finding_.events[0].at;
     const ThreadBlock& block = plan_.gpus[at.rank].threadblocks[at.threadblock];
-    const auto ids = block.op_ids(block.ops[at.op]);
+    const Op& op = block.ops[at.op];
+    const auto ids = block.op_ids(op);
     Trial trial(plan_, finding_);
-    trial.insert(behind(at), Opcode::flush, {ids.begin(), ids.end()}, ChannelType::port);
+    trial.insert(behind(at), Opcode::flush, {ids.begin(), ids.end()}, op.via);
     offer(trial, "flush after " + line(at));
   }
 

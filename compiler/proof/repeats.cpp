@@ -40,7 +40,7 @@ bool moves_plain_chunks(const Op& op) {
                            Shape::bit(Role::PortChannels) | Shape::bit(Role::Reduce) |
                            Shape::bit(Role::Sliced);
   const Shape& row = shape(op.code);
-  return row.has_any(writes) && !row.has_any(~all) && op.via != ChannelType::port;
+  return row.has_any(writes) && !row.has_any(~all) && !has_proxy(op.via);
 }
 
 bool is_same(const ThreadBlock& block, const Op& one, const Op& other) {

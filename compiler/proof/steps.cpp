@@ -26,7 +26,7 @@ class Listing {
     if (row_.has_any(await_roles) || row_.has(Role::Acquire)) sync();
 
     const bool posts = row_.has_any(post_roles);
-    const bool by_proxy = op_.via == ChannelType::port && (posts || row_.has(Role::PortChannels));
+    const bool by_proxy = has_proxy(op_.via) && (posts || row_.has(Role::PortChannels));
     if (op_.sources || op_.destinations) data(by_proxy, posts);
     if (posts && by_proxy && !op_.sources) push_signals();
     if (posts && !by_proxy) {
@@ -38,7 +38,7 @@ class Listing {
       sync();
       each_id(Kind::release);
     }
-    if (row_.has(Role::Drain) && op_.via == ChannelType::port) {
+    if (row_.has(Role::Drain) && has_proxy(op_.via)) {
       each_channel(Kind::drain, false);
       sync();
     }

@@ -1,12 +1,15 @@
 #include "storage.hpp"
 
+#include "chorale/collective.hpp"
+
 namespace chorale::proof {
 
 Storage::Storage(const Plan& plan, bool one) : plan_(plan), segments_(segmentation(plan)) {
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
     one_.push_back(plan.inplace && (one || is_one_storage(plan, rank)));
-  if (plan.collective == "allgather") shifted_ = BufferKind::input;
-  if (plan.collective == "reducescatter") shifted_ = BufferKind::output;
+  const CollectiveInfo& collective = collective_info(plan.collective);
+  if (collective.input_is_part()) shifted_ = BufferKind::input;
+  if (collective.output_is_part()) shifted_ = BufferKind::output;
 }
 
 uint64_t Storage::chunks(uint32_t rank, BufferKind kind) const {

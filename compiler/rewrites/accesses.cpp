@@ -1,45 +1,29 @@
 #include "accesses.hpp"
 
-#include <cstring>
-
 #include "../resolve.hpp"
+#include "chorale/collective.hpp"
 
 namespace chorale {
 namespace {
 
-/// Compares a name with one of a length that is known when compiling: this is asked for every access of a
-/// plan.
-template <size_t N>
-bool is(const std::string& name, const char (&wanted)[N]) {
-  return name.size() == N - 1 && std::memcmp(name.data(), wanted, N - 1) == 0;
-}
-
-/// Gives an access to input or output the coordinates of the memory that holds both, if the plan is in place.
-void unite(const Plan& plan, Access& access) {
-  if (!plan.inplace || access.buffer == BufferKind::scratch) return;
-  if (is(plan.collective, "allgather")) {
-    // The input of a rank is its own part of its output.
-    if (access.buffer != BufferKind::input) return;
-    const uint64_t shift = access.rank * plan.gpus[access.rank].chunks[size_t(BufferKind::input)];
+/// Gives an access to input or output the coordinates of the memory that holds both, in place.
+void unite(const Plan& plan, const CollectiveInfo& collective, Access& access) {
+  if (access.buffer == BufferKind::scratch) return;
+  const BufferKind whole = collective.input_is_part() ? BufferKind::output : BufferKind::input;
+  if (access.buffer == whole) return;
+  if (collective.input_is_part() || collective.output_is_part()) {
+    const uint64_t shift = access.rank * plan.gpus[access.rank].chunks[size_t(access.buffer)];
     access.begin += shift;
     access.end += shift;
-    access.buffer = BufferKind::output;
-  } else if (is(plan.collective, "reducescatter")) {
-    // The output of a rank is its own part of its input.
-    if (access.buffer != BufferKind::output) return;
-    const uint64_t shift = access.rank * plan.gpus[access.rank].chunks[size_t(BufferKind::output)];
-    access.begin += shift;
-    access.end += shift;
-    access.buffer = BufferKind::input;
-  } else {
-    access.buffer = BufferKind::input;
   }
+  access.buffer = whole;
 }
 
 }  // namespace
 
 void list_accesses(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& op, bool everywhere,
                    std::vector<Access>& out) {
+  const CollectiveInfo& collective = collective_info(plan.collective);
   for_each_place(plan, gpu, block, op,
                  [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
                    if (operand.size == 0 || (!everywhere && rank != gpu.id)) return;
@@ -47,7 +31,7 @@ void list_accesses(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, c
                    if (!everywhere && is_remote(field.role)) return;
                    out.push_back({rank, buffer, is_packet(field.role), is_write(field.role), operand.index,
                                   operand.index + operand.size});
-                   unite(plan, out.back());
+                   if (plan.inplace) unite(plan, collective, out.back());
                  });
 }
 

@@ -88,13 +88,13 @@ bool Joiner::matches(const Rule& rule, const Op& left, const Op& right, Added& a
              (bounds_.moving_chains || left_sources[0] == left_dests[0]) && !reads_again(right);
     case Join::store:
       added.dests = right_dests;
-      return right.via == ChannelType::memory && all_are(left_dests[0]);
+      return is_direct(right.via) && all_are(left_dests[0]);
     case Join::keep:
       added.dests = right_dests;
       return all_are(left_dests[0]);
     case Join::relay:
       added.dests = right_dests;
-      return right.via == ChannelType::memory && all_are(left_dests[1]);
+      return is_direct(right.via) && all_are(left_dests[1]);
     case Join::multicast:
       added.dests = right_dests;
       added.instead_of_own = true;

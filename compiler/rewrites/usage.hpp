@@ -36,7 +36,8 @@ class Waiters {
 
  private:
   static constexpr int64_t nobody = -1, several = -2;
-  std::vector<int64_t> blocks_[4];  // by channel type (none: semaphores) and id: id of the thread block
+  std::vector<int64_t> blocks_[std::size(
+      channel_type_names)];  // by channel type (none: semaphores) and id: id of the thread block
 };
 
 }  // namespace chorale

@@ -33,11 +33,15 @@ void Engine::report_deadlock() {
     one.waiting.expected = epoch(block.rank);
     if (what.code == Code::await) {
       const Counter& signal = signals_[what.id];
-      const uint32_t channel = what.id - program_.first_signal[block.rank];
-      const uint32_t memory_channels = plan_.gpus[block.rank].channel_count(ChannelType::memory);
-      const bool port = channel >= memory_channels;
-      one.waiting.peer = int(plan_.gpus[block.rank].peer(port ? ChannelType::port : ChannelType::memory,
-                                                         port ? channel - memory_channels : channel));
+      const Gpu& gpu = plan_.gpus[block.rank];
+      uint32_t channel = what.id - program_.first_signal[block.rank];
+      for (const ChannelType type : signalled_types) {
+        if (channel < gpu.channel_count(type)) {
+          one.waiting.peer = int(gpu.peer(type, channel));
+          break;
+        }
+        channel -= gpu.channel_count(type);
+      }
       one.waiting.expected = state.goal;
       one.waiting.word = &signal.count;
       one.seen = signal.count;

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "../interpreter/placement.hpp"
+#include "chorale/collective.hpp"
 #include "chorale/divided_up.hpp"
 #include "recorder.hpp"
 
@@ -79,8 +80,9 @@ void Program::add_memory(const Plan& plan, const std::vector<BoundPlan>& bound, 
       return arena.add(kind, rank, bytes, bytes);
     };
     // In place, the smaller buffer is a part of the larger one.
-    const uint64_t in_at = plan.collective == "allgather" ? rank * in_bytes : 0;
-    const uint64_t out_at = plan.collective == "reducescatter" ? rank * out_bytes : 0;
+    const CollectiveInfo& collective = collective_info(plan.collective);
+    const uint64_t in_at = collective.input_is_part() ? rank * in_bytes : 0;
+    const uint64_t out_at = collective.output_is_part() ? rank * out_bytes : 0;
     in_place = in_place && in_bytes && out_bytes;
     const Area whole = plain(Area::Kind::output, in_place ? std::max(in_bytes, out_bytes) : out_bytes);
     const Area apart = plain(Area::Kind::input, in_place ? 0 : in_bytes);

@@ -1,5 +1,6 @@
 // Makes one step of a thread of a block.
 
+#include "chorale/combine.hpp"
 #include "engine.hpp"
 
 namespace chorale::adversary {
@@ -66,7 +67,7 @@ Engine::Did Engine::step_move(uint32_t lane, const Instruction& what) {
     if (state.source++ == 0) {
       state.sum = value;
     } else {
-      state.sum.value = combine(what.op, state.sum.value, value.value);
+      state.sum.value = reference::combine(what.op, state.sum.value, value.value);
       state.sum.taint |= value.taint;
     }
     return Did::step;

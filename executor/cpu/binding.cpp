@@ -26,8 +26,7 @@ struct Binding::Parts {
     const Gpu& gpu = plan.gpus[rank];
     const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(use[rank], layout);
     signals = sizeof(Published);
-    const uint64_t channels =
-        uint64_t(gpu.channel_count(ChannelType::memory)) + gpu.channel_count(ChannelType::port);
+    const uint64_t channels = gpu.signal_count();
     plain = signals + channels * sizeof(Signal);
     packets = plain + scratch.plain();
     scratch_end = staging = bytes = packets + scratch.packets();

@@ -64,8 +64,7 @@ struct Binding::Parts {
   Parts(const Plan& plan, uint32_t rank, const ScratchUse& use, const Layout& layout, bool scratch_here) {
     const Gpu& gpu = plan.gpus[rank];
     const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(use, layout);
-    const uint64_t channels =
-        uint64_t(gpu.channel_count(ChannelType::memory)) + gpu.channel_count(ChannelType::port);
+    const uint64_t channels = gpu.signal_count();
     scratch_bytes = scratch.plain();
     packet_bytes = scratch.packets();
     plain = channels * sizeof(Signal);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "../world/together.hpp"
+#include "chorale/collective.hpp"
 
 namespace chorale::hostrun {
 namespace {
@@ -13,7 +14,7 @@ using host::StepKind;
 
 /// Returns the bytes of the message, as Arguments::bytes defines them.
 uint64_t message_bytes(const Plan& plan, uint64_t input, uint64_t output) {
-  return plan.collective == "allgather" ? output : input;
+  return collective_info(plan.collective).counts_output() ? output : input;
 }
 
 void check_sizes(const Plan& plan, uint64_t input, uint64_t output, DType dtype) {

@@ -81,7 +81,7 @@ class Builder {
   }
 
   void add_channels() {
-    for (const ChannelType type : {ChannelType::memory, ChannelType::port}) {
+    for (const ChannelType type : signalled_types) {
       const uint32_t n = gpu_.channel_count(type);
       for (uint32_t id = 0; id < n; ++id) {
         const uint32_t peer = uint32_t(gpu_.peer(type, id));
@@ -92,7 +92,7 @@ class Builder {
         }
         image_.channels.push_back({peer, signal_at(type, id, peer)});
       }
-      if (type == ChannelType::memory) image_.memory_channels = n;
+      if (is_direct(type)) image_.memory_channels += n;
     }
   }
 
@@ -101,7 +101,7 @@ class Builder {
     uint32_t turn = 0;
     for (uint32_t before = 0; before < id; ++before) turn += gpu_.peer(type, before) == peer;
     const Gpu& there = plan_.gpus[peer];
-    const uint32_t first = type == ChannelType::port ? there.channel_count(ChannelType::memory) : 0;
+    const uint32_t first = there.first_signal(type);
     for (uint32_t back = 0; back < there.channel_count(type); ++back) {
       if (there.peer(type, back) == rank_ && turn-- == 0) return first + back;
     }
@@ -245,7 +245,7 @@ class Builder {
 
   const RemoteBuffer& remote_of(const Operand& operand, const Field& field) const {
     const bool through_proxy = info(op_->code).has(Role::PortChannels) || info(op_->code).has(Role::Post);
-    if (op_->via != ChannelType::memory && !(op_->via == ChannelType::port && through_proxy)) {
+    if (!is_direct(op_->via) && !(has_proxy(op_->via) && through_proxy)) {
       refuse(fmt::format("has no form over {} channels", channel_type_names[size_t(op_->via)]));
     }
     const RemoteBufferRefs* refs = block_->remote_buffers_of(op_->via);
@@ -310,7 +310,7 @@ class Builder {
       image_.ids.push_back(barrier(ids[0]));
     } else if (uses_channels(row)) {
       for (const uint32_t id : ids) image_.ids.push_back(channel(id));
-      if (op_->via == ChannelType::port) {
+      if (has_proxy(op_->via)) {
         image_.uses_port = true;
         if (row.fields[0].in_dst || !is_operand(row.fields[0].role)) {
         } else if (ids.size() != op_->destinations) {
@@ -323,8 +323,7 @@ class Builder {
 
   /// Returns true if the ids name channels that are used. A memory put needs the address only.
   bool uses_channels(const OpInfo& row) const {
-    if ((row.has(Role::Channels) || row.has(Role::PortChannels)) && op_->via != ChannelType::port)
-      return false;
+    if ((row.has(Role::Channels) || row.has(Role::PortChannels)) && !has_proxy(op_->via)) return false;
     for (const Role role : {Role::Channels, Role::PortChannels, Role::Post, Role::PostRelaxed, Role::Await,
                             Role::AwaitRelaxed, Role::Drain}) {
       if (row.has(role)) return true;
@@ -333,17 +332,16 @@ class Builder {
   }
 
   uint32_t channel(uint32_t local) const {
-    if (op_->via != ChannelType::memory && op_->via != ChannelType::port) {
+    if (!has_signals(op_->via)) {
       refuse(fmt::format("has no form over {} channels", channel_type_names[size_t(op_->via)]));
     }
-    if (info(op_->code).has(Role::Drain) && op_->via != ChannelType::port)
-      refuse("only port channels are flushed");
+    if (info(op_->code).has(Role::Drain) && !has_proxy(op_->via)) refuse("only port channels are flushed");
     const ChannelRefs* refs = block_->channels_of(op_->via);
     if (!refs || local >= refs->ids.size() || refs->ids[local] >= gpu_.channel_count(op_->via)) {
       refuse(fmt::format("{} channel {}, which the thread block does not have",
                          channel_type_names[size_t(op_->via)], local));
     }
-    return refs->ids[local] + (op_->via == ChannelType::port ? image_.memory_channels : 0);
+    return refs->ids[local] + gpu_.first_signal(op_->via);
   }
 
   /// Returns the number of the barrier with the plan's id. Barriers are numbered in order of appearance.

@@ -54,11 +54,13 @@ class Search {
     bool used = false;
     for (const Role role : {Role::Post, Role::PostRelaxed, Role::Await, Role::AwaitRelaxed})
       used = used || row.has(role);
-    if (!used || op_->via != ChannelType::memory) return "";
+    if (!used || !is_direct(op_->via)) return "";
     for (const uint32_t id : block_->op_ids(*op_)) {
       const uint32_t channel = block_->channels_of(op_->via)->ids[id];
       const uint32_t peer = uint32_t(gpu_.peer(op_->via, channel));
-      if (far(peer)) return refused(fmt::format("memory channel {} leads to", channel), peer);
+      if (far(peer))
+        return refused(fmt::format("{} channel {} leads to", channel_type_names[size_t(op_->via)], channel),
+                       peer);
     }
     return "";
   }
@@ -97,7 +99,7 @@ class Search {
     const RemoteBuffer& buffer = gpu_.remote_buffers[block_->remote_buffers_of(op_->via)->ids[operand.ref]];
     const std::string what =
         fmt::format("'{}' is the {} of", field.name, buffer_names[size_t(buffer.buffer)]);
-    if (op_->via != ChannelType::port) return far(buffer.rank) ? refused(what, buffer.rank) : "";
+    if (!has_proxy(op_->via)) return far(buffer.rank) ? refused(what, buffer.rank) : "";
     const uint32_t channel = block_->channels_of(op_->via)->ids[block_->op_ids(*op_)[position]];
     const uint32_t peer = uint32_t(gpu_.peer(op_->via, channel));
     if (peer == buffer.rank || (!far(peer) && !far(buffer.rank))) return "";
@@ -143,7 +145,7 @@ bool sends_packets(const Plan& plan, uint32_t rank, uint32_t peer) {
   for (const ThreadBlock& block : gpu.threadblocks) {
     for (const Op& op : block.ops) {
       // No operation over port channels writes anything besides.
-      if (op.via != ChannelType::port || !info(op.code).has(Role::RemotePacketWrite)) continue;
+      if (!has_proxy(op.via) || !info(op.code).has(Role::RemotePacketWrite)) continue;
       for (const Operand& dest : block.dests(op)) {
         const uint32_t buffer = block.remote_buffers_of(op.via)->ids[dest.ref];
         if (gpu.remote_buffers[buffer].rank == peer) return true;

@@ -16,7 +16,11 @@ namespace chorale {
 
 #if __cplusplus < 202002L
 // plan.hpp is C++20; these are its enumerations, for a C++17 device compiler.
-enum class ChannelType : uint8_t { none, memory, port, switched };
+enum class ChannelType : uint8_t {
+  none,
+#define CHORALE_CHANNEL(name, word, ends, mover) name,
+#include "chorale/channels.def"
+};
 enum class Opcode : uint8_t {
 #define CHORALE_OP(name, mnemonic, summary, fields) name,
 #include "chorale/ops.def"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "chorale/collective.hpp"
 #include "chorale/error.hpp"
 #include "chorale/storage.hpp"
 
@@ -12,11 +13,11 @@ namespace chorale::interpreter {
 Placement::Placement(const Plan& plan, uint32_t rank, const Layout& layout)
     : sizes_(layout.sizes), rank_(rank), plan_in_place_(plan.inplace) {
   one_storage_ = is_one_storage(plan, rank);
-  output_is_complete_ =
-      plan.collective != "sendrecv" && plan.collective != "custom" && plan.collective != "test";
-  needs_input_ = plan.collective != "broadcast" || plan.extension.root == rank;
-  if (plan.collective == "allgather") in_at_ = rank * sizes_.input;
-  scatters_ = plan.collective == "reducescatter";
+  const CollectiveInfo& collective = collective_info(plan.collective);
+  output_is_complete_ = collective.fills_outputs();
+  needs_input_ = !collective.has_root() || plan.extension.root == rank;
+  if (collective.input_is_part()) in_at_ = rank * sizes_.input;
+  scatters_ = collective.output_is_part();
   if (scatters_) out_at_ = rank * sizes_.output;
   in_reached_ = reached_by_peers(plan, rank, BufferKind::input);
   out_reached_ = reached_by_peers(plan, rank, BufferKind::output);

@@ -51,14 +51,14 @@ CHORALE_FN Stop run(M& m, const op::barrier& o) {
 template <class M>
 CHORALE_FN Stop run(M& m, const op::signal& o) {
   // The signal must wait until the proxy has done its earlier work for this channel.
-  if (o.via == ChannelType::port) return m.push(Action::signal, o.post);
+  if (has_proxy(o.via)) return m.push(Action::signal, o.post);
   m.post(o.post, false);
   return Stop::none;
 }
 
 template <class M>
 CHORALE_FN Stop run(M& m, const op::relaxed_signal& o) {
-  if (o.via == ChannelType::port) return m.push(Action::signal, o.post);
+  if (has_proxy(o.via)) return m.push(Action::signal, o.post);
   m.post(o.post, true);
   return Stop::none;
 }
@@ -113,14 +113,13 @@ CHORALE_FN Stop run(M& m, const op::get& o) {
 
 template <class M>
 CHORALE_FN Stop run(M& m, const op::put& o) {
-  if (o.via == ChannelType::port) return m.push(Action::copy, o.port_channels, o.slice, o.src, o.dst);
+  if (has_proxy(o.via)) return m.push(Action::copy, o.port_channels, o.slice, o.src, o.dst);
   return copy_plain(m, o.slice, o.src, o.dst);
 }
 
 template <class M>
 CHORALE_FN Stop run(M& m, const op::put_with_signal& o) {
-  if (o.via == ChannelType::port)
-    return m.push(Action::copy | Action::signal, o.post, op::Slice{}, o.src, o.dst);
+  if (has_proxy(o.via)) return m.push(Action::copy | Action::signal, o.post, op::Slice{}, o.src, o.dst);
   const Stop stop = copy_plain(m, op::Slice{}, o.src, o.dst);
   if (stop == Stop::none) m.post(o.post, false);
   return stop;
@@ -129,19 +128,19 @@ CHORALE_FN Stop run(M& m, const op::put_with_signal& o) {
 template <class M>
 CHORALE_FN Stop run(M& m, const op::put_with_signal_and_flush& o) {
   const Stop stop = run(m, op::put_with_signal{o.cursor, o.src, o.dst, o.post, o.via});
-  if (stop != Stop::none || o.via != ChannelType::port) return stop;
+  if (stop != Stop::none || !has_proxy(o.via)) return stop;
   return m.drain(o.drain);
 }
 
 template <class M>
 CHORALE_FN Stop run(M& m, const op::put_packets& o) {
-  if (o.via == ChannelType::port) return m.push(Action::pack, o.port_channels, o.slice, o.src, o.dst);
+  if (has_proxy(o.via)) return m.push(Action::pack, o.port_channels, o.slice, o.src, o.dst);
   return copy_to_packets(m, o.slice, o.src, o.dst);
 }
 
 template <class M>
 CHORALE_FN Stop run(M& m, const op::read_put_packets& o) {
-  if (o.via != ChannelType::port) return forward_packets(m, o.slice, o.src, o.dst);
+  if (!has_proxy(o.via)) return forward_packets(m, o.slice, o.src, o.dst);
   // The block waits for the data. The proxy never does, because one channel would hold up another.
   const Stop stop = forward_packets(m, o.slice, o.src, op::Places<Role::RemotePacketWrite>{});
   if (stop != Stop::none) return stop;

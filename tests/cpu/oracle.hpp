@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "chorale/combine.hpp"
 #include "chorale/types.hpp"
 
 namespace oracle {
@@ -139,24 +140,7 @@ void store(std::byte* to, typename Type::Accumulator value) {
 
 // -- Reductions
 
-/// Combines two values. Integers wrap. min and max take NaN before all, and -0 is less than +0.
-template <class A>
-A combine(ReduceOp op, A sum, A next) {
-  if (op == ReduceOp::min || op == ReduceOp::max) {
-    if (sum != sum) return sum;
-    if (next != next) return next;
-    const bool least = op == ReduceOp::min;
-    if constexpr (!std::is_integral_v<A>) {
-      if (sum == next) return std::signbit(sum) == least ? sum : next;
-    }
-    return (sum < next) == least ? sum : next;
-  }
-  if constexpr (std::is_integral_v<A>) {
-    return op == ReduceOp::prod ? A(uint64_t(sum) * uint64_t(next)) : A(uint64_t(sum) + uint64_t(next));
-  } else {
-    return op == ReduceOp::prod ? sum * next : sum + next;
-  }
-}
+using chorale::reference::combine;
 
 /// The order in which one chunk is summed: the ranks of each group in turn, then the groups in turn. Every
 /// group's sum and the result are rounded, and with `every_hop` so is each partial sum.

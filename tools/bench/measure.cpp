@@ -5,6 +5,7 @@
 #include <cstring>
 #include <span>
 
+#include "chorale/collective.hpp"
 #include "tools/bench/nccl.hpp"
 #include "tools/check_run.hpp"
 #include "tools/device.hpp"
@@ -190,8 +191,7 @@ class Rank {
     timed.wait();
     const double time = sample([&] { repeat(rounds, launch); }, timed.wait);
     // A call in place may read the output of the call before it. Then only one call has a known result.
-    const bool repeatable =
-        !subject.in_place || subject.collective == "allgather" || subject.collective == "broadcast";
+    const bool repeatable = !subject.in_place || collective_info(subject.collective).repeats_in_place();
     const std::unique_ptr<Graph> single = repeatable ? nullptr : device_->capture(timed.enqueue);
     const Findings after = checked(
         check, turn++, [&] { (single ? *single : *graph).launch(); }, timed.wait);

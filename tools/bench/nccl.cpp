@@ -126,6 +126,64 @@ void must(int result, const char* function) {
   if (result) throw RunError(RunError::Reason::other, error_text(function, result));
 }
 
+/// Describes one call of a collective.
+struct Call {
+  const void* in;
+  void* out;
+  size_t in_elements, out_elements, element_bytes;
+  int type, op, ranks;
+  Comm comm;
+  Stream stream;
+};
+using Enqueue = void(const Call&);
+
+void all_reduce(const Call& call) {
+  must(Functions::get().ncclAllReduce(call.in, call.out, call.in_elements, call.type, call.op, call.comm,
+                                      call.stream),
+       "ncclAllReduce");
+}
+
+void reduce_scatter(const Call& call) {
+  must(Functions::get().ncclReduceScatter(call.in, call.out, call.out_elements, call.type, call.op, call.comm,
+                                          call.stream),
+       "ncclReduceScatter");
+}
+
+void all_gather(const Call& call) {
+  must(Functions::get().ncclAllGather(call.in, call.out, call.in_elements, call.type, call.comm, call.stream),
+       "ncclAllGather");
+}
+
+void broadcast(const Call& call) {
+  must(Functions::get().ncclBroadcast(call.in, call.out, call.in_elements, call.type, /*root=*/0, call.comm,
+                                      call.stream),
+       "ncclBroadcast");
+}
+
+/// Sends each rank its part of the input, because NCCL has no all-to-all.
+void sends_and_recvs(const Call& call) {
+  const Functions& nccl = Functions::get();
+  const size_t part = call.in_elements / size_t(call.ranks);
+  must(nccl.ncclGroupStart(), "ncclGroupStart");
+  for (int peer = 0; peer < call.ranks; ++peer) {
+    const size_t at = size_t(peer) * part * call.element_bytes;
+    must(nccl.ncclSend(static_cast<const char*>(call.in) + at, part, call.type, peer, call.comm, call.stream),
+         "ncclSend");
+    must(nccl.ncclRecv(static_cast<char*>(call.out) + at, part, call.type, peer, call.comm, call.stream),
+         "ncclRecv");
+  }
+  must(nccl.ncclGroupEnd(), "ncclGroupEnd");
+}
+
+/// Returns the function that enqueues NCCL's call of a collective; null if NCCL has none.
+Enqueue* enqueue_of(std::string_view collective) {
+  constexpr Enqueue* none = nullptr;
+#define CHORALE_COLLECTIVE(word, input, output, holds, in_place, nccl) \
+  if (collective == #word) return nccl;
+#include "chorale/collectives.def"
+  return none;
+}
+
 }  // namespace
 
 struct Nccl::State {
@@ -182,40 +240,18 @@ std::unique_ptr<Nccl> Nccl::join(World& world, std::string& why) {
 }
 
 std::string Nccl::refuses(const std::string& collective, bool in_place, DType type) {
-  const bool known = collective == "allreduce" || collective == "allgather" ||
-                     collective == "reducescatter" || collective == "alltoall" || collective == "broadcast";
-  if (!known) return "NCCL has no '" + collective + "'";
-  if (collective == "alltoall" && in_place) return "NCCL's sends and receives cannot be in place";
+  Enqueue* const call = enqueue_of(collective);
+  if (!call) return "NCCL has no '" + collective + "'";
+  if (call == sends_and_recvs && in_place) return "NCCL's sends and receives cannot be in place";
   if (!type_number(type)) return std::string("NCCL has no type ") + dtype_name(type);
   return "";
 }
 
 void Nccl::enqueue(const std::string& collective, const void* in, void* out, MessageSizes sizes, DType dtype,
                    ReduceOp op, void* on) {
-  const Functions& nccl = Functions::get();
-  const int type = *type_number(dtype);
-  const size_t width = dtype_size(dtype), count = sizes.input / width;
-  const Comm comm = state_->comm;
-  const Stream stream = static_cast<Stream>(on);
-  if (collective == "allreduce") {
-    must(nccl.ncclAllReduce(in, out, count, type, op_number(op), comm, stream), "ncclAllReduce");
-  } else if (collective == "reducescatter") {
-    must(nccl.ncclReduceScatter(in, out, sizes.output / width, type, op_number(op), comm, stream),
-         "ncclReduceScatter");
-  } else if (collective == "allgather") {
-    must(nccl.ncclAllGather(in, out, count, type, comm, stream), "ncclAllGather");
-  } else if (collective == "broadcast") {
-    must(nccl.ncclBroadcast(in, out, count, type, 0, comm, stream), "ncclBroadcast");
-  } else {
-    const size_t part = count / size_t(state_->ranks);
-    must(nccl.ncclGroupStart(), "ncclGroupStart");
-    for (int peer = 0; peer < state_->ranks; ++peer) {
-      const size_t at = size_t(peer) * part * width;
-      must(nccl.ncclSend(static_cast<const char*>(in) + at, part, type, peer, comm, stream), "ncclSend");
-      must(nccl.ncclRecv(static_cast<char*>(out) + at, part, type, peer, comm, stream), "ncclRecv");
-    }
-    must(nccl.ncclGroupEnd(), "ncclGroupEnd");
-  }
+  const uint64_t width = dtype_size(dtype);
+  enqueue_of(collective)({in, out, sizes.input / width, sizes.output / width, width, *type_number(dtype),
+                          op_number(op), state_->ranks, state_->comm, static_cast<Stream>(on)});
 }
 
 void Nccl::exchange(std::span<const SendTo> sends, std::span<const RecvFrom> recvs, void* on) {

@@ -96,9 +96,8 @@ Bandwidth bandwidth(const BenchResults& results, const Result& result) {
 }
 
 uint64_t message_elements(const std::string& collective, uint64_t bytes, uint32_t ranks, DType dtype) {
-  const bool in_parts =
-      collective == "allgather" || collective == "reducescatter" || collective == "alltoall";
-  return bytes / dtype_size(dtype) / (in_parts ? ranks : 1);
+  const CollectiveInfo& info = collective_info(collective);
+  return bytes / dtype_size(dtype) / std::max(info.input_parts(ranks), info.output_parts(ranks));
 }
 
 uint64_t elements(const BenchResults& results, const Result& result) {
@@ -126,7 +125,7 @@ std::string redop(const BenchResults& results, const Result& result) {
 
 int root(const BenchResults& results, const Result& result) {
   const Subject& of = results.subject(result);
-  return of.collective == "broadcast" ? int(of.plan->extension.root) : -1;
+  return collective_info(of.collective).has_root() ? int(of.plan->extension.root) : -1;
 }
 
 bool says_something(const BenchResults& results, const Result& result) {

@@ -4,6 +4,7 @@
 #include <chorale/compile.hpp>
 #include <chorale/error.hpp>
 #include <chorale/json.hpp>
+#include <chorale/layout.hpp>
 #include <chorale/make_plan.hpp>
 #include <chorale/needs.hpp>
 #include <string_view>
@@ -37,15 +38,6 @@ dsl::Parameters::Settings settings_of(const char* const* settings, uint64_t coun
 }
 
 }  // namespace
-
-uint64_t chorale::c::parts_of(const Plan& plan) {
-  const Segmentation segments = segmentation(plan);
-  const bool named = plan.collective != "custom" && plan.collective != "test";
-  const bool no_input = std::all_of(plan.gpus.begin(), plan.gpus.end(), [](const Gpu& gpu) {
-    return gpu.chunks[size_t(BufferKind::input)] == 0;
-  });
-  return plan.collective == "allgather" || (!named && no_input) ? segments.output : segments.input;
-}
 
 chorale_status chorale_plan_load(const char* path, chorale_plan** plan) {
   return guarded(__func__, [&] {
@@ -108,7 +100,7 @@ chorale_status chorale_plan_describe(chorale_plan* plan, chorale_plan_info* info
           .in_place = of.inplace,
           .min_message_bytes = of.min_message_size,
           .max_message_bytes = of.max_message_size,
-          .message_parts = parts_of(of)});
+          .message_parts = message_segments(of)});
   });
 }
 

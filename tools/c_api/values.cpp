@@ -97,7 +97,7 @@ Arguments arguments_of(const chorale_arguments* arguments) {
 void check_with_plan(const chorale_arguments* arguments, const Plan& plan) {
   const std::string_view type = name_of(arguments->dtype);
   if (arguments->op == CHORALE_OP_OF_PLAN) check_operator_of_plan(plan, type);
-  const uint64_t bytes = element_bytes(type), parts = parts_of(plan);
+  const uint64_t bytes = element_bytes(type), parts = message_segments(plan);
   if (arguments->bytes % (bytes * parts) == 0 || names_dtype(type)) return;
   throw UsageError(fmt::format("plan '{}': {} bytes are no multiple of {}, as {} of elements of {} need",
                                plan.name, arguments->bytes, bytes * parts,

@@ -33,9 +33,6 @@ Arguments arguments_of(const chorale_arguments* arguments);
 /// \throws UsageError if a plan cannot be called so: an operator has to be named, or elements would be cut
 void check_with_plan(const chorale_arguments* arguments, const Plan& plan);
 
-/// Returns the number of parts of a message that have the same number of elements; see Arguments::bytes.
-uint64_t parts_of(const Plan& plan);
-
 /// \throws UsageError naming a pointer that is null
 const void* required(const char* name, const void* pointer);
 inline const char* text(const char* name, const char* pointer) {

@@ -159,11 +159,11 @@ Lines rank_lines(const Plan& plan, const Gpu& gpu) {
   for (size_t kind = 0; kind < std::size(buffer_names); ++kind) {
     lines.push_back(std::string(buffer_names[kind]) + " of " + count(gpu.chunks[kind], "chunk"));
   }
-  for (const ChannelType type : {ChannelType::memory, ChannelType::port, ChannelType::switched}) {
+  for (const ChannelType type : all_channel_types) {
     for (uint32_t id = 0; id < gpu.channel_count(type); ++id) {
       std::string line =
           std::string(channel_type_names[size_t(type)]) + " channel " + std::to_string(id) + " to";
-      if (type == ChannelType::switched) {
+      if (is_switched(type)) {
         const SwitchGroup group = gpu.switch_group(id);
         line += " " + std::string(buffer_names[size_t(group.buffer)]) + " of";
         for (const uint32_t rank : *group.ranks) line += " " + std::to_string(rank);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "chorale/collective.hpp"
 #include "chorale/config.hpp"
 #include "chorale/host/dump.hpp"
 #include "chorale/host/names.hpp"
@@ -35,19 +36,19 @@ void show_plan(const Plan& plan) {
   std::cout << "scratch of a rank: " << scratch_words(plan, Config::load().round_scratch) << '\n';
   const Extension& more = plan.extension;
   if (!more.requirements.empty()) std::cout << "needs more than MSCCL++: " << join(more.requirements) << '\n';
-  if (plan.collective == "broadcast") std::cout << "root: rank " << more.root << '\n';
+  if (collective_info(plan.collective).has_root()) std::cout << "root: rank " << more.root << '\n';
 }
 
 void show_rank(const Gpu& gpu) {
   std::cout << "\nrank " << gpu.id << ": input " << count(gpu.chunks[0], "chunk") << ", output "
             << gpu.chunks[1] << ", scratch " << gpu.chunks[2] << '\n';
-  for (const ChannelType type : {ChannelType::memory, ChannelType::port, ChannelType::switched}) {
+  for (const ChannelType type : all_channel_types) {
     const uint32_t channels = gpu.channel_count(type);
     if (!channels) continue;
     std::cout << "  " << channel_type_names[size_t(type)] << " channels:";
     for (uint32_t id = 0; id < channels; ++id) {
       std::cout << (id ? ", " : " ") << id << " to ";
-      if (type != ChannelType::switched) {
+      if (!is_switched(type)) {
         std::cout << "rank " << gpu.peer(type, id);
         continue;
       }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "chorale/collective.hpp"
 #include "chorale/host/concrete.hpp"
 #include "tools/command.hpp"
 #include "tools/doctor/examination.hpp"
@@ -95,8 +96,8 @@ void compare_launches(Examination& found, const GpusFound& gpus, const host::Con
     for (const host::Step& step : made.steps[0]) {
       if (step.kind != StepKind::launch || step.name != name) continue;
       ++launches;
-      // The message of an all-gather is its output, that of all others the input.
-      const host::Box& message = plan.collective == "allgather" ? step.writes[0] : step.reads[0];
+      const bool counts_output = collective_info(plan.collective).counts_output();
+      const host::Box& message = counts_output ? step.writes[0] : step.reads[0];
       bytes = std::max(bytes, message.bytes);
       dtype = made.tensors[message.tensor].dtype;
     }

@@ -67,7 +67,7 @@ void Communicator::run(const std::string& collective, const at::Tensor& in, cons
     const DType dtype = collective_reduces(collective) ? dtype_of(in) : DType::u8;
     Arguments call{
         .in = in.data_ptr(), .out = out.data_ptr(), .bytes = in.nbytes(), .dtype = dtype, .op = op};
-    if (collective == "allgather") call.bytes = out.nbytes();
+    if (collective_info(collective).counts_output()) call.bytes = out.nbytes();
     if (const Preferred* const mine = preferred(collective, call.bytes)) {
       execute(place, *mine->plan, call, in, out, stream);
       return;

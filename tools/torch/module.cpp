@@ -42,8 +42,9 @@ void use(const BackendPointer& backend, const std::shared_ptr<Plan>& plan, uint6
 }
 
 std::string chosen(const BackendPointer& backend, const std::string& collective, const at::Tensor& like) {
-  // For an all-gather the output's bytes count, as in tables.
-  const uint64_t bytes = like.nbytes() * (collective == "allgather" ? uint64_t(backend->getSize()) : 1);
+  const CollectiveInfo& info = collective_info(collective);
+  const uint64_t parts = info.counts_output() ? info.output_parts(uint64_t(backend->getSize())) : 1;
+  const uint64_t bytes = like.nbytes() * parts;  // the bytes of a message, as in tables
   const DType dtype = collective_reduces(collective) ? dtype_of(like) : DType::u8;
   return communicator_of(backend).chosen(collective, bytes, dtype, like.device());
 }

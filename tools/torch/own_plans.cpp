@@ -29,7 +29,7 @@ void Communicator::run_plan(const SharedPlan& plan, const at::Tensor& in, const 
   }
   Arguments call{.in = in.data_ptr(),
                  .out = out.data_ptr(),
-                 .bytes = plan->collective == "allgather" ? out.nbytes() : in.nbytes(),
+                 .bytes = collective_info(plan->collective).counts_output() ? out.nbytes() : in.nbytes(),
                  .dtype = moves ? DType::u8 : dtype_of(in),
                  .op = op};
   const MessageSizes sizes = message_sizes(*plan, call.bytes, call.dtype);
@@ -53,11 +53,12 @@ const Communicator::Preferred* Communicator::preferred(const std::string& collec
 
 void Communicator::use(const SharedPlan& plan, uint64_t least, uint64_t most) {
   check_ranks(*plan);
-  TORCH_CHECK(is_standard(plan->collective) && plan->collective != "sendrecv", "chorale: ", plan->name,
+  const CollectiveInfo& collective = collective_info(plan->collective);
+  TORCH_CHECK(collective.is_standard() && !collective.leaves_sender_open(), "chorale: ", plan->name,
               " is of the collective '", plan->collective,
               "', which torch.distributed does not call: run() it by itself");
-  TORCH_CHECK(plan->collective != "broadcast" || plan->extension.root == 0, "chorale: ", plan->name,
-              " has root ", plan->extension.root, ", and the plan of every broadcast has root 0");
+  TORCH_CHECK(!collective.has_root() || plan->extension.root == 0, "chorale: ", plan->name, " has root ",
+              plan->extension.root, ", and the plan of every broadcast has root 0");
   const std::lock_guard<std::mutex> one_at_a_time(mutex_);
   preferred_.push_back({plan, least, most});
 }

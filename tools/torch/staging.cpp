@@ -75,7 +75,8 @@ void Communicator::run_staged(Place& place, const Plan& plan, Arguments call, co
     staged_in.copy_(from.narrow(1, begin, n));
     call.in = place.stage_in;
     call.out = place.stage_out;
-    call.bytes = uint64_t((plan.collective == "allgather" ? parts.out : parts.in) * n * word);
+    call.bytes =
+        uint64_t((collective_info(plan.collective).counts_output() ? parts.out : parts.in) * n * word);
     place.executor->execute(plan, call, stream);
     to.narrow(1, begin, n).copy_(staged_out);
   }

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/from_blob.h>
 
+#include <chorale/collective.hpp>
 #include <cstdint>
 #include <string>
 
@@ -16,8 +17,8 @@ struct Parts {
   int64_t in, out;
 };
 inline Parts parts_of(const std::string& collective, int ranks) {
-  return {collective == "reducescatter" || collective == "alltoall" ? ranks : 1,
-          collective == "allgather" || collective == "alltoall" ? ranks : 1};
+  const CollectiveInfo& info = collective_info(collective);
+  return {int64_t(info.input_parts(uint64_t(ranks))), int64_t(info.output_parts(uint64_t(ranks)))};
 }
 
 /// Calls `run` with the elements of a tensor as a row that it may change. For a dense tensor the row is the

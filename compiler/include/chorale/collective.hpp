@@ -1,27 +1,143 @@
 #pragma once
 /// \file
-/// Tells what a collective does from its name.
+/// Tells what a collective does from its name, and what a plan promises of its outputs.
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <string_view>
+
+#include "chorale/plan.hpp"
 
 namespace chorale {
 
-/// These are the collectives whose layout follows from their name. Inputs have one size on all ranks, and so
-/// have outputs. Both are made of parts of one size, see segmentation(). A plan may handle them piece by
-/// piece, each time the same place of every part, with the same result. A plan of another name states its own
-/// result, or none.
-inline constexpr std::string_view standard_collectives[] = {"allreduce", "allgather", "reducescatter",
-                                                            "alltoall",  "sendrecv",  "broadcast"};
+/// Describes one row of collectives.def, which explains the columns.
+struct CollectiveInfo {
+  enum class Cut : uint8_t { whole, even, parts, own };
+  enum class Holds : uint8_t { sum, each, root, sender, post, nothing, unknown };
+  enum class InPlace : uint8_t { always, by_use };
 
-constexpr bool is_standard(std::string_view collective) {
-  return std::find(std::begin(standard_collectives), std::end(standard_collectives), collective) !=
-         std::end(standard_collectives);
+  std::string_view word;
+  Cut input = Cut::own, output = Cut::own;
+  Holds holds = Holds::unknown;
+  InPlace in_place = InPlace::by_use;
+
+  /// Returns whether the name alone says the layout and the result. Inputs then have one size on all ranks,
+  /// and so have outputs. Both are made of parts of one size, see segmentation(). A plan may handle them
+  /// piece by piece, each time the same place of every part, with the same result.
+  constexpr bool is_standard() const { return holds <= Holds::sender; }
+  /// Returns whether the author chooses how many chunks each buffer has, if any.
+  constexpr bool has_free_sizes() const { return holds == Holds::post || holds == Holds::nothing; }
+  constexpr bool reduces() const { return holds == Holds::sum; }
+  constexpr bool has_root() const { return holds == Holds::root; }
+  /// Returns whether the program chooses which rank sends to which.
+  constexpr bool leaves_sender_open() const { return holds == Holds::sender; }
+  /// Returns whether a plan out of place must leave its inputs as they are.
+  constexpr bool keeps_inputs() const { return holds != Holds::nothing; }
+  /// Returns whether every plan writes all of every output.
+  constexpr bool fills_outputs() const { return holds != Holds::sender && !has_free_sizes(); }
+  /// Returns whether a call in place that reads the outputs of the one before it makes the same again.
+  constexpr bool repeats_in_place() const { return holds == Holds::root || input_is_part(); }
+
+  constexpr uint64_t input_parts(uint64_t ranks) const { return input == Cut::parts ? ranks : 1; }
+  constexpr uint64_t output_parts(uint64_t ranks) const { return output == Cut::parts ? ranks : 1; }
+  /// Returns whether the input of a rank is, in place, this rank's part of its output.
+  constexpr bool input_is_part() const { return input == Cut::whole && output == Cut::parts; }
+  /// Returns whether the output of a rank is, in place, this rank's part of its input.
+  constexpr bool output_is_part() const { return input == Cut::parts && output == Cut::whole; }
+  /// Returns whether the bytes of a message are those of its output. Those of all others are of the input.
+  constexpr bool counts_output() const { return input_is_part(); }
+};
+
+inline constexpr CollectiveInfo collective_table[] = {
+#define CHORALE_COLLECTIVE(word, input, output, holds, in_place, nccl) \
+  {#word, CollectiveInfo::Cut::input, CollectiveInfo::Cut::output, CollectiveInfo::Holds::holds, \
+   CollectiveInfo::InPlace::in_place},
+#include "chorale/collectives.def"
+};
+
+/// Describes a collective that has no row. A plan of such a name states its own result, or none.
+inline constexpr CollectiveInfo unknown_collective{};
+
+/// Returns the row of a collective, or unknown_collective.
+constexpr const CollectiveInfo& collective_info(std::string_view word) {
+  for (const CollectiveInfo& row : collective_table)
+    if (row.word == word) return row;
+  return unknown_collective;
 }
 
+constexpr bool is_standard(std::string_view collective) { return collective_info(collective).is_standard(); }
 /// Returns whether the collective combines elements of several ranks.
 constexpr bool collective_reduces(std::string_view collective) {
-  return collective == "allreduce" || collective == "reducescatter";
+  return collective_info(collective).reduces();
 }
+
+/// Lists the words of the standard collectives.
+inline constexpr auto standard_collectives = [] {
+  constexpr auto standard = [](const CollectiveInfo& row) { return row.is_standard(); };
+  constexpr auto count = std::count_if(std::begin(collective_table), std::end(collective_table), standard);
+  std::array<std::string_view, size_t(count)> words;
+  size_t position = 0;
+  for (const CollectiveInfo& row : collective_table)
+    if (row.is_standard()) words[position++] = row.word;
+  return words;
+}();
+
+/// Says which inputs each part of an output is the sum of: those of Extension::post, or else what the
+/// collective promises. A part is a segment of segmentation(). The plan must outlive this.
+class Outcome {
+ public:
+  explicit Outcome(const Plan& plan)
+      : plan_(&plan),
+        holds_(plan.extension.post.empty() ? collective_info(plan.collective).holds : Holds::post),
+        input_in_parts_(collective_info(plan.collective).input == CollectiveInfo::Cut::parts) {}
+
+  /// Returns false if the plan does not say what it computes.
+  bool is_known() const { return holds_ <= Holds::sender || !plan_->extension.post.empty(); }
+  /// Returns whether the program chooses which rank sends to which. An output that is written is then the
+  /// whole input of some rank.
+  bool leaves_sender_open() const { return holds_ == Holds::sender; }
+
+  /// Returns whether the collective itself sums up parts of all inputs.
+  bool reduces() const { return holds_ == Holds::sum; }
+  /// Returns the part of each input that the output of `rank` is made of, except by Extension::post.
+  uint64_t input_part(uint32_t rank) const { return input_in_parts_ ? rank : 0; }
+
+  /// Calls visit(Contribution) for each part of an input that a part of the output of `rank` is the sum of,
+  /// and not at all if nothing is promised there.
+  /// \param sender  the rank whose input the output is, if leaves_sender_open()
+  template <class Visit>
+  void for_each(uint32_t rank, uint64_t part, uint32_t sender, Visit&& visit) const {
+    const uint64_t own = input_part(rank);
+    switch (holds_) {
+      case Holds::sum:
+        for (uint32_t of = 0; of < plan_->ranks(); ++of) visit(Contribution{of, own});
+        return;
+      case Holds::each:
+        return visit(Contribution{uint32_t(part), own});
+      case Holds::root:
+        return visit(Contribution{plan_->extension.root, own});
+      case Holds::sender:
+        return visit(Contribution{sender, own});
+      case Holds::post: {
+        const auto& post = plan_->extension.post;
+        if (rank >= post.size() || part >= post[rank].size()) return;
+        for (const Contribution& from : post[rank][part]) visit(from);
+        return;
+      }
+      case Holds::nothing:
+      case Holds::unknown:
+        return;
+    }
+  }
+
+ private:
+  using Holds = CollectiveInfo::Holds;
+
+  const Plan* plan_;
+  Holds holds_;
+  bool input_in_parts_;
+};
 
 }  // namespace chorale

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chorale/channel.hpp"
 #include "chorale/identity.hpp"
 #include "chorale/source_line.hpp"
 #include "chorale/types.hpp"
@@ -35,12 +36,6 @@ enum class BufferKind : uint8_t { input, output, scratch };
 /// These are the words of diagnostics and the letters of plan files, by BufferKind.
 inline constexpr std::string_view buffer_names[] = {"input", "output", "scratch"};
 inline constexpr std::string_view buffer_letters[] = {"i", "o", "s"};
-
-/// Says how a rank reaches another: by loads and stores of its own threads, by a proxy that copies for it, or
-/// by operations on the memory of several ranks at once.
-enum class ChannelType : uint8_t { none, memory, port, switched };
-/// These are the words of plan files, by ChannelType.
-inline constexpr std::string_view channel_type_names[] = {"none", "memory", "port", "switch"};
 
 /// Tells MSCCL++ about a plan: LL if it sends packets. Our executor sees that in the operations.
 enum class Protocol : uint8_t { Simple, LL };
@@ -228,13 +223,13 @@ struct ThreadBlock {
   }
 };
 
-/// Holds a record of "channels". A record of memory or port channels has one peer per channel, a record of
-/// switch channels one rank group per channel.
+/// Holds a record of "channels": one peer per channel for a type with signals, one rank group per channel for
+/// a switched one.
 struct ChannelRecord {
   ChannelType type = ChannelType::memory;
-  std::vector<uint32_t> connected_to;              ///< memory, port
-  BufferKind buffer = BufferKind::input;           ///< switch
-  std::vector<std::vector<uint32_t>> rank_groups;  ///< switch
+  std::vector<uint32_t> connected_to;              ///< if has_signals(type)
+  BufferKind buffer = BufferKind::input;           ///< if is_switched(type)
+  std::vector<std::vector<uint32_t>> rank_groups;  ///< if is_switched(type)
   uint32_t extra = 0;
 };
 
@@ -264,7 +259,12 @@ struct Gpu {
 
   /// Returns the number of channels of a type in this rank, over all its records.
   uint32_t channel_count(ChannelType) const;
-  /// Returns the peer of memory or port channel `id`; -1 if there is none.
+  /// Returns the number of this rank's signals: one for each channel of signalled_types.
+  uint32_t signal_count() const { return first_signal(ChannelType::none); }
+  /// Returns the position of the first channel of a type among all that have signals; that of none is behind
+  /// the last.
+  uint32_t first_signal(ChannelType) const;
+  /// Returns the peer of channel `id` of a type with signals; -1 if there is none.
   int64_t peer(ChannelType type, uint32_t id) const {
     size_t left = id;
     for (const ChannelRecord& record : channels) {
@@ -340,8 +340,8 @@ struct Plan {
 struct Segmentation {
   uint64_t input = 1, output = 1;  ///< number of segments of each buffer
 };
-/// Returns the segments of input and output: allreduce, sendrecv, broadcast 1 and 1; allgather 1 and ranks;
-/// reducescatter ranks and 1; alltoall ranks and ranks; others their logical chunks.
+/// Returns the segments of input and output: those of the table for a standard collective (collectives.def),
+/// and for others their logical chunks.
 Segmentation segmentation(const Plan&);
 
 /// Appends an operation to a thread block. The DSL, the reader and tests build plans with it. Lists are at

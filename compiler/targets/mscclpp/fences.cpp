@@ -11,7 +11,7 @@ namespace {
 
 /// Returns whether the first thread alone hands a transfer to the proxy of a port channel.
 bool is_of_first_thread(const Op& op) {
-  return op.via == ChannelType::port && op.destinations == 1 && !shape(op.code).has_any(packet_roles);
+  return has_proxy(op.via) && op.destinations == 1 && !shape(op.code).has_any(packet_roles);
 }
 
 /// Holds what a thread block has done since its last fence; null: nothing of the kind.

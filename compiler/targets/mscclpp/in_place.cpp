@@ -3,6 +3,7 @@
 // port channel reads from where the allocation begins.
 
 #include "checks.hpp"
+#include "chorale/collective.hpp"
 
 namespace chorale::mscclpp {
 namespace {
@@ -14,8 +15,9 @@ struct Nested {
 
 std::optional<Nested> nested_buffer(const Plan& plan) {
   if (!plan.inplace) return std::nullopt;
-  if (plan.collective == "allgather") return Nested{BufferKind::input, BufferKind::output};
-  if (plan.collective == "reducescatter") return Nested{BufferKind::output, BufferKind::input};
+  const CollectiveInfo& collective = collective_info(plan.collective);
+  if (collective.input_is_part()) return Nested{BufferKind::input, BufferKind::output};
+  if (collective.output_is_part()) return Nested{BufferKind::output, BufferKind::input};
   return std::nullopt;
 }
 
@@ -46,7 +48,7 @@ void in_place(const Plan& plan, Finder& find) {
       } else if (is_switched(field.role)) {
         const SwitchGroup group = switch_group(gpu, block, operand.ref);
         if (group.ranks && group.buffer == nested->part) add(field, operand, "each member", own_offset);
-      } else if (op.via == ChannelType::port && BufferKind(operand.ref) == nested->part) {
+      } else if (has_proxy(op.via) && BufferKind(operand.ref) == nested->part) {
         // The transfer engine reads for the thread block.
         add(field, operand, rank_name(gpu.id), "takes it from where the " + whole + " begins");
       }

@@ -6,12 +6,14 @@
 #include <algorithm>
 
 #include "checks.hpp"
+#include "chorale/collective.hpp"
 #include "chorale/divided_up.hpp"
 
 namespace chorale::mscclpp {
 
 uint64_t message_chunks(const Plan& plan, const Gpu& gpu) {
-  return gpu.chunks[size_t(plan.collective == "allgather" ? BufferKind::output : BufferKind::input)];
+  return gpu.chunks[size_t(collective_info(plan.collective).counts_output() ? BufferKind::output
+                                                                            : BufferKind::input)];
 }
 
 uint64_t largest_chunk(const Plan& plan, const Gpu& gpu) {

@@ -123,7 +123,7 @@ void double_scratch(const Plan& plan, Finder& find) {
         wrong = group.ranks && group.buffer == BufferKind::scratch;
       } else {
         // The transfer engine reads for the thread block.
-        wrong = op.via == ChannelType::port && BufferKind(operand.ref) == BufferKind::scratch;
+        wrong = has_proxy(op.via) && BufferKind(operand.ref) == BufferKind::scratch;
       }
       if (!wrong) return;
       find.add(at,

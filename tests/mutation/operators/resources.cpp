@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "chorale/collective.hpp"
 #include "places.hpp"
 
 namespace chorale::mutation {
@@ -17,7 +18,7 @@ void each(const Plan& plan, Sites& out, Fits&& fits, Change&& change) {
 
 bool loops(const Op& op) { return op.body != 0; }
 bool pushes(const Op& op) {
-  return op.via == ChannelType::port && (moves_data(op) || shape(op.code).has_any(post_roles));
+  return has_proxy(op.via) && (moves_data(op) || shape(op.code).has_any(post_roles));
 }
 
 /// Returns a rank-level channel of a type to a peer, and adds one if there is none.
@@ -82,7 +83,7 @@ void make::flip_reuse(const Plan& plan, Sites& out) {
 }
 
 void make::wrong_root(const Plan& plan, Sites& out) {
-  if (plan.collective != "broadcast" || plan.ranks() < 2) return;
+  if (!collective_info(plan.collective).has_root() || plan.ranks() < 2) return;
   out.add_part(
       {},
       [](Edit& edit) {

@@ -51,7 +51,7 @@ Uses list_uses(const Plan& plan, ChannelType type) {
 
 /// Drops one signal of each channel and the wait for it.
 void drop_sync(const Plan& plan, Sites& out, bool last) {
-  for (const ChannelType type : {ChannelType::memory, ChannelType::port}) {
+  for (const ChannelType type : signalled_types) {
     const Uses uses = list_uses(plan, type);
     for (const auto& [end, signals] : uses.posts) {
       const std::optional<ChannelEnd> other = mate(plan, end.rank, type, end.id);
@@ -95,7 +95,7 @@ void wrong_channel(const Plan& plan, Sites& out, Fits&& fits) {
 
 void recode(const Plan& plan, Sites& out, Opcode from, Opcode to) {
   for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace at) {
-    if (op.code != from || op.via != ChannelType::memory) return;
+    if (op.code != from || !is_direct(op.via)) return;
     out.add(at, [=](Edit& edit) { edit.op(at).code = to; });
   });
 }
@@ -179,7 +179,7 @@ void make::drop_entry_sync(const Plan& plan, Sites& out) { drop_sync(plan, out, 
 // A semaphore of the rank orders only its own thread blocks; the relaxed signal after it orders nothing.
 void make::release_to_device(const Plan& plan, Sites& out) {
   for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace at) {
-    if (op.code != Opcode::signal || op.via != ChannelType::memory) return;
+    if (op.code != Opcode::signal || !is_direct(op.via)) return;
     out.add(at, [=](Edit& edit) {
       std::vector<int64_t>& semaphores = edit.change(edit.plan().gpus[at.rank].semaphores);
       const uint32_t semaphore = uint32_t(semaphores.size());

@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "chorale/combine.hpp"
 #include "chorale/device.hpp"
 #include "one_after_another.hpp"
 
@@ -43,24 +44,13 @@ Bytes random_data(std::mt19937& random, size_t bytes) {
   return data;
 }
 
-/// Computes one element of the oracle, written out again without the library's combine().
+/// Computes one element of the oracle, without the library's combine().
 template <class T>
 T reduce_scalar(ReduceOp op, const std::vector<T>& values, uint32_t average_over) {
   using A = Accumulator<T>;
   A sum = widen(values[0]);
-  for (size_t index = 1; index < values.size(); ++index) {
-    const A next = widen(values[index]);
-    if (op == ReduceOp::min) {
-      sum = next < sum ? next : sum;
-    } else if (op == ReduceOp::max) {
-      sum = next > sum ? next : sum;
-    } else if constexpr (std::is_integral_v<A>) {
-      const uint64_t a = uint64_t(sum), b = uint64_t(next);
-      sum = A(op == ReduceOp::prod ? a * b : a + b);
-    } else {
-      sum = op == ReduceOp::prod ? sum * next : sum + next;
-    }
-  }
+  for (size_t index = 1; index < values.size(); ++index)
+    sum = reference::combine<A>(op, sum, widen(values[index]));
   if (op == ReduceOp::avg && average_over > 1) {
     if constexpr (std::is_integral_v<A>) {
       sum = A(int64_t(sum) / int64_t(average_over));

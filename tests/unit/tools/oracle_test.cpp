@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "chorale/combine.hpp"
 #include "tools/command.hpp"
 #include "tools/elements.hpp"
 
@@ -24,22 +25,6 @@ Plan plan_of(const char* collective, uint32_t ranks) {
   plan.gpus.resize(ranks);
   for (uint32_t rank = 0; rank < ranks; ++rank) plan.gpus[rank].id = rank;
   return plan;
-}
-
-double combine(ReduceOp op, double left, double right) {
-  switch (op) {
-    case ReduceOp::min:
-    case ReduceOp::max: {
-      if (std::isnan(left + right) && (std::isnan(left) || std::isnan(right))) return NAN;
-      const bool min = op == ReduceOp::min;
-      if (left == right) return std::copysign(left, std::signbit(left) == min ? left : right);
-      return min ? std::min(left, right) : std::max(left, right);
-    }
-    case ReduceOp::prod:
-      return left * right;
-    default:
-      return left + right;
-  }
 }
 
 bool holds(DType type, double value) {
@@ -79,7 +64,7 @@ TEST_P(OracleOf, EveryOrderOfReductionIsExact) {
     std::shuffle(order.begin(), order.end(), random);
     double result = decode(type, &inputs[order[0]][index * width]);
     for (uint32_t at = 1; at < ranks; ++at) {
-      result = combine(op, result, decode(type, &inputs[order[at]][index * width]));
+      result = reference::combine(op, result, decode(type, &inputs[order[at]][index * width]));
       if (is_zero_of_an_integer(type, result)) result = 0;
       ASSERT_TRUE(holds(type, result)) << result << " after " << at + 1 << " ranks";
     }

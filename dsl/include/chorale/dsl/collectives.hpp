@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "chorale/dsl/common.hpp"
@@ -15,30 +16,35 @@ namespace chorale::dsl {
 
 /// Gives every rank the inputs of all ranks, in rank order. Input and output have c and N * c chunks.
 struct AllGather {
+  static constexpr std::string_view word = "allgather";
   int64_t ranks = 0, chunk_factor = 1;
   bool inplace = false;
 };
 
 /// Gives every rank the sum of all inputs. Input and output have N * c chunks each.
 struct AllReduce {
+  static constexpr std::string_view word = "allreduce";
   int64_t ranks = 0, chunk_factor = 1;
   bool inplace = false;
 };
 
 /// Gives rank r part r of the sum of all inputs. Input and output have N * c and c chunks.
 struct ReduceScatter {
+  static constexpr std::string_view word = "reducescatter";
   int64_t ranks = 0, chunk_factor = 1;
   bool inplace = false;
 };
 
 /// Gives rank r part r of every input, in rank order. Input and output have N * c chunks each.
 struct AllToAll {
+  static constexpr std::string_view word = "alltoall";
   int64_t ranks = 0, chunk_factor = 1;
   bool inplace = false;
 };
 
 /// Gives every rank the input of rank `root`. Input and output have c chunks each.
 struct Broadcast {
+  static constexpr std::string_view word = "broadcast";
   int64_t ranks = 0, root = 0, chunk_factor = 1;
   bool inplace = false;
 };
@@ -46,6 +52,7 @@ struct Broadcast {
 /// Lets the program itself say what goes where. Input and output have c chunks each. An output that is
 /// written holds the whole input of one rank, and there is at least one.
 struct SendRecv {
+  static constexpr std::string_view word = "sendrecv";
   int64_t ranks = 0, chunk_factor = 1;
   bool inplace = false;
 };
@@ -71,12 +78,12 @@ struct Custom {
 /// Holds any of the above.
 struct Collective {
   Collective() = default;
-  Collective(const AllGather&);
-  Collective(const AllReduce&);
-  Collective(const ReduceScatter&);
-  Collective(const AllToAll&);
-  Collective(const Broadcast&);
-  Collective(const SendRecv&);
+  /// Holds a collective that has a row in collectives.def of this word, such as AllReduce.
+  template <class Kind>
+  requires requires { Kind::word; }
+  Collective(const Kind& kind) : Collective(Kind::word, kind.ranks, kind.chunk_factor, kind.inplace) {
+    if constexpr (requires { kind.root; }) root = kind.root;
+  }
   Collective(const TestCollective&);
   Collective(Custom);
 
@@ -89,6 +96,9 @@ struct Collective {
   bool inplace = false;
   /// For custom collectives only, see Custom::post.
   std::function<std::vector<Contribution>(int64_t rank, int64_t chunk)> post;
+
+ private:
+  Collective(std::string_view word, int64_t ranks, int64_t chunk_factor, bool inplace);
 };
 
 }  // namespace chorale::dsl

@@ -1,0 +1,79 @@
+#pragma once
+/// \file
+/// Says how a rank reaches another, and what each way can do.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace chorale {
+
+/// Names a way to reach other ranks. Each is a row of channels.def.
+enum class ChannelType : uint8_t {
+  none,
+#define CHORALE_CHANNEL(name, word, ends, mover) name,
+#include "chorale/channels.def"
+};
+
+inline constexpr ChannelType all_channel_types[] = {
+#define CHORALE_CHANNEL(name, word, ends, mover) ChannelType::name,
+#include "chorale/channels.def"
+};
+
+/// These are the words of plan files, by ChannelType.
+inline constexpr std::string_view channel_type_names[] = {
+    "none",
+#define CHORALE_CHANNEL(name, word, ends, mover) word,
+#include "chorale/channels.def"
+};
+
+/// Describes one row of channels.def, which explains the columns.
+struct ChannelInfo {
+  enum class Ends : uint8_t { none, two, group };
+  enum class Mover : uint8_t { none, threads, proxy, fabric };
+  Ends ends = Ends::none;
+  Mover mover = Mover::none;
+};
+
+/// Has the rows by ChannelType.
+inline constexpr ChannelInfo channel_table[] = {
+    {},
+#define CHORALE_CHANNEL(name, word, ends, mover) {ChannelInfo::Ends::ends, ChannelInfo::Mover::mover},
+#include "chorale/channels.def"
+};
+
+/// Returns whether channels of this type lead from one rank to another, and carry signals.
+constexpr bool has_signals(ChannelType type) {
+  return channel_table[size_t(type)].ends == ChannelInfo::Ends::two;
+}
+/// Returns whether channels of this type have rank groups. They carry no signals.
+constexpr bool is_switched(ChannelType type) {
+  return channel_table[size_t(type)].ends == ChannelInfo::Ends::group;
+}
+/// Returns whether the threads of a thread block load and store the peer's memory.
+constexpr bool is_direct(ChannelType type) {
+  return channel_table[size_t(type)].mover == ChannelInfo::Mover::threads;
+}
+/// Returns whether a proxy moves the data and sets the signals.
+constexpr bool has_proxy(ChannelType type) {
+  return channel_table[size_t(type)].mover == ChannelInfo::Mover::proxy;
+}
+
+/// Lists the types with signals.
+inline constexpr auto signalled_types = [] {
+  constexpr auto count =
+      std::count_if(std::begin(all_channel_types), std::end(all_channel_types), has_signals);
+  std::array<ChannelType, size_t(count)> types{};
+  std::copy_if(std::begin(all_channel_types), std::end(all_channel_types), types.begin(), has_signals);
+  return types;
+}();
+static_assert(std::is_partitioned(signalled_types.begin(), signalled_types.end(), is_direct));
+
+/// Returns the position of a type in signalled_types.
+constexpr size_t signalled_position(ChannelType type) {
+  return size_t(std::find(signalled_types.begin(), signalled_types.end(), type) - signalled_types.begin());
+}
+
+}  // namespace chorale
