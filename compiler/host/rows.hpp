@@ -1,7 +1,7 @@
 #pragma once
 /// \file
 /// The rows of host schedules say how plan files and dumps show them. A row has the key, the member, and the
-/// codec of codecs.hpp that reads, writes and dumps such a member. The rows of operations are in ops.def,
+/// codec (codecs.hpp) that reads, writes and dumps such a member. The rows of operations are in ops.def,
 /// those of tensors, flags, functions and the schedule itself in rows.cpp.
 
 #include <cstddef>
@@ -20,6 +20,7 @@
 
 namespace chorale::host {
 
+/// Says which schedule is written, and how deep.
 struct Writer {
   const Schedule& schedule;
   std::string indent;  ///< what begins a line: a line feed and the indent
