@@ -24,23 +24,16 @@ using Json = nlohmann::ordered_json;
 /// Adds the event's line. Names of files need not be UTF-8.
 void add(std::string& lines, const Json& event) { lines += (lines.empty() ? "" : ",\n") + json_text(event); }
 
-Json named(const char* what, uint32_t rank, std::string name) {
-  return {{"ph", "M"}, {"name", what}, {"pid", rank}, {"args", {{"name", std::move(name)}}}};
-}
-
 /// Returns the lines of a rank's spans.
 /// \param start_ns  the time from which times count
 std::string lines_of(const std::vector<TraceSpan>& spans, uint32_t rank, uint64_t start_ns) {
   std::string lines;
   if (spans.empty()) return lines;
-  add(lines, named("process_name", rank, "rank " + std::to_string(rank)));
+  add(lines, name_event(rank, "rank " + std::to_string(rank)));
   uint32_t blocks = 0;
   for (const TraceSpan& span : spans) {
-    for (; blocks <= span.block; ++blocks) {
-      Json name = named("thread_name", rank, "block " + std::to_string(blocks));
-      name["tid"] = blocks;
-      add(lines, name);
-    }
+    for (; blocks <= span.block; ++blocks)
+      add(lines, name_event(rank, "block " + std::to_string(blocks), blocks));
     Json arguments{{"plan", span.plan}, {"launch", span.launch}, {"op", span.op}};
     if (span.line.line != 0) arguments["line"] = span.line.file + ":" + std::to_string(span.line.line);
     add(lines, {{"ph", "X"},
@@ -76,6 +69,15 @@ std::string file_of(const std::string& lines) {
 }
 
 }  // namespace
+
+Json name_event(uint32_t rank, std::string name, std::optional<uint32_t> thread) {
+  Json event{{"ph", "M"},
+             {"name", thread ? "thread_name" : "process_name"},
+             {"pid", rank},
+             {"args", {{"name", std::move(name)}}}};
+  if (thread) event["tid"] = *thread;
+  return event;
+}
 
 void need_trace_file(const std::string& path) {
   if (path.empty()) return;

@@ -5,12 +5,17 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "chorale/executor.hpp"
 
 namespace chorale::tools {
+
+/// Returns the event that names a rank, or a thread of it, in the trace.
+nlohmann::ordered_json name_event(uint32_t rank, std::string name, std::optional<uint32_t> thread = {});
 
 /// Sets up the executor's configuration for --trace FILE; does nothing for "". Call it before anything runs.
 /// \throws Failure if the file could not be written

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "chorale/json_text.hpp"
+#include "tools/trace.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -28,10 +29,6 @@ std::string name_of(const WitnessEvent& event) {
   return event.who == Who::proxy ? "proxy of " + block : block;
 }
 
-Json metadata(const char* what, uint32_t rank, std::string name) {
-  return {{"ph", "M"}, {"name", what}, {"pid", rank}, {"args", {{"name", std::move(name)}}}};
-}
-
 Json at(const WitnessEvent& event, const char* phase, double time) {
   return {{"ph", phase}, {"pid", event.at.rank}, {"tid", thread_of(event)}, {"ts", time}};
 }
@@ -45,11 +42,8 @@ std::string trace_of(const Witness& witness) {
     const uint32_t rank = event.at.rank, thread = thread_of(event);
     const auto first = known.lower_bound({rank, 0});
     if (first == known.end() || first->first != rank)
-      list.push_back(metadata("process_name", rank, "rank " + std::to_string(rank)));
-    if (!known.insert({rank, thread}).second) continue;
-    Json name = metadata("thread_name", rank, name_of(event));
-    name["tid"] = thread;
-    list.push_back(std::move(name));
+      list.push_back(name_event(rank, "rank " + std::to_string(rank)));
+    if (known.insert({rank, thread}).second) list.push_back(name_event(rank, name_of(event), thread));
   }
   for (size_t position = 0; position < witness.events.size(); ++position) {
     const WitnessEvent& event = witness.events[position];

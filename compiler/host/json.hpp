@@ -10,12 +10,6 @@
 
 namespace chorale::host {
 
-/// Lists the keys of operations, by Field. Two fields of one operation never share a key.
-inline constexpr std::string_view field_keys[] = {
-    "lane",  "t",    "dst",  "src",    "writes", "reads", "peer",  "tag",   "via",   "do",
-    "token", "kind", "root", "reduce", "plan",   "fn",    "attrs", "value", "on",    "lanes",
-    "i",     "lo",   "hi",   "p",      "body",   "then",  "else",  "flag",  "index", "text"};
-
 /// \throws PlanError
 Schedule read_schedule(const json::Node&);
 

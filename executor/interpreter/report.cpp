@@ -17,7 +17,7 @@ std::string awaited(const Plan& plan, const ThreadBlock& block, const Op& op, co
   const OpInfo& row = info(op.code);
   const std::span<const uint32_t> ids = block.op_ids(op);
   if (row.has(Role::Acquire)) return fmt::format(" on semaphore {}", fmt::join(ids, ", "));
-  if (row.has(Role::Arrive)) return fmt::format(" {} of {} thread blocks", ids[0], op.participants);
+  if (row.has(Role::Arrive)) return fmt::format(" {}, which {} thread blocks join", ids[0], op.participants);
   if (row.has(Role::Await) || row.has(Role::AwaitRelaxed) || row.has(Role::Drain)) {
     const ChannelRefs* refs = block.channels_of(op.via);
     for (const uint32_t id : ids) {

@@ -59,12 +59,14 @@ struct Select {
   uint8_t axis = 0;
   Expr lo;
   std::optional<Expr> len;
+  bool operator==(const Select&) const = default;
 };
 
 /// Names a box of a tensor: whole axes, except those selected. Selects are in the order of their axes.
 struct View {
   uint32_t tensor = 0;  ///< position in Schedule::tensors
   std::vector<Select> selects;
+  bool operator==(const View&) const = default;
 };
 
 struct Lane {
@@ -84,51 +86,18 @@ struct Transfer {
   uint32_t tag = 0;
   Mover mover = Mover::automatic;
   uint32_t at = 0;
+  bool operator==(const Transfer&) const = default;
 };
 
 enum class OpKind : uint8_t {
-#define CHORALE_HOST_OP(name, word, summary, fields) name,
+#define CHORALE_HOST_OP(name, word, summary, text, fields) name,
 #include "chorale/host/ops.def"
-};
-
-/// Says what an operation carries. Each is a key of plan files.
-enum class Field : uint8_t {
-  Lane,        ///< "lane": Op::lane, on which it runs; absent: the caller's
-  Tensor,      ///< "t": Op::writes[0], the whole tensor
-  Dst,         ///< "dst": one view of Op::writes; of recv, the view of its transfer
-  Src,         ///< "src": one view of Op::reads; of send, the view of its transfer
-  Writes,      ///< "writes"
-  Reads,       ///< "reads"
-  Peer,        ///< "peer": Op::peer; of send and recv, that of the transfer
-  Tag,         ///< "tag": of the transfer; absent: 0
-  Via,         ///< "via": of the transfer; absent: automatic
-  Transfers,   ///< "do": Op::transfers
-  Token,       ///< "token": Op::token, or [token, index]
-  Collective,  ///< "kind": Op::name, one of collective_names
-  Root,        ///< "root": Op::peer; absent: 0
-  Reduce,      ///< "reduce": Op::reduce; absent: sum
-  Plan,        ///< "plan": Op::name
-  Function,    ///< "fn": Op::name
-  Attributes,  ///< "attrs": Op::attributes
-  Value,       ///< "value": Op::value
-  On,          ///< "on": Op::lanes
-  Lanes,       ///< "lanes": Op::lanes
-  Variable,    ///< "i": Op::name
-  Lo,          ///< "lo": Op::lo
-  Hi,          ///< "hi": Op::hi
-  Predicate,   ///< "p": Op::value
-  Body,        ///< "body": Op::body
-  Then,        ///< "then": Op::body
-  Else,        ///< "else": Op::orelse; absent: empty
-  Flag,        ///< "flag": Op::flag
-  Index,       ///< "index": Op::index; absent: 0
-  Text,        ///< "text": Op::name
 };
 
 inline constexpr std::string_view collective_names[] = {"allgather", "allreduce", "reducescatter",
                                                         "broadcast", "reduce",    "alltoall"};
 
-/// Holds one operation. The fields of its kind say which members count.
+/// Holds one operation. The fields of its kind, in ops.def, say which members count.
 struct Op {
   OpKind kind = OpKind::mark;
   Lane lane;
@@ -144,17 +113,13 @@ struct Op {
   uint32_t flag = 0;  ///< position in Schedule::flags
   std::vector<Op> body, orelse;
   uint32_t at = 0;  ///< author's line: position in Schedule::source plus one; 0 unknown
+  bool operator==(const Op&) const = default;
 };
 
 /// Describes one row of the op table.
 struct OpInfo {
   std::string_view name, summary;  ///< name: the word of plan files
-  std::span<const Field> fields;
-  bool has(Field field) const {
-    for (const Field one : fields)
-      if (one == field) return true;
-    return false;
-  }
+  std::string_view text;           ///< lines of the text form
 };
 const OpInfo& info(OpKind);
 std::span<const OpInfo> op_table();  ///< by OpKind
