@@ -13,8 +13,8 @@
 #include "bindings.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/proof.hpp"
-#include "interpreter/bind.hpp"
 #include "launch_count.hpp"
+#include "lowering/bind.hpp"
 #include "one_call.hpp"
 #include "scratch_limit.hpp"
 #include "switch_channels.hpp"
@@ -143,7 +143,7 @@ struct Executor::State {
     // Peers that bind hear why this rank cannot, so they do not wait for it in vain.
     const std::optional<world::Thrown> cannot = world::thrown_by([&] {
       check_ranks(plan);
-      interpreter::check_numbers(call.dtype, call.packet, call.op);
+      lowering::check_numbers(call.dtype, call.packet, call.op);
       call.plan_hash = hash_of(plan);
       known = bindings.find(call, arguments);
       if (known || !binds) return;

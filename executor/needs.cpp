@@ -4,7 +4,7 @@
 #include <set>
 
 #include "chorale/storage.hpp"
-#include "interpreter/bind.hpp"
+#include "lowering/bind.hpp"
 #include "world/available_memory.hpp"
 
 namespace chorale {
@@ -31,7 +31,7 @@ std::vector<uint32_t> peers_of(const Gpu& gpu) {
 RankNeeds needs_of(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype, uint64_t round_scratch) {
   const std::vector<ScratchUse> use = scratch_use(plan);
   const Layout layout = in_rounds(plan, use, layout_of(plan, bytes, dtype), round_scratch);
-  const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(use[rank], layout);
+  const lowering::ScratchBytes scratch = lowering::scratch_bytes(use[rank], layout);
   const Gpu& gpu = plan.gpus[rank];
   RankNeeds needs;
   needs.input_bytes = layout.sizes.input;

@@ -2,7 +2,7 @@
 /// \file
 /// Describes an operation as the proof sees it: which memory its threads or its rank's proxy read and
 /// overwrite, and how it orders itself with others. All of this follows from the roles of the op table.
-/// tests/unit/proof/conformance_test.cpp compares it with what run() of executor/interpreter/semantics.hpp
+/// tests/unit/proof/conformance_test.cpp compares it with what run() of executor/lowering/semantics.hpp
 /// does.
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "../interpreter/placement.hpp"
+#include "../lowering/placement.hpp"
 #include "chorale/collective.hpp"
 #include "chorale/divided_up.hpp"
 #include "recorder.hpp"
@@ -15,8 +15,8 @@
 namespace chorale::adversary {
 namespace {
 
-using interpreter::BoundPlan;
-using interpreter::packet_kind;
+using lowering::BoundPlan;
+using lowering::packet_kind;
 
 /// More lanes would only make schedules longer. With so many, no two units of a short operation fall to one
 /// thread.
@@ -52,13 +52,12 @@ Ref Recorder::outside() const {
 Program::Program(const Plan& plan, const AdversaryOptions& options) : arena(16) {
   std::vector<BoundPlan> bound;
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
-    bound.push_back(
-        interpreter::bind_plan(plan, rank, options.bytes, options.dtype, options.packet, /*op=*/-1));
+    bound.push_back(lowering::bind_plan(plan, rank, options.bytes, options.dtype, options.packet, /*op=*/-1));
     first_signal.push_back(signals);
     first_barrier.push_back(barriers);
     first_semaphore.push_back(uint32_t(semaphores.size()));
     first_block.push_back(rank == 0 ? 0 : first_block.back() + uint32_t(bound[rank - 1].image.blocks.size()));
-    const interpreter::BoundImage& image = bound[rank].image;
+    const lowering::BoundImage& image = bound[rank].image;
     signals += uint32_t(image.channels.size());
     barriers += image.barriers;
     semaphores.insert(semaphores.end(), image.semaphores.begin(), image.semaphores.end());
@@ -75,7 +74,7 @@ void Program::add_memory(const Plan& plan, const std::vector<BoundPlan>& bound, 
   std::vector<char*> placed_in, placed_out;
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
     const uint64_t in_bytes = layout.sizes.input, out_bytes = layout.sizes.output;
-    const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(bound[rank].scratch[rank], layout);
+    const lowering::ScratchBytes scratch = lowering::scratch_bytes(bound[rank].scratch[rank], layout);
     const auto plain = [&](Area::Kind kind, uint64_t bytes) -> Area {
       return arena.add(kind, rank, bytes, bytes);
     };
@@ -89,8 +88,8 @@ void Program::add_memory(const Plan& plan, const std::vector<BoundPlan>& bound, 
     char* const in = in_place ? whole.address() + in_at : apart.address();
     char* const out = in_place ? whole.address() + out_at : whole.address();
 
-    const interpreter::Placement placement(plan, rank, layout);
-    const interpreter::Placed placed = placement.place(
+    const lowering::Placement placement(plan, rank, layout);
+    const lowering::Placed placed = placement.place(
         in, out, {[&] { return plain(Area::Kind::room, in_bytes).address(); }, nullptr, nullptr});
     placed_in.push_back(placed.in);
     placed_out.push_back(placed.out);
@@ -101,7 +100,7 @@ void Program::add_memory(const Plan& plan, const std::vector<BoundPlan>& bound, 
       const Area* const area = bytes ? arena.find(address, bytes) : nullptr;
       return area ? area->first + uint32_t((address - area->base) / arena.cell_bytes()) : 0;
     };
-    const auto copy = [&](const interpreter::Move& move) {
+    const auto copy = [&](const lowering::Move& move) {
       return Copy{cell(move.from, move.bytes), cell(move.to, move.bytes),
                   uint32_t(move.bytes / arena.cell_bytes())};
     };

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "../interpreter/bind.hpp"
+#include "../lowering/bind.hpp"
 #include "arena.hpp"
 #include "chorale/adversary.hpp"
 
@@ -96,8 +96,8 @@ struct Program {
   std::vector<uint32_t> rank_of;                                       ///< by cell
 
  private:
-  void add_memory(const Plan&, const std::vector<interpreter::BoundPlan>&, bool in_place);
-  void add_rank(uint32_t rank, interpreter::BoundPlan&, PacketForm);
+  void add_memory(const Plan&, const std::vector<lowering::BoundPlan>&, bool in_place);
+  void add_rank(uint32_t rank, lowering::BoundPlan&, PacketForm);
 };
 
 /// Returns whether the plan takes messages so short that every turn of its pipelines is longer than a chunk,

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "../interpreter/recording.hpp"
+#include "../lowering/recording.hpp"
 #include "chorale/device/engine.hpp"
 #include "program.hpp"
 
@@ -22,7 +22,7 @@ struct Step {
   uint64_t unit = 0;
 };
 
-class Recorder : public interpreter::Recording {
+class Recorder : public lowering::Recording {
  public:
   Recorder(Program& program, const image::Image& image, uint32_t rank, uint32_t block, bool even,
            PacketForm packet, std::map<std::pair<uint32_t, uint32_t>, uint32_t>& queues)
@@ -34,10 +34,12 @@ class Recorder : public interpreter::Recording {
 
   char* base(uint32_t buffer) const { return image_.buffers[buffer].base; }
 
+  void repeat(uint32_t pipeline) { run_turns(*this, pipeline, 0, image_.records[pipeline].turns); }
+
   // -- Data
 
   template <class Source, class Sink>
-  Stop move(uint64_t bytes, const Source& source, const Sink& sink) {
+  void move(uint64_t bytes, const Source& source, const Sink& sink) {
     each_cell(
         bytes,
         [&](uint64_t at) {
@@ -45,11 +47,10 @@ class Recorder : public interpreter::Recording {
           return ReduceOp::sum;
         },
         sink);
-    return Stop::none;
   }
 
   template <class First, class Other, class Sink>
-  Stop reduce(ReduceOp op, uint64_t bytes, const First& first, const Other* others, uint32_t n,
+  void reduce(ReduceOp op, uint64_t bytes, const First& first, const Other* others, uint32_t n,
               const Sink& sink) {
     each_cell(
         bytes,
@@ -59,11 +60,10 @@ class Recorder : public interpreter::Recording {
           return op;
         },
         sink);
-    return Stop::none;
   }
 
   template <class Sink>
-  Stop reduce_members(ReduceOp op, uint64_t bytes, const pieces::Members& from, const Sink& sink) {
+  void reduce_members(ReduceOp op, uint64_t bytes, const pieces::Members& from, const Sink& sink) {
     each_cell(
         bytes,
         [&](uint64_t at) {
@@ -72,13 +72,6 @@ class Recorder : public interpreter::Recording {
           return op;
         },
         sink);
-    return Stop::none;
-  }
-
-  /// Allows every access: a plan has to make sure with its own signals that it may touch peers' memory.
-  template <Role... R>
-  Stop reach(const op::Places<R>&...) const {
-    return Stop::none;
   }
 
   // -- Synchronisation: docs/memory-model.md says in which of these a block's threads meet.
@@ -91,21 +84,19 @@ class Recorder : public interpreter::Recording {
       add(Code::post, signal_at_peer(channels.first[at])).relaxed = relaxed;
   }
 
-  Stop await(const op::Ids& channels, bool relaxed) {
+  void await(const op::Ids& channels, bool relaxed) {
     for (uint32_t at = 0; at < channels.n; ++at)
       add(Code::await, program_.first_signal[rank_] + channels.first[at]).relaxed = relaxed;
     sync();
-    return Stop::none;
   }
 
-  Stop drain(const op::Ids& channels) {
+  void drain(const op::Ids& channels) {
     sync();
     for (uint32_t at = 0; at < channels.n; ++at) add(Code::drain, queue(channels.first[at]));
     sync();
-    return Stop::none;
   }
 
-  Stop acquire(const op::Ids& semaphores) {
+  void acquire(const op::Ids& semaphores) {
     sync();
     for (uint32_t at = 0; at < semaphores.n; ++at) {
       // One thread takes them one after the other.
@@ -113,7 +104,6 @@ class Recorder : public interpreter::Recording {
       if (at + 1 < semaphores.n) sync();
     }
     sync();
-    return Stop::none;
   }
 
   void release(const op::Ids& semaphores) {
@@ -122,24 +112,22 @@ class Recorder : public interpreter::Recording {
       add(Code::release, program_.first_semaphore[rank_] + semaphores.first[at]);
   }
 
-  Stop arrive(uint32_t id, uint32_t participants) {
+  void arrive(uint32_t id, uint32_t participants) {
     sync();
     add(Code::arrive, program_.first_barrier[rank_] + id).participants = participants;
     sync();
-    return Stop::none;
   }
 
   // -- Port channels
 
-  Stop push(Action, const op::Ids& channels) {
+  void push(Action, const op::Ids& channels) {
     for (uint32_t at = 0; at < channels.n; ++at) {
       hand_over({queue(channels.first[at]), 0, 0, true, signal_at_peer(channels.first[at])});
     }
-    return Stop::none;
   }
 
   template <Role S, Role D>
-  Stop push(Action action, const op::Ids& channels, const op::Slice& slice, const op::Places<S>& src,
+  void push(Action action, const op::Ids& channels, const op::Slice& slice, const op::Places<S>& src,
             const op::Places<D>& dst) {
     for (uint32_t at = 0; at < channels.n; ++at) {
       const op::Places<S> from{&src[src.n == 1 ? 0 : at], 1};
@@ -159,7 +147,6 @@ class Recorder : public interpreter::Recording {
       to_proxy_ = nullptr;
       if (push.cells || push.posts) hand_over(push);
     }
-    return Stop::none;
   }
 
  private:

@@ -20,10 +20,8 @@ class CpuBackend final : public Backend {
     shared_.world = &world_;
     shared_.windows = &windows_;
     shared_.trace_launches = config.trace;
-    if (world_.group().several_hosts()) courier_ = std::make_unique<cpu::Courier>(world_);
-    shared_.courier = courier_.get();
     shared_.proxy = [this]() -> cpu::Proxy& {
-      if (!proxy_) proxy_ = std::make_unique<cpu::Proxy>(world_.scheduler(), courier_.get());
+      if (!proxy_) proxy_ = std::make_unique<cpu::Proxy>(world_.scheduler(), &world_);
       return *proxy_;
     };
   }
@@ -63,7 +61,6 @@ class CpuBackend final : public Backend {
   World& world_;
   std::vector<Window> windows_;
   std::vector<std::unique_ptr<char, void (*)(char*)>> blocks_;  ///< of allocate(), in a local world
-  std::unique_ptr<cpu::Courier> courier_;
   std::unique_ptr<cpu::Proxy> proxy_;
   cpu::Shared shared_;
 };

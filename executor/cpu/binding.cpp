@@ -6,16 +6,18 @@
 #include <cstring>
 
 #include "../agreement.hpp"
-#include "../interpreter/hosts.hpp"
-#include "../interpreter/report.hpp"
+#include "../lowering/hosts.hpp"
+#include "../lowering/report.hpp"
+#include "../round_up.hpp"
 #include "../world/available_memory.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "chorale/storage.hpp"
+#include "reduction.hpp"
 
 namespace chorale::cpu {
 
-using interpreter::packet_kind;
+using lowering::packet_kind;
 
 /// The offsets of the parts of a rank's window. Every rank computes them for every rank.
 struct Binding::Parts {
@@ -24,7 +26,7 @@ struct Binding::Parts {
   Parts(const Plan& plan, uint32_t rank, const std::vector<ScratchUse>& use, const Layout& layout,
         bool stages) {
     const Gpu& gpu = plan.gpus[rank];
-    const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(use[rank], layout);
+    const lowering::ScratchBytes scratch = lowering::scratch_bytes(use[rank], layout);
     signals = sizeof(Published);
     const uint64_t channels = gpu.signal_count();
     plain = signals + channels * sizeof(Signal);
@@ -61,23 +63,24 @@ Binding::Binding(const Shared& shared, const Plan& plan, const Call& call)
     : chorale::Binding(call), shared_(shared), world_(*shared.world), rank_(uint32_t(world_.rank())) {
   agree_on_use(world_, [&] {
     bound_ =
-        interpreter::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op, call.round_scratch);
+        lowering::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op, call.round_scratch);
     if (world_.group().several_hosts()) {
-      crosses_hosts_ = interpreter::checked_hosts(
+      crosses_hosts_ = lowering::checked_hosts(
           plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); });
     }
-    placement_ = std::make_unique<interpreter::Placement>(plan, rank_, bound_.layout);
+    placement_ = std::make_unique<lowering::Placement>(plan, rank_, bound_.layout);
   });
   make_control(plan);
-  if (crosses_hosts_) join_hosts(plan);
   body_ = [this](int block, BlockHost& host) { body(block, host); };
-  describe_ = [this](const Stuck& stuck) { return interpreter::line(*plan_, stuck); };
+  describe_ = [this](const Stuck& stuck) { return lowering::line(*plan_, stuck); };
   spdlog::debug("rank {} bound plan '{}' to {} bytes: chunks of {} bytes, {} bytes of window", rank_,
                 plan.name, call.bytes, bound_.layout.chunk_bytes, window_->bytes(int(rank_)));
 }
 
 Binding::~Binding() {
-  if (run_.courier) run_.courier->strike(run_.binding);
+  if (!run_.endpoint) return;
+  run_.endpoint->unregister_binding(run_.binding);
+  proxy_->remove_client(run_.client);
 }
 
 /// Checks that this host has enough memory for all ranks together; each alone may fit when all do not.
@@ -114,67 +117,129 @@ void Binding::make_control(const Plan& plan) {
     rooms_of_user_.reachable = [this](const char* at, uint64_t bytes) { return shared_word(at, bytes) != 0; };
   }
 
-  const auto reached = [this](uint32_t rank) { return window_->at(int(rank)) != nullptr; };
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
     published_.push_back(reinterpret_cast<Published*>(window_->at(int(rank))));
+  name_buffers(parts);
+  // This may fail for want of a thread or of memory. Then all ranks fail, or peers would wait for this one.
+  world::together(world_, [&] {
+    if (bound_.image.uses_port || crosses_hosts_) proxy_ = &shared_.proxy();
+    if (shared_.trace_launches != 0)
+      trace_ = std::make_unique<LaunchTrace>(plan, bound_.image, shared_.trace_launches);
+    make_channels(parts);
+    make_programs(parts);
+  });
+  run_.rank = rank_;
+  run_.packet = this->call().packet;
+  run_.dtype = this->call().dtype;
+  // The scheduler ends a launch whose time is over, because it knows which block waits for which rank.
+  run_.deadline = Deadline{world_.abort_word(), 0, 0};
+  run_.states = reinterpret_cast<char*>(states_.data());
+  run_.completed = completed_.data();
+  run_.published = published_.data();
+  run_.window = window_.get();
+  run_.windows = shared_.windows;
+  run_.local = world_.local();
+  if (trace_) run_.trace = trace_->trace();
+  if (proxy_) run_.fifo = &proxy_->fifo();
+  if (crosses_hosts_) join_hosts(plan, mine);
+}
+
+/// Sets the bases of buffers. Peers name their own input and output at every run, so a program has a FarPlace
+/// for these; and for all memory of other hosts.
+void Binding::name_buffers(const std::vector<Parts>& parts) {
   for (image::Buffer& buffer : bound_.image.buffers) {
-    if (!reached(buffer.rank)) continue;
     char* const window = reinterpret_cast<char*>(window_->at(int(buffer.rank)));
-    if (buffer.kind == uint32_t(BufferKind::scratch)) buffer.base = window + parts[buffer.rank].plain;
-    if (buffer.kind == packet_kind) buffer.base = window + parts[buffer.rank].packets;
+    if (window && buffer.kind == uint32_t(BufferKind::scratch)) {
+      buffer.base = window + parts[buffer.rank].plain;
+    } else if (window && buffer.kind == packet_kind) {
+      buffer.base = window + parts[buffer.rank].packets;
+    } else {
+      buffer.base = remote::FarPlace::base(buffer.rank, buffer.kind);
+    }
   }
-  const auto signals_of = [&](uint32_t rank) {
-    return reinterpret_cast<Signal*>(window_->at(int(rank)) + parts[rank].signals);
-  };
+}
+
+void Binding::make_channels(const std::vector<Parts>& parts) {
   for (const image::Channel& channel : bound_.image.channels) {
-    const bool heard = channel.signal_at_peer != image::Channel::none && reached(channel.peer);
-    signals_at_peer_.push_back(heard ? signals_of(channel.peer) + channel.signal_at_peer : nullptr);
+    ChannelEnd& end = run_.channels.emplace_back();
+    end.peer = int(channel.peer);
+    end.far = far(channel.peer);
+    const bool heard = channel.signal_at_peer != image::Channel::none;
+    if (heard && end.far) end.signal_number = channel.signal_at_peer;
+    if (heard && !end.far)
+      end.signal_at_peer = reinterpret_cast<Signal*>(window_->at(end.peer) + parts[channel.peer].signals) +
+                           channel.signal_at_peer;
   }
+}
+
+/// Lowers the plan for each shape of rounds. The image is not needed any more after this.
+void Binding::make_programs(const std::vector<Parts>& parts) {
   const size_t channels = bound_.image.channels.size();
   expected_.resize(channels);
   pushed_.resize(channels);
   completed_.resize(channels);
   barriers_.resize(bound_.image.barriers);
   for (const uint64_t permits : bound_.image.semaphores) semaphores_.push_back({permits});
+  lowering::ProgramAddresses addresses;
+  const auto* const signals = reinterpret_cast<const Signal*>(window_->local() + parts[rank_].signals);
+  for (size_t at = 0; at < channels; ++at) {
+    addresses.signals.push_back(signals + at);
+    addresses.signals_at_peer.push_back(run_.channels[at].signal_at_peer);
+  }
+  addresses.expected = expected_.data();
+  addresses.pushed = pushed_.data();
+  addresses.completed = completed_.data();
+  addresses.semaphores = semaphores_.data();
+  addresses.barriers = barriers_.data();
+  uint64_t staging_bytes = 0;
+  const auto lower_all = [&] {
+    programs_.clear();
+    for (const uint64_t round : lowering::rounds_of_all_shapes(bound_.layout)) {
+      addresses.skip = round * bound_.layout.slice_bytes;
+      programs_.push_back({lowering::shape_of_round(bound_.layout, round),
+                           lowering::lower(bound_.image, addresses, this->call().packet)});
+      staging_bytes = std::max(staging_bytes, programs_.back().program.staging_bytes);
+    }
+  };
+  lower_all();
+  if (staging_bytes != 0) {
+    // Programs name the packets that they stage, whose number only they know.
+    packets_to_hosts_ = std::make_unique_for_overwrite<char[]>(staging_bytes + 128);
+    addresses.staging = reinterpret_cast<char*>(
+        round_up(reinterpret_cast<uintptr_t>(packets_to_hosts_.get()), uintptr_t(128)));
+    lower_all();
+  }
+  size_t state_bytes = 0;
+  for (const RoundProgram& of : programs_) {
+    // Blocks wait for the same channels in every round, so their states are alike.
+    state_bytes = std::max<size_t>(state_bytes, of.program.state_bytes);
+    room_bytes_ = std::max(room_bytes_, Interpreter::room_bytes(of.program));
+  }
+  const size_t blocks = bound_.image.blocks.size();
+  states_.resize(blocks * state_bytes / sizeof(uint64_t));
+  rooms_.resize(blocks * room_bytes_);
+  bound_.image = {};
+}
 
-  run_.image = bound_.image.view();
-  room_bytes_ = Machine::room_bytes(run_.image);
-  rooms_.resize(bound_.image.blocks.size() * room_bytes_);
-  run_.rank = rank_;
-  run_.packet = this->call().packet;
-  run_.dtype = this->call().dtype;
-  // The scheduler ends a launch whose time is over, because it knows which block waits for which rank.
-  run_.deadline = Deadline{world_.abort_word(), 0, 0};
-  run_.signals = signals_of(rank_);
-  run_.signals_at_peer = signals_at_peer_.data();
-  run_.expected = expected_.data();
-  run_.barriers = barriers_.data();
-  run_.semaphores = semaphores_.data();
-  run_.pushed = pushed_.data();
-  run_.completed = completed_.data();
-  run_.published = published_.data();
-  run_.window = window_.get();
-  run_.windows = shared_.windows;
-  run_.local = world_.local();
-  // This may fail for want of a thread or of memory. Then all ranks fail, or peers would wait for this one.
-  world::together(world_, [&] {
-    if (bound_.image.uses_port || crosses_hosts_) proxy_ = &shared_.proxy();
-    if (shared_.trace_launches != 0)
-      trace_ = std::make_unique<LaunchTrace>(plan, bound_.image, shared_.trace_launches);
-  });
-  if (trace_) run_.trace = trace_->trace();
-  if (proxy_) run_.fifo = &proxy_->fifo();
+bool Binding::far(uint32_t rank) const {
+  return world_.group().host(int(rank)) != world_.group().host(int(rank_));
 }
 
 /// Registers with the link between hosts. Collective, because a rank that sends nothing may receive.
-void Binding::join_hosts(const Plan& plan) {
-  shared_.courier->connect();
-  const auto host = [this](uint32_t rank) { return world_.group().host(int(rank)); };
-  for (const image::Channel& channel : bound_.image.channels)
-    far_.push_back(host(channel.peer) != host(rank_));
-  run_.far = far_.data();
-  run_.binding = shared_.courier->enrol(interpreter::far_peers(plan, rank_, host));
-  run_.courier = shared_.courier;
+void Binding::join_hosts(const Plan& plan, const Parts& mine) {
+  run_.endpoint = proxy_->endpoint();
+  run_.endpoint->connect();
+  char* const window = reinterpret_cast<char*>(window_->local());
+  remote::Endpoint::Memory memory;
+  memory.buffers[size_t(BufferKind::scratch)] = {window + mine.plain, mine.packets - mine.plain};
+  memory.buffers[packet_kind] = {window + mine.packets, mine.scratch_end - mine.packets};
+  memory.signals = reinterpret_cast<Signal*>(window + mine.signals);
+  memory.n_signals = uint32_t(run_.channels.size());
+  memory.runs_name_buffers = true;
+  run_.client = proxy_->add_client(run_);
+  run_.binding = run_.endpoint->register_binding(
+      memory,
+      lowering::far_peers(plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); }));
   spdlog::debug("rank {}: plan '{}' reaches other hosts", rank_, plan.name);
 }
 
@@ -213,13 +278,13 @@ void Binding::run(const Plan& plan, void*) {
   plan_ = &plan;
   const LaunchResult result = launch();
   if (result.stop == Stop::none) return;
-  const auto ranks = run_.local ? interpreter::Ranks::all : interpreter::Ranks::some;
+  const auto ranks = run_.local ? lowering::Ranks::all : lowering::Ranks::some;
   try {
     world_.check();
   } catch (const RunError& error) {
-    throw RunError(error.reason, error.what() + interpreter::describe(result.stuck, ranks, error.what()));
+    throw RunError(error.reason, error.what() + lowering::describe(result.stuck, ranks, error.what()));
   }
-  throw RunError(RunError::Reason::other, "the run was stopped" + interpreter::describe(result.stuck, ranks));
+  throw RunError(RunError::Reason::other, "the run was stopped" + lowering::describe(result.stuck, ranks));
 }
 
 void Binding::add_trace(std::vector<TraceSpan>& spans) {
@@ -229,11 +294,9 @@ void Binding::add_trace(std::vector<TraceSpan>& spans) {
 LaunchResult Binding::launch() {
   // Copy the output, which must come back unchanged where the plan leaves it, before the input, which may lie
   // in it.
-  for (const interpreter::Move* move : {&placed_.before[1], &placed_.before[0]}) {
+  for (const lowering::Move* move : {&placed_.before[1], &placed_.before[0]}) {
     if (move->needed()) std::memcpy(move->to, move->from, move->bytes);
   }
-  bound_.image.buffers[0].base = placed_.in;
-  bound_.image.buffers[1].base = placed_.out;
   LaunchResult result;
   for (uint64_t round = 0; round < bound_.layout.rounds(); ++round) {
     result = launch_round(round);
@@ -248,27 +311,36 @@ LaunchResult Binding::launch() {
 /// Launches one round. To all it is a launch of its own, which peers know by its epoch.
 LaunchResult Binding::launch_round(uint64_t round) {
   run_.epoch = epoch_ + 1;
-  run_.image.skip = round * bound_.layout.slice_bytes;
+  run_.skip = round * bound_.layout.slice_bytes;
+  run_.in = placed_.in ? placed_.in + run_.skip : nullptr;
+  run_.out = placed_.out ? placed_.out + run_.skip : nullptr;
+  const lowering::RoundShape shape = lowering::shape_of_round(bound_.layout, round);
+  run_.program = &std::find_if(programs_.begin(), programs_.end(), [&](const RoundProgram& of) {
+                    return of.shape == shape;
+                  })->program;
   last_round_ = round + 1 == bound_.layout.rounds();
   publish();
-  const uint32_t blocks = run_.image.n_blocks;
+  const uint32_t blocks = run_.program->blocks;
   blocks_left_.store(int(blocks), std::memory_order_relaxed);
   const bool fiber = proxy_ && world_.scheduler().seeded();
-  if (run_.courier) run_.courier->begin(run_.binding, run_);
+  if (run_.endpoint) {
+    run_.endpoint->begin_run(run_.binding, run_.epoch, {placed_.in, bound_.layout.sizes.input},
+                             {placed_.out, bound_.layout.sizes.output});
+  }
   if (proxy_) proxy_->begin();
   LaunchResult result;
   try {
     result = world_.scheduler().launch(int(rank_), int(blocks + (fiber ? 1 : 0)), body_, describe_);
   } catch (...) {
     if (proxy_) proxy_->end(true, run_.deadline);  // the next binding uses the proxy, too
-    if (run_.courier) run_.courier->end(run_.binding);
+    if (run_.endpoint) run_.endpoint->end_run(run_.binding);
     throw;
   }
   if (proxy_) {
     const Stop stop = proxy_->end(result.stop != Stop::none, run_.deadline);
     if (result.stop == Stop::none) result.stop = stop;
   }
-  if (run_.courier) run_.courier->end(run_.binding);
+  if (run_.endpoint) run_.endpoint->end_run(run_.binding);
   if (blocks == 0 && (result.stop == Stop::none || epoch_ == run_.epoch)) finish();
   return result;
 }
@@ -284,14 +356,11 @@ void Binding::publish() {
 }
 
 void Binding::body(int block, BlockHost& host) {
-  if (uint32_t(block) == run_.image.n_blocks) return proxy_->run_fiber(host, blocks_left_);
-  Machine machine(run_, block_group(uint32_t(block), run_.image.n_blocks, &host), &host,
-                  rooms_.data() + size_t(block) * room_bytes_);
-  machine.begin(uint32_t(block));
-  const Stop stop = run_block(machine, uint32_t(block));
-  machine.end();
-  if (stop == Stop::none && ended_.fetch_add(1, std::memory_order_acq_rel) + 1 == run_.image.n_blocks)
-    finish();
+  const uint32_t blocks = run_.program->blocks;
+  if (uint32_t(block) == blocks) return proxy_->run_fiber(host, blocks_left_);
+  const Stop stop =
+      Interpreter(run_, uint32_t(block), host, rooms_.data() + size_t(block) * room_bytes_).run();
+  if (stop == Stop::none && ended_.fetch_add(1, std::memory_order_acq_rel) + 1 == blocks) finish();
   blocks_left_.fetch_sub(1, std::memory_order_acq_rel);
 }
 

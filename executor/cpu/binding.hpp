@@ -10,11 +10,12 @@
 #include <vector>
 
 #include "../backend.hpp"
-#include "../interpreter/bind.hpp"
-#include "../interpreter/placement.hpp"
-#include "courier.hpp"
+#include "../lowering/bind.hpp"
+#include "../lowering/placement.hpp"
+#include "../lowering/rounds.hpp"
+#include "interpreter.hpp"
 #include "launch_trace.hpp"
-#include "machine.hpp"
+#include "port.hpp"
 #include "run.hpp"
 
 namespace chorale::cpu {
@@ -24,7 +25,6 @@ struct Shared {
   World* world = nullptr;
   const std::vector<Window>* windows = nullptr;  ///< those of Executor::allocate; several processes only
   std::function<Proxy&()> proxy;                 ///< makes it if there is none yet
-  Courier* courier = nullptr;                    ///< null: all ranks are on one host
   unsigned trace_launches = 0;                   ///< launches of each binding that are traced
 };
 
@@ -49,7 +49,10 @@ class Binding final : public chorale::Binding {
 
   void require_memory_of_host(const std::vector<Parts>& parts);
   void make_control(const Plan& plan);
-  void join_hosts(const Plan& plan);
+  void join_hosts(const Plan& plan, const Parts& mine);
+  void name_buffers(const std::vector<Parts>& parts);
+  void make_channels(const std::vector<Parts>& parts);
+  void make_programs(const std::vector<Parts>& parts);
   void place(const void* in, void* out);
   LaunchResult launch();
   LaunchResult launch_round(uint64_t round);
@@ -57,30 +60,38 @@ class Binding final : public chorale::Binding {
   void body(int block, BlockHost& host);
   void finish();
   uint64_t shared_word(const char* at, uint64_t bytes) const;
+  bool far(uint32_t rank) const;
+
+  /// The program of all rounds of one shape.
+  struct RoundProgram {
+    lowering::RoundShape shape;
+    lowering::DeviceProgram program;
+  };
 
   const Shared& shared_;
   World& world_;
-  interpreter::BoundPlan bound_;
+  lowering::BoundPlan bound_;
   Run run_;
 
   uint32_t rank_;
-  std::unique_ptr<interpreter::Placement> placement_;
-  interpreter::Rooms rooms_of_user_;
+  std::unique_ptr<lowering::Placement> placement_;
+  lowering::Rooms rooms_of_user_;
 
   uint64_t scratch_ = 0;
   std::unique_ptr<Window> window_;
   std::vector<Published*> published_;
-  std::vector<Signal*> signals_at_peer_;
   std::vector<uint64_t> expected_, pushed_;
   std::vector<Signal> barriers_, completed_;
   std::vector<Semaphore> semaphores_;
+  std::vector<RoundProgram> programs_;
+  std::vector<uint64_t> states_;              ///< by block: lowering::BlockState and its counts
+  std::unique_ptr<char[]> packets_to_hosts_;  ///< packets on their way to other hosts
   std::vector<char> rooms_;
-  std::vector<char> far_;
   size_t room_bytes_ = 0;
   char* window_staging_ = nullptr;
   std::unique_ptr<char[]> own_staging_;
 
-  interpreter::Placed placed_;  ///< the placement of this run
+  lowering::Placed placed_;  ///< the placement of this run
   bool crosses_hosts_ = false;
   bool staged_ = false;
   bool last_round_ = true;  ///< this round is the last of the message that runs

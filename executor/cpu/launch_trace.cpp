@@ -6,9 +6,9 @@
 
 namespace chorale::cpu {
 
-LaunchTrace::LaunchTrace(const Plan& plan, const interpreter::BoundImage& image, uint32_t launches)
+LaunchTrace::LaunchTrace(const Plan& plan, const lowering::BoundImage& image, uint32_t launches)
     : plan_(plan),
-      trace_(interpreter::trace_of(image, launches)),
+      trace_(lowering::trace_of(image, launches)),
       size_(image.blocks.size() * trace_.per_block()),
       // The system zeroes this memory when it is touched: many launches may be kept, and few made.
       entries_(static_cast<TraceEntry*>(std::calloc(std::max<size_t>(size_, 1), sizeof(TraceEntry)))) {
@@ -22,7 +22,7 @@ LaunchTrace::LaunchTrace(const Plan& plan, const interpreter::BoundImage& image,
 }
 
 void LaunchTrace::add_to(std::vector<TraceSpan>& spans, uint32_t rank) const {
-  interpreter::add_spans(spans, trace_, {entries_.get(), size_}, plan_, rank);
+  lowering::add_spans(spans, trace_, {entries_.get(), size_}, plan_, rank);
 }
 
 }  // namespace chorale::cpu

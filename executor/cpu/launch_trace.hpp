@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "../interpreter/trace_spans.hpp"
+#include "../lowering/trace_spans.hpp"
 
 namespace chorale::cpu {
 
@@ -16,7 +16,7 @@ class LaunchTrace {
   /// \param plan      copied
   /// \param launches  the number of launches that are kept
   /// \throws RunError resources
-  LaunchTrace(const Plan& plan, const interpreter::BoundImage& image, uint32_t launches);
+  LaunchTrace(const Plan& plan, const lowering::BoundImage& image, uint32_t launches);
 
   /// Returns the trace that blocks write to.
   const Trace& trace() const { return trace_; }

@@ -1,15 +1,13 @@
 #include "port.hpp"
 
-#include "courier.hpp"
-#include "machine.hpp"
+#include "../remote/endpoint.hpp"
+#include "../remote/host_copies.hpp"
+#include "../world/group.hpp"
+#include "chorale/device/engine.hpp"
+#include "chorale/world.hpp"
+#include "run.hpp"
 
 namespace chorale::cpu {
-namespace {
-
-/// The most bytes of a message to another host. After each message both ends see a long transfer move.
-constexpr uint64_t part_bytes = uint64_t(4) << 20;
-
-}  // namespace
 
 Fifo::Fifo(Scheduler& scheduler) : scheduler_(scheduler), ring_(slots) {}
 
@@ -48,34 +46,46 @@ void Fifo::drop() {
   head_ = tail_ = 0;
 }
 
-Proxy::Proxy(Scheduler& scheduler, Courier* courier) : fifo_(scheduler), courier_(courier) {
+Proxy::Proxy(Scheduler& scheduler, World* world) : fifo_(scheduler) {
+  if (world && world->group().several_hosts()) {
+    remote::Endpoint::Events events;
+    events.done = [this](uint32_t client, uint32_t channel) { done(client, channel); };
+    events.moved = [&scheduler] { scheduler.moved(); };
+    endpoint_ =
+        std::make_unique<remote::Endpoint>(*world, std::make_unique<remote::HostCopies>(), std::move(events));
+  }
   if (scheduler.seeded()) return;
   QueueThread::Elsewhere elsewhere;
-  if (courier_) {
-    elsewhere = {[this] { return courier_->settled(); }, [this] { courier_->rest(); },
-                 [this] { courier_->wake(); }};
+  if (endpoint_) {
+    elsewhere = {[this] { return endpoint_->settled(); }, [this] { endpoint_->rest(); },
+                 [this] { endpoint_->wake(); }};
   }
   const auto drop = [this] {
     fifo_.drop();
-    unsent_.reset();
-    if (courier_) courier_->drop();
+    if (endpoint_) endpoint_->drop();
   };
   thread_.emplace(
       "the proxy of port channels", 2000, [this] { return take(); }, drop, elsewhere);
 }
 
+Proxy::~Proxy() = default;
+
+uint32_t Proxy::add_client(Run& run) {
+  const std::lock_guard lock(mutex_);
+  clients_.push_back(&run);
+  return uint32_t(clients_.size() - 1);
+}
+
+void Proxy::remove_client(uint32_t client) {
+  const std::lock_guard lock(mutex_);
+  clients_[client] = nullptr;
+}
+
 bool Proxy::take() {
-  bool any = courier_ && courier_->work();
-  // Data on its way to other hosts is kept until it is done. This limits how much is kept.
-  if (courier_ && !courier_->has_room()) return any;
+  const bool any = endpoint_ && endpoint_->work();
   Trigger trigger;
-  if (unsent_) {
-    send_part();
-  } else if (fifo_.pop(trigger)) {
-    handle(trigger, Group{});
-  } else {
-    return any;
-  }
+  if (!fifo_.pop(trigger)) return any;
+  handle(trigger, Group{});
   return true;
 }
 
@@ -88,9 +98,9 @@ Stop Proxy::end(bool stopped, const Deadline& deadline) {
     if (stopped) fifo_.drop();
     return Stop::none;
   }
-  if (courier_ && !stopped) courier_->start_clock();
+  if (endpoint_ && !stopped) endpoint_->start_clock();
   thread_->end(stopped);
-  if (stopped || !courier_ || courier_->idle()) return Stop::none;
+  if (stopped || !endpoint_ || endpoint_->idle()) return Stop::none;
   const Stop stop = deadline.poll();
   if (stop != Stop::none) thread_->end(true);
   return stop;
@@ -117,51 +127,42 @@ void Proxy::run_fiber(BlockHost& host, const std::atomic<int>& blocks_left) {
   }
 }
 
-char* Proxy::room_for(const Run& run) {
-  const size_t room = Machine::room_bytes(run.image);
-  if (room_.size() < room) room_.resize(room);
-  return room_.data();
-}
-
-/// Sends the next part of `unsent_`. Packets go as one part, since their slots cannot be cut at a byte.
-void Proxy::send_part() {
-  Trigger part = *unsent_;
-  const bool whole = part.range.end - part.range.first <= part_bytes ||
-                     has(part.action, Action::pack | Action::copy_packets);
-  if (!whole) {
-    part.action = Action::copy;  // the signal goes with the last part
-    part.range.end = part.range.first + part_bytes;
-  }
-  Machine machine(*part.run, Group{}, nullptr, room_for(*part.run));
-  machine.fix(part.range);
-  courier_->send(part, whole, machine);
-  if (whole) {
-    unsent_.reset();
-  } else {
-    unsent_->range.first = part.range.end;
-  }
-}
-
 void Proxy::handle(const Trigger& trigger, const Group& group) {
-  const Run& run = *trigger.run;
-  if (run.far && run.far[trigger.channel]) {
-    unsent_ = trigger;
-    return send_part();
+  Run& run = *trigger.run;
+  ChannelEnd& end = run.channels[trigger.channel];
+  if (end.far) return send(trigger);
+  if (trigger.bytes != 0) {
+    transfer(group, trigger.bytes, Mem(static_cast<const void*>(trigger.from)),
+             Mem(static_cast<void*>(trigger.to)));
   }
-  Machine machine(run, group, nullptr, room_for(run));
-  machine.fix(trigger.range);
-  const op::Places<Role::Read> plain{&trigger.src, 1};
-  const op::Places<Role::PacketRead> packets{&trigger.src, 1};
-  const op::Places<Role::RemoteWrite> to_plain{&trigger.dst, 1};
-  const op::Places<Role::RemotePacketWrite> to_packets{&trigger.dst, 1};
-  if (has(trigger.action, Action::copy)) copy_plain(machine, op::Slice{}, plain, to_plain);
-  if (has(trigger.action, Action::pack)) copy_to_packets(machine, op::Slice{}, plain, to_packets);
-  if (has(trigger.action, Action::copy_packets)) forward_packets(machine, op::Slice{}, packets, to_packets);
-  if (has(trigger.action, Action::signal)) {
-    Signal* const there = run.signals_at_peer[trigger.channel];
-    if (there) signal_add(group, there);
-  }
+  if (trigger.signal && end.signal_at_peer) signal_add(group, end.signal_at_peer);
   add_release(&run.completed[trigger.channel].value, uint64_t(1));
+  fifo_.end();
+}
+
+void Proxy::send(const Trigger& trigger) {
+  const Run& run = *trigger.run;
+  ChannelEnd& end = trigger.run->channels[trigger.channel];
+  remote::Endpoint::Order order;
+  order.client = run.client;
+  order.channel = trigger.channel;
+  order.peer = end.peer;
+  order.binding = run.binding;
+  order.run = run.epoch;
+  order.from = trigger.from;
+  order.bytes = trigger.bytes;
+  if (trigger.bytes != 0) order.to = remote::FarPlace::of(trigger.to);
+  if (trigger.signal && end.signal_number != remote::Endpoint::no_signal) {
+    order.signal = end.signal_number;
+    order.posted = ++end.posted;
+  }
+  endpoint_->send(order);
+}
+
+/// Tells that what was sent is at the peer.
+void Proxy::done(uint32_t client, uint32_t channel) {
+  const std::lock_guard lock(mutex_);
+  if (Run* const run = clients_[client]) add_release(&run->completed[channel].value, uint64_t(1));
   fifo_.end();
 }
 

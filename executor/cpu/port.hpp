@@ -5,31 +5,35 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
-#include "../interpreter/image.hpp"
 #include "chorale/device/deadline.hpp"
+#include "chorale/device/group.hpp"
 #include "queue_thread.hpp"
 #include "scheduler.hpp"
 
 namespace chorale {
-enum class Action : uint32_t;
+class World;
+
+namespace remote {
+class Endpoint;
 }
 
-namespace chorale::cpu {
+namespace cpu {
 
-class Courier;
-class Machine;
 struct Run;
 
-/// One request to the proxy, for one channel.
+/// One request to the proxy, for one channel: copy `bytes` bytes, then post the signal if `signal`.
 struct Trigger {
-  const Run* run = nullptr;
-  Action action{};
+  Run* run = nullptr;
   uint32_t channel = 0;
-  image::Place src, dst;
-  image::Range range;  ///< of both operands
+  bool signal = false;
+  char *from = nullptr,
+       *to = nullptr;  ///< `to` is a remote::FarPlace's number if the peer is on another host
+  uint64_t bytes = 0;  ///< may be 0
 };
 
 /// A ring of triggers. Any number of blocks push and one proxy pops. A block that finds it full waits.
@@ -65,10 +69,18 @@ class Fifo {
 /// A rank's proxy is a thread that sleeps between runs. Under a seed it is a fiber beside the blocks.
 class Proxy {
  public:
-  /// \param courier  the courier to other hosts, which the proxy drives; null: there are none
-  explicit Proxy(Scheduler& scheduler, Courier* courier = nullptr);
+  /// \param world  makes the rank's endpoint to other hosts, too, if this world has several; null: there are
+  /// none
+  explicit Proxy(Scheduler& scheduler, World* world = nullptr);
+  ~Proxy();
 
   Fifo& fifo() { return fifo_; }
+  /// Returns the endpoint, which the proxy drives; null: all ranks are on one host.
+  remote::Endpoint* endpoint() const { return endpoint_.get(); }
+
+  /// Gives a binding that sends to other hosts its number. It must end before its Run does.
+  uint32_t add_client(Run& run);
+  void remove_client(uint32_t client);
 
   /// Called before and after a launch. After end() everything that was pushed is done or, if the world has
   /// stopped before or during end(), dropped.
@@ -82,14 +94,15 @@ class Proxy {
  private:
   bool take();
   void handle(const Trigger& trigger, const Group& group);
-  void send_part();
-  char* room_for(const Run& run);
+  void send(const Trigger& trigger);
+  void done(uint32_t client, uint32_t channel);
 
   Fifo fifo_;
-  Courier* const courier_;
-  std::optional<Trigger> unsent_;  ///< the rest of a transfer to another host
-  std::vector<char> room_;
+  std::mutex mutex_;
+  std::vector<Run*> clients_;  ///< by number; null: the binding is gone. Guarded by mutex_
+  std::unique_ptr<remote::Endpoint> endpoint_;
   std::optional<QueueThread> thread_;  ///< none under a seed; last, since it uses the others
 };
 
-}  // namespace chorale::cpu
+}  // namespace cpu
+}  // namespace chorale

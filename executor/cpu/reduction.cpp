@@ -5,16 +5,10 @@
 namespace chorale::cpu {
 namespace {
 
-template <ReduceOp Op, class T, class First, class Other>
-Stop view_reduced(const AnyReduced<First, Other>& of, const Group& group, uint64_t at, uint64_t bytes,
-                  char* room, const char*& seen) {
-  return Reduced<Op, T, First, Other>{of.first, of.others, of.n}.view(group, at, bytes, room, seen);
-}
-
-template <ReduceOp Op, class T>
-Stop view_multi(const AnyMulti& of, const Group& group, uint64_t at, uint64_t bytes, char* room,
-                const char*& seen) {
-  return Multi<Op, T>{of.members, of.n, of.offset, of.valid}.view(group, at, bytes, room, seen);
+template <ReduceOp Op, class T, class Source>
+Stop view_reduced(const AnyReduced<Source>& of, const Group& group, uint64_t at, uint64_t bytes, char* room,
+                  const char*& seen) {
+  return Reduced<Op, T, Source, Source>{of.first, of.others, of.n}.view(group, at, bytes, room, seen);
 }
 
 template <class T>
@@ -27,13 +21,10 @@ void divide(char* data, uint64_t elements, uint32_t n) {
   }
 }
 
-template <ReduceOp Op, class T, class P>
-constexpr PacketReduction<P> of_packets{view_reduced<Op, T, Mem, Packets<P>>,
-                                        view_reduced<Op, T, Packets<P>, Packets<P>>};
-
 template <ReduceOp Op, class T>
-constexpr Reduction functions{view_reduced<Op, T, Mem, Mem>, of_packets<Op, T, LL8>, of_packets<Op, T, LL16>,
-                              of_packets<Op, T, LL128>,      view_multi<Op, T>,      divide<T>};
+constexpr Reduction functions{view_reduced<Op, T, Mem>, view_reduced<Op, T, Either<LL8>>,
+                              view_reduced<Op, T, Either<LL16>>, view_reduced<Op, T, Either<LL128>>,
+                              divide<T>};
 
 }  // namespace
 

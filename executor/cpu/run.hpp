@@ -3,18 +3,20 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
-#include "../interpreter/image.hpp"
-#include "../interpreter/trace.hpp"
+#include "../lowering/lower.hpp"
+#include "../lowering/trace.hpp"
+#include "../remote/endpoint.hpp"
 #include "chorale/device/deadline.hpp"
+#include "chorale/device/endpoints.hpp"
 #include "chorale/device/signal.hpp"
 #include "chorale/executor.hpp"
 #include "chorale/window.hpp"
 
 namespace chorale::cpu {
 
-class Courier;
 class Fifo;
 
 /// Tells peers where a rank's own input and output are in this run. The words are addresses when all ranks
@@ -33,25 +35,32 @@ struct SharedAddress {
   static uint64_t offset(uint64_t word) { return word & ((uint64_t(1) << 48) - 1); }
 };
 
+/// The end of a channel, as the proxy serves it.
+struct ChannelEnd {
+  int peer = -1;
+  Signal* signal_at_peer = nullptr;  ///< null: nobody can wait there, or the peer is on another host
+  bool far = false;                  ///< the peer is on another host, and this is its signal's number:
+  uint32_t signal_number = remote::Endpoint::no_signal;
+  uint64_t posted = 0;  ///< what the proxy last set the signal to
+};
+
 struct Run {
-  image::Image image;
+  const lowering::DeviceProgram* program = nullptr;  ///< of this round
+  char* states = nullptr;                            ///< by block: lowering::BlockState and its counts
   uint32_t rank = 0;
   PacketForm packet = PacketForm::ll8;
   DType dtype = DType::f32;
   uint64_t epoch = 0;  ///< the number of this run, from 1
   Deadline deadline;
+  char *in = nullptr, *out = nullptr;  ///< the beginning of this round's slices
+  uint64_t skip = 0;                   ///< bytes of every chunk that lie before the slice of this round
 
-  Signal* signals = nullptr;                 ///< this rank's, by channel, posted by peers
-  Signal* const* signals_at_peer = nullptr;  ///< by channel; null: nobody can wait there
-  uint64_t* expected = nullptr;              ///< by channel: posts that this rank has waited for
-  Signal* barriers = nullptr;                ///< by barrier: all arrivals so far
-  Semaphore* semaphores = nullptr;
-  uint64_t* pushed = nullptr;   ///< by channel: all triggers so far
+  std::vector<ChannelEnd> channels;
   Signal* completed = nullptr;  ///< by channel: triggers that the proxy has done
   Fifo* fifo = nullptr;
-  Courier* courier = nullptr;  ///< the courier to other hosts; null: this plan's channels lead to none
-  uint64_t binding = 0;        ///< the courier's number of this binding
-  const char* far = nullptr;   ///< by channel: not 0 if the peer is on another host; null: none is
+  remote::Endpoint* endpoint = nullptr;  ///< the endpoint to other hosts; null: no channel leads to one
+  uint64_t binding = 0;                  ///< the endpoint's number of this binding
+  uint32_t client = 0;                   ///< the proxy's number of this binding
   Trace trace;
 
   Published* const* published = nullptr;         ///< by rank; null: it is on another host
@@ -59,11 +68,14 @@ struct Run {
   const std::vector<Window>* windows = nullptr;  ///< the windows of Executor::allocate
   bool local = true;                             ///< all ranks are in this process
 
+  /// Does the steps of a switch. Null: there is none, and programs have no such steps.
+  std::function<Stop(const Group&, const lowering::ProgramStep&, const Mem* places)> by_switch;
+
   char* address(uint32_t of_rank, uint64_t word) const {
     if (local || word == 0) return reinterpret_cast<char*>(word);
     const uint64_t id = SharedAddress::window(word);
-    const Window& in = id == SharedAddress::own_window ? *window : (*windows)[id];
-    return reinterpret_cast<char*>(in.at(int(of_rank))) + SharedAddress::offset(word);
+    const Window& in_window = id == SharedAddress::own_window ? *window : (*windows)[id];
+    return reinterpret_cast<char*>(in_window.at(int(of_rank))) + SharedAddress::offset(word);
   }
 };
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "../interpreter/report.hpp"
+#include "../lowering/report.hpp"
 #include "../world/group.hpp"
 #include "../world/thrown.hpp"
 #include "chorale/error.hpp"
@@ -20,7 +20,7 @@ bool SchedulerImpl::wait(Ready, const void*, bool) {
 
 /// Returns the lines of the blocks of all ranks of this process.
 std::string SchedulerImpl::lines_of(const std::vector<Stuck>& seen) const {
-  return interpreter::describe(seen, options_.complete ? interpreter::Ranks::all : interpreter::Ranks::some);
+  return lowering::describe(seen, options_.complete ? lowering::Ranks::all : lowering::Ranks::some);
 }
 
 void SchedulerImpl::time_out(int rank, std::vector<Stuck> seen) {

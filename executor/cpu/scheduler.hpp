@@ -10,14 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "../interpreter/stuck.hpp"
+#include "../lowering/stuck.hpp"
 #include "chorale/device/deadline.hpp"
 #include "chorale/device/group.hpp"
 
 namespace chorale::cpu {
 
-using interpreter::Stuck;
-using interpreter::Waiting;
+using lowering::Stuck;
+using lowering::Waiting;
 
 /// A function that returns one line on a block of a launch, for errors. It is called while the launch lasts.
 using Describe = std::function<std::string(const Stuck&)>;

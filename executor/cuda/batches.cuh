@@ -1,5 +1,5 @@
 /// \file
-/// A batch is steps of a tape that move as many bytes each and do not touch each other's; they run side by
+/// A batch is steps of a program that move as many bytes each and do not touch each other's; they run side by
 /// side.
 #pragma once
 
@@ -33,14 +33,14 @@ CHORALE_FN BatchPart batch_lines(const Group& group, uint32_t first, uint32_t li
 /// Runs a batch of small copies side by side. Threads that one copy leaves idle take another, so that
 /// messages to all peers, or from all peers, take one round trip and not one each.
 template <class P, class MemAt, class PacketsAt>
-CHORALE_FN Stop run_batch(const Group& group, const TapeStep* steps, const Page<P, MemAt, PacketsAt>& page,
+CHORALE_FN Stop run_batch(const Group& group, const ProgramStep* steps, const Page<P, MemAt, PacketsAt>& page,
                           uint32_t& op) {
   const auto move = [&](const BatchPart& part) {
-    const TapeStep& step = steps[part.step];
+    const ProgramStep& step = steps[part.step];
     const MemAt plain = page.plain + step.first_plain;
     const PacketsAt packets = page.packets + step.first_packets;
     Unit held[1];
-    if (steps->kind == TapeKind::copy) {
+    if (steps->kind == StepKind::copy) {
       plain[0].template read<true, 1>(group, part.turn, held);
       sinks_of(step, plain + 1, packets).template write<1>(part.turn, held);
       return Stop::none;
@@ -68,7 +68,7 @@ CHORALE_FN Stop run_batch(const Group& group, const TapeStep* steps, const Page<
       stop = move({step, Turn{at - step * units, 0, 1, unit_bytes}});
     }
   }
-  return steps->kind == TapeKind::copy ? stop : group.agree(stop);
+  return steps->kind == StepKind::copy ? stop : group.agree(stop);
 }
 
 }  // namespace chorale::cuda

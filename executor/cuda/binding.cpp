@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "../agreement.hpp"
-#include "../interpreter/hosts.hpp"
+#include "../lowering/hosts.hpp"
 #include "../remote/far_place.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
@@ -21,7 +21,7 @@
 namespace chorale::cuda {
 namespace {
 
-using interpreter::packet_kind;
+using lowering::packet_kind;
 
 /// Returns a number for the allocation, or row of allocations, that a buffer lies in; 0 if it is not memory
 /// of a device. CUDA's number tells one cudaMalloc from the next. But for cuMemMap it may stay the same while
@@ -63,7 +63,7 @@ struct Binding::Parts {
   /// \param scratch_here  true if plain scratch lies there, too
   Parts(const Plan& plan, uint32_t rank, const ScratchUse& use, const Layout& layout, bool scratch_here) {
     const Gpu& gpu = plan.gpus[rank];
-    const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(use, layout);
+    const lowering::ScratchBytes scratch = lowering::scratch_bytes(use, layout);
     const uint64_t channels = gpu.signal_count();
     scratch_bytes = scratch.plain();
     packet_bytes = scratch.packets();
@@ -92,12 +92,12 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
       plan_(std::make_shared<const Plan>(plan)) {
   ChosenKernel kernel;
   agree_on_use(world_, [&] {
-    bound_ = interpreter::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op,
-                                    round_scratch_of(plan, call));
-    placement_ = std::make_unique<interpreter::Placement>(plan, rank_, bound_.layout);
+    bound_ = lowering::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op,
+                                 round_scratch_of(plan, call));
+    placement_ = std::make_unique<lowering::Placement>(plan, rank_, bound_.layout);
     kernel = ChosenKernel::of(plan, call);
     if (world_.group().several_hosts()) {
-      crosses_hosts_ = interpreter::checked_hosts(
+      crosses_hosts_ = lowering::checked_hosts(
           plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); });
       if (crosses_hosts_ && plan.ranks() > remote::FarPlace::most_ranks) {
         throw UsageError(fmt::format("plan '{}' has {} ranks, and over several hosts GPUs take {} at most",
@@ -125,7 +125,7 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
   make_control();
   if (crosses_hosts_) join_hosts();
   world::together(world_, [&] {
-    const SwitchAliases switches = switch_aliases();
+    const lowering::SwitchAliases switches = switch_aliases();
     launcher_ = std::make_unique<Launcher>(common_, kernel, *plan_, bound_, call.packet, ends_,
                                            multicast_ ? &switches : nullptr);
   });
@@ -148,7 +148,7 @@ void Binding::require_whole_lines(const Plan& plan) const {
   const RankDevice& mine = devices[rank_];
   for (size_t peer = 0; peer < devices.size(); ++peer) {
     if (world_.group().host(int(peer)) != world_.group().host(int(rank_))) {
-      if (!interpreter::sends_packets(plan, rank_, uint32_t(peer))) continue;
+      if (!lowering::sends_packets(plan, rank_, uint32_t(peer))) continue;
       throw UsageError(
           fmt::format("packets of form ll128 need NVLink, but rank {} sends some to rank {}, which is on "
                       "another host: take ll16",
@@ -186,7 +186,7 @@ bool Binding::serves(const Arguments& arguments) {
 void Binding::place_here(const Arguments& arguments, cudaStream_t stream) {
   if (arguments.in != bound_to_.in) require_readable(arguments.in, "input", common_.device);
   if (arguments.out != bound_to_.out) require_readable(arguments.out, "output", common_.device);
-  interpreter::Rooms rooms;
+  lowering::Rooms rooms;
   rooms.own = [&] {
     if (own_staging_.data()) return own_staging_.data();
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -212,7 +212,7 @@ void Binding::place_for_peers(const Arguments& arguments) {
       bound_.layout.sizes.input + bound_.layout.sizes.output;  // first the input, then the output
   bool staged = false;
   std::string why;
-  interpreter::Rooms rooms;
+  lowering::Rooms rooms;
   // Place twice: the first time finds whether any rank needs the room, which all ranks then take together.
   char* room = reinterpret_cast<char*>(uintptr_t(1) << 62);
   rooms.shared = [&] {
@@ -260,7 +260,7 @@ void Binding::refuse_multicast() const {
 void Binding::place_for_switches(const Arguments& arguments) {
   bound_to_ = passed(arguments);
   char* const room = multicast_->at(int(rank_));
-  interpreter::Rooms rooms;
+  lowering::Rooms rooms;
   rooms.shared = [room] { return room; };
   rooms.reachable = [this, room](const char* at, uint64_t bytes) {
     return at >= room && at + bytes <= room + multicast_->bytes();
@@ -270,12 +270,13 @@ void Binding::place_for_switches(const Arguments& arguments) {
 }
 
 /// Returns the aliases of the groups that this rank is a member of.
-SwitchAliases Binding::switch_aliases() const {
-  SwitchAliases aliases{{}, placed_.in, placed_.out};
+lowering::SwitchAliases Binding::switch_aliases() const {
+  lowering::SwitchAliases aliases{{}, placed_.in, placed_.out};
   for (size_t group = 0; group < switches_.groups.size(); ++group) {
     char* const at = multicast_->of_group(group);
     if (!at) continue;
-    SwitchAlias& alias = aliases.all.emplace_back(SwitchAlias{{}, at, multicast_->bytes()});
+    lowering::SwitchAlias& alias =
+        aliases.all.emplace_back(lowering::SwitchAlias{{}, at, multicast_->bytes()});
     for (const uint32_t member : switches_.groups[group])
       alias.members.push_back(multicast_->at(int(member)));
   }
@@ -364,7 +365,7 @@ void Binding::join_hosts() {
   Proxy* proxy = nullptr;
   world::together(world_, [&] { proxy = &common_.proxy(); });
   const auto host = [this](uint32_t rank) { return world_.group().host(int(rank)); };
-  ends_.binding = proxy->register_binding(memory, interpreter::far_peers(*plan_, rank_, host));
+  ends_.binding = proxy->register_binding(memory, lowering::far_peers(*plan_, rank_, host));
 }
 
 uint64_t Binding::scratch() const { return control_.bytes() + (multicast_ ? multicast_->bytes() : 0); }
@@ -380,7 +381,7 @@ void Binding::prepare(const Arguments& arguments, void* stream) {
 void Binding::run(const Plan&, void* run_on) {
   const CurrentDevice on(common_.device);
   const cudaStream_t stream = static_cast<cudaStream_t>(run_on);
-  const auto move = [stream](const interpreter::Move& of) {
+  const auto move = [stream](const lowering::Move& of) {
     if (!of.needed()) return;
     check(cudaMemcpyAsync(of.to, of.from, of.bytes, cudaMemcpyDefault, stream), "a copy around a run");
   };

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "../backend.hpp"
-#include "../interpreter/bind.hpp"
-#include "../interpreter/placement.hpp"
+#include "../lowering/bind.hpp"
+#include "../lowering/placement.hpp"
 #include "chorale/window.hpp"
 #include "common.hpp"
 #include "device_memory.hpp"
@@ -68,20 +68,20 @@ class Binding final : public chorale::Binding, public Watched {
   void make_control();
   void make_port_signals();
   void join_hosts();
-  SwitchAliases switch_aliases() const;
+  lowering::SwitchAliases switch_aliases() const;
   void place_here(const Arguments& arguments, cudaStream_t stream);
 
   const Common& common_;
   World& world_;
   const uint32_t rank_;
   const std::shared_ptr<const Plan> plan_;  ///< a copy, since reports outlive the caller's plan
-  interpreter::BoundPlan bound_;
-  std::unique_ptr<interpreter::Placement> placement_;
+  lowering::BoundPlan bound_;
+  std::unique_ptr<lowering::Placement> placement_;
 
   bool reached_ = false;      ///< peers touch the input or output of some rank
   bool placed_here_ = false;  ///< place_here() has set placed_
   Passed bound_to_;           ///< the buffers of placed_; unless reached_, only their addresses are set
-  interpreter::Placed placed_;
+  lowering::Placed placed_;
   Pool::Block staging_;
   DeviceMemory own_staging_;
   PeerMemory peers_in_, peers_out_;

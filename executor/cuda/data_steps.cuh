@@ -1,5 +1,5 @@
 /// \file
-/// These functions run the steps of a tape that move data.
+/// These functions run the steps of a program that move data.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,15 @@
 #include <type_traits>
 
 #include "chorale/device/engine.hpp"
-#include "tape.hpp"
+#include "launch.hpp"
 
 namespace chorale::cuda {
 
 /// A page in shared memory. Its places are pointers, or are settled when they are read (exchange.cuh).
 template <class P, class MemAt = const Mem*, class PacketsAt = const Packets<P>*>
 struct Page {
-  const TapeStep* steps;
-  const TapeItem* items;
+  const ProgramStep* steps;
+  const SyncItem* items;
   MemAt plain;
   PacketsAt packets;
 };
@@ -38,7 +38,7 @@ struct Sinks {
 };
 
 template <class MemAt, class PacketsAt>
-CHORALE_FN Sinks<MemAt, PacketsAt> sinks_of(const TapeStep& step, MemAt plain, PacketsAt packets) {
+CHORALE_FN Sinks<MemAt, PacketsAt> sinks_of(const ProgramStep& step, MemAt plain, PacketsAt packets) {
   return {plain, packets, step.plain_sinks, step.packet_sinks};
 }
 
@@ -91,8 +91,8 @@ CHORALE_FN Stop reduce_whole(const Group& group, uint64_t bytes, const Mem& firs
 /// Sums n packets and the plain source, if there is one, in the place that the step says. It looks at K
 /// packets before it waits for one, N units of a thread at a time.
 template <ReduceOp Op, class T, class P, uint32_t K, uint32_t N, class MemAt, class PacketsAt, class To>
-CHORALE_FN Stop reduce_packets_whole(const Group& group, const TapeStep& step, MemAt plain, PacketsAt packets,
-                                     const To& sinks) {
+CHORALE_FN Stop reduce_packets_whole(const Group& group, const ProgramStep& step, MemAt plain,
+                                     PacketsAt packets, const To& sinks) {
   using Loaded = typename Packets<P>::Loaded;
   const uint32_t n = step.n, own = step.own - 1u;  // if there is none: after all packets, and not added
   return each_turn<N, detail::by_line<Packets<P>>>(group, step.bytes, [&](const Turn& turn) {
@@ -103,7 +103,7 @@ CHORALE_FN Stop reduce_packets_whole(const Group& group, const TapeStep& step, M
 #pragma unroll
       for (uint32_t index = 0; index < N; ++index) next[index] = Unit{};
     }
-    detail::Sum<Op, T> sums[N]{};  // if undefined on a path, it takes registers all round the tape's loop
+    detail::Sum<Op, T> sums[N]{};  // if undefined on a path, it takes registers all round the loop over steps
     for (uint32_t before = 0; before < n; before += K) {
       Loaded held[K][N];
       const uint32_t here = n - before < K ? n - before : K;
@@ -144,7 +144,7 @@ CHORALE_FN Stop reduce_packets_whole(const Group& group, const TapeStep& step, M
 /// there are with 2, 4 and 8 ranks, so that no condition stands between the loads. With few packets, in long
 /// messages, it takes more units at a time. A kernel needs registers for this.
 template <ReduceOp Op, class T, class P, bool Fitted, class MemAt, class PacketsAt>
-CHORALE_FN Stop reduce_packets_step(const Group& group, const TapeStep& step, MemAt plain,
+CHORALE_FN Stop reduce_packets_step(const Group& group, const ProgramStep& step, MemAt plain,
                                     PacketsAt packets) {
   const auto sinks = sinks_of(step, plain + (step.own != 0 ? 1 : 0), packets + step.n);
   if constexpr (Fitted) {
@@ -166,14 +166,14 @@ CHORALE_FN Stop reduce_packets_step(const Group& group, const TapeStep& step, Me
 
 /// Returns true if a step is moved line by line, because it has LL128 packets somewhere.
 template <class P>
-CHORALE_FN bool has_lines(const TapeStep& step) {
+CHORALE_FN bool has_lines(const ProgramStep& step) {
   return detail::by_line<Packets<P>> &&
-         (step.packet_sinks != 0 || (step.kind != TapeKind::copy && step.kind != TapeKind::reduce));
+         (step.packet_sinks != 0 || (step.kind != StepKind::copy && step.kind != StepKind::reduce));
 }
 
 /// Moves unit by unit, or line by line, only the bytes that exist of each.
 template <class P, class To, class Read>
-CHORALE_FN Stop move_slowly(const Group& group, const TapeStep& step, const To& sinks, const Read& read) {
+CHORALE_FN Stop move_slowly(const Group& group, const ProgramStep& step, const To& sinks, const Read& read) {
   const auto part = [&](const Turn& turn) {
     Unit held[1];
     const Stop stop = read(turn, held);
@@ -199,11 +199,11 @@ CHORALE_FN Stop move_slowly(const Group& group, const TapeStep& step, const To& 
 }
 
 template <ReduceOp Op, class T, class P>
-__device__ __noinline__ Stop reduce_slowly(const TapeStep& step, const Page<P>& page) {
+__device__ __noinline__ Stop reduce_slowly(const ProgramStep& step, const Page<P>& page) {
   const Group group = block_group();
   const Mem* const plain = page.plain + step.first_plain;
   const Packets<P>* const packets = page.packets + step.first_packets;
-  const bool all_plain = step.kind == TapeKind::reduce;
+  const bool all_plain = step.kind == StepKind::reduce;
   const uint32_t n = step.n + (all_plain || step.own != 0 ? 1 : 0);
   const auto sinks = sinks_of(step,
                               plain + (all_plain       ? n
@@ -240,17 +240,17 @@ static_assert(std::size(all_reduce_ops) == 5,
 /// Runs steps that are not whole: tails, and buffers at odd addresses. It is a function of its own, so that
 /// the fast ways stay small, because a GPU fetches code slowly that it has not run before.
 template <class T, class P>
-__device__ __noinline__ Stop run_slowly(const TapeStep& step, const Page<P>& page) {
+__device__ __noinline__ Stop run_slowly(const ProgramStep& step, const Page<P>& page) {
   const Group group = block_group();
   const Mem* const plain = page.plain + step.first_plain;
   const Packets<P>* const packets = page.packets + step.first_packets;
-  if (step.kind == TapeKind::copy) {
+  if (step.kind == StepKind::copy) {
     return move_slowly<P>(group, step, sinks_of(step, plain + 1, packets),
                           [&](const Turn& turn, Unit(&held)[1]) {
                             return plain[0].template read<false, 1>(group, turn, held);
                           });
   }
-  if (step.kind == TapeKind::unpack) {
+  if (step.kind == StepKind::unpack) {
     return group.agree(move_slowly<P>(group, step, sinks_of(step, plain, packets + 1),
                                       [&](const Turn& turn, Unit(&held)[1]) {
                                         return packets[0].template read<false, 1>(group, turn, held);
@@ -274,17 +274,17 @@ __device__ __noinline__ Stop run_slowly(const TapeStep& step, const Page<P>& pag
         break;
     }
   }
-  return step.kind == TapeKind::reduce ? stop : group.agree(stop);
+  return step.kind == StepKind::reduce ? stop : group.agree(stop);
 }
 
 template <ReduceOp Op, class T, class P>
-CHORALE_FN Stop reduce_step(const Group& group, const TapeStep& step, const Page<P>& page) {
+CHORALE_FN Stop reduce_step(const Group& group, const ProgramStep& step, const Page<P>& page) {
   const Mem* const plain = page.plain + step.first_plain;
   const Packets<P>* const packets = page.packets + step.first_packets;
   const uint32_t n = step.n;
   constexpr uint32_t several = sizeof(T) == 1 ? 1 : 2;
   switch (step.kind) {
-    case TapeKind::reduce: {
+    case StepKind::reduce: {
       const auto sinks = sinks_of(step, plain + 1 + n, packets);
       if constexpr (detail::by_line<Packets<P>>) {
         if (has_lines<P>(step))
@@ -302,7 +302,7 @@ CHORALE_FN Stop reduce_step(const Group& group, const TapeStep& step, const Page
 
 /// Runs the rarer operators. It is a function of its own for the same reason as run_slowly().
 template <class T, class P>
-__device__ __noinline__ Stop reduce_otherwise(const TapeStep& step, const Page<P>& page) {
+__device__ __noinline__ Stop reduce_otherwise(const ProgramStep& step, const Page<P>& page) {
   const Group group = block_group();
   switch (ReduceOp(step.reduce_op)) {
     case ReduceOp::min:
@@ -316,11 +316,12 @@ __device__ __noinline__ Stop reduce_otherwise(const TapeStep& step, const Page<P
 
 /// Runs a step that moves data. A step that waited ends with the block synchronised, others do not.
 template <class T, class P>
-CHORALE_FN Stop run_data(const Group& group, const TapeStep& step, const Page<P>& page, uint32_t misaligned) {
+CHORALE_FN Stop run_data(const Group& group, const ProgramStep& step, const Page<P>& page,
+                         uint32_t misaligned) {
   if (!step.whole || (step.passed & misaligned) != 0) return run_slowly<T, P>(step, page);
   const Mem* const plain = page.plain + step.first_plain;
   const Packets<P>* const packets = page.packets + step.first_packets;
-  if (step.kind == TapeKind::copy) {
+  if (step.kind == StepKind::copy) {
     const auto sinks = sinks_of(step, plain + 1, packets);
     if constexpr (detail::by_line<Packets<P>>) {
       if (has_lines<P>(step)) return copy_whole<true>(group, step.bytes, plain[0], sinks);
@@ -328,14 +329,14 @@ CHORALE_FN Stop run_data(const Group& group, const TapeStep& step, const Page<P>
     return copy_whole<false>(group, step.bytes, plain[0], sinks);
   }
   Stop stop = Stop::none;
-  if (step.kind == TapeKind::unpack) {
+  if (step.kind == StepKind::unpack) {
     stop = copy_whole<detail::by_line<Packets<P>>>(group, step.bytes, packets[0],
                                                    sinks_of(step, plain, packets + 1));
   } else if constexpr (!std::is_void<T>::value) {
     const ReduceOp op = ReduceOp(step.reduce_op);
     stop = op == ReduceOp::sum || op == ReduceOp::avg ? reduce_step<ReduceOp::sum, T>(group, step, page)
                                                       : reduce_otherwise<T, P>(step, page);
-    if (step.kind == TapeKind::reduce) return stop;
+    if (step.kind == StepKind::reduce) return stop;
   }
   return group.agree(stop);
 }

@@ -1,25 +1,25 @@
 /// \file
-/// This player is for tapes that only exchange packets. Their messages are short: the time is the latency of
-/// one or two exchanges, and whatever a block does before and after them.
+/// This kernel is for programs that only exchange packets. Their messages are short: the time is the latency
+/// of one or two exchanges, and whatever a block does before and after them.
 ///
 /// It avoids what costs time there. A GPU fetches code slowly that it has not run before, so the code is
 /// short and lies in one piece. The block fetches its page, and makes addresses of either bank from the
 /// places, while it waits for its turn. It loads what it sends first while it asks for its number.
-/// data_steps.cuh and batches.cuh define what the steps mean, as for every tape.
+/// data_steps.cuh and batches.cuh define what the steps mean, as for every program.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
-#include "player.cuh"
+#include "interpreter.cuh"
 
 namespace chorale::cuda {
 
 /// The places of a page, when both addresses of each are known.
 template <class End>
 struct Banked {
-  const TapePlace* places;
+  const ProgramPlace* places;
   uint32_t bank;  ///< bytes from a place to the address in this launch
   uint32_t flag;
   const Deadline* deadline;
@@ -37,22 +37,22 @@ struct Banked {
 
 /// Replaces the two words of each place by its addresses in launches of odd and of even number. The words
 /// were an address for launches of odd number, and what to add to it in the others.
-CHORALE_FN void settle_banks(const Launch& launch, TapePlace* places) {
-  static_assert(offsetof(TapePlace, at) == 0 && offsetof(TapePlace, even) == 8, "as Banked finds them");
+CHORALE_FN void settle_banks(const Launch& launch, ProgramPlace* places) {
+  static_assert(offsetof(ProgramPlace, at) == 0 && offsetof(ProgramPlace, even) == 8, "as Banked finds them");
   for (uint32_t at = threadIdx.x; at < launch.page.plain + launch.page.packets; at += blockDim.x) {
-    const TapePlace place = places[at];
+    const ProgramPlace place = places[at];
     places[at].at = reinterpret_cast<uint64_t>(place.settled(1, launch.in, launch.out, launch.skip));
     places[at].even = reinterpret_cast<uint64_t>(place.settled(2, launch.in, launch.out, launch.skip));
   }
 }
 
 /// Begins to load what the first step copies, if its address does not depend on the launch's number.
-CHORALE_FN void prefetch_source(const Group& group, const TapeStep* steps, const TapePlace* plain) {
-  if (steps->kind != TapeKind::copy) return;
+CHORALE_FN void prefetch_source(const Group& group, const ProgramStep* steps, const ProgramPlace* plain) {
+  if (steps->kind != StepKind::copy) return;
   const uint32_t units = uint32_t(steps->bytes / unit_bytes);
   const uint32_t step = steps->batch == 1 ? 0 : group.rank / units;
   if (step >= steps->batch) return;
-  const TapePlace& place = plain[steps[step].first_plain];
+  const ProgramPlace& place = plain[steps[step].first_plain];
   const uint32_t unit = group.rank - step * units;
   if (unit >= units || place.at != place.even) return;
   asm volatile("prefetch.global.L1 [%0];" ::"l"(place.at + uint64_t(unit) * unit_bytes));
@@ -60,10 +60,10 @@ CHORALE_FN void prefetch_source(const Group& group, const TapeStep* steps, const
 
 /// Runs a copy that has more than one unit per thread.
 template <class P, class Of>
-CHORALE_FN Stop copy_long(const Group& group, const TapeStep& step, const Of& page) {
+CHORALE_FN Stop copy_long(const Group& group, const ProgramStep& step, const Of& page) {
   const auto plain = page.plain + step.first_plain;
   const auto packets = page.packets + step.first_packets;
-  if (step.kind == TapeKind::unpack) {
+  if (step.kind == StepKind::unpack) {
     return group.agree(copy_whole<detail::by_line<Packets<P>>>(group, step.bytes, packets[0],
                                                                sinks_of(step, plain, packets + 1)));
   }
@@ -73,16 +73,16 @@ CHORALE_FN Stop copy_long(const Group& group, const TapeStep& step, const Of& pa
   return copy_whole<false, 1>(group, step.bytes, plain[0], sinks);
 }
 
-/// Plays the tapes. T is the element type, or void in a kernel for plans that do not reduce. P is the form of
-/// packets. Every block has one page; see is_exchange().
+/// Runs the programs. T is the element type, or void in a kernel for plans that do not reduce. P is the form
+/// of packets. Every block has one page; see is_exchange().
 template <class T, class P>
-__global__ void __launch_bounds__(most_threads, 1) play_exchange(const __grid_constant__ Launch launch) {
+__global__ void __launch_bounds__(most_threads, 1) interpret_exchange(const __grid_constant__ Launch launch) {
   extern __shared__ uint4 room[];
   __shared__ Shared shared;
   const Group group = block_group();
   const PageShape shape = launch.page;
   char* const page_at = reinterpret_cast<char*>(room);
-  fetch_page(shape, page_at, launch.tapes + uint64_t(blockIdx.x) * shape.bytes());
+  fetch_page(shape, page_at, launch.program + uint64_t(blockIdx.x) * shape.bytes());
   if (threadIdx.x == 0) {
     shared.deadline = {launch.abort, launch.timeout_ns, 0};
     shared.stop = StopRecord{};
@@ -90,17 +90,17 @@ __global__ void __launch_bounds__(most_threads, 1) play_exchange(const __grid_co
   }
   __syncthreads();
   // The plain places come first, then the packets.
-  TapePlace* const places = reinterpret_cast<TapePlace*>(page_at + shape.plain_at());
+  ProgramPlace* const places = reinterpret_cast<ProgramPlace*>(page_at + shape.plain_at());
   settle_banks(launch, places);
   __syncthreads();
   BlockState* const kept =
       reinterpret_cast<BlockState*>(launch.states + uint64_t(blockIdx.x) * launch.state_bytes);
-  // Before this wait a block may read only what no launch changes, as in play().
+  // Before this wait a block may read only what no launch changes, as in interpret().
   asm volatile("griddepcontrol.wait;" ::: "memory");
   const BlockState state = *kept;
-  const TapeStep* const tape = reinterpret_cast<const TapeStep*>(page_at + 16);
+  const ProgramStep* const first = reinterpret_cast<const ProgramStep*>(page_at + 16);
   const uint32_t steps = reinterpret_cast<const PageHeader*>(page_at)->steps;
-  prefetch_source(group, tape, places);
+  prefetch_source(group, first, places);
   if (state.stopped != 0) return;
   if (launch.next_beside) asm volatile("griddepcontrol.launch_dependents;");
 
@@ -108,14 +108,14 @@ __global__ void __launch_bounds__(most_threads, 1) play_exchange(const __grid_co
   const uint32_t bank = epoch % 2 == 0 ? uint32_t(sizeof(uint64_t)) : 0;
   using Plain = Banked<Mem>;
   using Slots = Banked<Packets<P>>;
-  const Page<P, Plain, Slots> page{tape, nullptr, Plain{places, bank, 0, nullptr},
+  const Page<P, Plain, Slots> page{first, nullptr, Plain{places, bank, 0, nullptr},
                                    Slots{places + shape.plain, bank, uint32_t(epoch), &shared.deadline}};
   Stop stop = Stop::none;
   uint32_t op = ~0u;
   for (uint32_t at = 0; at < steps && stop == Stop::none;) {
-    const TapeStep& step = page.steps[at];
+    const ProgramStep& step = page.steps[at];
     op = step.op;
-    if (step.kind == TapeKind::copy || step.kind == TapeKind::unpack) {
+    if (step.kind == StepKind::copy || step.kind == StepKind::unpack) {
       if (step.bytes > uint64_t(group.size) * unit_bytes) {
         stop = copy_long<P>(group, step, page);
         ++at;
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(most_threads, 1) play_exchange(const __grid_co
       continue;
     }
     ++at;
-    if (step.kind == TapeKind::sync) {
+    if (step.kind == StepKind::sync) {
       group.sync();
     } else if constexpr (!std::is_void<T>::value) {
       stop = group.agree(reduce_packets_step<ReduceOp::sum, T, P, true>(

@@ -7,17 +7,17 @@
 #include <cstdint>
 
 #include "chorale/executor.hpp"
-#include "players.hpp"
+#include "interpreters.hpp"
 
 namespace chorale::cuda {
 
 /// Returns the kernels for a dtype and a form of packets. Plans that do not reduce have one pair for all
 /// dtypes.
-Players players_of(DType dtype, PacketForm packet, bool reduces);
+Interpreters interpreters_of(DType dtype, PacketForm packet, bool reduces);
 
-/// Returns the player with the steps of switches, see multicast_steps.cuh. Null for packets other than ll16,
+/// Returns the kernel with the steps of switches, see multicast_steps.cuh. Null for packets other than ll16,
 /// and if multicast does not combine the dtype or the library was built without it.
-const void* multicast_player_of(DType dtype, PacketForm packet, bool reduces);
+const void* multicast_interpreter_of(DType dtype, PacketForm packet, bool reduces);
 
 /// Divides `n` elements by `ranks`, as the CPU does, so that a sum becomes an average.
 cudaError_t enqueue_average(void* elements, uint64_t n, DType dtype, uint32_t ranks, cudaStream_t stream);

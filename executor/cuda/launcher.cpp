@@ -5,23 +5,24 @@
 #include <algorithm>
 #include <cstring>
 
-#include "../interpreter/report.hpp"
+#include "../lowering/lower.hpp"
+#include "../lowering/report.hpp"
 #include "chorale/needs.hpp"
 #include "chorale/next_launch.hpp"
 #include "chorale/resident.cuh"
 #include "error.hpp"
 #include "multicast_plan.hpp"
-#include "recorder.hpp"
 
 namespace chorale::cuda {
 namespace {
 
+constexpr uint64_t most_page_bytes = 160 << 10;
 constexpr int most_shared_bytes = 200 << 10;  ///< of a block; the limit is the kernel's, whatever the plan
 
 uint64_t up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
 
 /// Returns the threads of a block that has something to do for `busy` threads and may have `most`. At least
-/// `least` threads fetch the tape.
+/// `least` threads fetch a page.
 uint32_t threads_for(uint64_t busy, uint32_t most) {
   constexpr uint64_t least = 64;
   return uint32_t(std::min<uint64_t>(std::max(up(busy, 32), least), most));
@@ -49,17 +50,17 @@ bool reduces(const Plan& plan) {
 
 ChosenKernel ChosenKernel::of(const Plan& plan, const Call& call) {
   ChosenKernel chosen;
-  chosen.players = players_of(call.dtype, call.packet, reduces(plan));
-  if (!chosen.players.any) {
+  chosen.interpreters = interpreters_of(call.dtype, call.packet, reduces(plan));
+  if (!chosen.interpreters.any) {
     throw UsageError(
         fmt::format("reductions of {} were left out of this library: configure it with CHORALE_CUDA_DTYPES "
                     "that holds {}",
                     dtype_name(call.dtype), dtype_name(call.dtype)));
   }
-  // This player plays all steps that the others play.
+  // This kernel runs all steps that the others run.
   if (call.multicast && SwitchUse(plan).any())
-    chosen.players.any = multicast_player_of(call.dtype, call.packet, reduces(plan));
-  if (!chosen.players.any) {
+    chosen.interpreters.any = multicast_interpreter_of(call.dtype, call.packet, reduces(plan));
+  if (!chosen.interpreters.any) {
     throw UsageError(fmt::format(
         "plan '{}': with switch_channels = multicast there is no kernel for {} and packets of form "
         "{}: take packet = ll16, or switch_channels = peer",
@@ -70,39 +71,41 @@ ChosenKernel ChosenKernel::of(const Plan& plan, const Call& call) {
 }
 
 Launcher::Launcher(const Common& common, const ChosenKernel& kernel, const Plan& plan,
-                   const interpreter::BoundPlan& bound, PacketForm packet, const Ends& ends,
-                   const SwitchAliases* switches)
+                   const lowering::BoundPlan& bound, PacketForm packet, const Ends& ends,
+                   const lowering::SwitchAliases* switches)
     : common_(common),
       kernel_(kernel),
       plan_(plan),
       image_(bound.image),
       layout_(bound.layout),
       rank_(uint32_t(common.world->rank())) {
-  make_tapes(packet, ends, switches);
+  make_programs(packet, ends, switches);
   require_residence();
-  for (Taped& of : taped_) make_kernels(of);
+  for (RoundProgram& of : programs_) make_kernels(of);
 }
 
-void Launcher::make_kernels(Taped& of) const {
-  of.any = ready(kernel_.players.any, of.busy_threads, launch_.state_bytes + of.page.shared_bytes());
-  if (of.exchange) of.exchange_only = ready(kernel_.players.exchange, of.busy_threads, of.page.bytes());
+void Launcher::make_kernels(RoundProgram& of) const {
+  of.any = ready(kernel_.interpreters.any, of.busy_threads, launch_.state_bytes + of.page.shared_bytes());
+  if (of.exchange) of.exchange_only = ready(kernel_.interpreters.exchange, of.busy_threads, of.page.bytes());
 }
 
-/// Records tapes for each shape of rounds.
-std::vector<Tapes> Launcher::record(TapePlaces places, PacketForm packet) const {
-  std::vector<Tapes> all;
-  for (const uint64_t round : interpreter::rounds_of_all_shapes(layout_)) {
+/// Lowers the plan for each shape of rounds.
+std::vector<lowering::DeviceProgram> Launcher::lower(lowering::ProgramAddresses places,
+                                                     PacketForm packet) const {
+  std::vector<lowering::DeviceProgram> all;
+  for (const uint64_t round : lowering::rounds_of_all_shapes(layout_)) {
     places.skip = round * layout_.slice_bytes;
-    all.push_back(record_tapes(image_, places, packet));
+    all.push_back(
+        lowering::lower(image_, places, packet, {.most_page_bytes = most_page_bytes, .loops = false}));
   }
   return all;
 }
 
-void Launcher::make_tapes(PacketForm packet, const Ends& ends, const SwitchAliases* switches) {
+void Launcher::make_programs(PacketForm packet, const Ends& ends, const lowering::SwitchAliases* switches) {
   const size_t channels = image_.channels.size(), blocks = image_.blocks.size();
-  // Tapes name addresses of the memory that they lie in, so they are recorded twice: the first time gives
-  // their size.
-  TapePlaces places;
+  // lowering::DeviceProgram name addresses of the memory that they lie in, so they are recorded twice: the
+  // first time gives their size.
+  lowering::ProgramAddresses places;
   places.signals_at_peer = ends.signals_at_peer;
   places.switches = switches;
   places.signals = ends.signals;
@@ -118,16 +121,16 @@ void Launcher::make_tapes(PacketForm packet, const Ends& ends, const SwitchAlias
   };
   char* const somewhere = reinterpret_cast<char*>(uintptr_t{1} << 40);
   lie_at(somewhere, somewhere, somewhere, somewhere, somewhere);
-  std::vector<Tapes> tapes = record(places, packet);
+  std::vector<lowering::DeviceProgram> programs = lower(places, packet);
   uint64_t bytes = 0, staging_bytes = 0;
   const auto part = [&bytes](uint64_t size) {
     const uint64_t at = bytes;
     bytes = up(at + size, 128);
     return at;
   };
-  std::vector<uint64_t> tapes_at;
-  for (const Tapes& of : tapes) {
-    tapes_at.push_back(part(of.bytes.size()));
+  std::vector<uint64_t> programs_at;
+  for (const lowering::DeviceProgram& of : programs) {
+    programs_at.push_back(part(of.bytes.size()));
     // Blocks wait for the same channels in every round, so their states are alike.
     launch_.state_bytes = std::max(launch_.state_bytes, of.state_bytes);
     staging_bytes = std::max(staging_bytes, of.staging_bytes);
@@ -139,31 +142,31 @@ void Launcher::make_tapes(PacketForm packet, const Ends& ends, const SwitchAlias
                  barriers_at = part(image_.barriers * sizeof(Signal));
   const uint64_t known_bytes = bytes;  // nobody reads a packet in staging that has not been stored there
   const uint64_t staging_at = part(staging_bytes);
-  memory_ = DeviceMemory(bytes, "a plan's tapes and counters");
+  memory_ = DeviceMemory(bytes, "a plan's program and counters");
   char* const base = memory_.data();
   lie_at(base + expected_at, base + pushed_at, base + semaphores_at, base + barriers_at, base + staging_at);
-  tapes = record(places, packet);
+  programs = lower(places, packet);
 
   std::vector<char> content(known_bytes);
-  const std::vector<uint64_t> rounds = interpreter::rounds_of_all_shapes(layout_);
-  for (size_t at = 0; at < tapes.size(); ++at) {
-    const Tapes& of = tapes[at];
-    std::memcpy(content.data() + tapes_at[at], of.bytes.data(), of.bytes.size());
-    const bool exchange = of.exchange && common_.trace_launches == 0;  // that player keeps no trace
-    taped_.push_back({interpreter::shape_of_round(layout_, rounds[at]),
-                      base + tapes_at[at],
-                      of.page,
-                      of.pages,
-                      threads_for(of.busy_threads, kernel_.threads),
-                      exchange,
-                      {},
-                      {}});
+  const std::vector<uint64_t> rounds = lowering::rounds_of_all_shapes(layout_);
+  for (size_t at = 0; at < programs.size(); ++at) {
+    const lowering::DeviceProgram& of = programs[at];
+    std::memcpy(content.data() + programs_at[at], of.bytes.data(), of.bytes.size());
+    const bool exchange = of.exchange && common_.trace_launches == 0;  // that kernel keeps no trace
+    programs_.push_back({lowering::shape_of_round(layout_, rounds[at]),
+                         base + programs_at[at],
+                         of.page,
+                         of.pages,
+                         threads_for(of.busy_threads, kernel_.threads),
+                         exchange,
+                         {},
+                         {}});
   }
   for (size_t at = 0; at < image_.semaphores.size(); ++at) {
     const Semaphore semaphore{image_.semaphores[at]};
     std::memcpy(content.data() + semaphores_at + at * sizeof semaphore, &semaphore, sizeof semaphore);
   }
-  copy_to_device(base, content.data(), known_bytes, "the tapes of a plan");
+  copy_to_device(base, content.data(), known_bytes, "the program of a plan");
   stops_ = HostArray<StopRecord>(std::max<size_t>(blocks, 1));
 
   launch_.states = base + states_at;
@@ -188,12 +191,13 @@ void Launcher::make_tapes(PacketForm packet, const Ends& ends, const SwitchAlias
 void Launcher::require_residence() {
   const size_t blocks = image_.blocks.size();
   uint32_t shared_bytes = 0;
-  for (const Taped& of : taped_)
+  for (const RoundProgram& of : programs_)
     shared_bytes = std::max(shared_bytes, launch_.state_bytes + of.page.shared_bytes());
-  check(cudaFuncSetAttribute(kernel_.players.any, cudaFuncAttributeMaxDynamicSharedMemorySize,
+  check(cudaFuncSetAttribute(kernel_.interpreters.any, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              most_shared_bytes),
         fmt::format("{} bytes of shared memory for a block", shared_bytes));
-  const detail::Resident room = room_for(kernel_.players.any, kernel_.threads, shared_bytes, common_.device);
+  const detail::Resident room =
+      room_for(kernel_.interpreters.any, kernel_.threads, shared_bytes, common_.device);
   if (blocks > room.blocks()) {
     throw RunError(
         RunError::Reason::resources,
@@ -214,11 +218,11 @@ Launcher::Kernel Launcher::ready(const void* kernel, uint32_t busy_threads, uint
   return {kernel, beside ? busy_threads : kernel_.threads, shared_bytes, beside};
 }
 
-const Launcher::Taped& Launcher::taped(uint64_t round) const {
-  const interpreter::RoundShape shape = interpreter::shape_of_round(layout_, round);
+const Launcher::RoundProgram& Launcher::program_of(uint64_t round) const {
+  const lowering::RoundShape shape = lowering::shape_of_round(layout_, round);
   size_t at = 0;
-  while (!(taped_[at].shape == shape)) ++at;
-  return taped_[at];
+  while (!(programs_[at].shape == shape)) ++at;
+  return programs_[at];
 }
 
 void Launcher::launch(char* in, char* out, cudaStream_t stream) {
@@ -227,11 +231,11 @@ void Launcher::launch(char* in, char* out, cudaStream_t stream) {
 }
 
 void Launcher::launch_round(uint64_t round, char* in, char* out, cudaStream_t stream) {
-  const Taped& of = taped(round);
+  const RoundProgram& of = program_of(round);
   launch_.skip = round * layout_.slice_bytes;
   launch_.in = in ? in + launch_.skip : nullptr;
   launch_.out = out ? out + launch_.skip : nullptr;
-  launch_.tapes = of.tapes;
+  launch_.program = of.program;
   launch_.page = of.page;
   launch_.pages = of.pages;
   void* parameters[] = {&launch_};
@@ -241,7 +245,7 @@ void Launcher::launch_round(uint64_t round, char* in, char* out, cudaStream_t st
   const Kernel& kernel = exchange ? of.exchange_only : of.any;
   launch_.next_beside = kernel.next_beside;
   // The kernel may begin before earlier work in the stream has ended, and waits for that itself: see
-  // player.cuh.
+  // interpreter.cuh.
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
@@ -252,18 +256,18 @@ void Launcher::launch_round(uint64_t round, char* in, char* out, cudaStream_t st
   config.stream = stream;
   config.attrs = &early;
   config.numAttrs = 1;
-  check(cudaLaunchKernelExC(&config, kernel.play, parameters), "the launch of a plan");
+  check(cudaLaunchKernelExC(&config, kernel.function, parameters), "the launch of a plan");
 }
 
 Stop Launcher::stopped(std::string& report) const {
-  std::vector<interpreter::Stuck> stuck;
+  std::vector<lowering::Stuck> stuck;
   Stop reason = Stop::none;
   for (size_t block = 0; block < image_.blocks.size(); ++block) {
     const StopRecord& record = stops_[block];
     const Stop why = Stop(load_acquire(&record.reason));
     if (why == Stop::none) continue;
     reason = std::max(reason, why);
-    interpreter::Stuck one;
+    lowering::Stuck one;
     one.rank = int(rank_);
     one.block = int(block);
     one.parked = true;
@@ -273,11 +277,11 @@ Stop Launcher::stopped(std::string& report) const {
     one.waiting.peer = record.peer;
     one.waiting.word = record.waits_on_word ? &record.seen : nullptr;
     one.seen = record.seen;
-    one.line = interpreter::line(plan_, one);
+    one.line = lowering::line(plan_, one);
     stuck.push_back(one);
   }
   if (reason != Stop::none)
-    report = fmt::format("plan '{}'", plan_.name) + interpreter::describe(stuck, interpreter::Ranks::some);
+    report = fmt::format("plan '{}'", plan_.name) + lowering::describe(stuck, lowering::Ranks::some);
   return reason;
 }
 

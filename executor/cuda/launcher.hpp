@@ -1,5 +1,5 @@
 /// \file
-/// The Launcher holds a plan's tapes and counters in the memory of a device, and launches them.
+/// The Launcher holds a plan's device program and counters in the memory of a device, and launches it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,23 +10,23 @@
 #include <vector>
 
 #include "../backend.hpp"
-#include "../interpreter/bind.hpp"
-#include "../interpreter/rounds.hpp"
+#include "../lowering/bind.hpp"
+#include "../lowering/lower.hpp"
+#include "../lowering/rounds.hpp"
+#include "../lowering/switch_alias.hpp"
 #include "common.hpp"
 #include "device_memory.hpp"
 #include "host_words.hpp"
 #include "kernels.hpp"
+#include "launch.hpp"
 #include "proxy.hpp"
-#include "recorder.hpp"
-#include "switch_alias.hpp"
-#include "tape.hpp"
 #include "trace.hpp"
 
 namespace chorale::cuda {
 
 /// The kernels for a plan and a call, and the size of their blocks.
 struct ChosenKernel {
-  Players players;
+  Interpreters interpreters;
   uint32_t threads = 0;  ///< of a block
 
   /// Chooses the kernels.
@@ -41,7 +41,7 @@ struct Ends {
       signals_at_peer;             ///< by channel, as their writer sees them: a kernel, or the host for a
                                    ///< port channel; null: nobody can wait there, or it is on another host
   std::vector<Proxy::FarEnd> far;  ///< by channel; empty: the plan stays on this host
-  uint64_t binding = 0;            ///< else the binding's number there, see Proxy::enrol()
+  uint64_t binding = 0;            ///< else the binding's number there, see Proxy::register_binding()
 };
 
 class Launcher {
@@ -51,8 +51,8 @@ class Launcher {
   ///                     during the call
   /// \throws RunError
   Launcher(const Common& common, const ChosenKernel& kernel, const Plan& plan,
-           const interpreter::BoundPlan& bound, PacketForm packet, const Ends& ends,
-           const SwitchAliases* switches = nullptr);
+           const lowering::BoundPlan& bound, PacketForm packet, const Ends& ends,
+           const lowering::SwitchAliases* switches = nullptr);
 
   /// Enqueues one run of the plan: all rounds of the message, one after the other.
   void launch(char* in, char* out, cudaStream_t stream);
@@ -65,37 +65,37 @@ class Launcher {
   void add_trace(std::vector<TraceSpan>& spans) const;
 
  private:
-  /// A player, and how it is launched.
+  /// A kernel that runs programs, and how it is launched.
   struct Kernel {
-    const void* play = nullptr;
+    const void* function = nullptr;
     uint32_t threads = 0;  ///< of a block
     uint32_t shared_bytes = 0;
     bool next_beside = false;  ///< see Launch
   };
 
-  /// The tapes for all rounds of one shape.
-  struct Taped {
-    interpreter::RoundShape shape;
-    const char* tapes = nullptr;
+  /// The program of all rounds of one shape.
+  struct RoundProgram {
+    lowering::RoundShape shape;
+    const char* program = nullptr;
     PageShape page;
     uint32_t pages = 1;
     uint32_t busy_threads = 0;  ///< threads of a block that have something to do
-    bool exchange = false;      ///< exchange.cuh can play them, if what is passed is aligned
+    bool exchange = false;      ///< exchange.cuh can run it, if what is passed is aligned
     Kernel any, exchange_only;
   };
 
-  std::vector<Tapes> record(TapePlaces places, PacketForm packet) const;
-  void make_tapes(PacketForm packet, const Ends& ends, const SwitchAliases* switches);
+  std::vector<lowering::DeviceProgram> lower(lowering::ProgramAddresses places, PacketForm packet) const;
+  void make_programs(PacketForm packet, const Ends& ends, const lowering::SwitchAliases* switches);
   void require_residence();
-  void make_kernels(Taped& of) const;
+  void make_kernels(RoundProgram& of) const;
   Kernel ready(const void* kernel, uint32_t busy_threads, uint32_t shared_bytes) const;
-  const Taped& taped(uint64_t round) const;
+  const RoundProgram& program_of(uint64_t round) const;
   void launch_round(uint64_t round, char* in, char* out, cudaStream_t stream);
 
   const Common& common_;
   const ChosenKernel kernel_;
   const Plan& plan_;
-  const interpreter::BoundImage& image_;
+  const lowering::BoundImage& image_;
   const Layout layout_;
   const uint32_t rank_;
   DeviceMemory memory_;
@@ -104,7 +104,7 @@ class Launcher {
   std::unique_ptr<LaunchTrace> trace_;
   std::unique_ptr<Proxy::Client> port_;
   Launch launch_;
-  std::vector<Taped> taped_;
+  std::vector<RoundProgram> programs_;
 };
 
 }  // namespace chorale::cuda

@@ -67,7 +67,7 @@ SwitchRoom::SwitchRoom(const Plan& plan, const Layout& layout, const SwitchUse& 
   if (!use.scratch) return;
   uint64_t most = 0;
   for (const ScratchUse& of_rank : scratch_use(plan))
-    most = std::max(most, interpreter::scratch_bytes(of_rank, layout).plain());
+    most = std::max(most, lowering::scratch_bytes(of_rank, layout).plain());
   bytes += most;
 }
 
@@ -79,7 +79,7 @@ bool multicast_combines(DType dtype, ReduceOp op) {
   return false;
 }
 
-std::string refuse_multicast(const Plan& plan, const interpreter::BoundImage& image, DType dtype) {
+std::string refuse_multicast(const Plan& plan, const lowering::BoundImage& image, DType dtype) {
   for (const image::Record& record : image.records) {
     if (!info(record.code).has(Role::SwitchRead)) continue;
     const ReduceOp op = record.reduce_op;

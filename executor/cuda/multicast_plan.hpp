@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "../interpreter/bind.hpp"
+#include "../lowering/bind.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/plan.hpp"
 
@@ -40,6 +40,6 @@ bool multicast_combines(DType dtype, ReduceOp op);
 ///
 /// A switch adds in an order of its own. A certificate that says how sums are rounded would not hold, so such
 /// a plan is refused when the order shows: in sums of floats.
-std::string refuse_multicast(const Plan& plan, const interpreter::BoundImage& image, DType dtype);
+std::string refuse_multicast(const Plan& plan, const lowering::BoundImage& image, DType dtype);
 
 }  // namespace chorale::cuda

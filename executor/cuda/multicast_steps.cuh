@@ -1,15 +1,15 @@
 /// \file
-/// These functions run the steps of a tape that go through a switch. They belong to the multicast realisation
-/// of switch channels, which runs only when the configuration asks for it by name. They are in a kernel of
-/// their own, so that the others have no such instruction. The code is compiled, and tests look at its
-/// instructions; it has not run on hardware.
+/// These functions run the steps of a program that go through a switch. They belong to the multicast
+/// realisation of switch channels, which runs only when the configuration asks for it by name. They are in a
+/// kernel of their own, so that the others have no such instruction. The code is compiled, and tests look at
+/// its instructions; it has not run on hardware.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
 #include "chorale/device/multicast.hpp"
-#include "player.cuh"
+#include "interpreter.cuh"
 
 namespace chorale::cuda {
 
@@ -42,11 +42,11 @@ CHORALE_FN void move_through_switch(const Group& group, uint64_t bytes, const So
 }
 
 template <ReduceOp Op, class T>
-CHORALE_FN void reduce_through_switch(const Group& group, const TapeStep& step, const Mem* places,
+CHORALE_FN void reduce_through_switch(const Group& group, const ProgramStep& step, const Mem* places,
                                       bool whole) {
   if constexpr (detail::LoadReduce<Op, T>::exists) {  // others are refused when a plan is bound
     const MulticastReduced<Op, T> source{places[0].data};
-    if (step.kind == TapeKind::multicast_pass) {
+    if (step.kind == StepKind::multicast_pass) {
       move_through_switch(group, step.bytes, source, MulticastStore{places[1].data});
     } else {
       move_through_switch(group, step.bytes, source, PlainSink{places[1], whole});
@@ -67,17 +67,17 @@ struct PlainSource {
 };
 
 struct MulticastSteps {
-  static CHORALE_FN constexpr bool has(TapeKind kind) { return kind >= TapeKind::multicast_reduce; }
+  static CHORALE_FN constexpr bool has(StepKind kind) { return kind >= StepKind::multicast_reduce; }
 
   /// Runs one step. Before and after it the block reads and writes by the members' own addresses, so each
   /// thread fences on both sides, next to its own accesses.
   template <class T, class P>
-  static __device__ __noinline__ Stop run(const TapeStep& step, const Page<P>& page, uint32_t misaligned) {
+  static __device__ __noinline__ Stop run(const ProgramStep& step, const Page<P>& page, uint32_t misaligned) {
     const Group group = block_group();
     const Mem* const places = page.plain + step.first_plain;
     const bool whole = (step.passed & misaligned) == 0;
     fence_alias();
-    if (step.kind == TapeKind::multicast_store) {
+    if (step.kind == StepKind::multicast_store) {
       move_through_switch(group, step.bytes, PlainSource{places[0], whole}, MulticastStore{places[1].data});
     } else if constexpr (!std::is_void<T>::value) {
       switch (ReduceOp(step.reduce_op)) {

@@ -11,9 +11,9 @@
 
 #include "../remote/endpoint.hpp"
 #include "chorale/world.hpp"
+#include "launch.hpp"
 #include "orders.hpp"
 #include "proxy_copies.hpp"
-#include "tape.hpp"
 
 namespace chorale::cuda {
 

@@ -54,7 +54,7 @@ net::Payload RemoteCopies::copy_out(const char* from, size_t bytes) {
   return payload;
 }
 
-bool RemoteCopies::copy_in(char* to, const net::Payload& payload) {
+bool RemoteCopies::copy_in(char* to, const net::Payload& payload, bool) {
   Piece piece = in_.pieces.take();
   if (!piece) return false;
   std::memcpy(piece.get(), payload.data.get(), payload.bytes);

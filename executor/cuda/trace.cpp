@@ -4,8 +4,8 @@
 
 namespace chorale::cuda {
 
-LaunchTrace::LaunchTrace(const interpreter::BoundImage& image, uint32_t launches)
-    : trace_(interpreter::trace_of(image, launches)),
+LaunchTrace::LaunchTrace(const lowering::BoundImage& image, uint32_t launches)
+    : trace_(lowering::trace_of(image, launches)),
       entries_(image.blocks.size() * trace_.per_block()),
       memory_(entries_ * sizeof(TraceEntry), "a trace") {
   trace_.entries = reinterpret_cast<TraceEntry*>(memory_.data());
@@ -17,7 +17,7 @@ void LaunchTrace::add_to(std::vector<TraceSpan>& spans, const Plan& plan, uint32
   check(
       cudaMemcpy(entries.data(), memory_.data(), entries.size() * sizeof(TraceEntry), cudaMemcpyDeviceToHost),
       "a trace");
-  interpreter::add_spans(spans, trace_, entries, plan, rank);
+  lowering::add_spans(spans, trace_, entries, plan, rank);
 }
 
 }  // namespace chorale::cuda

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "../interpreter/trace_spans.hpp"
+#include "../lowering/trace_spans.hpp"
 #include "device_memory.hpp"
 
 namespace chorale::cuda {
@@ -14,7 +14,7 @@ namespace chorale::cuda {
 class LaunchTrace {
  public:
   /// \param launches  the number of launches that are kept
-  LaunchTrace(const interpreter::BoundImage& image, uint32_t launches);
+  LaunchTrace(const lowering::BoundImage& image, uint32_t launches);
 
   /// Returns the trace that blocks write to.
   const Trace& trace() const { return trace_; }

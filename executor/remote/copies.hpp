@@ -28,8 +28,10 @@ class Copies {
 
   /// Begins a copy of a whole payload into this rank's memory. The caller may drop the payload afterwards.
   /// Returns false if there is no room at present.
+  /// \param packets  true for packets, which a block may read while they are written: words of 64 bits must
+  ///                 come whole, and the flag of a line after its data
   /// \throws RunError if the device refuses it
-  virtual bool copy_in(char* to, const net::Payload& payload) = 0;
+  virtual bool copy_in(char* to, const net::Payload& payload, bool packets) = 0;
 
   // These return how many copies have ended, of all that were ever begun in this direction.
   /// \throws RunError if a copy has failed

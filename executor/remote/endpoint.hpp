@@ -65,7 +65,7 @@ class Endpoint {
 
   /// The memory of one binding on this rank that peers of other hosts may write to.
   struct Memory {
-    std::array<Region, 4> buffers;  ///< by BufferKind; the last is for packets, interpreter::packet_kind
+    std::array<Region, 4> buffers;  ///< by BufferKind; the last is for packets, lowering::packet_kind
     Signal* signals = nullptr;      ///< in the host's memory; peers set them, and nobody else does
     uint32_t n_signals = 0;
     bool runs_name_buffers = false;  ///< begin_run() says where input and output are, not `buffers`

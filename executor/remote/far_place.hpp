@@ -10,7 +10,7 @@ namespace chorale::remote {
 /// that stands for an address lies where no memory is, so that a kernel that used it as one would fault.
 struct FarPlace {
   uint32_t rank = 0;
-  uint32_t buffer = 0;  ///< a BufferKind, or interpreter::packet_kind
+  uint32_t buffer = 0;  ///< a BufferKind, or lowering::packet_kind
   uint64_t offset = 0;  ///< bytes
 
   static constexpr unsigned rank_at = 40, buffer_at = 56;

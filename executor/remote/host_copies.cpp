@@ -1,8 +1,44 @@
 #include "host_copies.hpp"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 
+#include "chorale/device/packet.hpp"
+
 namespace chorale::remote {
+namespace {
+
+/// Copies packets of any form, of which the receiver may read some while others are still to come. The words
+/// of a line that are no flag come first. Other forms have a flag in each word.
+void copy_packets(char* to, const char* from, size_t bytes) {
+  constexpr size_t flag_at = offsetof(LL128, flag);
+  const auto copy_word = [&](size_t at, bool flag) {
+    uint64_t word;
+    std::memcpy(&word, from + at, sizeof word);
+    uint64_t* const there = reinterpret_cast<uint64_t*>(to + at);
+    if (flag) {
+      store_release(there, word);
+    } else {
+      store_relaxed(there, word);
+    }
+  };
+  const size_t in_line = reinterpret_cast<uintptr_t>(to) % sizeof(LL128);
+  for (size_t at = 0; at < bytes;) {
+    // The part of a line that this copy has.
+    const size_t begin = (in_line + at) % sizeof(LL128), end = std::min(bytes, at + sizeof(LL128) - begin);
+    const size_t flag = at + flag_at - begin;
+    const bool has_flag = begin <= flag_at && flag < end;
+    for (size_t word = at; word < end; word += sizeof(uint64_t)) {
+      if (!has_flag || word != flag) copy_word(word, false);
+    }
+    if (has_flag) copy_word(flag, true);
+    at = end;
+  }
+}
+
+}  // namespace
 
 net::Payload HostCopies::copy_out(const char* from, size_t bytes) {
   net::Payload payload(bytes);
@@ -11,8 +47,12 @@ net::Payload HostCopies::copy_out(const char* from, size_t bytes) {
   return payload;
 }
 
-bool HostCopies::copy_in(char* to, const net::Payload& payload) {
-  std::memcpy(to, payload.data.get(), payload.bytes);
+bool HostCopies::copy_in(char* to, const net::Payload& payload, bool packets) {
+  if (packets) {
+    copy_packets(to, reinterpret_cast<const char*>(payload.data.get()), payload.bytes);
+  } else {
+    std::memcpy(to, payload.data.get(), payload.bytes);
+  }
   ++in_;
   return true;
 }

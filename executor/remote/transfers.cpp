@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "../lowering/bind.hpp"
 #include "../world/together.hpp"
 #include "chorale/device/atomics.hpp"
 #include "chorale/plan.hpp"
@@ -170,7 +171,8 @@ Endpoint::Carried Endpoint::carry_out(const Stream& stream, const Held& held) {
   arriving.stream = stream;
   arriving.turn = message.turn;
   if (held.payload.bytes != 0) {
-    if (!copies_->copy_in(entry.memory.buffers[message.buffer].base + message.offset, held.payload))
+    char* const to = entry.memory.buffers[message.buffer].base + message.offset;
+    if (!copies_->copy_in(to, held.payload, message.buffer == lowering::packet_kind))
       return Carried::waits_for_room;
     arriving.copy = ++copies_in_;
   }

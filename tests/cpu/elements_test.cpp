@@ -1,7 +1,7 @@
 /// \file
 /// All element types and operators through one all-reduce, against the scalar oracle; avg; big offsets.
 
-#include "executor/interpreter/image.hpp"
+#include "executor/lowering/image.hpp"
 #include "tests/cpu/harness.hpp"
 #include "tests/cpu/oracle.hpp"
 

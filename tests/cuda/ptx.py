@@ -192,65 +192,65 @@ def multimem_checks(of):
         re.search(MULTIMEM, text) for name, text in of.items() if not name.startswith("multimem_"))
 
 
-PLAYER = """#include "executor/cuda/exchange.cuh"
+INTERPRETER = """#include "executor/cuda/exchange.cuh"
 using namespace chorale;
 using namespace chorale::cuda;
-template __global__ void cuda::play<void, LL16>(const __grid_constant__ Launch);
-template __global__ void cuda::play<bf16, LL16>(const __grid_constant__ Launch);
+template __global__ void cuda::interpret<void, LL16>(const __grid_constant__ Launch);
+template __global__ void cuda::interpret<bf16, LL16>(const __grid_constant__ Launch);
 template __global__ void cuda::play_exchange<bf16, LL16>(const __grid_constant__ Launch);
 """
 
-MULTICAST_PLAYER = """#include "executor/cuda/multicast_steps.cuh"
+MULTICAST_INTERPRETER = """#include "executor/cuda/multicast_steps.cuh"
 using namespace chorale;
 using namespace chorale::cuda;
-template __global__ void cuda::play<void, LL16, MulticastSteps>(const __grid_constant__ Launch);
-template __global__ void cuda::play<bf16, LL16, MulticastSteps>(const __grid_constant__ Launch);
+template __global__ void cuda::interpret<void, LL16, MulticastSteps>(const __grid_constant__ Launch);
+template __global__ void cuda::interpret<bf16, LL16, MulticastSteps>(const __grid_constant__ Launch);
 """
 
 
-def compile_player(nvcc, root, arch, text):
+def compile_interpreter(nvcc, root, arch, text):
     """The PTX of a source, and what the assembler says of it."""
     with tempfile.TemporaryDirectory() as folder:
-        source = os.path.join(folder, "player.cu")
+        source = os.path.join(folder, "interpreter.cu")
         with open(source, "w") as file:
             file.write(text)
         said = subprocess.run(
             [nvcc, "-std=c++17", "-arch=" + arch, "-cubin", "-Xptxas", "-v", "-keep", "-keep-dir", folder, "-o",
-             os.path.join(folder, "player.cubin"), "-I" + root, "-I" + os.path.join(root, "compiler/include"),
+             os.path.join(folder, "interpreter.cubin"), "-I" + root, "-I" + os.path.join(root, "compiler/include"),
              "-I" + os.path.join(root, "executor/include"), source],
             check=True, capture_output=True, text=True)
-        with open(os.path.join(folder, "player.ptx")) as file:
+        with open(os.path.join(folder, "interpreter.ptx")) as file:
             return file.read(), said.stderr + said.stdout
 
 
-def player_checks(nvcc, root, arch):
+def interpreter_checks(nvcc, root, arch):
     """The same for the interpreter kernels of some element types."""
-    ptx, said = compile_player(nvcc, root, arch, PLAYER)
-    yield from checks_of_players("play", ptx, said, kernels=3, spills=300)
-    yield "play: no multicast", not re.search(r"\bmultimem\b|multicast", ptx)
-    yield "play: one name is enough for its memory", "fence.proxy" not in ptx
+    ptx, said = compile_interpreter(nvcc, root, arch, INTERPRETER)
+    yield from checks_of_interpreters("interpret", ptx, said, kernels=3, spills=300)
+    yield "interpret: no multicast", not re.search(r"\bmultimem\b|multicast", ptx)
+    yield "interpret: one name is enough for its memory", "fence.proxy" not in ptx
 
 
-def multicast_player_checks(nvcc, root, arch):
+def multicast_interpreter_checks(nvcc, root, arch):
     """The same for those with the steps of switches, and that these are what they should be."""
-    ptx, said = compile_player(nvcc, root, arch, MULTICAST_PLAYER)
+    ptx, said = compile_interpreter(nvcc, root, arch, MULTICAST_INTERPRETER)
     # More than others: a call stands in the loop over steps. What that costs is not known.
-    yield from checks_of_players("multicast player", ptx, said, kernels=2, spills=600)
+    yield from checks_of_interpreters("multicast interpreter", ptx, said, kernels=2, spills=600)
     functions = [text for text in re.split(r"^(?=\.(?:visible |weak )?\.?(?:func|entry)\b)", ptx, flags=re.M)
                  if "multimem." in text]
-    yield "multicast player: the steps of switches are functions of their own", len(functions) == 2 and all(
+    yield "multicast interpreter: the steps of switches are functions of their own", len(functions) == 2 and all(
         text.startswith(".func") or ".entry" not in text.split("{", 1)[0] for text in functions)
     summing = [text for text in functions if "ld_reduce" in text]
-    yield "multicast player: where nothing is reduced, switches store alone", len(summing) == 1 and all(
+    yield "multicast interpreter: where nothing is reduced, switches store alone", len(summing) == 1 and all(
         set(re.findall(MULTIMEM, text)) == {STORE_TO_ALL} for text in functions if text not in summing)
-    yield "multicast player: switches combine by all operators that multimem.def has", set(
+    yield "multicast interpreter: switches combine by all operators that multimem.def has", set(
         found for text in summing for found in re.findall(MULTIMEM, text)) == {STORE_TO_ALL} | {
             LOAD_REDUCE + instruction for dtype, _, instruction in multimem_rows() if dtype == "bf16"}
     for text in functions:
-        yield "multicast player: accesses by switches are fenced from those by other addresses", is_fenced(text)
+        yield "multicast interpreter: accesses by switches are fenced from those by other addresses", is_fenced(text)
 
 
-def checks_of_players(what, ptx, said, kernels, spills):
+def checks_of_interpreters(what, ptx, said, kernels, spills):
     yield what + ": no volatile access", not re.search(r"\b(ld|st)\.volatile", ptx)
     yield what + ": no load through the read-only cache", not re.search(r"\bld\.global(\.\w+)*\.nc\b|\bldu\.", ptx)
     # A block's own counts are in its shared memory.
@@ -279,8 +279,8 @@ def main():
     arch = sys.argv[3] if len(sys.argv) == 4 else "sm_90"
     ptx, of = compile_ptx(sys.argv[1], sys.argv[2], arch)
     failed = False
-    everything = itertools.chain(checks(ptx, of), player_checks(sys.argv[1], sys.argv[2], arch),
-                                 multicast_player_checks(sys.argv[1], sys.argv[2], arch))
+    everything = itertools.chain(checks(ptx, of), interpreter_checks(sys.argv[1], sys.argv[2], arch),
+                                 multicast_interpreter_checks(sys.argv[1], sys.argv[2], arch))
     for name, holds in everything:
         print("ok    " if holds else "FAILED", name)
         failed |= not holds

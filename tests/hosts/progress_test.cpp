@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <thread>
 
-#include "executor/cpu/courier.hpp"
-#include "executor/cpu/machine.hpp"
 #include "executor/cpu/port.hpp"
+#include "executor/cpu/run.hpp"
+#include "executor/remote/host_copies.hpp"
 #include "executor/world/group.hpp"
 #include "tests/hosts/harness.hpp"
 
@@ -30,89 +31,89 @@ TEST_P(HostsAndLongTransfers, come_in_parts_and_right) {
 }
 INSTANTIATE_TEST_SUITE_P(Transports, HostsAndLongTransfers, both_transports, transport_name);
 
-/// A channel from rank 0 to rank 1, by which rank 0 sends a signal in each of several launches.
-struct Signals {
+/// A channel from rank 0 to rank 1, by which rank 0 puts into the output of rank 1, and signals, in each of
+/// several launches.
+struct Puts {
   static constexpr uint64_t launches = 7;
   static constexpr std::chrono::nanoseconds pause = 900ms, timeout = 5s;  // 7 pauses are longer
 
-  Signals(World& world, cpu::Fifo* fifo, uint64_t binding) {
-    run.image.channels = &channel;
-    run.image.buffers = &buffer;
+  explicit Puts(World& world) {
+    memory.signals = &signal;
+    memory.n_signals = 1;
+    memory.runs_name_buffers = true;
     run.rank = uint32_t(world.rank());
     run.deadline = Deadline{world.abort_word(), 0, 0};
-    run.signals = &signal;
     run.completed = &completed;
-    run.fifo = fifo;
-    run.binding = binding;
-    run.far = &far;
-    channel = {.peer = uint32_t(1 - world.rank()), .signal_at_peer = 0};
+    run.channels = {{.peer = 1 - world.rank(), .far = true, .signal_number = 0}};
   }
 
-  image::Channel channel;
-  image::Buffer buffer;
+  remote::Endpoint::Memory memory;
   Signal signal, completed;
-  const char far = 1;
+  uint64_t data[2] = {};
   cpu::Run run;
 };
 
-/// Sends all launches' signals; rank 1 takes one after the other.
-std::string send(World& world, cpu::Courier& courier, uint64_t binding) {
-  cpu::Proxy proxy(world.scheduler(), &courier);
-  Signals all(world, &proxy.fifo(), binding);
-  std::vector<cpu::Run> runs(Signals::launches, all.run);
-  for (uint64_t at = 0; at < Signals::launches; ++at) {
+/// Puts in all launches.
+std::string send(World& world) {
+  cpu::Proxy proxy(world.scheduler(), &world);
+  Puts all(world);
+  proxy.endpoint()->connect();
+  all.run.binding = proxy.endpoint()->register_binding(all.memory, {1});
+  all.run.client = proxy.add_client(all.run);
+  std::vector<cpu::Run> runs(Puts::launches, all.run);
+  for (uint64_t at = 0; at < Puts::launches; ++at) {
     runs[at].epoch = at + 1;
+    runs[at].channels[0].posted = at;
     cpu::Trigger trigger;
     trigger.run = &runs[at];
-    trigger.action = Action::signal;
+    trigger.from = reinterpret_cast<char*>(all.data);
+    trigger.to = remote::FarPlace::base(1, uint32_t(BufferKind::output));
+    trigger.bytes = sizeof all.data;
+    trigger.signal = true;
     proxy.fifo().push(Group{}, all.run.deadline, trigger);
   }
   proxy.begin();
   const Stop stop = proxy.end(false, all.run.deadline);
   world.check();
-  return stop == Stop::none && all.completed.value == Signals::launches ? "" : "rank 0 has not sent all";
+  if (stop == Stop::none) world.barrier();
+  return stop == Stop::none && all.completed.value == Puts::launches ? "" : "rank 0 has not sent all";
 }
 
-/// Takes the signals as a block does that waits for the last of them.
-std::string take(World& world, cpu::Courier& courier, uint64_t binding) {
-  Signals all(world, nullptr, binding);
+/// Takes the signals as a block does that waits for the last of them. A put waits for its launch here.
+std::string take(World& world) {
+  remote::Endpoint endpoint(world, std::make_unique<remote::HostCopies>(),
+                            {.done = {}, .moved = [&world] { world.scheduler().moved(); }});
+  Puts all(world);
+  endpoint.connect();
+  const uint64_t binding = endpoint.register_binding(all.memory, {0});
   std::thread slowly([&] {
-    for (uint64_t epoch = 1; epoch <= Signals::launches; ++epoch) {
-      std::this_thread::sleep_for(Signals::pause);
-      all.run.epoch = epoch;
-      courier.begin(binding, all.run);
+    for (uint64_t epoch = 1; epoch <= Puts::launches; ++epoch) {
+      std::this_thread::sleep_for(Puts::pause);
+      endpoint.begin_run(binding, epoch, {}, {reinterpret_cast<char*>(all.data), sizeof all.data});
       while (load_acquire(&all.signal.value) < epoch && load_acquire(&world.abort_word()->stop) == 0)
-        courier.work();
+        endpoint.work();
     }
-    courier.start_clock();
-    while (!courier.settled()) courier.work();
+    endpoint.start_clock();
+    while (!endpoint.settled()) endpoint.work();
   });
   const cpu::LaunchResult result = world.scheduler().launch(1, 1, [&](int block, cpu::BlockHost& host) {
-    wait_until(block_group(uint32_t(block), 1, &host), &all.signal, Cmp::ge, Signals::launches,
+    wait_until(block_group(uint32_t(block), 1, &host), &all.signal, Cmp::ge, Puts::launches,
                all.run.deadline);
   });
   slowly.join();
   world.check();
+  if (result.stop == Stop::none) world.barrier();
   return result.stop == Stop::none ? "" : "rank 1 has not taken all";
 }
 
-TEST(HostsAndTheTimeout, SignalsThatComeSteadilyOutliveIt) {
+TEST(HostsAndTheTimeout, PutsThatComeSteadilyOutliveIt) {
 #ifndef CHORALE_WITH_UCX
   GTEST_SKIP() << "this library was built without UCX";
 #endif
   const HostsOfRanks hosts = {0, 1};
   const std::vector<int> codes = on_hosts(
-      hosts,
-      [&](World& world) {
-        cpu::Courier courier(world);
-        courier.connect();
-        const uint64_t binding = courier.enrol({1 - world.rank()});
-        const std::string wrong =
-            world.rank() == 0 ? send(world, courier, binding) : take(world, courier, binding);
-        if (wrong.empty()) world.barrier();
-        return verdict(wrong);
-      },
-      Signals::timeout);
+      hosts, [&](World& world) { return verdict(world.rank() == 0 ? send(world) : take(world)); },
+      Puts::timeout);
   EXPECT_EQ(codes, all_well(hosts));
 }
 

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "../../cpu/scheduler.hpp"
-#include "../../interpreter/report.hpp"
+#include "../../lowering/report.hpp"
 #include "../../transport/proxied.hpp"
 #include "../../world/deadline.hpp"
 #include "../../world/group.hpp"
@@ -322,7 +322,7 @@ void CpuLanes::run_as_fibers() {
         FiberHost host(block, uint32_t(lane), lanes, world_.abort_word(), tape_);
         play(uint32_t(lane), run, host);
       },
-      [this](const interpreter::Stuck& stuck) {
+      [this](const lowering::Stuck& stuck) {
         return stuck.waiting.what ? "  " + text(tape_.actions[stuck.waiting.op_index]) : "";
       });
   if (result.stop == Stop::none) return;
@@ -330,7 +330,7 @@ void CpuLanes::run_as_fibers() {
     world_.check();
   } catch (const RunError& error) {
     throw RunError(error.reason,
-                   error.what() + interpreter::describe(result.stuck, interpreter::Ranks::all, error.what()));
+                   error.what() + lowering::describe(result.stuck, lowering::Ranks::all, error.what()));
   }
 }
 

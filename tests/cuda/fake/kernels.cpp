@@ -1,4 +1,4 @@
-// The players do nothing. They are enough to see what an executor would launch.
+// The interpreters do nothing. They are enough to see what an executor would launch.
 
 #include "kernels.hpp"
 
@@ -26,9 +26,9 @@ Last& last() {
 
 std::string last_kernel() {
   const void* const kernel = last().kernel;
-  return kernel == &any         ? "player"
+  return kernel == &any         ? "interpreter"
          : kernel == &exchange  ? "exchange"
-         : kernel == &multicast ? "multicast player"
+         : kernel == &multicast ? "multicast interpreter"
                                 : "none";
 }
 
@@ -40,8 +40,8 @@ namespace chorale::cuda {
 
 using namespace test::fake;
 
-Players players_of(DType, PacketForm, bool) { return {&any, &exchange}; }
-const void* multicast_player_of(DType, PacketForm packet, bool) {
+Interpreters interpreters_of(DType, PacketForm, bool) { return {&any, &exchange}; }
+const void* multicast_interpreter_of(DType, PacketForm packet, bool) {
   return packet == PacketForm::ll16 ? &multicast : nullptr;
 }
 cudaError_t enqueue_average(void*, uint64_t, DType, uint32_t, cudaStream_t) { return cudaSuccess; }

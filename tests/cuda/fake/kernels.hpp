@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "executor/cuda/tape.hpp"
+#include "executor/cuda/launch.hpp"
 
 namespace chorale::test::fake {
 

@@ -213,7 +213,7 @@ TEST_P(Multicast, AnExecutorMakesItWhereTheSettingAsksForIt) {
             const bool maker = world.rank() == 0 || GetParam() == Ranks::threads;
             if (made != (multicast && maker))
               return std::string(way) + ": objects made: " + std::to_string(made);
-            if (launched != (multicast ? "multicast player" : "player"))
+            if (launched != (multicast ? "multicast interpreter" : "interpreter"))
               return std::string(way) + ": " + launched;
             // With multicast the kernel gets a copy of the message, in memory that the switch reaches. The
             // result is copied back.

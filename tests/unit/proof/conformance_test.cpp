@@ -9,8 +9,8 @@
 #include "chorale/device/engine.hpp"
 #include "compiler/proof/memory.hpp"
 #include "compiler/roles.hpp"
-#include "executor/interpreter/bind.hpp"
-#include "executor/interpreter/recording.hpp"
+#include "executor/lowering/bind.hpp"
+#include "executor/lowering/recording.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale::proof {
@@ -58,9 +58,9 @@ char* base_of(uint32_t rank, uint32_t kind) {
   return reinterpret_cast<char*>((rank * spaces_per_rank + kind + 1) * base_bytes);
 }
 
-class WritingMachine : public interpreter::Recording {
+class WritingMachine : public lowering::Recording {
  public:
-  explicit WritingMachine(const interpreter::BoundImage& image)
+  explicit WritingMachine(const lowering::BoundImage& image)
       : Recording(image.view(), PacketForm::ll8, false), memory_channels_(image.memory_channels) {}
 
   std::vector<Done> done;
@@ -70,23 +70,18 @@ class WritingMachine : public interpreter::Recording {
   }
   /// Packets of other forms carry the same.
   template <class F>
-  Stop with_packet(const F& f) const {
-    return f(TypeTag<LL8>{});
-  }
-  template <Role... R>
-  Stop reach(const op::Places<R>&...) const {
-    return Stop::none;
+  void with_packet(const F& f) const {
+    f(TypeTag<LL8>{});
   }
 
   template <class Source, class Sink>
-  Stop move(uint64_t bytes, const Source& source, const Sink& sink) {
+  void move(uint64_t bytes, const Source& source, const Sink& sink) {
     Done& one = add(Kind::move);
     touch(one, source, bytes, false);
     touch(one, sink, bytes, true);
-    return Stop::none;
   }
   template <class First, class Other, class Sink>
-  Stop reduce(ReduceOp op, uint64_t bytes, const First& first, const Other* others, uint32_t n,
+  void reduce(ReduceOp op, uint64_t bytes, const First& first, const Other* others, uint32_t n,
               const Sink& sink) {
     Done& one = add(Kind::move);
     one.combines = true;
@@ -94,61 +89,56 @@ class WritingMachine : public interpreter::Recording {
     touch(one, first, bytes, false);
     for (uint32_t other = 0; other < n; ++other) touch(one, others[other], bytes, false);
     touch(one, sink, bytes, true);
-    return Stop::none;
   }
   template <class Sink>
-  Stop reduce_members(ReduceOp op, uint64_t bytes, const pieces::Members& from, const Sink& sink) {
+  void reduce_members(ReduceOp op, uint64_t bytes, const pieces::Members& from, const Sink& sink) {
     Done& one = add(Kind::move);
     one.combines = true;
     one.reduce_op = op;
     touch(one, MultiStore{from.data, from.n, from.offset, from.valid}, bytes, false);
     touch(one, sink, bytes, true);
-    return Stop::none;
   }
+
+  void repeat(uint32_t pipeline) { run_turns(*this, pipeline, 0, image_.records[pipeline].turns); }
 
   void sync() { add(Kind::sync); }
   void post(const op::Ids& channels, bool relaxed) {
     if (!relaxed) sync();
     each(Kind::post, channels, relaxed);
   }
-  Stop await(const op::Ids& channels, bool relaxed) {
+  void await(const op::Ids& channels, bool relaxed) {
     each(Kind::await, channels, relaxed);
     sync();
-    return Stop::none;
   }
-  Stop drain(const op::Ids& channels) {
+  void drain(const op::Ids& channels) {
     each(Kind::drain, channels, false);
     sync();
-    return Stop::none;
   }
-  Stop acquire(const op::Ids& semaphores) {
+  void acquire(const op::Ids& semaphores) {
     for (uint32_t at = 0; at < semaphores.n; ++at) add(Kind::acquire).id = semaphores.first[at];
     sync();
-    return Stop::none;
   }
   void release(const op::Ids& semaphores) {
     sync();
     for (uint32_t at = 0; at < semaphores.n; ++at) add(Kind::release).id = semaphores.first[at];
   }
-  Stop arrive(uint32_t id, uint32_t participants) {
+  void arrive(uint32_t id, uint32_t participants) {
     sync();
     Done& one = add(Kind::arrive);
     one.id = id;
     one.participants = participants;
     sync();
-    return Stop::none;
   }
-  Stop push(Action, const op::Ids& channels) {
+  void push(Action, const op::Ids& channels) {
     for (uint32_t at = 0; at < channels.n; ++at) {
       sync();
       Done& one = add(Kind::push);
       one.id = local(channels.first[at]);
       one.posts = true;
     }
-    return Stop::none;
   }
   template <Role S, Role D>
-  Stop push(Action action, const op::Ids& channels, const op::Slice& slice, const op::Places<S>& src,
+  void push(Action action, const op::Ids& channels, const op::Slice& slice, const op::Places<S>& src,
             const op::Places<D>& dst) {
     for (uint32_t at = 0; at < channels.n; ++at) {
       sync();
@@ -160,7 +150,6 @@ class WritingMachine : public interpreter::Recording {
       touch(one, src, from, part, has(action, Action::copy_packets), false);
       touch(one, dst, at, part, !has(action, Action::copy), true);
     }
-    return Stop::none;
   }
 
  private:
@@ -333,9 +322,9 @@ TEST(ProofConformance, EveryOperationTouchesWhatItDeclares) {
         const Plan plan = one_op(Opcode(code), via, in_pipeline, random);
         const auto layout = layout_of(plan, 8 * chunk_bytes, DType::i32);
         ASSERT_EQ(layout.chunk_bytes, chunk_bytes);
-        const interpreter::BoundImage image = interpreter::build_image(plan, 0, layout, DType::i32, {});
+        const lowering::BoundImage image = lowering::build_image(plan, 0, layout, DType::i32, {});
         WritingMachine machine(image);
-        ASSERT_EQ(run_block(machine, 0), Stop::none);
+        run_block(machine, 0);
         ASSERT_EQ(effective(machine.done), effective(declared(plan)))
             << words(plan) << " " << text(plan, in_pipeline ? 1 : 0);
         seen.insert(Opcode(code));

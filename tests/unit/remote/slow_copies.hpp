@@ -29,7 +29,7 @@ class SlowCopies final : public remote::Copies {
     out_.waiting.push_back({reinterpret_cast<char*>(payload.data.get()), from, bytes, payload});
     return payload;
   }
-  bool copy_in(char* to, const net::Payload& payload) override {
+  bool copy_in(char* to, const net::Payload& payload, bool) override {
     if (in_.waiting.size() == most_) return false;
     in_.waiting.push_back({to, reinterpret_cast<const char*>(payload.data.get()), payload.bytes, payload});
     return true;

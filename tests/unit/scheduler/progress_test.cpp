@@ -6,9 +6,10 @@
 #include <atomic>
 #include <chrono>
 
-#include "../../../executor/cpu/machine.hpp"
+#include "../../../executor/cpu/interpreter.hpp"
 #include "../../../executor/cpu/scheduler_impl.hpp"
 #include "scheduler_under_test.hpp"
+#include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale::test {
 namespace {
@@ -213,8 +214,8 @@ TEST(Progress, WhatPeersSeeCounts) {
   EXPECT_TRUE(of.at.moved);
 }
 
-/// A plan's operation may take long, and then another block of the rank waits for all of them.
-TEST(Progress, OperationsOfAPlanCount) {
+/// Each step of a program is progress, and each turn of a loop: another block of the rank may wait for all.
+TEST(Progress, StepsOfAProgramCount) {
   struct Host : BlockHost {
     void park(bool (*)(const void*), const void*) override {}
     void meet(bool (*)(const void*), const void*) override {}
@@ -224,13 +225,24 @@ TEST(Progress, OperationsOfAPlanCount) {
     void moved() override { ++moves; }
     int moves = 0;
   } host;
-  const image::Record records[2] = {};
+  Plan plan = two_ranks();
+  Op& loop = add(block(plan), Opcode::pipeline);
+  loop.unit_bytes = 16;
+  loop.chunks = 8;
+  loop.body = 1;
+  add(block(plan), Opcode::copy, {in(0, 8)}, {out(0, 8)});
+  char in_bytes[640] = {}, out_bytes[640];
+  const lowering::BoundPlan bound =
+      lowering::bind_plan(plan, 0, sizeof in_bytes, DType::u8, PacketForm::ll8, -1);
+  const lowering::DeviceProgram program = lowering::lower(bound.image, {}, PacketForm::ll8);
+  std::vector<uint64_t> state(program.state_bytes / sizeof(uint64_t)), room(1024);
   cpu::Run run;
-  run.image.records = records;
-  cpu::Machine machine(run, block_group(0, 1, &host), &host, nullptr);
-  machine.enter(0);
-  machine.enter(1);
-  EXPECT_EQ(host.moves, 2);
+  run.program = &program;
+  run.states = reinterpret_cast<char*>(state.data());
+  run.in = in_bytes;
+  run.out = out_bytes;
+  EXPECT_EQ(cpu::Interpreter(run, 0, host, reinterpret_cast<char*>(room.data())).run(), Stop::none);
+  EXPECT_GE(host.moves, 20);
 }
 
 }  // namespace

@@ -1,0 +1,59 @@
+/// \file
+/// The CPU runs a device program with this interpreter: each thread block is a fiber, whose group has one
+/// thread. executor/cuda/interpreter.cuh does the same on a GPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "chorale/device/engine.hpp"
+#include "run.hpp"
+#include "scheduler.hpp"
+
+namespace chorale::cpu {
+
+class Interpreter {
+ public:
+  /// \param room  room_bytes() bytes that no other block uses
+  Interpreter(Run& run, uint32_t block, BlockHost& host, char* room);
+
+  static size_t room_bytes(const lowering::DeviceProgram& program);
+
+  /// Runs the block from beginning to end. A Stop other than none ends it at once: it publishes nothing after
+  /// that.
+  Stop run();
+
+ private:
+  struct Page;
+
+  template <class P>
+  Stop run_pages();
+  void enter(uint32_t op);
+  void expect(uint64_t value, const uint64_t* word, int peer);
+
+  Stop control(const Page& page, const lowering::ProgramStep& step);
+  Stop await(const lowering::SyncItem::Await& item, bool relaxed);
+  Stop arrive(const lowering::SyncItem::Meeting& item);
+  Stop push(const Page& page, const lowering::ProgramStep& step, const lowering::SyncItem::Push& item);
+
+  template <class P>
+  Stop data(const Page& page, const lowering::ProgramStep& step);
+  template <class P, class Source>
+  Stop move(const lowering::ProgramStep& step, const Source& source, const Mem* plain,
+            const Packets<P>* packets);
+
+  Stop settle(const Page& page, uint32_t place, char*& address);
+  Stop settle(const Page& page, uint32_t place, Mem& memory);
+  Stop reach(uint32_t rank);
+
+  Run& run_;
+  const uint32_t block_;
+  BlockHost& host_;
+  const Group group_;
+  char* const room_;
+  uint64_t* const counts_;  ///< of the posts that this block has waited for
+  uint64_t turn_ = 0;       ///< of the loop that runs
+  uint32_t op_ = ~0u;       ///< the operation that runs
+};
+
+}  // namespace chorale::cpu

@@ -1,0 +1,265 @@
+/// \file
+/// The interpreter kernel runs device programs: each thread block runs its steps.
+#pragma once
+
+#include <cstdint>
+
+#include "batches.cuh"
+
+namespace chorale::cuda {
+
+constexpr uint32_t most_threads = 512;
+
+/// The data that a block's threads share beside the page.
+struct Shared {
+  Deadline deadline;
+  StopRecord stop;
+};
+
+/// Waits until a word is at least `goal`. One thread calls it.
+CHORALE_FN Stop wait_word(const Group& group, Shared& shared, const uint64_t* word, uint64_t goal,
+                          bool relaxed, uint32_t peer, uint32_t op) {
+  const auto came = [word, goal, relaxed]() -> bool {
+    return (relaxed ? load_relaxed(word) : load_acquire(word)) >= goal;
+  };
+  const Stop stop = spin_until(group, shared.deadline, came);
+  if (stop != Stop::none) {
+    shared.stop.op = op;
+    shared.stop.peer = int32_t(peer);
+    shared.stop.waits_on_word = 1;
+    shared.stop.expected = goal;
+    shared.stop.seen = load_relaxed(word);
+  }
+  return stop;
+}
+
+/// Hands one request to the proxy, which sees what the block wrote before. One thread calls it.
+template <class P>
+__device__ __noinline__ Stop push_one(const Launch& launch, Shared& shared, const ProgramStep& step,
+                                      const SyncItem::Push& what, const Page<P>& page) {
+  const Group group = block_group();
+  const PortFifo& fifo = launch.fifo;
+  add_relaxed(what.pushed, uint64_t(1));
+  const uint64_t ticket = add_relaxed(fifo.head, uint64_t(1));
+  const auto room = [&fifo, ticket]() -> bool { return load_acquire(fifo.tail) + fifo.mask + 1 > ticket; };
+  const Stop stop = spin_until(group, shared.deadline, room);
+  if (stop != Stop::none) return stop;
+  PortTrigger& slot = fifo.slots[ticket & fifo.mask];
+  const bool data = what.from != ~0u;
+  slot.from = data ? page.plain[what.from].data : nullptr;
+  slot.to = data ? page.plain[what.to].data : nullptr;
+  slot.bytes = data ? step.bytes : 0;
+  slot.client = fifo.client;
+  slot.channel = what.channel;
+  slot.signal = what.signal;
+  store_release(&slot.turn, ticket + 1);
+  return Stop::none;
+}
+
+/// Runs a step that moves no data. Each item has a thread, so that posts leave, and waits look, side by side.
+template <class P>
+CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& shared, uint64_t* counts,
+                            const ProgramStep& step, const Page<P>& page) {
+  if (step.kind != StepKind::post_relaxed && step.kind != StepKind::await &&
+      step.kind != StepKind::await_relaxed) {
+    group.sync();
+  }
+  if (step.kind == StepKind::sync) return Stop::none;
+  Stop stop = Stop::none;
+  for (uint32_t at = group.rank; at < step.n; at += group.size) {
+    const SyncItem& item = page.items[step.first_item + at];
+    Stop mine = Stop::none;
+    switch (step.kind) {
+      case StepKind::post:
+        post_release(&item.post.at_peer->value, uint64_t(1));
+        break;
+      case StepKind::post_relaxed:
+        post_relaxed(&item.post.at_peer->value, uint64_t(1));
+        break;
+      case StepKind::await:
+      case StepKind::await_relaxed: {
+        // Count first, because blocks that share a channel wait for different posts.
+        const uint64_t goal =
+            1 + (item.await.expected
+                     ? add_relaxed(item.await.expected, uint64_t(1))
+                     : uint64_t(
+                           atomicAdd(reinterpret_cast<unsigned long long*>(counts + item.await.slot), 1ull)));
+        mine = wait_word(group, shared, &item.await.mine->value, goal, step.kind == StepKind::await_relaxed,
+                         item.await.peer, item.await.op);
+        break;
+      }
+      case StepKind::drain:
+        mine = wait_word(group, shared, &item.drain.completed->value, load_relaxed(item.drain.pushed), false,
+                         launch.rank, step.op);
+        break;
+      case StepKind::push:
+        mine = push_one(launch, shared, step, item.push, page);
+        break;
+      case StepKind::release:
+        add_release(&item.permit.semaphore->permits, uint64_t(1));
+        break;
+      case StepKind::barrier: {
+        // Tickets only grow. The round ends when its last ticket has been drawn.
+        const uint64_t participants = item.meeting.participants;
+        const uint64_t ticket = add_acq_rel(&item.meeting.word->value, uint64_t(1));
+        mine = wait_word(group, shared, &item.meeting.word->value, (ticket / participants + 1) * participants,
+                         false, launch.rank, step.op);
+        break;
+      }
+      default:
+        break;
+    }
+    stop = mine > stop ? mine : stop;
+  }
+  switch (step.kind) {
+    case StepKind::post:
+    case StepKind::post_relaxed:
+    case StepKind::release:
+      return Stop::none;
+    case StepKind::acquire:
+      // Take permits one after the other, as the plan lists them: they are taken in that order everywhere.
+      for (uint32_t at = 0; at < step.n && stop == Stop::none; ++at) {
+        stop = semaphore_acquire(group, page.items[step.first_item + at].permit.semaphore, shared.deadline);
+      }
+      return stop;
+    default:
+      return group.agree(stop);
+  }
+}
+
+/// Adds an entry to the trace.
+__device__ __noinline__ inline void mark(const Trace& trace, uint64_t epoch, uint32_t op) {
+  if (threadIdx.x == 0) trace.note(blockIdx.x, epoch, op, now_ns());
+}
+
+/// Copies a page into shared memory.
+CHORALE_FN void fetch_page(const PageShape& shape, char* room, const char* from) {
+  for (uint32_t unit = threadIdx.x; unit < shape.bytes() / 16; unit += blockDim.x) {
+    reinterpret_cast<uint4*>(room)[unit] = reinterpret_cast<const uint4*>(from)[unit];
+  }
+}
+
+/// Makes addresses of a fetched page's places. The block must synchronise between fetching and this, and
+/// again before it runs the page.
+template <class P>
+CHORALE_FN Page<P> settle_page(const Launch& launch, char* room, uint64_t epoch, const Deadline* deadline) {
+  const PageShape shape = launch.page;
+  const ProgramPlace* const places = reinterpret_cast<const ProgramPlace*>(room + shape.plain_at());
+  Mem* const plain = reinterpret_cast<Mem*>(room + shape.settled_plain_at());
+  Packets<P>* const packets = reinterpret_cast<Packets<P>*>(room + shape.settled_packets_at());
+  for (uint32_t at = threadIdx.x; at < shape.plain + shape.packets; at += blockDim.x) {
+    // Packets follow the plain places.
+    const ProgramPlace place = places[at];
+    void* const address = place.settled(epoch, launch.in, launch.out, launch.skip);
+    if (at < shape.plain) {
+      plain[at] = Mem(address, place.valid);
+    } else {
+      packets[at - shape.plain] = Packets<P>(address, uint32_t(epoch), deadline);
+    }
+  }
+  return {reinterpret_cast<const ProgramStep*>(room + 16),
+          reinterpret_cast<const SyncItem*>(room + shape.items_at()), plain, packets};
+}
+
+/// Leaves the reason why a block had to stop. One thread calls it at the end of the block.
+CHORALE_FN void leave_stop(const Launch& launch, const StopRecord& stop, uint32_t op, uint64_t epoch,
+                           Stop why) {
+  StopRecord& to = launch.stops[blockIdx.x];
+  to.op = stop.op != ~0u ? stop.op : op;
+  to.peer = stop.peer;
+  to.waits_on_word = stop.waits_on_word;
+  to.expected = stop.waits_on_word ? stop.expected : epoch;
+  to.seen = stop.seen;
+  fence_system();
+  store_relaxed(&to.reason, uint32_t(why));
+}
+
+/// Adds no steps to those in this header and in data_steps.cuh.
+struct NoMoreSteps {
+  static CHORALE_FN constexpr bool has(StepKind) { return false; }
+
+  template <class T, class P>
+  static CHORALE_FN Stop run(const ProgramStep&, const Page<P>&, uint32_t) {
+    return Stop::none;
+  }
+};
+
+/// Runs the programs. T is the element type, or void in a kernel for plans that do not reduce. P is the form
+/// of packets. More has further steps. Dynamic shared memory holds the block's state, then a page.
+template <class T, class P, class More = NoMoreSteps>
+__global__ void __launch_bounds__(most_threads, 1) interpret(const __grid_constant__ Launch launch) {
+  extern __shared__ uint4 room[];
+  __shared__ Shared shared;
+  const Group group = block_group();
+  char* const state_at = launch.states + uint64_t(blockIdx.x) * launch.state_bytes;
+  const char* pages = launch.program + uint64_t(blockIdx.x) * launch.pages * launch.page.bytes();
+
+  // The block fetches its first page while the work before this launch in the stream still runs, since no
+  // launch changes it. All else waits until that work has ended.
+  const uint32_t state_units = launch.state_bytes / 16;
+  char* const page_at = reinterpret_cast<char*>(room + state_units);
+  fetch_page(launch.page, page_at, pages);
+  if (threadIdx.x == 0) {
+    shared.deadline = {launch.abort, launch.timeout_ns, 0};
+    shared.stop = StopRecord{};
+    shared.stop.op = ~0u;
+  }
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  const BlockState state = *reinterpret_cast<const BlockState*>(state_at);
+  if (launch.next_beside) asm volatile("griddepcontrol.launch_dependents;");
+  const uint64_t epoch = state.epoch + 1;
+  for (uint32_t unit = threadIdx.x; unit < state_units; unit += blockDim.x) {
+    room[unit] = reinterpret_cast<const uint4*>(state_at)[unit];
+  }
+  __syncthreads();
+  Page<P> page = settle_page<P>(launch, page_at, epoch, &shared.deadline);
+  if (state.stopped != 0) return;
+  const uint32_t misaligned = (reinterpret_cast<uint64_t>(launch.in) % unit_bytes != 0 ? 1 : 0) |
+                              (reinterpret_cast<uint64_t>(launch.out) % unit_bytes != 0 ? 2 : 0);
+  uint64_t* const counts = reinterpret_cast<BlockState*>(room)->counts();
+  __syncthreads();
+
+  Stop stop = Stop::none;
+  uint32_t op = ~0u;
+  for (;;) {
+    const PageHeader header = *reinterpret_cast<const PageHeader*>(page_at);
+    for (uint32_t at = 0; at < header.steps && stop == Stop::none; ++at) {
+      const ProgramStep& step = page.steps[at];
+      if (launch.trace.entries && step.op != op) mark(launch.trace, epoch, step.op);
+      op = step.op;
+      if (step.kind < StepKind::copy) {
+        stop = run_control(launch, group, shared, counts, step, page);
+      } else if (More::has(step.kind)) {
+        stop = More::template run<T, P>(step, page, misaligned);
+      } else if (step.batch > 1 && misaligned == 0 && step.bytes < uint64_t(group.size) * unit_bytes) {
+        stop = run_batch(group, &step, page, shared.stop.op);
+        at += step.batch - 1;
+      } else {
+        stop = run_data<T, P>(group, step, page, misaligned);
+      }
+    }
+    if (stop != Stop::none || header.more == 0) break;
+    pages += launch.page.bytes();
+    __syncthreads();
+    fetch_page(launch.page, page_at, pages);
+    __syncthreads();
+    page = settle_page<P>(launch, page_at, epoch, &shared.deadline);
+    __syncthreads();
+  }
+
+  if (!launch.next_beside) asm volatile("griddepcontrol.launch_dependents;");
+  __syncthreads();
+  if (launch.trace.entries) mark(launch.trace, epoch, Trace::end);
+  if (threadIdx.x == 0) {
+    BlockState* const kept = reinterpret_cast<BlockState*>(room);
+    kept->epoch = stop == Stop::none ? epoch : state.epoch;
+    kept->stopped = stop != Stop::none;
+    if (stop != Stop::none) leave_stop(launch, shared.stop, op, epoch, stop);
+  }
+  __syncthreads();
+  for (uint32_t unit = threadIdx.x; unit < state_units; unit += blockDim.x) {
+    reinterpret_cast<uint4*>(state_at)[unit] = room[unit];
+  }
+}
+
+}  // namespace chorale::cuda

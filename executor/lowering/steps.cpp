@@ -1,0 +1,208 @@
+#include "steps.hpp"
+
+#include <algorithm>
+
+namespace chorale::lowering {
+namespace {
+
+bool moves_data(StepKind kind) { return kind >= StepKind::copy; }
+
+/// Returns the bytes of a step, in multiples of `grain`, that exist at all its places and are aligned if what
+/// is passed is aligned.
+uint64_t whole_bytes(const RecordedStep& step, uint64_t grain) {
+  uint64_t bytes = step.step.bytes;
+  for (const ProgramPlace& place : step.plain) {
+    if ((place.at & ~(ProgramPlace::in | ProgramPlace::out)) % unit_bytes != 0 || place.at == 0) return 0;
+    bytes = std::min(bytes, place.valid);
+  }
+  return bytes / grain * grain;
+}
+
+uint8_t passed_by(const RecordedStep& step) {
+  uint8_t passed = 0;
+  for (const ProgramPlace& place : step.plain) {
+    if (place.at & ProgramPlace::in) passed |= 1;
+    if (place.at & ProgramPlace::out) passed |= 2;
+  }
+  return passed;
+}
+
+/// Returns true if all threads of the block meet in a step by itself, so that a sync beside it orders nothing
+/// more: the step orders what comes before it before what comes after it, and touches no data itself.
+bool meets(StepKind kind) {
+  switch (kind) {
+    case StepKind::sync:
+    case StepKind::post:
+    case StepKind::await:
+    case StepKind::await_relaxed:
+    case StepKind::drain:
+    case StepKind::acquire:
+    case StepKind::release:
+    case StepKind::barrier:
+    case StepKind::push:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Returns true if all threads of the block meet at the end of a step.
+bool ends_in_meeting(StepKind kind) {
+  return meets(kind) || kind == StepKind::unpack || kind == StepKind::reduce_packets;
+}
+
+/// Posts next to each other leave together, and waits next to each other wait together.
+bool joins(const ProgramStep& before, const ProgramStep& next) {
+  if (before.kind != next.kind) return false;
+  return next.kind == StepKind::post || next.kind == StepKind::post_relaxed || next.kind == StepKind::await ||
+         next.kind == StepKind::await_relaxed;
+}
+
+/// Returns true if two pieces of memory may overlap. A plan in place has its input and output in one buffer,
+/// so the one that is passed may be the other.
+bool may_touch(const ProgramPlace& a, uint64_t a_bytes, const ProgramPlace& b, uint64_t b_bytes) {
+  constexpr uint64_t tags = ProgramPlace::in | ProgramPlace::out;
+  if ((a.at & tags) != (b.at & tags)) return (a.at & tags) != 0 && (b.at & tags) != 0;
+  // Banks differ by more than the length of a piece, and by the same for both pieces.
+  return a.at < b.at + b_bytes && b.at < a.at + a_bytes;
+}
+
+bool is_batchable(const RecordedStep& step) {
+  const ProgramStep& of = step.step;
+  // A step that waits and sends could wait for what another one of the batch has yet to send.
+  return of.whole && (of.kind == StepKind::copy || (of.kind == StepKind::unpack && of.packet_sinks == 0));
+}
+
+bool independent(const RecordedStep& a, const RecordedStep& b) {
+  const uint64_t bytes = a.step.bytes;
+  const size_t a_sources = a.step.kind == StepKind::copy ? 1 : 0,
+               b_sources = b.step.kind == StepKind::copy ? 1 : 0;
+  for (size_t one = 0; one < a.plain.size(); ++one) {
+    for (size_t other = 0; other < b.plain.size(); ++other) {
+      const bool written = one >= a_sources || other >= b_sources;
+      if (written && may_touch(a.plain[one], bytes, b.plain[other], bytes)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<uint64_t> turns_of(const std::vector<RecordedStep>& steps) {
+  std::vector<uint64_t> turns(steps.size(), 1);
+  for (size_t at = 0; at < steps.size(); ++at) {
+    if (steps[at].step.kind != StepKind::repeat) continue;
+    for (size_t inside = at; steps[inside].step.kind != StepKind::loop; --inside)
+      turns[inside] = steps[at].items[0].repeat.turns;
+  }
+  return turns;
+}
+
+void split_tails(std::vector<RecordedStep>& steps, PacketForm packet) {
+  std::vector<RecordedStep> split;
+  for (RecordedStep& step : steps) {
+    if (!moves_data(step.step.kind)) {
+      split.push_back(std::move(step));
+      continue;
+    }
+    if (step.step.bytes == 0) continue;
+    step.step.passed = passed_by(step);
+    const bool lines = packet == PacketForm::ll128 && !step.packets.empty();
+    const uint64_t whole = whole_bytes(step, lines ? packet_payload<LL128> : unit_bytes);
+    if (whole == 0) {
+      split.push_back(std::move(step));
+      continue;
+    }
+    step.step.whole = 1;
+    if (whole == step.step.bytes) {
+      split.push_back(std::move(step));
+      continue;
+    }
+    RecordedStep tail = step;
+    tail.step.whole = 0;
+    tail.step.bytes -= whole;
+    for (ProgramPlace& place : tail.plain) {
+      place.at += whole;
+      if (place.valid != unlimited) place.valid -= whole;
+    }
+    for (ProgramPlace& place : tail.packets) place.at += lines ? packet_offset<LL128>(whole) : 2 * whole;
+    step.step.bytes = whole;
+    split.push_back(std::move(step));
+    split.push_back(std::move(tail));
+  }
+  steps = std::move(split);
+}
+void tidy(std::vector<RecordedStep>& steps) {
+  std::vector<RecordedStep> kept;
+  for (size_t at = 0; at < steps.size(); ++at) {
+    RecordedStep& step = steps[at];
+    if (step.step.kind == StepKind::sync) {
+      const bool last = at + 1 == steps.size();
+      if (last || meets(steps[at + 1].step.kind)) continue;
+      if (kept.empty() || ends_in_meeting(kept.back().step.kind)) continue;
+    }
+    if (!kept.empty() && joins(kept.back().step, step.step)) {
+      kept.back().items.insert(kept.back().items.end(), step.items.begin(), step.items.end());
+      kept.back().step.n = uint16_t(kept.back().items.size());
+      continue;
+    }
+    kept.push_back(std::move(step));
+  }
+  steps = std::move(kept);
+}
+uint16_t batch_from(const std::vector<RecordedStep>& steps, size_t at, size_t end) {
+  constexpr size_t most = 32;
+  if (!is_batchable(steps[at])) return 1;
+  size_t next = at + 1;
+  for (; next < end && next - at < most; ++next) {
+    if (!is_batchable(steps[next]) || steps[next].step.kind != steps[at].step.kind ||
+        steps[next].step.bytes != steps[at].step.bytes ||
+        steps[next].packets.empty() != steps[at].packets.empty()) {
+      break;
+    }
+    bool apart = true;
+    for (size_t before = at; before < next; ++before)
+      apart = apart && independent(steps[before], steps[next]);
+    if (!apart) break;
+  }
+  return uint16_t(next - at);
+}
+
+bool is_exchange(const std::vector<RecordedStep>& steps) {
+  for (const RecordedStep& of : steps) {
+    const ProgramStep& step = of.step;
+    switch (step.kind) {
+      case StepKind::sync:
+        break;
+      case StepKind::copy:
+      case StepKind::unpack:
+        if (!step.whole) return false;
+        break;
+      case StepKind::reduce_packets:
+        if (!step.whole) return false;
+        if (ReduceOp(step.reduce_op) != ReduceOp::sum && ReduceOp(step.reduce_op) != ReduceOp::avg)
+          return false;
+        break;
+      default:
+        return false;
+    }
+  }
+  return true;
+}
+
+uint64_t busy_threads(const std::vector<RecordedStep>& steps, PacketForm packet) {
+  uint64_t most = 0;
+  for (const RecordedStep& of : steps) {
+    const ProgramStep& step = of.step;
+    if (!moves_data(step.kind)) {
+      most = std::max<uint64_t>(most, step.n);
+      continue;
+    }
+    const bool lines = packet == PacketForm::ll128 && !of.packets.empty();
+    const uint64_t each = lines ? packet_bytes<LL128>(step.bytes) / unit_bytes : units_of(step.bytes);
+    most = std::max(most, each * step.batch);
+  }
+  return most;
+}
+
+}  // namespace chorale::lowering

@@ -1,0 +1,23 @@
+/// \file
+/// Turns the entries that blocks have noted into the spans that Executor::trace gives.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "bind.hpp"
+#include "chorale/executor.hpp"
+#include "trace.hpp"
+
+namespace chorale::lowering {
+
+/// Returns a trace with room for `launches` launches of `image`, without entries yet.
+Trace trace_of(const BoundImage& image, uint32_t launches);
+
+/// Adds the spans that the blocks of `rank` have noted in `entries`, which `trace` shapes. An operation ends
+/// when the next one of its block begins.
+void add_spans(std::vector<TraceSpan>& spans, const Trace& trace, std::span<const TraceEntry> entries,
+               const Plan& plan, uint32_t rank);
+
+}  // namespace chorale::lowering
