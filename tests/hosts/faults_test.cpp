@@ -163,7 +163,7 @@ TEST_P(HostsInTrouble, a_rank_never_launches) {
   EXPECT_EQ(codes, all_well(hosts));
 }
 
-/// What is put into an output waits at its rank until that rank has launched.
+/// A put into an output waits at the receiver until the receiver has launched.
 TEST_P(HostsInTrouble, nobody_takes_what_was_sent) {
   const HostsOfRanks hosts = {0, 1};
   const Plan plan = unproved("hosts_put_unasked", 2), other = make_plan("hosts_put_packets", 2);

@@ -1,4 +1,4 @@
-// What a channel type can do follows from its row of channels.def. This test says it once more, by hand.
+// This test repeats by hand what the rows of channels.def say of each channel type.
 
 #include "chorale/channel.hpp"
 

@@ -1,4 +1,4 @@
-// What a collective does follows from its row of collectives.def. These tests say it once more, by hand.
+// These tests repeat by hand what the rows of collectives.def say of each collective.
 
 #include "chorale/collective.hpp"
 

@@ -158,7 +158,7 @@ class End {
     bound_.push_back(&bound);
   }
 
-  /// What is sent to a peer: to which of its bytes in our part of its buffer, and in which run.
+  /// Names one transfer to a peer: the bytes of our part of its buffer, and the run.
   struct To {
     int peer;
     uint64_t run = 0;

@@ -244,7 +244,7 @@ TEST(RemoteTransfers, a_rest_before_there_is_a_link_ends_when_it_is_woken) {
   });
 }
 
-/// What was sent before a reset reaches nobody; what is sent after it arrives.
+/// A reset drops all that was sent before it, and later transfers arrive.
 TEST(RemoteTransfers, a_reset_forgets) {
   expect_good(2, [](World& world) -> std::string {
     constexpr size_t bytes = 8 << 20;
