@@ -162,7 +162,6 @@ class Builder {
         }
       }
     }
-    image_.widest = std::max<uint32_t>({image_.widest, op.sources, op.destinations});
     image_.records.push_back(record);
   }
 
@@ -270,7 +269,6 @@ class Builder {
     std::sort(ranks.begin(), ranks.end());
     image::Switch members{uint32_t(image_.members.size()), uint32_t(ranks.size())};
     for (const uint32_t rank : ranks) image_.members.push_back(target(rank, group.buffer, operand, field));
-    image_.widest = std::max(image_.widest, members.n);
     image_.switches.push_back(members);
     return uint32_t(image_.switches.size() - 1);
   }
@@ -386,7 +384,6 @@ image::Image BoundImage::view() const {
   image.channels = channels.data();
   image.n_blocks = uint32_t(blocks.size());
   image.n_channels = uint32_t(channels.size());
-  image.widest = widest;
   image.alignment = alignment;
   return image;
 }

@@ -29,7 +29,6 @@ struct BoundImage {
   std::vector<uint64_t> semaphores;  ///< initial values
   uint32_t barriers = 0;
   uint32_t memory_channels = 0;  ///< how many of `channels` have no proxy; these come first
-  uint32_t widest = 1;
   uint64_t alignment = 16;
   bool uses_port = false;
 

@@ -82,7 +82,6 @@ struct Image {
   const Channel* channels = nullptr;
   uint32_t n_blocks = 0;
   uint32_t n_channels = 0;
-  uint32_t widest = 1;      ///< operands or members of one list, at most
   uint64_t alignment = 16;  ///< bytes of a unit, by which groups of blocks share an operand
   uint64_t skip = 0;        ///< bytes of every chunk that lie before the slice of this round
 };

@@ -17,15 +17,11 @@ using image::Range;
 
 namespace pieces {
 
-constexpr bool switched(Role role) {
-  return role == Role::SwitchRead || role == Role::SwitchWrite || role == Role::SwitchPacketWrite;
-}
-
 /// Returns the buffer whose shape an operand has.
 template <Role R, class M>
 const image::Buffer& shape(const M& m, const Place& place) {
   const image::Image& image = m.image();
-  if constexpr (switched(R)) return image.buffers[image.members[image.switches[place.buffer].first]];
+  if constexpr (is_switched(R)) return image.buffers[image.members[image.switches[place.buffer].first]];
   return image.buffers[place.buffer];
 }
 
@@ -123,7 +119,7 @@ struct Members {
 
 template <class M, Role R>
 Members members(M& m, const op::Places<R>& places, uint64_t at) {
-  static_assert(switched(R), "members belong to a switch channel");
+  static_assert(is_switched(R), "members belong to a switch channel");
   const image::Image& image = m.image();
   const image::Switch& of = image.switches[places[0].buffer];
   const image::Position found = position<R>(m, places[0], at);
@@ -192,7 +188,7 @@ void forward_packets(M& m, const op::Slice& slice, const op::Places<S>& src, con
     const Range range = m.range(src[0].bytes, slice);
     if (range.first == range.end) return;
     pieces::List<Packets<P>> to{nullptr, dst.n};
-    if constexpr (pieces::switched(D)) {
+    if constexpr (is_switched(D)) {
       const image::Image& image = m.image();
       const image::Switch& of = image.switches[dst[0].buffer];
       to.n = of.n;
