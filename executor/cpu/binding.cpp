@@ -205,8 +205,7 @@ void Binding::make_programs(const std::vector<Parts>& parts) {
   if (staging_bytes != 0) {
     // Programs name the packets that they stage, whose number only they know.
     packets_to_hosts_ = std::make_unique_for_overwrite<char[]>(staging_bytes + 128);
-    addresses.staging = reinterpret_cast<char*>(
-        round_up(reinterpret_cast<uintptr_t>(packets_to_hosts_.get()), uintptr_t(128)));
+    addresses.staging = round_up(reinterpret_cast<uint64_t>(packets_to_hosts_.get()), uint64_t(128));
     lower_all();
   }
   size_t state_bytes = 0;

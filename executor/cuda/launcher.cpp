@@ -117,7 +117,7 @@ void Launcher::make_programs(PacketForm packet, const Ends& ends, const lowering
     places.pushed = reinterpret_cast<uint64_t*>(pushed);
     places.semaphores = reinterpret_cast<Semaphore*>(semaphores);
     places.barriers = reinterpret_cast<Signal*>(barriers);
-    places.staging = staging;
+    places.staging = reinterpret_cast<uint64_t>(staging);
   };
   char* const somewhere = reinterpret_cast<char*>(uintptr_t{1} << 40);
   lie_at(somewhere, somewhere, somewhere, somewhere, somewhere);

@@ -21,7 +21,10 @@ struct ProgramAddresses {
   const Signal* completed = nullptr;     ///< by channel
   Semaphore* semaphores = nullptr;
   Signal* barriers = nullptr;
-  char* staging = nullptr;  ///< packets on their way to other hosts: DeviceProgram::staging_bytes
+  /// The address of packets on their way to other hosts (DeviceProgram::staging_bytes). It is a number,
+  /// because their size is known only after a program was made, so the first one is made without memory for
+  /// them.
+  uint64_t staging = 0;
   const SwitchAliases* switches = nullptr;  ///< the way of switch channels; null: by peers' memory
   uint64_t skip = 0;  ///< Launch::skip of a round that the program is for; it decides what exists of a slice
 };

@@ -335,7 +335,7 @@ class RecordingMachine : public Recording {
       for (size_t place = places - steps_[at].step.packet_sinks; place < places; ++place) {
         const uint64_t there = steps_[at].packets[place].at;
         if (!remote::FarPlace::is(there)) continue;
-        const uint64_t here = reinterpret_cast<uint64_t>(places_.staging) + staged_bytes_;
+        const uint64_t here = places_.staging + staged_bytes_;
         staged_bytes_ += (bytes + 127) / 128 * 128;
         steps_[at].packets[place].at = here;
         push_one(channel_to(remote::FarPlace::of(reinterpret_cast<const void*>(there)).rank, channels),
