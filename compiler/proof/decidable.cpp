@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "../checks/report.hpp"
+#include "../plan/report.hpp"
 #include "pace.hpp"
 
 namespace chorale::proof {

@@ -45,8 +45,8 @@
 #include <tuple>
 #include <vector>
 
-#include "../channel_ends.hpp"
-#include "../resolve.hpp"
+#include "../plan/channel_ends.hpp"
+#include "../plan/resolve.hpp"
 #include "steps.hpp"
 
 namespace chorale::proof {

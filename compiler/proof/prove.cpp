@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "../resolve.hpp"
+#include "../plan/resolve.hpp"
 #include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
 #include "copies.hpp"

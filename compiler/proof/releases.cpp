@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "../roles.hpp"
+#include "../plan/roles.hpp"
 #include "player.hpp"
 
 namespace chorale {

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "../agreement.hpp"
-#include "../lowering/hosts.hpp"
-#include "../lowering/report.hpp"
-#include "../round_up.hpp"
-#include "../world/available_memory.hpp"
+#include "../binding/agreement.hpp"
+#include "../remote/hosts.hpp"
+#include "../fibers/report.hpp"
+#include "../system/round_up.hpp"
+#include "../system/available_memory.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "chorale/storage.hpp"

@@ -8,7 +8,7 @@
 
 #include "chorale/device/engine.hpp"
 #include "run.hpp"
-#include "scheduler.hpp"
+#include "../fibers/scheduler.hpp"
 
 namespace chorale::cpu {
 

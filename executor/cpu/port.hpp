@@ -12,8 +12,8 @@
 
 #include "chorale/device/deadline.hpp"
 #include "chorale/device/group.hpp"
-#include "queue_thread.hpp"
-#include "scheduler.hpp"
+#include "../fibers/queue_thread.hpp"
+#include "../fibers/scheduler.hpp"
 
 namespace chorale {
 class World;

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "../agreement.hpp"
-#include "../lowering/hosts.hpp"
-#include "../remote/far_place.hpp"
+#include "../binding/agreement.hpp"
+#include "../remote/hosts.hpp"
+#include "../lowering/far_place.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "chorale/storage.hpp"

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "../lowering/lower.hpp"
-#include "../lowering/report.hpp"
+#include "../fibers/report.hpp"
 #include "chorale/needs.hpp"
 #include "chorale/next_launch.hpp"
 #include "chorale/resident.cuh"

@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "../world/group.hpp"
-#include "../world/thread.hpp"
+#include "../system/thread.hpp"
 
 namespace chorale::cuda {
 namespace {

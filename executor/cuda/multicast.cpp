@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "../round_up.hpp"
+#include "../system/round_up.hpp"
 #include "../world/descriptors.hpp"
 #include "../world/together.hpp"
 #include "device.hpp"

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "../round_up.hpp"
+#include "../system/round_up.hpp"
 #include "../world/together.hpp"
 #include "allocation.hpp"
 #include "error.hpp"

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "../remote/far_place.hpp"
+#include "far_place.hpp"
 #include "chorale/device/engine.hpp"
 #include "chorale/error.hpp"
 #include "loops.hpp"

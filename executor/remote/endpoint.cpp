@@ -7,12 +7,13 @@
 #include <iterator>
 #include <limits>
 
-#include "../world/deadline.hpp"
+#include "../system/deadline.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "chorale/device/atomics.hpp"
 #include "chorale/error.hpp"
 #include "chorale/plan.hpp"
+#include "../system/texts.hpp"
 
 namespace chorale::remote {
 namespace {

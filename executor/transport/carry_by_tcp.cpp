@@ -12,14 +12,15 @@
 #include <mutex>
 #include <thread>
 
-#include "../cpu/scheduler.hpp"
-#include "../world/fork.hpp"
+#include "../fibers/scheduler.hpp"
+#include "../system/fork.hpp"
 #include "../world/group.hpp"
-#include "../world/thread.hpp"
+#include "../system/thread.hpp"
 #include "../world/together.hpp"
 #include "carrier.hpp"
 #include "connections.hpp"
 #include "host_memory.hpp"
+#include "../system/texts.hpp"
 
 namespace chorale::transport {
 namespace {

@@ -11,9 +11,10 @@
 #include <random>
 #include <system_error>
 
-#include "../world/deadline.hpp"
+#include "../system/deadline.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
+#include "../system/texts.hpp"
 
 namespace chorale::transport {
 namespace {

@@ -7,9 +7,9 @@
 #include <new>
 #include <vector>
 
-#include "../cpu/scheduler.hpp"
+#include "../fibers/scheduler.hpp"
 #include "../world/group.hpp"
-#include "../world/thrown.hpp"
+#include "../system/thrown.hpp"
 #include "proxied.hpp"
 
 namespace chorale {

@@ -17,6 +17,7 @@
 
 #include "group.hpp"
 #include "together.hpp"
+#include "../system/texts.hpp"
 
 namespace chorale::world {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "chorale/world.hpp"
 #include "process.hpp"
-#include "shared_memory.hpp"
+#include "../system/shared_memory.hpp"
 
 namespace chorale::world {
 

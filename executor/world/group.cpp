@@ -13,9 +13,10 @@
 #include <new>
 #include <thread>
 
-#include "../host_pages.hpp"
+#include "../system/host_pages.hpp"
 #include "mirror.hpp"
 #include "steps.hpp"
+#include "../system/texts.hpp"
 
 namespace chorale::world {
 namespace {
@@ -515,20 +516,6 @@ void sleep_on(std::atomic<uint32_t>& bell, uint32_t seen, std::chrono::nanosecon
 
 void wake_all(std::atomic<uint32_t>& bell) {
   syscall(SYS_futex, &bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
-
-std::string seconds_text(std::chrono::nanoseconds time) {
-  return fmt::format("{:.4g} s", std::chrono::duration<double>(time).count());
-}
-
-std::string ranks_text(const std::vector<int>& ranks) {
-  constexpr size_t shown = 16;
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t at = 0; at < std::min(shown, ranks.size()); ++at) {
-    text += (at ? ", " : "") + std::to_string(ranks[at]);
-  }
-  if (ranks.size() > shown) text += fmt::format(" and {} more", ranks.size() - shown);
-  return text;
 }
 
 }  // namespace chorale::world

@@ -16,13 +16,13 @@
 #include <string>
 #include <vector>
 
-#include "../cpu/scheduler.hpp"
+#include "../fibers/scheduler.hpp"
 #include "chorale/error.hpp"
 #include "control.hpp"
-#include "fork.hpp"
+#include "../system/fork.hpp"
 #include "process.hpp"
-#include "shared_memory.hpp"
-#include "thrown.hpp"
+#include "../system/shared_memory.hpp"
+#include "../system/thrown.hpp"
 
 namespace chorale::world {
 
@@ -198,15 +198,5 @@ inline constexpr std::chrono::milliseconds check_interval{20};
 /// Sleeps until `bell` differs from `seen` or `limit` has passed. Works between processes.
 void sleep_on(std::atomic<uint32_t>& bell, uint32_t seen, std::chrono::nanoseconds limit);
 void wake_all(std::atomic<uint32_t>& bell);
-
-/// Returns text like "30 s" or "0.5 s".
-std::string seconds_text(std::chrono::nanoseconds time);
-/// Says what to do when only the time that a wait is given is wrong.
-inline constexpr const char* more_time =
-    "if it only takes longer, make the world with a longer timeout (JoinOptions, LocalOptions; "
-    "CHORALE_TIMEOUT counts where Config::join() or local() makes them)";
-
-/// Returns text like "rank 3" or "ranks 1, 2 and 5 more".
-std::string ranks_text(const std::vector<int>& ranks);
 
 }  // namespace chorale::world

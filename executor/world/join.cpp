@@ -12,7 +12,8 @@
 #include "group.hpp"
 #include "process.hpp"
 #include "steps.hpp"
-#include "thrown.hpp"
+#include "../system/thrown.hpp"
+#include "../system/texts.hpp"
 
 namespace chorale::world {
 namespace {

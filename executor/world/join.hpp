@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "shared_memory.hpp"
+#include "../system/shared_memory.hpp"
 
 namespace chorale::world {
 

@@ -6,10 +6,10 @@
 #include <thread>
 
 #include "chorale/world.hpp"
-#include "deadline.hpp"
+#include "../system/deadline.hpp"
 #include "group.hpp"
-#include "thread.hpp"
-#include "thrown.hpp"
+#include "../system/thread.hpp"
+#include "../system/thrown.hpp"
 
 namespace chorale {
 namespace {

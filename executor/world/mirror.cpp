@@ -15,7 +15,7 @@
 #include <cstring>
 
 #include "group.hpp"
-#include "thread.hpp"
+#include "../system/thread.hpp"
 
 namespace chorale::world {
 namespace {

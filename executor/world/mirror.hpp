@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "control.hpp"
-#include "shared_memory.hpp"
-#include "thrown.hpp"
+#include "../system/shared_memory.hpp"
+#include "../system/thrown.hpp"
 
 namespace chorale::world {
 

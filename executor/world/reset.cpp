@@ -8,7 +8,7 @@
 
 #include "group.hpp"
 #include "steps.hpp"
-#include "thrown.hpp"
+#include "../system/thrown.hpp"
 
 namespace chorale::world {
 

@@ -14,9 +14,10 @@
 #include "control.hpp"
 #include "group.hpp"
 #include "process.hpp"
-#include "shared_memory.hpp"
+#include "../system/shared_memory.hpp"
 #include "steps.hpp"
-#include "thrown.hpp"
+#include "../system/thrown.hpp"
+#include "../system/texts.hpp"
 
 namespace chorale::world {
 

@@ -10,7 +10,7 @@
 #include "chorale/error.hpp"
 #include "chorale/world.hpp"
 #include "group.hpp"
-#include "thrown.hpp"
+#include "../system/thrown.hpp"
 
 namespace chorale::world {
 

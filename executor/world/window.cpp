@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "../host_pages.hpp"
-#include "available_memory.hpp"
+#include "../system/host_pages.hpp"
+#include "../system/available_memory.hpp"
 #include "group.hpp"
-#include "shared_memory.hpp"
+#include "../system/shared_memory.hpp"
 #include "steps.hpp"
 #include "together.hpp"
 

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "../net/rendezvous.hpp"
-#include "../net/secret.hpp"
-#include "deadline.hpp"
+#include "../bootstrap/rendezvous.hpp"
+#include "../bootstrap/secret.hpp"
+#include "../system/deadline.hpp"
 #include "group.hpp"
 #include "join.hpp"
 #include "mirror.hpp"

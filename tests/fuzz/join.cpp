@@ -10,11 +10,11 @@
 #include <string>
 #include <string_view>
 
-#include "executor/net/frames.hpp"
-#include "executor/net/greeting.hpp"
-#include "executor/net/hello.hpp"
-#include "executor/net/roster.hpp"
-#include "executor/net/secret.hpp"
+#include "executor/bootstrap/frames.hpp"
+#include "executor/bootstrap/greeting.hpp"
+#include "executor/bootstrap/hello.hpp"
+#include "executor/bootstrap/roster.hpp"
+#include "executor/bootstrap/secret.hpp"
 
 namespace {
 

@@ -3,9 +3,9 @@
 #include <chrono>
 #include <thread>
 
-#include "executor/host/carry.hpp"
-#include "executor/host/cpu/carry_fibers.hpp"
-#include "executor/host/cuda/kernels.hpp"
+#include "executor/schedule/carry.hpp"
+#include "executor/schedule/cpu/carry_fibers.hpp"
+#include "executor/schedule/cuda/kernels.hpp"
 #include "state.hpp"
 #include "streams.hpp"
 

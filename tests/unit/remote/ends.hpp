@@ -19,7 +19,7 @@
 #include "chorale/device/atomics.hpp"
 #include "chorale/plan.hpp"
 #include "chorale/world.hpp"
-#include "executor/net/ucx_link.hpp"
+#include "executor/ucx/ucx_link.hpp"
 #include "executor/remote/endpoint.hpp"
 #include "executor/remote/host_copies.hpp"
 #include "tests/free_port.hpp"

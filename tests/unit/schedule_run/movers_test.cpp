@@ -10,7 +10,7 @@
 
 #include "chorale/dsl/registry.hpp"
 #include "chorale/schedule.hpp"
-#include "executor/host/carry.hpp"
+#include "executor/schedule/carry.hpp"
 #include "tests/unit/schedule_run/exchange.hpp"
 #include "tests/unit/schedule_run/schedules.hpp"
 #include "tests/unit/thrown.hpp"

@@ -11,11 +11,12 @@
 
 #include <thread>
 
-#include "executor/cpu/sanitizers.hpp"
+#include "executor/fibers/sanitizers.hpp"
 #include "executor/world/group.hpp"
 #include "support.hpp"
 #include "tests/unit/scarce_memory.hpp"
 #include "tests/unit/world/processes.hpp"
+#include "executor/system/texts.hpp"
 
 namespace chorale {
 namespace {

@@ -8,6 +8,7 @@
 #include "executor/world/group.hpp"
 #include "tools/bench/nccl.hpp"
 #include "tools/timeout_remedy.hpp"
+#include "executor/system/texts.hpp"
 
 namespace chorale::tools {
 namespace {

@@ -15,9 +15,9 @@
 #include <string_view>
 #include <thread>
 
-#include "executor/net/frames.hpp"
-#include "executor/net/greeting.hpp"
-#include "executor/net/hello.hpp"
+#include "executor/bootstrap/frames.hpp"
+#include "executor/bootstrap/greeting.hpp"
+#include "executor/bootstrap/hello.hpp"
 #include "tests/has.hpp"
 
 namespace chorale::test {

@@ -1,6 +1,6 @@
 // These tests check how the ends of a connection authenticate each other, as bytes without sockets.
 
-#include "executor/net/greeting.hpp"
+#include "executor/bootstrap/greeting.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/net/frames.hpp"
+#include "executor/bootstrap/frames.hpp"
 #include "tests/has.hpp"
 
 namespace chorale::test {

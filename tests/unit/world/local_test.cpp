@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "../../../executor/cpu/sanitizers.hpp"
-#include "../../../executor/host_pages.hpp"
+#include "../../../executor/fibers/sanitizers.hpp"
+#include "../../../executor/system/host_pages.hpp"
 #include "../../../executor/world/group.hpp"
 #include "../../../executor/world/together.hpp"
 #include "../scheduler/scheduler_under_test.hpp"

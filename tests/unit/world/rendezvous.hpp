@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/net/rendezvous.hpp"
+#include "executor/bootstrap/rendezvous.hpp"
 #include "processes.hpp"
 #include "tests/free_port.hpp"
 #include "tests/has.hpp"

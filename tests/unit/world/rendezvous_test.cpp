@@ -16,7 +16,7 @@
 
 #include "by_hand.hpp"
 #include "chorale/world.hpp"
-#include "executor/cpu/sanitizers.hpp"
+#include "executor/fibers/sanitizers.hpp"
 #include "processes.hpp"
 
 namespace chorale::test {
