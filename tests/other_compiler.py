@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-OURS = re.compile(r"^(compiler|dsl|executor|plans|tools)/.*\.cpp$")
+OURS = re.compile(r"^(bindings|compiler|dsl|executor|plans|tools)/.*\.cpp$")
 KEPT = re.compile(r"-(I|D|std=)")
 # Beside cmake/precompiled.hpp: what takes longest to parse.
 SLOW = ("CLI/CLI.hpp", "boost/asio/ip/tcp.hpp", "boost/asio/write.hpp", "fmt/ranges.h", "nlohmann/json.hpp", "spdlog/spdlog.h",

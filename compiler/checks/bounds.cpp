@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
+#include "../plan/report.hpp"
 #include "../plan/resolve.hpp"
 #include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
 #include "chorale/limits.hpp"
-#include "../plan/report.hpp"
 
 namespace chorale {
 namespace {

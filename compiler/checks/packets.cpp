@@ -10,10 +10,10 @@
 #include <iterator>
 #include <utility>
 
+#include "../plan/report.hpp"
 #include "../plan/resolve.hpp"
 #include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
-#include "../plan/report.hpp"
 
 namespace chorale {
 namespace {

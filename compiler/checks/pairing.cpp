@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "../plan/channel_ends.hpp"
+#include "../plan/report.hpp"
 #include "../plan/resolve.hpp"
 #include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
-#include "../plan/report.hpp"
 
 namespace chorale {
 namespace {

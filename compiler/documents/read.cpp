@@ -3,10 +3,10 @@
 #include <functional>
 
 #include "../json/cbor.hpp"
+#include "../json/reader.hpp"
 #include "chorale/json.hpp"
 #include "chorale/read_file.hpp"
 #include "compiler/schedule/json.hpp"
-#include "../json/reader.hpp"
 
 namespace chorale {
 namespace json {

@@ -1,9 +1,9 @@
 // This file reads operations. The roles of an operation say what it may and must carry.
 
+#include "../json/reader.hpp"
 #include "../plan/roles.hpp"
 #include "chorale/did_you_mean.hpp"
 #include "chorale/json.hpp"
-#include "../json/reader.hpp"
 
 namespace chorale::json {
 namespace {

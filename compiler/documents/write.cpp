@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
+#include "../json/json.hpp"
 #include "../plan/roles.hpp"
 #include "chorale/collective.hpp"
 #include "chorale/json.hpp"
 #include "compiler/schedule/json.hpp"
-#include "../json/json.hpp"
 
 namespace chorale {
 namespace {

@@ -4,13 +4,13 @@
 #include <optional>
 #include <stdexcept>
 
+#include "../plan/resolve.hpp"
+#include "../plan/roles.hpp"
+#include "../proof/storage.hpp"
 #include "chorale/compile.hpp"
 #include "chorale/host/concrete.hpp"
 #include "chorale/limits.hpp"
 #include "chorale/proof.hpp"
-#include "../proof/storage.hpp"
-#include "../plan/resolve.hpp"
-#include "../plan/roles.hpp"
 
 namespace chorale {
 namespace {

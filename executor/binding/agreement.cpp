@@ -7,9 +7,9 @@
 #include <span>
 #include <string>
 
-#include "chorale/byte_count.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
+#include "chorale/byte_count.hpp"
 
 namespace chorale {
 namespace {

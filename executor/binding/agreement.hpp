@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "../system/thrown.hpp"
 #include "backend.hpp"
 #include "launch_count.hpp"
-#include "../system/thrown.hpp"
 
 namespace chorale {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "chorale/world.hpp"
 #include "../world/control.hpp"
+#include "chorale/world.hpp"
 
 namespace chorale {
 

@@ -1,5 +1,4 @@
 #include "hello.hpp"
-#include "../system/texts.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -9,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "../system/texts.hpp"
 
 #ifndef CHORALE_VERSION
 #error "the build defines CHORALE_VERSION for this file"

@@ -7,9 +7,9 @@
 #include <random>
 #include <set>
 
+#include "../system/texts.hpp"
 #include "meeting.hpp"
 #include "strangers.hpp"
-#include "../system/texts.hpp"
 
 namespace chorale::net {
 namespace {

@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "../system/deadline.hpp"
+#include "../system/texts.hpp"
 #include "address.hpp"
 #include "chorale/error.hpp"
 #include "connection.hpp"
 #include "hello.hpp"
 #include "rendezvous.hpp"
-#include "../system/texts.hpp"
 
 namespace chorale::net {
 

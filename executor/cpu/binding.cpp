@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "../binding/agreement.hpp"
-#include "../remote/hosts.hpp"
 #include "../fibers/report.hpp"
-#include "../system/round_up.hpp"
+#include "../remote/hosts.hpp"
 #include "../system/available_memory.hpp"
+#include "../system/round_up.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "chorale/storage.hpp"

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "../fibers/scheduler.hpp"
 #include "chorale/device/engine.hpp"
 #include "run.hpp"
-#include "../fibers/scheduler.hpp"
 
 namespace chorale::cpu {
 

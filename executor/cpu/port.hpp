@@ -10,10 +10,10 @@
 #include <optional>
 #include <vector>
 
-#include "chorale/device/deadline.hpp"
-#include "chorale/device/group.hpp"
 #include "../fibers/queue_thread.hpp"
 #include "../fibers/scheduler.hpp"
+#include "chorale/device/deadline.hpp"
+#include "chorale/device/group.hpp"
 
 namespace chorale {
 class World;

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "../binding/agreement.hpp"
-#include "../remote/hosts.hpp"
 #include "../lowering/far_place.hpp"
+#include "../remote/hosts.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "chorale/storage.hpp"

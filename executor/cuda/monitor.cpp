@@ -2,8 +2,8 @@
 
 #include <chrono>
 
-#include "../world/group.hpp"
 #include "../system/thread.hpp"
+#include "../world/group.hpp"
 
 namespace chorale::cuda {
 namespace {

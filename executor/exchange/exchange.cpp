@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "../system/one_call.hpp"
 #include "../system/fork.hpp"
+#include "../system/one_call.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "carrier.hpp"

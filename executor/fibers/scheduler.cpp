@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "report.hpp"
+#include "../system/texts.hpp"
 #include "../system/thrown.hpp"
 #include "chorale/error.hpp"
+#include "report.hpp"
 #include "scheduler_impl.hpp"
-#include "../system/texts.hpp"
 
 namespace chorale::cpu {
 

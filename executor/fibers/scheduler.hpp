@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "stuck.hpp"
 #include "chorale/device/deadline.hpp"
 #include "chorale/device/group.hpp"
+#include "stuck.hpp"
 
 namespace chorale::cpu {
 

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "far_place.hpp"
 #include "chorale/device/engine.hpp"
 #include "chorale/error.hpp"
+#include "far_place.hpp"
 #include "loops.hpp"
 #include "lower.hpp"
 #include "recording.hpp"

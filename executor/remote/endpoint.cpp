@@ -8,12 +8,12 @@
 #include <limits>
 
 #include "../system/deadline.hpp"
+#include "../system/texts.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "chorale/device/atomics.hpp"
 #include "chorale/error.hpp"
 #include "chorale/plan.hpp"
-#include "../system/texts.hpp"
 
 namespace chorale::remote {
 namespace {

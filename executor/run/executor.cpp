@@ -10,17 +10,17 @@
 
 #include "../binding/agreement.hpp"
 #include "../binding/backend.hpp"
+#include "../binding/launch_count.hpp"
+#include "../binding/scratch_limit.hpp"
+#include "../lowering/bind.hpp"
+#include "../system/fork.hpp"
+#include "../system/one_call.hpp"
+#include "../system/thrown.hpp"
+#include "../world/group.hpp"
 #include "bindings.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/proof.hpp"
-#include "../binding/launch_count.hpp"
-#include "../lowering/bind.hpp"
-#include "../system/one_call.hpp"
-#include "../binding/scratch_limit.hpp"
 #include "switch_channels.hpp"
-#include "../system/fork.hpp"
-#include "../world/group.hpp"
-#include "../system/thrown.hpp"
 
 namespace chorale {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "chorale/storage.hpp"
 #include "../lowering/bind.hpp"
 #include "../system/available_memory.hpp"
+#include "chorale/storage.hpp"
 
 namespace chorale {
 namespace {

@@ -14,13 +14,13 @@
 
 #include "../fibers/scheduler.hpp"
 #include "../system/fork.hpp"
-#include "../world/group.hpp"
+#include "../system/texts.hpp"
 #include "../system/thread.hpp"
+#include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "carrier.hpp"
 #include "connections.hpp"
 #include "host_memory.hpp"
-#include "../system/texts.hpp"
 
 namespace chorale::transport {
 namespace {

@@ -12,9 +12,9 @@
 #include <system_error>
 
 #include "../system/deadline.hpp"
+#include "../system/texts.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
-#include "../system/texts.hpp"
 
 namespace chorale::transport {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "../fibers/scheduler.hpp"
-#include "../world/group.hpp"
 #include "../system/thrown.hpp"
+#include "../world/group.hpp"
 #include "proxied.hpp"
 
 namespace chorale {

@@ -15,9 +15,9 @@
 #include <cstring>
 #include <iterator>
 
+#include "../system/texts.hpp"
 #include "group.hpp"
 #include "together.hpp"
-#include "../system/texts.hpp"
 
 namespace chorale::world {
 namespace {

@@ -14,9 +14,9 @@
 #include <thread>
 
 #include "../system/host_pages.hpp"
+#include "../system/texts.hpp"
 #include "mirror.hpp"
 #include "steps.hpp"
-#include "../system/texts.hpp"
 
 namespace chorale::world {
 namespace {

@@ -17,12 +17,12 @@
 #include <vector>
 
 #include "../fibers/scheduler.hpp"
-#include "chorale/error.hpp"
-#include "control.hpp"
 #include "../system/fork.hpp"
-#include "process.hpp"
 #include "../system/shared_memory.hpp"
 #include "../system/thrown.hpp"
+#include "chorale/error.hpp"
+#include "control.hpp"
+#include "process.hpp"
 
 namespace chorale::world {
 

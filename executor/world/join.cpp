@@ -7,13 +7,13 @@
 #include <cstring>
 #include <thread>
 
+#include "../system/texts.hpp"
+#include "../system/thrown.hpp"
 #include "board.hpp"
 #include "chorale/error.hpp"
 #include "group.hpp"
 #include "process.hpp"
 #include "steps.hpp"
-#include "../system/thrown.hpp"
-#include "../system/texts.hpp"
 
 namespace chorale::world {
 namespace {

@@ -5,11 +5,11 @@
 #include <exception>
 #include <thread>
 
-#include "chorale/world.hpp"
 #include "../system/deadline.hpp"
-#include "group.hpp"
 #include "../system/thread.hpp"
 #include "../system/thrown.hpp"
+#include "chorale/world.hpp"
+#include "group.hpp"
 
 namespace chorale {
 namespace {

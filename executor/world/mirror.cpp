@@ -14,8 +14,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "group.hpp"
 #include "../system/thread.hpp"
+#include "group.hpp"
 
 namespace chorale::world {
 namespace {

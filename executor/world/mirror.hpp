@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "control.hpp"
 #include "../system/shared_memory.hpp"
 #include "../system/thrown.hpp"
+#include "control.hpp"
 
 namespace chorale::world {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "../system/thrown.hpp"
 #include "group.hpp"
 #include "steps.hpp"
-#include "../system/thrown.hpp"
 
 namespace chorale::world {
 

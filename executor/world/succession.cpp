@@ -10,14 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "../system/shared_memory.hpp"
+#include "../system/texts.hpp"
+#include "../system/thrown.hpp"
 #include "chorale/error.hpp"
 #include "control.hpp"
 #include "group.hpp"
 #include "process.hpp"
-#include "../system/shared_memory.hpp"
 #include "steps.hpp"
-#include "../system/thrown.hpp"
-#include "../system/texts.hpp"
 
 namespace chorale::world {
 

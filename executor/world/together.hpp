@@ -7,10 +7,10 @@
 #include <span>
 #include <string>
 
+#include "../system/thrown.hpp"
 #include "chorale/error.hpp"
 #include "chorale/world.hpp"
 #include "group.hpp"
-#include "../system/thrown.hpp"
 
 namespace chorale::world {
 

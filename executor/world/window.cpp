@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "../system/host_pages.hpp"
 #include "../system/available_memory.hpp"
-#include "group.hpp"
+#include "../system/host_pages.hpp"
 #include "../system/shared_memory.hpp"
+#include "group.hpp"
 #include "steps.hpp"
 #include "together.hpp"
 

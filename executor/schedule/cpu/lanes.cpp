@@ -8,16 +8,16 @@
 #include <cstring>
 #include <optional>
 
-#include "../../fibers/scheduler.hpp"
 #include "../../fibers/report.hpp"
-#include "../../transport/proxied.hpp"
+#include "../../fibers/scheduler.hpp"
 #include "../../system/deadline.hpp"
-#include "../../world/group.hpp"
+#include "../../system/texts.hpp"
 #include "../../system/thread.hpp"
 #include "../../system/thrown.hpp"
+#include "../../transport/proxied.hpp"
+#include "../../world/group.hpp"
 #include "../../world/together.hpp"
 #include "chorale/device/group_cpu.hpp"
-#include "../../system/texts.hpp"
 
 namespace chorale::hostrun {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <chrono>
 
-#include "../../world/group.hpp"
-#include "../../system/thread.hpp"
-#include "lanes.hpp"
 #include "../../system/texts.hpp"
+#include "../../system/thread.hpp"
+#include "../../world/group.hpp"
+#include "lanes.hpp"
 
 namespace chorale::hostrun {
 namespace {

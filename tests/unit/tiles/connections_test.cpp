@@ -12,11 +12,11 @@
 #include <thread>
 
 #include "executor/fibers/sanitizers.hpp"
+#include "executor/system/texts.hpp"
 #include "executor/world/group.hpp"
 #include "support.hpp"
 #include "tests/unit/scarce_memory.hpp"
 #include "tests/unit/world/processes.hpp"
-#include "executor/system/texts.hpp"
 
 namespace chorale {
 namespace {

@@ -1,10 +1,10 @@
-#include "tools/schedules/shipped.hpp"
+#include "tools/shipped.hpp"
 
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
 
-#include "tools/bench/plans.hpp"
+#include "tools/plans.hpp"
 
 namespace chorale::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/schedules/options.hpp"
+#include "tools/schedule_options.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -7,7 +7,7 @@
 #include <chorale/error.hpp>
 #include <string>
 
-#include "timeout_remedy.hpp"
+#include "chorale/timeout_remedy.hpp"
 
 namespace chorale::torch_backend {
 

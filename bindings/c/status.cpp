@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-#include "../timeout_remedy.hpp"
+#include "chorale/timeout_remedy.hpp"
 
 namespace chorale::c {
 namespace {

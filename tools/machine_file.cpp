@@ -1,10 +1,10 @@
-#include "tools/simulate/machine_file.hpp"
+#include "tools/machine_file.hpp"
 
 #include <filesystem>
 
 #include "chorale/usage_error.hpp"
-#include "tools/bench/plans.hpp"
 #include "tools/command.hpp"
+#include "tools/plans.hpp"
 
 namespace chorale::tools {
 

@@ -1,4 +1,4 @@
-#include "tools/bench/plans.hpp"
+#include "tools/plans.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -11,7 +11,7 @@
 #include "chorale/shipped_name.hpp"
 #include "tools/findings.hpp"
 #include "tools/run_options.hpp"
-#include "tools/schedules/options.hpp"
+#include "tools/schedule_options.hpp"
 
 namespace chorale::tools {
 namespace {
