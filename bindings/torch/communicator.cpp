@@ -186,7 +186,7 @@ void Communicator::barrier(std::optional<at::Device> device, void* stream) {
 
 void Communicator::close(void* stream) {
   const std::lock_guard<std::mutex> one_at_a_time(mutex_);
-  std::vector<Line*> lines;
+  std::vector<P2pConnection*> lines;
   {
     const std::lock_guard<std::mutex> lock(lines_mutex_);
     for (auto& [key, line] : lines_) lines.push_back(&line);
@@ -200,7 +200,7 @@ void Communicator::close(void* stream) {
       if (failed.empty()) failed = error.what();
     }
   };
-  for (Line* const line : lines) attempt([&] { line->settle(); });
+  for (P2pConnection* const line : lines) attempt([&] { line->settle(); });
   for (auto& [name, place] : places_) attempt([&, &place = place] { place.executor->synchronize(stream); });
   attempt([&] { world_.barrier(); });  // until then peers write into this rank's memory
   if (!failed.empty())

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "line.hpp"
+#include "p2p_connection.hpp"
 
 namespace chorale::torch_backend {
 
@@ -139,7 +139,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::map<const Plan*, SharedPlan> held_;  ///< plans of run_plan(): no other plan gets their addresses
   std::map<int, SharedPlan> broadcasts_;    ///< by root
   std::mutex lines_mutex_;                  ///< not held while a collective waits
-  std::map<LineKey, Line> lines_;
+  std::map<LineKey, P2pConnection> lines_;
 };
 
 }  // namespace chorale::torch_backend

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "../world/group.hpp"
-#include "../world/together.hpp"
+#include "../world/collective_try.hpp"
 #include "chorale/byte_count.hpp"
 
 namespace chorale {

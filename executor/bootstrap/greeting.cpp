@@ -25,7 +25,7 @@ namespace {
 // Older hellos had this letter, came without a greeting, and began with a version.
 constexpr char opener_letter = 'h';
 constexpr char answer_letter = 'c', proof_letter = 'p', outcome_letter = 'o';
-constexpr char callers_role = 'r', leaders_role = '0';
+constexpr char clients_role = 'r', servers_role = '0';
 
 constexpr size_t front = head_bytes + 1;  // the head and the letter
 constexpr size_t version_bytes = 32;
@@ -155,7 +155,7 @@ bool Greeting::proves(std::string_view proof, char role) const {
 
 // -- The rank that calls
 
-CallersGreeting::CallersGreeting(const Secret& secret, const Claim& claim, const Challenge& challenge)
+ClientsGreeting::ClientsGreeting(const Secret& secret, const Claim& claim, const Challenge& challenge)
     : Greeting(secret, challenge) {
   claim_ = claim;
   opener_ = head_for(opener_bytes, opener_letter) + common(secret);
@@ -166,19 +166,19 @@ CallersGreeting::CallersGreeting(const Secret& secret, const Claim& claim, const
   expect(head_for(answer_bytes, answer_letter), answer_bytes);
 }
 
-std::string CallersGreeting::begin() { return opener_; }
+std::string ClientsGreeting::begin() { return opener_; }
 
-std::string CallersGreeting::heard(const std::string& message) {
+std::string ClientsGreeting::heard(const std::string& message) {
   if (!answered_) {
     answered_ = true;
     const Refusal wrong = compare_common(std::string_view(message).substr(front, common_bytes), secret_);
     if (wrong != Refusal::none) return fail(wrong), std::string();
     answer_ = message;
     expect(head_for(front + 1 + proof_bytes, outcome_letter), front + 1 + proof_bytes);
-    return head_for(front + proof_bytes, proof_letter) + proof(callers_role);
+    return head_for(front + proof_bytes, proof_letter) + proof(clients_role);
   }
   const bool accepted = message[front] == char(Refusal::none);
-  if (accepted && proves(std::string_view(message).substr(front + 1), leaders_role)) {
+  if (accepted && proves(std::string_view(message).substr(front + 1), servers_role)) {
     finish();
   } else {
     fail(message[front] == char(Refusal::wrong_port) ? Refusal::wrong_port : Refusal::wrong_secret);
@@ -188,12 +188,12 @@ std::string CallersGreeting::heard(const std::string& message) {
 
 // -- Rank 0
 
-LeadersGreeting::LeadersGreeting(const Secret& secret, uint16_t port, const Challenge& challenge)
+ServersGreeting::ServersGreeting(const Secret& secret, uint16_t port, const Challenge& challenge)
     : Greeting(secret, challenge), port_(port) {
   expect(head_for(opener_bytes, opener_letter), opener_bytes);
 }
 
-std::string LeadersGreeting::heard(const std::string& message) {
+std::string ServersGreeting::heard(const std::string& message) {
   if (!opened_) {
     opened_ = true;
     std::string_view rest = std::string_view(message).substr(front);
@@ -210,17 +210,17 @@ std::string LeadersGreeting::heard(const std::string& message) {
     if (wrong != Refusal::none) fail(wrong);  // the rank sees that in the answer
     return answer_;
   }
-  const bool right = proves(std::string_view(message).substr(front), callers_role);
+  const bool right = proves(std::string_view(message).substr(front), clients_role);
   const Refusal wrong = !right                 ? Refusal::wrong_secret
                         : claim_.port != port_ ? Refusal::wrong_port
                                                : Refusal::none;
   wrong == Refusal::none ? finish() : fail(wrong);
   return head_for(front + 1 + proof_bytes, outcome_letter) + char(wrong) +
-         (wrong == Refusal::none ? proof(leaders_role) : std::string(proof_bytes, '\0'));
+         (wrong == Refusal::none ? proof(servers_role) : std::string(proof_bytes, '\0'));
 }
 
 /// Returns a failed frame, which all versions understand, with the letter of RunError::Reason::mismatch.
-std::string LeadersGreeting::answer_to_other_protocol() const {
+std::string ServersGreeting::answer_to_other_protocol() const {
   return encode(Frame{FrameKind::failed, char('a' + int(RunError::Reason::mismatch)) +
                                              fmt::format("rank 0 is {}, and this rank is of another version; "
                                                          "start all ranks with one version",

@@ -90,9 +90,9 @@ class Greeting {
 };
 
 /// This is the side of a rank that calls.
-class CallersGreeting final : public Greeting {
+class ClientsGreeting final : public Greeting {
  public:
-  CallersGreeting(const Secret& secret, const Claim& claim, const Challenge& challenge = fresh_challenge());
+  ClientsGreeting(const Secret& secret, const Claim& claim, const Challenge& challenge = fresh_challenge());
   std::string begin() override;
 
  private:
@@ -101,9 +101,9 @@ class CallersGreeting final : public Greeting {
 };
 
 /// This is the side of rank 0, which is called.
-class LeadersGreeting final : public Greeting {
+class ServersGreeting final : public Greeting {
  public:
-  LeadersGreeting(const Secret& secret, uint16_t port, const Challenge& challenge = fresh_challenge());
+  ServersGreeting(const Secret& secret, uint16_t port, const Challenge& challenge = fresh_challenge());
   std::string begin() override { return {}; }
 
  private:

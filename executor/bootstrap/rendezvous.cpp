@@ -5,15 +5,15 @@
 #include <set>
 #include <thread>
 
-#include "meeting.hpp"
+#include "session.hpp"
 
 namespace chorale::net {
 
-std::vector<tcp::endpoint> resolve(Meeting& meeting) {
-  tcp::resolver resolver(meeting.io);
+std::vector<tcp::endpoint> resolve(Session& session) {
+  tcp::resolver resolver(session.io);
   for (;;) {
     boost::system::error_code error;
-    const auto found = resolver.resolve(meeting.address.host, std::to_string(meeting.address.port),
+    const auto found = resolver.resolve(session.address.host, std::to_string(session.address.port),
                                         tcp::resolver::numeric_service, error);
     if (!error) {
       // The order is the resolver's: the best first.
@@ -24,22 +24,22 @@ std::vector<tcp::endpoint> resolve(Meeting& meeting) {
       }
       return endpoints;
     }
-    throw_if_full(error, "resolve the host of " + meeting.where());
-    if (error != boost::asio::error::host_not_found_try_again || meeting.expired()) {
+    throw_if_full(error, "resolve the host of " + session.where());
+    if (error != boost::asio::error::host_not_found_try_again || session.expired()) {
       throw RunError(
           Reason::other,
           fmt::format("cannot resolve the host of {}: {}; is the name right, and known on this machine ({})?",
-                      meeting.where(), error.message(), meeting.mine.host.name));
+                      session.where(), error.message(), session.mine.host.name));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
 }
 
-Met rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout,
+Rendezvous rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout,
                const Secret& secret) {
   try {
-    Meeting meeting(address, mine, timeout, secret);
-    return mine.rank == 0 ? lead(meeting) : follow(meeting);
+    Session session(address, mine, timeout, secret);
+    return mine.rank == 0 ? serve(session) : connect_to_server(session);
   } catch (const boost::system::system_error& error) {
     const std::string what = fmt::format("let rank {} meet the others under '{}'", mine.rank, address.text());
     throw_if_full(error.code(), what);

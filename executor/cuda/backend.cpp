@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "../world/group.hpp"
-#include "../world/together.hpp"
+#include "../world/collective_try.hpp"
 #include "binding.hpp"
 #include "device.hpp"
 #include "device_memory.hpp"
@@ -25,7 +25,7 @@ class CudaBackend final : public Backend {
         device_(imports_.devices()[size_t(world.rank())].ordinal),
         pool_(world, imports_),
         monitor_(world) {
-    world::together(world, [&] { abort_ = HostMapping(world.abort_word(), sizeof(AbortWord)); });
+    world::collective_try(world, [&] { abort_ = HostMapping(world.abort_word(), sizeof(AbortWord)); });
     common_.world = &world_;
     common_.device = device_;
     common_.imports = &imports_;

@@ -10,7 +10,7 @@
 #include "../system/fork.hpp"
 #include "../system/one_call.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
+#include "../world/collective_try.hpp"
 #include "carrier.hpp"
 
 namespace chorale {

@@ -161,7 +161,7 @@ class RecordingMachine : public Recording {
   }
 
   void arrive(uint32_t id, uint32_t participants) {
-    item(other(StepKind::barrier)).meeting = {places_.barriers + id, participants};
+    item(other(StepKind::barrier)).barrier = {places_.barriers + id, participants};
   }
 
   // -- Port channels

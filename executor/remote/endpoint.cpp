@@ -10,7 +10,7 @@
 #include "../system/deadline.hpp"
 #include "../system/texts.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
+#include "../world/collective_try.hpp"
 #include "chorale/device/atomics.hpp"
 #include "chorale/error.hpp"
 #include "chorale/plan.hpp"
@@ -52,7 +52,7 @@ void Endpoint::connect() {
   }
   // All ranks have entered the reset by now, or have had no link, so no rank still needs the old one.
   close();
-  world::together(world_, [this] {
+  world::collective_try(world_, [this] {
     const Lock lock(mutex_);
     copies_->finish();
   });

@@ -1,5 +1,5 @@
 /// \file
-/// A backend plays tapes, on threads of the CPU or on streams of a GPU.
+/// A backend plays programs, on threads of the CPU or on streams of a GPU.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 #include <string>
 
 #include "launches.hpp"
-#include "tape.hpp"
+#include "rank_program.hpp"
 
 namespace chorale::hostrun {
 

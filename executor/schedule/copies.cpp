@@ -42,10 +42,10 @@ class Runs {
   std::vector<Axis> outer_;
 };
 
-/// Adds a piece. It becomes a row of the last strip if it is where the next row would be.
-void add(std::vector<Strip>& strips, const Strip& piece) {
-  if (!strips.empty()) {
-    Strip& last = strips.back();
+/// Adds a piece. It becomes a row of the last region if it is where the next row would be.
+void add(std::vector<StridedRegion>& regions, const StridedRegion& piece) {
+  if (!regions.empty()) {
+    StridedRegion& last = regions.back();
     if (last.rows == 1 && last.bytes == piece.bytes && piece.to >= last.to + last.bytes &&
         piece.from >= last.from + last.bytes) {
       last.to_pitch = piece.to - last.to;
@@ -59,7 +59,7 @@ void add(std::vector<Strip>& strips, const Strip& piece) {
       return;
     }
   }
-  strips.push_back(piece);
+  regions.push_back(piece);
 }
 
 /// A tensor whose elements are the bytes of a message.
@@ -76,38 +76,38 @@ struct Message {
 
 }  // namespace
 
-std::vector<Strip> strips_between(const host::Box& to, const host::ConcreteTensor& to_tensor,
+std::vector<StridedRegion> regions_between(const host::Box& to, const host::ConcreteTensor& to_tensor,
                                   const host::Box& from, const host::ConcreteTensor& from_tensor) {
-  std::vector<Strip> strips;
-  if (to.bytes == 0) return strips;
+  std::vector<StridedRegion> regions;
+  if (to.bytes == 0) return regions;
   const Runs there(to, to_tensor), here(from, from_tensor);
   const uint64_t piece = std::gcd(there.bytes(), here.bytes());
   for (uint64_t done = 0; done < to.bytes; done += piece) {
-    add(strips, {.to = there.at(done / there.bytes()) + done % there.bytes(),
+    add(regions, {.to = there.at(done / there.bytes()) + done % there.bytes(),
                  .from = here.at(done / here.bytes()) + done % here.bytes(),
                  .bytes = piece,
                  .begin = done});
   }
-  return strips;
+  return regions;
 }
 
-std::vector<Strip> strips_to_message(const host::Box& from, const host::ConcreteTensor& from_tensor) {
+std::vector<StridedRegion> regions_to_message(const host::Box& from, const host::ConcreteTensor& from_tensor) {
   const Message message(from.bytes);
-  return strips_between(message.box, message.tensor, from, from_tensor);
+  return regions_between(message.box, message.tensor, from, from_tensor);
 }
 
-std::vector<Strip> strips_from_message(const host::Box& to, const host::ConcreteTensor& to_tensor) {
+std::vector<StridedRegion> regions_from_message(const host::Box& to, const host::ConcreteTensor& to_tensor) {
   const Message message(to.bytes);
-  return strips_between(to, to_tensor, message.box, message.tensor);
+  return regions_between(to, to_tensor, message.box, message.tensor);
 }
 
 std::vector<Copy> copies_between(char* to_base, const host::Box& to, const host::ConcreteTensor& to_tensor,
                                  const char* from_base, const host::Box& from,
                                  const host::ConcreteTensor& from_tensor) {
   std::vector<Copy> copies;
-  for (const Strip& strip : strips_between(to, to_tensor, from, from_tensor))
-    copies.push_back({to_base + strip.to, from_base + strip.from, strip.bytes, strip.rows, strip.to_pitch,
-                      strip.from_pitch});
+  for (const StridedRegion& region : regions_between(to, to_tensor, from, from_tensor))
+    copies.push_back({to_base + region.to, from_base + region.from, region.bytes, region.rows, region.to_pitch,
+                      region.from_pitch});
   return copies;
 }
 

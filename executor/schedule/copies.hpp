@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "chorale/host/concrete.hpp"
-#include "strip.hpp"
+#include "strided_region.hpp"
 
 namespace chorale::hostrun {
 
@@ -18,13 +18,13 @@ struct Copy {
   bool operator==(const Copy&) const = default;
 };
 
-/// Returns the strips that copy one box to another of as many bytes, both in row-major order. Strips are in
+/// Returns the regions that copy one box to another of as many bytes, both in row-major order. The regions are in
 /// the order of the message, with offsets from where the tensors begin.
-std::vector<Strip> strips_between(const host::Box& to, const host::ConcreteTensor& to_tensor,
+std::vector<StridedRegion> regions_between(const host::Box& to, const host::ConcreteTensor& to_tensor,
                                   const host::Box& from, const host::ConcreteTensor& from_tensor);
-/// These return the strips that copy a box to a message, from the message's begin on, and a message to a box.
-std::vector<Strip> strips_to_message(const host::Box& from, const host::ConcreteTensor& from_tensor);
-std::vector<Strip> strips_from_message(const host::Box& to, const host::ConcreteTensor& to_tensor);
+/// These return the regions that copy a box to a message, from the message's begin on, and a message to a box.
+std::vector<StridedRegion> regions_to_message(const host::Box& from, const host::ConcreteTensor& from_tensor);
+std::vector<StridedRegion> regions_from_message(const host::Box& to, const host::ConcreteTensor& to_tensor);
 
 /// Returns the copies of one box to another of as many bytes, both in row-major order.
 /// \param to_base, from_base  the beginnings of the tensors

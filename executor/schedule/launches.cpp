@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "../world/together.hpp"
+#include "../world/collective_try.hpp"
 #include "chorale/collective.hpp"
 
 namespace chorale::hostrun {
@@ -113,10 +113,10 @@ void check_launches(const host::Schedule& schedule, const Unrolled& made, const 
   check_order(schedule, all);
 }
 
-Launches::Launches(World& world, const Config& config, const BlockPlans& plans, const Tape& tape)
-    : first_(tape.actions.data()), launches_(tape.actions.size()) {
-  for (size_t at = 0; at < tape.actions.size(); ++at) {
-    const Action& action = tape.actions[at];
+Launches::Launches(World& world, const Config& config, const BlockPlans& plans, const RankProgram& program)
+    : first_(program.actions.data()), launches_(program.actions.size()) {
+  for (size_t at = 0; at < program.actions.size(); ++at) {
+    const Action& action = program.actions[at];
     if (action.kind != StepKind::launch) continue;
     if (!executor_) {
       Config own = config;
@@ -134,7 +134,7 @@ Launches::Launches(World& world, const Config& config, const BlockPlans& plans, 
                 .dtype = to.dtype}});
     if (!launch.arguments.bytes) continue;
     // Only its binding is collective. If one rank cannot take its buffers, all ranks must fail.
-    world::together(world, [&] { executor_->prepare(plan, launch.arguments); });
+    world::collective_try(world, [&] { executor_->prepare(plan, launch.arguments); });
   }
 }
 

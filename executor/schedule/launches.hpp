@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "chorale/executor.hpp"
-#include "tape.hpp"
+#include "rank_program.hpp"
 
 namespace chorale::hostrun {
 
@@ -20,11 +20,11 @@ using BlockPlans = std::map<std::string, Plan, std::less<>>;
 ///         plans in the same order
 void check_launches(const host::Schedule&, const Unrolled&, const BlockPlans&);
 
-/// The launches of a rank. One executor runs them, because make_tape() lets no two run at once.
+/// The launches of a rank. One executor runs them, because make_rank_program() lets no two run at once.
 class Launches {
  public:
-  /// Binds every launch of the tape, so that a run allocates nothing and may be captured. Collective.
-  Launches(World&, const Config&, const BlockPlans&, const Tape&);
+  /// Binds every launch of the program, so that a run allocates nothing and may be captured. Collective.
+  Launches(World&, const Config&, const BlockPlans&, const RankProgram&);
 
   /// Runs the launch on the CPU, or enqueues it on a `stream` of CUDA.
   /// \throws RunError
@@ -38,7 +38,7 @@ class Launches {
     const Plan* plan;
     Arguments arguments;
   };
-  const Action* first_;                          // of the tape
+  const Action* first_;                          // of the program
   std::vector<std::optional<Launch>> launches_;  // by action
   std::optional<Executor> executor_;
 };

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "../system/available_memory.hpp"
-#include "carries.hpp"
+#include "sm_copies.hpp"
 
 namespace chorale::hostrun {
 namespace {

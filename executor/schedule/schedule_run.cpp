@@ -6,9 +6,9 @@
 #include "../binding/agreement.hpp"
 #include "../system/fork.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
+#include "../world/collective_try.hpp"
 #include "backend.hpp"
-#include "carries.hpp"
+#include "sm_copies.hpp"
 #include "chorale/did_you_mean.hpp"
 #include "chorale/host/lint.hpp"
 #include "chorale/proof.hpp"
@@ -247,7 +247,7 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
               .plans = std::move(plans),
               .config = config,
               .timeout = backend == "cpu" ? world.timeout() : config.timeout.value};
-  world::together(world,
+  world::collective_try(world,
                   [&] { check_resources(bound, backend == "cpu" ? host_resources() : cuda_resources()); });
   state_->lanes = backend == "cpu" ? make_cpu_lanes(std::move(bound)) : make_cuda_lanes(std::move(bound));
   // A peer may post a flag here as soon as it runs.

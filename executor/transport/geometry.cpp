@@ -6,7 +6,7 @@
 #include <atomic>
 
 #include "../world/group.hpp"
-#include "../world/together.hpp"
+#include "../world/collective_try.hpp"
 #include "chorale/device/packet.hpp"
 #include "chorale/device/vec.hpp"
 

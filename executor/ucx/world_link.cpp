@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "../world/group.hpp"
-#include "../world/together.hpp"
+#include "../world/collective_try.hpp"
 
 namespace chorale::net {
 
@@ -37,7 +37,7 @@ WorldLink::WorldLink(World& world, Events events)
       resets_(world.resets()),
       parting_(size_t(world.ranks())),
       met_(size_t(world.ranks())) {
-  world::together(world_, [&] {
+  world::collective_try(world_, [&] {
     UcxLink::Events of_link;
     of_link.message = [this](std::span<const std::byte> bytes, Payload payload) {
       come(bytes, std::move(payload));
@@ -47,7 +47,7 @@ WorldLink::WorldLink(World& world, Events events)
     link_ = std::make_unique<UcxLink>(world_.ranks(), std::move(of_link));
   });
   std::vector<std::byte> mine;
-  world::together(world_, [&] { mine = link_->address(); });
+  world::collective_try(world_, [&] { mine = link_->address(); });
   const auto all = world_.allgather(mine);
   for (int rank = 0; rank < world_.ranks(); ++rank) link_->connect(rank, all[size_t(rank)]);
 }

@@ -303,7 +303,7 @@ class Joining {
 
 }  // namespace
 
-Mapping meet_under(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
+Mapping join_under(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
                    std::chrono::nanoseconds timeout, bool used_once) {
   return Joining(name, rank, hosts, timeout, used_once).run();
 }

@@ -16,7 +16,7 @@
 #include "../../system/thrown.hpp"
 #include "../../transport/proxied.hpp"
 #include "../../world/group.hpp"
-#include "../../world/together.hpp"
+#include "../../world/collective_try.hpp"
 #include "chorale/device/group_cpu.hpp"
 
 namespace chorale::hostrun {
@@ -57,24 +57,24 @@ class AtWork {
 /// A lane that is a block of the scheduler.
 class FiberHost final : public LaneHost {
  public:
-  FiberHost(cpu::BlockHost& host, uint32_t lane, uint32_t lanes, AbortWord* abort, const Tape& tape)
-      : host_(host), group_(block_group(lane, lanes, &host)), deadline_{abort, 0, 0}, tape_(tape) {}
+  FiberHost(cpu::BlockHost& host, uint32_t lane, uint32_t lanes, AbortWord* abort, const RankProgram& program)
+      : host_(host), group_(block_group(lane, lanes, &host)), deadline_{abort, 0, 0}, program_(program) {}
 
   Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>*,
             const Action& action) override {
-    host_.set_waiting({"a lane", uint32_t(&action - tape_.actions.data()), 0, nullptr, action.peer});
+    host_.set_waiting({"a lane", uint32_t(&action - program_.actions.data()), 0, nullptr, action.peer});
     return spin_until(group_, deadline_, [ready, state] { return ready(state); });
   }
   void step() override { group_.step(); }
   void wait_in(const Action& action) override {
-    host_.set_waiting({"a launch", uint32_t(&action - tape_.actions.data()), 0, nullptr, -1});
+    host_.set_waiting({"a launch", uint32_t(&action - program_.actions.data()), 0, nullptr, -1});
   }
 
  private:
   cpu::BlockHost& host_;
   Group group_;
   Deadline deadline_;
-  const Tape& tape_;
+  const RankProgram& program_;
 };
 
 }  // namespace
@@ -128,14 +128,14 @@ CpuLanes::CpuLanes(Bound bound)
     : bound_(std::move(bound)),
       world_(bound_.world),
       memory_(bound_),
-      tape_(make_tape(bound_.unrolled, bound_.rank(), memory_.places(), bound_.functions, memory_.before(),
+      program_(make_rank_program(bound_.unrolled, bound_.rank(), memory_.places(), bound_.functions, memory_.before(),
                       memory_.after())),
-      launches_(world_, bound_.config, bound_.plans, tape_),
-      carries_(world_, bound_.unrolled, Space::host, tape_),
-      fibers_(tape_.lanes.size()),
-      progress_(tape_.lanes.size()) {
+      launches_(world_, bound_.config, bound_.plans, program_),
+      sm_copies_(world_, bound_.unrolled, Space::host, program_),
+      fibers_(program_.lanes.size()),
+      progress_(program_.lanes.size()) {
   try {
-    world::together(world_, [this] { start(); });
+    world::collective_try(world_, [this] { start(); });
   } catch (...) {
     quit();
     throw;
@@ -146,8 +146,8 @@ CpuLanes::~CpuLanes() { quit(); }
 
 void CpuLanes::start() {
   if (world_.scheduler().seeded()) return;
-  threads_.reserve(tape_.lanes.size());
-  for (uint32_t lane = 0; lane < tape_.lanes.size(); ++lane)
+  threads_.reserve(program_.lanes.size());
+  for (uint32_t lane = 0; lane < program_.lanes.size(); ++lane)
     threads_.push_back(world::start_thread("a lane", [this, lane] { serve(lane); }));
 }
 
@@ -165,8 +165,8 @@ void CpuLanes::quit() {
 
 Stop CpuLanes::play(uint32_t lane, uint64_t run, LaneHost& host) {
   Progress& mine = progress_[lane];
-  for (const uint32_t index : tape_.lanes[lane]) {
-    const Action& action = tape_.actions[index];
+  for (const uint32_t index : program_.lanes[lane]) {
+    const Action& action = program_.actions[index];
     Stop stop = Stop(load_acquire(&world_.abort_word()->stop));
     if (stop == Stop::none) stop = attempt(action, run, host);
     if (stop != Stop::none) return stop;
@@ -215,7 +215,7 @@ Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
       for (const Action::Point& point : action.points) {
         Progress& other = progress_[point.lane];
         const std::pair<const Progress&, uint64_t> wanted{
-            other, run * tape_.lanes[point.lane].size() + point.actions};
+            other, run * program_.lanes[point.lane].size() + point.actions};
         const auto there = [](const void* state) {
           const auto& [progress, count] = *static_cast<const decltype(wanted)*>(state);
           return progress.done.load(std::memory_order_acquire) >= count;
@@ -247,7 +247,7 @@ Stop CpuLanes::launch(const Action& action, LaneHost& host) {
 }
 
 Stop CpuLanes::carry(const Action& action, LaneHost& host) {
-  class Host final : public CarryHost {
+  class Host final : public SmCopyHost {
    public:
     Host(LaneHost& lane, const Action& action) : lane_(lane), action_(action) {}
     void wait(bool (*ready)(const void*), const void* state) override {
@@ -259,9 +259,9 @@ Stop CpuLanes::carry(const Action& action, LaneHost& host) {
     LaneHost& lane_;
     const Action& action_;
   } of_lane(host, action);
-  std::optional<Carries::Use> use;
-  if (!world_.scheduler().seeded()) use.emplace(carries_);
-  const Carry& work = carries_.work(action);
+  std::optional<SmCopies::Use> use;
+  if (!world_.scheduler().seeded()) use.emplace(sm_copies_);
+  const SmCopy& work = sm_copies_.work(action);
   const Deadline deadline{world_.abort_word(), 0, 0};  // the lane looks at the clock
   return fibers_[action.lane].run(
       work.blocks, [&](const Group& block) { return hostrun::carry(block, work, deadline); },
@@ -307,9 +307,9 @@ void CpuLanes::run(void*) {
 
 void CpuLanes::run_as_fibers() {
   world_.scheduler().check_caller();
-  const uint32_t lanes = uint32_t(tape_.lanes.size());
+  const uint32_t lanes = uint32_t(program_.lanes.size());
   const uint64_t run = requested_++;
-  const std::vector<Proxied*>& proxies = carries_.proxies();
+  const std::vector<Proxied*>& proxies = sm_copies_.proxies();
   const FlagSet in_fibers(is_in_fibers_);
   std::atomic<int> lanes_left{int(lanes)};
   const cpu::LaunchResult result = world_.scheduler().launch(
@@ -320,11 +320,11 @@ void CpuLanes::run_as_fibers() {
           std::atomic<int>& left;
           ~Leave() { left.fetch_sub(1, std::memory_order_release); }
         } const leave{lanes_left};
-        FiberHost host(block, uint32_t(lane), lanes, world_.abort_word(), tape_);
+        FiberHost host(block, uint32_t(lane), lanes, world_.abort_word(), program_);
         play(uint32_t(lane), run, host);
       },
       [this](const lowering::Stuck& stuck) {
-        return stuck.waiting.what ? "  " + text(tape_.actions[stuck.waiting.op_index]) : "";
+        return stuck.waiting.what ? "  " + text(program_.actions[stuck.waiting.op_index]) : "";
       });
   if (result.stop == Stop::none) return;
   try {

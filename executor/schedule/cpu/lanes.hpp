@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "../backend.hpp"
-#include "../carries.hpp"
-#include "carry_fibers.hpp"
+#include "../sm_copies.hpp"
+#include "sm_copy_fibers.hpp"
 #include "chorale/device/group.hpp"
 #include "memory.hpp"
 
@@ -71,10 +71,10 @@ class CpuLanes final : public Lanes {
   Bound bound_;
   World& world_;
   CpuMemory memory_;
-  Tape tape_;
+  RankProgram program_;
   Launches launches_;
-  Carries carries_;
-  std::vector<CarryFibers> fibers_;  ///< by lane
+  SmCopies sm_copies_;
+  std::vector<SmCopyFibers> fibers_;  ///< by lane
   bool is_in_fibers_ = false;        ///< a run of a seeded world is under way
   std::vector<Progress> progress_;   ///< by lane
 

@@ -10,9 +10,9 @@
 
 namespace chorale::hostrun {
 
-struct Carry;
-struct CarryLaunch;
-struct Strip;
+struct SmCopy;
+struct SmCopyLaunch;
+struct StridedRegion;
 
 inline constexpr uint32_t most_axes = 6;
 
@@ -42,13 +42,13 @@ cudaError_t enqueue_cast(const Elementwise& work, cudaStream_t stream);
 cudaError_t enqueue_fill(const Elementwise& work, cudaStream_t stream);
 
 /// Enqueues all blocks of a carry. A carry without blocks only loads the kernel.
-cudaError_t enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStream_t stream);
+cudaError_t enqueue_sm_copy(const SmCopy& work, const SmCopyLaunch& launch, cudaStream_t stream);
 /// Finds how many blocks of that kernel the current device holds at a time.
 /// \param blocks  gets the number
-cudaError_t resident_carry_blocks(uint64_t& blocks);
+cudaError_t resident_sm_copy_blocks(uint64_t& blocks);
 
-/// Enqueues a copy by threads; `strip` has addresses.
-cudaError_t enqueue_copy(const Strip& strip, uint32_t blocks, cudaStream_t stream);
+/// Enqueues a copy by threads; `region` has addresses.
+cudaError_t enqueue_copy(const StridedRegion& region, uint32_t blocks, cudaStream_t stream);
 
 /// Adds one to `count`, which only this stream writes.
 cudaError_t enqueue_count(uint64_t* count, cudaStream_t stream);

@@ -11,9 +11,9 @@
 #include "../../cuda/error.hpp"
 #include "../../system/thrown.hpp"
 #include "../../world/group.hpp"
-#include "../../world/together.hpp"
+#include "../../world/collective_try.hpp"
 #include "../resources.hpp"
-#include "../strip.hpp"
+#include "../strided_region.hpp"
 #include "kernels.hpp"
 
 namespace chorale::hostrun {
@@ -31,23 +31,23 @@ CudaLanes::CudaLanes(Bound bound)
       device_(imports_.devices()[bound_.rank()].ordinal),
       pool_(world_, imports_),
       memory_(bound_, imports_, pool_),
-      tape_(make_tape(bound_.unrolled, bound_.rank(), memory_.places(), bound_.functions, {}, {})),
-      launches_(world_, bound_.config, bound_.plans, tape_),
-      carries_(world_, bound_.unrolled, Space::device, tape_) {
-  world::together(world_, [this] {
+      program_(make_rank_program(bound_.unrolled, bound_.rank(), memory_.places(), bound_.functions, {}, {})),
+      launches_(world_, bound_.config, bound_.plans, program_),
+      sm_copies_(world_, bound_.unrolled, Space::device, program_) {
+  world::collective_try(world_, [this] {
     // Peers wait for what a lane carries, so its few blocks must not wait for all those of a matrix product.
-    for (const std::vector<uint32_t>& lane : tape_.lanes) {
+    for (const std::vector<uint32_t>& lane : program_.lanes) {
       const bool carries = std::any_of(lane.begin(), lane.end(), [this](uint32_t action) {
-        return tape_.actions[action].kind == StepKind::carry;
+        return program_.actions[action].kind == StepKind::carry;
       });
       streams_.emplace_back("the stream of a lane", carries ? cuda::Priority::first : cuda::Priority::plain);
     }
-    for (const Action& action : tape_.actions) {
+    for (const Action& action : program_.actions) {
       std::vector<cuda::OwnedEvent>& mine = events_.emplace_back();
       for (const Action::Point& point : action.points)
         if (!point.mark || action.kind == StepKind::mark) mine.emplace_back("the event of a lane");
     }
-    watcher_ = std::make_unique<Watcher>(bound_, tape_, taken_flags());
+    watcher_ = std::make_unique<Watcher>(bound_, program_, taken_flags());
     load_functions();
   });
   // The streams of all lanes must be empty before the world runs on after a reset.
@@ -70,19 +70,19 @@ CudaLanes::~CudaLanes() {
 /// wait for ever if one of them waits for a peer that waits for what this rank has not enqueued yet.
 /// Workspaces are made here too, so that none is made in a run.
 void CudaLanes::load_functions() {
-  if (carries_.any()) {
+  if (sm_copies_.any()) {
     const cuda::OwnedStream stream("a stream for first calls");
-    cuda::check(enqueue_carry({}, {}, stream.get()), "the first kernel that carries");
+    cuda::check(enqueue_sm_copy({}, {}, stream.get()), "the first kernel that carries");
     cuda::check(cudaStreamSynchronize(stream.get()), "the first kernel that carries");
   }
-  if (std::any_of(tape_.actions.begin(), tape_.actions.end(),
+  if (std::any_of(program_.actions.begin(), program_.actions.end(),
                   [this](const Action& action) { return gets_by_threads(action); })) {
     const cuda::OwnedStream stream("a stream for first calls");
     cuda::check(enqueue_copy({}, 1, stream.get()), "the first copy by threads");
     cuda::check(cudaStreamSynchronize(stream.get()), "the first copy by threads");
   }
   std::set<std::string> done;
-  for (const Action& action : tape_.actions) {
+  for (const Action& action : program_.actions) {
     if (!action.function) continue;
     const std::string name = action.kind == StepKind::fill ? "fill" : action.step->name;
     if (!action.step->built_in && bound_.applications.count(name)) continue;
@@ -109,7 +109,7 @@ void CudaLanes::load_functions() {
 
 std::vector<uint32_t*> CudaLanes::taken_flags() const {
   std::vector<uint32_t*> flags;
-  for (const Action& action : tape_.actions)
+  for (const Action& action : program_.actions)
     flags.push_back(action.kind == StepKind::take ? memory_.on_host(action.step->flag) : nullptr);
   return flags;
 }
@@ -124,7 +124,7 @@ void CudaLanes::run(void* stream) {
   const FlagSet enqueues(enqueues_);
   try {
     cuda::check(enqueue_count(watcher_->runs(), main), "the count of a schedule's runs");
-    for (uint32_t index = 0; index < tape_.actions.size(); ++index) enqueue(index, main);
+    for (uint32_t index = 0; index < program_.actions.size(); ++index) enqueue(index, main);
   } catch (const std::exception& error) {
     // Stop the world, because peers would wait for work that will not be enqueued any more.
     world_.abort(error.what());
@@ -133,7 +133,7 @@ void CudaLanes::run(void* stream) {
 }
 
 void CudaLanes::enqueue(uint32_t index, cudaStream_t main) {
-  const Action& action = tape_.actions[index];
+  const Action& action = program_.actions[index];
   const cudaStream_t stream = stream_of(action.lane, main);
   switch (action.kind) {
     case StepKind::copy:
@@ -216,7 +216,7 @@ bool CudaLanes::gets_by_threads(const Action& action) const {
 /// Enqueues the wait for a flag. The owner clears the flag, so the same commands are right in every replay of
 /// a graph.
 void CudaLanes::take(uint32_t index, cudaStream_t stream) {
-  const Action& action = tape_.actions[index];
+  const Action& action = program_.actions[index];
   CUstreamBatchMemOpParams all[4] = {};
   const auto write = [](CUstreamBatchMemOpParams& to, uint32_t* word, uint32_t value) {
     to.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
@@ -237,13 +237,13 @@ void CudaLanes::take(uint32_t index, cudaStream_t stream) {
 /// Enqueues a carry's kernel, which ends when the world stops. The watcher, which knows where the lane stood,
 /// stops the world first; the kernel's own limit is for a host that does not look any more.
 void CudaLanes::carry(uint32_t index, cudaStream_t stream) {
-  const Action& action = tape_.actions[index];
-  const CarryLaunch launch{{carries_.device_abort_word(), uint64_t(bound_.timeout.count()) * 2, 0},
+  const Action& action = program_.actions[index];
+  const SmCopyLaunch launch{{sm_copies_.device_abort_word(), uint64_t(bound_.timeout.count()) * 2, 0},
                            bound_.rank(),
                            watcher_->stopped_at(action.lane),
                            index + 1};
   tell(action.lane, index + 1, stream);
-  const cudaError_t result = enqueue_carry(carries_.work(action), launch, stream);
+  const cudaError_t result = enqueue_sm_copy(sm_copies_.work(action), launch, stream);
   if (result != cudaSuccess)
     cuda::check(result, describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action));
   tell(action.lane, 0, stream);
@@ -319,7 +319,7 @@ Resources cuda_resources() {
   size_t free = 0, all = 0;
   cuda::check(cudaMemGetInfo(&free, &all), "the free memory of the GPU");
   uint64_t blocks = 0;
-  cuda::check(resident_carry_blocks(blocks), "the thread blocks that the GPU holds");
+  cuda::check(resident_sm_copy_blocks(blocks), "the thread blocks that the GPU holds");
   return {fmt::format("GPU {}", device), free, {}, blocks};
 }
 

@@ -15,7 +15,7 @@
 
 #include "../../cuda/stream.hpp"
 #include "../backend.hpp"
-#include "../carries.hpp"
+#include "../sm_copies.hpp"
 #include "memory.hpp"
 
 namespace chorale::hostrun {
@@ -24,12 +24,12 @@ namespace chorale::hostrun {
 ///
 /// A stream that waits for a word in memory knows no deadline and no abort, so a thread watches. It stops the
 /// world when a lane has stood at the same take or carry of the same run for too long. When the world has
-/// stopped, it sets this rank's flags until every lane has come to its end. Carries see for themselves that
+/// stopped, it sets this rank's flags until every lane has come to its end. SmCopies see for themselves that
 /// the world has stopped.
 class Watcher {
  public:
   /// \param flags  by action: the flag that it takes, as the host sees it; null: it takes none
-  Watcher(const Bound& bound, const Tape& tape, std::vector<uint32_t*> flags);
+  Watcher(const Bound& bound, const RankProgram& program, std::vector<uint32_t*> flags);
   ~Watcher();
 
   /// Returns the word of a lane. The lane writes `action + 1` there before the take or carry `action`, and 0
@@ -50,7 +50,7 @@ class Watcher {
   void release();
 
   const Bound& bound_;
-  const Tape& tape_;
+  const RankProgram& program_;
   const std::vector<uint32_t*> flags_;
   cuda::HostArray<uint32_t> at_, stopped_at_;
   cuda::HostArray<uint64_t> runs_;
@@ -99,9 +99,9 @@ class CudaLanes final : public Lanes {
   const int device_;
   cuda::Pool pool_;
   CudaMemory memory_;
-  Tape tape_;
+  RankProgram program_;
   Launches launches_;
-  Carries carries_;
+  SmCopies sm_copies_;
   std::vector<cuda::OwnedStream> streams_;             // by lane; that of "main" is the caller's
   std::vector<std::vector<cuda::OwnedEvent>> events_;  // by action: one for each of its points
   std::unique_ptr<Watcher> watcher_;

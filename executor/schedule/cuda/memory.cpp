@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "../../world/together.hpp"
+#include "../../world/collective_try.hpp"
 
 namespace chorale::hostrun {
 namespace {
@@ -31,7 +31,7 @@ struct Given {
 
 CudaMemory::CudaMemory(const Bound& bound, cuda::Imports& imports, cuda::Pool& pool)
     : window_(Window::create(bound.world, line * bound.unrolled.flags_per_rank)) {
-  world::together(bound.world, [&] { place_flags(bound); });
+  world::collective_try(bound.world, [&] { place_flags(bound); });
   place_tensors(bound, imports, pool);
 }
 
@@ -63,7 +63,7 @@ void CudaMemory::place_tensors(const Bound& bound, cuda::Imports& imports, cuda:
     char* const mine = static_cast<char*>(bound.given(tensors[tensor]));
     if (bytes == 0) continue;
     if (!of.reached[tensor]) {
-      world::together(bound.world, [&] {
+      world::collective_try(bound.world, [&] {
         cuda::require_readable(mine, fmt::format("buffer of '{}'", tensors[tensor].name),
                                imports.devices()[self].ordinal);
         if (!mine) own_.emplace_back(bytes, fmt::format("{} bytes of '{}'", bytes, tensors[tensor].name));

@@ -18,14 +18,14 @@ constexpr uint32_t released = 2;
 
 }  // namespace
 
-Watcher::Watcher(const Bound& bound, const Tape& tape, std::vector<uint32_t*> flags)
+Watcher::Watcher(const Bound& bound, const RankProgram& program, std::vector<uint32_t*> flags)
     : bound_(bound),
-      tape_(tape),
+      program_(program),
       flags_(std::move(flags)),
-      at_(std::max<size_t>(tape.lanes.size(), 1)),
+      at_(std::max<size_t>(program.lanes.size(), 1)),
       stopped_at_(at_.size()),
       runs_(1),
-      stands_(tape.lanes.size()) {
+      stands_(program.lanes.size()) {
   thread_ = world::start_thread("the watch over lanes", [this] { watch(); });
 }
 
@@ -64,7 +64,7 @@ void Watcher::look() {
       stand = {at, run, now};
     } else if (now - stand.since > bound_.timeout) {
       const std::string where =
-          describe(*bound_.schedule, bound_.unrolled, bound_.rank(), tape_.actions[at - 1]);
+          describe(*bound_.schedule, bound_.unrolled, bound_.rank(), program_.actions[at - 1]);
       bound_.world.group().raise(
           Stop::timed_out, int(bound_.rank()),
           fmt::format("{} waited {}; {}", where, world::seconds_text(bound_.timeout), world::more_time));
@@ -84,7 +84,7 @@ void Watcher::release() {
         if (at == 0) at = load_acquire(stopped_at_.host() + lane);
         if (at == 0) continue;
         report_ += (report_.empty() ? "" : "\n  ") +
-                   describe(*bound_.schedule, bound_.unrolled, bound_.rank(), tape_.actions[at - 1]);
+                   describe(*bound_.schedule, bound_.unrolled, bound_.rank(), program_.actions[at - 1]);
       }
     }
   }

@@ -19,7 +19,7 @@
 #include "chorale/window.hpp"
 #include "executor/fibers/sanitizers.hpp"
 #include "executor/world/group.hpp"
-#include "executor/world/together.hpp"
+#include "executor/world/collective_try.hpp"
 #include "processes.hpp"
 #include "tests/has.hpp"
 #include "tests/unit/thrown.hpp"

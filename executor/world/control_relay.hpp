@@ -1,5 +1,5 @@
 /// \file
-/// In a world over several hosts, a Mirror repeats on all hosts what ranks say in one host's control memory.
+/// In a world over several hosts, a ControlRelay repeats on all hosts what ranks say in one host's control memory.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ class Group;
 /// an effect comes after its cause on every host. A rank's next step may come to a host before that host's
 /// own ranks have come as far, because a rank counts at once on its own host and later on others. Then that
 /// step waits, and so does all that comes after it.
-class Mirror {
+class ControlRelay {
  public:
   enum class What : uint32_t { arrived, reset, launches, stop, left, refused };
 
@@ -48,10 +48,10 @@ class Mirror {
   /// \param links  by host: the connections that there are. A fork of this process must not keep them open,
   ///               or the others would not hear that this process has died
   /// \throws RunError resources if there are no threads for it
-  Mirror(Group& group, uint32_t host, std::vector<Descriptor> links);
+  ControlRelay(Group& group, uint32_t host, std::vector<Descriptor> links);
 
   /// Tells the others what has happened. Waits until it is with them, for a second at most.
-  ~Mirror();
+  ~ControlRelay();
 
  private:
   struct Heard {
@@ -114,7 +114,7 @@ class Mirror {
 };
 
 /// Tells the hosts at the other ends of `links` why this host's ranks cannot join. Waits until they have it,
-/// for a second at most. It is for a rank that has no Mirror.
+/// for a second at most. It is for a rank that has no ControlRelay.
 void tell_hosts(const std::vector<Descriptor>& links, int rank, const Thrown& thrown);
 
 }  // namespace chorale::world

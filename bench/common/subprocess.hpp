@@ -38,7 +38,7 @@ inline uint64_t count_ops(const Plan& plan) {
 /// process had.
 /// \throws std::runtime_error naming `what` if the process ends without a result
 template <class Measure, class Sample = std::invoke_result_t<Measure>>
-Sample measure_apart(const std::string& what, const Measure& measure) {
+Sample measure_in_subprocess(const std::string& what, const Measure& measure) {
   static_assert(std::is_trivially_copyable_v<Sample>, "it goes through a pipe");
   std::array<int, 2> ends{};
   if (pipe(ends.data())) throw std::runtime_error("no pipe");

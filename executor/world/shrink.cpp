@@ -1,4 +1,4 @@
-#include "succession.hpp"
+#include "shrink.hpp"
 
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@
 
 namespace chorale::world {
 
-/// A Succession is one rank's part in the making of the next world.
+/// A Shrink is one rank's part in the making of the next world.
 ///
 /// No rank that lives is ever left out. The lowest rank that has come offers the next world's memory, but
 /// only when all others have died or left, or have come. The memory says which ranks are in it before any
@@ -30,14 +30,14 @@ namespace chorale::world {
 /// it must have seen it dead. A rank that gives up makes the attempt fail, which is a step from the same
 /// word. So either all that came get the world or none does. See
 /// docs/decisions/0013-survivors-agree-by-one-word.md.
-class Succession {
+class Shrink {
  public:
-  Succession(Group& old, int rank)
+  Shrink(Group& old, int rank)
       : old_(old), control_(*old.control_), rank_(rank), lost_(size_t(old.ranks())) {
-    ++old_.in_succession_;
+    ++old_.in_shrink_;
   }
-  ~Succession() { --old_.in_succession_; }
-  Succession(const Succession&) = delete;
+  ~Shrink() { --old_.in_shrink_; }
+  Shrink(const Shrink&) = delete;
 
   Place run();
 
@@ -82,7 +82,7 @@ class Succession {
   Place next_;
 };
 
-Place Succession::run() {
+Place Shrink::run() {
   come();
   at_step(Step::survivors);
   for (;;) {
@@ -111,7 +111,7 @@ Place Succession::run() {
 }
 
 /// Comes to the attempt that is under way, or to the next one.
-void Succession::come() {
+void Shrink::come() {
   for (;;) {
     const Attempt now = current();
     if (now.phase == Phase::made) {
@@ -133,14 +133,14 @@ void Succession::come() {
   }
 }
 
-bool Succession::advance(Attempt from, Attempt to) {
+bool Shrink::advance(Attempt from, Attempt to) {
   uint64_t expected = from.word();
   if (!control_.attempt.compare_exchange_strong(expected, to.word())) return false;
   old_.ring();
   return true;
 }
 
-void Succession::step(const Attempt& now) {
+void Shrink::step(const Attempt& now) {
   look_for_dead();
   if (now.phase == Phase::open || gone(int(now.rank))) return gather(now);
   if (ready_ != now) accept(now);
@@ -149,7 +149,7 @@ void Succession::step(const Attempt& now) {
 
 /// Makes the lowest rank that has come offer, when nobody offers or the rank that did has died. Only one rank
 /// sees all below it gone.
-void Succession::gather(const Attempt& now) {
+void Shrink::gather(const Attempt& now) {
   for (int rank = 0; rank < old_.ranks(); ++rank) {
     if (gone(rank)) continue;
     if (!has_come(rank)) return;
@@ -159,7 +159,7 @@ void Succession::gather(const Attempt& now) {
   if (first == rank_) offer(now);
 }
 
-void Succession::offer(const Attempt& now) {
+void Shrink::offer(const Attempt& now) {
   std::vector<int> members;
   for (int rank = 0; rank < old_.ranks(); ++rank) {
     if (!gone(rank)) members.push_back(rank);
@@ -177,12 +177,12 @@ void Succession::offer(const Attempt& now) {
   if (advance(now, offered)) start_ = Clock::now();
 }
 
-std::shared_ptr<Group> Succession::make_local(const std::vector<int>& members) const {
+std::shared_ptr<Group> Shrink::make_local(const std::vector<int>& members) const {
   return std::make_shared<Group>(int(members.size()), old_.options_, &old_, members);
 }
 
 /// Makes the next world's memory. It is complete before anybody sees it, and has no name.
-Descriptor Succession::make_shared_by_processes(const std::vector<int>& members, uint64_t word) const {
+Descriptor Shrink::make_shared_by_processes(const std::vector<int>& members, uint64_t word) const {
   const int ranks = int(members.size());
   Descriptor memory = create_shared(Control::bytes(ranks));
   const Mapping mapping(memory, Control::bytes(ranks));
@@ -201,7 +201,7 @@ Descriptor Succession::make_shared_by_processes(const std::vector<int>& members,
   return memory;
 }
 
-void Succession::accept(const Attempt& now) {
+void Shrink::accept(const Attempt& now) {
   start_ = Clock::now();
   next_ = {};
   ready_.reset();
@@ -219,7 +219,7 @@ void Succession::accept(const Attempt& now) {
   old_.ring();
 }
 
-Place Succession::open_offered(const Attempt& now) const {
+Place Shrink::open_offered(const Attempt& now) const {
   Place place;
   Mapping mapping;
   if (old_.local()) {
@@ -251,13 +251,13 @@ Place Succession::open_offered(const Attempt& now) const {
 }
 
 /// Makes the offer the next world when all ranks that can be are ready. The rank that offers calls it.
-void Succession::confirm(const Attempt& now) {
+void Shrink::confirm(const Attempt& now) {
   if (!missing(now).empty()) return;
   advance(now, {number_, Phase::made, uint32_t(rank_)});
 }
 
 /// Makes the attempt fail. This has no effect if the attempt has gone on meanwhile, because then that counts.
-void Succession::give_up(const Attempt& now, RunError::Reason reason, const std::string& why) {
+void Shrink::give_up(const Attempt& now, RunError::Reason reason, const std::string& why) {
   Failure& failure = mine().failure;
   failure.attempt.store(0);
   failure.reason = uint32_t(reason);
@@ -268,7 +268,7 @@ void Succession::give_up(const Attempt& now, RunError::Reason reason, const std:
   advance(now, {number_, Phase::failed, uint32_t(rank_)});
 }
 
-void Succession::throw_failed(const Attempt& failed) const {
+void Shrink::throw_failed(const Attempt& failed) const {
   const Failure& failure = seat(int(failed.rank)).failure;
   if (failed.number == number_ && failure.attempt.load() == number_ + 1) {
     const std::string text(failure.text, strnlen(failure.text, sizeof failure.text - 1));
@@ -280,13 +280,13 @@ void Succession::throw_failed(const Attempt& failed) const {
       fmt::format("rank {} was too late in survivors(): the others have given up, and try again", rank_));
 }
 
-void Succession::look_for_dead() {
+void Shrink::look_for_dead() {
   if (old_.local()) return;
   for (const int rank : old_.watch_.dead()) lost_[size_t(rank)] = true;
 }
 
 /// Returns the ranks that live and are waited for.
-std::vector<int> Succession::missing(const Attempt& now) const {
+std::vector<int> Shrink::missing(const Attempt& now) const {
   std::vector<int> ranks;
   for (int rank = 0; rank < old_.ranks(); ++rank) {
     if (gone(rank)) continue;
@@ -296,7 +296,7 @@ std::vector<int> Succession::missing(const Attempt& now) const {
   return ranks;
 }
 
-void Succession::check_deadline(const Attempt& now) {
+void Shrink::check_deadline(const Attempt& now) {
   const std::chrono::nanoseconds timeout = old_.timeout();
   const bool late = timeout.count() > 0 && Clock::now() - start_ > timeout;
   if (!late && !starved_) return;
@@ -318,7 +318,7 @@ void Succession::check_deadline(const Attempt& now) {
                       more_time));
 }
 
-void Succession::pause(uint32_t seen) {
+void Shrink::pause(uint32_t seen) {
   cpu::Scheduler& scheduler = old_.scheduler();
   if (!scheduler.seeded()) {
     old_.check_peers();
@@ -339,7 +339,7 @@ void Succession::pause(uint32_t seen) {
 
 Place next_of(Group& old, int rank) {
   old.scheduler().check_caller();
-  return Succession(old, rank).run();
+  return Shrink(old, rank).run();
 }
 
 }  // namespace chorale::world

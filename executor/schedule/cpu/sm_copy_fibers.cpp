@@ -1,4 +1,4 @@
-#include "carry_fibers.hpp"
+#include "sm_copy_fibers.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -8,7 +8,7 @@
 
 namespace chorale::hostrun {
 
-class CarryFibers::Block final : public cpu::Fiber, public HostBlock {
+class SmCopyFibers::Block final : public cpu::Fiber, public HostBlock {
  public:
   Block() : Fiber(cpu::block_stack_bytes) {}
 
@@ -56,12 +56,12 @@ class CarryFibers::Block final : public cpu::Fiber, public HostBlock {
   std::exception_ptr failure_;
 };
 
-CarryFibers::CarryFibers() = default;
-CarryFibers::~CarryFibers() = default;
-CarryFibers::CarryFibers(CarryFibers&&) noexcept = default;
+SmCopyFibers::SmCopyFibers() = default;
+SmCopyFibers::~SmCopyFibers() = default;
+SmCopyFibers::SmCopyFibers(SmCopyFibers&&) noexcept = default;
 
-Stop CarryFibers::run(uint32_t blocks, const std::function<Stop(const Group&)>& body, AbortWord* abort,
-                      CarryHost& host, const std::function<void(const std::string& why)>& failed) {
+Stop SmCopyFibers::run(uint32_t blocks, const std::function<Stop(const Group&)>& body, AbortWord* abort,
+                      SmCopyHost& host, const std::function<void(const std::string& why)>& failed) {
   while (blocks_.size() < blocks) blocks_.push_back(std::make_unique<Block>());
   std::vector<Block*> mine;
   for (uint32_t id = 0; id < blocks; ++id) {

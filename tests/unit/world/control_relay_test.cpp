@@ -2,7 +2,7 @@
 /// These tests check what a host tells and does, in the orders that are rare. The test plays the other hosts
 /// by hand.
 
-#include "executor/world/mirror.hpp"
+#include "executor/world/control_relay.hpp"
 
 #include <gtest/gtest.h>
 #include <linux/sockios.h>
@@ -28,10 +28,10 @@ using namespace std::chrono_literals;
 using world::Collective;
 using world::Control;
 using world::Descriptor;
-using world::Mirror;
+using world::ControlRelay;
 using world::Presence;
-using Event = Mirror::Event;
-using What = Mirror::What;
+using Event = ControlRelay::Event;
+using What = ControlRelay::What;
 
 /// Plays one end of a link, as the other host has it.
 class Far {

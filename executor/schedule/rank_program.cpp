@@ -1,4 +1,4 @@
-#include "tape.hpp"
+#include "rank_program.hpp"
 
 #include <fmt/format.h>
 
@@ -123,14 +123,14 @@ Unrolled unroll(const host::Schedule& schedule, Concrete expanded, uint32_t most
 
 namespace {
 
-class TapeMaker {
+class RankProgramMaker {
  public:
-  TapeMaker(const Unrolled& unrolled, uint32_t rank, const Memory& memory, const HostFunctions& functions)
+  RankProgramMaker(const Unrolled& unrolled, uint32_t rank, const Memory& memory, const HostFunctions& functions)
       : all_(unrolled.concrete), unrolled_(unrolled), rank_(rank), memory_(memory), functions_(functions) {
-    tape_.lanes.resize(all_.lanes.size());
+    program_.lanes.resize(all_.lanes.size());
   }
 
-  Tape make(const std::vector<Copy>& before, const std::vector<Copy>& after) {
+  RankProgram make(const std::vector<Copy>& before, const std::vector<Copy>& after) {
     std::vector<bool> used(all_.lanes.size());
     for (const Step& step : all_.steps[rank_]) used[step.lane] = true;
     if (!before.empty()) add({.kind = StepKind::copy, .copies = before});
@@ -152,13 +152,13 @@ class TapeMaker {
       if (used[lane]) end.points.push_back(point(lane));
     add(std::move(end));
     if (!after.empty()) add({.kind = StepKind::copy, .copies = after});
-    return std::move(tape_);
+    return std::move(program_);
   }
 
  private:
   void add(Action action) {
-    tape_.lanes[action.lane].push_back(uint32_t(tape_.actions.size()));
-    tape_.actions.push_back(std::move(action));
+    program_.lanes[action.lane].push_back(uint32_t(program_.actions.size()));
+    program_.actions.push_back(std::move(action));
   }
 
   /// Makes a launch wait for the one before it. Launches of a rank run one after the other, on whatever
@@ -172,13 +172,13 @@ class TapeMaker {
   /// Adds a mark at the end of a group, for which another lane waits after this lane has gone on.
   void add_mark(const Step& step) {
     Action mark = action(step);
-    mark.points = {{step.lane, tape_.lanes[step.lane].size() + 1, uint32_t(tape_.actions.size())}};
+    mark.points = {{step.lane, program_.lanes[step.lane].size() + 1, uint32_t(program_.actions.size())}};
     marks_[step.token] = mark.points[0];
     add(std::move(mark));
   }
 
   /// Returns the point after all that is on a lane so far.
-  Action::Point point(uint32_t lane) const { return {lane, tape_.lanes[lane].size()}; }
+  Action::Point point(uint32_t lane) const { return {lane, program_.lanes[lane].size()}; }
 
   TensorView view(const Box& box) const {
     return {memory_.tensors[rank_][box.tensor] + box.offset_bytes, all_.tensors[box.tensor].dtype, box.shape,
@@ -195,25 +195,25 @@ class TapeMaker {
   }
 
   Action::Carried carried(const host::ConcreteTransfer& one) const {
-    const Way& way = unrolled_.ways.of_pair[one.pair];
+    const AssignedChannel& way = unrolled_.ways.of_pair[one.pair];
     const host::ConcreteTensor& mine = all_.tensors[one.box.tensor];
     Action::Carried made{one.is_send, one.peer, way.channel, way.blocks, one.box.bytes, {}};
     uint64_t to = 0, from = 0;
     if (one.mover == host::Mover::kernel) {
       if (!one.is_send) return made;
-      made.strips = strips_between(way.to, all_.tensors[way.to.tensor], one.box, mine);
+      made.regions = regions_between(way.to, all_.tensors[way.to.tensor], one.box, mine);
       to = address(one.peer, way.to.tensor);
       from = address(rank_, one.box.tensor);
     } else if (one.is_send) {
-      made.strips = strips_to_message(one.box, mine);
+      made.regions = regions_to_message(one.box, mine);
       from = address(rank_, one.box.tensor);
     } else {
-      made.strips = strips_from_message(one.box, mine);
+      made.regions = regions_from_message(one.box, mine);
       to = address(rank_, one.box.tensor);
     }
-    for (Strip& strip : made.strips) {
-      strip.to += to;
-      strip.from += from;
+    for (StridedRegion& region : made.regions) {
+      region.to += to;
+      region.from += from;
     }
     return made;
   }
@@ -274,14 +274,14 @@ class TapeMaker {
   const HostFunctions& functions_;
   std::optional<Action::Point> last_launch_;
   std::map<uint32_t, Action::Point> marks_;  // by token
-  Tape tape_;
+  RankProgram program_;
 };
 
 }  // namespace
 
-Tape make_tape(const Unrolled& unrolled, uint32_t rank, const Memory& memory, const HostFunctions& functions,
+RankProgram make_rank_program(const Unrolled& unrolled, uint32_t rank, const Memory& memory, const HostFunctions& functions,
                const std::vector<Copy>& before, const std::vector<Copy>& after) {
-  return TapeMaker(unrolled, rank, memory, functions).make(before, after);
+  return RankProgramMaker(unrolled, rank, memory, functions).make(before, after);
 }
 
 std::string describe(const host::Schedule& schedule, const Unrolled& unrolled, uint32_t rank,

@@ -1,10 +1,10 @@
-// Carries of host schedules on the CUDA without GPUs: their thread blocks are fibers on the stream's thread.
+// SmCopies of host schedules on the CUDA without GPUs: their thread blocks are fibers on the stream's thread.
 
 #include <chrono>
 #include <thread>
 
-#include "executor/schedule/carry.hpp"
-#include "executor/schedule/cpu/carry_fibers.hpp"
+#include "executor/schedule/sm_copy.hpp"
+#include "executor/schedule/cpu/sm_copy_fibers.hpp"
 #include "executor/schedule/cuda/kernels.hpp"
 #include "state.hpp"
 #include "streams.hpp"
@@ -13,7 +13,7 @@ namespace chorale::hostrun {
 namespace {
 
 /// The host of fibers on a stream. Nobody wakes a stream, so it polls.
-class StreamHost final : public CarryHost {
+class StreamHost final : public SmCopyHost {
  public:
   void wait(bool (*ready)(const void*), const void* state) override {
     if (!ready(state)) std::this_thread::sleep_for(std::chrono::microseconds(20));
@@ -23,10 +23,10 @@ class StreamHost final : public CarryHost {
 
 }  // namespace
 
-cudaError_t enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStream_t stream) {
+cudaError_t enqueue_sm_copy(const SmCopy& work, const SmCopyLaunch& launch, cudaStream_t stream) {
   test::fake::enqueue(stream, [work, launch] {
     StreamHost host;
-    CarryFibers().run(
+    SmCopyFibers().run(
         work.blocks,
         [&](const Group& block) {
           carry(block, work, launch);
@@ -37,7 +37,7 @@ cudaError_t enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStre
   return cudaSuccess;
 }
 
-cudaError_t resident_carry_blocks(uint64_t& blocks) {
+cudaError_t resident_sm_copy_blocks(uint64_t& blocks) {
   blocks = 264;
   return cudaSuccess;
 }

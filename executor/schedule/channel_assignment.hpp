@@ -13,7 +13,7 @@ namespace chorale::hostrun {
 
 /// The channels of one transfer: it has equally many thread blocks on either side, and each block a channel
 /// of its own, from `channel` on.
-struct Way {
+struct AssignedChannel {
   uint32_t channel = 0, blocks = 0;  ///< 0 blocks: it is not carried
   host::Box to;                      ///< the receiver's box
 };
@@ -25,8 +25,8 @@ struct Links {
   uint64_t share_bytes = 0;  ///< the most bytes that a block moves
 };
 
-struct Ways {
-  std::vector<Way> of_pair;  ///< by position in Concrete::pairs
+struct ChannelAssignment {
+  std::vector<AssignedChannel> of_pair;  ///< by position in Concrete::pairs
   std::vector<Links> links;  ///< one for each mover in use; the same on all ranks
 
   /// Returns, for each lane, the most blocks that one carry of the rank has. Only one carry of a lane runs at
@@ -45,6 +45,6 @@ uint32_t blocks_for(uint64_t bytes, uint32_t most, uint64_t each = bytes_of_a_bl
 /// Gives channels to all transfers. Transfers share channels only when they are on one lane on either side,
 /// so that both ends come to them one after the other in the same order.
 /// \param most_blocks  the most blocks of a transfer
-Ways find_ways(const host::Concrete& expanded, uint32_t most_blocks);
+ChannelAssignment find_ways(const host::Concrete& expanded, uint32_t most_blocks);
 
 }  // namespace chorale::hostrun

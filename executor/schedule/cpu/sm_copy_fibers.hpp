@@ -14,9 +14,9 @@
 namespace chorale::hostrun {
 
 /// The services that the fibers need from their lane.
-class CarryHost {
+class SmCopyHost {
  public:
-  virtual ~CarryHost() = default;
+  virtual ~SmCopyHost() = default;
   /// Returns when ready(state) holds, or when the lane has to stop: then the world's abort word says so.
   virtual void wait(bool (*ready)(const void*), const void* state) = 0;
   /// Called before each action that peers can see. A seed may let others go first here.
@@ -24,17 +24,17 @@ class CarryHost {
 };
 
 /// The fibers of one lane, kept from carry to carry.
-class CarryFibers {
+class SmCopyFibers {
  public:
-  CarryFibers();
-  ~CarryFibers();
-  CarryFibers(CarryFibers&&) noexcept;
+  SmCopyFibers();
+  ~SmCopyFibers();
+  SmCopyFibers(SmCopyFibers&&) noexcept;
 
   /// Runs body(group) for `blocks` blocks of one thread; returns when all have ended, with the largest of
   /// what they return.
   /// \param abort   the world's abort word
   /// \param failed  told what a block threw; stops the world, so that the others end
-  Stop run(uint32_t blocks, const std::function<Stop(const Group&)>& body, AbortWord* abort, CarryHost& host,
+  Stop run(uint32_t blocks, const std::function<Stop(const Group&)>& body, AbortWord* abort, SmCopyHost& host,
            const std::function<void(const std::string& why)>& failed);
 
  private:

@@ -1,4 +1,4 @@
-#include "carries.hpp"
+#include "sm_copies.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "../transport/in_device_memory.hpp"
 #include "../transport/proxied.hpp"
-#include "../world/together.hpp"
+#include "../world/collective_try.hpp"
 
 namespace chorale::hostrun {
 
@@ -54,7 +54,7 @@ uint64_t bytes_of_links(const Unrolled& all) {
   return bytes;
 }
 
-void check_links(const Ways& ways) {
+void check_links(const ChannelAssignment& ways) {
   for (const Links& links : ways.links) {
     if (links.channels <= most_channels) continue;
     throw UsageError(fmt::format(
@@ -64,30 +64,30 @@ void check_links(const Ways& ways) {
   }
 }
 
-Carries::Carries(World& world, const Unrolled& all, Space space, const Tape& tape)
-    : world_(world), space_(space), first_(tape.actions.data()), carries_(tape.actions.size()) {
+SmCopies::SmCopies(World& world, const Unrolled& all, Space space, const RankProgram& program)
+    : world_(world), space_(space), first_(program.actions.data()), sm_copies_(program.actions.size()) {
   std::vector<EndpointTable> tables(std::size(host::mover_names));
   for (const Links& links : all.ways.links) {
     transports_.push_back(connect(world, links, space));
     tables[size_t(links.mover)] = transports_.back()->table();
     for (Proxied* const proxy : transports_.back()->proxies()) proxies_.push_back(proxy);
   }
-  world::together(world, [&] { place(tape, tables); });
+  world::collective_try(world, [&] { place(program, tables); });
 }
 
-void Carries::place(const Tape& tape, const std::vector<EndpointTable>& tables) {
-  for (size_t at = 0; at < tape.actions.size(); ++at) {
-    const Action& action = tape.actions[at];
+void SmCopies::place(const RankProgram& program, const std::vector<EndpointTable>& tables) {
+  for (size_t at = 0; at < program.actions.size(); ++at) {
+    const Action& action = program.actions[at];
     if (action.kind != StepKind::carry) continue;
     const Mover mover = action.step->transfers.at(0).mover;
-    Carry& made = carries_[at].emplace();
+    SmCopy& made = sm_copies_[at].emplace();
     made.links = tables[size_t(mover)];
     made.zero_copy = mover == Mover::kernel;
-    std::vector<CarryPart> parts;
+    std::vector<SmCopyPart> parts;
     for (const Action::Carried& one : action.carried) {
-      CarryPart& part = parts.emplace_back();
-      part.strips = static_cast<const Strip*>(place(one.strips.data(), one.strips.size() * sizeof(Strip)));
-      part.strip_count = uint32_t(one.strips.size());
+      SmCopyPart& part = parts.emplace_back();
+      part.regions = static_cast<const StridedRegion*>(place(one.regions.data(), one.regions.size() * sizeof(StridedRegion)));
+      part.region_count = uint32_t(one.regions.size());
       part.sends = one.sends;
       part.peer = int32_t(one.peer);
       part.channel = one.channel;
@@ -96,12 +96,12 @@ void Carries::place(const Tape& tape, const std::vector<EndpointTable>& tables) 
       part.bytes = one.bytes;
       made.blocks += one.blocks;
     }
-    made.parts = static_cast<const CarryPart*>(place(parts.data(), parts.size() * sizeof(CarryPart)));
+    made.parts = static_cast<const SmCopyPart*>(place(parts.data(), parts.size() * sizeof(SmCopyPart)));
   }
 }
 
 /// Copies data to where the blocks read it, and returns the copy.
-const void* Carries::place(const void* data, uint64_t bytes) {
+const void* SmCopies::place(const void* data, uint64_t bytes) {
   if (bytes == 0) return nullptr;
   if (space_ == Space::device) {
     kept_.push_back(transport::device_copy(data, bytes));
@@ -113,23 +113,23 @@ const void* Carries::place(const void* data, uint64_t bytes) {
   return kept_.back().get();
 }
 
-AbortWord* Carries::device_abort_word() const {
+AbortWord* SmCopies::device_abort_word() const {
   return transports_.empty() ? nullptr : transports_.front()->device_abort_word();
 }
 
-Carries::Use::Use(Carries& carries) : carries_(carries) {
-  if (carries_.proxies_.empty()) return;
-  const std::lock_guard lock(carries_.mutex_);
-  if (carries_.uses_++ == 0)
-    for (Proxied* const proxy : carries_.proxies_) proxy->begin();
+SmCopies::Use::Use(SmCopies& carries) : sm_copies_(carries) {
+  if (sm_copies_.proxies_.empty()) return;
+  const std::lock_guard lock(sm_copies_.mutex_);
+  if (sm_copies_.uses_++ == 0)
+    for (Proxied* const proxy : sm_copies_.proxies_) proxy->begin();
 }
 
-Carries::Use::~Use() {
-  if (carries_.proxies_.empty()) return;
-  const std::lock_guard lock(carries_.mutex_);
-  if (--carries_.uses_ > 0) return;
-  const bool stopped = load_acquire(&carries_.world_.abort_word()->stop) != 0;
-  for (Proxied* const proxy : carries_.proxies_) proxy->end(stopped);
+SmCopies::Use::~Use() {
+  if (sm_copies_.proxies_.empty()) return;
+  const std::lock_guard lock(sm_copies_.mutex_);
+  if (--sm_copies_.uses_ > 0) return;
+  const bool stopped = load_acquire(&sm_copies_.world_.abort_word()->stop) != 0;
+  for (Proxied* const proxy : sm_copies_.proxies_) proxy->end(stopped);
 }
 
 }  // namespace chorale::hostrun

@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
-#include "carry.hpp"
+#include "sm_copy.hpp"
 #include "chorale/transport.hpp"
-#include "tape.hpp"
+#include "rank_program.hpp"
 
 namespace chorale::hostrun {
 
@@ -25,16 +25,16 @@ inline constexpr uint64_t most_slot_bytes = 256 * 1024, most_port_slot_bytes = 2
 uint64_t bytes_of_links(const Unrolled&);
 /// Checks the number of channels.
 /// \throws UsageError if two ranks would need more channels between them than there can be
-void check_links(const Ways&);
+void check_links(const ChannelAssignment&);
 
-class Carries {
+class SmCopies {
  public:
   /// Connects the links. Collective. If the links are in device memory, it copies the tables that kernels
   /// read there.
-  Carries(World&, const Unrolled&, Space, const Tape&);
+  SmCopies(World&, const Unrolled&, Space, const RankProgram&);
 
-  /// Returns the work of an action of the tape that is a carry.
-  const Carry& work(const Action& action) const { return *carries_[size_t(&action - first_)]; }
+  /// Returns the work of an action of the program that is a carry.
+  const SmCopy& work(const Action& action) const { return *sm_copies_[size_t(&action - first_)]; }
   bool any() const { return !transports_.empty(); }
   /// Returns the world's abort word as kernels see it; null in host memory, and when nothing is carried.
   AbortWord* device_abort_word() const;
@@ -42,26 +42,26 @@ class Carries {
   /// Keeps the proxies' threads at work as long as one of these lives. They sleep otherwise.
   class Use {
    public:
-    explicit Use(Carries& carries);
+    explicit Use(SmCopies& carries);
     ~Use();
     Use(const Use&) = delete;
 
    private:
-    Carries& carries_;
+    SmCopies& sm_copies_;
   };
   /// Returns the proxies that have to run as fibers beside the lanes; there are some only with a seed.
   const std::vector<Proxied*>& proxies() const { return proxies_; }
 
  private:
-  void place(const Tape& tape, const std::vector<EndpointTable>& tables);
+  void place(const RankProgram& program, const std::vector<EndpointTable>& tables);
   const void* place(const void* data, uint64_t bytes);
 
   World& world_;
   const Space space_;
-  const Action* first_;  // of the tape
+  const Action* first_;  // of the program
   std::vector<std::unique_ptr<Transport>> transports_;
-  std::vector<std::optional<Carry>> carries_;      // by action
-  std::vector<std::shared_ptr<const void>> kept_;  // strips and parts
+  std::vector<std::optional<SmCopy>> sm_copies_;      // by action
+  std::vector<std::shared_ptr<const void>> kept_;  // regions and parts
   std::vector<Proxied*> proxies_;
   std::mutex mutex_;
   unsigned uses_ = 0;  // guarded by mutex_

@@ -1,4 +1,4 @@
-#include "ways.hpp"
+#include "channel_assignment.hpp"
 
 #include <algorithm>
 #include <map>
@@ -35,8 +35,8 @@ uint32_t blocks_for(uint64_t bytes, uint32_t most, uint64_t each) {
   return uint32_t(std::clamp<uint64_t>(bytes / each, 1, most));
 }
 
-Ways find_ways(const Concrete& all, uint32_t most_blocks) {
-  Ways ways;
+ChannelAssignment find_ways(const Concrete& all, uint32_t most_blocks) {
+  ChannelAssignment ways;
   ways.of_pair.resize(all.pairs.size());
   std::vector<End> receivers(all.pairs.size());
   std::vector<End> senders;
@@ -63,7 +63,7 @@ Ways find_ways(const Concrete& all, uint32_t most_blocks) {
   for (const End& sender : senders) {
     const size_t pair = sender.transfer->pair;
     const End& receiver = receivers[pair];
-    Way& way = ways.of_pair[pair];
+    AssignedChannel& way = ways.of_pair[pair];
     way.to = receiver.transfer->box;
     way.blocks =
         blocks_for(way.to.bytes, most_blocks,
@@ -99,7 +99,7 @@ Ways find_ways(const Concrete& all, uint32_t most_blocks) {
   return ways;
 }
 
-std::vector<uint64_t> Ways::blocks_by_lane(const Concrete& all, uint32_t rank) const {
+std::vector<uint64_t> ChannelAssignment::blocks_by_lane(const Concrete& all, uint32_t rank) const {
   std::vector<uint64_t> most(all.lanes.size());
   for (const Step& step : all.steps[rank]) {
     if (step.kind != StepKind::carry) continue;

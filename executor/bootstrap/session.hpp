@@ -27,10 +27,10 @@ namespace chorale::net {
 using Clock = std::chrono::steady_clock;
 using Reason = RunError::Reason;
 
-/// Says how a rendezvous ended: with a roster, or with an error.
+/// Says how a rendezvous ended: with a membership, or with an error.
 struct Verdict {
   std::optional<Reason> error;
-  std::string text;  ///< Roster::encode(), or the message
+  std::string text;  ///< Membership::encode(), or the message
 };
 
 inline Frame frame_of(const Verdict& verdict) {
@@ -47,8 +47,8 @@ inline Verdict verdict_of(const Frame& frame) {
 }
 
 /// Holds one rank's side: who it is, and until when it waits.
-struct Meeting {
-  Meeting(const Address& at, const Hello& me, std::chrono::nanoseconds limit, const Secret& shared)
+struct Session {
+  Session(const Address& at, const Hello& me, std::chrono::nanoseconds limit, const Secret& shared)
       : address(at), mine(me), timeout(limit), secret(shared), start(Clock::now()) {}
 
   bool expired() const { return timeout.count() > 0 && Clock::now() - start >= timeout; }
@@ -111,17 +111,17 @@ inline void throw_if_full(const boost::system::error_code& error, const std::str
 
 /// Returns the addresses of the host. Retries while the resolver says that it may know later.
 /// \throws RunError other
-std::vector<tcp::endpoint> resolve(Meeting& meeting);
+std::vector<tcp::endpoint> resolve(Session& session);
 
 /// Runs the side of rank 0.
 /// \throws RunError
-Met lead(Meeting& meeting);
+Rendezvous serve(Session& session);
 /// Runs the side of any other rank.
 /// \throws RunError
-Met follow(Meeting& meeting);
+Rendezvous connect_to_server(Session& session);
 
-/// Asks the leader that has taken this rank 0's address, and returns what it says to a second rank 0; none if
-/// it is no leader.
-std::optional<Verdict> ask_other_leader(Meeting& meeting, const tcp::endpoint& at);
+/// Asks the server that has taken this rank 0's address, and returns what it says to a second rank 0; none if
+/// it is no rendezvous server.
+std::optional<Verdict> ask_other_server(Session& session, const tcp::endpoint& at);
 
 }  // namespace chorale::net

@@ -23,7 +23,7 @@ inline void look_for_the_cause(World& world, const std::optional<Thrown>& thrown
 /// Collective: runs `step`. If it throws on one rank, this throws on all, with the lowest failing rank's
 /// reason: see Thrown. But a UsageError stays one on the ranks that threw it.
 template <class Step>
-void together(World& world, const Step& step) {
+void collective_try(World& world, const Step& step) {
   const std::optional<Thrown> thrown = thrown_by(step);
   look_for_the_cause(world, thrown);
   try {

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
 /// Computes how many turns of a pipeline a proof has to look at. The number of turns depends on the size of
-/// the message, so an execution with few turns has to stand for those with any number. pace.cpp argues why it
+/// the message, so an execution with few turns has to stand for those with any number. loop_skew.cpp argues why it
 /// may.
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace chorale::proof {
 
-struct Pace {
+struct LoopSkew {
   /// The most turns that one block can run ahead of another. An execution with two turns more than these
   /// orders its operations as every longer one does.
   uint64_t ahead = 0;
@@ -24,9 +24,9 @@ struct Pace {
   std::optional<Mismatch> mismatch;
 };
 
-/// Computes the pace of a plan. When several blocks post to a counter, or several take from it, their order
+/// Computes the skew of a plan. When several blocks post to a counter, or several take from it, their order
 /// is unknown. Then their pipelines need not correspond, and all that is posted outside of pipelines counts
 /// as run ahead.
-Pace pace_of(const Plan&);
+LoopSkew skew_of(const Plan&);
 
 }  // namespace chorale::proof

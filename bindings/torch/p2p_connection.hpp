@@ -33,7 +33,7 @@ class Transfer {
   bool ended() const;
 
  private:
-  friend class Line;
+  friend class P2pConnection;
   void finish(std::exception_ptr error);
 
   const at::Tensor tensor_;
@@ -48,17 +48,17 @@ class Transfer {
 /// One end of the messages from one rank to another. It has a world of these two ranks, which meet when each
 /// has made its end, and on a GPU a stream. Only Transfer::wait() and settle() wait for the other rank, so
 /// ranks may send before they receive, whatever the sizes and the order of their peers.
-class Line {
+class P2pConnection {
  public:
   /// \param address  the address at which the two ends meet
   /// \param name     the line's name for errors, which otherwise call its ends ranks 0 and 1
   /// \param stream   a stream of the line's own on the tensors' GPU; none if they are on the CPU
-  Line(const std::string& address, const std::string& name, bool sends, const Config& config,
+  P2pConnection(const std::string& address, const std::string& name, bool sends, const Config& config,
        std::optional<c10::Stream> stream);
   /// Gives up the transfers that have not ended.
-  ~Line();
-  Line(const Line&) = delete;
-  Line& operator=(const Line&) = delete;
+  ~P2pConnection();
+  P2pConnection(const P2pConnection&) = delete;
+  P2pConnection& operator=(const P2pConnection&) = delete;
 
   /// Sends or receives the tensor after all transfers that were enqueued before, once both ranks have asked
   /// for it. On a GPU it also comes after the work that is on the current stream. The tensor is contiguous

@@ -14,14 +14,14 @@
 #include "chorale/device/group.hpp"
 #include "chorale/device/link.hpp"
 #include "chorale/device/tiles.hpp"
-#include "copy_strips.hpp"
+#include "copy_regions.hpp"
 
 namespace chorale::hostrun {
 
 /// One transfer, as one of its ends sees it.
-struct CarryPart {
-  const Strip* strips = nullptr;  ///< in the order of the message; none if the peer does the work
-  uint32_t strip_count = 0;
+struct SmCopyPart {
+  const StridedRegion* regions = nullptr;  ///< in the order of the message; none if the peer does the work
+  uint32_t region_count = 0;
   uint32_t sends = 0;  ///< 0: it receives
   int32_t peer = -1;
   uint32_t channel = 0;            ///< the channel of its first block
@@ -29,17 +29,17 @@ struct CarryPart {
   uint64_t bytes = 0;
 };
 
-struct Carry {
+struct SmCopy {
   EndpointTable links;
-  const CarryPart* parts = nullptr;
+  const SmCopyPart* parts = nullptr;
   uint32_t blocks = 0;
-  /// If not 0, the sender writes into the receiver's tensor: its strips lead there. If 0, data goes through
-  /// the rings of the links, and strips lead to and from the message.
+  /// If not 0, the sender writes into the receiver's tensor: its regions lead there. If 0, data goes through
+  /// the rings of the links, and regions lead to and from the message.
   uint32_t zero_copy = 0;
 };
 
 /// The arguments of one launch of a carry's kernel.
-struct CarryLaunch {
+struct SmCopyLaunch {
   Deadline deadline;
   uint32_t rank = 0;
   uint32_t* stopped_at = nullptr;  ///< set to `at` if the kernel stops, unless it is set
@@ -49,12 +49,12 @@ struct CarryLaunch {
 // -- Straight into the peer's tensor
 
 /// Waits until the receiver is ready, writes the share into its tensor, and signals that it is there.
-CHORALE_FN Stop put_share(const Group& group, const Endpoint& e, const CarryPart& part, const Leg& share,
+CHORALE_FN Stop put_share(const Group& group, const Endpoint& e, const SmCopyPart& part, const Leg& share,
                           const Deadline& deadline) {
   const uint64_t turn = load_relaxed(&e.local->cursor.sent) + 1;
   const Stop stop = wait_until(group, &e.local->slot_free, Cmp::ge, turn, deadline);
   if (stop != Stop::none) return stop;
-  copy_strips(group, part.strips, part.strip_count, share.begin, share.begin + share.bytes, 0, 0);
+  copy_regions(group, part.regions, part.region_count, share.begin, share.begin + share.bytes, 0, 0);
   // All threads have read the count, since the wait has synchronised them.
   if (group.leader()) store_relaxed(&e.local->cursor.sent, turn);
   signal_set(group, &e.remote->data_ready, turn);
@@ -72,27 +72,27 @@ CHORALE_FN Stop take_share(const Group& group, const Endpoint& e, const Deadline
 
 // -- Through the rings of the links
 
-/// StripsProduce gathers the strips that are sent into tiles; StripsConsume spreads received tiles to strips.
-struct StripsProduce {
+/// RegionsProduce gathers the regions that are sent into tiles; RegionsConsume spreads received tiles to regions.
+struct RegionsProduce {
   using block_hook = void;
-  const Strip* strips;
+  const StridedRegion* regions;
   uint32_t count;
 
   template <class X>
   CHORALE_FN void produce(const Ctx<X>& ctx, const Group& group, TileOut tile) const {
     // The message's byte ctx.index is the tile's first.
-    copy_strips(group, strips, count, ctx.index, ctx.index + tile.bytes,
+    copy_regions(group, regions, count, ctx.index, ctx.index + tile.bytes,
                 reinterpret_cast<uint64_t>(tile.data) - ctx.index, 0);
   }
 };
-struct StripsConsume {
+struct RegionsConsume {
   using block_hook = void;
-  const Strip* strips;
+  const StridedRegion* regions;
   uint32_t count;
 
   template <class X>
   CHORALE_FN void consume(const Ctx<X>& ctx, const Group& group, TileIn tile) const {
-    copy_strips(group, strips, count, ctx.index, ctx.index + tile.bytes, 0,
+    copy_regions(group, regions, count, ctx.index, ctx.index + tile.bytes, 0,
                 reinterpret_cast<uint64_t>(tile.data) - ctx.index);
   }
 };
@@ -101,27 +101,27 @@ struct StripsConsume {
 /// has read what it receives: after that nobody reaches into this rank's memory. A proxy may still have to
 /// tell the peer that it may send again. This does not wait for that, because it would have to wait for all
 /// that the proxy copies for other lanes.
-CHORALE_FN Stop move_share(const Group& group, const Endpoint& e, const CarryPart& part, const Leg& share,
+CHORALE_FN Stop move_share(const Group& group, const Endpoint& e, const SmCopyPart& part, const Leg& share,
                            const Deadline& deadline) {
   return with_link(e, [&](auto fabric) {
     using Fabric = decltype(fabric);
     if (part.sends) {
       const Stop stop = send_tiles<uint8_t, Fabric>(group, e, share,
-                                                    StripsProduce{part.strips, part.strip_count}, deadline);
+                                                    RegionsProduce{part.regions, part.region_count}, deadline);
       if (stop != Stop::none) return stop;
       return Fabric::wait_free(group, e, load_relaxed(&e.local->cursor.sent), deadline);
     }
-    return recv_tiles<uint8_t, Fabric>(group, e, share, StripsConsume{part.strips, part.strip_count},
+    return recv_tiles<uint8_t, Fabric>(group, e, share, RegionsConsume{part.regions, part.region_count},
                                        deadline);
   });
 }
 
 /// Runs one block of a carry. Every block calls it.
-CHORALE_FN Stop carry(const Group& block, const Carry& work, const Deadline& deadline) {
+CHORALE_FN Stop carry(const Group& block, const SmCopy& work, const Deadline& deadline) {
   if (work.blocks == 0) return Stop::none;  // launched to be loaded
   uint32_t at = 0;
   while (block.id >= work.parts[at].first + work.parts[at].blocks) ++at;
-  const CarryPart part = work.parts[at];
+  const SmCopyPart part = work.parts[at];
   Group group = block;
   group.id = block.id - part.first;
   group.count = part.blocks;
@@ -135,7 +135,7 @@ CHORALE_FN Stop carry(const Group& block, const Carry& work, const Deadline& dea
 
 /// Runs one block of a carry on a lane that cannot look at the result. A block that stops reports it where
 /// the host and the peers look.
-CHORALE_FN void carry(const Group& block, const Carry& work, const CarryLaunch& launch) {
+CHORALE_FN void carry(const Group& block, const SmCopy& work, const SmCopyLaunch& launch) {
   const Stop stop = carry(block, work, launch.deadline);
   if (stop == Stop::none || !block.leader()) return;
   if (load_relaxed(launch.stopped_at) == 0) store_relaxed(launch.stopped_at, launch.at);

@@ -36,7 +36,7 @@
 //
 // Costs O(n log n) for n operations, and O(p w) for p pipelines that wait w times together.
 
-#include "pace.hpp"
+#include "loop_skew.hpp"
 
 #include <algorithm>
 #include <map>
@@ -110,7 +110,7 @@ class Paces {
     waits_.resize(blocks);
   }
 
-  Pace find() {
+  LoopSkew find() {
     Steps steps;
     for_each_op(plan_,
                 [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op* loop, OpPlace at) {
@@ -129,9 +129,9 @@ class Paces {
     std::map<uint32_t, uint64_t> sums;
     for (uint32_t block = 0; block < ahead_.size(); ++block)
       sums[root(block)] += (switched_ ? 4 : 2) * ahead_[block] + (in_doubt_ && waits_[block] ? 1 : 0);
-    for (const auto& [first, sum] : sums) pace_.ahead = std::max(pace_.ahead, sum);
-    if (!in_doubt_) pace_.ahead += longest_way();
-    return pace_;
+    for (const auto& [first, sum] : sums) skew_.ahead = std::max(skew_.ahead, sum);
+    if (!in_doubt_) skew_.ahead += longest_way();
+    return skew_;
   }
 
  private:
@@ -284,8 +284,8 @@ class Paces {
   void compare(const End& from, const End& to, uint64_t initial) {
     for (size_t k = 0; k < std::max(from.loops.size(), to.loops.size()); ++k) {
       if (k >= from.loops.size() || k >= to.loops.size() || !corresponds(from.loops[k], to.loops[k])) {
-        if (!pace_.mismatch && !from.loops.empty() && !to.loops.empty())
-          pace_.mismatch = {from.loops[std::min(k, from.loops.size() - 1)].at,
+        if (!skew_.mismatch && !from.loops.empty() && !to.loops.empty())
+          skew_.mismatch = {from.loops[std::min(k, from.loops.size() - 1)].at,
                             to.loops[std::min(k, to.loops.size() - 1)].at};
         return;
       }
@@ -365,17 +365,17 @@ class Paces {
   bool switched_ = false;
   /// True if several blocks compete, or if packets are written more than once or not as they are read.
   bool in_doubt_ = false;
-  Pace pace_;
+  LoopSkew skew_;
 };
 
 }  // namespace
 
-Pace pace_of(const Plan& plan) {
+LoopSkew skew_of(const Plan& plan) {
   bool any = false;
   for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op&, const Op* loop, OpPlace) {
     any |= loop != nullptr;
   });
-  return any ? Paces(plan).find() : Pace{};
+  return any ? Paces(plan).find() : LoopSkew{};
 }
 
 }  // namespace chorale::proof

@@ -1,4 +1,4 @@
-#include "player.hpp"
+#include "symbolic_executor.hpp"
 
 #include <algorithm>
 #include <random>
@@ -49,7 +49,7 @@ void Choices::draw(uint32_t seed) {
   at_ = 0;
 }
 
-Player::Player(const Plan& plan, const Memory& memory)
+SymbolicExecutor::SymbolicExecutor(const Plan& plan, const Memory& memory)
     : plan_(plan), memory_(memory), ends_(list_channel_ends(plan)) {
   uint32_t counters = 0;
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
@@ -76,7 +76,7 @@ Player::Player(const Plan& plan, const Memory& memory)
   find_counters();
 }
 
-uint32_t Player::counter_of(uint32_t rank, const Step& step) const {
+uint32_t SymbolicExecutor::counter_of(uint32_t rank, const Step& step) const {
   if (step.kind == Kind::acquire || step.kind == Kind::release) return first_semaphore_[rank] + step.id;
   const size_t type = signalled_position(step.via);
   if (step.kind == Kind::await) return first_await_[type][rank] + step.id;
@@ -84,10 +84,10 @@ uint32_t Player::counter_of(uint32_t rank, const Step& step) const {
   return mate == ChannelEnds::none ? none : first_await_[type][ends_[rank].peers[type][step.id]] + mate;
 }
 
-uint32_t Player::meeting_of(uint32_t rank, uint32_t id) const { return meeting_at_.at({rank, id}); }
+uint32_t SymbolicExecutor::barrier_of(uint32_t rank, uint32_t id) const { return barrier_at_.at({rank, id}); }
 
 /// Finds the chains that post to and take from each counter, and those that meet at each barrier.
-void Player::find_counters() {
+void SymbolicExecutor::find_counters() {
   written_.assign(memory_.cells(), 0);
   Steps steps;
   for (uint32_t at = 0; at < chains_.size(); ++at) {
@@ -104,21 +104,21 @@ void Player::find_counters() {
         } else if (step.kind == Kind::await || step.kind == Kind::acquire) {
           add_once(counters_[counter_of(rank, step)].takers, at);
         } else if (step.kind == Kind::arrive) {
-          const auto [found, added] = meeting_at_.try_emplace({rank, step.id}, uint32_t(meetings_.size()));
+          const auto [found, added] = barrier_at_.try_emplace({rank, step.id}, uint32_t(barriers_.size()));
           if (added) {
-            Meeting& meeting = meetings_.emplace_back();
-            meeting.rank = rank;
-            meeting.id = step.id;
-            meeting.participants = step.participants;
+            Barrier& barrier = barriers_.emplace_back();
+            barrier.rank = rank;
+            barrier.id = step.id;
+            barrier.participants = step.participants;
           }
-          add_once(meetings_[found->second].members, at);
+          add_once(barriers_[found->second].members, at);
         }
       }
     }
   }
 }
 
-void Player::begin_launch(uint32_t rank) {
+void SymbolicExecutor::begin_launch(uint32_t rank) {
   const Gpu& gpu = plan_.gpus[rank];
   left_[rank] = uint32_t(gpu.threadblocks.size());
   observer_->begin(rank, gpu.threadblocks.empty() ? 0 : chains_[first_chain_[rank]].launch);
@@ -132,7 +132,7 @@ void Player::begin_launch(uint32_t rank) {
   }
 }
 
-bool Player::play(uint32_t launches, Choices& choices, Observer& observer) {
+bool SymbolicExecutor::play(uint32_t launches, Choices& choices, Observer& observer) {
   observer_ = &observer;
   launches_ = launches;
   ready_.clear();
@@ -142,9 +142,9 @@ bool Player::play(uint32_t launches, Choices& choices, Observer& observer) {
     counter.posts = counter.takes = 0;
     counter.waiting.clear();
   }
-  for (Meeting& meeting : meetings_) {
-    meeting.arrived = 0;
-    meeting.waiting.clear();
+  for (Barrier& barrier : barriers_) {
+    barrier.arrived = 0;
+    barrier.waiting.clear();
   }
   for (Chain& chain : chains_) {
     chain.launch = 0;
@@ -164,7 +164,7 @@ bool Player::play(uint32_t launches, Choices& choices, Observer& observer) {
 }
 
 /// Lets one competing chain go on, when no chain can go on without it.
-bool Player::settle(Choices& choices) {
+bool SymbolicExecutor::settle(Choices& choices) {
   std::vector<uint32_t> options;
   for (const Counter& counter : counters_) {
     if (counter.competes() && counter.available())
@@ -179,7 +179,7 @@ bool Player::settle(Choices& choices) {
   return true;
 }
 
-void Player::wake(std::vector<uint32_t>& waiting) {
+void SymbolicExecutor::wake(std::vector<uint32_t>& waiting) {
   for (const uint32_t chain : waiting) {
     chains_[chain].state = State::ready;
     ready_.push_back(chain);
@@ -187,13 +187,13 @@ void Player::wake(std::vector<uint32_t>& waiting) {
   waiting.clear();
 }
 
-void Player::park(uint32_t at, Chain::State state, uint32_t on, std::vector<uint32_t>& waiting) {
+void SymbolicExecutor::park(uint32_t at, Chain::State state, uint32_t on, std::vector<uint32_t>& waiting) {
   chains_[at].state = state;
   chains_[at].waits_for = on;
   waiting.push_back(at);
 }
 
-void Player::go_on(uint32_t at) {
+void SymbolicExecutor::go_on(uint32_t at) {
   Chain& chain = chains_[at];
   const Gpu& gpu = plan_.gpus[chain.rank];
   const ThreadBlock& block = gpu.threadblocks[chain.block];
@@ -220,7 +220,7 @@ void Player::go_on(uint32_t at) {
 }
 
 /// Goes on to the next operation. In a pipeline that may be the first one of the body again.
-void Player::advance(uint32_t at) {
+void SymbolicExecutor::advance(uint32_t at) {
   Chain& chain = chains_[at];
   const ThreadBlock& block = plan_.gpus[chain.rank].threadblocks[chain.block];
   const Op& op = block.ops[chain.op];
@@ -247,7 +247,7 @@ void Player::advance(uint32_t at) {
   }
 }
 
-bool Player::do_step(uint32_t at, const Step& step) {
+bool SymbolicExecutor::do_step(uint32_t at, const Step& step) {
   switch (step.kind) {
     case Kind::sync:
       observer_->sync(at);
@@ -274,7 +274,7 @@ bool Player::do_step(uint32_t at, const Step& step) {
   return true;
 }
 
-void Player::post(uint32_t at, const Step& step) {
+void SymbolicExecutor::post(uint32_t at, const Step& step) {
   const uint32_t counter = counter_of(chains_[at].rank, step);
   if (counter == none) return;
   Counter& of = counters_[counter];
@@ -284,7 +284,7 @@ void Player::post(uint32_t at, const Step& step) {
   if (!of.competes() && of.available()) wake(of.waiting);
 }
 
-bool Player::take(uint32_t at, const Step& step) {
+bool SymbolicExecutor::take(uint32_t at, const Step& step) {
   const uint32_t counter = counter_of(chains_[at].rank, step);
   Counter& of = counters_[counter];
   const bool competes = of.competes();
@@ -302,26 +302,26 @@ bool Player::take(uint32_t at, const Step& step) {
   return true;
 }
 
-bool Player::arrive(uint32_t at, const Step& step) {
+bool SymbolicExecutor::arrive(uint32_t at, const Step& step) {
   Chain& chain = chains_[at];
-  const uint32_t meeting = meeting_of(chain.rank, step.id);
-  Meeting& of = meetings_[meeting];
+  const uint32_t barrier = barrier_of(chain.rank, step.id);
+  Barrier& of = barriers_[barrier];
   if (!chain.arrived) {
-    observer_->arrive(at, meeting);
+    observer_->arrive(at, barrier);
     chain.goal = (of.arrived++ / of.participants + 1) * of.participants;
     chain.arrived = true;
     if (of.arrived == chain.goal) wake(of.waiting);
   }
   if (of.arrived < chain.goal) {
-    park(at, State::meeting, meeting, of.waiting);
+    park(at, State::barrier, barrier, of.waiting);
     return false;
   }
   chain.arrived = false;
-  observer_->leave(at, meeting);
+  observer_->leave(at, barrier);
   return true;
 }
 
-bool Player::move(uint32_t at, const Step& step) {
+bool SymbolicExecutor::move(uint32_t at, const Step& step) {
   Chain& chain = chains_[at];
   const Op& op = plan_.gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
   touches_.clear();

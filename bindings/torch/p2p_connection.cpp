@@ -1,4 +1,4 @@
-#include "line.hpp"
+#include "p2p_connection.hpp"
 
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -67,7 +67,7 @@ bool Transfer::ended() const {
 }
 
 /// The state of a line. It outlives the line if its thread still waits for the other end to come.
-struct Line::Core {
+struct P2pConnection::Core {
   Core(std::string at, std::string name, bool sends, Config with, std::optional<c10::Stream> on)
       : address(std::move(at)),
         where(name + ", here ranks 0 and 1: "),
@@ -114,13 +114,13 @@ struct Line::Core {
   }
 };
 
-Line::Line(const std::string& address, const std::string& name, bool sends, const Config& config,
+P2pConnection::P2pConnection(const std::string& address, const std::string& name, bool sends, const Config& config,
            std::optional<c10::Stream> stream)
     : core_(std::make_shared<Core>(address, name, sends, config, stream)) {
   core_->thread = std::thread([core = core_] { work(core); });
 }
 
-Line::~Line() {
+P2pConnection::~P2pConnection() {
   bool open;
   {
     const std::lock_guard<std::mutex> lock(core_->mutex);
@@ -142,7 +142,7 @@ Line::~Line() {
   taken().streams.erase({core_->stream->device().index(), core_->stream->id()});
 }
 
-void Line::work(const std::shared_ptr<Core>& core) {
+void P2pConnection::work(const std::shared_ptr<Core>& core) {
   std::exception_ptr failed;
   try {
     core->meet();
@@ -170,7 +170,7 @@ void Line::work(const std::shared_ptr<Core>& core) {
 
 /// Runs one transfer. One thread at a time calls it: the line's own, or, while that is idle, the thread that
 /// holds the mutex.
-void Line::run(Core& core, Transfer& transfer, bool meets) {
+void P2pConnection::run(Core& core, Transfer& transfer, bool meets) {
   const at::Tensor& tensor = transfer.tensor_;
   std::exception_ptr failed = core.failed;
   try {
@@ -207,7 +207,7 @@ void Line::run(Core& core, Transfer& transfer, bool meets) {
   transfer.finish(failed);
 }
 
-std::shared_ptr<Transfer> Line::enqueue(const at::Tensor& tensor) {
+std::shared_ptr<Transfer> P2pConnection::enqueue(const at::Tensor& tensor) {
   auto transfer = std::make_shared<Transfer>(tensor);
   bool captured = false;
   if (core_->stream) {
@@ -232,13 +232,13 @@ std::shared_ptr<Transfer> Line::enqueue(const at::Tensor& tensor) {
   return transfer;
 }
 
-void Line::check() {
+void P2pConnection::check() {
   const std::lock_guard<std::mutex> lock(core_->mutex);
   if (core_->failed) std::rethrow_exception(core_->failed);
   if (core_->idle) with_torch_errors([&] { core_->exchange->check(); }, core_->where);
 }
 
-void Line::settle() {
+void P2pConnection::settle() {
   std::unique_lock<std::mutex> lock(core_->mutex);
   core_->changed.wait(lock, [this] { return core_->queue.empty(); });
   if (!core_->idle || !core_->exchange) return;
@@ -247,7 +247,7 @@ void Line::settle() {
   with_torch_errors([&] { core_->exchange->synchronize(core_->stream->native_handle()); }, core_->where);
 }
 
-void Line::abort(const std::string& why) {
+void P2pConnection::abort(const std::string& why) {
   const std::lock_guard<std::mutex> lock(core_->mutex);
   if (core_->world) core_->world->abort(why);
 }

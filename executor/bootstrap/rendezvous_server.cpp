@@ -8,7 +8,7 @@
 #include <set>
 
 #include "../system/texts.hpp"
-#include "meeting.hpp"
+#include "session.hpp"
 #include "strangers.hpp"
 
 namespace chorale::net {
@@ -21,39 +21,39 @@ std::string fresh_name() {
   return name;
 }
 
-class Leader {
+class RendezvousServer {
  public:
-  explicit Leader(Meeting& meeting)
-      : meeting_(meeting),
-        ranks_(meeting.mine.ranks),
-        strangers_(meeting.io, ranks_,
+  explicit RendezvousServer(Session& session)
+      : session_(session),
+        ranks_(session.mine.ranks),
+        strangers_(session.io, ranks_,
                    [this](const Connection& from, const std::string& why) { tell_of(from, why); }),
         present_(size_t(ranks_)),
         seen_(size_t(ranks_), false) {}
 
-  ~Leader() {
+  ~RendezvousServer() {
     for (const Member& member : members_) member.connection->close();
   }
 
-  Met run() {
+  Rendezvous run() {
     const std::vector<tcp::endpoint> places = own_places();
     for (const tcp::endpoint& endpoint : places) listen(endpoint);
     if (acceptors_.empty()) throw_not_here();
     if (std::any_of(places.begin(), places.end(),
                     [](const tcp::endpoint& one) { return !one.address().is_loopback(); }))
       warn_if_open();
-    register_rank(meeting_.mine);
-    if (!meeting_.run_until([&] { return verdict_.has_value(); })) {
-      end({Reason::timed_out, with_complaint(meeting_.absent_text(missing()))});
+    register_rank(session_.mine);
+    if (!session_.run_until([&] { return verdict_.has_value(); })) {
+      end({Reason::timed_out, with_complaint(session_.absent_text(missing()))});
     } else if (verdict_->error && verdict_->error != Reason::timed_out) {
       // Ranks that are on their way should hear what is wrong, too.
-      meeting_.run_until([&] { return std::count(seen_.begin(), seen_.end(), false) == 0; },
+      session_.run_until([&] { return std::count(seen_.begin(), seen_.end(), false) == 0; },
                          Clock::now() + linger);
     }
-    meeting_.flush(connections());
+    session_.flush(connections());
     if (verdict_->error) throw RunError(*verdict_->error, verdict_->text);
     std::vector<world::Descriptor> links = linked();
-    return {std::move(roster_), std::move(links)};
+    return {std::move(membership_), std::move(links)};
   }
 
  private:
@@ -66,16 +66,16 @@ class Leader {
 
   /// Warns of a missing or short secret, because other machines may reach the address.
   void warn_if_open() const {
-    if (!meeting_.secret.given()) {
+    if (!session_.secret.given()) {
       warn(
           fmt::format("rank 0 listens on {} and there is no secret: whoever can reach that port can join the "
                       "world in the place of a rank, or end it; {}",
-                      meeting_.where(), how_to_make_a_secret));
-    } else if (meeting_.secret.is_short()) {
+                      session_.where(), how_to_make_a_secret));
+    } else if (session_.secret.is_short()) {
       warn(
           fmt::format("the secret of {} has fewer than {} letters, and may be guessed by somebody who hears "
                       "the ranks meet; {}",
-                      meeting_.where(), Secret::short_letters, how_to_make_a_secret));
+                      session_.where(), Secret::short_letters, how_to_make_a_secret));
     }
   }
 
@@ -91,31 +91,31 @@ class Leader {
       return lost_ >= 0 || std::all_of(links_.begin() + (links_.empty() ? 0 : 1), links_.end(),
                                        [](const world::Descriptor& link) { return bool(link); });
     };
-    const bool came = meeting_.run_until(all);
+    const bool came = session_.run_until(all);
     if (lost_ >= 0) {
       throw RunError(Reason::peer_lost,
                      fmt::format("rank {} ({}) died while {} was being joined", lost_,
-                                 present_[size_t(lost_)]->process_text(), meeting_.where()));
+                                 present_[size_t(lost_)]->process_text(), session_.where()));
     }
     if (came) {
       for (const world::Descriptor& link : links_) {
         const char go = 0;
         if (link && ::send(link.get(), &go, 1, MSG_NOSIGNAL) != 1)
-          world::throw_errno("say to a host that " + meeting_.where() + " is joined");
+          world::throw_errno("say to a host that " + session_.where() + " is joined");
       }
       return std::move(links_);
     }
     std::vector<int> silent;
     for (uint32_t host = 1; host < links_.size(); ++host) {
-      if (!links_[host]) silent.push_back(roster_.lowest_rank(host));
+      if (!links_[host]) silent.push_back(membership_.lowest_rank(host));
     }
-    throw RunError(Reason::timed_out, meeting_.absent_text(world::ranks_text(silent)));
+    throw RunError(Reason::timed_out, session_.absent_text(world::ranks_text(silent)));
   }
 
   /// Takes the connection of another host's lowest rank, after its last frame.
   void free_link(const Member& member) {
     if (!verdict_ || verdict_->error) return;
-    const uint32_t host = roster_.hosts[size_t(member.rank)];
+    const uint32_t host = membership_.hosts[size_t(member.rank)];
     if (host < links_.size()) links_[host] = member.connection->release();
   }
 
@@ -123,8 +123,8 @@ class Leader {
   /// /etc/hosts), and leads the others to an address that all reach. The machine cannot know which one that
   /// is, so it takes any. A user who says localhost means it.
   std::vector<tcp::endpoint> own_places() const {
-    std::vector<tcp::endpoint> found = resolve(meeting_);
-    const std::string& host = meeting_.address.host;
+    std::vector<tcp::endpoint> found = resolve(session_);
+    const std::string& host = session_.address.host;
     boost::system::error_code is_name;
     boost::asio::ip::make_address(host, is_name);
     const auto alone = [](const tcp::endpoint& one) { return one.address().is_loopback(); };
@@ -137,7 +137,7 @@ class Leader {
 
   void listen(const tcp::endpoint& endpoint) {
     boost::system::error_code error;
-    tcp::acceptor acceptor(meeting_.io);
+    tcp::acceptor acceptor(session_.io);
     acceptor.open(endpoint.protocol(), error);
     world::ClosedInForks closed_in_forks;
     if (!error) closed_in_forks = keep_from_others(acceptor.native_handle());
@@ -148,7 +148,7 @@ class Leader {
     if (!error) acceptor.bind(endpoint, error);
     if (!error) acceptor.listen(boost::asio::socket_base::max_listen_connections, error);
     if (error == boost::asio::error::address_in_use) throw_in_use(endpoint);
-    throw_if_full(error, "listen as rank 0 on " + meeting_.where());
+    throw_if_full(error, "listen as rank 0 on " + session_.where());
     if (error) {
       problem_ = error.message();
       return;  // a name may stand for several addresses, of which this machine has one
@@ -160,13 +160,13 @@ class Leader {
 
   [[noreturn]] void throw_in_use(const tcp::endpoint& endpoint) {
     // If it is the rank 0 of this job, then two processes say that they are rank 0: it tells the others.
-    const std::optional<Verdict> verdict = ask_other_leader(meeting_, endpoint);
+    const std::optional<Verdict> verdict = ask_other_server(session_, endpoint);
     if (verdict && verdict->error) throw RunError(*verdict->error, verdict->text);
     throw RunError(
         Reason::resources,
         fmt::format("rank 0 cannot listen on {}: the port is in use by another program; choose another port "
                     "for all ranks (under a launcher that uses MASTER_PORT itself: CHORALE_PORT)",
-                    meeting_.where()));
+                    session_.where()));
   }
 
   [[noreturn]] void throw_not_here() {
@@ -174,7 +174,7 @@ class Leader {
         Reason::other,
         fmt::format("rank 0 cannot listen on {}: {}; the address must be one of the machine that rank 0 runs "
                     "on ({})",
-                    meeting_.where(), problem_, meeting_.mine.host.name));
+                    session_.where(), problem_, session_.mine.host.name));
   }
 
   void accept(tcp::acceptor& acceptor) {
@@ -186,7 +186,7 @@ class Leader {
         return end({Reason::resources,
                     fmt::format("rank 0 cannot accept connections on {}: {}; raise its limit of open "
                                 "files (ulimit -n)",
-                                meeting_.where(), error.message())});
+                                session_.where(), error.message())});
       }
       if (!error) greet(std::move(socket));
       accept(acceptor);
@@ -195,7 +195,7 @@ class Leader {
 
   void greet(tcp::socket socket) {
     const auto connection = std::make_shared<Connection>(
-        std::move(socket), std::make_unique<LeadersGreeting>(meeting_.secret, meeting_.address.port));
+        std::move(socket), std::make_unique<ServersGreeting>(session_.secret, session_.address.port));
     connection->limit(FrameReader::most_hello_bytes);
     strangers_.add(connection);
     Connection* const from = connection.get();
@@ -234,7 +234,7 @@ class Leader {
   void tell_of(const Connection& from, const std::string& why) {
     const std::string address = from.peer();
     complaints_.note(address, fmt::format("somebody at {} failed to authenticate for {}: {}", address,
-                                          meeting_.where(), why));
+                                          session_.where(), why));
   }
 
   std::string with_complaint(const std::string& why) const {
@@ -266,24 +266,24 @@ class Leader {
   }
 
   void check(const Hello& hello) {
-    const Hello& mine = meeting_.mine;
+    const Hello& mine = session_.mine;
     const auto mismatch = [&](const std::string& why) { end({Reason::mismatch, why}); };
     if (hello.version != mine.version) {
       return mismatch(
           fmt::format("a rank of {} is Chorale {}, rank 0 ({}) is Chorale {}; start all ranks with one "
                       "version",
-                      meeting_.where(), hello.version, mine.process_text(), mine.version));
+                      session_.where(), hello.version, mine.process_text(), mine.version));
     }
     if (hello.ranks != ranks_) {
       return mismatch(fmt::format("rank {} ({}) says that {} has {} ranks, rank 0 ({}) says {}", hello.rank,
-                                  hello.process_text(), meeting_.where(), hello.ranks, mine.process_text(),
+                                  hello.process_text(), session_.where(), hello.ranks, mine.process_text(),
                                   ranks_));
     }
     if (hello.rank < 0 || hello.rank >= ranks_)
       return mismatch(fmt::format("there is no rank {}", hello.rank));
     if (const std::optional<Hello>& other = present_[size_t(hello.rank)]) {
       mismatch(fmt::format("two processes are rank {} of {}: {} and {}; do two jobs have one address?",
-                           hello.rank, meeting_.where(), other->process_text(), hello.process_text()));
+                           hello.rank, session_.where(), other->process_text(), hello.process_text()));
     }
   }
 
@@ -294,9 +294,9 @@ class Leader {
       std::vector<Hello> all;
       for (const std::optional<Hello>& one : present_) all.push_back(*one);
       if (const std::string apart = why_apart(all); !apart.empty()) return end({Reason::mismatch, apart});
-      roster_ = Roster::of(fresh_name(), all);
-      if (roster_.host_names.size() > 1) links_.resize(roster_.host_names.size());
-      return end({{}, roster_.encode()});
+      membership_ = Membership::of(fresh_name(), all);
+      if (membership_.host_names.size() > 1) links_.resize(membership_.host_names.size());
+      return end({{}, membership_.encode()});
     }
     for (const Member& member : members_) member.connection->send({FrameKind::waiting, missing()});
   }
@@ -308,13 +308,13 @@ class Leader {
       return;
     }
     if (verdict_ && !verdict_->error) {
-      const uint32_t host = roster_.hosts[size_t(member->rank)];
-      if (host < links_.size() && roster_.lowest_rank(host) == member->rank && host != 0)
+      const uint32_t host = membership_.hosts[size_t(member->rank)];
+      if (host < links_.size() && membership_.lowest_rank(host) == member->rank && host != 0)
         lost_ = member->rank;
       return;
     }
     end({Reason::peer_lost, fmt::format("rank {} ({}) died while {} was being joined", member->rank,
-                                        present_[size_t(member->rank)]->process_text(), meeting_.where())});
+                                        present_[size_t(member->rank)]->process_text(), session_.where())});
   }
 
   void end(const Verdict& verdict) {
@@ -337,7 +337,7 @@ class Leader {
   }
   std::string missing() const { return world::ranks_text(absent()); }
 
-  Meeting& meeting_;
+  Session& session_;
   const int ranks_;
   std::vector<std::unique_ptr<tcp::acceptor>> acceptors_;
   std::vector<world::ClosedInForks> closed_in_forks_;  ///< of the acceptors, and gone before them
@@ -347,7 +347,7 @@ class Leader {
   std::vector<std::optional<Hello>> present_;  ///< by rank
   std::vector<bool> seen_;                     ///< by rank: it has said hello, right or wrong
   std::optional<Verdict> verdict_;
-  Roster roster_;                         ///< once all are there
+  Membership membership_;                         ///< once all are there
   std::vector<world::Descriptor> links_;  ///< by host, of several
   int lost_ = -1;                         ///< the lowest rank of a host, gone before it freed its link
   std::string problem_;
@@ -355,6 +355,6 @@ class Leader {
 
 }  // namespace
 
-Met lead(Meeting& meeting) { return Leader(meeting).run(); }
+Rendezvous serve(Session& session) { return RendezvousServer(session).run(); }
 
 }  // namespace chorale::net

@@ -1,4 +1,4 @@
-#include "mirror.hpp"
+#include "control_relay.hpp"
 
 #include <fmt/format.h>
 #include <linux/sockios.h>
@@ -40,9 +40,9 @@ void watch_over(int socket) {
   set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 15000);
 }
 
-Mirror::Event refused_event(int rank, uint32_t reason, const std::string& text) {
-  Mirror::Event event{};
-  event.what = Mirror::What::refused;
+ControlRelay::Event refused_event(int rank, uint32_t reason, const std::string& text) {
+  ControlRelay::Event event{};
+  event.what = ControlRelay::What::refused;
   event.rank = uint32_t(rank);
   event.number = reason;
   event.bytes = uint32_t(text.size());
@@ -61,7 +61,7 @@ bool has_all(int socket) {
 void tell_hosts(const std::vector<Descriptor>& links, int rank, const Thrown& thrown) {
   std::string text = told_text(rank, thrown);
   text.resize(std::min(text.size(), Refusal::text_bytes - 1));
-  const Mirror::Event event = refused_event(rank, uint32_t(thrown.reason), text);
+  const ControlRelay::Event event = refused_event(rank, uint32_t(thrown.reason), text);
   // A connection on which little has been said has room for it.
   std::string said(reinterpret_cast<const char*>(&event), sizeof event);
   said += text;
@@ -74,7 +74,7 @@ void tell_hosts(const std::vector<Descriptor>& links, int rank, const Thrown& th
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-Mirror::Mirror(Group& group, uint32_t host, std::vector<Descriptor> links)
+ControlRelay::ControlRelay(Group& group, uint32_t host, std::vector<Descriptor> links)
     : group_(group), control_(*group.control_), host_(host), told_(size_t(group.ranks())) {
   for (int rank = 0; rank < group.ranks(); ++rank) {
     if (group.host(rank) == host) mine_.push_back(rank);
@@ -101,7 +101,7 @@ Mirror::Mirror(Group& group, uint32_t host, std::vector<Descriptor> links)
   }
 }
 
-Mirror::~Mirror() {
+ControlRelay::~ControlRelay() {
   quit_ = true;
   group_.ring();
   wake();
@@ -119,7 +119,7 @@ Mirror::~Mirror() {
 
 // -- Telling
 
-void Mirror::tell_all() {
+void ControlRelay::tell_all() {
   while (!quit_) {
     const uint32_t seen = control_.bell.load(std::memory_order_acquire);
     {
@@ -134,9 +134,9 @@ void Mirror::tell_all() {
   }
 }
 
-void Mirror::tell_news() {
+void ControlRelay::tell_news() {
   tell_refusal();
-  // The stop is read before the arrivals are told, so they include all meetings of the rank that stopped the
+  // The stop is read before the arrivals are told, so they include all barriers of the rank that stopped the
   // world.
   std::string why;
   const Event stop = news_of_stop(why);
@@ -148,7 +148,7 @@ void Mirror::tell_news() {
   for (const int rank : mine_) tell_rest(rank);
 }
 
-void Mirror::tell_refusal() {
+void ControlRelay::tell_refusal() {
   const Refusal& refusal = control_.refusal;
   if (refusal_told_ || !refusal.stands()) return;
   refusal_told_ = true;
@@ -159,7 +159,7 @@ void Mirror::tell_refusal() {
 /// Tells the arrivals that come next, and returns whether there are any. A rank takes its next step because
 /// others have come as far, so that is told first. These are the ranks of this host of which fewest resets
 /// were told and, among them, fewest arrivals.
-bool Mirror::tell_arrivals() {
+bool ControlRelay::tell_arrivals() {
   const uint64_t passed = control_.reset.passed.load(std::memory_order_acquire);
   uint64_t resets = ~uint64_t(0), least = ~uint64_t(0);
   for (const int rank : mine_) resets = std::min(resets, told_[size_t(rank)].resets);
@@ -180,7 +180,7 @@ bool Mirror::tell_arrivals() {
   return any;
 }
 
-bool Mirror::tell_resets() {
+bool ControlRelay::tell_resets() {
   uint64_t least = ~uint64_t(0);
   for (const int rank : mine_) least = std::min(least, told_[size_t(rank)].resets);
   bool any = false;
@@ -199,7 +199,7 @@ bool Mirror::tell_resets() {
 }
 
 /// Returns the stop to tell. Its number is 0 if there is nothing to tell.
-Mirror::Event Mirror::news_of_stop(std::string& why) {
+ControlRelay::Event ControlRelay::news_of_stop(std::string& why) {
   Event event{};
   event.what = What::stop;
   event.resets = control_.reset.passed.load(std::memory_order_acquire);
@@ -216,7 +216,7 @@ Mirror::Event Mirror::news_of_stop(std::string& why) {
   return event;
 }
 
-void Mirror::tell_rest(int rank) {
+void ControlRelay::tell_rest(int rank) {
   Seat& seat = control_.seats()[rank];
   Told& told = told_[size_t(rank)];
   Event event{};
@@ -229,7 +229,7 @@ void Mirror::tell_rest(int rank) {
     tell(event, nullptr);
   }
   if (told.left || seat.presence.load(std::memory_order_acquire) != Presence::left) return;
-  // All meetings that the rank has come to are told first.
+  // All barriers that the rank has come to are told first.
   if (told.resets != seat.resets.load()) return;
   if (told.arrived < seat.arrived.load() &&
       control_.reset.passed.load(std::memory_order_acquire) == told.resets)
@@ -239,7 +239,7 @@ void Mirror::tell_rest(int rank) {
   tell(event, nullptr);
 }
 
-void Mirror::tell_arrival(int rank, uint64_t number, uint64_t resets) {
+void ControlRelay::tell_arrival(int rank, uint64_t number, uint64_t resets) {
   const Seat& seat = control_.seats()[rank];
   const size_t half = number % 2;
   Event event{};
@@ -254,7 +254,7 @@ void Mirror::tell_arrival(int rank, uint64_t number, uint64_t resets) {
   tell(event, seat.chunk[half]);
 }
 
-void Mirror::tell(const Event& event, const void* data, const Link* except) {
+void ControlRelay::tell(const Event& event, const void* data, const Link* except) {
   for (Link& link : links_) {
     if (&link != except && link.reads) send(link, event, data);
   }
@@ -262,7 +262,7 @@ void Mirror::tell(const Event& event, const void* data, const Link* except) {
 
 /// Sends an event without waiting for room. The other host may wait for room too, to tell as much, and has to
 /// be read meanwhile.
-void Mirror::send(Link& link, const Event& event, const void* data) {
+void ControlRelay::send(Link& link, const Event& event, const void* data) {
   std::vector<std::byte>& out = link.outgoing;
   const bool queued = !out.empty();
   if (!queued) link.moved = Clock::now();
@@ -275,7 +275,7 @@ void Mirror::send(Link& link, const Event& event, const void* data) {
   if (!out.empty()) wake();  // listen_all() looks for room from now on
 }
 
-void Mirror::flush(Link& link) {
+void ControlRelay::flush(Link& link) {
   std::vector<std::byte>& out = link.outgoing;
   for (size_t done = 0; done < out.size();) {
     const ssize_t sent =
@@ -298,21 +298,21 @@ void Mirror::flush(Link& link) {
 }
 
 /// Returns whether the other machine has all that it was told, or is gone.
-bool Mirror::taken(Link& link) {
+bool ControlRelay::taken(Link& link) {
   flush(link);
   if (!link.reads) return true;
   if (!link.outgoing.empty()) return false;
   return has_all(link.socket.get());
 }
 
-void Mirror::wake() {
+void ControlRelay::wake() {
   const uint64_t one = 1;
   if (::write(wake_.get(), &one, sizeof one) != sizeof one) std::terminate();  // an eventfd takes it
 }
 
 // -- Listening
 
-void Mirror::listen_all() {
+void ControlRelay::listen_all() {
   std::vector<pollfd> polled;
   for (const Link& link : links_) polled.push_back({link.socket.get(), POLLIN, 0});
   polled.push_back({wake_.get(), POLLIN, 0});
@@ -336,7 +336,7 @@ void Mirror::listen_all() {
 }
 
 /// Reads what is there, and passes it on before anybody here can have an answer to it.
-void Mirror::read(Link& link) {
+void ControlRelay::read(Link& link) {
   std::byte part[64 << 10];
   const ssize_t got = ::recv(link.socket.get(), part, sizeof part, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -357,7 +357,7 @@ void Mirror::read(Link& link) {
   in.erase(in.begin(), in.begin() + ptrdiff_t(done));
 }
 
-void Mirror::do_heard() {
+void ControlRelay::do_heard() {
   for (Link& link : links_) {
     while (!link.heard.empty() && may_be_done(link.heard.front().event)) {
       do_one(link.heard.front());
@@ -369,7 +369,7 @@ void Mirror::do_heard() {
 }
 
 /// Returns false if ranks of this host have not come as far.
-bool Mirror::may_be_done(const Event& event) const {
+bool ControlRelay::may_be_done(const Event& event) const {
   const uint64_t resets = control_.reset.passed.load(std::memory_order_acquire);
   switch (event.what) {
     case What::arrived:
@@ -386,7 +386,7 @@ bool Mirror::may_be_done(const Event& event) const {
   }
 }
 
-void Mirror::do_one(const Heard& heard) {
+void ControlRelay::do_one(const Heard& heard) {
   const Event& event = heard.event;
   if (event.rank >= uint32_t(group_.ranks())) return;
   Seat& seat = control_.seats()[event.rank];
@@ -430,7 +430,7 @@ void Mirror::do_one(const Heard& heard) {
 
 /// Gives up the ranks at the other end of a connection, of which nothing more is heard. On rank 0's host
 /// these are the ranks of one host, and on another host the ranks of all others.
-void Mirror::see_to_end(Link& link) {
+void ControlRelay::see_to_end(Link& link) {
   link.lost = true;
   std::vector<int> gone;
   bool speaker_left = false;

@@ -1,5 +1,5 @@
 /// \file
-/// A tape is a host schedule on one rank, as a flat list of operations with addresses.
+/// A program is a host schedule on one rank, as a flat list of operations with addresses.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include "chorale/host/concrete.hpp"
 #include "chorale/schedule.hpp"
 #include "copies.hpp"
-#include "ways.hpp"
+#include "channel_assignment.hpp"
 
 namespace chorale::hostrun {
 
@@ -27,7 +27,7 @@ struct Unrolled {
   std::vector<FlagUse> flags;           ///< at the positions of Concrete::flags
   std::vector<uint32_t> place_of_flag;  ///< by flag: its position among those of its taker
   uint32_t flags_per_rank = 0;          ///< the most flags that one rank takes
-  Ways ways;
+  ChannelAssignment ways;
 };
 
 /// Turns a schedule into steps that lanes can do: puts, gets, carries, calls and launches, and flags by which
@@ -53,12 +53,12 @@ struct Action {
   const HostFunction* function = nullptr;
   uint32_t* flag = nullptr;
   int peer = -1;  ///< put, get, post, take; carry: one of them
-  /// A transfer of a carry, with addresses in its strips.
+  /// A transfer of a carry, with addresses in its regions.
   struct Carried {
     bool sends = false;
     uint32_t peer = 0, channel = 0, blocks = 0;
     uint64_t bytes = 0;
-    std::vector<Strip> strips;
+    std::vector<StridedRegion> regions;
   };
   std::vector<Carried> carried = {};
   /// The number of actions of a lane that have to be done before an `after` is. A mark for which others wait
@@ -66,23 +66,23 @@ struct Action {
   struct Point {
     uint32_t lane = 0;
     uint64_t actions = 0;
-    /// Position in Tape::actions of the mark at that point, if the lane has gone on after it. None: the point
+    /// Position in RankProgram::actions of the mark at that point, if the lane has gone on after it. None: the point
     /// is after all actions on the lane so far.
     std::optional<uint32_t> mark = {};
   };
   std::vector<Point> points = {};
 };
 
-struct Tape {
+struct RankProgram {
   std::vector<Action> actions;               ///< in the order in which they are enqueued
   std::vector<std::vector<uint32_t>> lanes;  ///< by lane: the positions of its actions, in order
 };
 
-/// Makes the tape of what a rank does in one run. All lanes begin after the work that is on "main", and
+/// Makes the program of what a rank does in one run. All lanes begin after the work that is on "main", and
 /// "main" ends after all lanes.
 /// \param before, after  copies of the executor, on "main"
 /// \param functions      all functions that the schedule calls, by name
-Tape make_tape(const Unrolled&, uint32_t rank, const Memory&, const HostFunctions& functions,
+RankProgram make_rank_program(const Unrolled&, uint32_t rank, const Memory&, const HostFunctions& functions,
                const std::vector<Copy>& before, const std::vector<Copy>& after);
 
 /// Calls the function of an action that is a call or a fill. Throws what the function throws.

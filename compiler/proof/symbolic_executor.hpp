@@ -56,7 +56,7 @@ struct Counter {
   bool competes() const { return takers.size() > 1 || posters.size() > 1; }
 };
 
-struct Meeting {
+struct Barrier {
   uint32_t rank = 0, id = 0, participants = 0;
   uint64_t arrived = 0;
   std::vector<uint32_t> members, waiting;
@@ -64,7 +64,7 @@ struct Meeting {
 
 /// A thread block during the execution.
 struct Chain {
-  enum class State : uint8_t { ready, counter, meeting, packets, ended };
+  enum class State : uint8_t { ready, counter, barrier, packets, ended };
 
   uint32_t rank = 0, block = 0;  ///< positions in Plan::gpus and Gpu::threadblocks
   State state = State::ready;
@@ -77,7 +77,7 @@ struct Chain {
   bool listed = false;     ///< `steps` are those of `op`
   bool arrived = false;    ///< at the barrier of the step
   uint64_t goal = 0;       ///< it may leave that barrier after so many arrivals since the beginning
-  uint32_t waits_for = 0;  ///< counter, meeting or cell, depending on `state`
+  uint32_t waits_for = 0;  ///< counter, barrier or cell, depending on `state`
   Steps steps;
 
   OpPlace place() const { return {rank, block, op}; }
@@ -90,9 +90,9 @@ struct Touch {
   uint32_t cell, cells;
 };
 
-class Player;
+class SymbolicExecutor;
 
-/// Receives the events of an execution, in their order. Chains are positions in Player::chains().
+/// Receives the events of an execution, in their order. Chains are positions in SymbolicExecutor::chains().
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -109,13 +109,13 @@ class Observer {
   virtual void take(uint32_t /*chain*/, const Step&, uint32_t /*counter*/, uint64_t /*first*/,
                     uint64_t /*n*/) {}
   virtual void drain(uint32_t /*chain*/, const Step&) {}
-  virtual void arrive(uint32_t /*chain*/, uint32_t /*meeting*/) {}
-  virtual void leave(uint32_t /*chain*/, uint32_t /*meeting*/) {}
+  virtual void arrive(uint32_t /*chain*/, uint32_t /*barrier*/) {}
+  virtual void leave(uint32_t /*chain*/, uint32_t /*barrier*/) {}
 };
 
-class Player {
+class SymbolicExecutor {
  public:
-  Player(const Plan&, const Memory&);
+  SymbolicExecutor(const Plan&, const Memory&);
 
   /// Plays some launches. Returns true if all of them came to their end; otherwise each chain that did not
   /// says what it waits for.
@@ -125,11 +125,11 @@ class Player {
   const Memory& memory() const { return memory_; }
   const std::vector<Chain>& chains() const { return chains_; }
   const std::vector<Counter>& counters() const { return counters_; }
-  const std::vector<Meeting>& meetings() const { return meetings_; }
+  const std::vector<Barrier>& barriers() const { return barriers_; }
   /// Returns the counter that a post, an await, a push, a release or an acquire of a rank uses. Returns none
   /// if no block waits there.
   uint32_t counter_of(uint32_t rank, const Step&) const;
-  uint32_t meeting_of(uint32_t rank, uint32_t id) const;
+  uint32_t barrier_of(uint32_t rank, uint32_t id) const;
   uint32_t chain_of(uint32_t rank, uint32_t block) const { return first_chain_[rank] + block; }
   static constexpr uint32_t none = ~uint32_t{0};
 
@@ -155,9 +155,9 @@ class Player {
   std::vector<uint32_t> first_chain_, left_;                                         // by rank
   std::vector<ChannelEnds> ends_;                                                    // by rank
   std::vector<uint32_t> first_await_[std::size(signalled_types)], first_semaphore_;  // by rank: counters
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> meeting_at_;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> barrier_at_;
   std::vector<Counter> counters_;
-  std::vector<Meeting> meetings_;
+  std::vector<Barrier> barriers_;
   std::deque<uint32_t> ready_;
   std::vector<uint32_t> written_;  // by cell of packets: 1 + the launch whose packets it holds
   std::unordered_map<uint32_t, std::vector<uint32_t>> readers_;  // by cell of packets: chains that wait

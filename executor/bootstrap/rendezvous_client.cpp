@@ -5,17 +5,17 @@
 
 #include <thread>
 
-#include "meeting.hpp"
+#include "session.hpp"
 
 namespace chorale::net {
 namespace {
 
-class Follower {
+class RendezvousClient {
  public:
-  explicit Follower(Meeting& meeting) : meeting_(meeting) {}
+  explicit RendezvousClient(Session& session) : session_(session) {}
 
-  Met run() {
-    const std::vector<tcp::endpoint> endpoints = resolve(meeting_);
+  Rendezvous run() {
+    const std::vector<tcp::endpoint> endpoints = resolve(session_);
     // Rank 0 may start later, so a refused connection is no error yet.
     for (auto pause = std::chrono::milliseconds(5);; pause = std::min(pause * 2, longest_pause)) {
       for (const tcp::endpoint& endpoint : endpoints) {
@@ -23,33 +23,33 @@ class Follower {
         const std::optional<Verdict> verdict = talk(Clock::time_point::max());
         if (!verdict) continue;
         if (verdict->error) throw RunError(*verdict->error, verdict->text);
-        return {std::move(roster_), std::move(links_)};
+        return {std::move(membership_), std::move(links_)};
       }
-      if (meeting_.expired()) throw_unanswered();
+      if (session_.expired()) throw_unanswered();
       std::this_thread::sleep_for(pause);
     }
   }
 
   bool connect(const tcp::endpoint& endpoint) {
-    tcp::socket socket(meeting_.io);
+    tcp::socket socket(session_.io);
     // The handler shares it, because it comes late if the deadline does not wait for it.
     const auto result = std::make_shared<std::optional<boost::system::error_code>>();
     socket.async_connect(endpoint, [result](const boost::system::error_code& error) { *result = error; });
-    if (!meeting_.run_until([&] { return result->has_value(); })) {
+    if (!session_.run_until([&] { return result->has_value(); })) {
       if (problem_.empty()) problem_ = "connections are not answered; does a firewall drop them?";
       return false;
     }
     boost::system::error_code error = **result;
     // A connection may be made to itself, if the port is of the range from which connections get theirs.
     if (!error && socket.local_endpoint(error) == endpoint) error = boost::asio::error::connection_refused;
-    throw_if_full(error, fmt::format("connect rank {} to {}", meeting_.mine.rank, meeting_.where()));
+    throw_if_full(error, fmt::format("connect rank {} to {}", session_.mine.rank, session_.where()));
     if (error) {
       problem_ = error.message();
       return false;
     }
-    const Claim claim{uint32_t(meeting_.mine.rank), uint32_t(meeting_.mine.ranks), meeting_.address.port};
+    const Claim claim{uint32_t(session_.mine.rank), uint32_t(session_.mine.ranks), session_.address.port};
     connection_ = std::make_shared<Connection>(std::move(socket),
-                                               std::make_unique<CallersGreeting>(meeting_.secret, claim));
+                                               std::make_unique<ClientsGreeting>(session_.secret, claim));
     return true;
   }
 
@@ -67,20 +67,20 @@ class Follower {
     };
     connection_->listen({.met =
                              [this] {
-                               connection_->send({FrameKind::hello, encode(meeting_.mine)});
+                               connection_->send({FrameKind::hello, encode(session_.mine)});
                              },
                          .frame = on_frame,
                          .refused = [&](const Greeting& greeting) { refused = refusal_text(greeting); },
                          .closed = [&] { closed = true; }});
-    const bool ended = meeting_.run_until([&] { return verdict || refused || closed; }, limit);
+    const bool ended = session_.run_until([&] { return verdict || refused || closed; }, limit);
     if (!ended && missing) give_up(*missing);
-    if (verdict && !verdict->error) take_roster(verdict->text);
+    if (verdict && !verdict->error) take_membership(verdict->text);
     connection_->close();
     if (verdict) return verdict;
     if (refused) throw RunError(Reason::mismatch, *refused);
     if (ended && missing) {
       throw RunError(Reason::peer_lost, fmt::format("rank 0 died while {} was being joined; see what it said",
-                                                    meeting_.where()));
+                                                    session_.where()));
     }
     problem_ = closed ? "connections are closed without an answer; is it Chorale's rank 0 that listens there?"
                       : "connections are taken but not answered; is it Chorale's rank 0 that listens there?";
@@ -91,8 +91,8 @@ class Follower {
   static constexpr std::chrono::milliseconds longest_pause{100};
 
   std::string refusal_text(const Greeting& greeting) const {
-    const int rank = meeting_.mine.rank;
-    const std::string where = meeting_.where();
+    const int rank = session_.mine.rank;
+    const std::string where = session_.where();
     constexpr const char* remedy =
         "give all ranks one CHORALE_SECRET: export it on every host before torchrun or srun, or mpirun -x "
         "CHORALE_SECRET";
@@ -119,68 +119,68 @@ class Follower {
     }
   }
 
-  /// Takes the roster. The lowest rank of another host than rank 0's keeps its connection.
-  void take_roster(const std::string& text) {
-    std::optional<Roster> roster = Roster::decode(text);
-    if (!roster || roster->hosts.size() != size_t(meeting_.mine.ranks)) {
+  /// Takes the membership. The lowest rank of another host than rank 0's keeps its connection.
+  void take_membership(const std::string& text) {
+    std::optional<Membership> membership = Membership::decode(text);
+    if (!membership || membership->hosts.size() != size_t(session_.mine.ranks)) {
       throw RunError(Reason::mismatch,
                      fmt::format("what rank 0 of {} has sent is no list of its {} ranks; start "
                                  "all ranks with one version",
-                                 meeting_.where(), meeting_.mine.ranks));
+                                 session_.where(), session_.mine.ranks));
     }
-    roster_ = std::move(*roster);
-    const uint32_t host = roster_.hosts[size_t(meeting_.mine.rank)];
-    if (host == 0 || roster_.lowest_rank(host) != meeting_.mine.rank) return;
-    links_.resize(roster_.host_names.size());
+    membership_ = std::move(*membership);
+    const uint32_t host = membership_.hosts[size_t(session_.mine.rank)];
+    if (host == 0 || membership_.lowest_rank(host) != session_.mine.rank) return;
+    links_.resize(membership_.host_names.size());
     links_[0] = connection_->release();
     // The connection has room for so few bytes.
     const std::string ready = encode(Frame{FrameKind::ready, {}});
     const int link = links_[0].get();
     if (::send(link, ready.data(), ready.size(), MSG_NOSIGNAL) != ssize_t(ready.size()))
-      world::throw_errno("say to rank 0 that " + meeting_.where() + " is joined");
+      world::throw_errno("say to rank 0 that " + session_.where() + " is joined");
     // This waits for rank 0, which might read what comes right after that together with it, and take it for
     // its own.
     pollfd polled{link, POLLIN, 0};
     char go = 0;
     while (::poll(&polled, 1, 100) <= 0) {
-      if (meeting_.expired()) throw RunError(Reason::timed_out, meeting_.absent_text("rank 0"));
+      if (session_.expired()) throw RunError(Reason::timed_out, session_.absent_text("rank 0"));
     }
     if (::recv(link, &go, 1, 0) != 1) {
       throw RunError(Reason::peer_lost, fmt::format("rank 0 died while {} was being joined; see what it said",
-                                                    meeting_.where()));
+                                                    session_.where()));
     }
   }
 
   /// Tells rank 0, so that the others need not wait until their own deadlines.
   [[noreturn]] void give_up(const std::string& missing) {
-    const std::string why = meeting_.absent_text(missing);
+    const std::string why = session_.absent_text(missing);
     connection_->send({FrameKind::gave_up, why});
-    meeting_.flush({connection_});
+    session_.flush({connection_});
     connection_->close();
     throw RunError(Reason::timed_out, why);
   }
 
   [[noreturn]] void throw_unanswered() {
     throw RunError(Reason::timed_out, fmt::format("{}: {}; does rank 0 run there, with the same address?",
-                                                  meeting_.timed_out_text("rank 0"), problem_));
+                                                  session_.timed_out_text("rank 0"), problem_));
   }
 
-  Meeting& meeting_;
+  Session& session_;
   std::shared_ptr<Connection> connection_;
-  Roster roster_;                         ///< once it has come
+  Membership membership_;                         ///< once it has come
   std::vector<world::Descriptor> links_;  ///< by host
   std::string problem_;                   ///< of the last try that ended
 };
 
 }  // namespace
 
-Met follow(Meeting& meeting) { return Follower(meeting).run(); }
+Rendezvous connect_to_server(Session& session) { return RendezvousClient(session).run(); }
 
-std::optional<Verdict> ask_other_leader(Meeting& meeting, const tcp::endpoint& at) {
-  Follower follower(meeting);
+std::optional<Verdict> ask_other_server(Session& session, const tcp::endpoint& at) {
+  RendezvousClient client(session);
   try {
-    if (follower.connect(at)) return follower.talk(Clock::now() + std::chrono::seconds(2));
-  } catch (const RunError&) {  // so it is no leader
+    if (client.connect(at)) return client.talk(Clock::now() + std::chrono::seconds(2));
+  } catch (const RunError&) {  // so it is no rendezvous server
   }
   return std::nullopt;
 }
