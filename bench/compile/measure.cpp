@@ -68,7 +68,7 @@ Sample compile_here(const std::string& name, int ranks) {
 
 Sample in_process(const std::string& program, int ranks) {
   return measure_in_subprocess("compiling " + program + " with " + std::to_string(ranks) + " ranks",
-                       [&] { return compile_here(program, ranks); });
+                               [&] { return compile_here(program, ranks); });
 }
 
 }  // namespace

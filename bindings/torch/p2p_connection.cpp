@@ -114,8 +114,8 @@ struct P2pConnection::Core {
   }
 };
 
-P2pConnection::P2pConnection(const std::string& address, const std::string& name, bool sends, const Config& config,
-           std::optional<c10::Stream> stream)
+P2pConnection::P2pConnection(const std::string& address, const std::string& name, bool sends,
+                             const Config& config, std::optional<c10::Stream> stream)
     : core_(std::make_shared<Core>(address, name, sends, config, stream)) {
   core_->thread = std::thread([core = core_] { work(core); });
 }

@@ -54,7 +54,7 @@ class P2pConnection {
   /// \param name     the line's name for errors, which otherwise call its ends ranks 0 and 1
   /// \param stream   a stream of the line's own on the tensors' GPU; none if they are on the CPU
   P2pConnection(const std::string& address, const std::string& name, bool sends, const Config& config,
-       std::optional<c10::Stream> stream);
+                std::optional<c10::Stream> stream);
   /// Gives up the transfers that have not ended.
   ~P2pConnection();
   P2pConnection(const P2pConnection&) = delete;

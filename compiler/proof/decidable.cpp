@@ -26,8 +26,8 @@ OpPlace find(const SymbolicExecutor& executor, uint32_t chain, Match&& match) {
 }
 
 /// Reports two thread blocks that compete for a counter.
-void tell_rivals(const SymbolicExecutor& executor, Findings& findings, uint32_t counter, bool take, uint32_t one,
-                 uint32_t other) {
+void tell_rivals(const SymbolicExecutor& executor, Findings& findings, uint32_t counter, bool take,
+                 uint32_t one, uint32_t other) {
   std::string what = "a semaphore";
   const auto place_of = [&](uint32_t chain) {
     const uint32_t rank = executor.chains()[chain].rank;

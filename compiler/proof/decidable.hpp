@@ -12,8 +12,8 @@ namespace chorale::proof {
 /// Proofs walk through at most so many orders of blocks that compete for a semaphore or a channel.
 inline constexpr uint32_t max_executions = 1024;
 
-/// Returns whether pipelines with few turns stand for those with any number, see loop_skew.hpp. Adds a finding if
-/// not.
+/// Returns whether pipelines with few turns stand for those with any number, see loop_skew.hpp. Adds a
+/// finding if not.
 bool keeps_pace(const Plan&, Findings&);
 
 /// Returns whether one execution of a plan speaks for all, or its author has said that some of them have to

@@ -1,8 +1,8 @@
 #pragma once
 /// \file
 /// Computes how many turns of a pipeline a proof has to look at. The number of turns depends on the size of
-/// the message, so an execution with few turns has to stand for those with any number. loop_skew.cpp argues why it
-/// may.
+/// the message, so an execution with few turns has to stand for those with any number. loop_skew.cpp argues
+/// why it may.
 
 #include <cstdint>
 #include <optional>

@@ -223,7 +223,8 @@ class Prover {
     return true;
   }
 
-  void execute_all(SymbolicExecutor& executor, const Shares& shares, uint32_t launches, Findings& findings, bool facts) {
+  void execute_all(SymbolicExecutor& executor, const Shares& shares, uint32_t launches, Findings& findings,
+                   bool facts) {
     Choices choices;
     for (uint32_t done = 1; done <= max_executions; ++done) {
       execute(executor, shares, launches, choices, findings, facts);
@@ -237,8 +238,8 @@ class Prover {
       facts_.other_order = "thread blocks compete, and only some of the orders were tried";
   }
 
-  void execute(SymbolicExecutor& executor, const Shares& shares, uint32_t launches, Choices& choices, Findings& findings,
-               bool facts, const Excerpt* excerpt = nullptr) {
+  void execute(SymbolicExecutor& executor, const Shares& shares, uint32_t launches, Choices& choices,
+               Findings& findings, bool facts, const Excerpt* excerpt = nullptr) {
     const bool order = findings.wanted(ProofName::races) || findings.wanted(ProofName::replay);
     std::optional<Races> races;
     std::optional<Holding> holding;

@@ -282,7 +282,8 @@ void Races::touch_all(uint32_t id, const Touch& touch, bool by_proxy) {
   }
   for (uint32_t at = cell; at < cell + cells; ++at) {
     const bool news = touch.access->write && learn_from_packets();
-    if (facts_ && (news || at == cell)) note_visit(id, *touch.access, executor_.chains()[agent(id).chain].rank);
+    if (facts_ && (news || at == cell))
+      note_visit(id, *touch.access, executor_.chains()[agent(id).chain].rank);
     if (touch.access->packets && touch.access->write && (news || at == cell)) tell_by_packets(id);
     if (touch.access->packets)
       touch.access->write ? write_packets(id, at) : read_packets(id, at, by_proxy);

@@ -22,7 +22,10 @@ constexpr uint32_t waiting_roles =
 class Releases : public Observer {
  public:
   Releases(const SymbolicExecutor& executor, AwaitedByOp& out)
-      : executor_(executor), out_(out), posts_(executor.counters().size()), rounds_(executor.barriers().size()) {
+      : executor_(executor),
+        out_(out),
+        posts_(executor.counters().size()),
+        rounds_(executor.barriers().size()) {
     if (executor.memory().any_packets()) writers_.resize(executor.memory().cells());
     for (const Chain& chain : executor.chains())
       turns_.emplace_back(executor.plan().gpus[chain.rank].threadblocks[chain.block].ops.size());

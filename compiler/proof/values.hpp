@@ -13,8 +13,8 @@
 
 #include "copies.hpp"
 #include "findings.hpp"
-#include "symbolic_executor.hpp"
 #include "promise.hpp"
+#include "symbolic_executor.hpp"
 #include "value.hpp"
 
 namespace chorale::proof {

@@ -74,7 +74,7 @@ Diagnostics check_unbound(const Schedule& schedule) {
   Diagnostics findings = check(schedule);
   if (!findings.empty() || !leaves_movers_open(schedule.body)) return findings;
   // With ce_get a sender knows that the receiver has what it sent, and with ce_put when it has put it there.
-  // After a carry it knows only that the receiver has come to it.
+  // After an SM copy it knows only that the receiver has come to it.
   for (const Mover mover : {Mover::ce_get, Mover::kernel}) {
     findings = check(schedule, {}, mover);
     if (findings.empty()) continue;

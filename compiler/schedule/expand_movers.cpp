@@ -114,7 +114,7 @@ class MoverExpander {
       for (uint32_t k = 0; k < together.size(); ++k)
         (together[k].is_send ? out_.pairs[together[k].pair].send : out_.pairs[together[k].pair].recv) = {
             rank, position, k};
-      add(rank, StepKind::carry, step, step.at).transfers = std::move(together);
+      add(rank, StepKind::sm_copy, step, step.at).transfers = std::move(together);
     }
   }
 

@@ -1,6 +1,6 @@
-// One execution of the executor says which event waits for which. In all executions the n-th take of a counter
-// comes after its n-th post, a barrier after its arrivals, and a read of packets after the writes. If blocks
-// compete, this execution is one of several.
+// One execution of the executor says which event waits for which. In all executions the n-th take of a
+// counter comes after its n-th post, a barrier after its arrivals, and a read of packets after the writes. If
+// blocks compete, this execution is one of several.
 
 #include "recording.hpp"
 
@@ -35,7 +35,7 @@ class Recorder : public proof::Observer {
         out_(out),
         blocks_(executor.chains().size()),
         posts_(executor.counters().size()),
-        rounds_(executor.meetings().size()) {
+        rounds_(executor.barriers().size()) {
     if (executor.memory().any_packets()) writers_.assign(executor.memory().cells(), no_token);
     out.blocks.resize(executor.chains().size());
     for (const Chain& chain : executor.chains()) {
@@ -116,13 +116,13 @@ class Recorder : public proof::Observer {
     add(chain, event);
   }
 
-  void arrive(uint32_t chain, uint32_t meeting) override {
-    const proof::Meeting& of = executor_.meetings()[meeting];
+  void arrive(uint32_t chain, uint32_t barrier) override {
+    const proof::Barrier& of = executor_.barriers()[barrier];
     const size_t round = of.arrived / of.participants;
-    if (rounds_[meeting].size() <= round) rounds_[meeting].push_back(token(of.participants));
+    if (rounds_[barrier].size() <= round) rounds_[barrier].push_back(token(of.participants));
     Event event;
     event.kind = Event::Kind::meet;
-    event.token = rounds_[meeting][round];
+    event.token = rounds_[barrier][round];
     event.first_awaited = uint32_t(out_.awaited.size());
     event.awaited = 1;
     out_.awaited.push_back(event.token);
@@ -203,7 +203,7 @@ class Recorder : public proof::Observer {
   const proof::SymbolicExecutor& executor_;
   Recording& out_;
   std::vector<Block> blocks_;
-  std::vector<std::vector<Token>> posts_, rounds_;  // by counter, by meeting
+  std::vector<std::vector<Token>> posts_, rounds_;  // by counter, by barrier
   std::vector<Token> writers_;                      // by cell of packets
   std::unordered_map<uint64_t, Token> transfers_;   // by rank and channel: the last one
   std::unordered_map<Move, uint32_t, MoveHash> known_;

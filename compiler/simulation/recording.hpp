@@ -46,7 +46,7 @@ struct Event {
   uint32_t first_peer = 0;
   uint16_t peers = 0;
   uint32_t first_awaited = 0, awaited = 0;  ///< in Recording::awaited
-  Token token = no_token;                   ///< post, push: the signal; move: its packets; meet: the meeting
+  Token token = no_token;                   ///< post, push: the signal; move: its packets; meet: the barrier
   Token done = no_token;                    ///< push: it was carried out
 };
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
-#include "../world/group.hpp"
 #include "../world/collective_try.hpp"
+#include "../world/group.hpp"
 #include "chorale/byte_count.hpp"
 
 namespace chorale {

@@ -36,7 +36,7 @@ std::vector<tcp::endpoint> resolve(Session& session) {
 }
 
 Rendezvous rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout,
-               const Secret& secret) {
+                      const Secret& secret) {
   try {
     Session session(address, mine, timeout, secret);
     return mine.rank == 0 ? serve(session) : connect_to_server(session);

@@ -34,6 +34,6 @@ struct Rendezvous {
 ///         something else listens on the port; peer_lost if one dies meanwhile; resources if the port is in
 ///         use or no more files may be open; other if the address cannot be resolved or used
 Rendezvous rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout,
-               const Secret& secret = {});
+                      const Secret& secret = {});
 
 }  // namespace chorale::net

@@ -167,7 +167,7 @@ class RendezvousClient {
 
   Session& session_;
   std::shared_ptr<Connection> connection_;
-  Membership membership_;                         ///< once it has come
+  Membership membership_;                 ///< once it has come
   std::vector<world::Descriptor> links_;  ///< by host
   std::string problem_;                   ///< of the last try that ended
 };

@@ -347,7 +347,7 @@ class RendezvousServer {
   std::vector<std::optional<Hello>> present_;  ///< by rank
   std::vector<bool> seen_;                     ///< by rank: it has said hello, right or wrong
   std::optional<Verdict> verdict_;
-  Membership membership_;                         ///< once all are there
+  Membership membership_;                 ///< once all are there
   std::vector<world::Descriptor> links_;  ///< by host, of several
   int lost_ = -1;                         ///< the lowest rank of a host, gone before it freed its link
   std::string problem_;

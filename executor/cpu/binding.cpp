@@ -10,8 +10,8 @@
 #include "../remote/hosts.hpp"
 #include "../system/available_memory.hpp"
 #include "../system/round_up.hpp"
-#include "../world/group.hpp"
 #include "../world/collective_try.hpp"
+#include "../world/group.hpp"
 #include "chorale/storage.hpp"
 #include "reduction.hpp"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "../world/group.hpp"
 #include "../world/collective_try.hpp"
+#include "../world/group.hpp"
 #include "binding.hpp"
 #include "device.hpp"
 #include "device_memory.hpp"

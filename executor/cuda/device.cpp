@@ -5,8 +5,8 @@
 
 #include <cstring>
 
-#include "../world/process.hpp"
 #include "../world/collective_try.hpp"
+#include "../world/process.hpp"
 #include "driver.hpp"
 #include "error.hpp"
 

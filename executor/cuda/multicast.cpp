@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "../system/round_up.hpp"
-#include "../world/descriptors.hpp"
 #include "../world/collective_try.hpp"
+#include "../world/descriptors.hpp"
 #include "device.hpp"
 #include "driver.hpp"
 #include "error.hpp"
@@ -14,8 +14,8 @@
 namespace chorale::cuda {
 namespace {
 
-using world::Descriptor;
 using world::collective_try;
+using world::Descriptor;
 
 bool offers(CUdevice_attribute what, int device) {
   int value = 0;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "../world/descriptors.hpp"
 #include "../world/collective_try.hpp"
+#include "../world/descriptors.hpp"
 #include "exports.hpp"
 #include "identity.hpp"
 #include "import_cache.hpp"
@@ -13,8 +13,8 @@
 
 namespace chorale::cuda {
 
-using world::Descriptor;
 using world::collective_try;
+using world::Descriptor;
 
 struct Imports::State {
   int device = -1;

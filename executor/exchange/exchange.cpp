@@ -9,8 +9,8 @@
 
 #include "../system/fork.hpp"
 #include "../system/one_call.hpp"
-#include "../world/group.hpp"
 #include "../world/collective_try.hpp"
+#include "../world/group.hpp"
 #include "carrier.hpp"
 
 namespace chorale {

@@ -9,8 +9,8 @@
 
 #include "../system/deadline.hpp"
 #include "../system/texts.hpp"
-#include "../world/group.hpp"
 #include "../world/collective_try.hpp"
+#include "../world/group.hpp"
 #include "chorale/device/atomics.hpp"
 #include "chorale/error.hpp"
 #include "chorale/plan.hpp"

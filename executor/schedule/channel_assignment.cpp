@@ -35,15 +35,15 @@ uint32_t blocks_for(uint64_t bytes, uint32_t most, uint64_t each) {
   return uint32_t(std::clamp<uint64_t>(bytes / each, 1, most));
 }
 
-ChannelAssignment find_ways(const Concrete& all, uint32_t most_blocks) {
-  ChannelAssignment ways;
-  ways.of_pair.resize(all.pairs.size());
+ChannelAssignment assign_channels(const Concrete& all, uint32_t most_blocks) {
+  ChannelAssignment channels;
+  channels.of_pair.resize(all.pairs.size());
   std::vector<End> receivers(all.pairs.size());
   std::vector<End> senders;
   for (uint32_t rank = 0; rank < all.ranks; ++rank) {
     for (size_t at = 0; at < all.steps[rank].size(); ++at) {
       const Step& step = all.steps[rank][at];
-      if (step.kind != StepKind::carry) continue;
+      if (step.kind != StepKind::sm_copy) continue;
       for (const ConcreteTransfer& one : step.transfers) {
         const End end{rank, step.lane, at, &one};
         if (one.is_send) {
@@ -63,15 +63,15 @@ ChannelAssignment find_ways(const Concrete& all, uint32_t most_blocks) {
   for (const End& sender : senders) {
     const size_t pair = sender.transfer->pair;
     const End& receiver = receivers[pair];
-    AssignedChannel& way = ways.of_pair[pair];
-    way.to = receiver.transfer->box;
-    way.blocks =
-        blocks_for(way.to.bytes, most_blocks,
+    AssignedChannel& assigned = channels.of_pair[pair];
+    assigned.to = receiver.transfer->box;
+    assigned.blocks =
+        blocks_for(assigned.to.bytes, most_blocks,
                    sender.transfer->mover == host::Mover::port ? bytes_of_an_order : bytes_of_a_block);
     Leg message;
-    message.bytes = way.to.bytes;
+    message.bytes = assigned.to.bytes;
     uint64_t& share = shares[sender.transfer->mover];
-    share = std::max(share, share_of(message, 0, way.blocks).bytes);
+    share = std::max(share, share_of(message, 0, assigned.blocks).bytes);
 
     auto& there = chains[{sender.transfer->mover, sender.rank, receiver.rank}][{sender.lane, receiver.lane}];
     auto chain = std::find_if(there.begin(), there.end(), [&](const Chain& one) {
@@ -80,29 +80,29 @@ ChannelAssignment find_ways(const Concrete& all, uint32_t most_blocks) {
     if (chain == there.end()) chain = there.emplace(there.end());
     chain->sent = sender.step;
     chain->received = receiver.step;
-    chain->blocks = std::max(chain->blocks, way.blocks);
+    chain->blocks = std::max(chain->blocks, assigned.blocks);
     chain->pairs.push_back(pair);
   }
 
-  for (const auto& [mover, share] : shares) ways.links.push_back({mover, 0, share});
+  for (const auto& [mover, share] : shares) channels.links.push_back({mover, 0, share});
   for (const auto& [between, by_lanes] : chains) {
     uint32_t channel = 0;
     for (const auto& [lanes, all_chains] : by_lanes) {
       for (const Chain& chain : all_chains) {
-        for (const size_t pair : chain.pairs) ways.of_pair[pair].channel = channel;
+        for (const size_t pair : chain.pairs) channels.of_pair[pair].channel = channel;
         channel += chain.blocks;
       }
     }
-    for (Links& links : ways.links)
+    for (Links& links : channels.links)
       if (links.mover == std::get<0>(between)) links.channels = std::max(links.channels, channel);
   }
-  return ways;
+  return channels;
 }
 
 std::vector<uint64_t> ChannelAssignment::blocks_by_lane(const Concrete& all, uint32_t rank) const {
   std::vector<uint64_t> most(all.lanes.size());
   for (const Step& step : all.steps[rank]) {
-    if (step.kind != StepKind::carry) continue;
+    if (step.kind != StepKind::sm_copy) continue;
     uint64_t blocks = 0;
     for (const ConcreteTransfer& one : step.transfers) blocks += of_pair[one.pair].blocks;
     most[step.lane] = std::max(most[step.lane], blocks);

@@ -1,7 +1,7 @@
 /// \file
-/// Finds the channels that a carried transfer uses. A carry is a transfer that thread blocks move (via the
-/// movers kernel, staged and port), not a copy engine. Its two ends meet on the channels of a link between
-/// two ranks.
+/// Finds the channels that a transfer by thread blocks uses. An SM copy is a transfer that thread blocks move
+/// (via the movers kernel, staged and port), not a copy engine. Its two ends meet on the channels of a link
+/// between two ranks.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace chorale::hostrun {
 /// The channels of one transfer: it has equally many thread blocks on either side, and each block a channel
 /// of its own, from `channel` on.
 struct AssignedChannel {
-  uint32_t channel = 0, blocks = 0;  ///< 0 blocks: it is not carried
+  uint32_t channel = 0, blocks = 0;  ///< 0 blocks: a copy engine moves it
   host::Box to;                      ///< the receiver's box
 };
 
@@ -27,10 +27,10 @@ struct Links {
 
 struct ChannelAssignment {
   std::vector<AssignedChannel> of_pair;  ///< by position in Concrete::pairs
-  std::vector<Links> links;  ///< one for each mover in use; the same on all ranks
+  std::vector<Links> links;              ///< one for each mover in use; the same on all ranks
 
-  /// Returns, for each lane, the most blocks that one carry of the rank has. Only one carry of a lane runs at
-  /// a time.
+  /// Returns, for each lane, the most blocks that one SM copy of the rank has. Only one SM copy of a lane
+  /// runs at a time.
   std::vector<uint64_t> blocks_by_lane(const host::Concrete&, uint32_t rank) const;
 };
 
@@ -45,6 +45,6 @@ uint32_t blocks_for(uint64_t bytes, uint32_t most, uint64_t each = bytes_of_a_bl
 /// Gives channels to all transfers. Transfers share channels only when they are on one lane on either side,
 /// so that both ends come to them one after the other in the same order.
 /// \param most_blocks  the most blocks of a transfer
-ChannelAssignment find_ways(const host::Concrete& expanded, uint32_t most_blocks);
+ChannelAssignment assign_channels(const host::Concrete& expanded, uint32_t most_blocks);
 
 }  // namespace chorale::hostrun

@@ -77,21 +77,22 @@ struct Message {
 }  // namespace
 
 std::vector<StridedRegion> regions_between(const host::Box& to, const host::ConcreteTensor& to_tensor,
-                                  const host::Box& from, const host::ConcreteTensor& from_tensor) {
+                                           const host::Box& from, const host::ConcreteTensor& from_tensor) {
   std::vector<StridedRegion> regions;
   if (to.bytes == 0) return regions;
   const Runs there(to, to_tensor), here(from, from_tensor);
   const uint64_t piece = std::gcd(there.bytes(), here.bytes());
   for (uint64_t done = 0; done < to.bytes; done += piece) {
     add(regions, {.to = there.at(done / there.bytes()) + done % there.bytes(),
-                 .from = here.at(done / here.bytes()) + done % here.bytes(),
-                 .bytes = piece,
-                 .begin = done});
+                  .from = here.at(done / here.bytes()) + done % here.bytes(),
+                  .bytes = piece,
+                  .begin = done});
   }
   return regions;
 }
 
-std::vector<StridedRegion> regions_to_message(const host::Box& from, const host::ConcreteTensor& from_tensor) {
+std::vector<StridedRegion> regions_to_message(const host::Box& from,
+                                              const host::ConcreteTensor& from_tensor) {
   const Message message(from.bytes);
   return regions_between(message.box, message.tensor, from, from_tensor);
 }
@@ -106,8 +107,8 @@ std::vector<Copy> copies_between(char* to_base, const host::Box& to, const host:
                                  const host::ConcreteTensor& from_tensor) {
   std::vector<Copy> copies;
   for (const StridedRegion& region : regions_between(to, to_tensor, from, from_tensor))
-    copies.push_back({to_base + region.to, from_base + region.from, region.bytes, region.rows, region.to_pitch,
-                      region.from_pitch});
+    copies.push_back({to_base + region.to, from_base + region.from, region.bytes, region.rows,
+                      region.to_pitch, region.from_pitch});
   return copies;
 }
 

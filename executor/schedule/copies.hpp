@@ -18,11 +18,12 @@ struct Copy {
   bool operator==(const Copy&) const = default;
 };
 
-/// Returns the regions that copy one box to another of as many bytes, both in row-major order. The regions are in
-/// the order of the message, with offsets from where the tensors begin.
+/// Returns the regions that copy one box to another of as many bytes, both in row-major order. The regions
+/// are in the order of the message, with offsets from where the tensors begin.
 std::vector<StridedRegion> regions_between(const host::Box& to, const host::ConcreteTensor& to_tensor,
-                                  const host::Box& from, const host::ConcreteTensor& from_tensor);
-/// These return the regions that copy a box to a message, from the message's begin on, and a message to a box.
+                                           const host::Box& from, const host::ConcreteTensor& from_tensor);
+/// These return the regions that copy a box to a message, from the message's begin on, and a message to a
+/// box.
 std::vector<StridedRegion> regions_to_message(const host::Box& from, const host::ConcreteTensor& from_tensor);
 std::vector<StridedRegion> regions_from_message(const host::Box& to, const host::ConcreteTensor& to_tensor);
 

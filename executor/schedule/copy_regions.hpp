@@ -50,7 +50,8 @@ CHORALE_FN void copy_words(const Group& group, const StridedRegion& region) {
     }
     for (uint32_t index = 0; index < at_once; ++index) {
       if (write.row < region.rows)
-        *reinterpret_cast<Word*>(region.to + write.row * region.to_pitch + write.column * width) = held[index];
+        *reinterpret_cast<Word*>(region.to + write.row * region.to_pitch + write.column * width) =
+            held[index];
       write.next();
     }
   }
@@ -106,7 +107,7 @@ inline void copy_rows(const Group& group, const StridedRegion& region) {
 /// Copies bytes begin .. end-1 of a message. All threads of the group call it.
 /// \param to, from  added to the regions' places
 CHORALE_FN void copy_regions(const Group& group, const StridedRegion* regions, uint32_t count, uint64_t begin,
-                            uint64_t end, uint64_t to, uint64_t from) {
+                             uint64_t end, uint64_t to, uint64_t from) {
   // Find the last region that begins at or before `begin`.
   uint32_t at = 0;
   for (uint32_t above = count; at + 1 < above;) {

@@ -40,7 +40,7 @@ struct Exchange {
 };
 
 bool goes_by_plan(const Step& step) {
-  return step.kind == StepKind::carry && step.transfers.at(0).mover == host::Mover::plan;
+  return step.kind == StepKind::sm_copy && step.transfers.at(0).mover == host::Mover::plan;
 }
 
 // -- The plan

@@ -101,7 +101,7 @@ Unrolled unroll(const host::Schedule& schedule, Concrete expanded, uint32_t most
   refuse_counters(schedule, expanded);
   Barriers(expanded).expand();
   Unrolled all;
-  all.ways = find_ways(expanded, most_blocks);
+  all.channels = assign_channels(expanded, most_blocks);
   all.reached.resize(expanded.tensors.size());
   for (const auto& steps : expanded.steps) {
     for (const Step& step : steps) {
@@ -125,7 +125,8 @@ namespace {
 
 class RankProgramMaker {
  public:
-  RankProgramMaker(const Unrolled& unrolled, uint32_t rank, const Memory& memory, const HostFunctions& functions)
+  RankProgramMaker(const Unrolled& unrolled, uint32_t rank, const Memory& memory,
+                   const HostFunctions& functions)
       : all_(unrolled.concrete), unrolled_(unrolled), rank_(rank), memory_(memory), functions_(functions) {
     program_.lanes.resize(all_.lanes.size());
   }
@@ -194,15 +195,15 @@ class RankProgramMaker {
     return reinterpret_cast<uint64_t>(memory_.tensors[rank][tensor]);
   }
 
-  Action::Carried carried(const host::ConcreteTransfer& one) const {
-    const AssignedChannel& way = unrolled_.ways.of_pair[one.pair];
+  Action::Transfer transfer_of(const host::ConcreteTransfer& one) const {
+    const AssignedChannel& assigned = unrolled_.channels.of_pair[one.pair];
     const host::ConcreteTensor& mine = all_.tensors[one.box.tensor];
-    Action::Carried made{one.is_send, one.peer, way.channel, way.blocks, one.box.bytes, {}};
+    Action::Transfer made{one.is_send, one.peer, assigned.channel, assigned.blocks, one.box.bytes, {}};
     uint64_t to = 0, from = 0;
     if (one.mover == host::Mover::kernel) {
       if (!one.is_send) return made;
-      made.regions = regions_between(way.to, all_.tensors[way.to.tensor], one.box, mine);
-      to = address(one.peer, way.to.tensor);
+      made.regions = regions_between(assigned.to, all_.tensors[assigned.to.tensor], one.box, mine);
+      to = address(one.peer, assigned.to.tensor);
       from = address(rank_, one.box.tensor);
     } else if (one.is_send) {
       made.regions = regions_to_message(one.box, mine);
@@ -257,8 +258,8 @@ class RankProgramMaker {
         action.flag = memory_.flags[step.flag];
         action.peer = int(step.peer);
         break;
-      case StepKind::carry:
-        for (const host::ConcreteTransfer& one : step.transfers) action.carried.push_back(carried(one));
+      case StepKind::sm_copy:
+        for (const host::ConcreteTransfer& one : step.transfers) action.transfers.push_back(transfer_of(one));
         action.peer = int(step.transfers.at(0).peer);
         break;
       default:
@@ -279,8 +280,9 @@ class RankProgramMaker {
 
 }  // namespace
 
-RankProgram make_rank_program(const Unrolled& unrolled, uint32_t rank, const Memory& memory, const HostFunctions& functions,
-               const std::vector<Copy>& before, const std::vector<Copy>& after) {
+RankProgram make_rank_program(const Unrolled& unrolled, uint32_t rank, const Memory& memory,
+                              const HostFunctions& functions, const std::vector<Copy>& before,
+                              const std::vector<Copy>& after) {
   return RankProgramMaker(unrolled, rank, memory, functions).make(before, after);
 }
 
@@ -297,7 +299,7 @@ std::string describe(const host::Schedule& schedule, const Unrolled& unrolled, u
   if (action.kind == StepKind::post || action.kind == StepKind::take) {
     text += fmt::format(" of '{}' {} rank {}", unrolled.flags[step.flag].name,
                         action.kind == StepKind::take ? "from" : "at", step.peer);
-  } else if (action.kind == StepKind::carry) {
+  } else if (action.kind == StepKind::sm_copy) {
     text += fmt::format(" via {}:", host::mover_names[size_t(step.transfers.at(0).mover)]);
     const char* comma = "";
     for (const host::ConcreteTransfer& one : step.transfers) {

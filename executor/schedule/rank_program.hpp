@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "channel_assignment.hpp"
 #include "chorale/host/concrete.hpp"
 #include "chorale/schedule.hpp"
 #include "copies.hpp"
-#include "channel_assignment.hpp"
 
 namespace chorale::hostrun {
 
@@ -27,12 +27,12 @@ struct Unrolled {
   std::vector<FlagUse> flags;           ///< at the positions of Concrete::flags
   std::vector<uint32_t> place_of_flag;  ///< by flag: its position among those of its taker
   uint32_t flags_per_rank = 0;          ///< the most flags that one rank takes
-  ChannelAssignment ways;
+  ChannelAssignment channels;
 };
 
 /// Turns a schedule into steps that lanes can do: puts, gets, carries, calls and launches, and flags by which
 /// ranks tell each other that they are ready.
-/// \param most_blocks  the most blocks of a transfer that is carried
+/// \param most_blocks  the most blocks of a transfer that thread blocks move
 /// \throws UsageError for steps that have no realisation, and for flags that are not binary
 Unrolled unroll(const host::Schedule&, host::Concrete expanded, uint32_t most_blocks);
 
@@ -44,7 +44,7 @@ struct Memory {
 
 /// One operation.
 struct Action {
-  /// A kind of expanded schedules: copy, fill, call, launch, after, mark, post, take, put, get, or carry.
+  /// A kind of expanded schedules: copy, fill, call, launch, after, mark, post, take, put, get, or SM copy.
   host::StepKind kind = host::StepKind::mark;
   uint32_t lane = 0;
   const host::Step* step = nullptr;  ///< for messages; null: of the executor itself, or of no author
@@ -53,21 +53,21 @@ struct Action {
   const HostFunction* function = nullptr;
   uint32_t* flag = nullptr;
   int peer = -1;  ///< put, get, post, take; carry: one of them
-  /// A transfer of a carry, with addresses in its regions.
-  struct Carried {
+  /// A transfer of an SM copy, with addresses in its regions.
+  struct Transfer {
     bool sends = false;
     uint32_t peer = 0, channel = 0, blocks = 0;
     uint64_t bytes = 0;
     std::vector<StridedRegion> regions;
   };
-  std::vector<Carried> carried = {};
+  std::vector<Transfer> transfers = {};
   /// The number of actions of a lane that have to be done before an `after` is. A mark for which others wait
   /// has a point of its own.
   struct Point {
     uint32_t lane = 0;
     uint64_t actions = 0;
-    /// Position in RankProgram::actions of the mark at that point, if the lane has gone on after it. None: the point
-    /// is after all actions on the lane so far.
+    /// Position in RankProgram::actions of the mark at that point, if the lane has gone on after it. None:
+    /// the point is after all actions on the lane so far.
     std::optional<uint32_t> mark = {};
   };
   std::vector<Point> points = {};
@@ -83,7 +83,7 @@ struct RankProgram {
 /// \param before, after  copies of the executor, on "main"
 /// \param functions      all functions that the schedule calls, by name
 RankProgram make_rank_program(const Unrolled&, uint32_t rank, const Memory&, const HostFunctions& functions,
-               const std::vector<Copy>& before, const std::vector<Copy>& after);
+                              const std::vector<Copy>& before, const std::vector<Copy>& after);
 
 /// Calls the function of an action that is a call or a fill. Throws what the function throws.
 /// \param stream  CUDA: the stream of the action's lane

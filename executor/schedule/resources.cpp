@@ -25,11 +25,11 @@ std::vector<const host::ConcreteTensor*> own_tensors(const Bound& bound) {
   return own;
 }
 
-/// Checks that there is room for the blocks of carries. They wait for those of peers, so all that may run at
-/// a time must be on the machine together.
+/// Checks that there is room for the blocks of SM copies. They wait for those of peers, so all that may run
+/// at a time must be on the machine together.
 void check_blocks(const Bound& bound, const Resources& there) {
   const host::Concrete& all = bound.unrolled.concrete;
-  const std::vector<uint64_t> by_lane = bound.unrolled.ways.blocks_by_lane(all, bound.rank());
+  const std::vector<uint64_t> by_lane = bound.unrolled.channels.blocks_by_lane(all, bound.rank());
   uint64_t blocks = 0;
   std::string lanes;
   for (size_t lane = 0; lane < by_lane.size(); ++lane) {

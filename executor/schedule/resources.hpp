@@ -15,7 +15,7 @@ struct Resources {
   std::string where;                         ///< for example "GPU 1"
   std::optional<uint64_t> free_bytes;        ///< free memory
   std::optional<uint64_t> most_lanes;        ///< beside "main"
-  std::optional<uint64_t> most_blocks = {};  ///< blocks of carries, on all lanes together
+  std::optional<uint64_t> most_blocks = {};  ///< blocks of SM copies, on all lanes together
 };
 
 /// Returns the bytes that the binding of this rank allocates: tensors that the caller has not given, and

@@ -5,16 +5,16 @@
 
 #include "../binding/agreement.hpp"
 #include "../system/fork.hpp"
-#include "../world/group.hpp"
 #include "../world/collective_try.hpp"
+#include "../world/group.hpp"
 #include "backend.hpp"
-#include "sm_copies.hpp"
 #include "chorale/did_you_mean.hpp"
 #include "chorale/host/lint.hpp"
 #include "chorale/proof.hpp"
 #include "functions.hpp"
 #include "groups_as_launches.hpp"
 #include "resources.hpp"
+#include "sm_copies.hpp"
 
 namespace chorale {
 
@@ -222,7 +222,7 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
     if (backend != "cpu" && backend != "cuda")
       throw UsageError(fmt::format("backend '{}': neither 'cpu' nor 'cuda'", backend));
     made = unrolled(plan, arguments, uint32_t(world.ranks()), config.mover_blocks.value, plans);
-    check_links(made.ways);
+    check_links(made.channels);
     check_buffers(made, arguments);
     HostFunctions built_in =
         backend == "cpu" ? cpu_functions() : cuda_functions(uint32_t(made.concrete.lanes.size()));
@@ -247,8 +247,8 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
               .plans = std::move(plans),
               .config = config,
               .timeout = backend == "cpu" ? world.timeout() : config.timeout.value};
-  world::collective_try(world,
-                  [&] { check_resources(bound, backend == "cpu" ? host_resources() : cuda_resources()); });
+  world::collective_try(
+      world, [&] { check_resources(bound, backend == "cpu" ? host_resources() : cuda_resources()); });
   state_->lanes = backend == "cpu" ? make_cpu_lanes(std::move(bound)) : make_cuda_lanes(std::move(bound));
   // A peer may post a flag here as soon as it runs.
   world.barrier();

@@ -45,7 +45,7 @@ std::unique_ptr<Transport> connect(World& world, const Links& links, Space space
 
 uint64_t bytes_of_links(const Unrolled& all) {
   uint64_t bytes = 0;
-  for (const Links& links : all.ways.links) {
+  for (const Links& links : all.channels.links) {
     const RendezvousOptions options = options_of(links, Space::host);
     // A proxy moves the data from a copy of the peer's ring.
     const uint64_t rings = options.per_peer_bytes * (links.mover == Mover::port ? 2 : 1);
@@ -54,8 +54,8 @@ uint64_t bytes_of_links(const Unrolled& all) {
   return bytes;
 }
 
-void check_links(const ChannelAssignment& ways) {
-  for (const Links& links : ways.links) {
+void check_links(const ChannelAssignment& assigned) {
+  for (const Links& links : assigned.links) {
     if (links.channels <= most_channels) continue;
     throw UsageError(fmt::format(
         "transfers via '{}' need {} channels between two ranks, and there are at most {}: use fewer "
@@ -67,7 +67,7 @@ void check_links(const ChannelAssignment& ways) {
 SmCopies::SmCopies(World& world, const Unrolled& all, Space space, const RankProgram& program)
     : world_(world), space_(space), first_(program.actions.data()), sm_copies_(program.actions.size()) {
   std::vector<EndpointTable> tables(std::size(host::mover_names));
-  for (const Links& links : all.ways.links) {
+  for (const Links& links : all.channels.links) {
     transports_.push_back(connect(world, links, space));
     tables[size_t(links.mover)] = transports_.back()->table();
     for (Proxied* const proxy : transports_.back()->proxies()) proxies_.push_back(proxy);
@@ -78,15 +78,16 @@ SmCopies::SmCopies(World& world, const Unrolled& all, Space space, const RankPro
 void SmCopies::place(const RankProgram& program, const std::vector<EndpointTable>& tables) {
   for (size_t at = 0; at < program.actions.size(); ++at) {
     const Action& action = program.actions[at];
-    if (action.kind != StepKind::carry) continue;
+    if (action.kind != StepKind::sm_copy) continue;
     const Mover mover = action.step->transfers.at(0).mover;
     SmCopy& made = sm_copies_[at].emplace();
     made.links = tables[size_t(mover)];
     made.zero_copy = mover == Mover::kernel;
     std::vector<SmCopyPart> parts;
-    for (const Action::Carried& one : action.carried) {
+    for (const Action::Transfer& one : action.transfers) {
       SmCopyPart& part = parts.emplace_back();
-      part.regions = static_cast<const StridedRegion*>(place(one.regions.data(), one.regions.size() * sizeof(StridedRegion)));
+      part.regions = static_cast<const StridedRegion*>(
+          place(one.regions.data(), one.regions.size() * sizeof(StridedRegion)));
       part.region_count = uint32_t(one.regions.size());
       part.sends = one.sends;
       part.peer = int32_t(one.peer);

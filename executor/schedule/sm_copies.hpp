@@ -1,5 +1,5 @@
 /// \file
-/// The carries of a schedule on one rank: their links, and the work of their thread blocks.
+/// The SM copies of a schedule on one rank: their links, and the work of their thread blocks.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
-#include "sm_copy.hpp"
 #include "chorale/transport.hpp"
 #include "rank_program.hpp"
+#include "sm_copy.hpp"
 
 namespace chorale::hostrun {
 
@@ -33,10 +33,10 @@ class SmCopies {
   /// read there.
   SmCopies(World&, const Unrolled&, Space, const RankProgram&);
 
-  /// Returns the work of an action of the program that is a carry.
+  /// Returns the work of an action of the program that is an SM copy.
   const SmCopy& work(const Action& action) const { return *sm_copies_[size_t(&action - first_)]; }
   bool any() const { return !transports_.empty(); }
-  /// Returns the world's abort word as kernels see it; null in host memory, and when nothing is carried.
+  /// Returns the world's abort word as kernels see it; null in host memory, and when there is no SM copy.
   AbortWord* device_abort_word() const;
 
   /// Keeps the proxies' threads at work as long as one of these lives. They sleep otherwise.
@@ -60,7 +60,7 @@ class SmCopies {
   const Space space_;
   const Action* first_;  // of the program
   std::vector<std::unique_ptr<Transport>> transports_;
-  std::vector<std::optional<SmCopy>> sm_copies_;      // by action
+  std::vector<std::optional<SmCopy>> sm_copies_;   // by action
   std::vector<std::shared_ptr<const void>> kept_;  // regions and parts
   std::vector<Proxied*> proxies_;
   std::mutex mutex_;

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The thread blocks of a carry do all sends and receives of a group via one mover, at once. CUDA, where the
-/// carry is a kernel on the lane's stream, and the CPU share this source.
+/// The thread blocks of an SM copy do all sends and receives of a group via one mover, at once. CUDA, where
+/// the carry is a kernel on the lane's stream, and the CPU share this source.
 ///
 /// Each transfer has its own blocks, as many at one end as at the other. Each block has its own channel: an
 /// end of a link whose counters only grow, in the memory of its kernels. So nothing is reset between runs, or
@@ -38,7 +38,7 @@ struct SmCopy {
   uint32_t zero_copy = 0;
 };
 
-/// The arguments of one launch of a carry's kernel.
+/// The arguments of one launch of an SM copy's kernel.
 struct SmCopyLaunch {
   Deadline deadline;
   uint32_t rank = 0;
@@ -72,7 +72,8 @@ CHORALE_FN Stop take_share(const Group& group, const Endpoint& e, const Deadline
 
 // -- Through the rings of the links
 
-/// RegionsProduce gathers the regions that are sent into tiles; RegionsConsume spreads received tiles to regions.
+/// RegionsProduce gathers the regions that are sent into tiles; RegionsConsume spreads received tiles to
+/// regions.
 struct RegionsProduce {
   using block_hook = void;
   const StridedRegion* regions;
@@ -82,7 +83,7 @@ struct RegionsProduce {
   CHORALE_FN void produce(const Ctx<X>& ctx, const Group& group, TileOut tile) const {
     // The message's byte ctx.index is the tile's first.
     copy_regions(group, regions, count, ctx.index, ctx.index + tile.bytes,
-                reinterpret_cast<uint64_t>(tile.data) - ctx.index, 0);
+                 reinterpret_cast<uint64_t>(tile.data) - ctx.index, 0);
   }
 };
 struct RegionsConsume {
@@ -93,7 +94,7 @@ struct RegionsConsume {
   template <class X>
   CHORALE_FN void consume(const Ctx<X>& ctx, const Group& group, TileIn tile) const {
     copy_regions(group, regions, count, ctx.index, ctx.index + tile.bytes, 0,
-                reinterpret_cast<uint64_t>(tile.data) - ctx.index);
+                 reinterpret_cast<uint64_t>(tile.data) - ctx.index);
   }
 };
 
@@ -106,8 +107,8 @@ CHORALE_FN Stop move_share(const Group& group, const Endpoint& e, const SmCopyPa
   return with_link(e, [&](auto fabric) {
     using Fabric = decltype(fabric);
     if (part.sends) {
-      const Stop stop = send_tiles<uint8_t, Fabric>(group, e, share,
-                                                    RegionsProduce{part.regions, part.region_count}, deadline);
+      const Stop stop = send_tiles<uint8_t, Fabric>(
+          group, e, share, RegionsProduce{part.regions, part.region_count}, deadline);
       if (stop != Stop::none) return stop;
       return Fabric::wait_free(group, e, load_relaxed(&e.local->cursor.sent), deadline);
     }
@@ -116,8 +117,8 @@ CHORALE_FN Stop move_share(const Group& group, const Endpoint& e, const SmCopyPa
   });
 }
 
-/// Runs one block of a carry. Every block calls it.
-CHORALE_FN Stop carry(const Group& block, const SmCopy& work, const Deadline& deadline) {
+/// Runs one block of an SM copy. Every block calls it.
+CHORALE_FN Stop sm_copy(const Group& block, const SmCopy& work, const Deadline& deadline) {
   if (work.blocks == 0) return Stop::none;  // launched to be loaded
   uint32_t at = 0;
   while (block.id >= work.parts[at].first + work.parts[at].blocks) ++at;
@@ -133,10 +134,10 @@ CHORALE_FN Stop carry(const Group& block, const SmCopy& work, const Deadline& de
   return part.sends ? put_share(group, e, part, share, deadline) : take_share(group, e, deadline);
 }
 
-/// Runs one block of a carry on a lane that cannot look at the result. A block that stops reports it where
+/// Runs one block of an SM copy on a lane that cannot look at the result. A block that stops reports it where
 /// the host and the peers look.
-CHORALE_FN void carry(const Group& block, const SmCopy& work, const SmCopyLaunch& launch) {
-  const Stop stop = carry(block, work, launch.deadline);
+CHORALE_FN void sm_copy(const Group& block, const SmCopy& work, const SmCopyLaunch& launch) {
+  const Stop stop = sm_copy(block, work, launch.deadline);
   if (stop == Stop::none || !block.leader()) return;
   if (load_relaxed(launch.stopped_at) == 0) store_relaxed(launch.stopped_at, launch.at);
   if (launch.deadline.shared) raise_stop(launch.deadline.shared, stop, launch.rank);

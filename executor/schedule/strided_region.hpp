@@ -1,5 +1,6 @@
 /// \file
-/// A StridedRegion tells where a part of a message lies, in storage and in the message. For host and device code.
+/// A StridedRegion tells where a part of a message lies, in storage and in the message. For host and device
+/// code.
 #pragma once
 
 #include <cstdint>

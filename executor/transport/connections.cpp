@@ -13,8 +13,8 @@
 
 #include "../system/deadline.hpp"
 #include "../system/texts.hpp"
-#include "../world/group.hpp"
 #include "../world/collective_try.hpp"
+#include "../world/group.hpp"
 
 namespace chorale::transport {
 namespace {

@@ -3,8 +3,8 @@
 #include "../cuda/allocation.hpp"
 #include "../cuda/device_memory.hpp"
 #include "../cuda/peer_memory.hpp"
-#include "../world/group.hpp"
 #include "../world/collective_try.hpp"
+#include "../world/group.hpp"
 #include "in_device_memory.hpp"
 
 namespace chorale::transport {

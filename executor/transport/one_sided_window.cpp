@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "../world/group.hpp"
 #include "../world/collective_try.hpp"
+#include "../world/group.hpp"
 #include "chorale/window.hpp"
 #include "in_device_memory.hpp"
 

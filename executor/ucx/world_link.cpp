@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "../world/group.hpp"
 #include "../world/collective_try.hpp"
+#include "../world/group.hpp"
 
 namespace chorale::net {
 

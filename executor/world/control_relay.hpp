@@ -1,5 +1,6 @@
 /// \file
-/// In a world over several hosts, a ControlRelay repeats on all hosts what ranks say in one host's control memory.
+/// In a world over several hosts, a ControlRelay repeats on all hosts what ranks say in one host's control
+/// memory.
 #pragma once
 
 #include <atomic>

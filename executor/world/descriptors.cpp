@@ -16,8 +16,8 @@
 #include <iterator>
 
 #include "../system/texts.hpp"
-#include "group.hpp"
 #include "collective_try.hpp"
+#include "group.hpp"
 
 namespace chorale::world {
 namespace {

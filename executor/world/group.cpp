@@ -90,7 +90,8 @@ Group::Group(Mapping control, int rank, const Options& options, Hosts hosts)
       if (peer != rank && process != self) watch_.add(peer, process);
     }
     start(ranks() == 1, nullptr);
-    if (!hosts.links.empty()) relay_ = std::make_unique<ControlRelay>(*this, host(rank), std::move(hosts.links));
+    if (!hosts.links.empty())
+      relay_ = std::make_unique<ControlRelay>(*this, host(rank), std::move(hosts.links));
   } catch (...) {
     // The others have seen this rank join, so they hear why it fails.
     const Thrown thrown = thrown_now();

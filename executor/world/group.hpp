@@ -184,12 +184,13 @@ class Group {
   std::mutex shown_mutex_;
   std::vector<std::shared_ptr<const void>> shown_;  ///< by rank
   std::mutex doubts_mutex_;
-  std::vector<const Doubt*> doubts_;   ///< of the ranks of this process that wait, by rank; null: none
-  std::atomic<int> in_shrink_{0};  ///< ranks of this process that wait for the next world
+  std::vector<const Doubt*> doubts_;  ///< of the ranks of this process that wait, by rank; null: none
+  std::atomic<int> in_shrink_{0};     ///< ranks of this process that wait for the next world
   std::mutex next_mutex_;
   std::shared_ptr<Group> next_;  ///< of a local world: the offered next one
   std::vector<std::string> host_names_;
-  std::unique_ptr<ControlRelay> relay_;  ///< of the rank that speaks for its host; last, since it uses the others
+  std::unique_ptr<ControlRelay>
+      relay_;  ///< of the rank that speaks for its host; last, since it uses the others
 };
 
 /// This is the time between looks for dead peers.

@@ -32,8 +32,7 @@ namespace chorale::world {
 /// docs/decisions/0013-survivors-agree-by-one-word.md.
 class Shrink {
  public:
-  Shrink(Group& old, int rank)
-      : old_(old), control_(*old.control_), rank_(rank), lost_(size_t(old.ranks())) {
+  Shrink(Group& old, int rank) : old_(old), control_(*old.control_), rank_(rank), lost_(size_t(old.ranks())) {
     ++old_.in_shrink_;
   }
   ~Shrink() { --old_.in_shrink_; }

@@ -7,9 +7,9 @@
 #include "../system/available_memory.hpp"
 #include "../system/host_pages.hpp"
 #include "../system/shared_memory.hpp"
+#include "collective_try.hpp"
 #include "group.hpp"
 #include "steps.hpp"
-#include "collective_try.hpp"
 
 namespace chorale {
 
@@ -27,8 +27,8 @@ struct Window::Maps {
 namespace {
 
 using world::bytes_of;
-using world::read_as;
 using world::collective_try;
+using world::read_as;
 
 std::shared_ptr<std::byte> allocate(uint64_t bytes) {
   world::require_memory(bytes, "a window");

@@ -10,9 +10,9 @@
 #include "../bootstrap/rendezvous.hpp"
 #include "../bootstrap/secret.hpp"
 #include "../system/deadline.hpp"
+#include "control_relay.hpp"
 #include "group.hpp"
 #include "join.hpp"
-#include "control_relay.hpp"
 #include "shrink.hpp"
 
 namespace chorale {
@@ -105,7 +105,8 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
   }
   // Hosts that are one machine have one /dev/shm.
   std::string name = met.membership.name;
-  if (const uint32_t host = met.membership.hosts.at(size_t(rank)); host != 0) name += fmt::format("-{}", host);
+  if (const uint32_t host = met.membership.hosts.at(size_t(rank)); host != 0)
+    name += fmt::format("-{}", host);
   world::Mapping control;
   try {
     control = world::join_under(name, rank, met.membership.hosts, left, rendezvous.has_value());

@@ -18,11 +18,11 @@
 
 namespace {
 
-using chorale::net::ClientsGreeting;
 using chorale::net::Challenge;
+using chorale::net::ClientsGreeting;
 using chorale::net::Greeting;
-using chorale::net::ServersGreeting;
 using chorale::net::Secret;
+using chorale::net::ServersGreeting;
 
 void require(bool right, const char* what) {
   if (right) return;

@@ -15,7 +15,7 @@ struct Access {
   const Box* box = nullptr;
   bool writes = false;
   uint32_t at = 0;
-  const ConcreteTransfer* transfer = nullptr;  ///< the transfer that makes it, in a carry
+  const ConcreteTransfer* transfer = nullptr;  ///< the transfer that makes it, in an SM copy
 };
 
 /// Lists the accesses of runs that follow each other, by rank and then by tensor. They point to boxes of

@@ -15,7 +15,7 @@ namespace {
 std::string what(const Concrete& made, const Event& event) {
   const Step& step = made.steps[event.rank][event.step];
   if (step.kind == StepKind::take) return "the take of " + made.flags[step.flag].name;
-  if (step.kind != StepKind::group && step.kind != StepKind::carry)
+  if (step.kind != StepKind::group && step.kind != StepKind::sm_copy)
     return "the " + std::string(step_names[size_t(step.kind)]);
   std::string text = step.transfers.size() == 1 ? "the " : "the group of a ";
   const char* comma = "";

@@ -26,7 +26,7 @@ std::optional<size_t> kind_together(const Step& step) {
 
 bool is_launch(const Step& step) {
   return step.kind == StepKind::launch ||
-         (step.kind == StepKind::carry && step.transfers.at(0).mover == Mover::plan);
+         (step.kind == StepKind::sm_copy && step.transfers.at(0).mover == Mover::plan);
 }
 
 Execution::Execution(const Concrete& made, Queues queues, uint32_t runs)
@@ -37,7 +37,7 @@ Execution::Execution(const Concrete& made, Queues queues, uint32_t runs)
 
 /// Finds what a step waits for on its own rank. It waits for the step before it on its queue; `after` waits
 /// for the last step so far of each of the other lanes, or for the mark that it names. Launches wait for each
-/// other, whatever their lanes, which orders what two launches read and write. A carry via `plan` may copy
+/// other, whatever their lanes, which orders what two launches read and write. An SM copy via `plan` may copy
 /// before and after its own launch, and nothing orders those copies.
 void Execution::plan_order() {
   states_.resize(made_.ranks);

@@ -15,7 +15,7 @@ namespace chorale::host {
 namespace {
 
 bool moves(const Step& step) {
-  return step.kind == StepKind::put || step.kind == StepKind::get || step.kind == StepKind::carry;
+  return step.kind == StepKind::put || step.kind == StepKind::get || step.kind == StepKind::sm_copy;
 }
 
 /// Returns the boxes that transfers bring to each rank.

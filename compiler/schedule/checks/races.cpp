@@ -121,7 +121,7 @@ class Races {
   }
 
   /// Returns whether `first` is before `second`. A transfer that has arrived has read what it sent, though
-  /// its sender may still be in the same carry.
+  /// its sender may still be in the same SM copy.
   bool before(const Access& first, const Access& second) const {
     if (order_.before(first.event, second.event)) return true;
     if (!first.transfer || !first.transfer->is_send) return false;

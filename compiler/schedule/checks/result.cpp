@@ -107,7 +107,7 @@ class Results {
             if (posts[step.flag] == 0) break;
             --posts[step.flag];
           }
-          if (step.kind == StepKind::carry) {
+          if (step.kind == StepKind::sm_copy) {
             for (const ConcreteTransfer& one : step.transfers)
               if (!come[rank] && ++ends[one.pair] == 2) carry(made_.pairs[one.pair]), moved = true;
             come[rank] = true;

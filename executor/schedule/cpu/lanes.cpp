@@ -15,8 +15,8 @@
 #include "../../system/thread.hpp"
 #include "../../system/thrown.hpp"
 #include "../../transport/proxied.hpp"
-#include "../../world/group.hpp"
 #include "../../world/collective_try.hpp"
+#include "../../world/group.hpp"
 #include "chorale/device/group_cpu.hpp"
 
 namespace chorale::hostrun {
@@ -128,8 +128,8 @@ CpuLanes::CpuLanes(Bound bound)
     : bound_(std::move(bound)),
       world_(bound_.world),
       memory_(bound_),
-      program_(make_rank_program(bound_.unrolled, bound_.rank(), memory_.places(), bound_.functions, memory_.before(),
-                      memory_.after())),
+      program_(make_rank_program(bound_.unrolled, bound_.rank(), memory_.places(), bound_.functions,
+                                 memory_.before(), memory_.after())),
       launches_(world_, bound_.config, bound_.plans, program_),
       sm_copies_(world_, bound_.unrolled, Space::host, program_),
       fibers_(program_.lanes.size()),
@@ -209,8 +209,8 @@ Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
       return Stop::none;
     case StepKind::launch:
       return launch(action, host);
-    case StepKind::carry:
-      return carry(action, host);
+    case StepKind::sm_copy:
+      return sm_copy(action, host);
     case StepKind::after:
       for (const Action::Point& point : action.points) {
         Progress& other = progress_[point.lane];
@@ -246,7 +246,7 @@ Stop CpuLanes::launch(const Action& action, LaneHost& host) {
   return Stop::none;
 }
 
-Stop CpuLanes::carry(const Action& action, LaneHost& host) {
+Stop CpuLanes::sm_copy(const Action& action, LaneHost& host) {
   class Host final : public SmCopyHost {
    public:
     Host(LaneHost& lane, const Action& action) : lane_(lane), action_(action) {}
@@ -264,7 +264,7 @@ Stop CpuLanes::carry(const Action& action, LaneHost& host) {
   const SmCopy& work = sm_copies_.work(action);
   const Deadline deadline{world_.abort_word(), 0, 0};  // the lane looks at the clock
   return fibers_[action.lane].run(
-      work.blocks, [&](const Group& block) { return hostrun::carry(block, work, deadline); },
+      work.blocks, [&](const Group& block) { return hostrun::sm_copy(block, work, deadline); },
       world_.abort_word(), of_lane,
       [&](const std::string& why) { world_.abort(fmt::format("{}: {}", text(action), why)); });
 }

@@ -12,9 +12,9 @@
 
 #include "../backend.hpp"
 #include "../sm_copies.hpp"
-#include "sm_copy_fibers.hpp"
 #include "chorale/device/group.hpp"
 #include "memory.hpp"
+#include "sm_copy_fibers.hpp"
 
 namespace chorale::hostrun {
 
@@ -64,7 +64,7 @@ class CpuLanes final : public Lanes {
   Stop attempt(const Action& action, uint64_t run, LaneHost& host);
   Stop act(const Action& action, uint64_t run, LaneHost& host);
   Stop launch(const Action& action, LaneHost& host);
-  Stop carry(const Action& action, LaneHost& host);
+  Stop sm_copy(const Action& action, LaneHost& host);
   bool is_lane() const;
   std::string text(const Action& action) const;
 
@@ -75,8 +75,8 @@ class CpuLanes final : public Lanes {
   Launches launches_;
   SmCopies sm_copies_;
   std::vector<SmCopyFibers> fibers_;  ///< by lane
-  bool is_in_fibers_ = false;        ///< a run of a seeded world is under way
-  std::vector<Progress> progress_;   ///< by lane
+  bool is_in_fibers_ = false;         ///< a run of a seeded world is under way
+  std::vector<Progress> progress_;    ///< by lane
 
   std::mutex mutex_;
   std::condition_variable requested_changed_, runs_changed_;

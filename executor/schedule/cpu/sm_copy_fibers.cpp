@@ -61,7 +61,7 @@ SmCopyFibers::~SmCopyFibers() = default;
 SmCopyFibers::SmCopyFibers(SmCopyFibers&&) noexcept = default;
 
 Stop SmCopyFibers::run(uint32_t blocks, const std::function<Stop(const Group&)>& body, AbortWord* abort,
-                      SmCopyHost& host, const std::function<void(const std::string& why)>& failed) {
+                       SmCopyHost& host, const std::function<void(const std::string& why)>& failed) {
   while (blocks_.size() < blocks) blocks_.push_back(std::make_unique<Block>());
   std::vector<Block*> mine;
   for (uint32_t id = 0; id < blocks; ++id) {

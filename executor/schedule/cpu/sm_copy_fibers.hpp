@@ -1,5 +1,5 @@
 /// \file
-/// The thread blocks of a carry are fibers on the CPU. They take turns on their lane's thread.
+/// The thread blocks of an SM copy are fibers on the CPU. They take turns on their lane's thread.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class SmCopyHost {
   virtual void step() = 0;
 };
 
-/// The fibers of one lane, kept from carry to carry.
+/// The fibers of one lane, kept from SM copy to SM copy.
 class SmCopyFibers {
  public:
   SmCopyFibers();

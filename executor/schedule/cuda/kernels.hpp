@@ -41,7 +41,7 @@ cudaError_t enqueue_sum(const Elementwise& work, cudaStream_t stream);
 cudaError_t enqueue_cast(const Elementwise& work, cudaStream_t stream);
 cudaError_t enqueue_fill(const Elementwise& work, cudaStream_t stream);
 
-/// Enqueues all blocks of a carry. A carry without blocks only loads the kernel.
+/// Enqueues all blocks of an SM copy. An SM copy without blocks only loads the kernel.
 cudaError_t enqueue_sm_copy(const SmCopy& work, const SmCopyLaunch& launch, cudaStream_t stream);
 /// Finds how many blocks of that kernel the current device holds at a time.
 /// \param blocks  gets the number

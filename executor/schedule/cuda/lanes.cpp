@@ -10,8 +10,8 @@
 #include "../../cuda/driver.hpp"
 #include "../../cuda/error.hpp"
 #include "../../system/thrown.hpp"
-#include "../../world/group.hpp"
 #include "../../world/collective_try.hpp"
+#include "../../world/group.hpp"
 #include "../resources.hpp"
 #include "../strided_region.hpp"
 #include "kernels.hpp"
@@ -38,7 +38,7 @@ CudaLanes::CudaLanes(Bound bound)
     // Peers wait for what a lane carries, so its few blocks must not wait for all those of a matrix product.
     for (const std::vector<uint32_t>& lane : program_.lanes) {
       const bool carries = std::any_of(lane.begin(), lane.end(), [this](uint32_t action) {
-        return program_.actions[action].kind == StepKind::carry;
+        return program_.actions[action].kind == StepKind::sm_copy;
       });
       streams_.emplace_back("the stream of a lane", carries ? cuda::Priority::first : cuda::Priority::plain);
     }
@@ -65,7 +65,7 @@ CudaLanes::~CudaLanes() {
   watcher_.reset();
 }
 
-/// Launches the kernels of carries and copies, and calls every built-in function once, with results that go
+/// Launches the kernels of SM copies and copies, and calls every built-in function once, with results that go
 /// nowhere. CUDA loads a kernel when it is first launched, and may wait for all streams to do so. It would
 /// wait for ever if one of them waits for a peer that waits for what this rank has not enqueued yet.
 /// Workspaces are made here too, so that none is made in a run.
@@ -171,8 +171,8 @@ void CudaLanes::enqueue(uint32_t index, cudaStream_t main) {
     case StepKind::take:
       take(index, stream);
       break;
-    case StepKind::carry:
-      carry(index, stream);
+    case StepKind::sm_copy:
+      sm_copy(index, stream);
       break;
     default:
       break;
@@ -234,14 +234,14 @@ void CudaLanes::take(uint32_t index, cudaStream_t stream) {
   cuda::check(cuda::driver().cuStreamBatchMemOp(stream, 4, all, 0), "the wait for a flag of a peer");
 }
 
-/// Enqueues a carry's kernel, which ends when the world stops. The watcher, which knows where the lane stood,
-/// stops the world first; the kernel's own limit is for a host that does not look any more.
-void CudaLanes::carry(uint32_t index, cudaStream_t stream) {
+/// Enqueues an SM copy's kernel, which ends when the world stops. The watcher, which knows where the lane
+/// stood, stops the world first; the kernel's own limit is for a host that does not look any more.
+void CudaLanes::sm_copy(uint32_t index, cudaStream_t stream) {
   const Action& action = program_.actions[index];
   const SmCopyLaunch launch{{sm_copies_.device_abort_word(), uint64_t(bound_.timeout.count()) * 2, 0},
-                           bound_.rank(),
-                           watcher_->stopped_at(action.lane),
-                           index + 1};
+                            bound_.rank(),
+                            watcher_->stopped_at(action.lane),
+                            index + 1};
   tell(action.lane, index + 1, stream);
   const cudaError_t result = enqueue_sm_copy(sm_copies_.work(action), launch, stream);
   if (result != cudaSuccess)

@@ -23,7 +23,7 @@ namespace chorale::hostrun {
 /// Watches where each lane waits for a peer, which lanes write down for the host.
 ///
 /// A stream that waits for a word in memory knows no deadline and no abort, so a thread watches. It stops the
-/// world when a lane has stood at the same take or carry of the same run for too long. When the world has
+/// world when a lane has stood at the same take or SM copy of the same run for too long. When the world has
 /// stopped, it sets this rank's flags until every lane has come to its end. SmCopies see for themselves that
 /// the world has stopped.
 class Watcher {
@@ -32,10 +32,10 @@ class Watcher {
   Watcher(const Bound& bound, const RankProgram& program, std::vector<uint32_t*> flags);
   ~Watcher();
 
-  /// Returns the word of a lane. The lane writes `action + 1` there before the take or carry `action`, and 0
-  /// after it.
+  /// Returns the word of a lane. The lane writes `action + 1` there before the take or SM copy `action`, and
+  /// 0 after it.
   uint32_t* at(uint32_t lane) const { return at_.device() + lane; }
-  /// Returns the word where a lane's carry writes that it has stopped. Its kernel has ended before anybody
+  /// Returns the word where a lane's SM copy writes that it has stopped. Its kernel has ended before anybody
   /// looks.
   uint32_t* stopped_at(uint32_t lane) const { return stopped_at_.device() + lane; }
   /// Returns the word that counts the runs.
@@ -85,7 +85,7 @@ class CudaLanes final : public Lanes {
   void call(const Action& action, cudaStream_t stream);
   void launch(const Action& action, cudaStream_t stream);
   void take(uint32_t index, cudaStream_t stream);
-  void carry(uint32_t index, cudaStream_t stream);
+  void sm_copy(uint32_t index, cudaStream_t stream);
   void tell(uint32_t lane, uint32_t at, cudaStream_t stream);
   cudaStream_t stream_of(uint32_t lane, cudaStream_t main) const {
     return lane == 0 ? main : streams_[lane].get();

@@ -1,4 +1,4 @@
-// On GPUs a carry is a kernel on the lane's stream.
+// On GPUs an SM copy is a kernel on the lane's stream.
 
 #include "../../cuda/enqueue.cuh"
 #include "../sm_copy.hpp"
@@ -11,7 +11,7 @@ namespace {
 constexpr unsigned threads = 512;
 
 __global__ void __launch_bounds__(threads) run_sm_copy(SmCopy work, SmCopyLaunch launch) {
-  carry(block_group(), work, launch);
+  sm_copy(block_group(), work, launch);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ void Watcher::watch() {
   }
 }
 
-/// Stops the world if a lane has stood at one take or carry of one run for too long.
+/// Stops the world if a lane has stood at one take or SM copy of one run for too long.
 void Watcher::look() {
   if (bound_.timeout.count() == 0) return;
   const auto now = std::chrono::steady_clock::now();

@@ -3,9 +3,9 @@
 #include <chrono>
 #include <thread>
 
-#include "executor/schedule/sm_copy.hpp"
 #include "executor/schedule/cpu/sm_copy_fibers.hpp"
 #include "executor/schedule/cuda/kernels.hpp"
+#include "executor/schedule/sm_copy.hpp"
 #include "state.hpp"
 #include "streams.hpp"
 

@@ -131,11 +131,11 @@ TEST(Movers, RowsByWords) {
             for (uint64_t row = 0; row < rows; ++row)
               std::memcpy(expected.data() + shift + row * to_pitch, source + shift + row * from_pitch, bytes);
             const hostrun::StridedRegion region{.to = reinterpret_cast<uint64_t>(to.data()) + shift,
-                                       .from = reinterpret_cast<uint64_t>(from.data()) + shift,
-                                       .bytes = bytes,
-                                       .rows = rows,
-                                       .to_pitch = to_pitch,
-                                       .from_pitch = from_pitch};
+                                                .from = reinterpret_cast<uint64_t>(from.data()) + shift,
+                                                .bytes = bytes,
+                                                .rows = rows,
+                                                .to_pitch = to_pitch,
+                                                .from_pitch = from_pitch};
             for (uint32_t thread = 0; thread < threads; ++thread) {
               Group group;
               group.rank = thread;

@@ -27,8 +27,8 @@ namespace {
 using namespace std::chrono_literals;
 using world::Collective;
 using world::Control;
-using world::Descriptor;
 using world::ControlRelay;
+using world::Descriptor;
 using world::Presence;
 using Event = ControlRelay::Event;
 using What = ControlRelay::What;

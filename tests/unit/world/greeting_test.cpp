@@ -15,13 +15,13 @@
 namespace chorale::test {
 namespace {
 
-using net::ClientsGreeting;
 using net::Challenge;
 using net::Claim;
+using net::ClientsGreeting;
 using net::Greeting;
-using net::ServersGreeting;
 using net::Refusal;
 using net::Secret;
+using net::ServersGreeting;
 using State = Greeting::State;
 
 constexpr uint16_t port = 29500;

@@ -13,8 +13,8 @@
 
 #include "../../../executor/fibers/sanitizers.hpp"
 #include "../../../executor/system/host_pages.hpp"
-#include "../../../executor/world/group.hpp"
 #include "../../../executor/world/collective_try.hpp"
+#include "../../../executor/world/group.hpp"
 #include "../scheduler/scheduler_under_test.hpp"
 #include "chorale/window.hpp"
 #include "processes.hpp"

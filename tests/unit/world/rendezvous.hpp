@@ -22,7 +22,8 @@ class Rendezvous : public testing::Test {
 
   std::string meet(const net::Hello& mine, std::chrono::nanoseconds timeout = std::chrono::seconds(60),
                    const std::string& secret = {}) const {
-    return net::rendezvous(net::parse_address(address), mine, timeout, net::Secret::read(secret)).membership.name;
+    return net::rendezvous(net::parse_address(address), mine, timeout, net::Secret::read(secret))
+        .membership.name;
   }
 
   const uint16_t port = free_port();

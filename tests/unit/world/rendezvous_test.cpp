@@ -219,7 +219,8 @@ TEST_F(Rendezvous, SeveralHosts) {
 /// A program that a rank starts may outlive it, and would keep from the others that it has died.
 TEST_F(Rendezvous, ConnectionsAreNotInheritedByPrograms) {
   Processes ranks(2, [&](int rank) -> std::string {
-    const net::Rendezvous met = net::rendezvous(parse_address(address), hello_of(rank, 2, rank ? "b" : "a"), 60s);
+    const net::Rendezvous met =
+        net::rendezvous(parse_address(address), hello_of(rank, 2, rank ? "b" : "a"), 60s);
     for (const world::Descriptor& link : met.links) {
       if (link && !(fcntl(link.get(), F_GETFD) & FD_CLOEXEC)) return "inherited";
     }
