@@ -14,7 +14,6 @@
 #include "../cuda/orders.hpp"
 #include "../cuda/proxy_copies.hpp"
 #include "../world/collective_try.hpp"
-#include "carrier.hpp"
 #include "chorale/device/port.hpp"
 #include "chorale/window.hpp"
 #include "in_device_memory.hpp"

@@ -19,6 +19,15 @@ void check_place(const Transport& transport, int peer, uint32_t channel);
 /// \param seen  the address at which kernels read them
 EndpointTable make_table(const Endpoint* seen, const std::vector<Endpoint>& endpoints);
 
+/// Writes a word into the link's end at its owner, once the data before it is there.
+/// \param free  the word is slot_free, else data_ready
+/// \param note  0: none
+inline void post(LinkState& link, bool free, uint64_t value, uint64_t note) {
+  if (free) return store_release(&link.slot_free.value, value);
+  if (note != 0) store_relaxed(&link.data_ready.note, note);
+  store_release(&link.data_ready.value, value);
+}
+
 class Rings : public Transport {
  public:
   uint64_t per_peer_bytes() const override { return geometry_.window() * geometry_.channels; }

@@ -38,7 +38,6 @@ using RingAt = RendezvousOptions::RingAt;
 /// Says what a proxy moves data with.
 enum class ProxyKind : uint8_t {
   shared_memory,  ///< a thread copies into memory that is mapped in both processes
-  tcp,            ///< a connection between each two ranks
   copy_engine     ///< of the GPU; Space::device only
 };
 
@@ -148,7 +147,7 @@ std::unique_ptr<Transport> direct_rendezvous(World& world, const RendezvousOptio
 
 /// Makes links over a proxy, a thread of this process; collective. On GPUs the proxy has the copy engine move
 /// what kernels ask for. Such links have no packets. Errors are as for direct_rendezvous(). It also throws
-/// UsageError for a proxy that does not work in this space, and for tcp in a world that runs from a seed.
+/// UsageError for a proxy that does not work in this space.
 std::unique_ptr<Transport> port_rendezvous(World& world, const RendezvousOptions& options, ProxyKind proxy);
 
 /// Makes links from two transports of one world: those of `intra` to ranks of the same domain, those of
