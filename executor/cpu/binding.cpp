@@ -108,13 +108,13 @@ void Binding::make_control(const Plan& plan) {
   require_memory_of_host(parts);
   window_ = std::make_unique<Window>(Window::create(world_, mine.bytes));
   if (stages(rank_)) window_staging_ = reinterpret_cast<char*>(window_->local()) + mine.staging;
-  rooms_of_user_.own = [this] {
+  user_staging_.own = [this] {
     if (!own_staging_) own_staging_ = std::make_unique_for_overwrite<char[]>(bound_.layout.sizes.input);
     return own_staging_.get();
   };
   if (window_staging_) {
-    rooms_of_user_.shared = [this] { return window_staging_; };
-    rooms_of_user_.reachable = [this](const char* at, uint64_t bytes) { return shared_word(at, bytes) != 0; };
+    user_staging_.shared = [this] { return window_staging_; };
+    user_staging_.reachable = [this](const char* at, uint64_t bytes) { return shared_word(at, bytes) != 0; };
   }
 
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
@@ -212,11 +212,11 @@ void Binding::make_programs(const std::vector<Parts>& parts) {
   for (const RoundProgram& of : programs_) {
     // Blocks wait for the same channels in every round, so their states are alike.
     state_bytes = std::max<size_t>(state_bytes, of.program.state_bytes);
-    room_bytes_ = std::max(room_bytes_, Interpreter::room_bytes(of.program));
+    interpreter_bytes_ = std::max(interpreter_bytes_, Interpreter::memory_bytes(of.program));
   }
   const size_t blocks = bound_.image.blocks.size();
   states_.resize(blocks * state_bytes / sizeof(uint64_t));
-  rooms_.resize(blocks * room_bytes_);
+  interpreter_memory_.resize(blocks * interpreter_bytes_);
   bound_.image = {};
 }
 
@@ -263,7 +263,7 @@ uint64_t Binding::shared_word(const char* at, uint64_t bytes) const {
 }
 
 void Binding::place(const void* in, void* out) {
-  placed_ = placement_->place(in, out, rooms_of_user_);
+  placed_ = placement_->place(in, out, user_staging_);
   if (placed_.staged && !staged_) {
     staged_ = true;
     spdlog::debug("rank {}: buffers outside Executor::allocate() are staged: {} bytes in, {} bytes out",
@@ -357,8 +357,9 @@ void Binding::publish() {
 void Binding::body(int block, BlockHost& host) {
   const uint32_t blocks = run_.program->blocks;
   if (uint32_t(block) == blocks) return proxy_->run_fiber(host, blocks_left_);
-  const Stop stop =
-      Interpreter(run_, uint32_t(block), host, rooms_.data() + size_t(block) * room_bytes_).run();
+  const Stop stop = Interpreter(run_, uint32_t(block), host,
+                                interpreter_memory_.data() + size_t(block) * interpreter_bytes_)
+                        .run();
   if (stop == Stop::none && ended_.fetch_add(1, std::memory_order_acq_rel) + 1 == blocks) finish();
   blocks_left_.fetch_sub(1, std::memory_order_acq_rel);
 }

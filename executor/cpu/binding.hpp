@@ -75,7 +75,7 @@ class Binding final : public chorale::Binding {
 
   uint32_t rank_;
   std::unique_ptr<lowering::Placement> placement_;
-  lowering::Rooms rooms_of_user_;
+  lowering::StagingMemory user_staging_;
 
   uint64_t scratch_ = 0;
   std::unique_ptr<Window> window_;
@@ -86,8 +86,8 @@ class Binding final : public chorale::Binding {
   std::vector<RoundProgram> programs_;
   std::vector<uint64_t> states_;              ///< by block: lowering::BlockState and its counts
   std::unique_ptr<char[]> packets_to_hosts_;  ///< packets on their way to other hosts
-  std::vector<char> rooms_;
-  size_t room_bytes_ = 0;
+  std::vector<char> interpreter_memory_;
+  size_t interpreter_bytes_ = 0;
   char* window_staging_ = nullptr;
   std::unique_ptr<char[]> own_staging_;
 

@@ -57,7 +57,7 @@ struct Sources {
 };
 
 template <class P>
-constexpr size_t room_of_packets = sizeof(Packets<P>) + sizeof(Either<P>);
+constexpr size_t bytes_of_packets = sizeof(Packets<P>) + sizeof(Either<P>);
 
 }  // namespace
 
@@ -79,20 +79,20 @@ struct Interpreter::Page {
         plain(shape.plain) {}
 };
 
-Interpreter::Interpreter(Run& run, uint32_t block, BlockHost& host, char* room)
+Interpreter::Interpreter(Run& run, uint32_t block, BlockHost& host, char* memory)
     : run_(run),
       block_(block),
       host_(host),
       group_(block_group(block, run.program->blocks, &host)),
-      room_(room),
+      memory_(memory),
       counts_(reinterpret_cast<lowering::BlockState*>(run.states + size_t(block) * run.program->state_bytes)
                   ->counts()) {}
 
-size_t Interpreter::room_bytes(const lowering::DeviceProgram& program) {
-  static_assert(room_of_packets<LL8> == room_of_packets<LL128> &&
-                room_of_packets<LL16> == room_of_packets<LL128>);
+size_t Interpreter::memory_bytes(const lowering::DeviceProgram& program) {
+  static_assert(bytes_of_packets<LL8> == bytes_of_packets<LL128> &&
+                bytes_of_packets<LL16> == bytes_of_packets<LL128>);
   return program.most_plain * (sizeof(Mem) + sizeof(Either<LL8>)) +
-         program.most_packets * room_of_packets<LL8>;
+         program.most_packets * bytes_of_packets<LL8>;
 }
 
 Stop Interpreter::run() {
@@ -235,7 +235,7 @@ template <class P>
 Stop Interpreter::data(const Page& page, const ProgramStep& step) {
   const Sources sources(step);
   const uint32_t n_plain = sources.plain + step.plain_sinks, n_packets = sources.packets + step.packet_sinks;
-  Mem* const plain = reinterpret_cast<Mem*>(room_);
+  Mem* const plain = reinterpret_cast<Mem*>(memory_);
   Packets<P>* const packets = reinterpret_cast<Packets<P>*>(plain + n_plain);
   for (uint32_t place = 0; place < n_plain; ++place) {
     new (&plain[place]) Mem();

@@ -14,10 +14,10 @@ namespace chorale::cpu {
 
 class Interpreter {
  public:
-  /// \param room  room_bytes() bytes that no other block uses
-  Interpreter(Run& run, uint32_t block, BlockHost& host, char* room);
+  /// \param memory  memory_bytes() bytes that no other block uses
+  Interpreter(Run& run, uint32_t block, BlockHost& host, char* memory);
 
-  static size_t room_bytes(const lowering::DeviceProgram& program);
+  static size_t memory_bytes(const lowering::DeviceProgram& program);
 
   /// Runs the block from beginning to end. A Stop other than none ends it at once: it publishes nothing after
   /// that.
@@ -50,7 +50,7 @@ class Interpreter {
   const uint32_t block_;
   BlockHost& host_;
   const Group group_;
-  char* const room_;
+  char* const memory_;
   uint64_t* const counts_;  ///< of the posts that this block has waited for
   uint64_t turn_ = 0;       ///< of the loop that runs
   uint32_t op_ = ~0u;       ///< the operation that runs

@@ -182,12 +182,13 @@ bool Binding::serves(const Arguments& arguments) {
 }
 
 /// Chooses the buffers when no peer reaches them: a launch takes whatever the caller passes.
-/// \throws UsageError for memory that it cannot take, and if it needs a room while `stream` is captured
+/// \throws UsageError for memory that it cannot take, and if it needs staging memory while `stream` is
+/// captured
 void Binding::place_here(const Arguments& arguments, cudaStream_t stream) {
   if (arguments.in != bound_to_.in) require_readable(arguments.in, "input", common_.device);
   if (arguments.out != bound_to_.out) require_readable(arguments.out, "output", common_.device);
-  lowering::Rooms rooms;
-  rooms.own = [&] {
+  lowering::StagingMemory staging;
+  staging.own = [&] {
     if (own_staging_.data()) return own_staging_.data();
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     check(cudaStreamIsCapturing(stream, &status), "the state of a stream");
@@ -199,7 +200,7 @@ void Binding::place_here(const Arguments& arguments, cudaStream_t stream) {
     own_staging_ = DeviceMemory(bound_.layout.sizes.input, "a copy of the input");
     return own_staging_.data();
   };
-  placed_ = placement_->place(arguments.in, arguments.out, rooms);
+  placed_ = placement_->place(arguments.in, arguments.out, staging);
   bound_to_.in = arguments.in;
   bound_to_.out = arguments.out;
   placed_here_ = true;
@@ -212,24 +213,25 @@ void Binding::place_for_peers(const Arguments& arguments) {
       bound_.layout.sizes.input + bound_.layout.sizes.output;  // first the input, then the output
   bool staged = false;
   std::string why;
-  lowering::Rooms rooms;
-  // Place twice: the first time finds whether any rank needs the room, which all ranks then take together.
-  char* room = reinterpret_cast<char*>(uintptr_t(1) << 62);
-  rooms.shared = [&] {
+  lowering::StagingMemory staging;
+  // Place twice: the first time finds whether any rank needs staging memory, which all ranks then take
+  // together.
+  char* shared = reinterpret_cast<char*>(uintptr_t(1) << 62);
+  staging.shared = [&] {
     staged = true;
-    return room;
+    return shared;
   };
-  rooms.reachable = [&](const char* at, uint64_t bytes) {
-    return (at >= room && at < room + staging_bytes) || identity_of(at, bytes, &why).has_value();
+  staging.reachable = [&](const char* at, uint64_t bytes) {
+    return (at >= shared && at < shared + staging_bytes) || identity_of(at, bytes, &why).has_value();
   };
   agree_on_use(world_, [&] {
     bound_to_ = passed(arguments);
-    placed_ = placement_->place(arguments.in, arguments.out, rooms);
+    placed_ = placement_->place(arguments.in, arguments.out, staging);
   });
   if (any(world_, staged)) {
     staging_ = common_.pool->take(staging_bytes);
-    room = staging_.at(int(rank_));
-    world::collective_try(world_, [&] { placed_ = placement_->place(arguments.in, arguments.out, rooms); });
+    shared = staging_.at(int(rank_));
+    world::collective_try(world_, [&] { placed_ = placement_->place(arguments.in, arguments.out, staging); });
     if (staged && !why.empty())
       spdlog::info("rank {}: buffers are staged through scratch, since {}", rank_, why);
   }
@@ -259,13 +261,13 @@ void Binding::refuse_multicast() const {
 /// reaches, at the same place on all ranks. Collective.
 void Binding::place_for_switches(const Arguments& arguments) {
   bound_to_ = passed(arguments);
-  char* const room = multicast_->at(int(rank_));
-  lowering::Rooms rooms;
-  rooms.shared = [room] { return room; };
-  rooms.reachable = [this, room](const char* at, uint64_t bytes) {
-    return at >= room && at + bytes <= room + multicast_->bytes();
+  char* const shared = multicast_->at(int(rank_));
+  lowering::StagingMemory staging;
+  staging.shared = [shared] { return shared; };
+  staging.reachable = [this, shared](const char* at, uint64_t bytes) {
+    return at >= shared && at + bytes <= shared + multicast_->bytes();
   };
-  agree_on_use(world_, [&] { placed_ = placement_->place(arguments.in, arguments.out, rooms); });
+  agree_on_use(world_, [&] { placed_ = placement_->place(arguments.in, arguments.out, staging); });
   map_for_peers();
 }
 

@@ -23,12 +23,12 @@ struct Move {
 /// The placement of one run: do before[1], then before[0], then the run on `in` and `out`, then `after`.
 struct Placed {
   char *in = nullptr, *out = nullptr;
-  bool staged = false;  ///< peers cannot reach what was passed, so it goes through Rooms::shared
+  bool staged = false;  ///< peers cannot reach what was passed, so it goes through StagingMemory::shared
   Move before[2], after;
 };
 
 /// The memory that a backend offers for a placement.
-struct Rooms {
+struct StagingMemory {
   /// Returns memory of this rank alone, of Layout::sizes.input bytes.
   std::function<char*()> own;
   /// Returns memory that peers reach, with room for input and output. Null: peers reach whatever is passed.
@@ -45,10 +45,11 @@ class Placement {
   bool out_reached() const { return out_reached_; }
 
   /// \throws UsageError for a null or for buffers that overlap as they must not
-  Placed place(const void* in, void* out, const Rooms& rooms) const;
+  Placed place(const void* in, void* out, const StagingMemory& staging) const;
 
  private:
-  void place_for_peers(Placed& placed, const void* in, void* out, bool one_storage, const Rooms& rooms) const;
+  void place_for_peers(Placed& placed, const void* in, void* out, bool one_storage,
+                       const StagingMemory& staging) const;
 
   MessageSizes sizes_;
   uint32_t rank_;

@@ -114,7 +114,7 @@ bool Endpoint::stopped() const { return load_acquire(&world_.abort_word()->stop)
 
 uint64_t Endpoint::register_binding(const Memory& memory, const std::vector<int>& peers) {
   const Lock lock(mutex_);
-  link_->meet(peers);
+  link_->connect(peers);
   entries_[++registered_].memory = memory;
   look_again(registered_);
   return registered_;

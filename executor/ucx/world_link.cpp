@@ -76,7 +76,7 @@ WorldLink::~WorldLink() {
   while (!link_->flushed(flush) && Clock::now() < until) link_->progress();
 }
 
-void WorldLink::meet(const std::vector<int>& peers) {
+void WorldLink::connect(const std::vector<int>& peers) {
   for (const int peer : peers) met_[size_t(peer)] = true;
 }
 

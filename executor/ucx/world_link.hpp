@@ -42,7 +42,7 @@ class WorldLink {
   bool current() const { return resets_ == world_.resets(); }
 
   /// Notes peers from which messages may come, so that the destructor says goodbye to them.
-  void meet(const std::vector<int>& peers);
+  void connect(const std::vector<int>& peers);
 
   static constexpr size_t most_header = UcxLink::most_header - 8;  ///< bytes
 

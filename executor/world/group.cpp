@@ -147,7 +147,7 @@ size_t Group::next_half(int rank) {
 void Group::barrier_for(Collective what, int rank, const Doubt& doubt, bool obey_stop) {
   const size_t half = next_half(rank);
   control_->seats()[rank].collective[half] = what;
-  meet(control_->barrier, &Seat::arrived, rank, obey_stop, collective_names[size_t(what)], doubt);
+  enter(control_->barrier, &Seat::arrived, rank, obey_stop, collective_names[size_t(what)], doubt);
   const Collective first = control_->seats()[0].collective[half];
   for (int peer = 1; peer < ranks(); ++peer) {
     const Collective other = control_->seats()[peer].collective[half];
@@ -193,7 +193,7 @@ void Group::reset_barrier(int rank) {
   const bool met = barrier.passed.load(std::memory_order_acquire) >= counted;
   // A reset that the others made without this rank is of no use if the world has stopped again.
   if (counted == over || (met && load_acquire(&control_->abort.stop) != 0)) {
-    meet(barrier, &Seat::resets, rank, false, what);
+    enter(barrier, &Seat::resets, rank, false, what);
   } else if (!met) {
     scheduler_->check_caller();
     wait({this, &barrier, &Seat::resets, counted, rank, false, {}}, what);
@@ -224,8 +224,8 @@ bool Group::arrive(Barrier& barrier, std::atomic<uint64_t> Seat::*number, int ra
   return last;
 }
 
-void Group::meet(Barrier& barrier, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop,
-                 const char* what, const Doubt& doubt) {
+void Group::enter(Barrier& barrier, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop,
+                  const char* what, const Doubt& doubt) {
   scheduler_->check_caller();
   if (obey_stop) check();
   const uint64_t wanted = (control_->seats()[rank].*number).load(std::memory_order_relaxed) + 1;

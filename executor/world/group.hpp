@@ -149,8 +149,8 @@ class Group {
   void clear_stop();
   std::optional<Thrown> prepare_reset(int rank, std::exception_ptr& failed);
   void reset_barrier(int rank);
-  void meet(Barrier& barrier, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop, const char* what,
-            const Doubt& doubt = {});
+  void enter(Barrier& barrier, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop,
+             const char* what, const Doubt& doubt = {});
   void wait(const Waiter& waiter, const char* what);
   [[noreturn]] void throw_stopped();
   std::string missing(std::atomic<uint64_t> Seat::*number, uint64_t wanted, bool only_left);
