@@ -14,7 +14,7 @@ FOLDERS = ("bench", "compiler", "dsl", "executor", "plans", "tests", "tools")
 HEADERS = (".hpp", ".cuh", ".h")
 SUFFIXES = {".cpp", ".cu", *HEADERS}
 # Where "chorale/x.hpp" and "folder/x.hpp" are looked for, after the folder of the file.
-INCLUDE_FOLDERS = ("", "compiler/include", "dsl/include", "executor/include", "plans/include", "tools/c_api/include")
+INCLUDE_FOLDERS = ("", "compiler/include", "dsl/include", "executor/include", "plans/include", "bindings/c/include")
 
 # Words that follow std::, by the header that has them.
 QUALIFIED = {

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "../resolve.hpp"
-#include "../roles.hpp"
+#include "../plan/report.hpp"
+#include "../plan/resolve.hpp"
+#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
 #include "chorale/limits.hpp"
-#include "report.hpp"
 
 namespace chorale {
 namespace {

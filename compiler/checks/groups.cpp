@@ -9,10 +9,10 @@
 #include <set>
 #include <tuple>
 
-#include "../resolve.hpp"
-#include "../roles.hpp"
+#include "../plan/report.hpp"
+#include "../plan/resolve.hpp"
+#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
-#include "report.hpp"
 
 namespace chorale {
 namespace {

@@ -3,8 +3,8 @@
 #include <map>
 #include <utility>
 
-#include "../resolve.hpp"
-#include "../roles.hpp"
+#include "../plan/resolve.hpp"
+#include "../plan/roles.hpp"
 #include "chorale/limits.hpp"
 #include "structure.hpp"
 

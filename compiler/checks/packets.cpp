@@ -10,10 +10,10 @@
 #include <iterator>
 #include <utility>
 
-#include "../resolve.hpp"
-#include "../roles.hpp"
+#include "../plan/report.hpp"
+#include "../plan/resolve.hpp"
+#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
-#include "report.hpp"
 
 namespace chorale {
 namespace {

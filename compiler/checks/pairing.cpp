@@ -7,11 +7,11 @@
 #include <map>
 #include <utility>
 
-#include "../channel_ends.hpp"
-#include "../resolve.hpp"
-#include "../roles.hpp"
+#include "../plan/channel_ends.hpp"
+#include "../plan/report.hpp"
+#include "../plan/resolve.hpp"
+#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
-#include "report.hpp"
 
 namespace chorale {
 namespace {

@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "../resolve.hpp"
+#include "../plan/resolve.hpp"
 #include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
 

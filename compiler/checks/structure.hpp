@@ -2,7 +2,7 @@
 /// \file
 /// These functions are the half of the structure check that looks at operations.
 
-#include "report.hpp"
+#include "../plan/report.hpp"
 
 namespace chorale {
 

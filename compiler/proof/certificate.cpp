@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "../content_hash.hpp"
+#include "../documents/content_hash.hpp"
 #include "chorale/proof.hpp"
 
 namespace chorale {

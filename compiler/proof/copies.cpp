@@ -28,8 +28,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "../channel_ends.hpp"
-#include "../resolve.hpp"
+#include "../plan/channel_ends.hpp"
+#include "../plan/resolve.hpp"
 #include "chorale/collective.hpp"
 
 namespace chorale::proof {

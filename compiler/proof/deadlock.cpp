@@ -24,10 +24,10 @@ constexpr size_t max_notes = 10;
 
 class Stuck {
  public:
-  Stuck(const Player& player, Findings& findings) : player_(player), findings_(findings) {}
+  Stuck(const SymbolicExecutor& executor, Findings& findings) : executor_(executor), findings_(findings) {}
 
   void say() {
-    const std::vector<Chain>& chains = player_.chains();
+    const std::vector<Chain>& chains = executor_.chains();
     for (uint32_t at = 0; at < chains.size(); ++at) {
       if (chains[at].state == State::ended || seen_.contains(at)) continue;
       follow(at);
@@ -60,14 +60,14 @@ class Stuck {
   void say_cycle(std::span<const Link> links) {
     std::vector<std::string> lines;
     for (const Link& link : links) {
-      lines.push_back(findings_.line_of(player_.chains()[link.chain].place()));
+      lines.push_back(findings_.line_of(executor_.chains()[link.chain].place()));
       lines.push_back(findings_.line_of(link.answer));
     }
     std::sort(lines.begin(), lines.end());  // two cycles may differ only in where we came upon them
     lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
     if (!findings_.news(ProofName::deadlock, fmt::to_string(fmt::join(lines, " ")))) return;
     Finding& found = findings_.add(
-        ProofName::deadlock, Finding::Kind::cycle, player_.chains()[links[0].chain].place(),
+        ProofName::deadlock, Finding::Kind::cycle, executor_.chains()[links[0].chain].place(),
         what(links[0].chain) + " never ends: it is one of a cycle of " + count(links.size(), "wait") +
             ", each of which comes before what would answer the one before it",
         "let one of them come later, or the signal that it holds up earlier" + other_channels(links));
@@ -82,7 +82,7 @@ class Stuck {
       finding.notes.push_back({{}, links[k].answer, "this would answer it"});
       finding.notes.push_back(
           {{},
-           player_.chains()[next].place(),
+           executor_.chains()[next].place(),
            k + 1 == links.size() ? "but comes after the first wait" : "but comes after " + what(next)});
     }
     if (finding.notes.size() < 2 * links.size()) {
@@ -94,11 +94,11 @@ class Stuck {
   /// Returns a hint about channels that may be mixed up. Taking one of several channels for another makes a
   /// block wait for the peer's last signal instead of its first.
   std::string other_channels(std::span<const Link> links) const {
-    const std::vector<ChannelEnds> ends = list_channel_ends(player_.plan());
+    const std::vector<ChannelEnds> ends = list_channel_ends(executor_.plan());
     for (const Link& link : links) {
       const Step& step = step_of(link.chain);
       if (step.kind != Kind::await) continue;
-      const uint32_t rank = player_.chains()[link.chain].rank;
+      const uint32_t rank = executor_.chains()[link.chain].rank;
       const std::string how = how_channels_pair(ends[rank], signalled_position(step.via), rank, step.id);
       if (!how.empty()) return "; or it is meant for another channel: " + how;
     }
@@ -106,24 +106,24 @@ class Stuck {
   }
 
   void say_unanswered(uint32_t at) {
-    if (!findings_.news(ProofName::deadlock, player_.chains()[at].place(), {}, what(at))) return;
+    if (!findings_.news(ProofName::deadlock, executor_.chains()[at].place(), {}, what(at))) return;
     Finding& found =
-        findings_.add(ProofName::deadlock, Finding::Kind::unanswered, player_.chains()[at].place(),
+        findings_.add(ProofName::deadlock, Finding::Kind::unanswered, executor_.chains()[at].place(),
                       what(at) + " never ends: nothing that is left would answer it");
     found.events.push_back(event(at));
   }
 
   ProofEvent event(uint32_t at) const {
     ProofEvent event;
-    event.at = player_.chains()[at].place();
-    event.launch = player_.chains()[at].launch;
+    event.at = executor_.chains()[at].place();
+    event.launch = executor_.chains()[at].launch;
     return event;
   }
 
   std::string what(uint32_t at) const {
-    const Chain& chain = player_.chains()[at];
+    const Chain& chain = executor_.chains()[at];
     switch (chain.state) {
-      case State::meeting:
+      case State::barrier:
         return "this barrier";
       case State::packets:
         return "this wait for packets";
@@ -133,20 +133,20 @@ class Stuck {
   }
 
   const Step& step_of(uint32_t at) const {
-    const Chain& chain = player_.chains()[at];
+    const Chain& chain = executor_.chains()[at];
     return chain.steps.steps[chain.step];
   }
 
   /// Finds the next operation that does what a chain waits for, in another chain that is stuck before it.
   bool find_answer(uint32_t waiting, uint32_t& by, OpPlace& answer) {
-    for (by = 0; by < player_.chains().size(); ++by) {
-      const Chain& chain = player_.chains()[by];
+    for (by = 0; by < executor_.chains().size(); ++by) {
+      const Chain& chain = executor_.chains()[by];
       if (chain.state == State::ended) continue;
-      const Gpu& gpu = player_.plan().gpus[chain.rank];
+      const Gpu& gpu = executor_.plan().gpus[chain.rank];
       const ThreadBlock& block = gpu.threadblocks[chain.block];
       const uint32_t first = chain.body_end ? chain.body : chain.op;
       for (uint32_t at = first; at < block.ops.size(); ++at) {
-        list_steps(player_.plan(), gpu, block, block.ops[at], steps_);
+        list_steps(executor_.plan(), gpu, block, block.ops[at], steps_);
         // A chain's past operations answer nobody.
         const bool begun = at == chain.op || (chain.body_end && at < chain.op && chain.turns_left < 2);
         if (at < chain.op && begun) continue;
@@ -161,24 +161,24 @@ class Stuck {
   }
 
   bool answers(uint32_t waiting, uint32_t by, const Op& op, const Step& step) const {
-    const Chain& wait = player_.chains()[waiting];
-    const Chain& chain = player_.chains()[by];
+    const Chain& wait = executor_.chains()[waiting];
+    const Chain& chain = executor_.chains()[by];
     switch (wait.state) {
       case State::counter:
         return (step.kind == Kind::post || step.kind == Kind::release ||
                 (step.kind == Kind::push && step.posts)) &&
-               player_.counter_of(chain.rank, step) == wait.waits_for;
-      case State::meeting:
+               executor_.counter_of(chain.rank, step) == wait.waits_for;
+      case State::barrier:
         // A block that is at the barrier already comes again in the next round only.
-        return step.kind == Kind::arrive && player_.meeting_of(chain.rank, step.id) == wait.waits_for &&
-               !(chain.state == State::meeting && chain.waits_for == wait.waits_for);
+        return step.kind == Kind::arrive && executor_.barrier_of(chain.rank, step.id) == wait.waits_for &&
+               !(chain.state == State::barrier && chain.waits_for == wait.waits_for);
       case State::packets: {
-        const Range cell = player_.memory().range_of(wait.waits_for);
+        const Range cell = executor_.memory().range_of(wait.waits_for);
         for (uint32_t k = step.sources; k < step.sources + step.dests; ++k) {
           const Access& access = steps_.accesses[step.first + k];
           if (!access.packets) continue;
           // A write in any turn is an answer.
-          const Range range = player_.memory().range(access, op, {});
+          const Range range = executor_.memory().range(access, op, {});
           if (range.space == cell.space && range.begin <= cell.begin && cell.end <= range.end) return true;
         }
         return false;
@@ -188,7 +188,7 @@ class Stuck {
     }
   }
 
-  const Player& player_;
+  const SymbolicExecutor& executor_;
   Findings& findings_;
   Steps steps_;
   std::set<uint32_t> seen_;
@@ -196,6 +196,6 @@ class Stuck {
 
 }  // namespace
 
-void tell_stuck(const Player& player, Findings& findings) { Stuck(player, findings).say(); }
+void tell_stuck(const SymbolicExecutor& executor, Findings& findings) { Stuck(executor, findings).say(); }
 
 }  // namespace chorale::proof

@@ -4,7 +4,7 @@
 // If a relaxed signal or a packet orders two accesses across which data should be seen, the path between them
 // is shown instead.
 
-#include "../checks/report.hpp"
+#include "../plan/report.hpp"
 #include "explain.hpp"
 #include "late_read.hpp"
 #include "paths.hpp"

@@ -5,7 +5,7 @@
 #include <deque>
 #include <set>
 
-#include "../checks/report.hpp"
+#include "../plan/report.hpp"
 #include "explain.hpp"
 
 namespace chorale::proof {
@@ -38,7 +38,7 @@ void explain_value(const History& history, const Finding& finding, Slice& slice,
     witness.because.push_back("it holds " + list(finding.held));
   }
   if (output.who == ProofEvent::Who::application) return;  // nobody writes it
-  const Memory& memory = history.player().memory();
+  const Memory& memory = history.executor().memory();
   Range range = memory.buffer(output.buffer_rank, output.buffer);
   const uint64_t chunk = memory.message().chunk;
   range.end = range.begin + output.end * chunk;
@@ -49,7 +49,7 @@ void explain_value(const History& history, const Finding& finding, Slice& slice,
     const uint32_t writer = history.writer(cell);
     if (writer == History::none) continue;
     const Node& node = history.nodes()[writer];
-    const Chain& chain = history.player().chains()[node.chain];
+    const Chain& chain = history.executor().chains()[node.chain];
     if (chain.rank == output.at.rank && chain.block == output.at.threadblock && node.op == output.at.op)
       last = writer;
   }

@@ -8,19 +8,19 @@
 
 namespace chorale::proof {
 
-History::History(const Player& player)
-    : player_(player),
-      tracks_(player.chains().size()),
-      begun_(player.plan().ranks(), none),
-      ended_(player.plan().ranks(), none),
-      tokens_(player.counters().size()),
-      rounds_(player.meetings().size()),
-      round_of_(player.chains().size()),
-      writer_(player.memory().cells(), none) {}
+History::History(const SymbolicExecutor& executor)
+    : executor_(executor),
+      tracks_(executor.chains().size()),
+      begun_(executor.plan().ranks(), none),
+      ended_(executor.plan().ranks(), none),
+      tokens_(executor.counters().size()),
+      rounds_(executor.barriers().size()),
+      round_of_(executor.chains().size()),
+      writer_(executor.memory().cells(), none) {}
 
 Node& History::add(uint32_t at, Node::Kind kind) {
   if (!complete()) nodes_.pop_back();
-  const Chain& chain = player_.chains()[at];
+  const Chain& chain = executor_.chains()[at];
   Node& node = nodes_.emplace_back();
   node.kind = kind;
   node.chain = at;
@@ -45,8 +45,8 @@ void History::begin(uint32_t rank, uint32_t launch) {
   node.launch = launch;
   behind(node, ended_[rank]);
   begun_[rank] = last();
-  for (uint32_t block = 0; block < player_.plan().gpus[rank].threadblocks.size(); ++block)
-    tracks_[player_.chain_of(rank, block)].spine = last();
+  for (uint32_t block = 0; block < executor_.plan().gpus[rank].threadblocks.size(); ++block)
+    tracks_[executor_.chain_of(rank, block)].spine = last();
 }
 
 void History::end(uint32_t rank, uint32_t launch) {
@@ -54,8 +54,8 @@ void History::end(uint32_t rank, uint32_t launch) {
   node.kind = Node::Kind::end;
   node.chain = rank;
   node.launch = launch;
-  for (uint32_t block = 0; block < player_.plan().gpus[rank].threadblocks.size(); ++block) {
-    Track& track = tracks_[player_.chain_of(rank, block)];
+  for (uint32_t block = 0; block < executor_.plan().gpus[rank].threadblocks.size(); ++block) {
+    Track& track = tracks_[executor_.chain_of(rank, block)];
     behind(node, track.spine);
     for (const uint32_t move : track.moves) behind(node, move);
     track.moves.clear();
@@ -63,7 +63,7 @@ void History::end(uint32_t rank, uint32_t launch) {
   }
   // A launch ends when its proxies have read all that they were handed.
   for (auto& [key, proxy] : proxies_) {
-    if (player_.chains()[key.first].rank != rank) continue;
+    if (executor_.chains()[key.first].rank != rank) continue;
     for (const uint32_t reads : proxy.unread) behind(node, reads, Cause::Kind::alone);
     proxy.unread.clear();
   }
@@ -80,7 +80,7 @@ void History::sync(uint32_t chain) {
 }
 
 void History::post(uint32_t chain, const Step& step, uint32_t counter) {
-  const uint32_t start = begun_[player_.chains()[chain].rank];
+  const uint32_t start = begun_[executor_.chains()[chain].rank];
   if (step.kind == Step::Kind::push) {
     Node& node = add(chain, Node::Kind::control);
     const auto proxy = proxies_.find({chain, step.id});
@@ -113,20 +113,20 @@ void History::drain(uint32_t chain, const Step& step) {
   proxy->second.unread.clear();
 }
 
-void History::arrive(uint32_t chain, uint32_t meeting) {
+void History::arrive(uint32_t chain, uint32_t barrier) {
   add_to_spine(chain, Node::Kind::control);
-  const Meeting& of = player_.meetings()[meeting];
+  const Barrier& of = executor_.barriers()[barrier];
   const size_t round = size_t(of.arrived / of.participants);
-  auto& rounds = rounds_[meeting];
+  auto& rounds = rounds_[barrier];
   // A block that comes later has seen all that came before, in this round or in an earlier one.
   if (rounds.size() == round) rounds.push_back(round ? rounds[round - 1] : std::map<uint32_t, uint32_t>());
   rounds[round][chain] = last();
   round_of_[chain] = round;
 }
 
-void History::leave(uint32_t chain, uint32_t meeting) {
+void History::leave(uint32_t chain, uint32_t barrier) {
   Node& node = add_to_spine(chain, Node::Kind::control);
-  for (const auto& [member, arrived] : rounds_[meeting][round_of_[chain]]) {
+  for (const auto& [member, arrived] : rounds_[barrier][round_of_[chain]]) {
     if (member != chain) behind(node, arrived);
   }
 }
@@ -200,7 +200,7 @@ uint32_t History::find(const ProofEvent& event) const {
       if (node.kind == Node::Kind::begin ? node.launch == around : node.launch + 1 == around) return at;
       continue;
     }
-    const Chain& chain = player_.chains()[node.chain];
+    const Chain& chain = executor_.chains()[node.chain];
     if (chain.rank != event.at.rank || chain.block != event.at.threadblock || node.op != event.at.op ||
         node.launch != event.launch || (event.segment != any && node.segment != event.segment))
       continue;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "chorale/proof.hpp"
-#include "player.hpp"
+#include "symbolic_executor.hpp"
 
 namespace chorale::proof {
 
@@ -47,7 +47,7 @@ class History : public Observer {
   /// A history is cut off after so many nodes: see complete().
   static constexpr size_t most = size_t(1) << 21;
 
-  explicit History(const Player&);
+  explicit History(const SymbolicExecutor&);
 
   void begin(uint32_t rank, uint32_t launch) override;
   void end(uint32_t rank, uint32_t launch) override;
@@ -56,10 +56,10 @@ class History : public Observer {
   void post(uint32_t chain, const Step&, uint32_t counter) override;
   void take(uint32_t chain, const Step&, uint32_t counter, uint64_t first, uint64_t n) override;
   void drain(uint32_t chain, const Step&) override;
-  void arrive(uint32_t chain, uint32_t meeting) override;
-  void leave(uint32_t chain, uint32_t meeting) override;
+  void arrive(uint32_t chain, uint32_t barrier) override;
+  void leave(uint32_t chain, uint32_t barrier) override;
 
-  const Player& player() const { return player_; }
+  const SymbolicExecutor& executor() const { return executor_; }
   bool complete() const { return nodes_.size() < most; }
   const std::vector<Node>& nodes() const { return nodes_; }
 
@@ -97,13 +97,13 @@ class History : public Observer {
   void read_cells(uint32_t node, std::span<const Touch>, bool packets_too);
   void write_cells(uint32_t node, std::span<const Touch>);
 
-  const Player& player_;
+  const SymbolicExecutor& executor_;
   std::vector<Node> nodes_;
   std::vector<Track> tracks_;                                      // by chain
   std::map<std::pair<uint32_t, uint32_t>, Proxy> proxies_;         // by chain and channel
   std::vector<uint32_t> begun_, ended_;                            // by rank: the last launch's node
   std::vector<std::vector<Token>> tokens_;                         // by counter
-  std::vector<std::vector<std::map<uint32_t, uint32_t>>> rounds_;  // by meeting and round: arrivals, by chain
+  std::vector<std::vector<std::map<uint32_t, uint32_t>>> rounds_;  // by barrier and round: arrivals, by chain
   std::vector<size_t> round_of_;                                   // by chain
   std::vector<uint32_t> writer_;                                   // by cell
 };

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "../resolve.hpp"
+#include "../plan/resolve.hpp"
 #include "paths.hpp"
 
 namespace chorale::proof {
@@ -59,8 +59,8 @@ class Users {
   /// Returns the chunks of the buffer that a move's operation writes, or reads.
   std::vector<Interval> ranges_of(uint32_t at, bool written) const {
     const Node& node = history_.nodes()[at];
-    const Plan& plan = history_.player().plan();
-    const Chain& chain = history_.player().chains()[node.chain];
+    const Plan& plan = history_.executor().plan();
+    const Chain& chain = history_.executor().chains()[node.chain];
     const Gpu& gpu = plan.gpus[chain.rank];
     const ThreadBlock& block = gpu.threadblocks[chain.block];
     std::vector<Interval> ranges;

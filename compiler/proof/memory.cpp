@@ -4,11 +4,11 @@
 #include <numeric>
 #include <set>
 
-#include "../resolve.hpp"
+#include "../plan/resolve.hpp"
 #include "chorale/divided_up.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/packet_form.hpp"
-#include "pace.hpp"
+#include "loop_skew.hpp"
 
 namespace chorale::proof {
 namespace {
@@ -153,7 +153,7 @@ std::vector<Message> list_messages(const Plan& plan) {
     messages.push_back({even, 1, 1});
     longest = common = 1;
   } else {
-    for (const uint64_t turns : {uint64_t(1), uint64_t(2), pace_of(plan).ahead + 2}) {
+    for (const uint64_t turns : {uint64_t(1), uint64_t(2), skew_of(plan).ahead + 2}) {
       if (longest / common > max_atoms / even / turns) return {};
       const Message message{longest / common * turns * even, even, common};
       if (messages.empty() || messages.back().chunk != message.chunk) messages.push_back(message);
@@ -180,7 +180,7 @@ std::optional<Message> message_of(const Plan& plan, uint64_t chunk_bytes) {
   uint64_t longest = 0;
   for_each_pipeline(plan, [&](const Op& op) { longest = std::max(longest, uint64_t(op.unit_bytes)); });
   if (!longest) return messages[0];
-  return message_of_all_turns(plan, std::min(chunk_bytes, longest * (pace_of(plan).ahead + 2)));
+  return message_of_all_turns(plan, std::min(chunk_bytes, longest * (skew_of(plan).ahead + 2)));
 }
 
 std::optional<Message> message_of_all_turns(const Plan& plan, uint64_t chunk_bytes) {

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "clock.hpp"
-#include "player.hpp"
+#include "symbolic_executor.hpp"
 
 namespace chorale::proof {
 
@@ -49,7 +49,7 @@ struct Agent {
 /// Keeps the orders of an execution. Agents are positions in agents().
 class Order : public Observer {
  public:
-  explicit Order(const Player&);
+  explicit Order(const SymbolicExecutor&);
 
   void begin(uint32_t rank, uint32_t launch) override;
   void end(uint32_t rank, uint32_t launch) override;
@@ -57,11 +57,11 @@ class Order : public Observer {
   void post(uint32_t chain, const Step&, uint32_t counter) override;
   void take(uint32_t chain, const Step&, uint32_t counter, uint64_t first, uint64_t n) override;
   void drain(uint32_t chain, const Step&) override;
-  void arrive(uint32_t chain, uint32_t meeting) override;
-  void leave(uint32_t chain, uint32_t meeting) override;
+  void arrive(uint32_t chain, uint32_t barrier) override;
+  void leave(uint32_t chain, uint32_t barrier) override;
 
  protected:
-  const Player& player_;
+  const SymbolicExecutor& executor_;
 
   const std::vector<Agent>& agents() const { return agents_; }
   Agent& block(uint32_t chain) { return agents_[blocks_[chain]]; }
@@ -105,7 +105,7 @@ class Order : public Observer {
   uint32_t applications_ = 0;
   std::vector<Clock> starts_;               // by rank
   std::vector<Tokens> tokens_;              // by counter
-  std::vector<std::vector<Token>> rounds_;  // by meeting and round: what every chain knows that leaves it
+  std::vector<std::vector<Token>> rounds_;  // by barrier and round: what every chain knows that leaves it
   std::vector<uint64_t> round_of_;          // by chain
 };
 

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "../resolve.hpp"
+#include "../plan/resolve.hpp"
 #include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
 #include "copies.hpp"
@@ -63,11 +63,11 @@ class Observers : public Observer {
   void drain(uint32_t chain, const Step& step) override {
     for (Observer* const one : all_) one->drain(chain, step);
   }
-  void arrive(uint32_t chain, uint32_t meeting) override {
-    for (Observer* const one : all_) one->arrive(chain, meeting);
+  void arrive(uint32_t chain, uint32_t barrier) override {
+    for (Observer* const one : all_) one->arrive(chain, barrier);
   }
-  void leave(uint32_t chain, uint32_t meeting) override {
-    for (Observer* const one : all_) one->leave(chain, meeting);
+  void leave(uint32_t chain, uint32_t barrier) override {
+    for (Observer* const one : all_) one->leave(chain, barrier);
   }
 
  private:
@@ -164,8 +164,8 @@ class Prover {
         return;
       }
     }
-    Player player(plan_, memory);
-    if (!is_decided(player, findings_, facts_.bounded)) return;
+    SymbolicExecutor executor(plan_, memory);
+    if (!is_decided(executor, findings_, facts_.bounded)) return;
     const Shares shares(plan_, memory);
     if (shares.packets() && findings_.wanted(ProofName::decidable)) {
       findings_.add(
@@ -177,7 +177,7 @@ class Prover {
     }
     const uint32_t launches = findings_.wanted(ProofName::replay) ? memory.banks() + 1 : 1;
     facts_.launches = std::max(facts_.launches, launches);
-    execute_all(player, shares, launches, findings_, want_facts_);
+    execute_all(executor, shares, launches, findings_, want_facts_);
     // If its launches follow each other too closely, a plan may be given a second bank of scratch.
     const bool replayed = findings_.wanted(ProofName::replay);
     if (!want_facts_ || !replayed || findings_.any()) return;
@@ -188,11 +188,11 @@ class Prover {
   /// Returns whether launches may follow each other with another number of scratch banks than the plan has.
   bool holds_with(Banks banks, const Message& message, bool one_storage) {
     const Memory memory(plan_, message, one_storage, banks);
-    Player player(plan_, memory);
+    SymbolicExecutor executor(plan_, memory);
     const Shares shares(plan_, memory);
     std::vector<std::string> allow = {"values"};
     Findings findings(plan_, allow);
-    execute_all(player, shares, memory.banks() + 1, findings, false);
+    execute_all(executor, shares, memory.banks() + 1, findings, false);
     return !findings.any();
   }
 
@@ -206,49 +206,50 @@ class Prover {
     if (!excerpt) return false;
     const Memory memory(excerpt->plan, message, one_storage);
     if (!memory.fits() || !Promise(excerpt->plan, memory).impossible().empty()) return false;
-    Player player(excerpt->plan, memory);
+    SymbolicExecutor executor(excerpt->plan, memory);
     const bool one_execution =
-        std::none_of(player.counters().begin(), player.counters().end(),
+        std::none_of(executor.counters().begin(), executor.counters().end(),
                      [](const Counter& counter) { return counter.competes(); }) &&
-        std::all_of(player.meetings().begin(), player.meetings().end(),
-                    [](const Meeting& meeting) { return meeting.members.size() == meeting.participants; });
+        std::all_of(executor.barriers().begin(), executor.barriers().end(),
+                    [](const Barrier& barrier) { return barrier.members.size() == barrier.participants; });
     if (!one_execution) return false;
     const Shares shares(excerpt->plan, memory);
     const uint32_t launches = memory.banks() + 1;
     Findings quiet(excerpt->plan, allow_);
     Choices choices;
-    execute(player, shares, launches, choices, quiet, false, &*excerpt);
+    execute(executor, shares, launches, choices, quiet, false, &*excerpt);
     if (quiet.any()) return false;
     facts_.launches = std::max(facts_.launches, launches);
     return true;
   }
 
-  void execute_all(Player& player, const Shares& shares, uint32_t launches, Findings& findings, bool facts) {
+  void execute_all(SymbolicExecutor& executor, const Shares& shares, uint32_t launches, Findings& findings,
+                   bool facts) {
     Choices choices;
     for (uint32_t done = 1; done <= max_executions; ++done) {
-      execute(player, shares, launches, choices, findings, facts);
+      execute(executor, shares, launches, choices, findings, facts);
       if (findings.any() || !choices.next()) return;
     }
     for (uint32_t drawn = 0; drawn < max_drawn && !findings.any(); ++drawn) {
       choices.draw(drawn);
-      execute(player, shares, launches, choices, findings, facts);
+      execute(executor, shares, launches, choices, findings, facts);
     }
     if (facts && !facts_.order.empty() && facts_.other_order.empty())
       facts_.other_order = "thread blocks compete, and only some of the orders were tried";
   }
 
-  void execute(Player& player, const Shares& shares, uint32_t launches, Choices& choices, Findings& findings,
-               bool facts, const Excerpt* excerpt = nullptr) {
+  void execute(SymbolicExecutor& executor, const Shares& shares, uint32_t launches, Choices& choices,
+               Findings& findings, bool facts, const Excerpt* excerpt = nullptr) {
     const bool order = findings.wanted(ProofName::races) || findings.wanted(ProofName::replay);
     std::optional<Races> races;
     std::optional<Holding> holding;
     findings.setting.launches = launches;
     findings.setting.choices = choices.made();  // later ones are 0
-    if (order) races.emplace(player, shares, findings, facts);
-    if (findings.wanted(ProofName::values)) holding.emplace(player, findings, facts, excerpt);
+    if (order) races.emplace(executor, shares, findings, facts);
+    if (findings.wanted(ProofName::values)) holding.emplace(executor, findings, facts, excerpt);
     Observers observers(races ? &*races : nullptr, holding ? &*holding : nullptr);
-    const bool ended = player.play(launches, choices, observers);
-    if (!ended && findings.wanted(ProofName::deadlock)) return tell_stuck(player, findings);
+    const bool ended = executor.play(launches, choices, observers);
+    if (!ended && findings.wanted(ProofName::deadlock)) return tell_stuck(executor, findings);
     if (holding) holding->compare();
     if (!facts) return;
     if (races) {

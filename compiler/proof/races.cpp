@@ -31,18 +31,18 @@ constexpr int most_forwards = 6;
 
 }  // namespace
 
-Races::Races(const Player& player, const Shares& shares, Findings& findings, bool facts)
-    : Order(player),
+Races::Races(const SymbolicExecutor& executor, const Shares& shares, Findings& findings, bool facts)
+    : Order(executor),
       shares_(shares),
       findings_(findings),
       facts_(facts),
-      cells_(player.memory().cells()),
-      packets_(player.memory().any_packets() ? player.memory().cells() : 0),
+      cells_(executor.memory().cells()),
+      packets_(executor.memory().any_packets() ? executor.memory().cells() : 0),
       received_(agents().size()),
       knows_(agents().size()),
-      visits_(player.plan().ranks()),
-      ended_(player.plan().ranks()),
-      used_(player.plan().ranks()) {
+      visits_(executor.plan().ranks()),
+      ended_(executor.plan().ranks()),
+      used_(executor.plan().ranks()) {
   told_.emplace_back();
 }
 
@@ -63,7 +63,7 @@ void Races::end(uint32_t rank, uint32_t launch) {
     const Clock& known = agent(application(rank)).over;
     for (const auto& [visitor, segment] : visits_[rank]) exit_quiescent_ &= segment <= known[visitor];
     // Packets that were read have arrived.
-    const auto [first, n] = player_.memory().cells_of(rank * spaces_per_rank + packet_space, launch);
+    const auto [first, n] = executor_.memory().cells_of(rank * spaces_per_rank + packet_space, launch);
     for (uint32_t at = first; at < first + n; ++at)
       exit_quiescent_ &= cells_[at].write.agent == nobody || cells_[at].readers != nobody;
   }
@@ -74,8 +74,8 @@ void Races::end(uint32_t rank, uint32_t launch) {
 }
 
 void Races::move(uint32_t chain, const Step& step, std::span<const Touch> touches) {
-  op_ = player_.chains()[chain].op;
-  launch_ = player_.chains()[chain].launch;
+  op_ = executor_.chains()[chain].op;
+  launch_ = executor_.chains()[chain].launch;
   number_move(chain, touches);
   uint32_t reads = block_id(chain), writes = reads;
   if (step.kind == Step::Kind::push) std::tie(reads, writes) = hand_over(chain, step);
@@ -86,7 +86,7 @@ void Races::move(uint32_t chain, const Step& step, std::span<const Touch> touche
       std::any_of(sources_.begin(), sources_.end(), [](const Touch& touch) { return touch.access->packets; });
   heard_.clear();
   for (const Touch& touch : sources_) touch_all(reads, touch, step.kind == Step::Kind::push);
-  if (reads == writes && !heard_.empty() && !may_be_empty(player_.chains()[chain])) {
+  if (reads == writes && !heard_.empty() && !may_be_empty(executor_.chains()[chain])) {
     for (const uint32_t told : heard_) agent(writes).pending.join(told_[told]);
   }
   heard_.clear();
@@ -106,7 +106,7 @@ void Races::move(uint32_t chain, const Step& step, std::span<const Touch> touche
 /// number: each thread does both at the same place, in order, so they cannot race with each other.
 void Races::number_move(uint32_t chain, std::span<const Touch> touches) {
   move_ = ++moves_;
-  const Chain& of = player_.chains()[chain];
+  const Chain& of = executor_.chains()[chain];
   if (of.steps.steps.size() < 2 || touches.size() != 2) return;
   const std::tuple here(chain, of.op, of.launch, of.turn.first);
   if (here != pairs_of_) pairs_.clear();
@@ -153,7 +153,7 @@ bool Races::forwards_to_itself(const Touch& dest) const {
 void Races::note_sent(uint32_t id) {
   Sent& sent = sent_.emplace_back();
   sent.epoch = here(id);
-  if (agent(id).kind == Agent::Kind::block && is_whole(player_.chains()[agent(id).chain]))
+  if (agent(id).kind == Agent::Kind::block && is_whole(executor_.chains()[agent(id).chain]))
     sent_by_[move_].push_back(uint32_t(sent_.size() - 1));
   for (const Touch& touch : sources_) {
     Sent::Source& source = sent.sources.emplace_back();
@@ -165,13 +165,13 @@ void Races::note_sent(uint32_t id) {
 
 /// Returns whether one block does all of an operation at once. Then the operation has every position.
 bool Races::is_whole(const Chain& chain) const {
-  const Op& op = player_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
+  const Op& op = executor_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
   return !chain.turn.atoms && op.group_size <= 1;
 }
 
 void Races::note_received(uint32_t id, const PacketCell& slot) {
   // If a slot is written again, we do not know which of the two packets was read.
-  if (slot.sent == nobody || slot.again || !is_whole(player_.chains()[agent(id).chain])) return;
+  if (slot.sent == nobody || slot.again || !is_whole(executor_.chains()[agent(id).chain])) return;
   std::vector<Received>& list = received_[id];
   if (!list.empty() && list.back().sent == slot.sent && list.back().end == slot.position)
     ++list.back().end;
@@ -235,7 +235,7 @@ bool Races::told_of_read_by(uint32_t sent, uint32_t position, uint32_t cell, con
 /// Returns whether a member of a group may have nothing to do in a turn of a pipeline, because the turn may
 /// be shorter than the others. Such a member sends no packets, so nobody may rely on what they tell.
 bool Races::may_be_empty(const Chain& chain) const {
-  const Op& op = player_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
+  const Op& op = executor_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
   return chain.turn.atoms && op.group_size > 1 && op.group_index > 0;
 }
 
@@ -269,20 +269,21 @@ void Races::touch_all(uint32_t id, const Touch& touch, bool by_proxy) {
   uint32_t cell = touch.cell, cells = touch.cells;
   position_ = 0;
   if (!touch.access->packets && cells) {
-    const Chain& chain = player_.chains()[agent(id).chain];
-    const Op& op = player_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
+    const Chain& chain = executor_.chains()[agent(id).chain];
+    const Op& op = executor_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
     set_ = shares_.loose(*touch.access, op, chain.turn);
     if (set_) {
       member_ = op.group_index;
-      const Range whole = player_.memory().whole(*touch.access, chain.turn);
-      cell = player_.memory().cell(whole, launch_);
-      cells = player_.memory().count(whole);
+      const Range whole = executor_.memory().whole(*touch.access, chain.turn);
+      cell = executor_.memory().cell(whole, launch_);
+      cells = executor_.memory().count(whole);
       position_ = nobody;
     }
   }
   for (uint32_t at = cell; at < cell + cells; ++at) {
     const bool news = touch.access->write && learn_from_packets();
-    if (facts_ && (news || at == cell)) note_visit(id, *touch.access, player_.chains()[agent(id).chain].rank);
+    if (facts_ && (news || at == cell))
+      note_visit(id, *touch.access, executor_.chains()[agent(id).chain].rank);
     if (touch.access->packets && touch.access->write && (news || at == cell)) tell_by_packets(id);
     if (touch.access->packets)
       touch.access->write ? write_packets(id, at) : read_packets(id, at, by_proxy);
@@ -296,7 +297,7 @@ void Races::touch_all(uint32_t id, const Touch& touch, bool by_proxy) {
 /// Notes what the packets tell that are written now: what the block knows to be over, and what the packets
 /// that they are made of told.
 void Races::tell_by_packets(uint32_t id) {
-  if (may_be_empty(player_.chains()[agent(id).chain])) {
+  if (may_be_empty(executor_.chains()[agent(id).chain])) {
     told_.emplace_back();
     return;
   }
@@ -317,15 +318,15 @@ void Races::note_visit(uint32_t id, const Access& access, uint32_t host) {
 /// for something else, so peers must have finished reading it, too. That is not a write: what peers write
 /// there need not come after it.
 void Races::touch_by_application(uint32_t rank, BufferKind kind, bool write_it, bool overwritten) {
-  Access access{rank, kind, write_it, false, false, 0, player_.plan().gpus[rank].chunks[size_t(kind)]};
-  const Range range = player_.memory().buffer(rank, kind);
+  Access access{rank, kind, write_it, false, false, 0, executor_.plan().gpus[rank].chunks[size_t(kind)]};
+  const Range range = executor_.memory().buffer(rank, kind);
   if (range.begin == range.end) return;
   what_ = &access;
   position_ = nobody;
-  const uint32_t first = player_.memory().cell(range, 0);
+  const uint32_t first = executor_.memory().cell(range, 0);
   over_ = agent(application(rank)).over;
   if (overwritten) used_[rank] = here(application(rank));
-  for (uint32_t at = first; at < first + player_.memory().count(range); ++at) {
+  for (uint32_t at = first; at < first + executor_.memory().count(range); ++at) {
     if (overwritten) check_readers(application(rank), at);
     write_it ? write(application(rank), at) : read(application(rank), at);
   }
@@ -342,7 +343,7 @@ bool Races::visible(uint32_t id, const Epoch& to) {
   if (to.segment < by.reached[to.agent]) return true;
   const Agent& writer = agent(to.agent);
   const bool at_home =
-      writer.kind == Agent::Kind::application || player_.chains()[writer.chain].rank == what_->rank;
+      writer.kind == Agent::Kind::application || executor_.chains()[writer.chain].rank == what_->rank;
   return at_home && (!own || to.segment < by.released);
 }
 bool Races::over(uint32_t id, const Epoch& to) {
@@ -426,7 +427,7 @@ bool Races::arrived(const Cell& cell) const {
 
 /// Returns whether the launch of an access is known to have ended, because the next one has begun.
 bool Races::ended(const Epoch& epoch) {
-  const uint32_t rank = player_.chains()[agent(epoch.agent).chain].rank;
+  const uint32_t rank = executor_.chains()[agent(epoch.agent).chain].rank;
   return over_[application(rank)] > 2 * launch_of(epoch) + 2;  // two segments a launch: see begin() and end()
 }
 

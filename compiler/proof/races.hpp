@@ -22,7 +22,7 @@ namespace chorale::proof {
 class Races : public Order {
  public:
   /// \param facts  whether the caller wants entry_guarded() and exit_quiescent()
-  Races(const Player&, const Shares&, Findings&, bool facts);
+  Races(const SymbolicExecutor&, const Shares&, Findings&, bool facts);
 
   void begin(uint32_t rank, uint32_t launch) override;
   void end(uint32_t rank, uint32_t launch) override;

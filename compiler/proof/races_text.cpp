@@ -11,15 +11,15 @@ std::string Races::name() const {
 
 /// Names chunks of a buffer of the application.
 std::string Races::name(uint32_t cell) const {
-  const Range range = player_.memory().range_of(cell);
-  const uint64_t chunk = player_.memory().message().chunk;
-  const uint64_t first = player_.memory().buffer(what_->rank, what_->buffer).begin;
+  const Range range = executor_.memory().range_of(cell);
+  const uint64_t chunk = executor_.memory().message().chunk;
+  const uint64_t first = executor_.memory().buffer(what_->rank, what_->buffer).begin;
   return std::string(buffer_names[size_t(what_->buffer)]) + "[" + number((range.begin - first) / chunk) +
          ":" + number((range.end - first + chunk - 1) / chunk) + "] of " + rank_name(what_->rank);
 }
 
 OpPlace Races::place(const Epoch& epoch) {
-  const Chain& chain = player_.chains()[agent(epoch.agent).chain];
+  const Chain& chain = executor_.chains()[agent(epoch.agent).chain];
   return {chain.rank, chain.block, epoch.op};
 }
 ProofEvent Races::event(const Epoch& epoch, bool writes) {

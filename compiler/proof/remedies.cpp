@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "../checks/report.hpp"
-#include "../resolve.hpp"
+#include "../plan/report.hpp"
+#include "../plan/resolve.hpp"
 #include "late_read.hpp"
 #include "paths.hpp"
 #include "slice.hpp"
@@ -70,10 +70,10 @@ class Trial {
   bool orders(bool reversed) const {
     const Memory memory(plan_, list_messages(plan_)[setting_.message], setting_.one_storage);
     if (!memory.fits()) return false;
-    Player player(plan_, memory);
-    History history(player);
+    SymbolicExecutor executor(plan_, memory);
+    History history(executor);
     Choices choices(setting_.choices);
-    if (!player.play(setting_.launches, choices, history) || !history.complete()) return false;
+    if (!executor.play(setting_.launches, choices, history) || !history.complete()) return false;
     const uint32_t first = history.find(events_[0]), second = history.find(events_[1]);
     if (first == History::none || second == History::none) return false;
     return reversed ? Past(history, first, events_[1].writes).has(second)
@@ -115,7 +115,7 @@ class Trial {
 class Remedies {
  public:
   Remedies(const History& history, const Finding& finding)
-      : plan_(history.player().plan()), history_(history), finding_(finding) {}
+      : plan_(history.executor().plan()), history_(history), finding_(finding) {}
 
   std::vector<std::string> list() {
     for (const ProofEvent& event : finding_.events) {
@@ -166,7 +166,7 @@ class Remedies {
     for (const uint32_t at : past.path_from(first)) {
       const Node& node = history_.nodes()[at];
       if (node.kind != Node::Kind::control) continue;
-      const Chain& chain = history_.player().chains()[node.chain];
+      const Chain& chain = history_.executor().chains()[node.chain];
       Op& op = trial.plan().gpus[chain.rank].threadblocks[chain.block].ops[node.op];
       const Opcode plain = op.code == Opcode::relaxed_signal ? Opcode::signal
                            : op.code == Opcode::relaxed_wait ? Opcode::wait

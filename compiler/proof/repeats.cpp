@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
-#include "../erase_op.hpp"
-#include "../resolve.hpp"
+#include "../plan/erase_op.hpp"
+#include "../plan/resolve.hpp"
 #include "chorale/diagnostic.hpp"
 #include "chorale/proof.hpp"
 #include "storage.hpp"

@@ -134,12 +134,12 @@ class Shrinking {
     const ProofSetting& setting = best_.finding.setting;
     const proof::Memory memory(best_.plan, proof::list_messages(best_.plan)[setting.message],
                                setting.one_storage);
-    proof::Player player(best_.plan, memory);
-    History history(player);
+    proof::SymbolicExecutor executor(best_.plan, memory);
+    History history(executor);
     proof::Choices choices(setting.choices);
-    player.play(1, choices, history);
+    executor.play(1, choices, history);
     const auto place_of = [&](const Node& node) {
-      const proof::Chain& chain = player.chains()[node.chain];
+      const proof::Chain& chain = executor.chains()[node.chain];
       return Place{chain.rank, chain.block, node.op};
     };
     for (const Node& node : history.nodes()) {

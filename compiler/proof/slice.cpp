@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "../checks/report.hpp"
+#include "../plan/report.hpp"
 
 namespace chorale::proof {
 namespace {
@@ -28,7 +28,7 @@ bool Slice::speaks(uint32_t at) const {
 std::string Slice::who(uint32_t at) const {
   const Node& node = history_.nodes()[at];
   if (is_boundary(node)) return rank_name(node.chain);
-  const Chain& chain = history_.player().chains()[node.chain];
+  const Chain& chain = history_.executor().chains()[node.chain];
   return rank_name(chain.rank) + ", thread block " + number(chain.block);
 }
 
@@ -37,7 +37,7 @@ std::string Slice::name(uint32_t at) const {
   if (is_boundary(node))
     return std::string(node.kind == Node::Kind::begin ? "the beginning" : "the end") + " of launch " +
            number(node.launch + 1) + " of " + rank_name(node.chain);
-  const Chain& chain = history_.player().chains()[node.chain];
+  const Chain& chain = history_.executor().chains()[node.chain];
   const OpPlace place{chain.rank, chain.block, node.op};
   const Op& op = plan_.gpus[chain.rank].threadblocks[chain.block].ops[node.op];
   return std::string(info(op.code).name) + " at " + place_of(plan_, place);
@@ -52,7 +52,7 @@ WitnessEvent Slice::event_of(const Node& node) const {
     event.text = node.kind == Node::Kind::begin ? "the launch begins" : "the launch ends";
     return event;
   }
-  const Chain& chain = history_.player().chains()[node.chain];
+  const Chain& chain = history_.executor().chains()[node.chain];
   const bool proxy = node.kind == Node::Kind::proxy_reads || node.kind == Node::Kind::proxy_writes;
   event.who = proxy ? Who::proxy : Who::block;
   event.at = {chain.rank, chain.block, node.op};

@@ -24,10 +24,10 @@ std::string times_words(uint64_t times) {
 
 }  // namespace
 
-Holding::Holding(const Player& player, Findings& findings, bool facts, const Excerpt* excerpt)
-    : player_(player),
-      memory_(player.memory()),
-      promise_(player.plan(), memory_),
+Holding::Holding(const SymbolicExecutor& executor, Findings& findings, bool facts, const Excerpt* excerpt)
+    : executor_(executor),
+      memory_(executor.memory()),
+      promise_(executor.plan(), memory_),
       findings_(findings),
       facts_(facts),
       excerpt_(excerpt),
@@ -43,11 +43,11 @@ void Holding::begin(uint32_t rank, uint32_t launch) {
 }
 
 void Holding::compare() {
-  for (uint32_t rank = 0; rank < player_.plan().ranks(); ++rank) compare(rank);
+  for (uint32_t rank = 0; rank < executor_.plan().ranks(); ++rank) compare(rank);
 }
 
 void Holding::move(uint32_t chain, const Step& step, std::span<const Touch> touches) {
-  if (player_.chains()[chain].launch) return;
+  if (executor_.chains()[chain].launch) return;
   const std::span<const Touch> sources = touches.first(step.sources), dests = touches.subspan(step.sources);
   if (dests.empty() || sources.empty()) return;
   for (uint32_t at = 0; at < dests[0].cells; ++at) {
@@ -60,7 +60,7 @@ void Holding::move(uint32_t chain, const Step& step, std::span<const Touch> touc
   for (const Touch& touch : dests) {
     for (uint32_t at = 0; at < touch.cells; ++at) {
       held_[touch.cell + at] = made_[at];
-      writer_[touch.cell + at] = {chain, player_.chains()[chain].op};
+      writer_[touch.cell + at] = {chain, executor_.chains()[chain].op};
     }
   }
   made_.clear();
@@ -197,7 +197,7 @@ void Holding::say(uint32_t rank, uint32_t cell, const std::vector<Origin>& expec
 }
 
 OpPlace Holding::place(const Writer& writer) const {
-  const Chain& chain = player_.chains()[writer.chain];
+  const Chain& chain = executor_.chains()[writer.chain];
   return {chain.rank, chain.block, writer.op};
 }
 

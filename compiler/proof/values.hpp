@@ -13,8 +13,8 @@
 
 #include "copies.hpp"
 #include "findings.hpp"
-#include "player.hpp"
 #include "promise.hpp"
+#include "symbolic_executor.hpp"
 #include "value.hpp"
 
 namespace chorale::proof {
@@ -25,7 +25,7 @@ class Holding : public Observer {
   /// \param facts  whether the caller wants rounding(), order() and other_order()
   /// \param excerpt  the excerpt whose plan is executed, or null. Outputs that its left-out blocks write are
   ///   not compared.
-  Holding(const Player&, Findings&, bool facts, const Excerpt* excerpt = nullptr);
+  Holding(const SymbolicExecutor&, Findings&, bool facts, const Excerpt* excerpt = nullptr);
 
   void begin(uint32_t rank, uint32_t launch) override;
   void move(uint32_t chain, const Step&, std::span<const Touch>) override;
@@ -76,7 +76,7 @@ class Holding : public Observer {
   std::string difference(const std::vector<Origin>& expected, const std::map<Origin, uint64_t>& found,
                          uint64_t length) const;
 
-  const Player& player_;
+  const SymbolicExecutor& executor_;
   const Memory& memory_;
   Promise promise_;
   Findings& findings_;

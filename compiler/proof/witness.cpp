@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "../checks/report.hpp"
+#include "../plan/report.hpp"
 #include "explain.hpp"
 
 namespace chorale {
@@ -50,8 +50,8 @@ Witness explain(const Plan& plan, const Finding& finding) {
   if (finding.events.empty() || finding.setting.message >= messages.size()) return witness;
   const Memory memory(plan, messages[finding.setting.message], finding.setting.one_storage);
   if (!memory.fits()) return witness;
-  Player player(plan, memory);
-  History history(player);
+  SymbolicExecutor executor(plan, memory);
+  History history(executor);
   Slice slice(plan, history);
   if (finding.kind == Finding::Kind::undecided) {
     for (size_t at = 0; at < finding.events.size(); ++at)
@@ -61,7 +61,7 @@ Witness explain(const Plan& plan, const Finding& finding) {
   }
   Choices choices(finding.setting.choices);
   // Values are proved in the first launch only.
-  player.play(finding.kind == Finding::Kind::value ? 1 : finding.setting.launches, choices, history);
+  executor.play(finding.kind == Finding::Kind::value ? 1 : finding.setting.launches, choices, history);
   if (!history.complete()) return witness;
   switch (finding.kind) {
     case Finding::Kind::race:

@@ -1,6 +1,6 @@
 #include "accesses.hpp"
 
-#include "../resolve.hpp"
+#include "../plan/resolve.hpp"
 #include "chorale/collective.hpp"
 
 namespace chorale {

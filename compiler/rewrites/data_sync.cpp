@@ -10,7 +10,7 @@
 
 #include <utility>
 
-#include "../roles.hpp"
+#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
 
 namespace chorale {

@@ -30,7 +30,7 @@
 #include <map>
 #include <utility>
 
-#include "../roles.hpp"
+#include "../plan/roles.hpp"
 #include "accesses.hpp"
 #include "chorale/compile.hpp"
 

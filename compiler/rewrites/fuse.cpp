@@ -13,7 +13,7 @@
 
 #include <utility>
 
-#include "../roles.hpp"
+#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
 #include "join.hpp"
 #include "thread_order.hpp"

@@ -17,8 +17,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "../resolve.hpp"
-#include "../roles.hpp"
+#include "../plan/resolve.hpp"
+#include "../plan/roles.hpp"
 
 namespace chorale {
 namespace {

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "../roles.hpp"
+#include "../plan/roles.hpp"
 #include "../targets/bounds.hpp"
 #include "accesses.hpp"
 #include "chorale/compile.hpp"

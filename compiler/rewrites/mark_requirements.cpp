@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "../roles.hpp"
+#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
 
 namespace chorale {

@@ -13,7 +13,7 @@
 #include <tuple>
 #include <utility>
 
-#include "../erase_op.hpp"
+#include "../plan/erase_op.hpp"
 #include "chorale/compile.hpp"
 #include "chorale/proof.hpp"
 

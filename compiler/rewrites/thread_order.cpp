@@ -19,7 +19,7 @@
 #include <map>
 #include <utility>
 
-#include "../roles.hpp"
+#include "../plan/roles.hpp"
 
 namespace chorale {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "../resolve.hpp"
-#include "../roles.hpp"
+#include "../plan/resolve.hpp"
+#include "../plan/roles.hpp"
 
 namespace chorale {
 namespace {

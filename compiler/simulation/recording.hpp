@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "../proof/memory.hpp"
-#include "../proof/player.hpp"
+#include "../proof/symbolic_executor.hpp"
 
 namespace chorale::simulation {
 
@@ -52,7 +52,7 @@ struct Event {
 
 struct Recording {
   proof::Message message;
-  std::vector<std::vector<Event>> blocks;  ///< by chain of the player
+  std::vector<std::vector<Event>> blocks;  ///< by chain of the executor
   std::vector<uint32_t> ranks, positions;  ///< by chain: its rank, and the position of its thread block
   std::vector<Move> moves;                 ///< the first is none
   std::vector<Peer> peers;

@@ -3,7 +3,7 @@
 #include <set>
 #include <tuple>
 
-#include "../lowering/report.hpp"
+#include "../fibers/report.hpp"
 #include "engine.hpp"
 
 namespace chorale::adversary {

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "../agreement.hpp"
-#include "../lowering/hosts.hpp"
-#include "../lowering/report.hpp"
-#include "../round_up.hpp"
-#include "../world/available_memory.hpp"
+#include "../binding/agreement.hpp"
+#include "../fibers/report.hpp"
+#include "../remote/hosts.hpp"
+#include "../system/available_memory.hpp"
+#include "../system/round_up.hpp"
+#include "../world/collective_try.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
 #include "chorale/storage.hpp"
 #include "reduction.hpp"
 
@@ -93,7 +93,7 @@ void Binding::require_memory_of_host(const std::vector<Parts>& parts) {
     if (world_.group().host(int(rank)) == world_.group().host(int(rank_))) here += parts[rank].bytes;
   }
   if (all < much) return;
-  world::together(world_, [here] { world::require_memory(here, "scratch of the ranks of this host"); });
+  world::collective_try(world_, [here] { world::require_memory(here, "scratch of the ranks of this host"); });
 }
 
 /// Makes the window, with scratch and signals, and fills the Run. Collective.
@@ -121,7 +121,7 @@ void Binding::make_control(const Plan& plan) {
     published_.push_back(reinterpret_cast<Published*>(window_->at(int(rank))));
   name_buffers(parts);
   // This may fail for want of a thread or of memory. Then all ranks fail, or peers would wait for this one.
-  world::together(world_, [&] {
+  world::collective_try(world_, [&] {
     if (bound_.image.uses_port || crosses_hosts_) proxy_ = &shared_.proxy();
     if (shared_.trace_launches != 0)
       trace_ = std::make_unique<LaunchTrace>(plan, bound_.image, shared_.trace_launches);

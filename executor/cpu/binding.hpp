@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "../backend.hpp"
+#include "../binding/backend.hpp"
 #include "../lowering/bind.hpp"
 #include "../lowering/placement.hpp"
 #include "../lowering/rounds.hpp"

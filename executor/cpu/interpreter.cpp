@@ -172,7 +172,7 @@ Stop Interpreter::control(const Page& page, const ProgramStep& step) {
         semaphore_release(group_, item.permit.semaphore);
         break;
       case StepKind::barrier:
-        stop = arrive(item.meeting);
+        stop = arrive(item.barrier);
         break;
       case StepKind::push:
         stop = push(page, step, item.push);
@@ -194,7 +194,7 @@ Stop Interpreter::await(const SyncItem::Await& item, bool relaxed) {
 }
 
 /// Waits until all participants have arrived. Tickets only grow; a round ends when its last one is drawn.
-Stop Interpreter::arrive(const SyncItem::Meeting& item) {
+Stop Interpreter::arrive(const SyncItem::Barrier& item) {
   group_.sync();
   group_.step();
   const uint64_t ticket = add_acq_rel(&item.word->value, uint64_t(1));

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "../fibers/scheduler.hpp"
 #include "chorale/device/engine.hpp"
 #include "run.hpp"
-#include "scheduler.hpp"
 
 namespace chorale::cpu {
 
@@ -33,7 +33,7 @@ class Interpreter {
 
   Stop control(const Page& page, const lowering::ProgramStep& step);
   Stop await(const lowering::SyncItem::Await& item, bool relaxed);
-  Stop arrive(const lowering::SyncItem::Meeting& item);
+  Stop arrive(const lowering::SyncItem::Barrier& item);
   Stop push(const Page& page, const lowering::ProgramStep& step, const lowering::SyncItem::Push& item);
 
   template <class P>

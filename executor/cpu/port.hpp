@@ -10,10 +10,10 @@
 #include <optional>
 #include <vector>
 
+#include "../fibers/queue_thread.hpp"
+#include "../fibers/scheduler.hpp"
 #include "chorale/device/deadline.hpp"
 #include "chorale/device/group.hpp"
-#include "queue_thread.hpp"
-#include "scheduler.hpp"
 
 namespace chorale {
 class World;

@@ -1,12 +1,12 @@
-#include "../backend.hpp"
+#include "../binding/backend.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "../world/collective_try.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
 #include "binding.hpp"
 #include "device.hpp"
 #include "device_memory.hpp"
@@ -25,7 +25,7 @@ class CudaBackend final : public Backend {
         device_(imports_.devices()[size_t(world.rank())].ordinal),
         pool_(world, imports_),
         monitor_(world) {
-    world::together(world, [&] { abort_ = HostMapping(world.abort_word(), sizeof(AbortWord)); });
+    world::collective_try(world, [&] { abort_ = HostMapping(world.abort_word(), sizeof(AbortWord)); });
     common_.world = &world_;
     common_.device = device_;
     common_.imports = &imports_;

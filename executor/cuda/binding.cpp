@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "../agreement.hpp"
-#include "../lowering/hosts.hpp"
-#include "../remote/far_place.hpp"
+#include "../binding/agreement.hpp"
+#include "../lowering/far_place.hpp"
+#include "../remote/hosts.hpp"
+#include "../world/collective_try.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
 #include "chorale/storage.hpp"
 #include "device.hpp"
 #include "driver.hpp"
@@ -124,7 +124,7 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
   }
   make_control();
   if (crosses_hosts_) join_hosts();
-  world::together(world_, [&] {
+  world::collective_try(world_, [&] {
     const lowering::SwitchAliases switches = switch_aliases();
     launcher_ = std::make_unique<Launcher>(common_, kernel, *plan_, bound_, call.packet, ends_,
                                            multicast_ ? &switches : nullptr);
@@ -229,7 +229,7 @@ void Binding::place_for_peers(const Arguments& arguments) {
   if (any(world_, staged)) {
     staging_ = common_.pool->take(staging_bytes);
     room = staging_.at(int(rank_));
-    world::together(world_, [&] { placed_ = placement_->place(arguments.in, arguments.out, rooms); });
+    world::collective_try(world_, [&] { placed_ = placement_->place(arguments.in, arguments.out, rooms); });
     if (staged && !why.empty())
       spdlog::info("rank {}: buffers are staged through scratch, since {}", rank_, why);
   }
@@ -340,7 +340,7 @@ void Binding::make_port_signals() {
   if (!any_has) return;
   const uint64_t bytes = bound_.image.channels.size() * sizeof(Signal);
   port_signals_ = Window::create(world_, bytes);
-  world::together(world_, [&] {
+  world::collective_try(world_, [&] {
     if (bytes != 0) own_port_signals_ = HostMapping(port_signals_->local(), bytes);
   });
 }
@@ -363,7 +363,7 @@ void Binding::join_hosts() {
   memory.n_signals = uint32_t(port_signals_->bytes(int(rank_)) / sizeof(Signal));
   // This may fail for want of a thread or of memory. Then all ranks fail, or peers would wait for this one.
   Proxy* proxy = nullptr;
-  world::together(world_, [&] { proxy = &common_.proxy(); });
+  world::collective_try(world_, [&] { proxy = &common_.proxy(); });
   const auto host = [this](uint32_t rank) { return world_.group().host(int(rank)); };
   ends_.binding = proxy->register_binding(memory, lowering::far_peers(*plan_, rank_, host));
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "../backend.hpp"
+#include "../binding/backend.hpp"
 #include "../lowering/bind.hpp"
 #include "../lowering/placement.hpp"
 #include "chorale/window.hpp"

@@ -5,8 +5,8 @@
 
 #include <cstring>
 
+#include "../world/collective_try.hpp"
 #include "../world/process.hpp"
-#include "../world/together.hpp"
 #include "driver.hpp"
 #include "error.hpp"
 
@@ -116,12 +116,12 @@ std::string RankDevice::text() const {
 
 std::vector<RankDevice> gather_devices(World& world) {
   RankDevice mine;
-  world::together(world, [&] { mine = describe(current_device()); });
+  world::collective_try(world, [&] { mine = describe(current_device()); });
   std::vector<RankDevice> devices;
   for (const auto& bytes : world.allgather(world::bytes_of(mine))) {
     devices.push_back(world::read_as<RankDevice>(bytes));
   }
-  world::together(world, [&] {
+  world::collective_try(world, [&] {
     for (int peer = 0; peer < world.ranks(); ++peer) {
       if (peer != world.rank() && world.group().on_one_host(world.rank(), peer))
         reach(devices, world.rank(), peer);

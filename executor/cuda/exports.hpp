@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "../world/shared_memory.hpp"
+#include "../system/shared_memory.hpp"
 #include "identity.hpp"
 
 namespace chorale::cuda {

@@ -6,7 +6,7 @@
 #include <map>
 #include <mutex>
 
-#include "../host_pages.hpp"
+#include "../system/host_pages.hpp"
 #include "error.hpp"
 
 namespace chorale::cuda {

@@ -100,9 +100,9 @@ CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& sh
         break;
       case StepKind::barrier: {
         // Tickets only grow. The round ends when its last ticket has been drawn.
-        const uint64_t participants = item.meeting.participants;
-        const uint64_t ticket = add_acq_rel(&item.meeting.word->value, uint64_t(1));
-        mine = wait_word(group, shared, &item.meeting.word->value, (ticket / participants + 1) * participants,
+        const uint64_t participants = item.barrier.participants;
+        const uint64_t ticket = add_acq_rel(&item.barrier.word->value, uint64_t(1));
+        mine = wait_word(group, shared, &item.barrier.word->value, (ticket / participants + 1) * participants,
                          false, launch.rank, step.op);
         break;
       }

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "../fibers/report.hpp"
 #include "../lowering/lower.hpp"
-#include "../lowering/report.hpp"
 #include "chorale/needs.hpp"
 #include "chorale/next_launch.hpp"
 #include "chorale/resident.cuh"

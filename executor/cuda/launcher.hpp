@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "../backend.hpp"
+#include "../binding/backend.hpp"
 #include "../lowering/bind.hpp"
 #include "../lowering/lower.hpp"
 #include "../lowering/rounds.hpp"

@@ -2,8 +2,8 @@
 
 #include <chrono>
 
+#include "../system/thread.hpp"
 #include "../world/group.hpp"
-#include "../world/thread.hpp"
 
 namespace chorale::cuda {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "../round_up.hpp"
+#include "../system/round_up.hpp"
+#include "../world/collective_try.hpp"
 #include "../world/descriptors.hpp"
-#include "../world/together.hpp"
 #include "device.hpp"
 #include "driver.hpp"
 #include "error.hpp"
@@ -14,8 +14,8 @@
 namespace chorale::cuda {
 namespace {
 
+using world::collective_try;
 using world::Descriptor;
-using world::together;
 
 bool offers(CUdevice_attribute what, int device) {
   int value = 0;
@@ -138,11 +138,11 @@ MulticastMemory::MulticastMemory(World& world, Imports& imports, uint64_t bytes,
   const int device = imports.devices()[size_t(world.rank())].ordinal;
   const CurrentDevice on(device);
   uint64_t granularity = 1;
-  together(world, [&] { granularity = granularity_of(groups, bytes); });
+  collective_try(world, [&] { granularity = granularity_of(groups, bytes); });
   for (const auto& said : world.allgather(world::bytes_of(granularity)))
     granularity = std::max(granularity, world::read_as<uint64_t>(said));
   bytes_ = round_up(std::max<uint64_t>(bytes, 1), granularity);
-  together(world, [&] {
+  collective_try(world, [&] {
     memory_ = Allocation(bytes_);
     check(cudaMemset(memory_.data(), 0, bytes_), "clearing memory for multicast");
     check(cudaStreamSynchronize(nullptr), "clearing memory for multicast");
@@ -150,7 +150,7 @@ MulticastMemory::MulticastMemory(World& world, Imports& imports, uint64_t bytes,
   mapped_ = PeerMemory::exchange(world, imports, memory_.data(), bytes_);
   make_objects(world, imports, groups);
   const auto each = [&](const auto& step) {
-    together(world, [&] {
+    collective_try(world, [&] {
       for (const auto& object : objects_) {
         if (object) step(*object);
       }
@@ -178,7 +178,7 @@ void MulticastMemory::make_objects(World& world, const Imports& imports, const S
   std::vector<Descriptor> shared;
   std::vector<int> numbers;
   std::vector<bool> wanted(size_t(world.ranks()));
-  together(world, [&] {
+  collective_try(world, [&] {
     for (size_t group = 0; group < groups.size(); ++group) {
       if (maker_of(groups[group]) != self) {
         if (is_member(groups[group], self)) wanted[size_t(maker_of(groups[group]))] = true;
@@ -194,7 +194,7 @@ void MulticastMemory::make_objects(World& world, const Imports& imports, const S
     }
   });
   const std::vector<std::vector<Descriptor>> passed = passing.pass(world, numbers, wanted);
-  together(world, [&] {
+  collective_try(world, [&] {
     std::vector<size_t> next(size_t(world.ranks()));  // by maker: its next object, in the order of groups
     for (size_t group = 0; group < groups.size(); ++group) {
       const size_t maker = size_t(maker_of(groups[group])), which = next[maker]++;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "../round_up.hpp"
+#include "../system/round_up.hpp"
 
 namespace chorale::cuda {
 namespace {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "../world/thread.hpp"
+#include "../system/thread.hpp"
 #include "chorale/device/atomics.hpp"
 #include "chorale/error.hpp"
 #include "device_memory.hpp"

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "../world/collective_try.hpp"
 #include "../world/descriptors.hpp"
-#include "../world/together.hpp"
 #include "exports.hpp"
 #include "identity.hpp"
 #include "import_cache.hpp"
@@ -13,8 +13,8 @@
 
 namespace chorale::cuda {
 
+using world::collective_try;
 using world::Descriptor;
-using world::together;
 
 struct Imports::State {
   int device = -1;
@@ -92,7 +92,7 @@ std::vector<std::vector<Descriptor>> fetch_descriptors(World& world, world::Desc
   if (!any) return std::vector<std::vector<Descriptor>>(world.ranks());
   std::vector<Descriptor> exported;
   std::vector<int> numbers;
-  together(world, [&] {
+  collective_try(world, [&] {
     for (const Segment& segment : mine) {
       if (!of_me || segment.sharing != Sharing::descriptor) continue;
       exported.push_back(descriptor_of(segment));
@@ -180,7 +180,7 @@ PeerMemory PeerMemory::exchange(World& world, Imports& imports, const void* mine
 
   Offer offer;
   std::vector<Segment> segments;
-  together(world, [&] { segments = state.make_offer(mine, bytes, offer); });
+  collective_try(world, [&] { segments = state.make_offer(mine, bytes, offer); });
   std::vector<Offer> offers;
   for (const auto& theirs : world.allgather(offer.to_bytes())) offers.push_back(Offer::from_bytes(theirs));
   state.freed.clear();
@@ -192,7 +192,7 @@ PeerMemory PeerMemory::exchange(World& world, Imports& imports, const void* mine
 
   PeerMemory memory;
   memory.shares_.resize(world.ranks());
-  together(world, [&] {
+  collective_try(world, [&] {
     for (int peer = 0; peer < world.ranks(); ++peer) {
       const Offer& from = offers[peer];
       if (from.bytes == 0 || state.far[peer]) continue;

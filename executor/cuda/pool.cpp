@@ -8,15 +8,15 @@
 #include <mutex>
 #include <vector>
 
-#include "../round_up.hpp"
-#include "../world/together.hpp"
+#include "../system/round_up.hpp"
+#include "../world/collective_try.hpp"
 #include "allocation.hpp"
 #include "error.hpp"
 
 namespace chorale::cuda {
 namespace {
 
-using world::together;
+using world::collective_try;
 
 /// The place that a block is going to have. Ranks compare it byte by byte.
 struct Place {
@@ -85,7 +85,7 @@ struct Pool::State {
     Slab slab;
     slab.bytes = std::max(slab_bytes, round_up(bytes, 2 << 20));
     slab.free.emplace(0, slab.bytes);
-    together(world, [&] { slab.memory = Allocation(slab.bytes); });
+    collective_try(world, [&] { slab.memory = Allocation(slab.bytes); });
     slab.mapped = PeerMemory::exchange(world, imports, slab.memory.data(), slab.bytes);
     const std::lock_guard lock(mutex);
     slabs.push_back(std::move(slab));
@@ -149,7 +149,7 @@ Pool::Block Pool::take(uint64_t bytes) {
   block.slab_ = place.slab;
   block.offset_ = place.offset;
   block.bytes_ = bytes;
-  together(world, [&] { state_->clear(block.at(world.rank()), bytes); });
+  collective_try(world, [&] { state_->clear(block.at(world.rank()), bytes); });
   return block;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "../world/together.hpp"
+#include "../world/collective_try.hpp"
 #include "chorale/error.hpp"
 #include "device.hpp"
 #include "error.hpp"
@@ -90,7 +90,7 @@ void Proxy::drop() {
 
 uint64_t Proxy::register_binding(const remote::Endpoint::Memory& memory, const std::vector<int>& peers) {
   std::unique_ptr<remote::Endpoint> first;
-  world::together(world_, [&] {
+  world::collective_try(world_, [&] {
     if (endpoint_) return;
     remote::Endpoint::Events events;
     events.done = [this](uint32_t client, uint32_t channel) { tell_done(client, channel); };

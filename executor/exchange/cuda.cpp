@@ -8,8 +8,8 @@
 #include "../cuda/error.hpp"
 #include "../cuda/host_words.hpp"
 #include "../cuda/monitor.hpp"
+#include "../world/collective_try.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
 #include "carrier.hpp"
 #include "chorale/next_launch.hpp"
 #include "chorale/transport.hpp"
@@ -36,7 +36,7 @@ uint32_t blocks_that_fit(World& world) {
   const auto sharing = std::count_if(devices.begin(), devices.end(),
                                      [&](const cuda::RankDevice& other) { return other.same_device(mine); });
   uint64_t blocks = 0;
-  world::together(world, [&] {
+  world::collective_try(world, [&] {
     detail::Resident resident;
     cuda::check(resident_exchange_blocks(resident), "the kernel of an exchange");
     const uint64_t lines = uint64_t(sharing) * 2 * uint64_t(world.ranks());
@@ -66,7 +66,7 @@ class CudaCarrier final : public Carrier, private cuda::Watched {
   CudaCarrier(World& world, const ExchangeOptions& options, const Config& config)
       : world_(world), transport_(direct_rendezvous(world, rings(world, options))), monitor_(world) {
     const uint64_t reports = 2 * uint64_t(world.ranks()) * transport_->max_channels();
-    world::together(world, [&] {
+    world::collective_try(world, [&] {
       detail::Resident resident;
       cuda::check(resident_exchange_blocks(resident), "the kernel of an exchange");
       resident_ = resident.blocks();

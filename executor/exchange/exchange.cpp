@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "../one_call.hpp"
-#include "../world/fork.hpp"
+#include "../system/fork.hpp"
+#include "../system/one_call.hpp"
+#include "../world/collective_try.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
 #include "carrier.hpp"
 
 namespace chorale {

@@ -35,7 +35,7 @@ struct Slice {
 };
 
 /// A barrier of this rank, and how many blocks meet there.
-struct Meeting {
+struct Barrier {
   uint32_t id = 0, participants = 0;
 };
 
@@ -95,7 +95,7 @@ struct Cursor {
 #define CHORALE_ATTR_Drain Ids drain = cursor.ids();
 #define CHORALE_ATTR_Acquire Ids acquire = cursor.ids();
 #define CHORALE_ATTR_Release Ids release = cursor.ids();
-#define CHORALE_ATTR_Arrive Meeting arrive{cursor.first_id[0], cursor.record->participants};
+#define CHORALE_ATTR_Arrive Barrier arrive{cursor.first_id[0], cursor.record->participants};
 #define CHORALE_ATTR_Reduce ReduceOp reduce_op = cursor.record->reduce_op;
 #define CHORALE_ATTR_Sliced Slice slice{cursor.record->group_index, cursor.record->group_size};
 #define CHORALE_ATTR_Loop Turns loop{cursor.record->turns, cursor.record->turn_bytes, cursor.record->body};

@@ -86,10 +86,10 @@ union SyncItem {
   struct Permit {
     Semaphore* semaphore;
   } permit;
-  struct Meeting {
+  struct Barrier {
     Signal* word;
     uint64_t participants;
-  } meeting;
+  } barrier;
   struct Push {
     uint64_t* pushed;
     uint32_t channel;

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "../remote/far_place.hpp"
 #include "chorale/device/engine.hpp"
 #include "chorale/error.hpp"
+#include "far_place.hpp"
 #include "loops.hpp"
 #include "lower.hpp"
 #include "recording.hpp"
@@ -161,7 +161,7 @@ class RecordingMachine : public Recording {
   }
 
   void arrive(uint32_t id, uint32_t participants) {
-    item(other(StepKind::barrier)).meeting = {places_.barriers + id, participants};
+    item(other(StepKind::barrier)).barrier = {places_.barriers + id, participants};
   }
 
   // -- Port channels

@@ -47,7 +47,7 @@ bool meets(StepKind kind) {
 }
 
 /// Returns true if all threads of the block meet at the end of a step.
-bool ends_in_meeting(StepKind kind) {
+bool ends_in_barrier(StepKind kind) {
   return meets(kind) || kind == StepKind::unpack || kind == StepKind::reduce_packets;
 }
 
@@ -139,7 +139,7 @@ void tidy(std::vector<RecordedStep>& steps) {
     if (step.step.kind == StepKind::sync) {
       const bool last = at + 1 == steps.size();
       if (last || meets(steps[at + 1].step.kind)) continue;
-      if (kept.empty() || ends_in_meeting(kept.back().step.kind)) continue;
+      if (kept.empty() || ends_in_barrier(kept.back().step.kind)) continue;
     }
     if (!kept.empty() && joins(kept.back().step, step.step)) {
       kept.back().items.insert(kept.back().items.end(), step.items.begin(), step.items.end());

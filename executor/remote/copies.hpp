@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "../net/ucx_link.hpp"
+#include "../ucx/ucx_link.hpp"
 
 namespace chorale::remote {
 

@@ -7,9 +7,9 @@
 #include <iterator>
 #include <limits>
 
-#include "../world/deadline.hpp"
+#include "../system/deadline.hpp"
+#include "../world/collective_try.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
 #include "chorale/device/atomics.hpp"
 #include "chorale/error.hpp"
 #include "chorale/plan.hpp"
@@ -51,7 +51,7 @@ void Endpoint::connect() {
   }
   // All ranks have entered the reset by now, or have had no link, so no rank still needs the old one.
   close();
-  world::together(world_, [this] {
+  world::collective_try(world_, [this] {
     const Lock lock(mutex_);
     copies_->finish();
   });

@@ -20,11 +20,11 @@
 #include <utility>
 #include <vector>
 
-#include "../net/world_link.hpp"
+#include "../lowering/far_place.hpp"
+#include "../ucx/world_link.hpp"
 #include "chorale/device/signal.hpp"
 #include "chorale/world.hpp"
 #include "copies.hpp"
-#include "far_place.hpp"
 #include "message.hpp"
 
 namespace chorale::remote {

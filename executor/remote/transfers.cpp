@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "../lowering/bind.hpp"
-#include "../world/together.hpp"
+#include "../world/collective_try.hpp"
 #include "chorale/device/atomics.hpp"
 #include "chorale/plan.hpp"
 #include "endpoint.hpp"

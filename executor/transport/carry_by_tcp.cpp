@@ -12,11 +12,11 @@
 #include <mutex>
 #include <thread>
 
-#include "../cpu/scheduler.hpp"
-#include "../world/fork.hpp"
+#include "../fibers/scheduler.hpp"
+#include "../system/fork.hpp"
+#include "../system/thread.hpp"
+#include "../world/collective_try.hpp"
 #include "../world/group.hpp"
-#include "../world/thread.hpp"
-#include "../world/together.hpp"
 #include "carrier.hpp"
 #include "connections.hpp"
 #include "host_memory.hpp"
@@ -137,13 +137,13 @@ class Receiver {
 class ByTcp final : public Carrier {
  public:
   ByTcp(World& world, const Geometry& geometry) : world_(world) {
-    world::together(world, [&] {
+    world::collective_try(world, [&] {
       memory_ = host_memory(geometry.bytes(world.ranks()), "rings");
       frames_.resize(size_t(world.ranks()));
       nothing_.resize(nobodys_bytes);
     });
     sockets_ = connect_ranks(world);
-    world::together(world, [&] { receiver_.emplace(world, geometry, memory_.get(), sockets_); });
+    world::collective_try(world, [&] { receiver_.emplace(world, geometry, memory_.get(), sockets_); });
   }
 
   char* memory() override { return memory_.get(); }

@@ -11,9 +11,9 @@
 #include <random>
 #include <system_error>
 
-#include "../world/deadline.hpp"
+#include "../system/deadline.hpp"
+#include "../world/collective_try.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
 
 namespace chorale::transport {
 namespace {
@@ -172,17 +172,17 @@ Socket call(World& world, int peer, const Invitation& invitation) {
 std::vector<Socket> connect_ranks(World& world) {
   const int self = world.rank();
   std::optional<Listener> listener;
-  world::together(world, [&] { listener.emplace(); });
+  world::collective_try(world, [&] { listener.emplace(); });
   const auto invitations = world.allgather(world::bytes_of(listener->invitation()));
   std::vector<Socket> called;
   // The connection is there once the listener's queue has it, so this ends before anybody accepts.
-  world::together(world, [&] {
+  world::collective_try(world, [&] {
     for (int peer = 0; peer < self; ++peer) {
       called.push_back(call(world, peer, world::read_as<Invitation>(invitations[size_t(peer)])));
     }
   });
   std::vector<Socket> peers;
-  world::together(world, [&] {
+  world::collective_try(world, [&] {
     peers = listener->accept_peers(world);
     std::move(called.begin(), called.end(), peers.begin());
     for (const Socket& peer : peers) {

@@ -13,7 +13,7 @@
 #include "../cuda/host_words.hpp"
 #include "../cuda/orders.hpp"
 #include "../cuda/proxy_copies.hpp"
-#include "../world/together.hpp"
+#include "../world/collective_try.hpp"
 #include "carrier.hpp"
 #include "chorale/device/port.hpp"
 #include "chorale/window.hpp"
@@ -32,7 +32,7 @@ class DevicePort final : public Rings {
       : Rings(world, Space::device, geometry),
         memory_(device_window(world, geometry.bytes(world.ranks()))),
         words_(Window::create(world, geometry.state_at(world.ranks(), 0))) {
-    world::together(world, [&] { connect(); });
+    world::collective_try(world, [&] { connect(); });
   }
 
   ~DevicePort() override {
@@ -57,7 +57,7 @@ class DevicePort final : public Rings {
 
   void reset() override {
     const cuda::CurrentDevice on(device());
-    world::together(world(), [&] {
+    world::collective_try(world(), [&] {
       memory_->finish();
       const std::lock_guard lock(orders_->lock());
       // Orders that were taken are under way, to the peers as well.
@@ -65,7 +65,7 @@ class DevicePort final : public Rings {
       orders_->drop();
       std::fill(given_.begin(), given_.end(), 0);
     });
-    world::together(world(), [&] {
+    world::collective_try(world(), [&] {
       memory_->clear(0, geometry_.state_at(world_size(), 0));
       std::memset(words_.local(), 0, words_.bytes(rank()));
     });

@@ -3,8 +3,8 @@
 #include "../cuda/allocation.hpp"
 #include "../cuda/device_memory.hpp"
 #include "../cuda/peer_memory.hpp"
+#include "../world/collective_try.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
 #include "in_device_memory.hpp"
 
 namespace chorale::transport {
@@ -15,7 +15,7 @@ using cuda::check;
 class Mapped final : public DeviceWindow {
  public:
   Mapped(World& world, uint64_t bytes) : world_(world), imports_(world), self_(world.rank()), bytes_(bytes) {
-    world::together(world, [&] {
+    world::collective_try(world, [&] {
       if (bytes == 0) return;
       memory_ = cuda::Allocation(bytes);
       check(cudaMemset(memory_.data(), 0, bytes), "a window");

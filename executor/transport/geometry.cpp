@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "../world/collective_try.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
 #include "chorale/device/packet.hpp"
 #include "chorale/device/vec.hpp"
 

@@ -7,18 +7,18 @@
 #include <new>
 #include <vector>
 
-#include "../cpu/scheduler.hpp"
+#include "../fibers/scheduler.hpp"
+#include "../system/thrown.hpp"
 #include "../world/group.hpp"
-#include "../world/thrown.hpp"
 #include "proxied.hpp"
 
 namespace chorale {
 namespace {
 
 /// Counts the threads of a block, or of a part of one, that meet.
-struct Meeting {
-  uint64_t arrived = 0;  // in the present meeting; 0 between meetings, so their sizes may differ
-  uint64_t held = 0;     // meetings
+struct Barrier {
+  uint64_t arrived = 0;  // in the present barrier; 0 between barriers, so their sizes may differ
+  uint64_t held = 0;     // barriers
   uint64_t cell[2] = {0, 0};
 };
 
@@ -28,8 +28,8 @@ struct Block {
 
   const uint32_t threads;
   std::atomic<uint32_t> ended{0};
-  Meeting whole;
-  std::vector<Meeting> parts;  // one size of them at a time
+  Barrier whole;
+  std::vector<Barrier> parts;  // one size of them at a time
 };
 
 std::vector<std::unique_ptr<Block>> make_blocks(uint32_t blocks, uint32_t threads) {
@@ -49,9 +49,9 @@ std::vector<std::unique_ptr<Block>> make_blocks(uint32_t blocks, uint32_t thread
 /// This is a thread of a block of several. It has a fiber of its own.
 class Thread final : public HostBlock {
  public:
-  Thread(cpu::BlockHost& fiber, Block& block, Meeting& meeting, uint32_t rank, uint32_t threads)
-      : fiber_(fiber), block_(block), meeting_(meeting), rank_(rank), threads_(threads) {
-    cell = meeting.cell;
+  Thread(cpu::BlockHost& fiber, Block& block, Barrier& barrier, uint32_t rank, uint32_t threads)
+      : fiber_(fiber), block_(block), barrier_(barrier), rank_(rank), threads_(threads) {
+    cell = barrier.cell;
   }
 
   void park(bool (*ready)(const void*), const void* state) override { fiber_.park(ready, state); }
@@ -64,10 +64,10 @@ class Thread final : public HostBlock {
     const struct {
       const uint64_t* held;
       uint64_t before;
-    } all{&meeting_.held, load_relaxed(&meeting_.held)};
-    if (add_acq_rel(&meeting_.arrived, uint64_t{1}) + 1 == threads_) {
-      store_relaxed(&meeting_.arrived, uint64_t{0});  // before anybody can come to the next one
-      store_release(&meeting_.held, all.before + 1);
+    } all{&barrier_.held, load_relaxed(&barrier_.held)};
+    if (add_acq_rel(&barrier_.arrived, uint64_t{1}) + 1 == threads_) {
+      store_relaxed(&barrier_.arrived, uint64_t{0});  // before anybody can come to the next one
+      store_release(&barrier_.held, all.before + 1);
       return;
     }
     const auto here = [](const void* state) -> bool {
@@ -93,7 +93,7 @@ class Thread final : public HostBlock {
  private:
   cpu::BlockHost& fiber_;
   Block& block_;
-  Meeting& meeting_;
+  Barrier& barrier_;
   const uint32_t rank_, threads_;
   std::vector<std::unique_ptr<Thread>> parts_;  // one of each size
 };

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "../world/together.hpp"
+#include "../world/collective_try.hpp"
 #include "in_device_memory.hpp"
 #include "rings.hpp"
 
@@ -125,7 +125,7 @@ std::unique_ptr<Transport> mesh(std::shared_ptr<Transport> intra, std::shared_pt
   }
   std::unique_ptr<Mesh> made;
   // A mesh on GPUs takes memory, which one rank may not have.
-  world::together(world, [&] {
+  world::collective_try(world, [&] {
     made = std::make_unique<Mesh>(first.number, std::move(intra), std::move(inter), local_domain_size);
   });
   return made;

@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "../cpu/queue_thread.hpp"
-#include "../cpu/scheduler.hpp"
+#include "../fibers/queue_thread.hpp"
+#include "../fibers/scheduler.hpp"
 #include "chorale/device/port.hpp"
 #include "proxied.hpp"
 

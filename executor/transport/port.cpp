@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "../world/together.hpp"
+#include "../world/collective_try.hpp"
 #include "carrier.hpp"
 #include "host_memory.hpp"
 #include "in_device_memory.hpp"
@@ -33,7 +33,7 @@ class PortTransport final : public Rings {
  public:
   PortTransport(World& world, const Geometry& geometry, std::unique_ptr<Carrier> carrier)
       : Rings(world, Space::host, geometry), carrier_(std::move(carrier)) {
-    world::together(world, [&] { connect(); });
+    world::collective_try(world, [&] { connect(); });
   }
 
   void reset() override {

@@ -14,7 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "../world/thrown.hpp"
+#include "../system/thrown.hpp"
 #include "chorale/error.hpp"
 #include "chorale/tuner.hpp"
 

@@ -38,7 +38,7 @@ inline constexpr const char* collective_names[] = {"a barrier",
                                                    "a reset",
                                                    "the end of a join"};
 
-/// Says why a rank gave up an attempt to make the next world, see succession.hpp.
+/// Says why a rank gave up an attempt to make the next world, see shrink.hpp.
 struct Failure {
   std::atomic<uint32_t> attempt;  ///< its number plus 1; stored after all else is written
   uint32_t reason;                ///< a RunError::Reason
@@ -111,10 +111,10 @@ struct alignas(64) Seat {
   std::byte chunk[2][chunk_bytes];
 };
 
-/// Counts the ranks that come to a meeting. All but the last count themselves and wait for `passed`.
-struct Meeting {
+/// Counts the ranks that come to a barrier. All but the last count themselves and wait for `passed`.
+struct Barrier {
   std::atomic<uint32_t> arrived;
-  std::atomic<uint64_t> passed;  ///< number of the last meeting that all ranks entered
+  std::atomic<uint64_t> passed;  ///< number of the last barrier that all ranks entered
 };
 
 struct Control {
@@ -134,7 +134,7 @@ struct Control {
 
   std::atomic<uint32_t> bell;     ///< a futex: rung when anything that a wait looks at has changed
   std::atomic<uint32_t> leavers;  ///< ranks that have left
-  Meeting barrier, reset;
+  Barrier barrier, reset;
 
   std::atomic<uint64_t> attempt;      ///< to make the next world: an Attempt
   std::atomic<uint64_t> last_failed;  ///< the word of the last attempt that failed

@@ -15,8 +15,8 @@
 #include <cstring>
 #include <iterator>
 
+#include "collective_try.hpp"
 #include "group.hpp"
-#include "together.hpp"
 
 namespace chorale::world {
 namespace {
@@ -168,7 +168,7 @@ void DescriptorPassing::listen(World& world) {
   static std::atomic<uint64_t> count{0};
   const std::string name =
       fmt::format("chorale-{}-{}-{}", processes_[world.rank()].pid, processes_[world.rank()].start, ++count);
-  together(world, [&] {
+  collective_try(world, [&] {
     listener_ = make_socket();
     const sockaddr_un address = address_of(name);
     if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), length_of(name)) != 0 ||
@@ -202,7 +202,7 @@ std::vector<std::vector<Descriptor>> DescriptorPassing::pass(World& world, std::
   ++passes_;
   std::vector<std::vector<Descriptor>> all(world.ranks());
   if (way_ == Way::take) {
-    together(world, [&] {
+    collective_try(world, [&] {
       for (int peer = 0; peer < world.ranks(); ++peer) {
         if (!wanted[peer]) continue;
         for (const int descriptor : offers[peer].descriptors) {
@@ -214,12 +214,12 @@ std::vector<std::vector<Descriptor>> DescriptorPassing::pass(World& world, std::
   }
   // The two steps are apart, so that nobody waits for what could not be sent. What is sent stays in the
   // receiver's socket.
-  together(world, [&] {
+  collective_try(world, [&] {
     for (int peer = 0; peer < world.ranks(); ++peer) {
       if (offers[peer].wanted[world.rank()] && !mine.empty()) send_to(world, peer, mine);
     }
   });
-  together(world, [&] { receive(world, offers, all); });
+  collective_try(world, [&] { receive(world, offers, all); });
   return all;
 }
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "../system/shared_memory.hpp"
 #include "chorale/world.hpp"
 #include "process.hpp"
-#include "shared_memory.hpp"
 
 namespace chorale::world {
 

@@ -13,8 +13,8 @@
 #include <new>
 #include <thread>
 
-#include "../host_pages.hpp"
-#include "mirror.hpp"
+#include "../system/host_pages.hpp"
+#include "control_relay.hpp"
 #include "steps.hpp"
 
 namespace chorale::world {
@@ -25,17 +25,17 @@ constexpr std::chrono::seconds stop_patience{1};  // with a rank that says why i
 
 }  // namespace
 
-/// A Waiter is a rank in a meeting.
+/// A Waiter is a rank in a barrier.
 struct Group::Waiter {
   Group* group;
-  Meeting* meeting;
+  Barrier* barrier;
   std::atomic<uint64_t> Seat::*number;
   uint64_t wanted;
   int rank;
   bool obey_stop;
   const Doubt& doubt;
 
-  bool met() const { return meeting->passed.load(std::memory_order_acquire) >= wanted; }
+  bool met() const { return barrier->passed.load(std::memory_order_acquire) >= wanted; }
 
   /// Returns why not to wait any longer; "" if there is no reason.
   std::string doubted() const {
@@ -83,13 +83,14 @@ Group::Group(Mapping control, int rank, const Options& options, Hosts hosts)
     for (int peer = 0; peer < ranks(); ++peer) {
       if (host(peer) != host(rank)) {
         several_hosts_ = true;
-        continue;  // Mirror hears of it
+        continue;  // ControlRelay hears of it
       }
       const Process& process = control_->seats()[peer].process;
       if (peer != rank && process != self) watch_.add(peer, process);
     }
     start(ranks() == 1, nullptr);
-    if (!hosts.links.empty()) mirror_ = std::make_unique<Mirror>(*this, host(rank), std::move(hosts.links));
+    if (!hosts.links.empty())
+      relay_ = std::make_unique<ControlRelay>(*this, host(rank), std::move(hosts.links));
   } catch (...) {
     // The others have seen this rank join, so they hear why it fails.
     const Thrown thrown = thrown_now();
@@ -120,7 +121,7 @@ void Group::start(bool complete, const cpu::Scheduler* fibers_of) {
       .idle_check = {}};
   if (complete) {
     options.ranks_in_collective = [this] {
-      return int(control_->barrier.arrived.load()) + in_succession_.load(std::memory_order_relaxed);
+      return int(control_->barrier.arrived.load()) + in_shrink_.load(std::memory_order_relaxed);
     };
   }
   if (!local_) options.idle_check = [this] { check_peers(); };
@@ -129,11 +130,11 @@ void Group::start(bool complete, const cpu::Scheduler* fibers_of) {
 
 void Group::complete_join(int rank) {
   joining_ = true;
-  meet_for(Collective::join, rank);
+  barrier_for(Collective::join, rank);
   joining_ = false;
 }
 
-void Group::barrier(int rank, Collective what) { meet_for(what, rank); }
+void Group::barrier(int rank, Collective what) { barrier_for(what, rank); }
 
 /// Returns which of the two places of a seat its next exchange has.
 size_t Group::next_half(int rank) {
@@ -142,7 +143,7 @@ size_t Group::next_half(int rank) {
 
 /// Meets the others for a call. The ranks meet even in calls of different kinds, so each can say in which
 /// call the others are, and all find the same.
-void Group::meet_for(Collective what, int rank, const Doubt& doubt, bool obey_stop) {
+void Group::barrier_for(Collective what, int rank, const Doubt& doubt, bool obey_stop) {
   const size_t half = next_half(rank);
   control_->seats()[rank].collective[half] = what;
   meet(control_->barrier, &Seat::arrived, rank, obey_stop, collective_names[size_t(what)], doubt);
@@ -167,7 +168,7 @@ std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const s
     seat.total_bytes[half] = mine.size();
     const size_t bytes = std::min(Seat::chunk_bytes, mine.size() - std::min(done, mine.size()));
     if (bytes) std::memcpy(seat.chunk[half], mine.data() + done, bytes);
-    meet_for(what, rank, doubt, obey_stop);
+    barrier_for(what, rank, doubt, obey_stop);
     for (int peer = 0; peer < ranks(); ++peer) {
       const Seat& from = control_->seats()[peer];
       const size_t total = from.total_bytes[half];
@@ -183,18 +184,18 @@ std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const s
 
 /// Meets the others in a reset. A rank whose reset timed out stays counted, and its next reset goes on with
 /// that. If it counted itself again, it would be the last to come, although a peer never came.
-void Group::meet_in_reset(int rank) {
-  Meeting& meeting = control_->reset;
+void Group::reset_barrier(int rank) {
+  Barrier& barrier = control_->reset;
   const char* const what = collective_names[size_t(Collective::reset)];
   uint64_t& over = resets_over_[size_t(rank)];
   const uint64_t counted = control_->seats()[rank].resets.load(std::memory_order_relaxed);
-  const bool met = meeting.passed.load(std::memory_order_acquire) >= counted;
+  const bool met = barrier.passed.load(std::memory_order_acquire) >= counted;
   // A reset that the others made without this rank is of no use if the world has stopped again.
   if (counted == over || (met && load_acquire(&control_->abort.stop) != 0)) {
-    meet(meeting, &Seat::resets, rank, false, what);
+    meet(barrier, &Seat::resets, rank, false, what);
   } else if (!met) {
     scheduler_->check_caller();
-    wait({this, &meeting, &Seat::resets, counted, rank, false, {}}, what);
+    wait({this, &barrier, &Seat::resets, counted, rank, false, {}}, what);
   }
   over = control_->seats()[rank].resets.load(std::memory_order_relaxed);
 }
@@ -210,24 +211,24 @@ void Group::clear_stop() {
   if (local_) scheduler_->rearm();
 }
 
-bool Group::arrive(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, uint64_t wanted) {
+bool Group::arrive(Barrier& barrier, std::atomic<uint64_t> Seat::*number, int rank, uint64_t wanted) {
   (control_->seats()[rank].*number).store(wanted);
-  const bool last = meeting.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == uint32_t(ranks());
+  const bool last = barrier.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == uint32_t(ranks());
   if (last) {
-    meeting.arrived.store(0, std::memory_order_relaxed);
-    if (&meeting == &control_->reset) clear_stop();
-    meeting.passed.store(wanted, std::memory_order_release);
+    barrier.arrived.store(0, std::memory_order_relaxed);
+    if (&barrier == &control_->reset) clear_stop();
+    barrier.passed.store(wanted, std::memory_order_release);
   }
   if (last || several_hosts_) ring();
   return last;
 }
 
-void Group::meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop,
+void Group::meet(Barrier& barrier, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop,
                  const char* what, const Doubt& doubt) {
   scheduler_->check_caller();
   if (obey_stop) check();
   const uint64_t wanted = (control_->seats()[rank].*number).load(std::memory_order_relaxed) + 1;
-  if (arrive(meeting, number, rank, wanted)) return;
+  if (arrive(barrier, number, rank, wanted)) return;
   const auto doubting = [this, rank](const Doubt* of) {
     const std::lock_guard lock(doubts_mutex_);
     doubts_[size_t(rank)] = of;
@@ -237,7 +238,7 @@ void Group::meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank
     ~Doubting() { set(nullptr); }
   } const until_the_end{doubting};
   if (doubt) doubting(&doubt);
-  wait({this, &meeting, number, wanted, rank, obey_stop, doubt}, what);
+  wait({this, &barrier, number, wanted, rank, obey_stop, doubt}, what);
 }
 
 /// Returns what ranks of this process that wait in a collective have to say about a stop.

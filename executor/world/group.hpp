@@ -16,13 +16,13 @@
 #include <string>
 #include <vector>
 
-#include "../cpu/scheduler.hpp"
+#include "../fibers/scheduler.hpp"
+#include "../system/fork.hpp"
+#include "../system/shared_memory.hpp"
+#include "../system/thrown.hpp"
 #include "chorale/error.hpp"
 #include "control.hpp"
-#include "fork.hpp"
 #include "process.hpp"
-#include "shared_memory.hpp"
-#include "thrown.hpp"
 
 namespace chorale::world {
 
@@ -32,7 +32,7 @@ struct Hosts {
   std::vector<Descriptor> links;   ///< by host: connections of this rank, if it speaks for its host
 };
 
-class Mirror;
+class ControlRelay;
 
 /// Holds the control memory, and lets ranks wait for changes in it: on a futex, or as a fiber of the seeded
 /// scheduler. Thread-safe.
@@ -137,19 +137,19 @@ class Group {
   bool raise_as_said(Stop stop, int rank, const std::string& why);
 
  private:
-  friend class Mirror;
-  friend class Succession;
+  friend class ControlRelay;
+  friend class Shrink;
   struct Waiter;
 
   void start(bool complete, const cpu::Scheduler* fibers_of);
-  void meet_for(Collective what, int rank, const Doubt& doubt = {}, bool obey_stop = true);
+  void barrier_for(Collective what, int rank, const Doubt& doubt = {}, bool obey_stop = true);
   size_t next_half(int rank);
-  /// Counts `rank` into its meeting number `wanted`. Returns true if it is the last, so all others may go on.
-  bool arrive(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, uint64_t wanted);
+  /// Counts `rank` into its barrier number `wanted`. Returns true if it is the last, so all others may go on.
+  bool arrive(Barrier& barrier, std::atomic<uint64_t> Seat::*number, int rank, uint64_t wanted);
   void clear_stop();
   std::optional<Thrown> prepare_reset(int rank, std::exception_ptr& failed);
-  void meet_in_reset(int rank);
-  void meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop, const char* what,
+  void reset_barrier(int rank);
+  void meet(Barrier& barrier, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop, const char* what,
             const Doubt& doubt = {});
   void wait(const Waiter& waiter, const char* what);
   [[noreturn]] void throw_stopped();
@@ -184,12 +184,13 @@ class Group {
   std::mutex shown_mutex_;
   std::vector<std::shared_ptr<const void>> shown_;  ///< by rank
   std::mutex doubts_mutex_;
-  std::vector<const Doubt*> doubts_;   ///< of the ranks of this process that wait, by rank; null: none
-  std::atomic<int> in_succession_{0};  ///< ranks of this process that wait for the next world
+  std::vector<const Doubt*> doubts_;  ///< of the ranks of this process that wait, by rank; null: none
+  std::atomic<int> in_shrink_{0};     ///< ranks of this process that wait for the next world
   std::mutex next_mutex_;
   std::shared_ptr<Group> next_;  ///< of a local world: the offered next one
   std::vector<std::string> host_names_;
-  std::unique_ptr<Mirror> mirror_;  ///< of the rank that speaks for its host; last, since it uses the others
+  std::unique_ptr<ControlRelay>
+      relay_;  ///< of the rank that speaks for its host; last, since it uses the others
 };
 
 /// This is the time between looks for dead peers.

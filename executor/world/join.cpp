@@ -7,12 +7,12 @@
 #include <cstring>
 #include <thread>
 
+#include "../system/thrown.hpp"
 #include "board.hpp"
 #include "chorale/error.hpp"
 #include "group.hpp"
 #include "process.hpp"
 #include "steps.hpp"
-#include "thrown.hpp"
 
 namespace chorale::world {
 namespace {
@@ -302,7 +302,7 @@ class Joining {
 
 }  // namespace
 
-Mapping meet_under(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
+Mapping join_under(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
                    std::chrono::nanoseconds timeout, bool used_once) {
   return Joining(name, rank, hosts, timeout, used_once).run();
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "shared_memory.hpp"
+#include "../system/shared_memory.hpp"
 
 namespace chorale::world {
 
@@ -17,7 +17,7 @@ namespace chorale::world {
 /// \param timeout  0: none
 /// \param used_once  the name is this job's alone, and was never another's
 /// \throws RunError  see World::join
-Mapping meet_under(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
+Mapping join_under(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
                    std::chrono::nanoseconds timeout, bool used_once);
 
 }  // namespace chorale::world

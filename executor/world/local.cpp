@@ -5,11 +5,11 @@
 #include <exception>
 #include <thread>
 
+#include "../system/deadline.hpp"
+#include "../system/thread.hpp"
+#include "../system/thrown.hpp"
 #include "chorale/world.hpp"
-#include "deadline.hpp"
 #include "group.hpp"
-#include "thread.hpp"
-#include "thrown.hpp"
 
 namespace chorale {
 namespace {

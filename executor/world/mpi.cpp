@@ -14,9 +14,9 @@
 #include <set>
 #include <vector>
 
-#include "../net/address.hpp"
-#include "../net/greeting.hpp"
-#include "../net/hello.hpp"
+#include "../bootstrap/address.hpp"
+#include "../bootstrap/greeting.hpp"
+#include "../bootstrap/hello.hpp"
 
 namespace chorale {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "shared_memory.hpp"
+#include "../system/shared_memory.hpp"
 
 namespace chorale::world {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "../system/thrown.hpp"
 #include "group.hpp"
 #include "steps.hpp"
-#include "thrown.hpp"
 
 namespace chorale::world {
 
@@ -45,7 +45,7 @@ void Group::reset(int rank) {
   std::exception_ptr failed;
   const std::optional<Thrown> mine = prepare_reset(rank, failed);
   at_step(Step::reset);
-  meet_in_reset(rank);
+  reset_barrier(rank);
   // A rank that was counted for a reset that it gave up may not have come again. And if each process has a
   // scheduler, nobody may stop the world while a peer's still holds the report of the last stop. If all ranks
   // have one scheduler, a rank that stops the world now does so after the reset.

@@ -4,12 +4,12 @@
 
 #include <vector>
 
-#include "../host_pages.hpp"
-#include "available_memory.hpp"
+#include "../system/available_memory.hpp"
+#include "../system/host_pages.hpp"
+#include "../system/shared_memory.hpp"
+#include "collective_try.hpp"
 #include "group.hpp"
-#include "shared_memory.hpp"
 #include "steps.hpp"
-#include "together.hpp"
 
 namespace chorale {
 
@@ -27,8 +27,8 @@ struct Window::Maps {
 namespace {
 
 using world::bytes_of;
+using world::collective_try;
 using world::read_as;
-using world::together;
 
 std::shared_ptr<std::byte> allocate(uint64_t bytes) {
   world::require_memory(bytes, "a window");
@@ -54,7 +54,7 @@ Window Window::create(World& world, uint64_t bytes) {
   mine.bytes = bytes;
 
   if (world.local()) {
-    together(world, [&] {
+    collective_try(world, [&] {
       if (bytes == 0) return;
       const auto memory = allocate(bytes);
       mine.data = memory.get();
@@ -81,7 +81,7 @@ Window Window::create(World& world, uint64_t bytes) {
     auto mapping = std::make_shared<world::Mapping>(from, size);
     share = {mapping->data(), size, mapping};
   };
-  together(world, [&] {
+  collective_try(world, [&] {
     world::at_step(world::Step::window);
     if (bytes == 0) return;
     memory = world::create_shared(bytes);
@@ -89,7 +89,7 @@ Window Window::create(World& world, uint64_t bytes) {
     offer = world::offer_of(memory);
   });
   const auto all = world.group().allgather(world.rank(), bytes_of(offer), world::Collective::window);
-  together(world, [&] {
+  collective_try(world, [&] {
     for (int rank = 0; rank < world.ranks(); ++rank) {
       const auto other = read_as<world::SharedMemory>(all[rank]);
       if (rank == world.rank() || other.bytes == 0) continue;
@@ -100,7 +100,7 @@ Window Window::create(World& world, uint64_t bytes) {
       map(maps->shares[rank], world::open_offered(other), other.bytes);
     }
   });
-  // together() was a barrier: all have opened what they need, and `memory` may close.
+  // collective_try() was a barrier: all have opened what they need, and `memory` may close.
   return Window(std::move(maps), world.rank());
 }
 

@@ -7,13 +7,13 @@
 #include <cstring>
 #include <string_view>
 
-#include "../net/rendezvous.hpp"
-#include "../net/secret.hpp"
-#include "deadline.hpp"
+#include "../bootstrap/rendezvous.hpp"
+#include "../bootstrap/secret.hpp"
+#include "../system/deadline.hpp"
+#include "control_relay.hpp"
 #include "group.hpp"
 #include "join.hpp"
-#include "mirror.hpp"
-#include "succession.hpp"
+#include "shrink.hpp"
 
 namespace chorale {
 namespace {
@@ -77,11 +77,11 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
   if (ranks > most_ranks)
     throw UsageError(fmt::format("rank {} of {} ranks: a world has {} at most", rank, ranks, most_ranks));
   std::optional<net::Address> rendezvous;
-  net::Met met;
+  net::Rendezvous met;
   if (address.starts_with("tcp://")) {
     rendezvous = net::parse_address(address);
   } else {
-    met.roster = net::Roster::of_one_host(shm_name(address), ranks);
+    met.membership = net::Membership::of_one_host(shm_name(address), ranks);
   }
   if (!options.host.empty() && !is_host_name(options.host)) {
     throw UsageError(
@@ -104,18 +104,19 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
       left = std::max(left - (std::chrono::steady_clock::now() - start), std::chrono::nanoseconds(1));
   }
   // Hosts that are one machine have one /dev/shm.
-  std::string name = met.roster.name;
-  if (const uint32_t host = met.roster.hosts.at(size_t(rank)); host != 0) name += fmt::format("-{}", host);
+  std::string name = met.membership.name;
+  if (const uint32_t host = met.membership.hosts.at(size_t(rank)); host != 0)
+    name += fmt::format("-{}", host);
   world::Mapping control;
   try {
-    control = world::meet_under(name, rank, met.roster.hosts, left, rendezvous.has_value());
+    control = world::join_under(name, rank, met.membership.hosts, left, rendezvous.has_value());
   } catch (...) {
     world::tell_hosts(met.links, rank, world::thrown_now());
     throw;
   }
   World world(std::make_shared<world::Group>(
                   std::move(control), rank, world::Group::Options{options.workers, {}, options.timeout},
-                  world::Hosts{std::move(met.roster.host_names), std::move(met.links)}),
+                  world::Hosts{std::move(met.membership.host_names), std::move(met.links)}),
               rank);
   world.group_->complete_join(rank);
   return world;

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "chorale/needs.hpp"
-#include "executor/cpu/sanitizers.hpp"
+#include "executor/fibers/sanitizers.hpp"
 #include "tests/cpu/harness.hpp"
 #include "tests/unit/scarce_memory.hpp"
 #include "tests/unit/thrown.hpp"

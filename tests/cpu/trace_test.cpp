@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "executor/cpu/sanitizers.hpp"
+#include "executor/fibers/sanitizers.hpp"
 #include "tests/cpu/harness.hpp"
 #include "tests/unit/scarce_memory.hpp"
 

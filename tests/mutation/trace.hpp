@@ -4,7 +4,7 @@
 /// give it to them.
 ///
 /// The order is the prover's own record of an execution (compiler/proof/history.hpp). A graph of our own
-/// would be no independent witness, because it would be made of the same steps of the same player. None is
+/// would be no independent witness, because it would be made of the same steps of the same executor. None is
 /// needed, because a trace judges no mutant: the proofs do, and then adversarial schedules of the executor,
 /// which share no code with the proofs. A trace only says why a mutant that passed both is right. It adds the
 /// accesses to the history, and numbers them so that those of two plans can be compared.
@@ -68,7 +68,7 @@ class Trace {
   class Accesses;
 
   std::unique_ptr<proof::Memory> memory_;
-  std::unique_ptr<proof::Player> player_;
+  std::unique_ptr<proof::SymbolicExecutor> executor_;
   std::unique_ptr<Accesses> accesses_;
   bool ended_ = false;
   mutable std::optional<proof::Past> past_;  // of the last path

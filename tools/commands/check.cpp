@@ -11,9 +11,9 @@
 #include "chorale/proof.hpp"
 #include "tools/command.hpp"
 #include "tools/findings.hpp"
+#include "tools/options.hpp"
 #include "tools/oracle.hpp"
 #include "tools/programs.hpp"
-#include "tools/schedules/options.hpp"
 #include "tools/words.hpp"
 
 namespace chorale::tools {

@@ -9,8 +9,8 @@
 #include "tools/command.hpp"
 #include "tools/doctor/examination.hpp"
 #include "tools/findings.hpp"
+#include "tools/options.hpp"
 #include "tools/programs.hpp"
-#include "tools/schedules/options.hpp"
 
 namespace chorale::tools {
 namespace {

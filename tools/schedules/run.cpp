@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "tools/device.hpp"
+#include "tools/options.hpp"
 #include "tools/ranks.hpp"
-#include "tools/schedules/options.hpp"
 #include "tools/schedules/reference.hpp"
 #include "tools/shared.hpp"
 

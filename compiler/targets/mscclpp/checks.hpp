@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "../../checks/report.hpp"
-#include "../../resolve.hpp"
-#include "../../roles.hpp"
+#include "../../plan/report.hpp"
+#include "../../plan/resolve.hpp"
+#include "../../plan/roles.hpp"
 #include "limits.hpp"
 
 namespace chorale::mscclpp {

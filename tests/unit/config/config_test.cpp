@@ -12,7 +12,7 @@
 
 #include "chorale/did_you_mean.hpp"
 #include "chorale/packet_form.hpp"
-#include "executor/switch_channels.hpp"
+#include "executor/run/switch_channels.hpp"
 #include "tests/unit/message_of_error.hpp"
 
 namespace chorale::test {

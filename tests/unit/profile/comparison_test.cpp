@@ -1,5 +1,5 @@
-// These tests put measured spans beside predicted ones when every time is known. tests/unit/tape has the
-// spans of the tapes that GPUs play.
+// These tests put measured spans beside predicted ones when every time is known. tests/unit/program has the
+// spans of the programs that GPUs play.
 
 #include "tests/unit/profile/compared.hpp"
 

@@ -12,7 +12,7 @@
 
 #include "chorale/executor.hpp"
 #include "chorale/schedule.hpp"
-#include "executor/cpu/sanitizers.hpp"
+#include "executor/fibers/sanitizers.hpp"
 #include "tests/unit/scarce_memory.hpp"
 #include "tests/unit/schedule_run/schedules.hpp"
 #include "tests/unit/thrown.hpp"

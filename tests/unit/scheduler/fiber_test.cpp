@@ -1,7 +1,7 @@
 /// \file
 /// These tests check fibers by themselves.
 
-#include "../../../executor/cpu/fiber.hpp"
+#include "../../../executor/fibers/fiber.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 
 #include <thread>
 
-#include "executor/cpu/sanitizers.hpp"
+#include "executor/fibers/sanitizers.hpp"
 #include "executor/world/group.hpp"
 #include "support.hpp"
 #include "tests/unit/scarce_memory.hpp"

@@ -1,7 +1,7 @@
 /// \file
 /// These tests check that all ranks are told what one rank cannot do.
 
-#include "executor/agreement.hpp"
+#include "executor/binding/agreement.hpp"
 
 #include <gtest/gtest.h>
 

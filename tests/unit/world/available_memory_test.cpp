@@ -2,7 +2,7 @@
 /// These tests check what memory a machine and its control groups leave, told by files that are not the
 /// machine's.
 
-#include "executor/world/available_memory.hpp"
+#include "executor/system/available_memory.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

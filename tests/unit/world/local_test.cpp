@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "../../../executor/cpu/sanitizers.hpp"
-#include "../../../executor/host_pages.hpp"
+#include "../../../executor/fibers/sanitizers.hpp"
+#include "../../../executor/system/host_pages.hpp"
+#include "../../../executor/world/collective_try.hpp"
 #include "../../../executor/world/group.hpp"
-#include "../../../executor/world/together.hpp"
 #include "../scheduler/scheduler_under_test.hpp"
 #include "chorale/window.hpp"
 #include "processes.hpp"
@@ -166,13 +166,13 @@ TEST(LocalWorld, WhateverAStepThrowsIsHeardEverywhere) {
           for (const auto& one : cases) {
             const bool mine = world.rank() == 1;
             EXPECT_EQ(failure([&] {
-                        world::together(world, [&] {
+                        world::collective_try(world, [&] {
                           if (mine) one.step();
                         });
                       }),
                       mine ? one.of_it : one.of_others);
           }
-          world::together(world, [] {});
+          world::collective_try(world, [] {});
         },
         options);
   }

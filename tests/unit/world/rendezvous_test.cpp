@@ -16,7 +16,7 @@
 
 #include "by_hand.hpp"
 #include "chorale/world.hpp"
-#include "executor/cpu/sanitizers.hpp"
+#include "executor/fibers/sanitizers.hpp"
 #include "processes.hpp"
 
 namespace chorale::test {
@@ -193,20 +193,20 @@ TEST_F(Rendezvous, SeveralHosts) {
     Hello mine = hello_of(rank, 6);
     mine.host.name = "node" + std::to_string(std::vector{7, 7, 8, 9, 8, 9}[size_t(rank)]);
     mine.host.boot = mine.host.name;
-    const net::Met met = net::rendezvous(parse_address(address), mine, 60s);
-    const net::Roster& roster = met.roster;
-    if (roster.hosts != std::vector<uint32_t>{0, 0, 1, 2, 1, 2}) return "other hosts";
-    if (roster.host_names != std::vector<std::string>{"node7", "node8", "node9"}) return "other names";
+    const net::Rendezvous met = net::rendezvous(parse_address(address), mine, 60s);
+    const net::Membership& membership = met.membership;
+    if (membership.hosts != std::vector<uint32_t>{0, 0, 1, 2, 1, 2}) return "other hosts";
+    if (membership.host_names != std::vector<std::string>{"node7", "node8", "node9"}) return "other names";
     std::string said;
     for (size_t host = 0; host < met.links.size(); ++host) {
       const int link = met.links[host].get();
       if (link < 0) continue;
       if (rank == 0) {
-        if (::write(link, roster.name.data(), roster.name.size()) < 0) return "cannot write";
+        if (::write(link, membership.name.data(), membership.name.size()) < 0) return "cannot write";
       } else {
         pollfd polled{link, POLLIN, 0};
         poll(&polled, 1, 60000);
-        if (read_some(link) != roster.name) return "no word from rank 0";
+        if (read_some(link) != membership.name) return "no word from rank 0";
       }
       said += "host " + std::to_string(host) + ";";
     }
@@ -219,7 +219,8 @@ TEST_F(Rendezvous, SeveralHosts) {
 /// A program that a rank starts may outlive it, and would keep from the others that it has died.
 TEST_F(Rendezvous, ConnectionsAreNotInheritedByPrograms) {
   Processes ranks(2, [&](int rank) -> std::string {
-    const net::Met met = net::rendezvous(parse_address(address), hello_of(rank, 2, rank ? "b" : "a"), 60s);
+    const net::Rendezvous met =
+        net::rendezvous(parse_address(address), hello_of(rank, 2, rank ? "b" : "a"), 60s);
     for (const world::Descriptor& link : met.links) {
       if (link && !(fcntl(link.get(), F_GETFD) & FD_CLOEXEC)) return "inherited";
     }
@@ -231,7 +232,7 @@ TEST_F(Rendezvous, ConnectionsAreNotInheritedByPrograms) {
 TEST_F(Rendezvous, HostsOfOneMachineByName) {
   Processes ranks(3, [&](int rank) {
     return net::rendezvous(parse_address(address), hello_of(rank, 3, rank == 1 ? "b" : "a"), 60s)
-        .roster.host_names.at(1);
+        .membership.host_names.at(1);
   });
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "b");
 }
@@ -366,7 +367,7 @@ TEST_F(Rendezvous, ADeadRankZeroIsNamed) {
   ASSERT_EQ(listen(file, 8), 0);
   Processes ranks(1, [&](int) { return meet(hello_of(1, 3)); });
   const int other = accept4(file, nullptr, nullptr, SOCK_CLOEXEC);
-  net::LeadersGreeting greeting({}, port);
+  net::ServersGreeting greeting({}, port);
   const std::string hello = read_until(other, "\n", greet(other, greeting));
   EXPECT_TRUE(has(hello, "chorale/")) << hello;
   write_text(other, frame('w', "rank 2"));
@@ -430,7 +431,7 @@ TEST_F(Rendezvous, AnotherServiceOnThePortIsNamed) {
   close(file);
 }
 
-/// The error comes wherever in the meeting they run out.
+/// The error comes wherever in the barrier they run out.
 TEST_F(Rendezvous, TooFewOpenFilesAreSaidToBe) {
 #if defined(CHORALE_ASAN)
   GTEST_SKIP() << "the sanitizers open files to look whether memory is there";

@@ -1,6 +1,6 @@
 // These tests check where the secret of a world comes from.
 
-#include "executor/net/secret.hpp"
+#include "executor/bootstrap/secret.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

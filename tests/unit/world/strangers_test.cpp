@@ -89,14 +89,14 @@ TEST_F(Strangers, ARankTakesOnlyTheSeatOfItsGreeting) {
 }
 
 TEST_F(Strangers, AGreetingThatIsRepeatedProvesNothing) {
-  // The text is what a rank of another meeting on the same port has said, with the same secret.
+  // The text is what a rank of another barrier on the same port has said, with the same secret.
   std::string said;
   {
     const int listener = bound_socket(port);
     ASSERT_EQ(listen(listener, 8), 0);
     Processes rank(1, [&](int) { return meet(hello_of(1, 2), 60s, secret); });
     const int file = kept(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
-    net::LeadersGreeting greeting(net::Secret::read(secret), port);
+    net::ServersGreeting greeting(net::Secret::read(secret), port);
     while (greeting.state() == net::Greeting::State::open) {
       const std::string heard = read_some(file);
       ASSERT_FALSE(heard.empty());
@@ -157,7 +157,7 @@ TEST_F(Strangers, ARefusedRankIsSaidToBeMissing) {
 TEST_F(Strangers, RanksOfAnotherPortAreToldSo) {
   Processes ranks = leader();
   const int file = kept(connected_socket(port));
-  net::CallersGreeting greeting(net::Secret::read(secret), {1, 2, uint16_t(port + 1)});
+  net::ClientsGreeting greeting(net::Secret::read(secret), {1, 2, uint16_t(port + 1)});
   greet(file, greeting);
   EXPECT_EQ(greeting.refusal(), net::Refusal::wrong_port);
   expect_world(ranks);
@@ -235,7 +235,7 @@ TEST_F(Strangers, AFloodFromOneAddressDoesNotPushOutAnother) {
   Processes ranks = leader();
   const int patient = kept(connected_socket(port, "127.0.0.9"));
   for (int count = 0; count < 100; ++count) kept(connected_socket(port));
-  net::CallersGreeting greeting(net::Secret::read(secret), {1, 2, port});
+  net::ClientsGreeting greeting(net::Secret::read(secret), {1, 2, port});
   greet(patient, greeting);
   EXPECT_EQ(greeting.state(), net::Greeting::State::done);
   expect_world(ranks);
@@ -245,7 +245,7 @@ TEST_F(Strangers, AFloodFromOneAddressDoesNotPushOutAnother) {
 TEST_F(Strangers, ASlowSenderIsHungUpOn) {
   Processes ranks = leader();
   const int file = kept(connected_socket(port)), silent = kept(connected_socket(port));
-  net::CallersGreeting greeting(net::Secret::read(secret), {1, 2, port});
+  net::ClientsGreeting greeting(net::Secret::read(secret), {1, 2, port});
   const std::string opener = greeting.begin();
   size_t sent = 0;
   for (; sent < opener.size() && send(file, &opener[sent], 1, MSG_NOSIGNAL) == 1; ++sent)

@@ -17,9 +17,9 @@
 
 #include "../scheduler/scheduler_under_test.hpp"
 #include "chorale/window.hpp"
-#include "executor/cpu/sanitizers.hpp"
+#include "executor/fibers/sanitizers.hpp"
+#include "executor/world/collective_try.hpp"
 #include "executor/world/group.hpp"
-#include "executor/world/together.hpp"
 #include "processes.hpp"
 #include "tests/has.hpp"
 #include "tests/unit/thrown.hpp"

@@ -55,15 +55,15 @@ enum class StepKind : uint8_t {
           ///< `name` and no transfers: the end of a collective
   wait,   ///< waits for all transfers of group `token`, a position in the steps of this rank
   // These exist after that.
-  put,    ///< copies reads[0] here to writes[0] at rank `peer`
-  get,    ///< copies reads[0] at rank `peer` to writes[0] here
-  carry,  ///< `transfers` of one mover that is no copy engine, both ways at once; the lane goes on when all
-          ///< are done
+  put,      ///< copies reads[0] here to writes[0] at rank `peer`
+  get,      ///< copies reads[0] at rank `peer` to writes[0] here
+  sm_copy,  ///< `transfers` of one mover that is no copy engine, both ways at once; the lane goes on when all
+            ///< are done
 };
 /// These are the words of messages and dumps, by StepKind.
 inline constexpr std::string_view step_names[] = {"copy",    "fill", "call", "launch", "after",
                                                   "barrier", "mark", "post", "take",   "group",
-                                                  "wait",    "put",  "get",  "carry"};
+                                                  "wait",    "put",  "get",  "sm_copy"};
 
 /// Describes one end of a transfer.
 struct ConcreteTransfer {
@@ -109,7 +109,7 @@ struct Step {
 };
 
 /// Holds both ends of a transfer: the rank, its step, and the position among the transfers of the step. After
-/// expand_movers() only pairs of carries are there; those of copy engines have become flags.
+/// expand_movers() only pairs of SM copies are there; those of copy engines have become flags.
 struct Pair {
   struct End {
     uint32_t rank = 0, step = 0, transfer = 0;
@@ -138,7 +138,7 @@ struct Settings {
 ///   unmatched, tokens. If there are any, do not use the result.
 Concrete concretise(const Schedule&, const Settings&, Diagnostics& findings);
 
-/// Replaces transfers by the steps that move them: flags, puts, gets and carries. No group or wait is left.
+/// Replaces transfers by the steps that move them: flags, puts, gets and SM copies. No group or wait is left.
 ///
 /// With ce_put the receiver posts a credit; the sender takes it, puts, and posts the data flag; the receiver
 /// takes that. With ce_get the sender posts a credit; the receiver takes it, gets, and posts the data flag;
