@@ -93,7 +93,7 @@ class TuneTable {
   };
 
   /// Loads a table from a file. parse() reads a table from its text.
-  /// \throws UsageError if the file does not exist or is not a table; the message names the line
+  /// \throws UsageError if the file does not exist or is not a table; the message names the wrong entry
   static TuneTable load(const std::string& path);
   static TuneTable parse(const std::string& text);
 
