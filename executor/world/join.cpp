@@ -103,7 +103,7 @@ class Joining {
       const std::optional<Process> owner = owner_of(other);
       if (owner && owner->space != self_.space) {
         throw RunError(Reason::mismatch,
-                       fmt::format("another job uses or used 'shm://{}' in another process namespace "
+                       fmt::format("another job uses 'shm://{}', or used it, in another process namespace "
                                    "(container): give each job a different name; if no job runs, remove "
                                    "/dev/shm/{}",
                                    name_, file_));
