@@ -125,7 +125,7 @@ TEST(Contract, CheckTransferTestsInOrder) {
           message_of_error<UsageError>([&] { check_transfer(*transport, elements, size, groups, form); });
       if (text.empty()) return "";
       if (text.find("whole number of elements") != std::string::npos) return "elements";
-      if (text.find("elements of 0 bytes") != std::string::npos) return "no bytes";
+      if (text.find("element_bytes is 0") != std::string::npos) return "no bytes";
       if (text.find("do not fit") != std::string::npos) return "capacity";
       if (text.find("groups for") != std::string::npos) return "groups";
       if (text.find("never ends") != std::string::npos) return "form";
