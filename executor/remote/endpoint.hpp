@@ -44,14 +44,14 @@ namespace chorale::remote {
 ///
 ///     to bind a plan, all ranks   connect(), then register_binding()
 ///     before a launch             begin_run(), if runs name input and output
-///     during it, the proxy        send() for each request to another host, and work() again and again
+///     during it, the proxy        send() for each request to another host, and work() repeatedly
 ///     at the end of it            start_clock(); then the proxy calls settled() between its calls of work()
-///                                 until that returns true, if the launch waits for what was sent
+///                                 until that returns true, if the launch waits for its orders
 ///     after it                    end_run(), if there was a begin_run()
 ///     between launches, the proxy work() now and then, or rest() instead; wake() ends a rest()
-///     after a stop                drop(), when no block runs any more
-///     after a reset               nothing: the next connect() makes the link anew
-///     when a binding goes         unregister_binding()
+///     after a stop                drop(), when no block runs
+///     after a reset               nothing, because the next connect() makes a new link
+///     when a binding ends         unregister_binding()
 ///
 /// Any thread may call any function. The functions take the endpoint's lock and hold it during callbacks, so
 /// callbacks must not call the endpoint. If a thread holds another lock when it calls work(), it also holds

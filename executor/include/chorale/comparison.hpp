@@ -19,7 +19,7 @@ namespace chorale {
 enum class TimeKind : uint8_t {
   work,     ///< moving data, signalling other ranks, synchronising threads
   packets,  ///< waiting for packets and moving them; the share of each is not known
-  turns,    ///< includes all turns of a pipeline before the last, whatever they did
+  turns,    ///< an operation with the turns of its pipeline before the last, whatever they did
   waits,    ///< waiting for channels, semaphores, barriers and proxies; includes waits for ranks that began
             ///< late
 };
@@ -51,6 +51,7 @@ struct ComparedKind {
   BlockTimes measured, predicted;
 };
 
+/// Holds the result of compare().
 struct Comparison {
   uint64_t launch = 0;  ///< the number of the measured launch; 0: no launch of this message was traced
   /// The time from the beginning of the launch to its end. With Clocks::per_rank, the measured time is that

@@ -31,22 +31,18 @@ struct Setting {
 /// CHORALE_CONFIG), the environment variable CHORALE_<NAME>, or code. A later source in this list overrides
 /// an earlier one.
 struct Config {
-  Setting<std::chrono::nanoseconds> timeout{std::chrono::seconds(30)};  ///< the text is as for
-                                                                        ///< parse_duration(); "off" is 0
-  Setting<unsigned> workers{0};             ///< threads that run blocks; 0: one per core
-  Setting<uint16_t> port{0};                ///< JoinOptions::port, for World::from_environment()
-  Setting<std::string> host{"auto"};        ///< JoinOptions::host; "auto": the library detects it
-  Setting<std::string> secret{"none"};      ///< JoinOptions::secret; "none": no secret. describe() does not
-                                            ///< show it
-  Setting<std::optional<uint64_t>> seed{};  ///< the seed of the deterministic scheduler; "off": none
-  Setting<std::string> backend{"cpu"};      ///< "cpu" or "cuda"
-  Setting<std::string> packet{"ll16"};      ///< "ll8", "ll16" or "ll128": the bytes per packet
-  Setting<std::string> switch_channels{"peer"};  ///< "peer" or "multicast": how GPUs run operations of switch
-                                                 ///< channels
+  Setting<std::chrono::nanoseconds> timeout{std::chrono::seconds(30)};  ///< see parse_duration(); "off": 0
+  Setting<unsigned> workers{0};                  ///< threads that run blocks; 0: one per core
+  Setting<uint16_t> port{0};                     ///< JoinOptions::port, for World::from_environment()
+  Setting<std::string> host{"auto"};             ///< JoinOptions::host; "auto": the library detects it
+  Setting<std::string> secret{"none"};           ///< JoinOptions::secret; "none": no secret
+  Setting<std::optional<uint64_t>> seed{};       ///< the seed of the deterministic scheduler; "off": none
+  Setting<std::string> backend{"cpu"};           ///< "cpu" or "cuda"
+  Setting<std::string> packet{"ll16"};           ///< "ll8", "ll16" or "ll128": the bytes per packet
+  Setting<std::string> switch_channels{"peer"};  ///< how GPUs run switch channels: "peer" or "multicast"
   Setting<std::string> log_level{"warning"};     ///< trace, debug, info, warning, error, off
   Setting<unsigned> trace{0};       ///< the number of launches per plan that are timed, see Executor::trace
-  Setting<unsigned> bindings{256};  ///< the most bindings that an executor keeps, the same on all ranks; 0:
-                                    ///< no limit
+  Setting<unsigned> bindings{256};  ///< most bindings per executor, the same on all ranks; 0: no limit
   /// The most bytes of scratch that a plan may take for one size of message on one rank. A message that needs
   /// more runs in rounds. The same on all ranks; 0: no rounds
   Setting<uint64_t> round_scratch{default_round_scratch};
@@ -74,7 +70,7 @@ struct Config {
             .secret = secret.value == "none" ? "" : secret.value};
   }
 
-  /// Returns the settings, with one "name = value (from)" per line.
+  /// Returns the settings, with one "name = value (from)" per line. It does not show the secret.
   std::string describe() const;
 };
 

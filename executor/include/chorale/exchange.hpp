@@ -25,25 +25,34 @@ struct ExchangeOptions {
   uint32_t blocks_per_peer = 0;
 };
 
+/// Describes a message to `peer`.
 struct SendTo {
   const void* data = nullptr;  ///< any alignment; multiples of 16 are fast. May be null if bytes is 0
   uint64_t bytes = 0;
   int peer = -1;
 };
+/// Describes a message from `peer`.
 struct RecvFrom {
   void* data = nullptr;
   uint64_t bytes = 0;
   int peer = -1;
 };
 
-/// Sends and receives messages between this rank and the others of its world. Messages between two ranks
-/// match in order, as with ncclSend() and ncclRecv(): the first message that one rank sends is the first that
-/// the other receives. It does not matter how the messages are spread over calls. Sender and receiver must
-/// name the same size.
+/// Sends and receives messages between this rank and the others of its world. For example, this passes data
+/// around a ring:
+///
+///     Exchange exchange(world);
+///     const SendTo send{out, bytes, (world.rank() + 1) % world.ranks()};
+///     const RecvFrom recv{in, bytes, (world.rank() + world.ranks() - 1) % world.ranks()};
+///     exchange.exchange({&send, 1}, {&recv, 1}, stream);
+///
+/// Messages between two ranks match in order, as with ncclSend() and ncclRecv(): the first message that one
+/// rank sends is the first that the other receives. It does not matter how the messages are spread over
+/// calls. Sender and receiver must name the same size.
 ///
 /// Use it from one thread at a time: an exchange() that runs while another one runs throws UsageError. The
-/// world must outlive it, and you must not move the world before. Peers write into its memory, so destroy it
-/// after the launches of all ranks have ended (World::barrier()).
+/// world must outlive it; do not move the world while this object exists. Peers write into its memory, so
+/// destroy it after the launches of all ranks have ended (World::barrier()).
 class Exchange {
  public:
   /// Makes the exchange; collective. On CUDA it takes the current GPU.

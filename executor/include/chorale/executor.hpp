@@ -34,13 +34,18 @@ struct Arguments {
   uint64_t bytes = 0;
   DType dtype = DType::f32;
   std::optional<ReduceOp> op = {};        ///< replaces the plan's reduction operator
-  std::optional<PacketForm> packet = {};  ///< default: Config
+  std::optional<PacketForm> packet = {};  ///< the packet form; default: Config::packet
 };
 
-/// Runs plans on one rank. All ranks of the world must make the same calls in the same order, with the same
-/// plan, bytes, dtype and op. If calls differ, every rank gets an error. Use it from one thread at a time: a
-/// call that runs while another one runs throws UsageError. Only check() may be called from any thread at any
-/// time.
+/// Runs plans on one rank. For example:
+///
+///     Executor executor(world);
+///     const Plan plan = load("allreduce_ring_8.json");  // chorale/json.hpp
+///     executor.execute(plan, {.in = in, .out = out, .bytes = bytes}, stream);
+///
+/// All ranks of the world must make the same calls in the same order, with the same plan, bytes, dtype and
+/// op. If calls differ, every rank gets an error. Use it from one thread at a time: a call that runs while
+/// another one runs throws UsageError. Only check() may be called from any thread at any time.
 ///
 /// Two launches of one plan (or of plans with the same content) with the same bytes, dtype, op and packets
 /// must not run at the same time, whatever their buffers. They share counters and scratch, so both results
@@ -49,10 +54,13 @@ struct Arguments {
 /// because each executor has separate counters and scratch. Other calls may run at the same time if the GPU
 /// holds the thread blocks of all of them at once.
 ///
-/// The world must outlive it, and you must not move the world before. Peers write into its memory, so destroy
-/// it after the launches of all ranks have ended (World::barrier()).
+/// The world must outlive it; do not move the world while this object exists. Peers write into its memory, so
+/// destroy it after the launches of all ranks have ended (World::barrier()).
 class Executor {
  public:
+  /// Makes an executor for the backend that Config::backend names.
+  /// \throws UsageError for an unknown backend, packet form or setting of switch channels, or for a backend
+  ///         that this build lacks
   explicit Executor(World& world, const Config& config = Config::load());
   ~Executor();
   Executor(Executor&&) noexcept;
@@ -71,8 +79,8 @@ class Executor {
   /// plan, you may free them when this call returns. Buffers that you free and allocate again are new
   /// arguments on all ranks, even at the same address. The next call that binds releases the mappings of the
   /// freed buffers on all ranks. It waits for running work on the GPU, as cudaFree() does.
-  /// \throws UsageError for a plan that this world cannot run, or arguments that the plan does not take. When
-  ///         the call has to bind, an error of one rank is thrown on all ranks
+  /// \throws UsageError for a plan that this world cannot run, or arguments that the plan does not accept.
+  ///         When the call has to bind, an error of one rank is thrown on all ranks
   /// \throws RunError if a wait timed out, a peer died, the world was aborted, or ranks disagree. what()
   ///         names rank, thread block, operation, channel and the author's line, and which rank waits for
   ///         which. After it, call World::reset()

@@ -1,6 +1,7 @@
 /// \file
-/// Launches kernels that only send and receive: send, recv and sendrecv. Include launch_cpu.hpp as well, or
-/// launch.cuh in a CUDA source. Both define launch(), which also runs your kernels, with the same arguments.
+/// send(), recv() and sendrecv() launch kernels that only send and receive. Include launch_cpu.hpp as well,
+/// or launch.cuh in a CUDA source. Both define launch(), which also runs your kernels, with the same
+/// arguments.
 #pragma once
 
 #include <cstdint>
@@ -78,6 +79,7 @@ void send(Transport& transport, const T* data, uint64_t n, int peer, const Produ
   send<T>(transport, message, peer, produce, config, lane);
 }
 
+/// Receives n elements of type T that `peer` sends. Errors are as for send().
 template <class T, class Consume = CopyConsume>
 void recv(Transport& transport, const Leg& message, int peer, const Consume& consume = {},
           const LaunchConfig& config = {}, Lane lane = {}) {

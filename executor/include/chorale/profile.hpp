@@ -49,17 +49,15 @@ struct ProfileStretch {
   /// Tells whether the thread block waited for other thread blocks, as far as that is known.
   enum class Waited : uint8_t {
     no,
-    before,     ///< it waited until the operation began; before that, the path follows the thread block that
-                ///< released it
-    for_peers,  ///< it waited for `peers` during the operation; how long is not known, because their clocks
-                ///< differ
-    unknown,    ///< it may have waited during the operation; thread blocks compete, or the spans do not tell
+    before,     ///< it waited before; the path goes on from there with the thread block that released it
+    for_peers,  ///< it waited for `peers` in the operation; their clocks differ, so the time is not known
+    unknown,    ///< it may have waited in the operation: thread blocks compete, or the spans do not tell
   };
   ProfilePlace place;
   uint32_t rank = 0, block = 0;
   uint64_t from_ns = 0, to_ns = 0;  ///< since the launch began
   Waited waited = Waited::no;
-  std::vector<uint32_t> peers = {};           ///< for for_peers: these ranks, in ascending order
+  std::vector<uint32_t> peers = {};           ///< with for_peers: the ranks, in ascending order
   std::optional<SourceLine> peers_line = {};  ///< the line of the peers, if they are all at one
 };
 
@@ -67,8 +65,7 @@ struct ProfileStretch {
 struct ProfileTotals {
   uint64_t waiting_ns = 0;            ///< waiting for channels, semaphores, barriers, packets and proxies
   uint64_t moving_ns = 0;             ///< moving data
-  uint64_t waiting_or_moving_ns = 0;  ///< in operations on packets, whose spans do not tell when the packets
-                                      ///< came
+  uint64_t waiting_or_moving_ns = 0;  ///< in operations on packets, whose arrival times are not known
   uint64_t earlier_turns_ns = 0;      ///< in the turns of pipelines before the last
   uint64_t other_ns = 0;
 
@@ -77,8 +74,9 @@ struct ProfileTotals {
   }
 };
 
+/// Tells where the time of one launch went.
 struct Profile {
-  uint64_t launch = 0;     ///< 0: no launch of this message was traced
+  uint64_t launch = 0;     ///< the number of the launch; 0: no launch of this message was traced
   uint64_t launch_ns = 0;  ///< with Clocks::per_rank, the time of the slowest rank
   /// The rank at which the path ends. It is the rank whose spans ended last or, with Clocks::per_rank, the
   /// slowest rank.

@@ -26,8 +26,7 @@ namespace chorale {
 struct TensorView {
   void* data = nullptr;  ///< its first element
   DType dtype = DType::f32;
-  std::vector<uint64_t> shape, strides;  ///< strides in elements; an axis at which the view selects one index
-                                         ///< is left out
+  std::vector<uint64_t> shape, strides;  ///< strides are in elements; axes with a selected index are left out
 
   uint64_t elements() const;
   bool contiguous() const;  ///< row-major, without gaps
@@ -41,14 +40,15 @@ struct HostCall {
   std::span<const TensorView> writes, reads;  ///< as the schedule names them
   const std::map<std::string, int64_t>& attributes;
   int rank = 0, ranks = 0;
-  uint32_t lane = 0;  ///< calls of one stream of the schedule come one after the other; calls of different
-                      ///< streams may run at the same time
+  uint32_t lane = 0;  ///< the number of the schedule's stream; calls of different streams may run at the same
+                      ///< time
   /// CUDA: the cudaStream_t on which the call must enqueue its work. The call must not wait for the stream,
   /// and a graph may record it. Load its kernels before the first run, by a launch or
   /// cudaFuncGetAttributes(). To load a kernel, CUDA may wait for all streams, and a stream of this rank may
   /// be waiting for a peer. CPU: null; the work is done when the call returns.
   void* stream = nullptr;
 
+  /// Returns an attribute of the call, or `otherwise` if the call has no such attribute.
   int64_t attribute(std::string_view which, int64_t otherwise) const;
 };
 
@@ -81,8 +81,8 @@ struct ScheduleArguments {
 /// b), sum (out; in) over the axis "axis" (0), cast (out; in), copy (out; in), zero (out), fill (out) with
 /// "value" (0). On CUDA matmul and linear call cuBLAS, and take only float types.
 ///
-/// Use it from one thread at a time. The world must outlive it, and you must not move the world before. After
-/// a RunError, call World::reset() and then bind again.
+/// Use it from one thread at a time. The world must outlive it; do not move the world while this object
+/// exists. After a RunError, call World::reset() and then bind again.
 class ScheduleRun {
  public:
   /// Binds the schedule; collective. It allocates all temporaries, and exchanges the memory that peers
@@ -122,7 +122,7 @@ class ScheduleRun {
   void* buffer(std::string_view tensor) const;
   uint64_t bytes(std::string_view tensor) const;               ///< the tensor's bytes on this rank
   std::vector<uint64_t> shape(std::string_view tensor) const;  ///< the tensor's shape on this rank
-  std::vector<std::string> lanes() const;                      ///< the names of the schedule's streams, by
+  std::vector<std::string> lanes() const;                      ///< names of the schedule's streams, by
                                                                ///< HostCall::lane
 
  private:

@@ -20,9 +20,9 @@ struct RendezvousOptions {
   /// and each ring into slots of a multiple of 16 bytes. The rest is not used. Messages may be longer than
   /// the region, because the slots of a ring are used again after they are read.
   uint64_t per_peer_bytes = 0;
-  uint32_t max_channels = 32;  ///< the most groups that can work on one peer and direction at the same time;
-                               ///< up to 1024
-  uint32_t depth = 2;          ///< slots per ring; up to 256
+  uint32_t max_channels = 32;  ///< channels per peer, at most 1024; one group of threads at a time works on a
+                               ///< channel and direction
+  uint32_t depth = 2;          ///< slots per ring, at most 256
   /// The most payload bytes per peer and channel that send_packets() and short collectives can send as
   /// packets at a time; 0: none. Packets take eight times as much memory as their payload.
   uint64_t packet_bytes = 0;
@@ -64,19 +64,20 @@ class Transport {
   int world_size() const { return world_->ranks(); }
 
   virtual uint64_t per_peer_bytes() const = 0;  ///< the bytes in use, which are max_channels() rings
-  virtual uint32_t max_channels() const = 0;
-  virtual uint32_t depth() const = 0;       ///< slots of a ring
-  virtual uint64_t slot_bytes() const = 0;  ///< the longest tile
-  virtual Space space() const = 0;
+  virtual uint32_t max_channels() const = 0;    ///< channels per peer
+  virtual uint32_t depth() const = 0;           ///< slots per ring
+  virtual uint64_t slot_bytes() const = 0;      ///< the longest tile
+  virtual Space space() const = 0;              ///< the memory that holds the rings
   virtual LinkKind link_kind(int peer) const = 0;
 
+  /// Returns this rank's end of the link to `peer` over a channel. Kernels send and receive with it.
   /// \throws UsageError if there is no such peer or channel
   virtual Endpoint endpoint(int peer, uint32_t channel = 0) const = 0;
 
   /// Returns all endpoints in memory that kernels can read. The table lives as long as the transport.
   virtual EndpointTable table() const = 0;
 
-  /// Clears the links, so that leftovers of a stopped launch are not taken for data. Collective; call it
+  /// Clears all links, so that leftovers of a stopped launch are not taken for data. Collective; call it
   /// after World::reset(), when no kernel is running.
   virtual void reset() = 0;
 

@@ -19,12 +19,12 @@ namespace chorale {
 
 struct LaunchConfig;  // launch.hpp
 
-/// Is the key of a lookup. In a lookup all members must match exactly, except `bytes`.
+/// Identifies an entry of a table. In a lookup all members must match exactly, except `bytes`.
 struct TuneKey {
   std::string kind = {};  ///< "sendrecv", "all_reduce", or a name that the application chooses
-  int world = 1;
+  int world = 1;          ///< the number of ranks
   DType dtype = DType::f32;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;  ///< the size of the message
   uint64_t rows = 0;
   std::string transport = "direct";  ///< "direct", "port", "mesh"
   std::string device = {};           ///< the GPU's name; "" on the CPU
@@ -43,8 +43,7 @@ struct TuneKey {
 struct TuneConfig {
   uint32_t blocks = 0, threads = 0;
   uint32_t slots = 0;                              ///< the slots of a ring, Transport::depth()
-  uint32_t unroll = 0, instances = 0;              ///< for the application's kernels; Chorale does not use
-                                                   ///< them
+  uint32_t unroll = 0, instances = 0;              ///< not used by Chorale; for the application's kernels
   std::string mover = {}, order = {}, style = {};  ///< for host schedules: tuned_mover(), tuned_lowering()
   std::string plan = {};                           ///< the name of a plan, if the tuner chooses between plans
   std::string packet = {};  ///< the form of that plan's packets: "ll8", "ll16", "ll128"
@@ -92,7 +91,7 @@ class TuneTable {
     uint64_t bytes = 0;  ///< the entry's size
   };
 
-  /// Loads a table from a file. parse() reads a table from its text.
+  /// load() reads a table from a file, and parse() from its text.
   /// \throws UsageError if the file does not exist or is not a table; the message names the wrong entry
   static TuneTable load(const std::string& path);
   static TuneTable parse(const std::string& text);
@@ -102,7 +101,7 @@ class TuneTable {
   void save(const std::string& path) const;
   std::string text() const;
 
-  /// Replaces the key's entry.
+  /// Replaces the key's entry. set_failure() adds a failure of a configuration, or replaces its reason.
   /// \throws as TuneKey::check(); UsageError if `ns` is not a valid time
   void set(const TuneKey& key, const TuneConfig& config, double ns);
   void set_failure(const TuneKey& key, const TuneConfig& config, const std::string& why);

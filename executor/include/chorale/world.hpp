@@ -1,5 +1,6 @@
 /// \file
-/// A World is one rank's handle on the group of ranks that run collectives together.
+/// A World is one rank's handle on a group of ranks that run collectives together. Make one on each rank
+/// first; all other objects need it.
 #pragma once
 
 #if __cplusplus < 202002L
@@ -35,17 +36,15 @@ class Group;
 struct LocalOptions {
   std::optional<uint64_t> seed = std::nullopt;  ///< fixes the order in which everything runs, see run_local()
   unsigned workers = 0;                         ///< threads that run blocks; 0: one per core
-  std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< the limit of every wait, not negative; 0:
-                                                                ///< no limit
+  std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< limit of every wait, at least 0; 0: none
 };
 
 /// Sets up ranks that are processes. Config::join() reads these options from the environment and the ini
 /// file.
 struct JoinOptions {
   unsigned workers = 0;
-  std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< the limit of every wait, not negative; 0:
-                                                                ///< no limit
-  uint16_t port = 0;  ///< the port where ranks meet in from_environment(); see there for 0
+  std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< limit of every wait, at least 0; 0: none
+  uint16_t port = 0;  ///< the port for from_environment(); 0: see there
   /// Splits one machine into several hosts: ranks with different names share no memory. tcp:// only.
   std::string host = {};
   /// The secret that ranks prove to each other when they meet over tcp://. It is the text itself, or
@@ -58,16 +57,23 @@ struct JoinOptions {
 bool is_host_name(const std::string& name);
 
 /// Represents one rank in a group of ranks. It knows the other ranks, exchanges small messages with them on
-/// the host, and can abort the group.
+/// the host, and can abort the group. Under torchrun, mpirun or srun, each process makes its handle like
+/// this:
+///
+///     World world = World::from_environment();
+///
+/// A function that is marked as collective must be called by all ranks, in the same order.
 ///
 /// Every wait ends when its condition holds, at the deadline, at an abort, or when a peer dies. A wait of
 /// this class also ends when a peer that it needs leaves the world. When a launch waits for a peer that has
 /// left, the launch ends at its deadline and its error names the peer. If all ranks live in one process, the
-/// launch ends earlier. Use a handle from one thread at a time; only abort() may be called from any thread.
-/// Objects that you make with this handle, except windows, refer to it. Destroy them before you move or
-/// destroy the handle. When you destroy the handle, the rank leaves the world. The destructor does not wait
-/// for other ranks. If the world has several hosts, the destructor waits up to a second until the other
-/// machines have the last messages.
+/// launch ends earlier.
+///
+/// Use a handle from one thread at a time; only abort() may be called from any thread. Objects that you make
+/// with this handle, except windows, refer to it. Destroy them before you move or destroy the handle. When
+/// you destroy the handle, the rank leaves the world. The destructor does not wait for other ranks. If the
+/// world has several hosts, the destructor waits up to a second until the other machines have the last
+/// messages.
 ///
 /// When the process forks, the child is not a rank. In the child, collective calls of this handle and of
 /// objects made with it throw UsageError, and abort() and the destructor do nothing.
@@ -81,9 +87,9 @@ class World {
   ///         if there is a seed, which needs run_local()
   static std::vector<World> local(int ranks, LocalOptions options = {});
 
-  /// Joins a world of `ranks` processes; collective. The processes meet under `address`, which is
-  /// "shm://name" on one host, or "tcp://host:port" on one or several hosts. Under tcp://, rank 0 listens
-  /// there until all ranks have joined.
+  /// Joins a world of `ranks` processes; collective. All processes pass the same `address`, which is
+  /// "shm://name" on one host, or "tcp://host:port" on one or several hosts. With tcp://, rank 0 listens on
+  /// that address until all ranks have joined.
   ///
   /// Ranks of different hosts share no memory, so plans can connect them only by port channels. The lowest
   /// rank of each host exchanges control messages with rank 0 for all ranks of its host. After that rank has
@@ -158,13 +164,13 @@ class World {
   ///
   /// Call it when the world has stopped because a peer died, or when a peer has left. After an abort or a
   /// timeout that all ranks survived, the new world has all ranks. A rank that still waits in the old world
-  /// does not notice this call, so if the old world has not stopped, abort() it first. You still have to
-  /// destroy the executors, windows and schedules of the old world. You may do so before or after you make
-  /// new ones. Executors refer to the old handle, so destroy them before you assign the new world to it.
+  /// does not notice this call, so if the old world has not stopped, abort() it first. Destroy the executors,
+  /// windows and schedules of the old world as usual, before or after you make new ones. Executors refer to
+  /// the old handle, so destroy them before you assign the new world to that handle.
   ///
   /// Either all ranks that call it get the same world, or all get an error and may call it again. A rank that
   /// dies during the call may still be part of the new world. Then that world stops because a peer died, and
-  /// you call survivors() on it.
+  /// you can call survivors() on it.
   ///
   /// \throws RunError timed_out, on all ranks that call it, if a living rank does not call it within
   ///         timeout(); the error names that rank. RunError resources, on all ranks, if one rank cannot get
