@@ -64,9 +64,8 @@ struct Said {
   explicit Said(const std::vector<std::byte>& bytes) {
     std::memcpy(&head, bytes.data(), std::min(sizeof head, bytes.size()));
     const size_t numbers = head.evictable * sizeof(uint64_t);
-    if (bytes.size() < sizeof head + numbers)
-      return;  // the peer has another version of this library, so the
-               // hashes differ
+    // A peer with another version of this library may send fewer bytes. Its hash then differs.
+    if (bytes.size() < sizeof head + numbers) return;
     evictable.resize(head.evictable);
     if (numbers) std::memcpy(evictable.data(), bytes.data() + sizeof head, numbers);
     text.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof head + numbers,

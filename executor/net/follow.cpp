@@ -114,8 +114,7 @@ class Follower {
       case Refusal::wrong_port:
         return fmt::format(
             "rank 0 does not listen on the port of {}, which rank {} has called; start all ranks with the "
-            "same "
-            "address",
+            "same address",
             where, rank);
       default:
         return fmt::format("the secret of rank {} differs from the secret of rank 0 of {}; {}", rank, where,

@@ -20,9 +20,9 @@ namespace {
 //   rank   -> rank 0  opener   version, protocol, whether it has a secret, port, rank, ranks, challenge
 //   rank 0 -> rank    answer   version, protocol, whether it has a secret, challenge
 //   rank   -> rank 0  proof    the rank's
-//   rank 0 -> rank outcome a Refusal, and rank 0's proof if that is none A proof is a keyed hash of the role
-// and of the whole opener and answer. In older versions, a hello had this letter, came without a greeting,
-// and began with a version.
+//   rank 0 -> rank    outcome  a Refusal, and rank 0's proof if that is none
+// A proof is a keyed hash of the role and of the whole opener and answer.
+// In older versions, a hello had this letter, came without a greeting, and began with a version.
 constexpr char opener_letter = 'h';
 constexpr char answer_letter = 'c', proof_letter = 'p', outcome_letter = 'o';
 constexpr char callers_role = 'r', leaders_role = '0';

@@ -26,9 +26,8 @@ class KeptSignals {
       valid_[signal] = sigaction(int(signal), nullptr, &kept_[signal]) == 0;
   }
   ~KeptSignals() {
-    if (std::getenv("UCX_HANDLE_ERRORS") || std::getenv("UCX_ERROR_SIGNALS"))
-      return;  // the user wants UCX's
-               // handlers
+    // With these variables the user asks for UCX's handlers.
+    if (std::getenv("UCX_HANDLE_ERRORS") || std::getenv("UCX_ERROR_SIGNALS")) return;
     for (size_t signal = 1; signal < kept_.size(); ++signal) {
       struct sigaction now;
       if (!valid_[signal] || sigaction(int(signal), nullptr, &now) != 0) continue;
@@ -49,9 +48,8 @@ void leave_memory_functions() {
   for (const char* const asked : {"UCX_MEM_EVENTS", "UCX_MEM_MMAP_HOOK_MODE", "UCX_MEM_MALLOC_HOOKS"}) {
     if (std::getenv(asked)) return;
   }
-  if (dlopen("libucs.so.0", RTLD_NOW | RTLD_NOLOAD))
-    return;  // the application has already loaded UCX, with
-             // its settings
+  // The application may have loaded UCX already, with its settings.
+  if (dlopen("libucs.so.0", RTLD_NOW | RTLD_NOLOAD)) return;
   // Some functions of libucm need libucs, but libucm does not list it as a dependency. They are resolved when
   // libucs is loaded with RTLD_GLOBAL below.
   void* const memory = dlopen("libucm.so.0", RTLD_LAZY | RTLD_LOCAL);

@@ -109,8 +109,8 @@ class Endpoint {
 
   /// Registers a binding. All ranks register the same bindings in the same order. Messages that peers have
   /// already sent to it are then carried out.
-  /// \param peers  the ranks of other hosts that it connects with this rank \return its number, which is the
-  /// same on all ranks and is never reused
+  /// \param peers  the ranks of other hosts that it connects with this rank
+  /// \return its number, which is the same on all ranks and is never reused
   uint64_t register_binding(const Memory& memory, const std::vector<int>& peers);
 
   /// Unregisters a binding. Peers no longer write to its memory, and `done` is not called for its orders.

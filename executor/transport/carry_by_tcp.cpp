@@ -53,9 +53,7 @@ class Receiver {
       return;
     }
     const uint64_t one = 1;
-    if (::write(quit_.get(), &one, sizeof one) != sizeof one)
-      std::terminate();  // a write to an eventfd
-                         // cannot fail here
+    if (::write(quit_.get(), &one, sizeof one) != sizeof one) std::terminate();  // it cannot fail
     thread_.join();
   }
 

@@ -23,8 +23,8 @@ class Mapped final : public DeviceWindow {
     });
     peers_ = cuda::PeerMemory::exchange(world, imports_, bytes != 0 ? memory_.data() : nullptr, bytes);
     world.barrier();  // all ranks have cleared their memory
-    // A reset must wait for kernels that still wait in this window. They poll the abort word seldom. After
-    // the reset they would time out and stop the world again.
+    // A reset must wait for kernels that still wait in this window, because they poll the abort word seldom.
+    // Otherwise they could miss the stop, and stop the world again after the reset.
     world.group().before_reset(self_, this, [this] {
       const cuda::CurrentDevice on(device());
       cuda::check_quietly(cudaDeviceSynchronize(), "the end of what still runs");

@@ -309,9 +309,7 @@ bool Mirror::taken(Link& link) {
 
 void Mirror::wake() {
   const uint64_t one = 1;
-  if (::write(wake_.get(), &one, sizeof one) != sizeof one)
-    std::terminate();  // a write to an eventfd cannot
-                       // fail here
+  if (::write(wake_.get(), &one, sizeof one) != sizeof one) std::terminate();  // it cannot fail
 }
 
 // -- Listening

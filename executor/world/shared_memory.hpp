@@ -33,7 +33,6 @@ class Descriptor {
 };
 
 /// Throws the error in errno.
-///
 /// \throws RunError "cannot <what>: <errno's text>". If this process cannot open more files, the reason is
 ///         `resources` and the text names the remedy. Otherwise the reason is `other`
 [[noreturn]] void throw_errno(const std::string& what);

@@ -116,8 +116,7 @@ void Succession::come() {
     if (now.phase == Phase::made) {
       throw UsageError(
           "survivors() has already made the next world of this one: if the next world has lost a rank too, "
-          "call "
-          "survivors() on it");
+          "call survivors() on it");
     }
     if (now.phase == Phase::failed) {
       control_.last_failed.store(now.word());
@@ -127,9 +126,7 @@ void Succession::come() {
     number_ = now.number;
     mine().came.store(number_ + 1);
     const Attempt then = current();
-    if (then.number != number_ || then.phase == Phase::failed)
-      continue;  // the attempt ended before this
-                 // rank joined it
+    if (then.number != number_ || then.phase == Phase::failed) continue;  // it ended before
     old_.ring();
     return;
   }
