@@ -33,7 +33,7 @@ void pass_on(const std::optional<Thrown>& thrown, size_t rank, const std::option
   throw RunError(thrown->reason, text);
 }
 
-/// Is the fixed part of a rank's message. The numbers of bindings and a text follow it.
+/// Represents the fixed part of a rank's message. The numbers of bindings and a text follow it.
 struct Head {
   uint64_t plan_hash = 0;
   uint64_t bytes = 0, round_scratch = 0, scratch = 0;

@@ -9,14 +9,14 @@
 
 namespace chorale::adversary {
 
-/// Is a cell and the way in which it is accessed. Cells of packets are numbered by their payload.
+/// Represents a cell and the way in which it is accessed. Cells of packets are numbered by their payload.
 using Ref = uint32_t;
 inline constexpr Ref no_cell = 0x7fffffff;    ///< a place past the end of the data, which reads as zero and
                                               ///< drops writes
 inline constexpr Ref by_switch = 0x80000000;  ///< a flag: the access is through a switch channel
 constexpr uint32_t cell_of(Ref ref) { return ref & ~by_switch; }
 
-/// Is a piece of memory of one rank.
+/// Represents a piece of memory of one rank.
 struct Area {
   enum class Kind : uint8_t { input, output, scratch, packets, room };
   Kind kind = Kind::input;

@@ -35,7 +35,7 @@ class Engine {
   struct BlockState {
     uint32_t segment = 0, arrived = 0, view = 0;
   };
-  /// Is the count of a signal or a barrier, which only grows.
+  /// Represents the count of a signal or a barrier, which only grows.
   struct Counter {
     uint64_t count = 0, expected = 0;
     std::vector<uint32_t> views, starts;  ///< by post: the view that it gives to an acquiring wait, and to a

@@ -26,7 +26,7 @@ struct Value {
   uint8_t taint = clean;
 };
 
-/// Is a thread that loads or stores, in a segment of its block between two synchronisations.
+/// Represents a thread that loads or stores, in a segment of its block between two synchronisations.
 struct Thread {
   uint32_t lane = 0, block = 0, segment = 0;
   uint32_t view = 0;  ///< the time up to which it sees all performed stores

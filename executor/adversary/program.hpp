@@ -36,7 +36,7 @@ struct Instruction {
 };
 inline constexpr uint32_t none = ~uint32_t{0};
 
-/// Is a transfer for a proxy, which copies cell by cell and then posts.
+/// Represents a transfer for a proxy, which copies cell by cell and then posts.
 struct Push {
   uint32_t queue = 0;
   uint32_t first = 0, cells = 0;  ///< the index in Program::refs, with a source and a destination per cell
@@ -59,7 +59,7 @@ struct Block {
   uint32_t first = 0, lanes = 0;  ///< the place in Program::lanes
 };
 
-/// Is a block's queue to the proxy for one channel.
+/// Represents a block's queue to the proxy for one channel.
 struct Queue {
   uint32_t rank = 0, block = 0, channel = 0;
 };

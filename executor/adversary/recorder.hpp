@@ -14,7 +14,7 @@
 
 namespace chorale::adversary {
 
-/// Is an instruction of a block. A data instruction is for the thread that owns `unit`. Each other
+/// Represents an instruction of a block. A data instruction is for the thread that owns `unit`. Each other
 /// instruction is for a separate thread.
 struct Step {
   Instruction what;

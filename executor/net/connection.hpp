@@ -23,7 +23,7 @@ using boost::asio::ip::tcp;
 /// outlive this process, and would keep the connection open.
 world::ClosedInForks keep_from_others(int file);
 
-/// Is one end of a connection. Its owner runs the io_context, which calls the callbacks.
+/// Represents one end of a connection. Its owner runs the io_context, which calls the callbacks.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   struct Listener {

@@ -90,7 +90,7 @@ class Greeting {
   size_t wanted_ = 0;
 };
 
-/// Is the end of a rank that calls rank 0.
+/// Represents the end of a rank that calls rank 0.
 class CallersGreeting final : public Greeting {
  public:
   CallersGreeting(const Secret& secret, const Claim& claim, const Challenge& challenge = fresh_challenge());
@@ -101,7 +101,7 @@ class CallersGreeting final : public Greeting {
   bool answered_ = false;
 };
 
-/// Is rank 0's end.
+/// Represents rank 0's end.
 class LeadersGreeting final : public Greeting {
  public:
   LeadersGreeting(const Secret& secret, uint16_t port, const Challenge& challenge = fresh_challenge());

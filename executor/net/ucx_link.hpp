@@ -24,7 +24,8 @@ struct Payload {
       : data(size ? std::make_shared_for_overwrite<std::byte[]>(size) : nullptr), bytes(size) {}
 };
 
-/// Is one process's end of the links. Its user numbers the peers and passes the addresses between them.
+/// Represents one process's end of the links. Its user numbers the peers and passes the addresses between
+/// them.
 ///
 /// One thread at a time may use it. Any thread may call wake(). It connects to a peer when it sends the first
 /// message there.
@@ -65,9 +66,9 @@ class UcxLink {
   /// Returns the payload bytes that have not left this process yet.
   size_t unsent_bytes() const;
 
-  /// Is the state of a flush. flushed() returns whether everything that was sent before its first call with
-  /// this `flush` has left this process. Until it returns true, call it again after progress(), with the same
-  /// `flush`. Messages to lost peers do not count.
+  /// Represents the state of a flush. flushed() returns whether everything that was sent before its first
+  /// call with this `flush` has left this process. Until it returns true, call it again after progress(),
+  /// with the same `flush`. Messages to lost peers do not count.
   struct Flush {
     void* request = nullptr;
     bool begun = false;

@@ -9,8 +9,8 @@
 
 namespace chorale::remote {
 
-/// Is the interface that each backend implements for its ranks' memory. The endpoints of different backends
-/// differ only in this. The endpoint calls all functions under its lock, one at a time.
+/// Represents the interface that each backend implements for its ranks' memory. The endpoints of different
+/// backends differ only in this. The endpoint calls all functions under its lock, one at a time.
 ///
 /// Copies may be asynchronous. Copies of one direction end in the order in which they were begun.
 class Copies {

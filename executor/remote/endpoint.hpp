@@ -71,7 +71,7 @@ class Endpoint {
     bool runs_name_buffers = false;  ///< begin_run() names input and output, and `buffers` does not
   };
 
-  /// Is a request of a block to its proxy to copy `bytes` bytes and then set the signal.
+  /// Represents a request of a block to its proxy to copy `bytes` bytes and then set the signal.
   struct Order {
     uint32_t client = 0, channel = 0;  ///< the source of the request; `done` gets both
     int peer = 0;
@@ -183,14 +183,14 @@ class Endpoint {
     uint64_t begun = 0;                ///< the number of messages begun
     std::map<uint64_t, Held> waiting;  ///< by turn
   };
-  /// Is a piece that is being copied out of this rank's memory.
+  /// Represents a piece that is being copied out of this rank's memory.
   struct Leaving {
     uint64_t copy;  ///< the copy's number, counted from 1
     int peer;
     Held held;
   };
-  /// Is a message whose data is being copied into this rank's memory. When the copy has ended, the message is
-  /// carried out.
+  /// Represents a message whose data is being copied into this rank's memory. When the copy has ended, the
+  /// message is carried out.
   struct Arriving {
     uint64_t copy = 0;  ///< the copy's number; 0: there is no data
     Stream stream;

@@ -9,8 +9,8 @@
 
 namespace chorale::remote {
 
-/// Is the header of a message; the data is its payload. It is sent without conversion, because all hosts have
-/// the same architecture and version.
+/// Represents the header of a message; the data is its payload. It is sent without conversion, because all
+/// hosts have the same architecture and version.
 struct Message {
   enum class Kind : uint32_t {
     data,  ///< a transfer, or a piece of one

@@ -24,7 +24,7 @@
 namespace chorale::transport {
 namespace {
 
-/// Is the header of a frame, in this machine's byte order, because all ranks are on one host.
+/// Represents the header of a frame, in this machine's byte order, because all ranks are on one host.
 struct Header {
   uint64_t generation;  ///< how often the transport was reset
   int32_t rank;         ///< the sender's rank
@@ -160,9 +160,9 @@ class ByTcp final : public Carrier {
   void forget() override { receiver_->begin_generation(); }
 
  private:
-  /// Is the last frame to a peer. A stop may leave it half sent. The peer still expects the rest, so the rest
-  /// is sent before the next frame. By then the transport was reset, so the content of the rest does not
-  /// matter.
+  /// Represents the last frame to a peer. A stop may leave it half sent. The peer still expects the rest, so
+  /// the rest is sent before the next frame. By then the transport was reset, so the content of the rest does
+  /// not matter.
   struct Frame {
     Header header{};
     uint64_t left = 0;  ///< the bytes that are not sent yet

@@ -23,13 +23,13 @@ constexpr std::chrono::milliseconds between_looks{20};  ///< the time between ch
 /// caller is dropped.
 constexpr size_t most_silent = 64;
 
-/// Is the first message of a caller.
+/// Represents the first message of a caller.
 struct Hello {
   uint64_t secret;
   int64_t rank;
 };
 
-/// Is a caller that has not identified itself yet.
+/// Represents a caller that has not identified itself yet.
 struct Caller {
   Socket socket;
   Hello hello{};

@@ -104,9 +104,8 @@ class DevicePort final : public Rings {
 
   void carry_out(const PortOrder& order) {
     LinkState& theirs = state(order.peer, rank(), order.channel);
-    if (order.kind == PortOrder::Kind::free)
-      return post(theirs, true, order.end, 0);  // it need not wait for
-                                                // a copy
+    // A free slot need not wait for a copy.
+    if (order.kind == PortOrder::Kind::free) return post(theirs, true, order.end, 0);
     const uint64_t offset = order.begin % geometry_.window();
     cuda::ProxyCopies& copies = copies_[size_t(order.peer)];
     copies.copy(memory_->at(order.peer) + geometry_.ring_at(world_size(), rank(), order.channel) + offset,

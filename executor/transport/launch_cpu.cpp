@@ -15,7 +15,7 @@
 namespace chorale {
 namespace {
 
-/// Is a barrier of the threads of a block, or of a part of a block.
+/// Represents a barrier of the threads of a block, or of a part of a block.
 struct Meeting {
   uint64_t arrived = 0;  // threads at the current barrier; 0 between barriers, so their sizes may differ
   uint64_t held = 0;     // the number of completed barriers
@@ -45,7 +45,7 @@ std::vector<std::unique_ptr<Block>> make_blocks(uint32_t blocks, uint32_t thread
   }
 }
 
-/// Is one thread of a block with several threads. Each thread has a separate fiber.
+/// Represents one thread of a block with several threads. Each thread has a separate fiber.
 class Thread final : public HostBlock {
  public:
   Thread(cpu::BlockHost& fiber, Block& block, Meeting& meeting, uint32_t rank, uint32_t threads)

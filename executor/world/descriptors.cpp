@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t most_in_message = 200;  // the kernel takes 253
 
-/// Is the data of one message; the descriptors accompany it.
+/// Represents the data of one message; the descriptors accompany it.
 struct Header {
   uint64_t pass;  ///< the number of the pass, because a failed pass may have left messages behind
   uint32_t from, count;

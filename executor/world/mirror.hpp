@@ -33,8 +33,8 @@ class Mirror {
  public:
   enum class What : uint32_t { arrived, reset, launches, stop, left, refused };
 
-  /// Is the header of a message between hosts, in this machine's byte order. `bytes` bytes of text or data
-  /// follow it.
+  /// Represents the header of a message between hosts, in this machine's byte order. `bytes` bytes of text or
+  /// data follow it.
   struct Event {
     What what;
     uint32_t rank;
