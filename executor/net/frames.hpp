@@ -14,7 +14,7 @@ enum class FrameKind : char {
   hello = 'h',    ///< to rank 0: encode(Hello)
   gave_up = 'g',  ///< to rank 0, from a rank that has a seat: why it gives up
   waiting = 'w',  ///< from rank 0: the hello has arrived; the text names the missing ranks
-  joined = 'j',   ///< from rank 0: a Roster
+  joined = 'j',   ///< from rank 0: the encoded membership
   ready = 'r',    ///< to rank 0, from the lowest rank of another host: the last frame of its connection
   failed = 'f'    ///< from rank 0: a letter for the reason, then the error message
 };

@@ -53,8 +53,9 @@ class Proxied;
 /// Links a rank to all ranks of a world. The world must outlive the transport. Peers write into its memory,
 /// so destroy it after the launches of all ranks have ended (World::barrier()).
 ///
-/// Use a transport from one CUDA stream at a time, or on the CPU from one thread. Every message that one rank
-/// sends, another rank must receive. You need not reset anything between launches or replays.
+/// Use a transport from one CUDA stream, or see hand_over(). On the CPU, use it from one thread at a time.
+/// Every message that one rank sends, another rank must receive. You need not reset anything between launches
+/// or replays.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -87,8 +88,8 @@ class Transport {
 
   // -- For launchers
 
-  /// Marks the transport as used by one launch in `lane`, which is a CUDA stream or a CPU thread. On the CPU,
-  /// keep the object until the launch has ended. On CUDA, keep it until the launch is enqueued.
+  /// Marks the transport as used by one launch on `lane`, which is a CUDA stream, or null on the CPU. On the
+  /// CPU, keep the object until the launch has ended. On CUDA, keep it until the launch is enqueued.
   /// \throws UsageError if another `lane` has used the transport and hand_over() was not called since; if a
   ///         launch runs; or if an earlier launch was stopped (or may have been, because World::reset() was
   ///         called) and reset() was not called since
@@ -110,8 +111,7 @@ class Transport {
     std::vector<std::unique_ptr<Use>> parts_;
   };
 
-  /// Allows the next launch to use another CUDA stream or CPU thread. Synchronise with the last one before
-  /// you call it.
+  /// Allows the next launch to use another CUDA stream. Synchronise with the last stream before you call it.
   void hand_over();
 
   /// Returns the GPU on which kernels of this transport run, as cudaSetDevice() numbers it; -1 for a
