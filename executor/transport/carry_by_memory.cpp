@@ -1,4 +1,4 @@
-// This proxy copies into the memory of its peers.
+// This carrier copies into the memory of peers.
 
 #include <cstring>
 
@@ -28,7 +28,7 @@ class ByMemory final : public Carrier {
          parcel.value, parcel.note);
   }
 
-  void forget() override {}  // carry() has ended in all ranks
+  void forget() override {}  // carry() has ended on all ranks, so nothing is in flight
 
  private:
   char* at(int rank) const { return reinterpret_cast<char*>(window_.at(rank)); }

@@ -1,4 +1,4 @@
-// This proxy sends over a connection to each peer. A thread puts in place what arrives.
+// This carrier sends over a connection to each peer. A thread writes arriving data to its place.
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -24,24 +24,24 @@
 namespace chorale::transport {
 namespace {
 
-/// A Header travels on the wire in this machine's byte order, because all ranks are on one host.
+/// Represents the header of a frame, in this machine's byte order, because all ranks are on one host.
 struct Header {
-  uint64_t generation;  ///< of the transport: how often it was reset
-  int32_t rank;         ///< the sender
+  uint64_t generation;  ///< how often the transport was reset
+  int32_t rank;         ///< the sender's rank
   uint32_t channel;
   uint64_t free, offset, bytes, value, note;
 };
 
-/// Bytes that are for nobody are sent and read in parts of this length.
+/// Bytes that no rank needs are sent and read in parts of this length.
 constexpr uint64_t nobodys_bytes = 64 << 10;
 
-/// Runs a thread that puts in place what arrives.
+/// Runs a thread that writes arriving data to its place.
 class Receiver {
  public:
-  /// \param memory  laid out as `geometry` has it
+  /// \param memory  this rank's memory, in the layout of `geometry`
   Receiver(World& world, const Geometry& geometry, char* memory, const std::vector<Socket>& sockets)
       : world_(world), geometry_(geometry), memory_(memory), quit_(::eventfd(0, EFD_CLOEXEC)) {
-    if (!quit_) throw_errno("no eventfd for a proxy");
+    if (!quit_) throw_errno("cannot make an eventfd for a proxy");
     for (const Socket& socket : sockets) peers_.push_back({socket.get(), {}, 0});
     dropped_.resize(nobodys_bytes);
     thread_ = world::start_thread("a proxy", [this] { receive(); });
@@ -53,24 +53,24 @@ class Receiver {
       return;
     }
     const uint64_t one = 1;
-    if (::write(quit_.get(), &one, sizeof one) != sizeof one) std::terminate();  // an eventfd takes it
+    if (::write(quit_.get(), &one, sizeof one) != sizeof one) std::terminate();  // it cannot fail
     thread_.join();
   }
 
   uint64_t generation() const { return generation_; }
 
-  /// Begins a new generation. Frames of an older one are dropped when they come.
+  /// Begins a new generation. Frames of an older generation are dropped when they arrive.
   void begin_generation() {
     const std::lock_guard lock(posting_);
     generation_.fetch_add(1);
   }
 
  private:
-  /// Holds a connection, and how much of a frame has come.
+  /// Holds a connection and the state of its current frame.
   struct Peer {
     int socket;
     Header header;
-    uint64_t come;  ///< bytes of the frame
+    uint64_t come;  ///< the bytes of the frame that have arrived
   };
 
   void receive() {
@@ -78,16 +78,16 @@ class Receiver {
     for (const Peer& peer : peers_) polled.push_back({peer.socket, POLLIN, 0});
     polled.push_back({quit_.get(), POLLIN, 0});
     for (;;) {
-      if (::poll(polled.data(), polled.size(), -1) < 0) continue;  // interrupted
+      if (::poll(polled.data(), polled.size(), -1) < 0) continue;  // a signal interrupted it
       if (polled.back().revents != 0) return;
       for (size_t peer = 0; peer < peers_.size(); ++peer) {
-        // A peer that has closed has left, or died: its world says which.
+        // A peer that has closed has left or died. The world reports which.
         if (polled[peer].revents != 0 && !read(peers_[peer])) polled[peer].fd = -1;
       }
     }
   }
 
-  /// Reads what is there. Returns false when the connection has ended.
+  /// Reads the available bytes. Returns false when the connection has ended.
   bool read(Peer& peer) {
     char* to;
     uint64_t wanted;
@@ -109,7 +109,7 @@ class Receiver {
     if (got <= 0) return false;
     peer.come += uint64_t(got);
     if (peer.come < sizeof(Header) || peer.come < sizeof(Header) + peer.header.bytes) return true;
-    // A frame must not be posted after its generation is over, because the links are made new then.
+    // A frame must not be posted after its generation has ended, because the links have been cleared then.
     if (const std::lock_guard lock(posting_); !stale(peer)) {
       auto& link =
           *reinterpret_cast<LinkState*>(memory_ + geometry_.state_at(peer.header.rank, peer.header.channel));
@@ -160,23 +160,24 @@ class ByTcp final : public Carrier {
   void forget() override { receiver_->begin_generation(); }
 
  private:
-  /// This is the last frame to a peer. A stop may leave it half sent. The peer still counts its bytes, so the
-  /// rest goes before the next frame. But by then the transport was reset, so it does not matter what the
-  /// bytes are.
+  /// Represents the last frame to a peer. A stop may leave it half sent. The peer still expects the rest, so
+  /// the rest is sent before the next frame. By then the transport was reset, so the content of the rest does
+  /// not matter.
   struct Frame {
     Header header{};
-    uint64_t left = 0;  ///< bytes that are not sent
+    uint64_t left = 0;  ///< the bytes that are not sent yet
 
     uint64_t bytes() const { return sizeof(Header) + header.bytes; }
   };
 
   /// Sends the rest of the frame to `peer`.
-  /// \param data  of the frame; null: any bytes
-  /// \returns false if the frame could not be sent: the world has stopped, or the peer is gone
+  /// \param data  the data of the frame; null: any bytes
+  /// \returns false if the frame could not be sent, because the world has stopped or the peer is gone
   bool send(int peer, const char* data) {
     Frame& frame = frames_[size_t(peer)];
-    // While the frame is under way, no thread has it. If the receiver is in this process, it says when the
-    // frame has come. In other worlds nobody looks for deadlocks.
+    // While a frame is in flight, no thread holds it, so count it as busy for the detection of deadlocks. If
+    // all ranks are in this process, the receiver ends that when the frame has arrived. Other worlds do not
+    // detect deadlocks.
     if (world_.local()) world_.scheduler().busy(1);
     Clock::time_point until = deadline_of(world_);
     while (frame.left != 0) {
@@ -194,20 +195,20 @@ class ByTcp final : public Carrier {
       } else if (errno == EAGAIN) {
         if (!wait(peer, until)) break;
       } else if (errno != EINTR) {
-        // A peer that has closed its end has no use for the frame any more, for example for a credit after
-        // its last launch. Or it has died, and its world says so.
+        // A peer that has closed its end no longer needs the frame, for example a credit after its last
+        // launch. If the peer has died, the world reports it.
         frame.left = 0;
         if (world_.local()) world_.scheduler().busy(-1);
         return false;
       }
     }
     if (frame.left == 0) return true;
-    if (frame.left == frame.bytes()) frame.left = 0;  // the peer has seen nothing of it
+    if (frame.left == frame.bytes()) frame.left = 0;  // no byte of the frame was sent
     if (world_.local()) world_.scheduler().busy(-1);
     return false;
   }
 
-  /// Waits until the connection takes more. Returns false if it did not in time, which stops the world, or if
+  /// Waits until the connection can take more. Returns false after the timeout, which stops the world, or if
   /// the world has stopped.
   bool wait(int peer, Clock::time_point until) {
     pollfd polled{sockets_[size_t(peer)].get(), POLLOUT, 0};

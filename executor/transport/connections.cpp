@@ -18,24 +18,24 @@
 namespace chorale::transport {
 namespace {
 
-constexpr std::chrono::milliseconds between_looks{20};  ///< at the world
-/// Up to this many callers may not have said yet who they are. A peer says it at once, so the oldest is
-/// dropped.
+constexpr std::chrono::milliseconds between_looks{20};  ///< the time between checks of the world
+/// The most callers that have not identified themselves. A peer identifies itself at once, so the oldest such
+/// caller is dropped.
 constexpr size_t most_silent = 64;
 
-/// A Hello is the first message of a caller.
+/// Represents the first message of a caller.
 struct Hello {
   uint64_t secret;
   int64_t rank;
 };
 
-/// A Caller has called, and has not said yet who it is.
+/// Represents a caller that has not identified itself yet.
 struct Caller {
   Socket socket;
   Hello hello{};
-  size_t come = 0;  ///< bytes of the hello
+  size_t come = 0;  ///< the bytes of the hello that have arrived
 
-  /// Reads what is there. Returns false if no more will come.
+  /// Reads the available bytes. Returns false if the connection has ended.
   bool read() {
     const ssize_t got = ::recv(socket.get(), reinterpret_cast<char*>(&hello) + come, sizeof hello - come, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
@@ -54,10 +54,10 @@ sockaddr_in loopback(uint16_t port) {
   return address;
 }
 
-/// Makes a socket that does not block, so that every wait ends.
+/// Makes a non-blocking socket, so that every wait ends.
 Socket new_socket() {
   Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) throw_errno("no socket for a proxy");
+  if (!socket) throw_errno("cannot make a socket for a proxy");
   return socket;
 }
 
@@ -138,8 +138,8 @@ std::vector<Socket> Listener::accept_peers(World& world) {
       if (callers.size() == most_silent) callers.erase(callers.begin());
       callers.emplace_back().socket = std::move(socket);
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      throw_errno("a proxy cannot accept a peer's");
-    }  // else it is the caller's doing
+      throw_errno("a proxy cannot accept a peer's connection");
+    }  // other errors come from the caller
   }
   return peers;
 }
@@ -148,7 +148,7 @@ Socket call(World& world, int peer, const Invitation& invitation) {
   Socket socket = new_socket();
   const sockaddr_in there = loopback(invitation.port);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&there), sizeof there) != 0) {
-    if (errno != EINPROGRESS && errno != EINTR) throw_errno("a proxy cannot connect to a peer's");
+    if (errno != EINPROGRESS && errno != EINTR) throw_errno("a proxy cannot connect to a peer's proxy");
     pollfd polled{socket.get(), POLLOUT, 0};
     if (wait_on(world, {&polled, 1}, deadline_of(world)) != Waited::ready) {
       throw_late(world, world::ranks_text({peer}));
@@ -158,13 +158,13 @@ Socket call(World& world, int peer, const Invitation& invitation) {
     ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
     if (error != 0) {
       errno = error;
-      throw_errno("a proxy cannot connect to a peer's");
+      throw_errno("a proxy cannot connect to a peer's proxy");
     }
   }
   const Hello hello{invitation.secret, world.rank()};
-  // A new connection has room for so few bytes.
+  // A new connection surely has room for these few bytes.
   if (::send(socket.get(), &hello, sizeof hello, MSG_NOSIGNAL) != ssize_t(sizeof hello)) {
-    throw_errno("a proxy cannot reach a peer's");
+    throw_errno("a proxy cannot send to a peer's proxy");
   }
   return socket;
 }
@@ -175,7 +175,7 @@ std::vector<Socket> connect_ranks(World& world) {
   world::collective_try(world, [&] { listener.emplace(); });
   const auto invitations = world.allgather(world::bytes_of(listener->invitation()));
   std::vector<Socket> called;
-  // The connection is there once the listener's queue has it, so this ends before anybody accepts.
+  // connect() succeeds when the connection is in the listener's queue, so this ends before any rank accepts.
   world::collective_try(world, [&] {
     for (int peer = 0; peer < self; ++peer) {
       called.push_back(call(world, peer, world::read_as<Invitation>(invitations[size_t(peer)])));

@@ -1,6 +1,6 @@
 /// \file
-/// Ranks of a world connect over TCP here. Every wait ends: after the world's timeout, or when the world
-/// stops.
+/// connect_ranks() connects the ranks of a world over TCP. Every wait ends at the world's timeout, or when
+/// the world stops.
 #pragma once
 
 #include <poll.h>
@@ -34,20 +34,20 @@ class Socket {
 
 using Clock = std::chrono::steady_clock;
 
-/// Returns the deadline of a wait that begins now; the end of time if the world has no timeout.
+/// Returns the deadline of a wait that begins now. Returns the clock's maximum if the world has no timeout.
 Clock::time_point deadline_of(const World& world);
 
-/// Says how a wait ended: something has come, its time was over, or the world has stopped.
+/// Tells how a wait ended: a socket is ready, the deadline has passed, or the world has stopped.
 enum class Waited { ready, late, stopped };
 Waited wait_on(World& world, std::span<pollfd> sockets, Clock::time_point until);
 
-/// Holds what a rank needs to call another.
+/// Holds the data that a rank needs to call another rank.
 struct Invitation {
-  uint16_t port = 0;    ///< of the loopback device
-  uint64_t secret = 0;  ///< the first word from a caller; other programs of this host do not know it
+  uint16_t port = 0;    ///< a port of the loopback device
+  uint64_t secret = 0;  ///< the first word that a caller sends; other programs on this host do not know it
 };
 
-/// Accepts the calls of the higher ranks.
+/// Accepts connections from the higher ranks.
 class Listener {
  public:
   /// \throws RunError resources
@@ -55,9 +55,10 @@ class Listener {
 
   const Invitation& invitation() const { return invitation_; }
 
-  /// Waits for all higher ranks. Hangs up on a caller that does not know the secret.
-  /// \returns sockets by rank
-  /// \throws RunError timed_out naming the missing ranks; that of a world that has stopped; resources
+  /// Waits until all higher ranks have connected. It closes the connection of a caller that does not know the
+  /// secret.
+  /// \returns the sockets by rank
+  /// \throws RunError timed_out, which names the missing ranks; the error of a stopped world; resources
   std::vector<Socket> accept_peers(World& world);
 
  private:
@@ -65,16 +66,16 @@ class Listener {
   Invitation invitation_;
 };
 
-/// Calls `peer`, as `world`'s rank.
-/// \param peer  the rank that gave the invitation
-/// \throws RunError timed_out naming the peer; that of a world that has stopped; resources
+/// Connects this rank of `world` to `peer`.
+/// \param peer  the rank that made the invitation
+/// \throws RunError timed_out, which names the peer; the error of a stopped world; resources
 Socket call(World& world, int peer, const Invitation& invitation);
 
-/// Collective: connects to each other rank. Returns the sockets by rank.
-/// \throws RunError as Listener, on all ranks
+/// Connects to each other rank, and returns the sockets by rank; collective.
+/// \throws RunError, on all ranks, as Listener
 std::vector<Socket> connect_ranks(World& world);
 
-/// \throws RunError resources with what errno says
+/// \throws RunError resources with the text of errno
 [[noreturn]] void throw_errno(const char* what);
 
 }  // namespace chorale::transport
