@@ -16,7 +16,7 @@ namespace {
 
 using world::Thrown;
 
-/// Says what kind of exception a rank threw.
+/// Tells what kind of exception a rank threw.
 enum class Kind : uint8_t { nothing, usage, run };
 
 Kind kind_of(const std::optional<Thrown>& thrown) {
@@ -24,7 +24,7 @@ Kind kind_of(const std::optional<Thrown>& thrown) {
   return thrown->usage ? Kind::usage : Kind::run;
 }
 
-/// Throws what another rank threw, if it did. But a UsageError of this rank stays as it is.
+/// Throws the exception of `rank`, if there is one. A UsageError of this rank takes precedence.
 void pass_on(const std::optional<Thrown>& thrown, size_t rank, const std::optional<Thrown>& mine) {
   if (!thrown) return;
   if (mine && mine->usage) throw UsageError(mine->text);
@@ -33,13 +33,13 @@ void pass_on(const std::optional<Thrown>& thrown, size_t rank, const std::option
   throw RunError(thrown->reason, text);
 }
 
-/// Holds the plain part of what a rank says. The numbers of bindings and a text follow it.
+/// Represents the fixed part of a rank's message. The numbers of bindings and a text follow it.
 struct Head {
   uint64_t plan_hash = 0;
   uint64_t bytes = 0, round_scratch = 0, scratch = 0;
   uint32_t ranks = 0;
   int32_t dtype = 0, op = -1, packet = 0;
-  uint32_t executor = 0;  ///< proposed
+  uint32_t executor = 0;  ///< the proposed number of the executor
   uint32_t launches = 0, captured = 0;
   uint32_t evictable = 0;  ///< the count of numbers that follow
   uint32_t multicast = 0, bindings = 0;
@@ -50,7 +50,7 @@ struct Head {
 struct Said {
   Head head;
   std::vector<uint64_t> evictable;
-  std::string text;  ///< the plan's name, or why the rank cannot bind
+  std::string text;  ///< the plan's name, or the reason why the rank cannot bind
 
   std::vector<std::byte> to_bytes() const {
     const size_t numbers = evictable.size() * sizeof(uint64_t);
@@ -64,7 +64,8 @@ struct Said {
   explicit Said(const std::vector<std::byte>& bytes) {
     std::memcpy(&head, bytes.data(), std::min(sizeof head, bytes.size()));
     const size_t numbers = head.evictable * sizeof(uint64_t);
-    if (bytes.size() < sizeof head + numbers) return;  // another version of this library: the hash differs
+    // A peer with another version of this library may send fewer bytes. Its hash then differs.
+    if (bytes.size() < sizeof head + numbers) return;
     evictable.resize(head.evictable);
     if (numbers) std::memcpy(evictable.data(), bytes.data() + sizeof head, numbers);
     text.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof head + numbers,
@@ -78,7 +79,7 @@ struct Said {
   }
 };
 
-// A peer may say a number of another version of this library.
+// A peer with another version of this library may send a number that this version does not know.
 std::string dtype_text(int32_t dtype) {
   return size_t(dtype) < std::size(all_dtypes) ? dtype_name(DType(dtype)) : std::to_string(dtype);
 }
@@ -93,7 +94,7 @@ std::string packet_text(int32_t packet) {
 std::string switch_text(uint32_t multicast) { return multicast ? "multicast" : "peer"; }
 std::string plan_text(const Said& of) { return fmt::format("'{}' ({:016x})", of.text, of.head.plan_hash); }
 
-/// Throws if `rank` is about to run something else than rank 0.
+/// Throws if `rank` is about to bind another call than rank 0.
 void compare(const Said& said, const Said& by_rank, size_t rank) {
   const Head &first = said.head, &other = by_rank.head;
   const auto differ = [rank](const char* what, const std::string& a, const std::string& b) {
@@ -107,7 +108,7 @@ void compare(const Said& said, const Said& by_rank, size_t rank) {
   if (other.packet != first.packet) differ("packet", packet_text(first.packet), packet_text(other.packet));
   if (other.multicast != first.multicast)
     differ("switch_channels", switch_text(first.multicast), switch_text(other.multicast));
-  // Ranks with other limits would drop other bindings, and then wait for each other.
+  // Ranks with different limits would drop different bindings, and then wait for each other.
   if (other.bindings != first.bindings)
     differ("bindings", std::to_string(first.bindings), std::to_string(other.bindings));
   if (other.round_scratch != first.round_scratch)

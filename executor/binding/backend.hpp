@@ -1,5 +1,5 @@
 /// \file
-/// A backend runs bound plans: on the CPU or on GPUs.
+/// A backend binds plans and runs them on the CPU or on GPUs.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@
 
 namespace chorale {
 
-/// Describes a call by what is the same on all ranks.
+/// Describes a call by the values that must be the same on all ranks.
 struct Call {
   uint64_t plan_hash = 0;
   uint64_t bytes = 0;
   DType dtype = DType::f32;
   int32_t op = -1;  ///< a ReduceOp that replaces the plan's; -1: none
   PacketForm packet = PacketForm::ll8;
-  bool multicast = false;      ///< GPUs do switch channels by multicast: Config::switch_channels
-  uint32_t bindings = 0;       ///< the number to keep, see Bindings: Config::bindings
+  bool multicast = false;      ///< GPUs run switch channels by multicast, see Config::switch_channels
+  uint32_t bindings = 0;       ///< Config::bindings, the number of bindings to keep
   uint64_t round_scratch = 0;  ///< Config::round_scratch
-  uint64_t scratch = 0;        ///< the limit: Config::scratch
+  uint64_t scratch = 0;        ///< Config::scratch
 
   bool operator==(const Call&) const = default;
 
-  /// Returns a hash. Two calls that differ share it only by chance.
+  /// Returns a hash. Different calls have the same hash only by chance.
   uint64_t hash() const {
     uint64_t hash = plan_hash;
     for (const uint64_t part : {bytes, uint64_t(dtype), uint64_t(op), uint64_t(packet), uint64_t(multicast),
@@ -35,7 +35,7 @@ struct Call {
   }
 };
 
-/// A plan bound to a message on one rank.
+/// Holds a plan that is bound to a message on one rank.
 class Binding {
  public:
   explicit Binding(const Call& call) : call_(call), call_hash_(call.hash()) {}
@@ -44,31 +44,31 @@ class Binding {
   const Call& call() const { return call_; }
   uint64_t call_hash() const { return call_hash_; }
 
-  /// Returns whether this also runs from and to these addresses. If not, they need a binding of their own.
+  /// Returns whether this binding also works for these addresses. If not, they need another binding.
   virtual bool serves(const Arguments&) { return true; }
 
-  /// Makes ready what these addresses need. The next run() works on them.
-  /// \param stream  the stream on which run() will enqueue; null: there is none yet
-  /// \throws UsageError if they overlap in a way that is not allowed, or cannot be made ready while `stream`
-  ///         is captured
+  /// Prepares the next run() for these addresses.
+  /// \param stream  the stream on which run() will enqueue; null: not known yet
+  /// \throws UsageError if the buffers overlap in a way that is not allowed, or if they cannot be prepared
+  ///         while `stream` is captured
   virtual void prepare(const Arguments&, void* stream) = 0;
 
   /// Runs once, or enqueues the run on `stream`.
   /// \throws RunError
   virtual void run(const Plan&, void* stream) = 0;
 
-  /// Notes that the next run() goes into the graph that `stream` captures. The binding must stay as long as
+  /// Records that the next run() goes into the graph that `stream` captures. The binding must live as long as
   /// the graph.
   virtual void hold(void*) {}
 
-  /// Returns whether there are such graphs.
+  /// Returns whether any such graph still exists.
   virtual bool held() const { return false; }
 
-  /// Returns the bytes that this takes beside what the caller passes, on the rank that takes the most. The
-  /// number is the same on all ranks.
+  /// Returns the bytes of memory that this binding takes in addition to the caller's buffers, on the rank
+  /// that takes the most. The number is the same on all ranks.
   virtual uint64_t scratch() const { return 0; }
 
-  /// See Executor::trace.
+  /// Appends the spans for Executor::trace().
   virtual void add_trace(std::vector<TraceSpan>&) {}
 
  private:
@@ -80,23 +80,23 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  /// Collective: binds a plan to a message. `plan` is used only during the call.
-  /// \throws UsageError on all ranks for a plan that one of them cannot run
+  /// Binds a plan to a message; collective. It uses `plan` only during the call.
+  /// \throws UsageError, on all ranks, for a plan that one of them cannot run
   virtual std::unique_ptr<Binding> bind(const Plan& plan, const Call& call, const Arguments& arguments) = 0;
 
-  /// Returns Binding::scratch() of the binding that bind() would make, as far as it is known before. Not
+  /// Returns the Binding::scratch() that bind() would give, as far as it is known before. It is not
   /// collective.
-  /// \throws UsageError for a message that the plan does not take
+  /// \throws UsageError for a message that the plan does not accept
   virtual uint64_t scratch_of(const Plan&, const Call&) { return 0; }
 
-  /// Checks that bind() may be called in the present state of `stream`.
-  /// \throws UsageError if it may not
+  /// Checks that `stream` is in a state in which you may call bind().
+  /// \throws UsageError if it is not
   virtual void require_bindable(void*) {}
 
-  /// Returns whether a run on `stream` goes into a graph and not to the device.
+  /// Returns whether a graph captures `stream`, so that a run goes into the graph and not to the device.
   virtual bool capturing(void*) { return false; }
 
-  /// Waits until no run of this rank is under way. Returns false if it cannot wait for that now.
+  /// Waits until all runs of this rank have ended. Returns false if it cannot wait now.
   virtual bool drain() { return true; }
 
   virtual void* allocate(uint64_t bytes) = 0;

@@ -1,5 +1,5 @@
 /// \file
-/// Each rank counts the calls of an executor that it has launched, and the others can see the count.
+/// Each rank counts its launches of an executor, and the other ranks can read the count.
 #pragma once
 
 #include <atomic>
@@ -11,35 +11,37 @@
 
 namespace chorale {
 
-/// Counts this rank's launches of one executor, so that a rank that binds does not wait in vain.
+/// Counts this rank's launches of one executor, so that a rank that binds can detect a deadlock.
 ///
-/// A rank that binds waits for all others to bind too. A rank that had bound the call before has launched it
-/// and does not come, and its launch waits for the rank that binds. The count shows this: ranks make the same
-/// calls in the same order, so a rank that binds has made as many launches as all others.
+/// A rank that binds a call waits for all other ranks to bind it too. If another rank had already bound the
+/// call, it has launched it instead, and its launch waits for the rank that binds. The count shows this case.
+/// Ranks make the same calls in the same order, so normally a rank that binds has made as many launches as
+/// all others.
 ///
-/// The rank also publishes a hash of its last call, so that ranks that launched different calls are told so.
+/// The rank also publishes a hash of its last call, so that an error can report that ranks have launched
+/// different calls.
 ///
-/// This costs two stores a launch, to memory that others only read while they wait.
+/// This costs two stores per launch, to memory that other ranks read only while they wait.
 class LaunchCount {
  public:
   explicit LaunchCount(World& world);
 
-  /// Returns a number that no executor of this rank has used. Ranks agree on the largest number that one of
-  /// them proposes.
+  /// Returns a number that no executor of this rank has used. Ranks use the largest number that any of them
+  /// proposes.
   uint32_t proposal() const;
   void number(uint32_t executor);
   bool numbered() const { return executor_ != 0; }
 
-  /// Counts one more launch. Launches into a graph do not count, since nobody sees when they run.
-  /// \param call  a hash of what is the same on all ranks
+  /// Counts a launch. Launches into a graph do not count, because the host does not see when they run.
+  /// \param call  a hash of the values that must be the same on all ranks
   void add(uint64_t call = 0) { publish(++count_, call); }
   void capture() { captured_ = true; }
   uint32_t count() const { return count_; }
-  bool captured() const { return captured_; }  ///< there are launches that it did not count
+  bool captured() const { return captured_; }  ///< whether there are launches that it has not counted
 
-  void restart();  ///< starts again from 0, because the world was reset
+  void restart();  ///< restarts from 0; call it after a reset of the world
 
-  /// Returns a sentence about a rank that is ahead of this one; "" if none is.
+  /// Returns a sentence about a rank that is ahead of this one; "" if there is none.
   std::string ahead() const;
 
  private:

@@ -1,5 +1,5 @@
 /// \file
-/// A binding whose scratch exceeds Config::scratch is refused here.
+/// require_scratch() refuses a binding whose scratch exceeds Config::scratch.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@
 
 namespace chorale {
 
-/// Checks that a call's scratch is within Call::scratch, unless that is 0.
-/// \param bytes  the scratch that one rank would take for this call
-/// \param kept   the scratch of bindings that cannot go, beside it
-/// \throws RunError resources if the sum is more. All ranks throw it, because they have the same numbers
+/// Checks that a call's scratch is within Call::scratch. If that is 0, there is no limit.
+/// \param bytes  the bytes of scratch that one rank would take for this call
+/// \param kept   the bytes of scratch of bindings that cannot be dropped
+/// \throws RunError resources if the sum is above the limit. All ranks throw it, because they have the same
+///         numbers
 void require_scratch(const Plan& plan, const Call& call, uint64_t bytes, uint64_t kept = 0);
 
 }  // namespace chorale

@@ -36,7 +36,7 @@ Address parse_address(const std::string& text) {
   if (!text.starts_with(tcp)) throw refuse("it does not begin with tcp://");
   const std::string rest = text.substr(tcp.size());
   std::string host;
-  size_t colon = 0;  // before the port
+  size_t colon = 0;  // the position of the colon before the port
   if (rest.starts_with('[')) {
     const size_t close = rest.find(']');
     if (close == rest.npos) throw refuse("its '[' has no ']'");

@@ -1,5 +1,5 @@
 /// \file
-/// An address is "tcp://host:port".
+/// An Address is the address "tcp://host:port" of a rendezvous server.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 namespace chorale::net {
 
 struct Address {
-  std::string host;  ///< a name or a literal, without the brackets of IPv6
+  std::string host;  ///< a name, or an IP address without the brackets of IPv6
   uint16_t port = 0;
 
-  std::string text() const;  ///< "tcp://host:port", as parse_address() takes it
+  std::string text() const;  ///< "tcp://host:port", which parse_address() can read
 };
 
-/// Reads an address.
-/// \throws UsageError if `text` is no "tcp://host:port" with a port from 1 to 65535
+/// Parses an address.
+/// \throws UsageError if `text` is not "tcp://host:port" with a port from 1 to 65535
 Address parse_address(const std::string& text);
 
-/// Reads a port.
-/// \param what  says whose value it is
-/// \throws UsageError if `text` is no port
+/// Parses a port.
+/// \param what  the name of the value in the error
+/// \throws UsageError if `text` is not a port
 uint16_t parse_port(const std::string& text, const std::string& what);
 
 }  // namespace chorale::net

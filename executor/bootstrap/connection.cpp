@@ -29,7 +29,7 @@ void Connection::listen(Listener listener) {
 void Connection::read() {
   socket_.async_read_some(boost::asio::buffer(part_),
                           [self = shared_from_this()](const boost::system::error_code& error, size_t bytes) {
-                            if (!self->socket_.is_open()) return;  // this end has closed
+                            if (!self->socket_.is_open()) return;  // this end has closed the connection
                             if (error) return self->drop();
                             self->take({self->part_, bytes});
                             if (self->socket_.is_open()) self->read();
@@ -38,13 +38,13 @@ void Connection::read() {
 
 void Connection::take(std::string_view bytes) {
   if (greeting_->state() == Greeting::State::open) greet(bytes);
-  // An end that was refused is not heard any more.
+  // Ignore data of an end that was refused.
   if (!socket_.is_open() || greeting_->state() != Greeting::State::done) return;
   reader_.add(bytes);
   while (socket_.is_open()) {
     const std::optional<Frame> frame = reader_.next();
     if (!frame) break;
-    const auto call = listener_.frame;  // the listener may go while it runs
+    const auto call = listener_.frame;  // the listener may be destroyed during the call
     call(*frame);
   }
   if (socket_.is_open() && reader_.broken()) drop();
@@ -58,7 +58,8 @@ void Connection::greet(std::string_view& bytes) {
   } else if (greeting_->state() == Greeting::State::failed) {
     const auto call = listener_.refused;
     call(*greeting_);
-    // Otherwise the other end reads why, and closes. Closing here might take that back.
+    // If a reason is being sent, the other end reads it and closes. If this end closed now, the reason might
+    // be lost.
     if (socket_.is_open() && !sending()) drop();
   }
 }
@@ -73,7 +74,7 @@ void Connection::write() {
   boost::asio::async_write(
       socket_, boost::asio::buffer(outgoing_.front()),
       [self = shared_from_this()](const boost::system::error_code& error, size_t) {
-        // The reader finds that the connection is broken, too, and says so.
+        // The read also fails then, and reports the broken connection.
         if (error) return self->outgoing_.clear();
         self->outgoing_.pop_front();
         if (!self->outgoing_.empty()) return self->write();
@@ -84,7 +85,7 @@ void Connection::write() {
 }
 
 void Connection::drop() {
-  const std::function<void()> call = listener_.closed;  // the listener goes with close()
+  const std::function<void()> call = listener_.closed;  // close() destroys the listener
   close();
   call();
 }
@@ -93,7 +94,7 @@ void Connection::close() {
   boost::system::error_code ignored;
   closed_in_forks_ = {};
   socket_.close(ignored);
-  listener_ = {};  // it may hold this connection
+  listener_ = {};  // the listener may own this connection
 }
 
 world::Descriptor Connection::release() {

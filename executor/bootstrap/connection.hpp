@@ -1,5 +1,5 @@
 /// \file
-/// A connection of a rendezvous carries first a greeting, then frames.
+/// A Connection is a TCP connection of a rendezvous. It carries first a greeting and then frames.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -19,33 +19,34 @@ namespace chorale::net {
 
 using boost::asio::ip::tcp;
 
-/// Keeps `file` from programs that this process starts and, while the result lives, from its forks. They may
-/// outlive this process, and keep open what should end.
+/// Closes `file` in programs that this process executes and, while the result lives, in its forks. They may
+/// outlive this process, and would keep the connection open.
 world::ClosedInForks keep_from_others(int file);
 
-/// A Connection is one end. Its owner runs the io_context, which calls the callbacks.
+/// Represents one end of a connection. Its owner runs the io_context, which calls the callbacks.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   struct Listener {
-    std::function<void()> met;  ///< the other side knows the secret: frames may be sent, and come
+    std::function<void()> met;  ///< the other end knows the secret, so frames can be sent and received
     std::function<void(const Frame&)> frame;
-    /// The other side does not know the secret, or speaks something else. Until it closes it may be told so.
+    /// The other end does not know the secret, or uses another protocol. You may send it the reason until it
+    /// closes.
     std::function<void(const Greeting&)> refused;
-    std::function<void()> closed;  ///< the other side has closed, or the connection is broken
+    std::function<void()> closed;  ///< the other end has closed, or the connection is broken
   };
 
   Connection(tcp::socket socket, std::unique_ptr<Greeting> greeting);
 
-  /// Greets the other side. The last call is of closed(), unless close() was called.
+  /// Starts the greeting and the callbacks. The last callback is closed(), unless you call close().
   void listen(Listener listener);
   void send(const Frame& frame) { send_bytes(encode(frame)); }
   bool sending() const { return !outgoing_.empty(); }
   void close();
-  /// Limits the frames that come from now on. A longer one breaks the connection.
+  /// Limits the length of frames that arrive from now on. A longer frame breaks the connection.
   void limit(size_t bytes) { reader_.limit(bytes); }
   const Greeting& greeting() const { return *greeting_; }
-  /// Gives the socket away. Forks close it. Nothing may be under way in either direction but a read that
-  /// finds nothing.
+  /// Releases the socket to the caller. Forks close it. No transfer may be in progress, except a read that
+  /// gets no data.
   world::Descriptor release();
   std::string peer() const;  ///< "1.2.3.4", without the port
 

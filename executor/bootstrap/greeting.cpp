@@ -16,20 +16,21 @@
 namespace chorale::net {
 namespace {
 
-// A greeting has four messages, each of one size:
+// A greeting has four messages, each of a fixed size:
 //   rank   -> rank 0  opener   version, protocol, whether it has a secret, port, rank, ranks, challenge
 //   rank 0 -> rank    answer   version, protocol, whether it has a secret, challenge
 //   rank   -> rank 0  proof    the rank's
 //   rank 0 -> rank    outcome  a Refusal, and rank 0's proof if that is none
 // A proof is a keyed hash of the role and of the whole opener and answer.
-// Older hellos had this letter, came without a greeting, and began with a version.
+// In older versions, a hello had this letter, came without a greeting, and began with a version.
 constexpr char opener_letter = 'h';
 constexpr char answer_letter = 'c', proof_letter = 'p', outcome_letter = 'o';
 constexpr char clients_role = 'r', servers_role = '0';
 
-constexpr size_t front = head_bytes + 1;  // the head and the letter
+constexpr size_t front = head_bytes + 1;  // the bytes of the head and the letter
 constexpr size_t version_bytes = 32;
-constexpr size_t common_bytes = version_bytes + 2;  // and protocol, and whether there is a secret
+constexpr size_t common_bytes = version_bytes + 2;  // the version, the protocol, and whether there is a
+                                                    // secret
 constexpr size_t claim_bytes = 2 + 4 + 4;
 constexpr size_t opener_bytes = front + common_bytes + claim_bytes + sizeof(Challenge);
 constexpr size_t answer_bytes = front + common_bytes + sizeof(Challenge);
@@ -40,7 +41,7 @@ std::string head_for(size_t bytes, char letter) { return head_of(bytes - head_by
 
 std::string version_line() { return fmt::format("{} (protocol {})", CHORALE_VERSION, Greeting::protocol); }
 
-/// Returns a line with the version, padded with ends of line, and then the two bytes.
+/// Returns a line with the version, padded with newlines, and then the bytes for the protocol and the secret.
 std::string common(const Secret& secret) {
   std::string text = version_line();
   text.resize(version_bytes, '\n');
@@ -69,7 +70,7 @@ const unsigned char* bytes_of(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-/// Returns our word for what often calls or listens on a port.
+/// Returns the name of the protocol that begins with these bytes.
 const char* protocol_of(std::string_view bytes) {
   for (const std::string_view word : {"GET ", "POST", "HEAD", "PUT ", "HTTP", "OPTI", "PRI "}) {
     if (bytes.starts_with(word)) return "HTTP";
@@ -79,7 +80,8 @@ const char* protocol_of(std::string_view bytes) {
   return "no protocol that is known here";
 }
 
-/// Returns what is wrong with the other end's common part, which is not secret.
+/// Compares the other end's version, protocol and use of a secret with those of this end. None of these is
+/// secret.
 Refusal compare_common(std::string_view part, const Secret& mine) {
   if (part[version_bytes] != char(Greeting::protocol)) return Refusal::other_protocol;
   const bool theirs = part[version_bytes + 1] != 0;
@@ -91,7 +93,7 @@ Refusal compare_common(std::string_view part, const Secret& mine) {
 
 Challenge fresh_challenge() {
   Challenge challenge;
-  [[maybe_unused]] const int started = sodium_init();  // Secret has refused where that fails
+  [[maybe_unused]] const int started = sodium_init();  // if it fails, Secret has already thrown
   randombytes_buf(challenge.data(), challenge.size());
   return challenge;
 }
@@ -117,8 +119,7 @@ std::string Greeting::take(std::string_view& bytes) {
     const std::string_view more = bytes.substr(0, wanted_ - message_.size());
     const size_t had = std::min(message_.size(), head_.size());
     message_ += more;
-    // The head is compared from the first byte on, because a program that is none of ours may never send a
-    // whole head.
+    // Compare the head byte by byte as it arrives, because another program may never send a whole head.
     const size_t seen = std::min(message_.size(), head_.size());
     if (message_.compare(had, seen - had, head_, had, seen - had) != 0) return out + refuse_other_head();
     bytes.remove_prefix(more.size());
@@ -146,7 +147,7 @@ std::string Greeting::proof(char role) const {
   return proof;
 }
 
-/// Returns whether a proof is right. It takes equally long for any wrong one.
+/// Returns whether a proof is right. It takes equally long for every wrong proof.
 bool Greeting::proves(std::string_view proof, char role) const {
   const std::string all = std::string(1, role) + opener_ + answer_;
   return proof.size() == proof_bytes &&
@@ -207,7 +208,7 @@ std::string ServersGreeting::heard(const std::string& message) {
     answer_ = head_for(answer_bytes, answer_letter) + common(secret_);
     answer_ += text_of(challenge_);
     expect(head_for(front + proof_bytes, proof_letter), front + proof_bytes);
-    if (wrong != Refusal::none) fail(wrong);  // the rank sees that in the answer
+    if (wrong != Refusal::none) fail(wrong);  // the rank sees the mismatch in the answer
     return answer_;
   }
   const bool right = proves(std::string_view(message).substr(front), clients_role);
@@ -219,11 +220,11 @@ std::string ServersGreeting::heard(const std::string& message) {
          (wrong == Refusal::none ? proof(servers_role) : std::string(proof_bytes, '\0'));
 }
 
-/// Returns a failed frame, which all versions understand, with the letter of RunError::Reason::mismatch.
+/// Returns a `failed` frame, which all versions understand, with the letter of RunError::Reason::mismatch.
 std::string ServersGreeting::answer_to_other_protocol() const {
   return encode(Frame{FrameKind::failed, char('a' + int(RunError::Reason::mismatch)) +
-                                             fmt::format("rank 0 is {}, and this rank is of another version; "
-                                                         "start all ranks with one version",
+                                             fmt::format("rank 0 is {}, and this rank is another version; "
+                                                         "start all ranks with the same version",
                                                          own_version())});
 }
 

@@ -50,7 +50,7 @@ Hello hello_of(int rank, int ranks, const std::string& label) {
   return hello;
 }
 
-// Each field has a line, and the version comes first. Whatever later versions say, they keep that line.
+// Each field has a line, and the version is first. Later versions must keep the first line.
 std::string encode(const Hello& hello) {
   return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n", hello.version, hello.rank, hello.ranks,
                      hello.pid, hello.host.name, hello.host.boot, hello.host.shared, hello.host.user,
@@ -66,7 +66,7 @@ std::optional<Hello> decode_hello(const std::string& text) {
   Host& host = hello.host;
   for (std::string* field : {&host.name, &host.boot, &host.shared, &host.user, &host.label})
     std::getline(lines, *field);
-  // Messages show these fields.
+  // Messages show these fields, so replace characters that are not printable.
   for (std::string* field : {&hello.version, &host.name, &host.user, &host.label})
     std::replace_if(
         field->begin(), field->end(), [](char letter) { return letter < ' ' || letter > '~'; }, '?');
@@ -77,7 +77,7 @@ std::string why_apart(const std::vector<Hello>& ranks) {
   const Host& first = ranks.front().host;
   std::vector<std::pair<const Host*, std::vector<int>>> places;
   for (const Hello& hello : ranks) {
-    // Ranks that are apart on purpose, or on another machine, are on several hosts.
+    // Different labels or machines mean several hosts, which is no error.
     if (hello.host.boot != first.boot || hello.host.label != first.label) return {};
     const auto at = std::find_if(places.begin(), places.end(), [&](const auto& place) {
       return place.first->shares_memory_with(hello.host);

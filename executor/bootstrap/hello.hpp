@@ -1,5 +1,5 @@
 /// \file
-/// A rank says a Hello when it comes to a rendezvous.
+/// A Hello is the message in which a rank introduces itself to rank 0.
 #pragma once
 
 #include <optional>
@@ -8,12 +8,13 @@
 
 namespace chorale::net {
 
-/// Says where a process runs. Two processes share memory if all but the name agree. The name is for people.
+/// Describes where a process runs. Two processes share memory if all members except `name` agree. The name is
+/// only for messages.
 struct Host {
   std::string name;
   std::string boot;    ///< the kernel's boot id
-  std::string shared;  ///< which /dev/shm, and which process namespace: containers have their own
-  std::string user;    ///< numeric id
+  std::string shared;  ///< identifies /dev/shm and the process namespace, which differ between containers
+  std::string user;    ///< the numeric user id
   std::string label;   ///< JoinOptions::host
 
   bool shares_memory_with(const Host& other) const {
@@ -31,18 +32,18 @@ struct Hello {
 };
 
 /// Returns the hello of this process.
-/// \param label  see JoinOptions::host
+/// \param label  JoinOptions::host
 Hello hello_of(int rank, int ranks, const std::string& label = {});
 
 std::string encode(const Hello&);
 
-/// Reads a hello. Returns none if `text` is no hello. In a hello of another version of Chorale, only the
-/// version is sure to be right.
+/// Decodes a hello. Returns none if `text` is not a hello. In a hello of another version of Chorale, rely
+/// only on the version.
 std::optional<Hello> decode_hello(const std::string& text);
 
-/// Returns why these ranks share no memory although they are on one machine. It names users and ranks. It is
-/// empty if they share memory, are on several machines, or say by labels that they should be apart.
-/// \param ranks  one hello a rank
+/// Returns why these ranks share no memory although they are on one machine, with users and ranks. Returns ""
+/// if they share memory, are on several machines, or have different labels.
+/// \param ranks  one hello per rank
 std::string why_apart(const std::vector<Hello>& ranks);
 
 }  // namespace chorale::net

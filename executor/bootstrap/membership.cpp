@@ -29,7 +29,7 @@ int Membership::lowest_rank(uint32_t host) const {
   return int(std::find(hosts.begin(), hosts.end(), host) - hosts.begin());
 }
 
-// The lines are the name, the hosts of the ranks, and each name of a host.
+// The lines are the name, the hosts of the ranks, and then one host name per line.
 std::string Membership::encode() const {
   std::ostringstream text;
   text << name << '\n' << hosts.size();

@@ -1,5 +1,5 @@
 /// \file
-/// A Membership says which rank is on which host. A rendezvous makes it.
+/// A membership tells which rank is on which host. A rendezvous makes it.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,21 @@
 namespace chorale::net {
 
 struct Membership {
-  std::string name;                     ///< the name under which ranks of one host meet
-  std::vector<uint32_t> hosts;          ///< by rank; numbered in the order of their lowest ranks
-  std::vector<std::string> host_names;  ///< by host, for people
+  std::string name;                     ///< the name under which ranks of one host join
+  std::vector<uint32_t> hosts;          ///< the host of each rank; hosts are numbered in the order of their
+                                        ///< lowest ranks
+  std::vector<std::string> host_names;  ///< by host, for messages
 
-  /// Makes a membership of hellos, one a rank.
+  /// Makes a membership from hellos, one per rank.
   static Membership of(std::string name, const std::vector<Hello>& ranks);
   /// Makes a membership with all ranks on one host.
   static Membership of_one_host(std::string name, int ranks);
 
-  /// Returns the rank that speaks for a host.
+  /// Returns the lowest rank of a host, which exchanges control messages for it.
   int lowest_rank(uint32_t host) const;
 
   std::string encode() const;
-  /// Reads a membership. Returns none if `text` is no membership, or one with a host that has no name.
+  /// Decodes a membership. Returns none if `text` is not a membership, or if a host has no name.
   static std::optional<Membership> decode(const std::string& text);
 };
 

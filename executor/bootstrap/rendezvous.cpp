@@ -16,7 +16,7 @@ std::vector<tcp::endpoint> resolve(Session& session) {
     const auto found = resolver.resolve(session.address.host, std::to_string(session.address.port),
                                         tcp::resolver::numeric_service, error);
     if (!error) {
-      // The order is the resolver's: the best first.
+      // Keep the resolver's order, which has the best endpoint first.
       std::set<tcp::endpoint> seen;
       std::vector<tcp::endpoint> endpoints;
       for (const auto& entry : found) {
@@ -41,7 +41,8 @@ Rendezvous rendezvous(const Address& address, const Hello& mine, std::chrono::na
     Session session(address, mine, timeout, secret);
     return mine.rank == 0 ? serve(session) : connect_to_server(session);
   } catch (const boost::system::system_error& error) {
-    const std::string what = fmt::format("let rank {} meet the others under '{}'", mine.rank, address.text());
+    const std::string what =
+        fmt::format("connect rank {} with the other ranks under '{}'", mine.rank, address.text());
     throw_if_full(error.code(), what);
     throw RunError(Reason::other, fmt::format("cannot {}: {}", what, error.what()));
   }

@@ -1,4 +1,4 @@
-// This is the side of all ranks but 0.
+// The rendezvous client runs on all ranks except rank 0.
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -16,7 +16,7 @@ class RendezvousClient {
 
   Rendezvous run() {
     const std::vector<tcp::endpoint> endpoints = resolve(session_);
-    // Rank 0 may start later, so a refused connection is no error yet.
+    // Rank 0 may start later, so a refused connection is not an error yet.
     for (auto pause = std::chrono::milliseconds(5);; pause = std::min(pause * 2, longest_pause)) {
       for (const tcp::endpoint& endpoint : endpoints) {
         if (!connect(endpoint)) continue;
@@ -32,7 +32,7 @@ class RendezvousClient {
 
   bool connect(const tcp::endpoint& endpoint) {
     tcp::socket socket(session_.io);
-    // The handler shares it, because it comes late if the deadline does not wait for it.
+    // The handler shares ownership, because it may run after the deadline, when this function has returned.
     const auto result = std::make_shared<std::optional<boost::system::error_code>>();
     socket.async_connect(endpoint, [result](const boost::system::error_code& error) { *result = error; });
     if (!session_.run_until([&] { return result->has_value(); })) {
@@ -40,7 +40,7 @@ class RendezvousClient {
       return false;
     }
     boost::system::error_code error = **result;
-    // A connection may be made to itself, if the port is of the range from which connections get theirs.
+    // If the port is in the range of ephemeral ports, a socket may connect to itself.
     if (!error && socket.local_endpoint(error) == endpoint) error = boost::asio::error::connection_refused;
     throw_if_full(error, fmt::format("connect rank {} to {}", session_.mine.rank, session_.where()));
     if (error) {
@@ -53,7 +53,7 @@ class RendezvousClient {
     return true;
   }
 
-  /// Greets rank 0, says hello on the connection, and returns what it says; none if another try may help.
+  /// Greets rank 0, sends a hello, and returns rank 0's verdict; none if another try may help.
   std::optional<Verdict> talk(Clock::time_point limit) {
     std::optional<Verdict> verdict;
     std::optional<std::string> refused, missing;
@@ -98,12 +98,13 @@ class RendezvousClient {
         "CHORALE_SECRET";
     switch (greeting.refusal()) {
       case Refusal::foreign:
-        return fmt::format("what listens on {} is no rank 0 of Chorale: it speaks {}; choose another port",
-                           where, greeting.sounds_like());
+        return fmt::format(
+            "the program that listens on {} is not rank 0 of Chorale: it speaks {}; choose another port",
+            where, greeting.sounds_like());
       case Refusal::other_protocol:
         return fmt::format(
-            "what listens on {} is Chorale of another version, and rank {} is {}; start all ranks "
-            "with one version",
+            "rank 0 of {} is another version of Chorale, and rank {} is {}; start all ranks with the same "
+            "version",
             where, rank, own_version());
       case Refusal::secret_wanted:
         return fmt::format("rank 0 of {} has a secret, and rank {} has none; {}", where, rank, remedy);
@@ -111,21 +112,22 @@ class RendezvousClient {
         return fmt::format("rank {} has a secret, and rank 0 of {} has none; {}", rank, where, remedy);
       case Refusal::wrong_port:
         return fmt::format(
-            "rank 0 listens on another port than that of {}, which rank {} has called; start all "
-            "ranks with one address",
+            "rank 0 does not listen on the port of {}, which rank {} has called; start all ranks with the "
+            "same address",
             where, rank);
       default:
-        return fmt::format("the secret of rank {} is not that of rank 0 of {}; {}", rank, where, remedy);
+        return fmt::format("the secret of rank {} differs from the secret of rank 0 of {}; {}", rank, where,
+                           remedy);
     }
   }
 
-  /// Takes the membership. The lowest rank of another host than rank 0's keeps its connection.
+  /// Reads the membership. If this rank is the lowest of a host other than rank 0's, it keeps the connection.
   void take_membership(const std::string& text) {
     std::optional<Membership> membership = Membership::decode(text);
     if (!membership || membership->hosts.size() != size_t(session_.mine.ranks)) {
       throw RunError(Reason::mismatch,
-                     fmt::format("what rank 0 of {} has sent is no list of its {} ranks; start "
-                                 "all ranks with one version",
+                     fmt::format("rank 0 of {} has not sent a list of its {} ranks; start all "
+                                 "ranks with the same version",
                                  session_.where(), session_.mine.ranks));
     }
     membership_ = std::move(*membership);
@@ -133,13 +135,13 @@ class RendezvousClient {
     if (host == 0 || membership_.lowest_rank(host) != session_.mine.rank) return;
     links_.resize(membership_.host_names.size());
     links_[0] = connection_->release();
-    // The connection has room for so few bytes.
+    // The connection surely has room for these few bytes.
     const std::string ready = encode(Frame{FrameKind::ready, {}});
     const int link = links_[0].get();
     if (::send(link, ready.data(), ready.size(), MSG_NOSIGNAL) != ssize_t(ready.size()))
-      world::throw_errno("say to rank 0 that " + session_.where() + " is joined");
-    // This waits for rank 0, which might read what comes right after that together with it, and take it for
-    // its own.
+      world::throw_errno("tell rank 0 that " + session_.where() + " is joined");
+    // Wait until rank 0 has taken over the connection. Otherwise rank 0 might read the next bytes together
+    // with the `ready` frame and lose them.
     pollfd polled{link, POLLIN, 0};
     char go = 0;
     while (::poll(&polled, 1, 100) <= 0) {
@@ -151,7 +153,7 @@ class RendezvousClient {
     }
   }
 
-  /// Tells rank 0, so that the others need not wait until their own deadlines.
+  /// Tells rank 0 that this rank gives up, so that the others need not wait until their deadlines.
   [[noreturn]] void give_up(const std::string& missing) {
     const std::string why = session_.absent_text(missing);
     connection_->send({FrameKind::gave_up, why});
@@ -167,9 +169,9 @@ class RendezvousClient {
 
   Session& session_;
   std::shared_ptr<Connection> connection_;
-  Membership membership_;                 ///< once it has come
+  Membership membership_;                 ///< valid when rank 0 has sent it
   std::vector<world::Descriptor> links_;  ///< by host
-  std::string problem_;                   ///< of the last try that ended
+  std::string problem_;                   ///< the problem of the last try
 };
 
 }  // namespace
@@ -180,7 +182,7 @@ std::optional<Verdict> ask_other_server(Session& session, const tcp::endpoint& a
   RendezvousClient client(session);
   try {
     if (client.connect(at)) return client.talk(Clock::now() + std::chrono::seconds(2));
-  } catch (const RunError&) {  // so it is no rendezvous server
+  } catch (const RunError&) {  // so it is not a rendezvous server
   }
   return std::nullopt;
 }

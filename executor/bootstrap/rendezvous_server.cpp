@@ -1,4 +1,4 @@
-// This is the side of rank 0.
+// The rendezvous server runs on rank 0.
 
 #include <sys/socket.h>
 
@@ -46,7 +46,7 @@ class RendezvousServer {
     if (!session_.run_until([&] { return verdict_.has_value(); })) {
       end({Reason::timed_out, with_complaint(session_.absent_text(missing()))});
     } else if (verdict_->error && verdict_->error != Reason::timed_out) {
-      // Ranks that are on their way should hear what is wrong, too.
+      // Wait for ranks that have not called yet, so that they also get the error.
       session_.run_until([&] { return std::count(seen_.begin(), seen_.end(), false) == 0; },
                          Clock::now() + linger);
     }
@@ -64,17 +64,17 @@ class RendezvousServer {
     int rank;
   };
 
-  /// Warns of a missing or short secret, because other machines may reach the address.
+  /// Warns about a missing or short secret. It is called when other machines may reach the address.
   void warn_if_open() const {
     if (!session_.secret.given()) {
-      warn(
-          fmt::format("rank 0 listens on {} and there is no secret: whoever can reach that port can join the "
-                      "world in the place of a rank, or end it; {}",
-                      session_.where(), how_to_make_a_secret));
+      warn(fmt::format(
+          "rank 0 listens on {} and there is no secret: anyone who can reach that port can join the "
+          "world in place of a rank, or end it; {}",
+          session_.where(), how_to_make_a_secret));
     } else if (session_.secret.is_short()) {
       warn(
-          fmt::format("the secret of {} has fewer than {} letters, and may be guessed by somebody who hears "
-                      "the ranks meet; {}",
+          fmt::format("the secret of {} has fewer than {} letters, and somebody who records the greetings of "
+                      "ranks may guess it; {}",
                       session_.where(), Secret::short_letters, how_to_make_a_secret));
     }
   }
@@ -85,7 +85,8 @@ class RendezvousServer {
     return all;
   }
 
-  /// Waits for the other hosts' lowest ranks to free their connections. Returns them by host.
+  /// Waits until the lowest ranks of the other hosts have released their connections. Returns the connections
+  /// by host.
   std::vector<world::Descriptor> linked() {
     const auto all = [&] {
       return lost_ >= 0 || std::all_of(links_.begin() + (links_.empty() ? 0 : 1), links_.end(),
@@ -101,7 +102,7 @@ class RendezvousServer {
       for (const world::Descriptor& link : links_) {
         const char go = 0;
         if (link && ::send(link.get(), &go, 1, MSG_NOSIGNAL) != 1)
-          world::throw_errno("say to a host that " + session_.where() + " is joined");
+          world::throw_errno("tell a host that " + session_.where() + " is joined");
       }
       return std::move(links_);
     }
@@ -112,16 +113,16 @@ class RendezvousServer {
     throw RunError(Reason::timed_out, session_.absent_text(world::ranks_text(silent)));
   }
 
-  /// Takes the connection of another host's lowest rank, after its last frame.
+  /// Takes over the connection of another host's lowest rank after its last frame.
   void free_link(const Member& member) {
     if (!verdict_ || verdict_->error) return;
     const uint32_t host = membership_.hosts[size_t(member.rank)];
     if (host < links_.size()) links_[host] = member.connection->release();
   }
 
-  /// Returns the places to listen on. The own name of many a machine leads it to itself (127.0.1.1 in
-  /// /etc/hosts), and leads the others to an address that all reach. The machine cannot know which one that
-  /// is, so it takes any. A user who says localhost means it.
+  /// Returns the endpoints to listen on. On many machines the host name resolves to a loopback address
+  /// (127.0.1.1 in /etc/hosts), and on other machines to an address that all can reach. This machine cannot
+  /// know that address, so it listens on all addresses. It does not do so if the user names localhost.
   std::vector<tcp::endpoint> own_places() const {
     std::vector<tcp::endpoint> found = resolve(session_);
     const std::string& host = session_.address.host;
@@ -141,7 +142,7 @@ class RendezvousServer {
     acceptor.open(endpoint.protocol(), error);
     world::ClosedInForks closed_in_forks;
     if (!error) closed_in_forks = keep_from_others(acceptor.native_handle());
-    // This allows the port of a job that has just ended, but not one that is in use.
+    // This allows a port of a job that has just ended, but not a port in use.
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error && endpoint.protocol() == tcp::v6())
       acceptor.set_option(boost::asio::ip::v6_only(true), error);
@@ -151,7 +152,7 @@ class RendezvousServer {
     throw_if_full(error, "listen as rank 0 on " + session_.where());
     if (error) {
       problem_ = error.message();
-      return;  // a name may stand for several addresses, of which this machine has one
+      return;  // a name may have several addresses, and this machine may have only one of them
     }
     acceptors_.push_back(std::make_unique<tcp::acceptor>(std::move(acceptor)));
     closed_in_forks_.push_back(std::move(closed_in_forks));
@@ -159,7 +160,8 @@ class RendezvousServer {
   }
 
   [[noreturn]] void throw_in_use(const tcp::endpoint& endpoint) {
-    // If it is the rank 0 of this job, then two processes say that they are rank 0: it tells the others.
+    // If rank 0 of this job listens there, two processes have rank 0. The other one reports that to all
+    // ranks.
     const std::optional<Verdict> verdict = ask_other_server(session_, endpoint);
     if (verdict && verdict->error) throw RunError(*verdict->error, verdict->text);
     throw RunError(
@@ -181,7 +183,7 @@ class RendezvousServer {
     acceptor.async_accept([this, &acceptor](const boost::system::error_code& error, tcp::socket socket) {
       if (!acceptor.is_open()) return;
       const bool mended = error == boost::system::errc::too_many_files_open &&
-                          strangers_.drop_one("rank 0 may open no more files");
+                          strangers_.drop_one("rank 0 cannot open more files");
       if (error && !mended && error != boost::asio::error::connection_aborted) {
         return end({Reason::resources,
                     fmt::format("rank 0 cannot accept connections on {}: {}; raise its limit of open "
@@ -205,17 +207,18 @@ class RendezvousServer {
                         .closed = [this, from] { lose(*from); }});
   }
 
-  /// Warns of a caller whose greeting failed. Nothing that it says is a reason not to begin, but it may be a
-  /// rank that was started wrongly.
+  /// Warns about a caller whose greeting failed. Such a caller cannot stop the world from starting, but it
+  /// may be a rank with wrong settings.
   void refuse(const Connection& from, const Greeting& greeting) {
     const std::string remedy = "; if that is a rank of this world, start it with the secret of rank 0";
     switch (greeting.refusal()) {
       case Refusal::foreign:
-        return tell_of(from, fmt::format("it is no rank of Chorale: it speaks {}", greeting.sounds_like()));
+        return tell_of(from,
+                       fmt::format("it is not a rank of Chorale: it speaks {}", greeting.sounds_like()));
       case Refusal::other_protocol:
         return tell_of(from,
-                       fmt::format("it is Chorale of another version than this {}; start all ranks with "
-                                   "one version",
+                       fmt::format("it is another version of Chorale than this {}; start all ranks with "
+                                   "the same version",
                                    own_version()));
       case Refusal::secret_missing:
         return tell_of(from, "it has no secret, and rank 0 has one" + remedy);
@@ -223,11 +226,11 @@ class RendezvousServer {
         return tell_of(from, "it has a secret, and rank 0 has none" + remedy);
       case Refusal::wrong_port:
         return tell_of(from,
-                       fmt::format("it has the right secret, and calls port {}; start all ranks with one "
-                                   "address",
+                       fmt::format("it has the right secret, but calls port {}; start all ranks with the "
+                                   "same address",
                                    greeting.claim().port));
       default:
-        return tell_of(from, "its secret is another than that of rank 0" + remedy);
+        return tell_of(from, "its secret differs from the secret of rank 0" + remedy);
     }
   }
 
@@ -248,7 +251,7 @@ class RendezvousServer {
       return;
     }
     const std::optional<Hello> hello = decode_hello(frame.text);
-    // A caller that has no seat can only ask for the one that it has proved to be its own.
+    // A caller without a seat can ask only for the seat of the rank that it has proved to be.
     if (frame.kind != FrameKind::hello || !hello || hello->rank != int(from.greeting().claim().rank)) return;
     if (hello->rank >= 0 && hello->rank < ranks_) seen_[size_t(hello->rank)] = true;
     if (!verdict_) check(*hello);
@@ -270,19 +273,19 @@ class RendezvousServer {
     const auto mismatch = [&](const std::string& why) { end({Reason::mismatch, why}); };
     if (hello.version != mine.version) {
       return mismatch(
-          fmt::format("a rank of {} is Chorale {}, rank 0 ({}) is Chorale {}; start all ranks with one "
-                      "version",
+          fmt::format("a rank of {} is Chorale {}, but rank 0 ({}) is Chorale {}; start all ranks with the "
+                      "same version",
                       session_.where(), hello.version, mine.process_text(), mine.version));
     }
     if (hello.ranks != ranks_) {
-      return mismatch(fmt::format("rank {} ({}) says that {} has {} ranks, rank 0 ({}) says {}", hello.rank,
-                                  hello.process_text(), session_.where(), hello.ranks, mine.process_text(),
-                                  ranks_));
+      return mismatch(fmt::format("rank {} ({}) says that {} has {} ranks, but rank 0 ({}) says {}",
+                                  hello.rank, hello.process_text(), session_.where(), hello.ranks,
+                                  mine.process_text(), ranks_));
     }
     if (hello.rank < 0 || hello.rank >= ranks_)
       return mismatch(fmt::format("there is no rank {}", hello.rank));
     if (const std::optional<Hello>& other = present_[size_t(hello.rank)]) {
-      mismatch(fmt::format("two processes are rank {} of {}: {} and {}; do two jobs have one address?",
+      mismatch(fmt::format("two processes are rank {} of {}: {} and {}; do two jobs use one address?",
                            hello.rank, session_.where(), other->process_text(), hello.process_text()));
     }
   }
@@ -320,7 +323,7 @@ class RendezvousServer {
   void end(const Verdict& verdict) {
     if (verdict_) return;
     verdict_ = verdict;
-    // The address is free before anybody knows the name, because all ranks may join under it again next.
+    // Free the address before any rank gets the verdict, because the ranks may join under it again at once.
     if (!verdict.error) {
       closed_in_forks_.clear();
       for (const auto& acceptor : acceptors_) acceptor->close();
@@ -340,16 +343,17 @@ class RendezvousServer {
   Session& session_;
   const int ranks_;
   std::vector<std::unique_ptr<tcp::acceptor>> acceptors_;
-  std::vector<world::ClosedInForks> closed_in_forks_;  ///< of the acceptors, and gone before them
+  std::vector<world::ClosedInForks> closed_in_forks_;  ///< for the acceptors; destroyed before them
   Strangers strangers_;
   Complaints complaints_;
-  std::vector<Member> members_;                ///< those that have a seat
+  std::vector<Member> members_;                ///< the ranks with a seat
   std::vector<std::optional<Hello>> present_;  ///< by rank
-  std::vector<bool> seen_;                     ///< by rank: it has said hello, right or wrong
+  std::vector<bool> seen_;                     ///< by rank: whether it has sent a hello, right or wrong
   std::optional<Verdict> verdict_;
-  Membership membership_;                 ///< once all are there
-  std::vector<world::Descriptor> links_;  ///< by host, of several
-  int lost_ = -1;                         ///< the lowest rank of a host, gone before it freed its link
+  Membership membership_;                 ///< valid when all ranks are there
+  std::vector<world::Descriptor> links_;  ///< by host, if there are several
+  int lost_ = -1;                         ///< the lowest rank of a host that died before it released its
+                                          ///< connection; -1: none
   std::string problem_;
 };
 

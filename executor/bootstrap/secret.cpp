@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view file_prefix = "file:";
 constexpr std::string_view none = "none";
 
-/// Two programs that derive keys from one secret get different ones, because each has a word of its own.
+/// This text goes into the key, so that another program gets a different key from the same secret.
 constexpr std::string_view use_of_key = "chorale: who may join a world";
 
 [[noreturn]] void throw_system_error(const std::string& path, int error) {
@@ -28,10 +28,11 @@ constexpr std::string_view use_of_key = "chorale: who may join a world";
 }
 
 void require_private(const std::string& path, const struct stat& file) {
-  if (!S_ISREG(file.st_mode)) throw UsageError(fmt::format("the secret in '{}': it is no plain file", path));
+  if (!S_ISREG(file.st_mode))
+    throw UsageError(fmt::format("the secret in '{}': it is not a plain file", path));
   if ((file.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     throw UsageError(
-        fmt::format("'{}' has a secret, and others than its owner may open it (mode {:o}): chmod 600 {}",
+        fmt::format("'{}' has a secret, but users other than its owner may open it (mode {:o}): chmod 600 {}",
                     path, file.st_mode & 07777, path));
   }
 }
@@ -66,7 +67,8 @@ std::string read_secret_file(const std::string& path) {
 }
 
 void start_sodium() {
-  if (sodium_init() < 0) throw UsageError("libsodium cannot start: this machine gives no random numbers");
+  if (sodium_init() < 0)
+    throw UsageError("libsodium cannot start: it gets no random numbers from this machine");
 }
 
 }  // namespace
@@ -101,11 +103,11 @@ void check_secret_setting(const std::string& setting) {
   if (setting.empty()) throw UsageError(fmt::format("the secret is empty; {}", how_to_make_a_secret));
   if (setting.starts_with(file_prefix)) {
     if (!setting.starts_with("file:/"))
-      throw UsageError(fmt::format("'{}' names no file by its whole path: write file:/path", setting));
+      throw UsageError(fmt::format("'{}' is not an absolute path of a file: write file:/path", setting));
     return;
   }
   if (setting.size() > Secret::most_bytes) {
-    throw UsageError(fmt::format("the secret has {} bytes, and {} at most are taken; {}", setting.size(),
+    throw UsageError(fmt::format("the secret has {} bytes, but at most {} are allowed; {}", setting.size(),
                                  Secret::most_bytes, how_to_make_a_secret));
   }
 }

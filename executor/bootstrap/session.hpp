@@ -1,5 +1,5 @@
 /// \file
-/// Both sides of a rendezvous share the clock and the words.
+/// A session holds the state that the rendezvous server and client both use.
 #pragma once
 
 #include <fmt/format.h>
@@ -27,10 +27,10 @@ namespace chorale::net {
 using Clock = std::chrono::steady_clock;
 using Reason = RunError::Reason;
 
-/// Says how a rendezvous ended: with a membership, or with an error.
+/// Holds the result of a rendezvous: a membership, or an error.
 struct Verdict {
   std::optional<Reason> error;
-  std::string text;  ///< Membership::encode(), or the message
+  std::string text;  ///< the encoded membership, or the error message
 };
 
 inline Frame frame_of(const Verdict& verdict) {
@@ -38,7 +38,7 @@ inline Frame frame_of(const Verdict& verdict) {
   return {FrameKind::failed, char('a' + int(*verdict.error)) + verdict.text};
 }
 
-/// Reads the verdict in a joined or failed frame.
+/// Decodes the verdict in a `joined` or `failed` frame.
 inline Verdict verdict_of(const Frame& frame) {
   if (frame.kind == FrameKind::joined) return {{}, frame.text};
   const int reason = frame.text.empty() ? -1 : frame.text[0] - 'a';
@@ -46,19 +46,20 @@ inline Verdict verdict_of(const Frame& frame) {
   return {known ? Reason(reason) : Reason::other, frame.text.empty() ? "" : frame.text.substr(1)};
 }
 
-/// Holds one rank's side: who it is, and until when it waits.
+/// Holds one rank's side of a rendezvous: its hello, its secret and its deadline.
 struct Session {
   Session(const Address& at, const Hello& me, std::chrono::nanoseconds limit, const Secret& shared)
       : address(at), mine(me), timeout(limit), secret(shared), start(Clock::now()) {}
 
   bool expired() const { return timeout.count() > 0 && Clock::now() - start >= timeout; }
 
-  /// Runs what has been started until `done`, `limit` or the deadline. Returns true if it is done.
+  /// Runs the started operations until `done` returns true, or until `limit` or the deadline. Returns whether
+  /// `done` returned true.
   bool run_until(const std::function<bool()>& done, Clock::time_point limit = Clock::time_point::max()) {
     return run(done, std::min(limit, world::deadline_after(timeout, start)));
   }
 
-  /// Sends all that is queued, also after the deadline, because errors are sent after it.
+  /// Sends all queued data. It also works after the deadline, because errors are sent after it.
   void flush(const std::vector<std::shared_ptr<Connection>>& connections) {
     const auto sent = [&] {
       return std::none_of(connections.begin(), connections.end(),
@@ -72,7 +73,7 @@ struct Session {
                        world::seconds_text(timeout), mine.rank);
   }
 
-  /// Returns timed_out_text(), and what to do about it.
+  /// Returns timed_out_text() and the remedy.
   std::string absent_text(const std::string& missing) const {
     return fmt::format("{}: start all ranks with one address; {}", timed_out_text(missing), world::more_time);
   }
@@ -92,15 +93,15 @@ struct Session {
       const Clock::time_point now = Clock::now();
       if (now >= limit) return false;
       io.restart();
-      // The wait is in slices, because time_point::max() would overflow in there.
+      // Wait in slices, because time_point::max() would overflow inside run_one_until().
       io.run_one_until(std::min(limit, now + std::chrono::seconds(1)));
     }
     return true;
   }
 };
 
-/// Throws if no more files may be open, because no other address, and no time, helps then.
-/// \throws RunError as world::throw_errno() if `error` says that
+/// Throws if this process cannot open more files, because then neither another address nor another try helps.
+/// \throws RunError as world::throw_errno() if `error` is of that kind
 inline void throw_if_full(const boost::system::error_code& error, const std::string& what) {
   if (error != boost::system::errc::too_many_files_open &&
       error != boost::system::errc::too_many_files_open_in_system)
@@ -109,19 +110,19 @@ inline void throw_if_full(const boost::system::error_code& error, const std::str
   world::throw_errno(what);
 }
 
-/// Returns the addresses of the host. Retries while the resolver says that it may know later.
+/// Returns the endpoints of the host. It retries while the resolver reports a temporary failure.
 /// \throws RunError other
 std::vector<tcp::endpoint> resolve(Session& session);
 
-/// Runs the side of rank 0.
+/// Runs the rendezvous server, on rank 0.
 /// \throws RunError
 Rendezvous serve(Session& session);
-/// Runs the side of any other rank.
+/// Runs the rendezvous client, on all other ranks.
 /// \throws RunError
 Rendezvous connect_to_server(Session& session);
 
-/// Asks the server that has taken this rank 0's address, and returns what it says to a second rank 0; none if
-/// it is no rendezvous server.
+/// Asks the program that already listens on rank 0's address, and returns its verdict about a second rank 0;
+/// none if it is not a rendezvous server.
 std::optional<Verdict> ask_other_server(Session& session, const tcp::endpoint& at);
 
 }  // namespace chorale::net

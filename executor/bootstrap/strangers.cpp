@@ -20,7 +20,7 @@ void Strangers::add(std::shared_ptr<Connection> connection) {
   all_.push_back(
       {std::move(connection), std::move(address), ++added_, boost::asio::steady_timer(io_, patience)});
   all_.back().time.async_wait([this, number = added_](const boost::system::error_code& error) {
-    // The timer of a connection that was taken out a moment ago may still call this.
+    // The timer of a connection that was just removed may still call this.
     const Place place =
         std::find_if(all_.begin(), all_.end(), [&](const One& one) { return one.number == number; });
     if (error || place == all_.end()) return;
@@ -64,15 +64,16 @@ std::vector<std::shared_ptr<Connection>> Strangers::all() const {
 void Complaints::note(const std::string& address, const std::string& what) {
   last_ = what;
   if (said_.size() > most_addresses || !said_.insert(address).second) return;
-  warn(what + "; rank 0 waits on for its ranks");
+  warn(what + "; rank 0 still waits for its ranks");
   if (said_.size() > most_addresses)
-    warn("connections of further addresses that are no ranks are not told any more");
+    warn("there are no warnings about connections of further addresses that are not ranks");
 }
 
 void warn(const std::string& text) {
   std::shared_ptr<spdlog::logger> log = spdlog::get("chorale");
   if (!log) {
-    // A program without a Config has none yet. What it prints to standard output is its own.
+    // A program that has not loaded a Config has no log yet. Log to standard error, because standard output
+    // belongs to the program.
     log =
         std::make_shared<spdlog::logger>("chorale", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
     log->set_pattern("[%T.%e %^%l%$] chorale: %v");

@@ -1,23 +1,25 @@
 /// \file
-/// Tapes and orders to proxies name memory of ranks of other hosts by a FarPlace.
+/// Device programs and requests to proxies name memory of ranks of other hosts by a FarPlace.
 #pragma once
 
 #include <cstdint>
 
 namespace chorale::remote {
 
-/// A place in memory of another host, told by buffer and offset, since it has no address here. The number
-/// that stands for an address lies where no memory is, so that a kernel that used it as one would fault.
+/// Represents a place in memory of another host, given by buffer and offset because it has no address here.
+/// It is encoded as a number that is not a valid address, so that a kernel that used it as an address would
+/// fault.
 struct FarPlace {
   uint32_t rank = 0;
   uint32_t buffer = 0;  ///< a BufferKind, or lowering::packet_kind
-  uint64_t offset = 0;  ///< bytes
+  uint64_t offset = 0;  ///< in bytes
 
   static constexpr unsigned rank_at = 40, buffer_at = 56;
   static constexpr uint64_t most_ranks = uint64_t{1} << (buffer_at - rank_at);
-  static constexpr uint64_t most_bytes = uint64_t{1} << rank_at;  ///< limit of a buffer: more than a GPU has
+  static constexpr uint64_t most_bytes = uint64_t{1} << rank_at;  ///< the limit of a buffer, which is more
+                                                                  ///< than a GPU has
 
-  /// Returns the number for the beginning of a buffer; offsets are added to it.
+  /// Returns the number for the beginning of a buffer. Add offsets to it.
   static char* base(uint32_t rank, uint32_t buffer) {
     return reinterpret_cast<char*>(uint64_t{buffer + 1} << buffer_at | uint64_t{rank} << rank_at);
   }

@@ -1,5 +1,5 @@
 /// \file
-/// An executor keeps its bindings here.
+/// Bindings holds the bindings of an executor.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@
 
 namespace chorale {
 
-/// Keeps the bindings of one executor. All ranks or none make a binding, in one order, and drop it the same
-/// way. So a number means the same binding on all ranks, and all have equally many. For that, all ranks need
-/// the same limit.
+/// Holds the bindings of one executor. All ranks make the same bindings in the same order, and drop the same
+/// ones. So a number identifies the same binding on all ranks, and all ranks have the same number of
+/// bindings. This needs the same limit on all ranks.
 class Bindings {
  public:
-  /// \param limit         of their number; 0: no limit
-  /// \param most_scratch  bytes of scratch of all of them together; 0: any number
+  /// \param limit         the most bindings to keep; 0: no limit
+  /// \param most_scratch  the most bytes of scratch of all bindings together; 0: no limit
   explicit Bindings(unsigned limit, uint64_t most_scratch = 0) : limit_(limit), most_scratch_(most_scratch) {}
 
   /// Returns the binding for a call; null if there is none.
@@ -26,28 +26,28 @@ class Bindings {
 
   Binding* add(std::unique_ptr<Binding> binding);
 
-  /// Retires all bindings after a reset, so that find() finds none of them any more. They go when all ranks
-  /// can do without them, because graphs may hold them.
+  /// Retires all bindings after a reset, so that find() no longer finds them. They are dropped when all ranks
+  /// can drop them, because graphs may still hold them.
   void retire();
 
-  /// Returns how many bindings have to go before one more is made, beside the retired ones.
+  /// Returns how many bindings must be dropped before another one is made, not counting retired ones.
   size_t surplus() const;
 
-  /// Returns the bytes of scratch of all bindings, retired ones included.
+  /// Returns the bytes of scratch of all bindings, including retired ones.
   uint64_t scratch() const;
 
-  /// Returns whether one more binding, with `more` bytes of scratch, keeps all of them within the limit.
+  /// Returns whether another binding with `more` bytes of scratch stays within the limit.
   bool fits(uint64_t more) const { return most_scratch_ == 0 || scratch() + more <= most_scratch_; }
 
-  /// Returns whether bindings have to go before one is made that takes `more` bytes of scratch.
+  /// Returns whether bindings must be dropped before a binding with `more` bytes of scratch is made.
   bool crowded(uint64_t more) const { return surplus() != 0 || !fits(more); }
 
-  /// Returns the numbers of the bindings that this rank could do without: first the retired ones and then, if
-  /// `others` may go as well, the others, the longest unused first.
+  /// Returns the numbers of the bindings that this rank can drop: first the retired ones, and then, if
+  /// `others` is true, the others, with the longest unused first.
   std::vector<uint64_t> evictable(bool others) const;
 
-  /// Drops the retired bindings of `numbers`, and others of them while this is crowded(). Their launches must
-  /// have ended on all ranks.
+  /// Drops the retired bindings among `numbers`, and then others among them as long as crowded() is true.
+  /// Their launches must have ended on all ranks.
   void evict(std::span<const uint64_t> numbers, uint64_t more = 0);
 
   size_t size() const { return kept_.size(); }
@@ -56,7 +56,7 @@ class Bindings {
  private:
   struct Kept {
     uint64_t number;
-    uint64_t last_use;  ///< when it became the one used last
+    uint64_t last_use;  ///< the time, counted in uses, when it last became the current binding
     std::unique_ptr<Binding> binding;
     bool retired = false;
   };

@@ -29,9 +29,9 @@ struct Executor::State {
   const world::Origin origin;
   Config config;
   PacketForm packet;
-  bool multicast;       ///< switch channels use it
-  uint64_t resets;      ///< of the world, when the bindings were made
-  bool failed = false;  ///< a run has failed since the last reset of the world
+  bool multicast;       ///< switch channels use multicast
+  uint64_t resets;      ///< the world's resets() when the bindings were made
+  bool failed = false;  ///< whether a run has failed since the last reset of the world
   std::atomic<bool> in_use{false};
   std::unique_ptr<Backend> backend;
   Bindings bindings;
@@ -39,7 +39,7 @@ struct Executor::State {
 
   OneCall one_call() { return OneCall(in_use, "an executor"); }
 
-  /// Hashing a plan's content takes too long for every call.
+  /// Caches the hash of a plan's content, because it takes too long to compute in every call.
   struct Known {
     uint64_t identity, hash;
   };
@@ -77,7 +77,7 @@ struct Executor::State {
     }
   }
 
-  /// Refuses a certificate that does not hold, and a missing one if require_proof is set.
+  /// Throws if the plan has an invalid certificate, or has none although require_proof is set.
   void check_certificate(const Plan& plan) const {
     if (plan.extension.verified.empty() && !config.require_proof.value) return;
     const std::string wrong = refute_certificate(plan);
@@ -106,7 +106,7 @@ struct Executor::State {
     return known.back().hash;
   }
 
-  /// Returns the scratch that a binding would take; 0 for a message that bind() will refuse.
+  /// Returns the bytes of scratch that a binding would take; 0 for a message that bind() will refuse.
   uint64_t scratch_of(const Plan& plan, const Call& call) {
     try {
       return backend->scratch_of(plan, call);
@@ -115,7 +115,7 @@ struct Executor::State {
     }
   }
 
-  /// Returns the binding for a call, and makes it if there is none. Returns null if there is nothing to do.
+  /// Returns the binding for a call, and makes it if there is none. Returns null if the message has 0 bytes.
   Binding* bind(const Plan& plan, const Arguments& arguments, void* stream) {
     world.scheduler().check_caller();
     backend->check();
@@ -136,11 +136,12 @@ struct Executor::State {
               config.bindings,
               config.round_scratch,
               config.scratch};
-    // The ranks agree each time that there is nothing to do, also while a graph is captured.
+    // For 0 bytes the ranks agree in every call, even while a graph is captured.
     const bool binds = call.bytes != 0;
     Binding* known = nullptr;
-    uint64_t more = 0;  // bytes of scratch
-    // Peers that bind hear why this rank cannot, so they do not wait for it in vain.
+    uint64_t more = 0;  // the bytes of scratch that a new binding takes
+    // Collect an error instead of throwing it, so that peers that bind get the reason and do not wait for
+    // this rank.
     const std::optional<world::Thrown> cannot = world::thrown_by([&] {
       check_ranks(plan);
       lowering::check_numbers(call.dtype, call.packet, call.op);
@@ -188,17 +189,17 @@ void Executor::execute(const Plan& plan, const Arguments& arguments, void* strea
     if (capturing) binding->hold(stream);
     binding->run(plan, stream);
   } catch (const UsageError&) {
-    throw;  // of prepare(): a wrong call does not count, or ranks that bind would take it for a launch
+    throw;  // from prepare(); the launch is not counted, because nothing was launched
   } catch (const std::exception& error) {
-    // Peers would wait for what this rank has not launched. If the world has stopped already, this says
-    // nothing new.
+    // Otherwise peers would wait for this rank, which has launched nothing. If the world has already stopped,
+    // abort() has no effect.
     state_->failed = true;
     state_->world.abort(error.what());
     throw;
   }
 }
 
-// This reads only the world and what the backend guards, so threads that watch over a launch may call it.
+// This reads only the world and state that the backend protects, so threads that watch a launch may call it.
 void Executor::check() { state_->backend->check(); }
 
 void Executor::synchronize(void* stream) {

@@ -10,8 +10,8 @@
 namespace chorale {
 namespace {
 
-/// Returns whether the variable turns multicast off. A word that is no number does so, too, because a user
-/// who wrote "no" or "off" did not mean to have it on.
+/// Returns whether the variable turns multicast off. A word that is not a number also turns it off, because a
+/// user who writes "no" or "off" does not want it on.
 bool turns_off(const char* nvls) { return nvls && *nvls && std::strtoll(nvls, nullptr, 0) == 0; }
 
 }  // namespace

@@ -12,14 +12,14 @@
 namespace chorale::world {
 namespace {
 
-/// Returns the number that a file consists of; none if there is no file, or it says "max".
+/// Returns the number in a file; none if there is no file, or if it contains "max".
 std::optional<uint64_t> number_in(const std::string& path) {
   uint64_t number = 0;
   if (std::ifstream(path) >> number) return number;
   return std::nullopt;
 }
 
-/// Returns the number after a word, in a file of words and numbers; 0 if it is not there.
+/// Returns the number after a word in a file of words and numbers; 0 if the word is not there.
 uint64_t number_behind(const std::string& path, const std::string& wanted) {
   std::ifstream file(path);
   for (std::string word; file >> word;) {
@@ -29,14 +29,14 @@ uint64_t number_behind(const std::string& path, const std::string& wanted) {
   return 0;
 }
 
-/// Holds the names that a version of control groups has.
+/// Holds the file names of one version of control groups.
 struct Names {
   const char *most, *taken, *droppable;
 };
 constexpr Names version_1 = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
 constexpr Names version_2 = {"memory.max", "memory.current", "inactive_file"};
 
-/// Returns the bytes that a control group leaves.
+/// Returns the bytes that a control group has left.
 uint64_t left_by(const std::string& folder, const Names& names) {
   const std::optional<uint64_t> most = number_in(folder + "/" + names.most),
                                 taken = number_in(folder + "/" + names.taken);
@@ -46,7 +46,8 @@ uint64_t left_by(const std::string& folder, const Names& names) {
   return *most - std::min(*most, kept);
 }
 
-/// Returns the bytes that a control group and those around it leave. A container may not see some of them.
+/// Returns the least that a control group and its parents have left. A container may not see some of the
+/// parents.
 uint64_t left_by_all(const std::string& mount, std::string path, const Names& names) {
   uint64_t least = left_by(mount, names);
   for (; path.size() > 1; path.resize(path.rfind('/'))) least = std::min(least, left_by(mount + path, names));
@@ -73,7 +74,7 @@ uint64_t available_memory(const std::string& root) {
 }
 
 void require_memory(uint64_t bytes, const std::string& what) {
-  // Less than this is no reason to read files.
+  // Smaller amounts are not worth reading files.
   constexpr uint64_t few = uint64_t(16) << 20;
   if (bytes < few) return;
   const uint64_t available = available_memory();

@@ -1,5 +1,5 @@
 /// \file
-/// A deadline ends a wait of the host.
+/// A deadline limits a wait on the host.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,8 +10,8 @@
 
 namespace chorale::world {
 
-/// Returns the time `timeout` after `from`. It is the end of time if `timeout` is 0, which is no limit, or
-/// more than the clock can show.
+/// Returns the time `timeout` after `from`. Returns the clock's maximum if `timeout` is 0, which means no
+/// limit, or if the sum would overflow.
 inline std::chrono::steady_clock::time_point deadline_after(
     std::chrono::nanoseconds timeout,
     std::chrono::steady_clock::time_point from = std::chrono::steady_clock::now()) {
@@ -20,7 +20,7 @@ inline std::chrono::steady_clock::time_point deadline_after(
 }
 
 /// Checks a timeout.
-/// \param option  its name, as in "JoinOptions::timeout"
+/// \param option  its name in the error, such as "JoinOptions::timeout"
 /// \throws UsageError if it is negative
 inline void check_timeout(std::chrono::nanoseconds timeout, const char* option) {
   if (timeout.count() >= 0) return;

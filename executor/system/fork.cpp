@@ -11,18 +11,18 @@ namespace chorale::world {
 namespace {
 
 struct Forks {
-  std::mutex mutex;  // held over a fork, so that the list is whole there
+  std::mutex mutex;  // held during a fork, so that the fork gets a consistent list
   std::vector<int> closed;
-  uint32_t before = 0;  // forks between the first process and this one
+  uint32_t before = 0;  // the number of forks between the first process and this one
 };
 
-/// Returns the list, which is never destroyed, because other parts of the process may still fork as it ends.
+/// Returns the list. It is never destroyed, because other parts of the process may still fork at exit.
 Forks& forks() {
   static Forks& all = *new Forks;
   static const int watched = pthread_atfork([] { all.mutex.lock(); }, [] { all.mutex.unlock(); },
                                             [] {
-                                              // Other threads may have been in malloc(), so this
-                                              // allocates nothing.
+                                              // This must not allocate, because another thread may have held
+                                              // the lock of malloc().
                                               for (const int descriptor : all.closed) close(descriptor);
                                               all.closed.clear();
                                               ++all.before;
@@ -46,7 +46,7 @@ ClosedInForks::~ClosedInForks() {
   if (descriptor_ < 0) return;
   const std::lock_guard lock(forks().mutex);
   std::vector<int>& closed = forks().closed;
-  // The list of a fork does not have it any more.
+  // In a fork the list no longer has it.
   const auto at = std::find(closed.begin(), closed.end(), descriptor_);
   if (at != closed.end()) closed.erase(at);
 }

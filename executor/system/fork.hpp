@@ -1,5 +1,6 @@
 /// \file
-/// A fork of this process gets all of its memory and files, and none of its threads.
+/// These classes handle forks of this process. A fork gets all of the memory and files of this process, but
+/// none of its threads.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +13,16 @@ namespace chorale::world {
 class Origin {
  public:
   Origin();
-  /// Returns whether this process is a fork of that one.
+  /// Returns whether this process is a fork of the remembered one.
   bool forked() const;
 
  private:
   uint32_t forks_;
 };
 
-/// Keeps a descriptor from forks that are made while this lives. A connection has to end with the process
-/// that owns it, and not with the last of its forks. In a fork the descriptor is closed, even if an object
-/// there still owns it. O_CLOEXEC keeps it from programs.
+/// Closes a descriptor in every fork that is made while this object lives. A connection must end with the
+/// process that owns it, and not with the last of its forks. The fork closes the descriptor even if an object
+/// there still owns it. Programs that a fork executes do not get it because of O_CLOEXEC.
 class ClosedInForks {
  public:
   ClosedInForks() = default;
@@ -31,24 +32,25 @@ class ClosedInForks {
     std::swap(descriptor_, other.descriptor_);
     return *this;
   }
-  /// Ends this. It must run before the descriptor is closed, or its number might be another's by then.
+  /// Unregisters the descriptor. Destroy this object before you close the descriptor, because its number may
+  /// be reused at once.
   ~ClosedInForks();
 
  private:
   int descriptor_ = -1;
 };
 
-/// Keeps an object from being destroyed. In a fork, an object with threads cannot be destroyed, and one that
-/// speaks with peers must not be.
+/// Keeps an object alive for ever. A fork cannot destroy an object with threads, and must not destroy one
+/// that communicates with peers.
 void keep_for_ever(std::shared_ptr<const void> what);
 
-/// Keeps `state` for ever if this process is a fork of the one in which its `origin` was made.
+/// Keeps `state` alive for ever if this process is a fork of the process that made its `origin`.
 template <class State>
 void keep_if_forked(std::unique_ptr<State>& state) {
   if (state && state->origin.forked()) keep_for_ever(std::shared_ptr<State>(std::move(state)));
 }
 
-/// Moves `other` to `state`. The old value ends as in its owner's destructor.
+/// Moves `other` to `state`. It destroys the old value as its owner's destructor would.
 template <class State>
 void replace(std::unique_ptr<State>& state, std::unique_ptr<State>& other) {
   if (&state != &other) keep_if_forked(state);

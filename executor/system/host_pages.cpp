@@ -6,7 +6,7 @@ namespace chorale {
 
 std::shared_ptr<std::byte> zeroed_pages(uint64_t bytes) {
   const uint64_t page = page_bytes(), room = (bytes / page + 2) * page;
-  // calloc leaves the zeroing of large blocks to the kernel, page by page as they are touched.
+  // calloc() lets the kernel zero large blocks page by page at the first access.
   void* const memory = room < bytes ? nullptr : std::calloc(1, room);
   if (!memory) return nullptr;
   const std::shared_ptr<void> whole(memory, std::free);

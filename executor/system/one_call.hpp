@@ -1,5 +1,5 @@
 /// \file
-/// OneCall guards an object that takes one call at a time.
+/// OneCall guards an object that allows one call at a time.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,12 +10,12 @@
 
 namespace chorale {
 
-/// Marks a call as under way while it lives, because two threads would bind, and count launches, over each
-/// other.
+/// Marks a call as running while it lives, because two threads at once would corrupt the bindings and the
+/// count of launches.
 class OneCall {
  public:
-  /// \param what  the object that takes the call, as in "an executor"
-  /// \throws UsageError if another call is under way
+  /// \param what  the object that is called, such as "an executor"
+  /// \throws UsageError if another call is running
   OneCall(std::atomic<bool>& in_use, const char* what) : in_use_(in_use) {
     if (!in_use_.exchange(true, std::memory_order_acquire)) return;
     throw UsageError(

@@ -1,5 +1,5 @@
 /// \file
-/// round_up() makes a size a whole number of units.
+/// round_up() rounds a size up to a whole number of units.
 #pragma once
 
 #include <cstdint>

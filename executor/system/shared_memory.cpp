@@ -23,7 +23,8 @@ namespace {
 
 constexpr const char* folder = "/dev/shm";
 
-/// Throws when /dev/shm refuses for another reason than its size, because more room would not help.
+/// Throws the error of a /dev/shm that refuses memory for a reason other than its size. A larger one would
+/// not help.
 [[noreturn]] void throw_refused(int error) {
   throw RunError(
       RunError::Reason::resources,
@@ -45,7 +46,7 @@ constexpr const char* folder = "/dev/shm";
 
 [[noreturn]] void throw_not_allocated(uint64_t bytes, int error) {
   if (error != EFBIG) throw_full(bytes, std::strerror(error));
-  // More room in /dev/shm would not help.
+  // The limit is on file sizes, so a larger /dev/shm would not help.
   throw RunError(RunError::Reason::resources,
                  fmt::format("cannot make {} bytes of shared memory in {}: {}; or use smaller buffers", bytes,
                              folder, write_error(error)));
@@ -55,7 +56,7 @@ std::string path_of_own(const Descriptor& memory) { return fmt::format("/proc/se
 
 Descriptor create_unnamed() {
 #if defined(O_TMPFILE)
-  // This memory never has a name, so that even a kill at this very place leaves none.
+  // Memory made this way never has a name, so that even a kill at this point leaves none behind.
   Descriptor memory(open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (memory || (errno != EOPNOTSUPP && errno != EISDIR)) return memory;
 #endif
@@ -66,9 +67,8 @@ Descriptor create_unnamed() {
   return named;
 }
 
-/// Allocates the memory in pieces. A signal would take back what has been allocated so far, so signals wait
-/// until a piece is done. Other ranks allocate meanwhile, so this looks at what is available before each
-/// piece.
+/// Allocates the memory in pieces. A signal would undo the allocation of a piece, so it blocks signals during
+/// each piece. Other ranks allocate at the same time, so it checks the available memory before each piece.
 int allocate(const Descriptor& memory, uint64_t bytes) {
   constexpr uint64_t piece_bytes = uint64_t(16) << 20;
   sigset_t all, before;
@@ -144,8 +144,8 @@ Mapping::~Mapping() {
 }
 
 Descriptor create_shared(uint64_t bytes) {
-  // This asks first, because posix_fallocate() would fill what is there, and starve others, before it finds
-  // out.
+  // Check first, because posix_fallocate() would fill all free space, and starve other users, before it
+  // fails.
   struct statvfs space {};
   if (statvfs(folder, &space) == 0 && space.f_blocks > 0 && bytes / space.f_frsize > space.f_bavail) {
     throw_full(bytes, "too little space");
@@ -178,7 +178,8 @@ Descriptor open_published(const std::string& name) {
 }
 
 void unpublish(const Descriptor& memory, const std::string& name) {
-  // Two ranks that find the same leftover must not take away what one of them has put in its place meanwhile.
+  // Two ranks may find the same leftover memory. The lock keeps one from removing the new memory that the
+  // other has already published under this name.
   flock(memory.get(), LOCK_EX);
   if (same_file(memory, name)) unlink(fmt::format("{}/{}", folder, name).c_str());
   flock(memory.get(), LOCK_UN);

@@ -1,5 +1,5 @@
 /// \file
-/// Shared memory has no name here, so that a process that dies leaves none behind.
+/// These classes manage shared memory without a name, so that a process that dies leaves none behind.
 #pragma once
 
 #include <cstddef>
@@ -32,11 +32,12 @@ class Descriptor {
   ClosedInForks closed_in_forks_;
 };
 
-/// \throws RunError "cannot <what>: <errno's text>". Its reason is `resources`, and it names the remedy, if
-///         no more files may be open; else its reason is `other`
+/// Throws the error in errno.
+/// \throws RunError "cannot <what>: <errno's text>". If this process cannot open more files, the reason is
+///         `resources` and the text names the remedy. Otherwise the reason is `other`
 [[noreturn]] void throw_errno(const std::string& what);
 
-/// Owns a mapping that is shared and writable. It is empty for 0 bytes.
+/// Owns a shared, writable mapping. It is empty for 0 bytes.
 class Mapping {
  public:
   Mapping() = default;
@@ -54,24 +55,25 @@ class Mapping {
   uint64_t bytes_ = 0;
 };
 
-/// Makes `bytes` > 0 of zeros in /dev/shm. All of them are allocated, so touching them cannot raise SIGBUS.
-/// \throws RunError resources with the bytes needed and free, and the remedy
+/// Makes `bytes` > 0 bytes of zeroed memory in /dev/shm. All of it is allocated at once, so an access cannot
+/// raise SIGBUS.
+/// \throws RunError resources, which names the needed and the free bytes and the remedy
 Descriptor create_shared(uint64_t bytes);
 
 /// Gives memory of create_shared() a name in /dev/shm. Returns false if the name is taken.
 bool publish(const Descriptor& memory, const std::string& name);
 
-/// Opens the memory of that name. Returns an empty descriptor if there is none.
+/// Opens the memory with that name. Returns an empty descriptor if there is none.
 Descriptor open_published(const std::string& name);
 
-/// Takes the name away if it is still that of `memory`.
+/// Removes the name if it still belongs to `memory`.
 void unpublish(const Descriptor& memory, const std::string& name);
 
-/// Opens another process's descriptor as one of ours.
+/// Opens another process's descriptor as a descriptor of this process.
 /// \throws RunError as throw_errno()
 Descriptor open_of_peer(int pid, int fd);
 
-/// Says how another process finds memory of this one, and recognises it.
+/// Describes memory of this process so that another process can find and identify it.
 struct SharedMemory {
   int pid = 0, fd = 0;
   uint64_t device = 0, inode = 0, bytes = 0;
@@ -80,7 +82,7 @@ struct SharedMemory {
 SharedMemory offer_of(const Descriptor& memory);
 
 /// Opens the memory that a peer offers.
-/// \throws RunError as open_of_peer(); mismatch if another file is there
+/// \throws RunError as open_of_peer(); mismatch if it finds another file
 Descriptor open_offered(const SharedMemory& offer);
 
 uint64_t size_of(const Descriptor& memory);

@@ -1,5 +1,5 @@
 /// \file
-/// start_thread() reports that the process can have no more threads.
+/// start_thread() starts a thread, and reports an error if the process can have no more threads.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace chorale::world {
 
 /// Starts a thread.
-/// \param what  the user of the thread, as in "a proxy"
+/// \param what  what uses the thread, such as "a proxy"
 /// \throws RunError resources if the process can have no more threads
 template <class Body>
 std::thread start_thread(const char* what, Body&& body) {

@@ -1,5 +1,5 @@
 /// \file
-/// Thrown describes an exception, for code that cannot pass it on.
+/// Thrown describes an exception, for code that cannot rethrow it.
 #pragma once
 
 #include <exception>
@@ -11,7 +11,7 @@
 
 namespace chorale::world {
 
-/// Returns what the exception says. Call it in a catch block.
+/// Returns the text of the current exception. Call it in a catch block.
 inline std::string thrown_text() {
   try {
     throw;
@@ -22,15 +22,15 @@ inline std::string thrown_text() {
   }
 }
 
-/// Describes an exception as other ranks are told of it. If it is no RunError, its reason is `resources` if
-/// memory ran out, else `other`.
+/// Describes an exception for other ranks. If it is not a RunError, its reason is `resources` if memory ran
+/// out, else `other`.
 struct Thrown {
   std::string text;
-  bool usage = false;  ///< a UsageError
+  bool usage = false;  ///< it is a UsageError
   RunError::Reason reason = RunError::Reason::other;
 };
 
-/// Returns what `step` throws; nothing if it works.
+/// Runs `step` and returns a description of what it throws; nothing if it does not throw.
 template <class Step>
 std::optional<Thrown> thrown_by(const Step& step) {
   try {
@@ -47,12 +47,13 @@ std::optional<Thrown> thrown_by(const Step& step) {
   }
 }
 
-/// Returns the exception as thrown_by() does. Call it in a catch block.
+/// Returns a description of the current exception. Call it in a catch block.
 inline Thrown thrown_now() {
   return *thrown_by([] { throw; });
 }
 
-/// Returns what the others of a join hear of an exception of `rank`. A text that names ranks stays as it is.
+/// Returns the text that the other ranks of a join get for an exception of `rank`. A text that already names
+/// ranks stays as it is.
 inline std::string told_text(int rank, const Thrown& thrown) {
   switch (thrown.reason) {
     case RunError::Reason::mismatch:

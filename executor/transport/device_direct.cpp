@@ -1,4 +1,4 @@
-// These links are between GPUs that map each other's memory.
+// This transport links GPUs that map each other's memory.
 
 #include "../cuda/device.hpp"
 #include "../cuda/error.hpp"

@@ -1,4 +1,4 @@
-// This makes memory of GPUs that all ranks map, and copies for kernels.
+// device_window() makes GPU memory that all ranks map. device_copy() copies data to GPU memory.
 
 #include "../cuda/allocation.hpp"
 #include "../cuda/device_memory.hpp"
@@ -22,9 +22,9 @@ class Mapped final : public DeviceWindow {
       check(cudaStreamSynchronize(nullptr), "a window");
     });
     peers_ = cuda::PeerMemory::exchange(world, imports_, bytes != 0 ? memory_.data() : nullptr, bytes);
-    world.barrier();  // all have cleared theirs
-    // Kernels that wait here must have seen the stop before the world runs on. They look seldom, and would
-    // otherwise stop the world's next life.
+    world.barrier();  // all ranks have cleared their memory
+    // A reset must wait for kernels that still wait in this window, because they poll the abort word seldom.
+    // Otherwise they could miss the stop, and stop the world again after the reset.
     world.group().before_reset(self_, this, [this] {
       const cuda::CurrentDevice on(device());
       cuda::check_quietly(cudaDeviceSynchronize(), "the end of what still runs");

@@ -16,11 +16,11 @@
 namespace chorale {
 
 struct OneSidedWindow::State {
-  /// Gives access to one piece of memory a rank, of either space.
+  /// Gives access to memory in either space, with one piece per rank.
   struct Piece {
     std::function<std::byte*(int)> at;
     std::function<uint64_t(int)> bytes;
-    std::function<void()> clear;  ///< collective, with no kernel running: zeros all of it
+    std::function<void()> clear;  ///< zeroes all of it; collective, and no kernel may run
   };
   static Piece piece(World& world, uint64_t bytes, Space space) {
     if (space == Space::device) {
@@ -42,7 +42,7 @@ struct OneSidedWindow::State {
             }};
   }
 
-  /// Returns the address at which kernels of that space read the array.
+  /// Returns the address at which kernels of `space` read the array.
   template <class T>
   const T* where_read(const std::vector<T>& array, Space space) {
     if (space == Space::host) return array.data();

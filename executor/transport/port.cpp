@@ -1,5 +1,5 @@
-// These links are over a proxy. Kernels stage what they send in a copy of the peer's ring. Own links need no
-// proxy.
+// This transport links ranks over a proxy. Kernels stage data to send in a copy of the peer's ring. A rank's
+// links to itself need no proxy.
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ class PortTransport final : public Rings {
   }
 
   void reset() override {
-    world().barrier();  // no kernel runs, so no proxy does
+    world().barrier();  // no kernel runs after it, so no proxy does
     std::memset(memory_of(rank()), 0, geometry_.state_at(world_size(), 0));
     world().barrier();
     set_mended();
@@ -35,7 +35,7 @@ class PortTransport final : public Rings {
 
  private:
   void connect() {
-    stages_ = host_memory(geometry_.stage_bytes(world_size()), "what a proxy is to send");
+    stages_ = host_memory(geometry_.stage_bytes(world_size()), "data that a proxy sends");
     proxy_ = std::make_unique<OrderProxy>(world().scheduler(),
                                           [this](const PortOrder& order) { carry_out(order); });
     make_port_endpoints(memory_of(rank()), memory_of(rank()), stages_.get(), proxy_->queue());
@@ -68,13 +68,14 @@ std::unique_ptr<Transport> port_rendezvous(World& world, const RendezvousOptions
   const Geometry geometry = agree_on_geometry(world, options, fmt::format("port_rendezvous by {}", name));
   if (options.ring_at == RingAt::sender) {
     throw UsageError(
-        "port_rendezvous: rings at the sender: a proxy moves data to the receiver's; leave ring_at out");
+        "port_rendezvous: ring_at is sender, but a proxy moves data to rings at the receiver: leave ring_at "
+        "out");
   }
   if ((proxy == ProxyKind::copy_engine) != (options.space == Space::device)) {
-    throw UsageError(
-        fmt::format("port_rendezvous by {} in {} memory: copy engines are for device memory, and the others "
-                    "for host memory",
-                    name, options.space == Space::device ? "device" : "host"));
+    throw UsageError(fmt::format(
+        "port_rendezvous by {} in {} memory: copy engines are for device memory, and other proxies "
+        "are for host memory",
+        name, options.space == Space::device ? "device" : "host"));
   }
   if (options.packet_bytes != 0) {
     throw UsageError(

@@ -1,4 +1,4 @@
-// A library that was built without UCX has this UcxLink.
+// This UcxLink is for builds without UCX.
 
 #include "chorale/error.hpp"
 #include "ucx_link.hpp"
@@ -14,7 +14,7 @@ std::string UcxLink::missing() {
 UcxLink::UcxLink(int, Events) { throw RunError(RunError::Reason::other, missing()); }
 UcxLink::~UcxLink() = default;
 
-// There is no object to call them on.
+// These functions are never called, because the constructor throws.
 std::vector<std::byte> UcxLink::address() const { return {}; }
 void UcxLink::connect(int, std::span<const std::byte>) {}
 void UcxLink::send(int, std::span<const std::byte>, Payload) {}

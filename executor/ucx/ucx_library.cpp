@@ -15,10 +15,10 @@
 namespace chorale::net {
 namespace {
 
-thread_local int talking = 0;  // UcxTalks of this thread
+thread_local int talking = 0;  // the number of UcxTalks on this thread
 
-/// Restores the handlers of signals. UCX takes the signals of crashes when it is loaded, and they are the
-/// application's affair.
+/// Restores signal handlers. When UCX is loaded, it installs handlers for crash signals, but these belong to
+/// the application.
 class KeptSignals {
  public:
   KeptSignals() {
@@ -26,7 +26,8 @@ class KeptSignals {
       valid_[signal] = sigaction(int(signal), nullptr, &kept_[signal]) == 0;
   }
   ~KeptSignals() {
-    if (std::getenv("UCX_HANDLE_ERRORS") || std::getenv("UCX_ERROR_SIGNALS")) return;  // asked for
+    // With these variables the user asks for UCX's handlers.
+    if (std::getenv("UCX_HANDLE_ERRORS") || std::getenv("UCX_ERROR_SIGNALS")) return;
     for (size_t signal = 1; signal < kept_.size(); ++signal) {
       struct sigaction now;
       if (!valid_[signal] || sigaction(int(signal), nullptr, &now) != 0) continue;
@@ -40,16 +41,17 @@ class KeptSignals {
   std::array<bool, 32> valid_{};
 };
 
-/// Keeps UCX from the process's memory functions. When it is loaded, UCX replaces mmap(), madvise() and the
-/// like in the whole process, to know what becomes of memory that it has registered. It does so once, by the
-/// settings that it has then, so it is told them first.
+/// Keeps UCX from replacing memory functions. When UCX is loaded, it replaces mmap(), madvise() and other
+/// functions in the whole process, to track memory that it has registered. It does so once, with the settings
+/// at that time, so we change the settings first.
 void leave_memory_functions() {
   for (const char* const asked : {"UCX_MEM_EVENTS", "UCX_MEM_MMAP_HOOK_MODE", "UCX_MEM_MALLOC_HOOKS"}) {
     if (std::getenv(asked)) return;
   }
-  if (dlopen("libucs.so.0", RTLD_NOW | RTLD_NOLOAD)) return;  // the application's own, and as it likes it
-  // Some functions of libucm need libucs, which it does not name. They are found once libucs is there for
-  // all.
+  // The application may have loaded UCX already, with its settings.
+  if (dlopen("libucs.so.0", RTLD_NOW | RTLD_NOLOAD)) return;
+  // Some functions of libucm need libucs, but libucm does not list it as a dependency. They are resolved when
+  // libucs is loaded with RTLD_GLOBAL below.
   void* const memory = dlopen("libucm.so.0", RTLD_LAZY | RTLD_LOCAL);
   if (!memory) return;
   const auto options = static_cast<const ucm_global_config_t*>(dlsym(memory, "ucm_global_opts"));
@@ -64,8 +66,8 @@ void leave_memory_functions() {
   dlopen("libucs.so.0", RTLD_NOW | RTLD_GLOBAL);
 }
 
-/// Takes UCX's messages on a thread that has a UcxTalk. The application may use UCX itself, and its messages
-/// on other threads are not ours to hide.
+/// Logs UCX's messages of a thread that has a UcxTalk. The application may use UCX too, so we leave messages
+/// of other threads alone.
 ucs_log_func_rc_t log(const char*, unsigned, const char*, ucs_log_level_t, const ucs_log_component_config_t*,
                       const char* message, va_list arguments) {
   if (talking == 0) return UCS_LOG_FUNC_RC_CONTINUE;
@@ -95,7 +97,7 @@ UcxLibrary::UcxLibrary() : problem_(load()) {}
 std::string UcxLibrary::load() {
   const KeptSignals kept;
   leave_memory_functions();
-  // The library stays, because its threads and its memory cannot be taken back.
+  // The library is never unloaded, because its threads and memory cannot be released.
   void* const handle = dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char* const why = dlerror();
@@ -108,7 +110,7 @@ std::string UcxLibrary::load() {
   CHORALE_UCX_FUNCTIONS(CHORALE_UCX_FIND)
 #undef CHORALE_UCX_FIND
   if (absent)
-    return std::string("UCX, as libucp.so.0 is here, lacks ") + absent + ": install a newer libucx0";
+    return std::string("the UCX on this machine (libucp.so.0) lacks ") + absent + ": install a newer libucx0";
   if (!std::getenv("UCX_LOG_LEVEL")) ucs_log_push_handler(&log);
   return "";
 }

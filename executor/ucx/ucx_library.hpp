@@ -1,5 +1,5 @@
 /// \file
-/// UCX's functions come from a library that is loaded when the first world needs it.
+/// UcxLibrary loads UCX when the first world needs it.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -9,11 +9,11 @@
 
 namespace chorale::net {
 
-/// Loading by name keeps UCX away from applications that have one host. It handles signals of the process as
-/// soon as it is loaded, and the machine need not have it.
+/// Holds UCX's functions. They are loaded by name, so that applications on one host do not load UCX. UCX
+/// handles signals of the process as soon as it is loaded, and not every machine has it.
 class UcxLibrary {
  public:
-  /// Returns the library of this process.
+  /// Returns the loaded library.
   /// \throws RunError other if it does not load
   static const UcxLibrary& get();
 
@@ -57,7 +57,7 @@ class UcxLibrary {
   std::string problem_;
 };
 
-/// Sends UCX's messages on this thread to our log while it lives.
+/// Sends UCX's log messages of this thread to our log while it lives.
 class UcxTalk {
  public:
   UcxTalk();

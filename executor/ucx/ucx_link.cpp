@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr unsigned message_id = 0;
-constexpr std::chrono::seconds closing_patience{1};  // with a library that closes
+constexpr std::chrono::seconds closing_patience{1};  // the wait for UCX to close its connections
 
 }  // namespace
 
@@ -33,7 +33,7 @@ struct UcxLink::State {
     bool lost = false;
   };
 
-  /// Holds what UCX reads until it has left.
+  /// Holds a message while UCX sends it.
   struct Outgoing {
     State* link;
     std::list<Outgoing>::iterator self;
@@ -41,7 +41,7 @@ struct UcxLink::State {
     Payload payload;
   };
 
-  /// This is a large message, of which the header has come.
+  /// Holds a large message of which only the header has arrived.
   struct Incoming {
     State* link;
     std::list<Incoming>::iterator self;
@@ -54,11 +54,11 @@ struct UcxLink::State {
   Events events;
   ucp_context_h context = nullptr;
   ucp_worker_h worker = nullptr;
-  int bell = -1;  ///< readable when something has come
+  int bell = -1;  ///< readable when something has arrived
   std::vector<Peer> peers;
   std::list<Outgoing> outgoing;
   std::list<Incoming> incoming;
-  std::deque<Incoming*> announced;  ///< of `incoming`, to be fetched
+  std::deque<Incoming*> announced;  ///< the messages of `incoming` that must be fetched
   std::deque<std::pair<int, std::string>> losses;
   std::vector<size_t> too_large;  ///< bytes
   size_t unsent = 0;
@@ -91,7 +91,7 @@ struct UcxLink::State {
                                what, ucx.ucs_status_string(status)));
   }
 
-  /// Sets an option that the user has not set.
+  /// Sets an option, unless the user has set it.
   void set(ucp_config_t* config, const char* name, const char* value) const {
     if (!std::getenv((std::string("UCX_") + name).c_str())) ucx.ucp_config_modify(config, name, value);
   }
@@ -99,7 +99,8 @@ struct UcxLink::State {
   void open() {
     ucp_config_t* config = nullptr;
     require(ucx.ucp_config_read(nullptr, nullptr, &config), "its settings");
-    // A cache of registered memory hooks the application's memory functions. Our messages are new memory.
+    // UCX's cache of registered memory hooks the application's memory functions. It would not help us,
+    // because each message is in new memory.
     set(config, "RCACHE_ENABLE", "n");
     set(config, "IB_REG_METHODS", "direct");
     set(config, "WARN_INVALID_CONFIG", "n");
@@ -244,8 +245,8 @@ struct UcxLink::State {
     link.finish(message, status);
   }
 
-  /// Delivers a message that was fetched. If its sender died meanwhile it has not come, which is reported as
-  /// a loss.
+  /// Delivers a message that was fetched. If its sender has died, the fetch fails and the message is dropped.
+  /// The death is reported as a lost peer.
   void finish(Incoming& message, ucs_status_t status) {
     const size_t bytes = message.payload.bytes;
     try {
@@ -338,14 +339,14 @@ void UcxLink::sleep(std::chrono::milliseconds limit) {
   {
     const UcxTalk talk;
     if (!state_->announced.empty() || !state_->losses.empty() || !state_->too_large.empty()) return;
-    if (state_->ucx.ucp_worker_arm(state_->worker) != UCS_OK) return;  // something has come already
+    if (state_->ucx.ucp_worker_arm(state_->worker) != UCS_OK) return;  // something has already arrived
   }
   pollfd look{.fd = state_->bell, .events = POLLIN, .revents = 0};
   ::poll(&look, 1, int(limit.count()));
 }
 
 void UcxLink::wake() {
-  // This is safe from any thread, whatever the worker's mode of threads.
+  // Any thread may call this, whatever the worker's thread mode.
   state_->ucx.ucp_worker_signal(state_->worker);
 }
 

@@ -1,5 +1,6 @@
 /// \file
-/// A UcxLink carries messages between processes of several hosts: whole, of any size, in no order.
+/// A UcxLink sends messages between processes of several hosts. Messages may have any size, arrive whole, and
+/// may arrive in any order.
 #pragma once
 
 #include <chrono>
@@ -23,35 +24,35 @@ struct Payload {
       : data(size ? std::make_shared_for_overwrite<std::byte[]>(size) : nullptr), bytes(size) {}
 };
 
-/// A UcxLink is one process's end. Its user numbers the peers, and carries the addresses from one to the
-/// other.
+/// Represents one process's end of the links. Its user numbers the peers and passes the addresses between
+/// them.
 ///
-/// One thread at a time may use it; any thread may call wake(). It connects to a peer with the first message
-/// to it.
+/// One thread at a time may use it. Any thread may call wake(). It connects to a peer when it sends the first
+/// message there.
 class UcxLink {
  public:
-  /// progress() calls these. None may throw, except `message` if memory runs out, and none may destroy the
-  /// link.
+  /// Holds callbacks that progress() calls. They must not throw, except `message` if memory runs out, and
+  /// must not destroy the link.
   struct Events {
     std::function<void(std::span<const std::byte> header, Payload payload)> message;
-    /// There is no way to a peer any more. It is told once, with what UCX says of it.
+    /// The connection to a peer is lost. It is called once per peer, with UCX's error.
     std::function<void(int peer, const std::string& why)> lost;
-    /// A message came for which there is no memory.
+    /// A message arrived for which there is no memory.
     std::function<void(size_t bytes)> too_large;
   };
 
-  /// Returns why there cannot be a link in this process, with the remedy; "" if there can.
+  /// Returns why this process cannot make a link, with the remedy; "" if it can.
   static std::string missing();
 
-  /// \throws RunError other with what UCX says, if it cannot be set up
+  /// \throws RunError other, with UCX's error, if the link cannot be set up
   UcxLink(int peers, Events events);
 
-  /// Drops what has not left yet, so wait for flushed() before. Takes a second at most.
+  /// Drops unsent messages, so wait for flushed() before. It takes a second at most.
   ~UcxLink();
   UcxLink(const UcxLink&) = delete;
   UcxLink& operator=(const UcxLink&) = delete;
 
-  /// Returns the address that a peer gives to its connect().
+  /// Returns the address that a peer passes to its connect().
   std::vector<std::byte> address() const;
   void connect(int peer, std::span<const std::byte> address);
 
@@ -59,21 +60,22 @@ class UcxLink {
 
   void send(int peer, std::span<const std::byte> header, Payload payload = {});
 
-  /// Lets messages come and go. Returns whether any did.
+  /// Sends and receives pending messages. Returns whether there were any.
   bool progress();
 
-  /// Returns the bytes of payload that have not left yet.
+  /// Returns the payload bytes that have not left this process yet.
   size_t unsent_bytes() const;
 
-  /// flushed() returns whether everything sent before its first call with a `flush` has left this process.
-  /// Until it has, ask again after progress(), with the same `flush`. To lost peers nothing is left to send.
+  /// Represents the state of a flush. flushed() returns whether everything that was sent before its first
+  /// call with this `flush` has left this process. Until it returns true, call it again after progress(),
+  /// with the same `flush`. Messages to lost peers do not count.
   struct Flush {
     void* request = nullptr;
     bool begun = false;
   };
   bool flushed(Flush& flush);
 
-  /// Sleeps until something has come, somebody calls wake(), or `limit` is over.
+  /// Sleeps until a message arrives, a thread calls wake(), or `limit` has passed.
   void sleep(std::chrono::milliseconds limit);
   void wake();
 

@@ -13,17 +13,18 @@ namespace chorale::net {
 
 enum class WorldLink::Word : uint32_t {
   message,
-  bye,       ///< the sender goes, and wants nothing more; its messages have arrived
-  bye_heard  ///< the answer to that, when the sender's messages have arrived
+  bye,       ///< the sender leaves and needs nothing more; its messages have arrived
+  bye_heard  ///< the answer to `bye`, after the answering rank's messages have arrived
 };
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds goodbye_patience{1000};  // with peers that hear our goodbye
+constexpr std::chrono::milliseconds goodbye_patience{1000};  // the wait for answers to our goodbye
 
-/// A Front comes before each header. It travels as it is, because hosts are of one kind and run one version.
+/// Precedes each header. It is sent without conversion, because all hosts have the same architecture and
+/// version.
 struct Front {
   uint32_t word, from;
 };
@@ -58,8 +59,8 @@ WorldLink::~WorldLink() {
   const auto work = [this] {
     if (!progress()) link_->sleep(std::chrono::milliseconds(1));
   };
-  // A connection must not end in the midst of a large message: UCX 1.13 may then end the process that sends
-  // it. So both words of a goodbye also say that the sender's messages have arrived.
+  // A connection must not end during a large message, because UCX 1.13 may then end the sending process. So
+  // both words of a goodbye also tell that the sender's messages have arrived.
   while (link_->unsent_bytes() != 0 && Clock::now() < begun + goodbye_patience / 2) work();
   for (int peer = 0; peer < world_.ranks(); ++peer) {
     if (met_[size_t(peer)] && parting_[size_t(peer)] == Parting::none) say(peer, Word::bye, {}, {});
@@ -71,7 +72,7 @@ WorldLink::~WorldLink() {
     return !unanswered_.empty();
   };
   while (unheard() && Clock::now() < until) work();
-  // Our own answers to goodbyes are on their way, too.
+  // Our answers to goodbyes may still be on the way.
   UcxLink::Flush flush;
   while (!link_->flushed(flush) && Clock::now() < until) link_->progress();
 }
@@ -102,7 +103,7 @@ bool WorldLink::progress() {
 }
 
 void WorldLink::come(std::span<const std::byte> bytes, Payload payload) {
-  if (bytes.size() < sizeof(Front)) return;  // none of ours
+  if (bytes.size() < sizeof(Front)) return;  // not a message of a WorldLink
   const Front front = world::read_as<Front>(bytes.first(sizeof(Front)));
   if (front.from >= parting_.size()) return;
   const int from = int(front.from);
@@ -125,7 +126,7 @@ void WorldLink::lose(int peer, const std::string& why) {
   const bool left = std::exchange(parting_[size_t(peer)], Parting::left) != Parting::none;
   if (left || quiet_ || !current()) return;
   world_.group().raise(Stop::peer_lost, peer,
-                       fmt::format("rank {}, on {}, died or cannot be reached any more (UCX: {})", peer,
+                       fmt::format("rank {}, on {}, died or can no longer be reached (UCX: {})", peer,
                                    world_.group().host_text(peer), why));
 }
 

@@ -1,5 +1,6 @@
 /// \file
-/// A collective step works on all ranks or on none. Values become the bytes of an exchange.
+/// collective_try() runs a step that succeeds on all ranks or fails on all. bytes_of() and read_as() convert
+/// values for an exchange.
 #pragma once
 
 #include <cstring>
@@ -14,14 +15,15 @@
 
 namespace chorale::world {
 
-/// Looks for a dead peer before this rank tells what it threw. A peer that died may have agreed before, so
-/// that no rank misses it. Then its death is the cause, and not that peers cannot get something from it.
+/// Looks for a dead peer before this rank reports an error. A peer may die after it has agreed, so no barrier
+/// notices it. If this rank then cannot open something of that peer, the peer's death is the real cause.
 inline void look_for_the_cause(World& world, const std::optional<Thrown>& thrown) {
   if (thrown && !thrown->usage && thrown->reason == RunError::Reason::other) world.group().look_for_dead();
 }
 
-/// Collective: runs `step`. If it throws on one rank, this throws on all, with the lowest failing rank's
-/// reason: see Thrown. But a UsageError stays one on the ranks that threw it.
+/// Runs `step` on all ranks; collective. If it throws on one rank, this throws a RunError on all ranks, with
+/// the reason of the lowest failing rank (see Thrown). A rank whose step threw a UsageError throws a
+/// UsageError.
 template <class Step>
 void collective_try(World& world, const Step& step) {
   const std::optional<Thrown> thrown = thrown_by(step);

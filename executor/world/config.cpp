@@ -71,7 +71,7 @@ std::string parse_host(const std::string& text) {
   return text;
 }
 
-/// Errors do not show the text, because it may be the secret itself.
+/// Parses the secret. Errors do not show the text, because it may be the secret itself.
 std::string parse_secret(const std::string& text) {
   net::check_secret_setting(text);
   return text;
@@ -107,7 +107,7 @@ std::string duration_text(std::chrono::nanoseconds time) {
   return fmt::format("{}ns", count);
 }
 
-/// Says how one setting is read and shown. Only `rows` lists the settings.
+/// Describes how one setting is read and shown. `rows` is the only list of settings.
 struct Row {
   std::string_view name, help;
   void (*set)(Config& config, const std::string& text, const std::string& from);
@@ -130,33 +130,32 @@ struct Row {
   }
 
 const std::array rows = {
-    CHORALE_SETTING(timeout, "of every wait", parse_duration(text), duration_text(value)),
-    CHORALE_SETTING(workers, "threads that run blocks on the CPU; 0: one a core", parse_number_to_4096(text),
+    CHORALE_SETTING(timeout, "the limit of every wait", parse_duration(text), duration_text(value)),
+    CHORALE_SETTING(workers, "threads that run blocks on the CPU; 0: one per core",
+                    parse_number_to_4096(text), std::to_string(value)),
+    CHORALE_SETTING(port, "the port where ranks meet under a launcher; 0: from MASTER_PORT", parse_port(text),
                     std::to_string(value)),
-    CHORALE_SETTING(port, "of the rendezvous that launchers set up; 0: from MASTER_PORT", parse_port(text),
-                    std::to_string(value)),
-    CHORALE_SETTING(host, "takes a machine for several, by the names that ranks say here; auto: found out",
-                    parse_host(text), value),
-    CHORALE_SETTING(secret, "with which ranks that meet over TCP authenticate each other; or file:/path",
+    CHORALE_SETTING(host, "splits a machine into hosts, by name; auto: detected", parse_host(text), value),
+    CHORALE_SETTING(secret, "the secret with which ranks authenticate over TCP; or file:/path",
                     parse_secret(text), net::secret_setting_text(value)),
-    CHORALE_SETTING(seed, "of the deterministic scheduler", parse_seed(text),
+    CHORALE_SETTING(seed, "the seed of the deterministic scheduler", parse_seed(text),
                     value ? std::to_string(*value) : "off"s),
     CHORALE_SETTING(backend, "where plans run", parse_word(text, {"cpu", "cuda"}), value),
     CHORALE_SETTING(packet, "kind of packets",
                     parse_word(text, {std::begin(packet_form_names), std::end(packet_form_names)}), value),
-    CHORALE_SETTING(switch_channels, "through what GPUs do them; multicast has not run on hardware",
+    CHORALE_SETTING(switch_channels, "how GPUs run switch channels; multicast has not run on hardware",
                     parse_word(text, {"peer", "multicast"}), value),
     CHORALE_SETTING(log_level, "what goes to stderr",
                     parse_word(text, {"trace", "debug", "info", "warning", "error", "off"}), value),
-    CHORALE_SETTING(trace, "launches of each plan whose operations are timed", parse_number_to_4096(text),
+    CHORALE_SETTING(trace, "launches of each plan that are timed", parse_number_to_4096(text),
                     std::to_string(value)),
-    CHORALE_SETTING(bindings, "calls that an executor keeps ready; 0: any number", parse_number_to_4096(text),
+    CHORALE_SETTING(bindings, "calls that an executor keeps bound; 0: any number", parse_number_to_4096(text),
                     std::to_string(value)),
     CHORALE_SETTING(round_scratch, "bytes of scratch beyond which a message runs in rounds; 0: never",
                     read_byte_count(text), byte_count_text(value)),
-    CHORALE_SETTING(scratch, "bytes of scratch that an executor takes a rank; 0: any number",
+    CHORALE_SETTING(scratch, "bytes of scratch that an executor takes per rank; 0: any number",
                     read_byte_count(text), byte_count_text(value)),
-    CHORALE_SETTING(mover_blocks, "most thread blocks a transfer of a schedule, via kernel, staged or port",
+    CHORALE_SETTING(mover_blocks, "most thread blocks per transfer of a schedule, via kernel, staged or port",
                     parse_blocks(text), std::to_string(value)),
     CHORALE_SETTING(require_proof, "refuse plans without a proof", parse_bool(text),
                     value ? "true"s : "false"s),
@@ -164,7 +163,7 @@ const std::array rows = {
 
 #undef CHORALE_SETTING
 
-/// The value of this setting is never shown.
+/// The setting whose value is never shown.
 constexpr std::string_view hidden = "secret";
 
 /// \param shown  the name as its source spells it, for errors
@@ -187,10 +186,9 @@ void read_ini(Config& config, const std::string& path) {
       throw UsageError(fmt::format("{}: {}", config_variable, error.what()));
     }
   }();
-  // A message that shows the text would end at the zero.
+  // An error message with this text would end at the zero byte.
   if (text.find('\0') != text.npos)
-    throw UsageError(
-        fmt::format("{}: it has a byte that is zero: save it as UTF-8, and not as UTF-16", path));
+    throw UsageError(fmt::format("{}: it contains a zero byte: save it as UTF-8, not as UTF-16", path));
   std::istringstream file(text);
   po::options_description known;
   std::vector<std::string_view> names;
@@ -203,7 +201,7 @@ void read_ini(Config& config, const std::string& path) {
     try {
       return po::parse_config_file(file, known, true);
     } catch (const po::error& error) {
-      // The message shows the line, and with it the secret.
+      // Boost's message would show the line, and so the secret.
       if (std::string_view(error.what()).find(hidden) != std::string_view::npos)
         throw UsageError(fmt::format("{}: a line with '{}' is not '{} = value'", path, hidden, hidden));
       throw UsageError(fmt::format("{}: {}", path, error.what()));
@@ -215,15 +213,15 @@ void read_ini(Config& config, const std::string& path) {
       const size_t dot = option.string_key.rfind('.');
       throw UsageError(fmt::format("{}: unknown setting '{}'{}{}", path, option.string_key,
                                    did_you_mean(option.string_key.substr(dot + 1), names),
-                                   dot == std::string::npos ? "" : " Settings stand in no [section]"));
+                                   dot == std::string::npos ? "" : " Settings are not in a [section]"));
     }
     const std::string& value = option.value.at(0);
     const auto [first, fresh] = seen.emplace(option.string_key, value);
     if (!fresh && option.string_key == hidden)
-      throw UsageError(fmt::format("{}: {} stands there twice: keep one of the lines", path, hidden));
+      throw UsageError(fmt::format("{}: {} is set twice: keep one of the lines", path, hidden));
     if (!fresh) {
-      throw UsageError(fmt::format("{}: {} stands there twice, as '{}' and as '{}': keep one of the lines",
-                                   path, option.string_key, first->second, value));
+      throw UsageError(fmt::format("{}: {} is set twice, to '{}' and to '{}': keep one of the lines", path,
+                                   option.string_key, first->second, value));
     }
     apply(config, option.string_key, value, fmt::format("{}: {}", path, option.string_key), path);
   }
@@ -267,7 +265,7 @@ std::chrono::nanoseconds parse_duration(const std::string& text) {
   constexpr std::pair<std::string_view, int64_t> units[] = {
       {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {"min", 60000000000}};
   for (const auto& [name, nanoseconds] : units) {
-    // 0 would mean "no limit", the opposite of what it looks like.
+    // 0 is refused, because it would mean "no limit", and users might expect the opposite.
     if (number && *number > 0 && unit == name && *number <= INT64_MAX / nanoseconds) {
       return std::chrono::nanoseconds(*number * nanoseconds);
     }
@@ -287,8 +285,8 @@ Config Config::load() {
   const char* const ini = std::getenv(std::string(config_variable).c_str());
   Config config = read(ini ? ini : "", environ);
   static const std::shared_ptr<spdlog::logger> log = [] {
-    // Another copy of this library in the process may have made the logger: one of libchorale.so, or one in
-    // an extension of a framework.
+    // Another copy of this library in the process may have made the logger already, for example libchorale.so
+    // or an extension of a framework.
     if (auto known = spdlog::get("chorale")) return known;
     auto made = spdlog::stderr_color_mt("chorale");
     made->set_pattern("[%T.%e %^%l%$] chorale: %v");

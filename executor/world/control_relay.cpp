@@ -22,15 +22,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A peer's host takes no longer to read what it is told, because the thread that reads does nothing else.
+/// A host that reads nothing for this long counts as gone. Its reading thread does nothing else, so it never
+/// takes that long.
 constexpr std::chrono::seconds send_limit{20};
-constexpr std::chrono::seconds farewell_patience{1};  // with hosts that have not read all when we go
+constexpr std::chrono::seconds farewell_patience{1};  // the wait for hosts that have not read everything when
+                                                      // this rank leaves
 
 void set(int socket, int level, int option, int value) {
   ::setsockopt(socket, level, option, &value, sizeof value);
 }
 
-/// A host that is gone without a word is noticed after some 15 s.
+/// Makes TCP report a host that silently disappears after about 15 s.
 void watch_over(int socket) {
   set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -49,7 +51,7 @@ ControlRelay::Event refused_event(int rank, uint32_t reason, const std::string& 
   return event;
 }
 
-/// Returns whether the other machine has all that was sent to it, or is gone.
+/// Returns whether the other machine has received all that was sent to it, or is gone.
 bool has_all(int socket) {
   pollfd ended{socket, 0, 0};
   int left = 0;
@@ -62,7 +64,7 @@ void tell_hosts(const std::vector<Descriptor>& links, int rank, const Thrown& th
   std::string text = told_text(rank, thrown);
   text.resize(std::min(text.size(), Refusal::text_bytes - 1));
   const ControlRelay::Event event = refused_event(rank, uint32_t(thrown.reason), text);
-  // A connection on which little has been said has room for it.
+  // The connection is almost unused, so it has room for the message.
   std::string said(reinterpret_cast<const char*>(&event), sizeof event);
   said += text;
   for (const Descriptor& link : links) {
@@ -109,8 +111,8 @@ ControlRelay::~ControlRelay() {
   listener_.join();
   const std::lock_guard lock(mutex_);
   tell_news();
-  // Nobody reads any more what the others say meanwhile. A close with unread data takes back what is still on
-  // the way, so this waits until they have all.
+  // The others may still send, but no thread reads it any more. To close a connection with unread data
+  // discards data that is still on the way, so wait until the others have everything.
   const auto missing = [this](Link& link) { return !taken(link); };
   for (const auto until = Clock::now() + farewell_patience;
        std::count_if(links_.begin(), links_.end(), missing) != 0 && Clock::now() < until;)
@@ -129,15 +131,14 @@ void ControlRelay::tell_all() {
       for (Link& link : links_) flush(link);
     }
     group_.check_peers();
-    // Device code stops the world without ringing.
+    // Device code stops the world without a change of the bell, so look at least this often.
     sleep_on(control_.bell, seen, check_interval);
   }
 }
 
 void ControlRelay::tell_news() {
   tell_refusal();
-  // The stop is read before the arrivals are told, so they include all barriers of the rank that stopped the
-  // world.
+  // Read the stop before sending arrivals. Then they include all barriers of the rank that stopped the world.
   std::string why;
   const Event stop = news_of_stop(why);
   while (tell_arrivals()) {
@@ -156,14 +157,14 @@ void ControlRelay::tell_refusal() {
   tell(refused_event(mine_.front(), refusal.reason, text), text.data());
 }
 
-/// Tells the arrivals that come next, and returns whether there are any. A rank takes its next step because
-/// others have come as far, so that is told first. These are the ranks of this host of which fewest resets
-/// were told and, among them, fewest arrivals.
+/// Sends the next arrivals, and returns whether there are any. A rank can take its next step only after
+/// others have come that far, so it sends the arrivals of the ranks that are furthest behind. These are the
+/// ranks of this host with the fewest resets sent and, among them, the fewest arrivals sent.
 bool ControlRelay::tell_arrivals() {
   const uint64_t passed = control_.reset.passed.load(std::memory_order_acquire);
   uint64_t resets = ~uint64_t(0), least = ~uint64_t(0);
   for (const int rank : mine_) resets = std::min(resets, told_[size_t(rank)].resets);
-  if (resets != passed) return false;  // arrivals count from 0 again
+  if (resets != passed) return false;  // after a reset arrivals count from 0 again
   for (const int rank : mine_) {
     const Told& told = told_[size_t(rank)];
     if (told.resets == resets) least = std::min(least, told.arrived);
@@ -198,7 +199,7 @@ bool ControlRelay::tell_resets() {
   return any;
 }
 
-/// Returns the stop to tell. Its number is 0 if there is nothing to tell.
+/// Returns the stop to send. Its number is 0 if there is none.
 ControlRelay::Event ControlRelay::news_of_stop(std::string& why) {
   Event event{};
   event.what = What::stop;
@@ -209,7 +210,7 @@ ControlRelay::Event ControlRelay::news_of_stop(std::string& why) {
   if (control_.why_ready.load(std::memory_order_acquire))
     why.assign(control_.why, ::strnlen(control_.why, Control::why_bytes));
   event.bytes = uint32_t(why.size());
-  // The stop may have been taken back meanwhile, and what was read may be half of another.
+  // If a reset has happened meanwhile, the text just read may be part of another stop.
   if (control_.reset.passed.load(std::memory_order_acquire) != event.resets) return event;
   stop_told_in_ = event.resets + 1;
   event.number = stop;
@@ -229,7 +230,7 @@ void ControlRelay::tell_rest(int rank) {
     tell(event, nullptr);
   }
   if (told.left || seat.presence.load(std::memory_order_acquire) != Presence::left) return;
-  // All barriers that the rank has come to are told first.
+  // First send all barriers and resets that the rank has entered.
   if (told.resets != seat.resets.load()) return;
   if (told.arrived < seat.arrived.load() &&
       control_.reset.passed.load(std::memory_order_acquire) == told.resets)
@@ -260,8 +261,8 @@ void ControlRelay::tell(const Event& event, const void* data, const Link* except
   }
 }
 
-/// Sends an event without waiting for room. The other host may wait for room too, to tell as much, and has to
-/// be read meanwhile.
+/// Sends an event without waiting for room in the connection. The other host may also be waiting for room to
+/// send, so this host must keep reading.
 void ControlRelay::send(Link& link, const Event& event, const void* data) {
   std::vector<std::byte>& out = link.outgoing;
   const bool queued = !out.empty();
@@ -272,7 +273,7 @@ void ControlRelay::send(Link& link, const Event& event, const void* data) {
   if (event.bytes) out.insert(out.end(), rest, rest + event.bytes);
   if (queued) return;
   flush(link);
-  if (!out.empty()) wake();  // listen_all() looks for room from now on
+  if (!out.empty()) wake();  // listen_all() now also polls for room
 }
 
 void ControlRelay::flush(Link& link) {
@@ -287,7 +288,8 @@ void ControlRelay::flush(Link& link) {
     } else if (errno == EINTR) {
       continue;
     } else if (errno != EAGAIN || Clock::now() - link.moved > send_limit) {
-      // The other end has gone, and what it said before may still be here to be read. Or it does not read.
+      // The other end has gone, but its last messages may still be here to read. Or the other end does not
+      // read.
       link.reads = false;
       if (errno == EAGAIN) ::shutdown(link.socket.get(), SHUT_RDWR);
       done = out.size();
@@ -297,7 +299,7 @@ void ControlRelay::flush(Link& link) {
   }
 }
 
-/// Returns whether the other machine has all that it was told, or is gone.
+/// Returns whether the other machine has received all events, or is gone.
 bool ControlRelay::taken(Link& link) {
   flush(link);
   if (!link.reads) return true;
@@ -307,7 +309,7 @@ bool ControlRelay::taken(Link& link) {
 
 void ControlRelay::wake() {
   const uint64_t one = 1;
-  if (::write(wake_.get(), &one, sizeof one) != sizeof one) std::terminate();  // an eventfd takes it
+  if (::write(wake_.get(), &one, sizeof one) != sizeof one) std::terminate();  // it cannot fail
 }
 
 // -- Listening
@@ -317,7 +319,7 @@ void ControlRelay::listen_all() {
   for (const Link& link : links_) polled.push_back({link.socket.get(), POLLIN, 0});
   polled.push_back({wake_.get(), POLLIN, 0});
   while (!quit_) {
-    if (::poll(polled.data(), polled.size(), -1) < 0) continue;  // interrupted
+    if (::poll(polled.data(), polled.size(), -1) < 0) continue;  // a signal interrupted it
     if (uint64_t woken = 0; polled.back().revents != 0) {
       [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &woken, sizeof woken);
     }
@@ -327,7 +329,7 @@ void ControlRelay::listen_all() {
       if (polled[at].revents & POLLOUT) flush(links_[at]);
     }
     do_heard();
-    // Reading one link may give the others something to say.
+    // Events from one link may have to be forwarded to the others.
     for (size_t at = 0; at < links_.size(); ++at) {
       polled[at].events = short(POLLIN | (links_[at].outgoing.empty() ? 0 : POLLOUT));
       if (!links_[at].open) polled[at].fd = -1;
@@ -335,7 +337,7 @@ void ControlRelay::listen_all() {
   }
 }
 
-/// Reads what is there, and passes it on before anybody here can have an answer to it.
+/// Reads the available events, and forwards them before any rank of this host can react to them.
 void ControlRelay::read(Link& link) {
   std::byte part[64 << 10];
   const ssize_t got = ::recv(link.socket.get(), part, sizeof part, MSG_DONTWAIT);
@@ -363,17 +365,17 @@ void ControlRelay::do_heard() {
       do_one(link.heard.front());
       link.heard.pop_front();
     }
-    // An event that is still to be done may say that they have left.
+    // An event that is not applied yet may tell that these ranks have left.
     if (!link.open && !link.lost && link.heard.empty()) see_to_end(link);
   }
 }
 
-/// Returns false if ranks of this host have not come as far.
+/// Returns false if the ranks of this host have not come that far yet.
 bool ControlRelay::may_be_done(const Event& event) const {
   const uint64_t resets = control_.reset.passed.load(std::memory_order_acquire);
   switch (event.what) {
     case What::arrived:
-      // Nobody waits for an arrival in a stopped world.
+      // In a stopped world no rank waits for an arrival.
       return event.resets <= resets &&
              (event.resets < resets || load_acquire(&control_.abort.stop) != 0 ||
               control_.barrier.passed.load(std::memory_order_acquire) + 1 >= event.number);
@@ -412,7 +414,7 @@ void ControlRelay::do_one(const Heard& heard) {
       if (event.resets < resets) return;
       group_.raise_as_said(Stop(event.number), int(event.rank),
                            {reinterpret_cast<const char*>(heard.data.data()), heard.data.size()});
-      if (host_ != 0) stop_told_in_ = event.resets + 1;  // rank 0's host has told the others
+      if (host_ != 0) stop_told_in_ = event.resets + 1;  // rank 0's host has already told the others
       return;
     case What::left:
       seat.presence.store(Presence::left, std::memory_order_release);
@@ -420,7 +422,7 @@ void ControlRelay::do_one(const Heard& heard) {
       group_.ring();
       return;
     case What::refused:
-      refusal_told_ = true;  // rank 0's host has told the others
+      refusal_told_ = true;  // rank 0's host has already told the others
       control_.refusal.write(RunError::Reason(event.number),
                              {reinterpret_cast<const char*>(heard.data.data()), heard.data.size()});
       group_.ring();
@@ -428,8 +430,8 @@ void ControlRelay::do_one(const Heard& heard) {
   }
 }
 
-/// Gives up the ranks at the other end of a connection, of which nothing more is heard. On rank 0's host
-/// these are the ranks of one host, and on another host the ranks of all others.
+/// Marks the ranks behind a broken connection as left, because no more events of them can arrive. On rank 0's
+/// host these are the ranks of one host. On another host these are the ranks of all other hosts.
 void ControlRelay::see_to_end(Link& link) {
   link.lost = true;
   std::vector<int> gone;

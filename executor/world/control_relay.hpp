@@ -1,6 +1,5 @@
 /// \file
-/// In a world over several hosts, a ControlRelay repeats on all hosts what ranks say in one host's control
-/// memory.
+/// The control relay copies changes in one host's control memory to all other hosts of a world.
 #pragma once
 
 #include <atomic>
@@ -21,37 +20,39 @@ namespace chorale::world {
 
 class Group;
 
-/// Each host has a control memory of its own, with a seat for every rank. The lowest rank of a host looks at
-/// the seats of that host's ranks and tells rank 0's host, which tells all others, what has happened there;
-/// and it does in this memory what the others' ranks have done in theirs. So everybody waits as in a world of
-/// one host.
+/// Each host has a separate control memory with a seat for every rank. The control relay runs in the lowest
+/// rank of each host. It watches the seats of that host's ranks and sends their changes as events to rank 0's
+/// host, which sends them on to all other hosts. It also applies the events of other hosts to this host's
+/// memory. So ranks wait for each other as in a world of one host.
 ///
-/// Rank 0's host passes on what it hears before it does it itself, and every connection keeps its order. So
-/// an effect comes after its cause on every host. A rank's next step may come to a host before that host's
-/// own ranks have come as far, because a rank counts at once on its own host and later on others. Then that
-/// step waits, and so does all that comes after it.
+/// Rank 0's host forwards an event before it applies it, and every connection keeps the order of events. So
+/// on every host an effect comes after its cause. A rank counts at once on its host and later on other hosts.
+/// Therefore an event may reach a host whose ranks have not come that far. The host then delays this event
+/// and all later ones of the connection.
 class ControlRelay {
  public:
   enum class What : uint32_t { arrived, reset, launches, stop, left, refused };
 
-  /// An Event travels on the wire in this machine's byte order; `bytes` of text or data follow.
+  /// Represents the header of a message between hosts, in this machine's byte order. `bytes` bytes of text or
+  /// data follow it.
   struct Event {
     What what;
     uint32_t rank;
-    uint64_t number;  ///< of the barrier or reset; the launches; a Stop; refused: a RunError::Reason
-    uint64_t resets;  ///< the resets that the rank, or for a stop its host, had seen
+    uint64_t number;  ///< arrived, reset: the number of the barrier or reset; launches: the Launched word;
+                      ///< stop: a Stop; refused: a RunError::Reason
+    uint64_t resets;  ///< the number of resets that the rank (for a stop, its host) had seen
     uint64_t total;   ///< arrived: Seat::total_bytes; launches: Seat::call
     Collective collective;
     uint32_t bytes;
   };
 
-  /// \param host   the host whose seats are looked at here
-  /// \param links  by host: the connections that there are. A fork of this process must not keep them open,
-  ///               or the others would not hear that this process has died
-  /// \throws RunError resources if there are no threads for it
+  /// \param host   this host, whose seats the relay watches
+  /// \param links  the connections, by host. A fork of this process must not keep them open, because then the
+  ///               other hosts would not notice the death of this process
+  /// \throws RunError resources if it cannot start its threads
   ControlRelay(Group& group, uint32_t host, std::vector<Descriptor> links);
 
-  /// Tells the others what has happened. Waits until it is with them, for a second at most.
+  /// Sends the last events. Waits for a second at most until the other machines have them.
   ~ControlRelay();
 
  private:
@@ -64,15 +65,15 @@ class ControlRelay {
     Descriptor socket;
     uint32_t host = 0;
     std::vector<std::byte> incoming;
-    std::deque<Heard> heard;                      ///< events that are not done yet
-    std::vector<std::byte> outgoing;              ///< bytes for which the connection had no room
-    std::chrono::steady_clock::time_point moved;  ///< when the connection last took some of them
-    bool reads = true;                            ///< the other end reads
-    bool open = true;                             ///< more may come
+    std::deque<Heard> heard;                      ///< events that are not applied yet
+    std::vector<std::byte> outgoing;              ///< bytes that the connection has not taken yet
+    std::chrono::steady_clock::time_point moved;  ///< when the connection last took some of `outgoing`
+    bool reads = true;                            ///< the other end still reads
+    bool open = true;                             ///< more data may arrive
     bool lost = false;                            ///< see_to_end() has run
   };
 
-  /// Says what the others have been told of a rank.
+  /// Records what the other hosts know about a rank.
   struct Told {
     uint64_t arrived = 0, resets = 0, launches = 0;
     bool left = false;
@@ -103,19 +104,20 @@ class ControlRelay {
   Group& group_;
   Control& control_;
   const uint32_t host_;
-  std::vector<int> mine_;  ///< ranks of this host
-  std::mutex mutex_;       ///< guards all below
+  std::vector<int> mine_;  ///< the ranks of this host
+  std::mutex mutex_;       ///< guards all members below
   std::vector<Link> links_;
   std::vector<Told> told_;     ///< by rank
-  uint64_t stop_told_in_ = 0;  ///< 1 plus the resets there had been when a stop was told; 0: none
+  uint64_t stop_told_in_ = 0;  ///< 1 plus the number of resets when the last stop was sent; 0: no stop was
+                               ///< sent
   bool refusal_told_ = false;
-  Descriptor wake_;  ///< an eventfd, for listen_all()
+  Descriptor wake_;  ///< an eventfd that wakes listen_all()
   std::atomic<bool> quit_{false};
   std::thread teller_, listener_;
 };
 
-/// Tells the hosts at the other ends of `links` why this host's ranks cannot join. Waits until they have it,
-/// for a second at most. It is for a rank that has no ControlRelay.
+/// Tells the hosts at the other ends of `links` why this host's ranks cannot join. Waits for a second at most
+/// until they have the message. A rank without a control relay calls it.
 void tell_hosts(const std::vector<Descriptor>& links, int rank, const Thrown& thrown);
 
 }  // namespace chorale::world

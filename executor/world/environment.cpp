@@ -1,4 +1,4 @@
-// A process joins a world here as launchers say in the environment.
+// World::from_environment() joins a world with the values that a launcher put into the environment.
 
 #include <fmt/format.h>
 
@@ -15,25 +15,23 @@ namespace chorale {
 namespace {
 
 constexpr const char* help =
-    "torchrun sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; mpirun and srun set ranks of their own, "
-    "and "
-    "need MASTER_ADDR=<host of rank 0> and MASTER_PORT=<a free port there> besides (mpirun -x NAME=VALUE; "
-    "for "
+    "torchrun sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; mpirun and srun set only the ranks, so "
+    "also set MASTER_ADDR=<host of rank 0> and MASTER_PORT=<a free port there> (mpirun -x NAME=VALUE; for "
     "srun, export them)";
 
-/// Names the variables in which a launcher tells a process its rank.
+/// Names the environment variables in which a launcher passes the rank.
 struct Launcher {
   const char* rank;
   const char* ranks;  ///< the variable with the number of ranks
 };
 
-// The number of ranks of PMIx is known only through its library, so the user gives it.
+// PMIx gives the number of ranks only through its library, so the user must set WORLD_SIZE.
 constexpr Launcher launchers[] = {{"RANK", "WORLD_SIZE"},
                                   {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                   {"PMI_RANK", "PMI_SIZE"},
                                   {"PMIX_RANK", "WORLD_SIZE"}};
-// Other launchers start their daemons with srun, and then srun's rank is that of a daemon. So it counts only
-// if it is alone.
+// Other launchers start their daemons with srun, and then srun's rank is the rank of a daemon. So it counts
+// only if no other launcher's rank is set.
 constexpr Launcher slurm = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"};
 
 bool is_set(const char* name) { return std::getenv(name) != nullptr; }
@@ -50,7 +48,7 @@ int number_of(const char* name) {
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc() || stop != end || number < 0) {
-    throw UsageError(fmt::format("{}={} in the environment is no number of 0 to {}", name, text,
+    throw UsageError(fmt::format("{}={} in the environment is not a number from 0 to {}", name, text,
                                  std::numeric_limits<int>::max()));
   }
   return number;
@@ -64,22 +62,24 @@ struct Place {
 Place place_by(const Launcher& launcher) {
   const Place place{number_of(launcher.rank), number_of(launcher.ranks)};
   if (place.rank < place.ranks) return place;
-  throw UsageError(fmt::format("{}={} and {}={} in the environment: a rank is less than their number",
-                               launcher.rank, place.rank, launcher.ranks, place.ranks));
+  throw UsageError(
+      fmt::format("{}={} and {}={} in the environment: a rank must be less than the number of ranks",
+                  launcher.rank, place.rank, launcher.ranks, place.ranks));
 }
 
 void require_same(const char* name, int value, const char* other_name, int other) {
   if (value == other) return;
   throw UsageError(fmt::format(
       "{}={} and {}={} in the environment disagree, so it is not clear which launcher started this process: "
-      "unset those that another launcher left behind",
+      "unset the variables that another launcher left behind",
       name, value, other_name, other));
 }
 
 /// Reads the rank from the environment.
 /// \throws UsageError if two launchers disagree
 Place place_in_environment() {
-  // torchrun may itself be started by another launcher, once a host, whose variables its processes inherit.
+  // Another launcher may have started torchrun, once per host, and torchrun's processes inherit its
+  // variables.
   if (is_set("TORCHELASTIC_RUN_ID")) return place_by(launchers[0]);
   const Launcher* first = nullptr;
   Place place{};
@@ -100,7 +100,8 @@ Place place_in_environment() {
 
 uint16_t master_port() {
   const uint16_t port = net::parse_port(text_of("MASTER_PORT"), "MASTER_PORT in the environment");
-  // torchrun itself listens on that port, for the process groups of PyTorch.
+  // If this is True, torchrun listens on MASTER_PORT for the process groups of PyTorch, so we take the next
+  // port.
   const char* const agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
   if (!agent || std::strcmp(agent, "True") != 0) return port;
   return port == 65535 ? port - 1 : port + 1;

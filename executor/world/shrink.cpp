@@ -21,14 +21,14 @@
 
 namespace chorale::world {
 
-/// A Shrink is one rank's part in the making of the next world.
+/// Runs one rank's part of a shrink.
 ///
-/// No rank that lives is ever left out. The lowest rank that has come offers the next world's memory, but
-/// only when all others have died or left, or have come. The memory says which ranks are in it before any
-/// rank sees it. A rank that has opened it says that it is ready. The offer becomes the next world when all
-/// ranks in it are ready, or dead. Only the rank that offers makes that step, so a rank that takes over from
-/// it must have seen it dead. A rank that gives up makes the attempt fail, which is a step from the same
-/// word. So either all that came get the world or none does. See
+/// A living rank is never left out. When every rank has come, died or left, the lowest rank that has come
+/// offers the memory of the next world. The memory lists the ranks of the next world before any rank sees it.
+/// A rank that has opened the memory marks itself as ready. The offer becomes the next world when all ranks
+/// in it are ready or dead. Only the offering rank makes that change, so another rank takes over only after
+/// it has seen the offering rank dead. A rank that gives up makes the attempt fail by a change of the same
+/// word. So either all ranks that came get the world, or none does. See
 /// docs/decisions/0013-survivors-agree-by-one-word.md.
 class Shrink {
  public:
@@ -71,13 +71,13 @@ class Shrink {
   Group& old_;
   Control& control_;
   const int rank_;
-  uint32_t number_ = 0;     ///< of the attempt
-  std::vector<bool> lost_;  ///< by rank: its process has ended
-  bool starved_ = false;    ///< in a seeded world: nothing else can run
+  uint32_t number_ = 0;     ///< the number of the attempt
+  std::vector<bool> lost_;  ///< by rank: whether its process has ended
+  bool starved_ = false;    ///< in a seeded world: no other rank can run
   Clock::time_point start_ = Clock::now();
 
   Descriptor offered_;            ///< the memory that this rank offers
-  std::optional<Attempt> ready_;  ///< the offer that `next_` is
+  std::optional<Attempt> ready_;  ///< the offer that `next_` comes from
   Place next_;
 };
 
@@ -91,7 +91,7 @@ Place Shrink::run() {
     if (now.phase == Phase::failed) throw_failed(now);
     if (now.phase == Phase::made) {
       const std::lock_guard lock(old_.next_mutex_);
-      old_.next_.reset();  // all have it
+      old_.next_.reset();  // all ranks have it
       return std::move(next_);
     }
     try {
@@ -109,14 +109,14 @@ Place Shrink::run() {
   }
 }
 
-/// Comes to the attempt that is under way, or to the next one.
+/// Joins the current attempt, or the next one.
 void Shrink::come() {
   for (;;) {
     const Attempt now = current();
     if (now.phase == Phase::made) {
       throw UsageError(
-          "survivors() has made the next world of this one: if that has lost a rank too, call survivors() of "
-          "it");
+          "survivors() has already made the next world of this one: if the next world has lost a rank too, "
+          "call survivors() on it");
     }
     if (now.phase == Phase::failed) {
       control_.last_failed.store(now.word());
@@ -146,8 +146,8 @@ void Shrink::step(const Attempt& now) {
   if (int(now.rank) == rank_) confirm(now);
 }
 
-/// Makes the lowest rank that has come offer, when nobody offers or the rank that did has died. Only one rank
-/// sees all below it gone.
+/// Makes the lowest living rank offer the memory, when no rank has offered it or the offering rank has died.
+/// It waits until all living ranks have come. Only one rank sees all lower ranks gone.
 void Shrink::gather(const Attempt& now) {
   for (int rank = 0; rank < old_.ranks(); ++rank) {
     if (gone(rank)) continue;
@@ -180,7 +180,7 @@ std::shared_ptr<Group> Shrink::make_local(const std::vector<int>& members) const
   return std::make_shared<Group>(int(members.size()), old_.options_, &old_, members);
 }
 
-/// Makes the next world's memory. It is complete before anybody sees it, and has no name.
+/// Makes the next world's memory. It is complete before any rank sees it, and has no name.
 Descriptor Shrink::make_shared_by_processes(const std::vector<int>& members, uint64_t word) const {
   const int ranks = int(members.size());
   Descriptor memory = create_shared(Control::bytes(ranks));
@@ -207,7 +207,7 @@ void Shrink::accept(const Attempt& now) {
   try {
     next_ = open_offered(now);
   } catch (const RunError&) {
-    // When the rank that offered it has died, another takes over.
+    // If the offering rank has died, another rank takes over.
     old_.wait_for_ending_peers();
     look_for_dead();
     if (gone(int(now.rank)) || current() != now) return;
@@ -236,7 +236,7 @@ Place Shrink::open_offered(const Attempt& now) const {
   if (!next || next->offered_in != now.word()) {
     throw RunError(
         RunError::Reason::mismatch,
-        fmt::format("what rank {} offers as the memory of the next world is none; are the ranks in "
+        fmt::format("the memory that rank {} offers for the next world is not valid; are the ranks in "
                     "different process namespaces?",
                     now.rank));
   }
@@ -244,18 +244,19 @@ Place Shrink::open_offered(const Attempt& now) const {
     if (int(next->seats()[rank].former_rank) == rank_) place.rank = rank;
   }
   if (place.rank < 0)
-    throw RunError(RunError::Reason::peer_lost, "the others take this rank for dead, and go on without it");
+    throw RunError(RunError::Reason::peer_lost,
+                   "the other ranks consider this rank dead, and go on without it");
   if (!place.group) place.group = std::make_shared<Group>(std::move(mapping), place.rank, old_.options_);
   return place;
 }
 
-/// Makes the offer the next world when all ranks that can be are ready. The rank that offers calls it.
+/// Makes the offer the next world when all living ranks are ready. The offering rank calls it.
 void Shrink::confirm(const Attempt& now) {
   if (!missing(now).empty()) return;
   advance(now, {number_, Phase::made, uint32_t(rank_)});
 }
 
-/// Makes the attempt fail. This has no effect if the attempt has gone on meanwhile, because then that counts.
+/// Makes the attempt fail. It has no effect if the attempt has already reached another phase.
 void Shrink::give_up(const Attempt& now, RunError::Reason reason, const std::string& why) {
   Failure& failure = mine().failure;
   failure.attempt.store(0);
@@ -276,7 +277,8 @@ void Shrink::throw_failed(const Attempt& failed) const {
   }
   throw RunError(
       RunError::Reason::timed_out,
-      fmt::format("rank {} was too late in survivors(): the others have given up, and try again", rank_));
+      fmt::format("rank {} called survivors() too late: the other ranks have given up and are trying again",
+                  rank_));
 }
 
 void Shrink::look_for_dead() {
@@ -284,7 +286,7 @@ void Shrink::look_for_dead() {
   for (const int rank : old_.watch_.dead()) lost_[size_t(rank)] = true;
 }
 
-/// Returns the ranks that live and are waited for.
+/// Returns the living ranks for which the attempt waits.
 std::vector<int> Shrink::missing(const Attempt& now) const {
   std::vector<int> ranks;
   for (int rank = 0; rank < old_.ranks(); ++rank) {
@@ -300,7 +302,7 @@ void Shrink::check_deadline(const Attempt& now) {
   const bool late = timeout.count() > 0 && Clock::now() - start_ > timeout;
   if (!late && !starved_) return;
   std::vector<int> ranks = missing(now);
-  if (ranks.empty()) ranks.push_back(int(now.rank));  // it has only to say so
+  if (ranks.empty()) ranks.push_back(int(now.rank));  // only the offering rank's last step is missing
   const std::string whom = ranks_text(ranks);
   if (starved_) {
     give_up(

@@ -1,5 +1,5 @@
 /// \file
-/// The ranks that are left of a world agree here on the next one: World::survivors().
+/// A shrink makes a new world of the remaining ranks of a world, for World::survivors().
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,22 @@ namespace chorale::world {
 
 class Group;
 
-/// Says how far an attempt to make the next world has come. It is one word of the control memory that changes
-/// only by compare-and-swap, so all ranks see one course of events, even if some die or sleep in between:
+/// Holds the progress of an attempt to make the next world. It is one word of the control memory. The word
+/// changes only by compare-and-swap, so all ranks see the same sequence of states, even if some ranks die or
+/// sleep in between:
 ///
 ///   open    ->  offered  ->  made
 ///     |         |     ^
 ///     +--> failed     another rank's offer, once the one that offers has died
 ///
-/// A failed attempt is followed by the next; one that is made is the last.
+/// A failed attempt is followed by the next attempt. An attempt in phase `made` is the last one.
 struct Attempt {
   enum class Phase : uint8_t {
-    open,     ///< the living ranks come
-    offered,  ///< all have come; `rank` has made the memory of the next world, and the others open it
-    made,     ///< all of its ranks that live have opened it
-    failed    ///< `rank` has given it up, and its seat says why
+    open,     ///< the attempt waits until all living ranks have come
+    offered,  ///< all living ranks have come; `rank` has made the memory of the next world, and the others
+              ///< open it
+    made,     ///< all living ranks of the next world have opened its memory
+    failed    ///< `rank` has given up the attempt, and its seat holds the reason
   };
 
   uint32_t number = 0;
@@ -36,13 +38,13 @@ struct Attempt {
   bool operator==(const Attempt&) const = default;
 };
 
-/// Names a rank of a group.
+/// Identifies a rank of a group.
 struct Place {
   std::shared_ptr<Group> group;
   int rank = -1;
 };
 
-/// See World::survivors().
+/// Makes the next world, as World::survivors() describes.
 Place next_of(Group& old, int rank);
 
 }  // namespace chorale::world

@@ -13,8 +13,8 @@
 
 namespace chorale {
 
-/// Holds one rank's view of all shares. In a local world the owner's share is reference-counted, so that no
-/// order of destruction leaves a peer with memory that has gone.
+/// Holds one rank's view of the shares of all ranks. In a local world a share is reference-counted, so that
+/// it stays valid for peers in any order of destruction.
 struct Window::Maps {
   struct Share {
     std::byte* data = nullptr;
@@ -34,8 +34,9 @@ std::shared_ptr<std::byte> allocate(uint64_t bytes) {
   world::require_memory(bytes, "a window");
   auto memory = zeroed_pages(bytes);
   if (!memory) {
-    throw RunError(RunError::Reason::resources,
-                   fmt::format("{} bytes of memory for a window cannot be had; use smaller buffers", bytes));
+    throw RunError(
+        RunError::Reason::resources,
+        fmt::format("cannot allocate {} bytes of memory for a window; use smaller buffers", bytes));
   }
   return memory;
 }
@@ -67,14 +68,14 @@ Window Window::create(World& world, uint64_t bytes) {
       if (rank != world.rank())
         maps->shares[rank] = *static_cast<const Maps::Share*>(group.shown(rank).get());
     }
-    // The share must be shown until all have copied it or, in a world that stops, until this rank shows
-    // another.
+    // This rank must show its share until all ranks have copied it. If the world stops here, it shows the
+    // share until it shows another.
     group.barrier(world.rank(), world::Collective::window);
     group.show(world.rank(), nullptr);
     return Window(std::move(maps), world.rank());
   }
 
-  // Ranks of other hosts are not reached: they have a size here, and no address.
+  // A rank of another host cannot be mapped, so it gets a size here and no address.
   world::Descriptor memory;
   world::SharedMemory offer;
   const auto map = [](Maps::Share& share, const world::Descriptor& from, uint64_t size) {
@@ -100,7 +101,7 @@ Window Window::create(World& world, uint64_t bytes) {
       map(maps->shares[rank], world::open_offered(other), other.bytes);
     }
   });
-  // collective_try() was a barrier: all have opened what they need, and `memory` may close.
+  // collective_try() is a barrier, so all ranks have opened the memory, and `memory` may close.
   return Window(std::move(maps), world.rank());
 }
 

@@ -245,11 +245,11 @@ TEST(Mixed, MeshesOfOtherTransportsAreRefusedOnAllRanks) {
     const bool last = world.rank() == 3;
     const std::string said =
         message_of_error<RunError>([&] { last ? mesh(other, one, 2) : mesh(one, other, 2); });
-    EXPECT_EQ(said,
-              fmt::format("the ranks make different meshes: rank 0 domains of 2 ranks, transport {0} "
-                          "within and {1} between them; rank 3 domains of 2 ranks, transport {1} within "
-                          "and {0} between them; transports are counted as they were made",
-                          one->number(), other->number()));
+    EXPECT_EQ(said, fmt::format(
+                        "the ranks make different meshes: rank 0 domains of 2 ranks, transport {0} "
+                        "within and {1} between them; rank 3 domains of 2 ranks, transport {1} within "
+                        "and {0} between them; transports are numbered in the order in which they were made",
+                        one->number(), other->number()));
     EXPECT_NE(message_of_error<RunError>([&] { mesh(last ? both : one, other, 2); }), "");
     EXPECT_EQ(mesh(both, other, 2)->link_kind(0), both->link_kind(0));
   });
@@ -262,9 +262,9 @@ TEST(Mixed, MeshesThatCannotBeAreRefused) {
     EXPECT_THROW(mesh(one, other, 1), UsageError);
     EXPECT_THROW(mesh(one, one, 0), UsageError);
     EXPECT_EQ(message_of_error<UsageError>([&] { mesh(one, nullptr, 1); }),
-              "a mesh of a transport that is not there: inter is null, give it both");
+              "a mesh needs two transports, but inter is null");
     EXPECT_EQ(message_of_error<UsageError>([&] { mesh(nullptr, one, 1); }),
-              "a mesh of a transport that is not there: intra is null, give it both");
+              "a mesh needs two transports, but intra is null");
     const std::string said = message_of_error<RunError>([&] { mesh(one, one, 1 + world.rank()); });
     EXPECT_NE(said.find("rank 0 domains of 1 ranks, "), std::string::npos) << said;
     EXPECT_NE(said.find("rank 1 domains of 2 ranks, "), std::string::npos) << said;

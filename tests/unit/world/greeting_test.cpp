@@ -201,7 +201,7 @@ TEST(Greeting, AnOlderVersionIsToldSo) {
   ASSERT_TRUE(frame);
   EXPECT_EQ(frame->kind, net::FrameKind::failed);
   EXPECT_TRUE(has(frame->text, "rank 0 is Chorale ")) << frame->text;
-  EXPECT_TRUE(has(frame->text, "start all ranks with one version")) << frame->text;
+  EXPECT_TRUE(has(frame->text, "start all ranks with the same version")) << frame->text;
 
   // It takes an opener for a hello, whose first line is a version that is not its own.
   ClientsGreeting rank(secret("s"), rank_1);
@@ -222,7 +222,7 @@ TEST(Greeting, AnotherProtocolIsToldFromAnotherSecret) {
   std::string opener = rank.begin();
   opener[17 + 32] = 3;
   ServersGreeting leader(secret("s"), port);
-  EXPECT_TRUE(has(answer(leader, opener), "start all ranks with one version"));
+  EXPECT_TRUE(has(answer(leader, opener), "start all ranks with the same version"));
   EXPECT_EQ(leader.refusal(), Refusal::other_protocol);
 }
 

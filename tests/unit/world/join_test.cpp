@@ -209,7 +209,8 @@ TEST_F(Join, RanksOfDifferentProcessNamespacesAreNamed) {
   const std::string file = "chorale-" + std::to_string(getuid()) + "-" + address.substr(6);
   ASSERT_TRUE(world::publish(memory, file));
   Processes ranks(2, [&](int rank) { return join(rank, 2), "joined"; });
-  EXPECT_TRUE(has(ranks.said(0), "mismatch: another job uses '" + address + "', or did, in another process"));
+  EXPECT_TRUE(
+      has(ranks.said(0), "mismatch: another job uses '" + address + "', or used it, in another process"));
   const std::string said = ranks.said(1);
   EXPECT_TRUE(has(said, "mismatch: rank 0 (pid " + std::to_string(getpid()) + ") and rank 1 (pid ") &&
               has(said, "are in different process namespaces") && has(said, "--ipc=host --pid=host"))

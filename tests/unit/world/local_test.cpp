@@ -487,8 +487,10 @@ TEST(LocalWorld, WrongCallsAreRefused) {
   EXPECT_THROW(World::local(0), UsageError);
   EXPECT_THROW(World::local(2, {.seed = 1}), UsageError);
   EXPECT_THROW(run_local(0, [](World&) {}), UsageError);
-  EXPECT_EQ(failure([] { World::local(2147483647); }), "a world of 2147483647 ranks: it has 65536 at most");
-  EXPECT_EQ(failure([] { run_local(65537, [](World&) {}); }), "a world of 65537 ranks: it has 65536 at most");
+  EXPECT_EQ(failure([] { World::local(2147483647); }),
+            "a world of 2147483647 ranks: it can have at most 65536");
+  EXPECT_EQ(failure([] { run_local(65537, [](World&) {}); }),
+            "a world of 65537 ranks: it can have at most 65536");
   EXPECT_EQ(failure([] { run_local(2, nullptr); }), "run_local(): the body is an empty function");
   const std::string negative =
       "LocalOptions::timeout is -2000000000 ns: it should be above 0, or 0 for waits without a limit";

@@ -170,7 +170,8 @@ TEST_F(Rendezvous, DifferentNumbersOfRanks) {
   for (int rank = 0; rank < 3; ++rank) {
     const std::string said = ranks.said(rank);
     EXPECT_TRUE(has(said, "mismatch: rank 1 (pid ") &&
-                has(said, "says that '" + address + "' has 4 ranks, rank 0 (pid ") && has(said, ") says 3"))
+                has(said, "says that '" + address + "' has 4 ranks, but rank 0 (pid ") &&
+                has(said, ") says 3"))
         << said;
   }
 }
@@ -183,7 +184,8 @@ TEST_F(Rendezvous, AnotherVersion) {
   });
   for (int rank = 0; rank < 3; ++rank) {
     const std::string said = ranks.said(rank);
-    EXPECT_TRUE(has(said, "mismatch: a rank of '" + address + "' is Chorale 0.0.7, rank 0 (pid ")) << said;
+    EXPECT_TRUE(has(said, "mismatch: a rank of '" + address + "' is Chorale 0.0.7, but rank 0 (pid "))
+        << said;
   }
 }
 
@@ -277,7 +279,7 @@ TEST_F(Rendezvous, ForeignBytesAreNamedIfARankDoesNotCome) {
   const std::string said = ranks.said(0);
   EXPECT_TRUE(has(said, "timed_out: rank 1 did not join '" + address + "' within 3 s") &&
               has(said, "; somebody at 127.0.0.1 failed to authenticate for '" + address +
-                            "': it is no rank of Chorale: it speaks SSH"))
+                            "': it is not a rank of Chorale: it speaks SSH"))
       << said;
   close(file);
 }
@@ -424,8 +426,8 @@ TEST_F(Rendezvous, AnotherServiceOnThePortIsNamed) {
     close(other);
   });
   const std::string said = ranks.said(0);
-  EXPECT_TRUE(has(said, "mismatch: what listens on '" + address +
-                            "' is no rank 0 of Chorale: it speaks SSH; choose another port"))
+  EXPECT_TRUE(has(said, "mismatch: the program that listens on '" + address +
+                            "' is not rank 0 of Chorale: it speaks SSH; choose another port"))
       << said;
   server.join();
   close(file);

@@ -77,7 +77,7 @@ TEST_F(Strangers, CannotTakeTheSeatOfARank) {
   Processes ranks = leader();
   const int file = kept(connected_socket(port));
   write_text(file, frame('h', net::encode(hello_of(1, 2))));
-  EXPECT_TRUE(has(read_some(file), "start all ranks with one version"));
+  EXPECT_TRUE(has(read_some(file), "start all ranks with the same version"));
   expect_world(ranks);
 }
 
@@ -121,7 +121,8 @@ TEST_F(Strangers, AGreetingThatIsRepeatedProvesNothing) {
 TEST_F(Strangers, AWrongSecretIsNamedAndTheRightOneStillJoins) {
   Processes ranks = leader();
   Processes wrong(1, [&](int) { return meet(hello_of(1, 2), 60s, another); });
-  EXPECT_TRUE(has(wrong.said(0), "mismatch: the secret of rank 1 is not that of rank 0 of '" + address +
+  EXPECT_TRUE(has(wrong.said(0), "mismatch: the secret of rank 1 differs from the secret of rank 0 of '" +
+                                     address +
                                      "'; give all ranks one CHORALE_SECRET: export it on every host"));
   expect_world(ranks);
 }
@@ -148,9 +149,10 @@ TEST_F(Strangers, ARefusedRankIsSaidToBeMissing) {
   wrong.said(0);
   const std::string said = ranks.said(0);
   EXPECT_TRUE(has(said, "timed_out: rank 1 did not join '" + address + "' within 5 s")) << said;
-  EXPECT_TRUE(has(said, "; somebody at 127.0.0.1 failed to authenticate for '" + address +
-                            "': its secret is another than that of rank 0; if that is a rank of this world, "
-                            "start it with the secret of rank 0"))
+  EXPECT_TRUE(
+      has(said, "; somebody at 127.0.0.1 failed to authenticate for '" + address +
+                    "': its secret differs from the secret of rank 0; if that is a rank of this world, "
+                    "start it with the secret of rank 0"))
       << said;
 }
 

@@ -332,7 +332,8 @@ TEST(LocalSurvivors, GoOnWithoutThoseThatLeftTwice) {
           World third = second.survivors();
           EXPECT_EQ(told(third), "1 2 3");
           EXPECT_EQ(third.former_ranks().at(size_t(third.rank())), second.rank());
-          EXPECT_TRUE(has(thrown([&] { second.survivors(); }), "usage: survivors() has made the next world"));
+          EXPECT_TRUE(
+              has(thrown([&] { second.survivors(); }), "usage: survivors() has already made the next world"));
           ++good;
         },
         options);
