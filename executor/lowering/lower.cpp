@@ -98,6 +98,7 @@ DeviceProgram lower(const BoundImage& bound, const ProgramAddresses& places, Pac
         RunError::Reason::resources,
         fmt::format("a thread block's program needs {} bytes of shared memory at a time, but a thread block "
                     "has at most {}: use operations with fewer operands",
+                    program.page.shared_bytes(), options.most_page_bytes));
   }
   const uint64_t page_size = program.page.bytes();
   program.exchange = program.exchange && program.pages == 1 && page_size <= most_exchange_bytes;
