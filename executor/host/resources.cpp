@@ -25,8 +25,8 @@ std::vector<const host::ConcreteTensor*> own_tensors(const Bound& bound) {
   return own;
 }
 
-/// Checks that there is room for the blocks of carries. They wait for those of peers, so all that may run at
-/// a time must be on the machine together.
+/// Checks that there is room for the blocks of SM copies. They wait for blocks of peers, so all that may run
+/// at the same time must fit on the machine together.
 void check_blocks(const Bound& bound, const Resources& there) {
   const host::Concrete& all = bound.unrolled.concrete;
   const std::vector<uint64_t> by_lane = bound.unrolled.ways.blocks_by_lane(all, bound.rank());

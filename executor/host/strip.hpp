@@ -1,13 +1,14 @@
 /// \file
-/// A Strip tells where a part of a message lies, in storage and in the message. For host and device code.
+/// A Strip is a strided region: it says where a part of a message is, in storage and in the message. For host
+/// and device code.
 #pragma once
 
 #include <cstdint>
 
 namespace chorale::hostrun {
 
-/// A strip is `rows` runs of `bytes` bytes each, the pitches apart; in the message they follow each other.
-/// The function that makes a strip says whether `to` and `from` are offsets or addresses.
+/// Holds `rows` runs of `bytes` bytes each, at the given pitches; in the message they follow each other. The
+/// function that makes a Strip says whether `to` and `from` are offsets or addresses.
 struct Strip {
   uint64_t to = 0, from = 0;
   uint64_t bytes = 0, rows = 1, to_pitch = 0, from_pitch = 0;

@@ -13,14 +13,14 @@
 namespace chorale::hostrun {
 namespace {
 
-// This is the part of cuBLAS's binary interface that is used here. With it neither building nor starting
-// needs cuBLAS. Its functions return 0 when all is well.
+// This is the part of cuBLAS's binary interface that is used here. With these declarations, neither building
+// nor starting needs cuBLAS. Its functions return 0 on success.
 using Handle = struct cublasContext*;
 constexpr int op_none = 0, op_transposed = 1;
 constexpr int default_algorithm = -1;
 constexpr int compute_f32 = 68, compute_f64 = 70, compute_tf32 = 77;
 
-/// Returns the cudaDataType of a type; -1 if cuBLAS's products do not have it.
+/// Returns the cudaDataType of a type, or -1 if cuBLAS's products do not support it.
 int type_number(DType type) {
   switch (type) {
     case DType::f32:
@@ -36,7 +36,7 @@ int type_number(DType type) {
   }
 }
 
-/// The functions of the library, found by name.
+/// Holds the functions of the library, found by name.
 struct Library {
   int (*cublasCreate_v2)(Handle*) = nullptr;
   int (*cublasDestroy_v2)(Handle) = nullptr;
@@ -63,7 +63,7 @@ struct Library {
     }
     if (!handle) {
       const char* const why = ::dlerror();
-      problem = std::string("cuBLAS cannot be loaded: ") + (why ? why : "libcublas.so is not found");
+      problem = std::string("cannot load cuBLAS: ") + (why ? why : "libcublas.so is not found");
       return;
     }
     const auto find = [&](auto& function, const char* name) {
@@ -87,7 +87,7 @@ void must(int result, const char* function) {
                  fmt::format("{}: {}", function, Library::get().cublasGetStatusString(result)));
 }
 
-/// A row-major matrix as cuBLAS, which is column-major, sees it.
+/// Describes a row-major matrix as cuBLAS, which is column-major, sees it.
 struct Operand {
   int op = -1;         ///< -1: neither axis is contiguous
   uint64_t pitch = 0;  ///< at least 1, even without elements
@@ -126,9 +126,9 @@ std::string Cublas::refuses(const HostCall& call) {
 }
 
 struct Cublas::State {
-  static constexpr size_t workspace_bytes = 32 << 20;  // what NVIDIA recommends for Hopper
+  static constexpr size_t workspace_bytes = 32 << 20;  // the size that NVIDIA recommends for Hopper
   Handle handle = nullptr;
-  std::vector<cuda::DeviceMemory> workspaces;  // by lane: products of several lanes go on at once
+  std::vector<cuda::DeviceMemory> workspaces;  // by stream: products of several streams run at the same time
 };
 
 Cublas::Cublas(uint32_t lanes) : state_(std::make_unique<State>()) {
