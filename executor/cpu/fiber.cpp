@@ -59,7 +59,7 @@ struct KeepStack {
   void deallocate(boost::context::stack_context&) {}
 };
 
-/// The largest number of unused stacks of each size that are kept for later fibers. A stack has only a few
+/// Limits the unused stacks of each size that are kept for later fibers. A stack has only a few
 /// touched pages.
 #if defined(CHORALE_TSAN)
 constexpr size_t most_unused =

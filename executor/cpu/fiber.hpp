@@ -9,7 +9,7 @@
 
 namespace chorale::cpu {
 
-/// The stack size of a fiber that runs a thread block.
+/// Sets the stack size of a fiber that runs a thread block.
 #if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
 inline constexpr size_t block_stack_bytes = 256 << 10;  // redzones make frames several times larger
 #else

@@ -62,7 +62,7 @@ class Scheduler {
     bool complete = true;  ///< all ranks of the world launch here
     unsigned workers = 0;  ///< 0: one per core
     std::optional<uint64_t> seed = std::nullopt;
-    /// The longest time without progress for a launch of which a block waits; 0: no limit.
+    /// Limits the time without progress for a launch of which a block waits; 0: no limit.
     std::chrono::nanoseconds timeout{0};
     AbortWord* abort = nullptr;  ///< never null
     /// Stops the world; the first caller wins. Sets abort->stop before it returns. Any thread may call it.

@@ -12,7 +12,7 @@
 namespace chorale::cpu {
 namespace {
 
-/// The stack size of a rank. The application's code runs on it, as on the stack of a thread of glibc.
+/// Sets the stack size of a rank. The application's code runs on it, as on the stack of a thread of glibc.
 /// Untouched pages cost nothing.
 constexpr size_t rank_stack_bytes = 8 << 20;
 

@@ -9,7 +9,7 @@
 namespace chorale::cuda {
 namespace {
 
-/// The bytes of a piece and the number of pieces: 32 MiB each way.
+/// Set the bytes of a piece and the number of pieces: 32 MiB each way.
 constexpr size_t remote_piece_bytes = size_t{512} << 10, remote_pieces = 64;
 
 }  // namespace

@@ -24,7 +24,7 @@ struct Bound {
   Unrolled unrolled;
   HostFunctions functions;                          ///< includes the built-in ones
   std::set<std::string, std::less<>> applications;  ///< the names of the application's functions among them
-  /// The buffers that the caller gave. The reference is valid until make_*_lanes() returns.
+  /// Refers to the buffers that the caller gave. The reference is valid until make_*_lanes() returns.
   const std::map<std::string, void*, std::less<>>& buffers;
   BlockPlans plans;  ///< the plans that are launched, by name
   Config config;

@@ -15,10 +15,10 @@
 
 namespace chorale::hostrun {
 
-/// The number of slots in a channel's ring. It keeps enough data in flight while the receiver's credit for a
-/// slot travels back.
+/// Sets the number of slots in a channel's ring. It keeps enough data in flight while the receiver's credit
+/// for a slot travels back.
 inline constexpr uint32_t ring_slots = 4;
-/// The largest size of a slot. A proxy takes microseconds for each slot, so its slots are longer.
+/// Limit the size of a slot in bytes. A proxy takes microseconds for each slot, so its slots are longer.
 inline constexpr uint64_t most_slot_bytes = 256 * 1024, most_port_slot_bytes = 2 * 1024 * 1024;
 
 /// Returns the bytes that the rings and counters of a rank take.

@@ -44,7 +44,7 @@ struct Memory {
 
 /// Describes one operation.
 struct Action {
-  /// A step kind of expanded schedules: copy, fill, call, launch, after, mark, post, take, put, get, or
+  /// Holds a step kind of expanded schedules: copy, fill, call, launch, after, mark, post, take, put, get, or
   /// carry.
   host::StepKind kind = host::StepKind::mark;
   uint32_t lane = 0;
@@ -68,8 +68,8 @@ struct Action {
   struct Point {
     uint32_t lane = 0;
     uint64_t actions = 0;
-    /// Position in Tape::actions of the mark at that point, if the stream has gone on after it. None: the
-    /// point is after all actions on the stream so far.
+    /// Holds the position in Tape::actions of the mark at that point, if the stream has gone on after it.
+    /// None: the point is after all actions on the stream so far.
     std::optional<uint32_t> mark = {};
   };
   std::vector<Point> points = {};

@@ -41,14 +41,14 @@ struct Place {
   uint64_t offset = 0;  ///< offset of `start` in the buffer, in bytes
   uint64_t valid = 0;   ///< bytes that exist from there on, in its segment
   uint32_t buffer = 0;  ///< position in Image::buffers or, for switched roles, in Image::switches
-  /// True if all of it is in one segment. This is computed once because a division takes long on a GPU.
+  /// Is true if all of it is in one segment. This is computed once because a division takes long on a GPU.
   bool whole = false;
 };
 
 /// Describes one end of a memory or port channel. Memory channels come first.
 struct Channel {
   uint32_t peer = 0;
-  /// The signal of the peer to which a post adds; none: no block can wait for it.
+  /// Names the signal of the peer to which a post adds; none: no block can wait for it.
   uint32_t signal_at_peer = none;
   static constexpr uint32_t none = ~uint32_t{0};
 };

@@ -12,8 +12,8 @@
 namespace chorale::lowering {
 namespace {
 
-/// The shared memory that a kernel may use without a special request (48 KiB), less the part that it declares
-/// itself.
+/// Limits the shared memory to what a kernel may use without a special request (48 KiB), less the part that
+/// it declares itself.
 constexpr uint64_t most_exchange_bytes = 40 << 10;
 
 /// Returns the number of blocks that wait on each channel.

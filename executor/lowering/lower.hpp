@@ -21,8 +21,8 @@ struct ProgramAddresses {
   const Signal* completed = nullptr;     ///< by channel
   Semaphore* semaphores = nullptr;
   Signal* barriers = nullptr;
-  /// The address of staging for packets to other hosts (DeviceProgram::staging_bytes). It is a number because
-  /// its size is known only after the first lowering, which runs without this memory.
+  /// Holds the address of staging for packets to other hosts (DeviceProgram::staging_bytes). It is a number
+  /// because its size is known only after the first lowering, which runs without this memory.
   uint64_t staging = 0;
   const SwitchAliases* switches =
       nullptr;  ///< the addresses of switch channels; null: they use peers' memory
@@ -43,8 +43,8 @@ struct DeviceProgram {
 };
 
 struct LowerOptions {
-  /// The memory of a page where it runs, unless a single step or loop needs more. The steps of a usual block
-  /// fit in one page of this size, and several blocks of a GPU fit on a multiprocessor.
+  /// Sets the size of a page's memory where it runs, unless a single step or loop needs more. The steps of a
+  /// usual block fit in one page of this size, and several blocks of a GPU fit on a multiprocessor.
   uint64_t page_bytes = 24 << 10;
   uint64_t most_page_bytes = unlimited;  ///< more is an error
   bool loops = true;                     ///< false: pipelines are unrolled

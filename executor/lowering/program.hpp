@@ -62,8 +62,8 @@ struct alignas(16) ProgramStep {
   uint16_t first_plain = 0;    ///< in the page's plain places: sources, then sinks
   uint16_t first_packets = 0;  ///< in the page's packet places: sources, then sinks
   uint16_t first_item = 0;
-  /// The number of steps from here on that are alike: they move the same number of bytes, and none touches
-  /// memory that another one writes.
+  /// Holds the number of steps from here on that are alike: they move the same number of bytes, and none
+  /// touches memory that another one writes.
   uint16_t batch = 1;
 };
 static_assert(sizeof(ProgramStep) == 32);

@@ -16,7 +16,7 @@ struct RecordedStep {
   ProgramStep step;
   std::vector<SyncItem> items;
   std::vector<ProgramPlace> plain, packets;  ///< sources, then sinks
-  /// The bytes by which each place advances from one turn of its loop to the next; empty outside loops.
+  /// Hold the bytes by which each place advances from one turn of its loop to the next; empty outside loops.
   std::vector<uint64_t> plain_strides, packet_strides;
 };
 

@@ -34,8 +34,8 @@ struct Counts {
   const N* send = nullptr;     ///< the number of runs that go to each rank
   const N* send_at = nullptr;  ///< the run of `in` where these begin; null: one rank's after the other's
   N* received = nullptr;       ///< output: the number of runs that each rank has sent; null: not wanted
-  /// The run of `out` where a rank's data begins; the ranks' data must not overlap. Null: the kept data of
-  /// one rank follows that of the rank before.
+  /// Gives the run of `out` where a rank's data begins; the ranks' data must not overlap. Null: the kept data
+  /// of one rank follows that of the rank before.
   const N* receive_at = nullptr;
   uint64_t each = 1;          ///< elements per run
   uint64_t most = unlimited;  ///< keeps at most so many runs of each rank

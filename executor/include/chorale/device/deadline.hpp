@@ -65,7 +65,7 @@ CHORALE_FN uint64_t ns_from_now(uint64_t ns) {
 struct Deadline {
   AbortWord* shared = nullptr;  ///< polled during waits; null: no one can stop the wait
   uint64_t ticks = 0;           ///< the time that a wait may take, in nanoseconds; 0: no limit
-  /// The time by now_ns() when waits end; 0: not started, so each wait starts a clock of its own.
+  /// Holds the time by now_ns() when waits end; 0: not started, so each wait starts a clock of its own.
   uint64_t until = 0;
 
   /// Starts the clock, so that several waits share one limit.
@@ -97,9 +97,9 @@ CHORALE_FN Stop stop_for(const Group& group, const Deadline& deadline) {
   return group.agree(stop);
 }
 
-/// The number of checks between two polls of a deadline. The abort word is across PCIe, which serves one poll
-/// after the other. If thousands of threads polled at each check, they would occupy PCIe for longer than the
-/// wait itself takes. Peers would then wait for them and poll in turn, and so on forever.
+/// Sets the number of checks between two polls of a deadline. The abort word is across PCIe, which serves one
+/// poll after the other. If thousands of threads polled at each check, they would occupy PCIe for longer than
+/// the wait itself takes. Peers would then wait for them and poll in turn, and so on forever.
 #if defined(__CUDACC__)
 constexpr uint32_t looks_between_polls = 4096;
 #else

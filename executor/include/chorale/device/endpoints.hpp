@@ -41,7 +41,7 @@ struct Turn {
 #endif
 
 namespace detail {
-/// The number of bytes that a source which stages or waits hands on at a time on the CPU. They fit on a
+/// Sets the number of bytes that a source which stages or waits hands on at a time on the CPU. They fit on a
 /// fiber's stack.
 constexpr uint32_t span_bytes = 2048;
 

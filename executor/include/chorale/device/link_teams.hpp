@@ -9,7 +9,7 @@
 
 namespace chorale {
 
-/// The largest number of ranks in a collective.
+/// Limits the number of ranks in a collective.
 constexpr int32_t most_ranks = 64;
 
 namespace detail {

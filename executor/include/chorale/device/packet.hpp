@@ -109,8 +109,8 @@ constexpr uint32_t packet_slots = 2 * unit_bytes;
 template <>
 inline constexpr uint32_t packet_slots<LL128> = sizeof(LL128);
 
-/// The number of banks for a link's packets. Messages alternate between two, and those of LL128 between two
-/// others: the payload of LL128 is where LL8 and LL16 have their flags, so old data could be taken for a
+/// Sets the number of banks for a link's packets. Messages alternate between two, and those of LL128 between
+/// two others: the payload of LL128 is where LL8 and LL16 have their flags, so old data could be taken for a
 /// flag.
 inline constexpr uint32_t packet_banks = 4;
 
@@ -132,7 +132,7 @@ CHORALE_HD uint64_t packet_offset(uint64_t payload) {
   return payload / packet_payload<P> * packet_slots<P>;
 }
 
-/// The number of LL8 or LL16 packets that carry one unit.
+/// Gives the number of LL8 or LL16 packets that carry one unit.
 template <class P>
 constexpr uint32_t packets_per_unit = unit_bytes / sizeof(typename P::Payload);
 

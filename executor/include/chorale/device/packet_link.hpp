@@ -19,11 +19,11 @@
 
 namespace chorale {
 
-/// The longest share of a message, in bytes, that goes as packets when the library chooses. A longer share
+/// Limits the share of a message, in bytes, that goes as packets when the library chooses. A longer share
 /// goes through the ring even if packets could hold it, because packets take twice the bandwidth.
 inline constexpr uint64_t longest_in_packets = 16 << 10;
 
-/// The most bytes that all groups of a rank send in a collective in one piece as packets when the library
+/// Limits the bytes that all groups of a rank send in a collective in one piece as packets when the library
 /// chooses. Beyond this the extra bandwidth of packets costs more time than the saved signals gain.
 inline constexpr uint64_t most_in_packets = 1 << 20;
 

@@ -179,10 +179,10 @@ struct Sum {
 #endif
 
 #if defined(__CUDACC__)
-/// The number of sources whose units are loaded together before the first is used. The peers of a node with
-/// eight GPUs then cost one round trip. With several units at a time the number of loads in flight is the
-/// same, from fewer sources. For one-byte elements the number is smaller, because their sums take four times
-/// their size in registers.
+/// Gives the number of sources whose units are loaded together before the first is used. The peers of a node
+/// with eight GPUs then cost one round trip. With several units at a time the number of loads in flight is
+/// the same, from fewer sources. For one-byte elements the number is smaller, because their sums take four
+/// times their size in registers.
 template <class T, uint32_t N>
 constexpr uint32_t together = N > 1 ? 3 : (sizeof(T) > 1 ? 7 : 4);
 
