@@ -155,7 +155,7 @@ class CountedExchange {
   /// Returns whether the calling thread writes the results of each_rank().
   CHORALE_FN bool writes() const { return shared_ || group_.leader(); }
 
-  // Below: what goes where.
+  // These functions find what goes where.
 
   CHORALE_FN uint64_t count_to(int32_t peer) const {
     const N count = counts_.send[peer];
@@ -251,7 +251,7 @@ class CountedExchange {
     return most;
   }
 
-  // Below: packets.
+  // These functions move packets.
 
   // Return the number of messages on a link before this call.
   CHORALE_FN uint64_t packets_sent(int32_t peer, const Endpoint& e) const {
@@ -385,7 +385,7 @@ class CountedExchange {
     return left < bytes ? left : bytes;
   }
 
-  // Below: the ring.
+  // These functions move data through the ring.
 
   /// Sends a slot on each of the team's links. The longest of these sends `to_send` slots.
   CHORALE_FN Stop send_slot(uint64_t slot, uint64_t to_send) const {
@@ -452,7 +452,7 @@ class CountedExchange {
     return free_slot(team_, e, at, slot == at.tiles, !is_block_hook<Consume>, deadline_);
   }
 
-  // Below: the note that goes first.
+  // These functions make and read the note that goes first.
   static constexpr uint64_t run_mask = (uint64_t(1) << 47) - 1;
   CHORALE_FN uint64_t kind() const {
     return uint64_t(group_.count) << 48 | uint64_t(by_value) << 47 |

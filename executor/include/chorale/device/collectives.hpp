@@ -199,7 +199,7 @@ class Exchange {
   }
 
  private:
-  // Below: where things are.
+  // These functions find where things are.
 
   CHORALE_FN Progress progress(uint64_t start, uint64_t tile, uint32_t phase) const {
     // All links make equally many steps, whatever the lengths of their shares. Tiles after the end of a share
@@ -243,7 +243,7 @@ class Exchange {
     return ctx;
   }
 
-  // Below: waits and signals.
+  // These functions wait and signal.
 
   /// Calls f(peer) for each link, in one thread per link. Makes no more calls after a stop.
   template <class F>

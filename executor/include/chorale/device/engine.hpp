@@ -23,7 +23,6 @@ namespace chorale {
 /// had arrived may have been passed on, each of them complete. After such a source the group is synchronised.
 /// After other sources it is not, and Stop is none: synchronise before you signal or use units that other
 /// threads have moved.
-/// moved.
 template <class Source, class Sink>
 CHORALE_FN Stop transfer(const Group& group, uint64_t bytes, const Source& source, const Sink& sink);
 

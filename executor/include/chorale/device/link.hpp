@@ -72,7 +72,8 @@ struct Endpoint {
   const char* recv_src = nullptr;  ///< the ring that the peer fills
   LinkState* local = nullptr;      ///< this rank's end
   LinkState* remote = nullptr;     ///< the peer's end; null if only a proxy reaches it
-  /// This rank's end without its cursor. It is `local`, unless a proxy on the host writes it for a GPU.
+  /// Points to all of this rank's end but the cursor. It equals `local`, unless proxies on the host write it
+  /// for a GPU.
   const LinkState* told = nullptr;
   PortQueue* port = nullptr;   ///< the orders to the proxy, for LinkKind::port
   char* packet_dst = nullptr;  ///< like send_dst and recv_src, for packets; packet_banks of packet_bytes each

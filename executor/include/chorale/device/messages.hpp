@@ -5,11 +5,10 @@
 //
 // Sender and receiver use the same number of groups. Each group moves its share over the channel that has its
 // id. A share begins with a unit that holds the message's length. If the link has packets, this unit goes as
-// one. Data after it goes as packets too if it fits in a bank; longer data goes through the ring. Without
-// packets, the unit shares a slot with the first data, so a message that fits in a slot takes one signal. A
-// group waits only for its link. So a rank that has a group for each peer and direction may send to and
-// receive from all ranks, in any order of peers and with rings of any length.
-// order of its peers and however short the rings.
+// a packet. Data after it goes as packets too if it fits in a bank; longer data goes through the ring.
+// Without packets, the unit shares a slot with the first data, so a message that fits in a slot takes one
+// signal. A group waits only for its link. So a rank that has a group for each peer and direction may send to
+// and receive from all ranks, in any order of peers and with rings of any length.
 
 #include <cstdint>
 #include <cstring>

@@ -70,8 +70,8 @@ inline Lanes<A> combine_lanes(Lanes<A> sum, Lanes<A> next) {
   }
 }
 
-// Zero-extend the lower or the upper half of the lanes, and keep the lower half of each lane of two vectors
-// (both little-endian).
+// lower_half() and upper_half() zero-extend half of the lanes. join() keeps the lower half of each lane of
+// two vectors. Lanes are little-endian.
 inline Lanes<uint32_t> lower_half(Lanes<uint16_t> v) {
   return (Lanes<uint32_t>)__builtin_shufflevector(v, v ^ v, 0, 8, 1, 9, 2, 10, 3, 11);
 }

@@ -6,7 +6,6 @@
 // checks with acquire order, then its threads synchronise, so all of them see what came before the post.
 // Counts only grow, so a replay needs no reset. A wait returns the same verdict in every thread of its group.
 // After any verdict but Stop::none, do not use the data and do not send anything.
-// verdict but Stop::none do not assume or send anything.
 
 #include <cstdint>
 
