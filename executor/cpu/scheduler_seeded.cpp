@@ -160,7 +160,7 @@ class SeededScheduler : public SchedulerImpl {
     check_caller();
     if (!fibers_->running) {
       throw UsageError(
-          "a thread block made a collective call of the world: blocks may launch, and ranks alone wait for "
+          "a thread block made a collective call of the world: a block may launch, but only ranks wait for "
           "ranks");
     }
     fibers_->running->park(*this, ready, state, obey_stop);
@@ -248,12 +248,12 @@ void Fibers::check_caller() const {
   if (runs == std::thread::id()) {
     throw UsageError(
         "a world with a seed was used when run_local() had returned: its ranks wait and launch only while "
-        "run_local() runs them; use the world within the body, or take no seed (CHORALE_SEED, "
+        "run_local() runs them; use the world within the body, or set no seed (CHORALE_SEED, "
         "LocalOptions::seed)");
   }
   throw UsageError(
       "a world with a seed was used by a thread other than that of run_local(): its ranks are fibers of that "
-      "thread alone; make the call in the rank's body itself, or take no seed (CHORALE_SEED, "
+      "thread alone; make the call in the rank's body itself, or set no seed (CHORALE_SEED, "
       "LocalOptions::seed)");
 }
 

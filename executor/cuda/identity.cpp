@@ -86,12 +86,12 @@ std::string find_segment(uint64_t address, Segment& segment, int& device) {
   if (is.memory_type == 0) return "CUDA does not know it: it is pageable host memory, or was freed";
   if (is.managed) return "it is managed memory";
   if (is.memory_type != CU_MEMORYTYPE_DEVICE) return "it is host memory";
-  if (is.pool) return "it is of a stream-ordered pool (cudaMallocAsync)";
+  if (is.pool) return "it comes from a stream-ordered pool (cudaMallocAsync)";
   device = is.device;
   segment.buffer_id = is.buffer_id;
   // CUDA records ranges by context, and a rank of this process may ask about another rank's memory.
   const CurrentDevice on(is.device);
-  if (!find_range(address, is, segment)) return "CUDA does not know its allocation";
+  if (!find_range(address, is, segment)) return "CUDA does not know the allocation that contains it";
   if (is.ipc_capable) {
     segment.sharing = Sharing::ipc;
     return {};

@@ -221,8 +221,8 @@ class Groups {
     const SourceLine line = schedule_.line_of(step.at);
     throw UsageError(fmt::format(
         "group {} of transfers via 'plan' of {}{} has a {} rank {}, but that end is not in group {} there: "
-        "all ranks take part in one launch, so these groups have to exchange with each other alone; "
-        "let the n-th groups of the ranks meet each other (a Lowering's orders rotated and ring do), or use "
+        "all ranks take part in one launch, so these groups must exchange only with each other; "
+        "let the n-th groups of the ranks match (a Lowering's orders rotated and ring do), or use "
         "another mover",
         round + 1, where(rank, step), line.line ? fmt::format(" ({}:{})", line.file, line.line) : "",
         one.is_send ? "send to" : "recv from", one.peer, round + 1));

@@ -27,10 +27,10 @@ void check_sizes(const Plan& plan, uint64_t input, uint64_t output, DType dtype)
 }
 
 std::string names(const BlockPlans& plans) {
-  if (plans.empty()) return "there are none";
+  if (plans.empty()) return "which is empty";
   std::vector<std::string_view> all;
   for (const auto& [name, plan] : plans) all.push_back(name);
-  return fmt::format("there are '{}'", fmt::join(all, "', '"));
+  return fmt::format("which has '{}'", fmt::join(all, "', '"));
 }
 
 /// Returns a description of a launch's place, for errors.
@@ -43,7 +43,7 @@ std::string place(const host::Schedule& schedule, uint32_t rank, const Step& ste
 void look_at(const host::Concrete& all, const Step& step, const BlockPlans& plans) {
   const auto plan = plans.find(step.name);
   if (plan == plans.end())
-    throw UsageError(fmt::format("it is not among ScheduleArguments::plans, of which {}", names(plans)));
+    throw UsageError(fmt::format("it is not in ScheduleArguments::plans, {}", names(plans)));
   if (plan->second.extension.host && plan->second.gpus.empty())
     throw UsageError(
         fmt::format("plan '{}' is a host schedule, and has no thread blocks", plan->second.name));

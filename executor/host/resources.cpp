@@ -73,7 +73,7 @@ void check_resources(const Bound& bound, const Resources& there) {
   throw RunError(
       RunError::Reason::resources,
       fmt::format("schedule '{}' needs {} bytes on rank {} ({}), but {} has {} free; use smaller parameters, "
-                  "more ranks, or buffers of your own",
+                  "more ranks, or your own buffers",
                   bound.plan, needed, bound.rank(), largest, there.where, *there.free_bytes));
 }
 

@@ -122,10 +122,10 @@ void check_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
                                     [&name = name](const auto& tensor) { return tensor.name == name; });
     if (found == tensors.end()) no_tensor(tensors, name);
     if (found->role == host::Role::temp)
-      throw UsageError(fmt::format("'{}' is a temporary of the schedule, which has memory of its own", name));
+      throw UsageError(fmt::format("'{}' is a temporary, which the schedule allocates itself", name));
     if (!memory && found->bytes)
       throw UsageError(
-          fmt::format("the buffer of '{}' is null: give memory of {} bytes, or leave it out to have it "
+          fmt::format("the buffer of '{}' is null: pass memory of {} bytes, or leave it out so that it is "
                       "allocated",
                       name, found->bytes));
   }

@@ -119,7 +119,7 @@ class Builder {
       op_ = &block.ops[at];
       in_body = at < body_end;
       if (op_->code == Opcode::pipeline) {
-        if (in_body) refuse("a pipeline inside a pipeline");
+        if (in_body) refuse("a pipeline must not be inside a pipeline");
         if (op_->body >= block.ops.size() - at) refuse("its body is longer than the thread block");
         body_end = at + 1 + op_->body;
         unit = op_->unit_bytes;
@@ -141,13 +141,15 @@ class Builder {
     record.group_size = op.group_size;
     record.participants = op.participants;
     if (op.group_size != 0 && op.group_index >= op.group_size) {
-      refuse(fmt::format("member {} of a group of {}", op.group_index, op.group_size));
+      refuse(fmt::format("group_index {} is not below group_size {}", op.group_index, op.group_size));
     }
     if (row.has(Role::Reduce)) {
       if (std::find(std::begin(all_reduce_ops), std::end(all_reduce_ops), op.reduce_op) ==
           std::end(all_reduce_ops))
         refuse(fmt::format("reduction operator {} is unknown", int(op.reduce_op)));
-      if (op.reduce_op == ReduceOp::avg) refuse("avg is for Arguments::op: a plan adds, and the end divides");
+      if (op.reduce_op == ReduceOp::avg)
+        refuse(
+            "use avg as Arguments::op, not in a plan: the plan adds, and the result is divided at the end");
       if (replacement_) record.reduce_op = *replacement_;
     }
     add_places(block_->sources(op), row, false);
@@ -188,12 +190,12 @@ class Builder {
       const size_t end = field.many ? operands.size() : at + 1;
       if (at >= end || end > operands.size()) {
         if (field.many && end == at && dests) continue;  // there is no receiver
-        refuse(fmt::format("no operand '{}'", field.name));
+        refuse(fmt::format("it lacks the operand '{}'", field.name));
       }
       for (; at < end; ++at) add_place(operands[at], field);
     }
     if (at != operands.size()) {
-      refuse(fmt::format("{} {} operands, but it takes {}", operands.size(), dests ? "dst" : "src", at));
+      refuse(fmt::format("it has {} {} operands, but needs {}", operands.size(), dests ? "dst" : "src", at));
     }
   }
 
@@ -281,7 +283,7 @@ class Builder {
     const bool pairs =
         row.fields.size() >= 2 && row.fields[0].many && row.fields[1].many && row.fields[1].in_dst;
     if (pairs && record.sources != record.dests) {
-      refuse(fmt::format("{} sources for {} destinations", record.sources, record.dests));
+      refuse(fmt::format("it has {} sources but {} destinations", record.sources, record.dests));
     }
     if (record.sources + record.dests == 0) return;
     const image::Place& first = *source;
@@ -290,8 +292,8 @@ class Builder {
                                      : at < record.sources ? source[at]
                                                            : source[at - record.sources];
       if (source[at].bytes != expected.bytes) {
-        refuse(fmt::format("operands of {} and {} chunks", expected.bytes / layout_.slice_bytes,
-                           source[at].bytes / layout_.slice_bytes));
+        refuse(fmt::format("its operands have different sizes: {} and {} chunks",
+                           expected.bytes / layout_.slice_bytes, source[at].bytes / layout_.slice_bytes));
       }
     }
   }
@@ -314,7 +316,7 @@ class Builder {
         image_.uses_port = true;
         if (row.fields[0].in_dst || !is_operand(row.fields[0].role)) {
         } else if (ids.size() != op_->destinations) {
-          refuse(fmt::format("{} channels for {} destinations", ids.size(), op_->destinations));
+          refuse(fmt::format("it has {} channels but {} destinations", ids.size(), op_->destinations));
         }
       }
     }
@@ -335,7 +337,7 @@ class Builder {
     if (!has_signals(op_->via)) {
       refuse(fmt::format("has no form over {} channels", channel_type_names[size_t(op_->via)]));
     }
-    if (info(op_->code).has(Role::Drain) && !has_proxy(op_->via)) refuse("only port channels are flushed");
+    if (info(op_->code).has(Role::Drain) && !has_proxy(op_->via)) refuse("only port channels can be flushed");
     const ChannelRefs* refs = block_->channels_of(op_->via);
     if (!refs || local >= refs->ids.size() || refs->ids[local] >= gpu_.channel_count(op_->via)) {
       refuse(fmt::format("{} channel {}, which the thread block does not have",

@@ -92,7 +92,7 @@ class RecordingMachine : public Recording {
   void reduce(ReduceOp op, uint64_t bytes, const First& first, const Other* others, uint32_t n,
               const Sink& sink) {
     constexpr bool plain_first = std::is_same_v<First, Mem>, plain = std::is_same_v<Other, Mem>;
-    static_assert(plain_first || !plain, "packets, then plain memory: no operation does so");
+    static_assert(plain_first || !plain, "no operation reads packets and then plain memory");
     RecordedStep& step = data(plain ? StepKind::reduce : StepKind::reduce_packets, bytes);
     step.step.reduce_op = uint8_t(op);
     add(step, first);

@@ -111,15 +111,16 @@ std::string Cublas::refuses(const HostCall& call) {
   const TensorView& c = call.writes[0];
   if (type_number(c.dtype) < 0)
     return fmt::format(
-        "{} of {} on CUDA: f32, f16, bf16 and f64 are built in; give a function '{}' of your own", call.name,
+        "{} of {} on CUDA: f32, f16, bf16 and f64 are built in; provide your own function '{}'", call.name,
         dtype_name(c.dtype), call.name);
   if (!problem().empty())
-    return fmt::format("{}: {}; give a function '{}' of your own", call.name, problem(), call.name);
+    return fmt::format("{}: {}; provide your own function '{}'", call.name, problem(), call.name);
   const Product of = product_of(call);
   const Operand to(of.c, of.m, of.n), left(of.a, of.m, of.k), right(of.b, of.k, of.n);
   if (to.op != op_none || left.op < 0 || right.op < 0)
-    return fmt::format("{} to {}: cuBLAS takes matrices with one contiguous axis, the last of the result",
-                       call.name, c.text());
+    return fmt::format(
+        "{} to {}: cuBLAS needs a contiguous axis in each matrix, and in the result it must be the last",
+        call.name, c.text());
   if (std::max({of.m, of.n, of.k, of.batches, to.pitch, left.pitch, right.pitch}) > INT_MAX)
     return fmt::format("{} to {}: an extent or pitch is above 2^31", call.name, c.text());
   return "";

@@ -25,7 +25,7 @@ Watcher::Watcher(const Bound& bound, const Tape& tape, std::vector<uint32_t*> fl
       stopped_at_(at_.size()),
       runs_(1),
       stands_(tape.lanes.size()) {
-  thread_ = world::start_thread("the watch over lanes", [this] { watch(); });
+  thread_ = world::start_thread("watching lanes", [this] { watch(); });
 }
 
 Watcher::~Watcher() {
