@@ -24,10 +24,9 @@ namespace chorale::cpu {
 /// Holds what bindings use of the executor.
 struct Shared {
   World* world = nullptr;
-  const std::vector<Window>* windows =
-      nullptr;                    ///< the windows of Executor::allocate; only with several processes
-  std::function<Proxy&()> proxy;  ///< makes the proxy if there is none yet
-  unsigned trace_launches = 0;    ///< the number of launches that each binding traces
+  const std::vector<Window>* windows = nullptr;  ///< of Executor::allocate, with several processes
+  std::function<Proxy&()> proxy;                 ///< makes the proxy if there is none yet
+  unsigned trace_launches = 0;                   ///< the number of launches that each binding traces
 };
 
 class Binding final : public chorale::Binding {

@@ -62,8 +62,8 @@ struct KeepStack {
 /// Limits the unused stacks of each size that are kept for later fibers. A stack has only a few
 /// touched pages.
 #if defined(CHORALE_TSAN)
-constexpr size_t most_unused =
-    SIZE_MAX;  // the sanitizer keeps its data for a fiber even after the fiber's end
+// The sanitizer keeps its data for a fiber even after the fiber's end.
+constexpr size_t most_unused = SIZE_MAX;
 #else
 constexpr size_t most_unused = 512;
 #endif

@@ -17,8 +17,8 @@ class QueueThread {
   /// Holds further functions for a queue whose work also comes from another source and may outlast take().
   struct Elsewhere {
     std::function<bool()> settled;  ///< returns true if all work that was taken is done
-    std::function<void()>
-        rest;  ///< replaces the sleep between launches; lasts until there may be work, or until wake()
+    /// Replaces the sleep between launches; lasts until there may be work, or until wake().
+    std::function<void()> rest;
     std::function<void()> wake;  ///< ends rest(); any thread may call it
   };
 

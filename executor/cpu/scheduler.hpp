@@ -24,8 +24,8 @@ using Describe = std::function<std::string(const Stuck&)>;
 
 struct LaunchResult {
   Stop stop = Stop::none;
-  std::vector<Stuck>
-      stuck;  ///< after a stop: all unfinished blocks of this process's ranks, by rank and block
+  /// After a stop this lists all unfinished blocks of this process's ranks, by rank and block.
+  std::vector<Stuck> stuck;
 };
 
 /// Lets a block call its scheduler. It is valid during the block's body. The end of a park() and a step()

@@ -95,8 +95,8 @@ template <ReduceOp Op, class T, class P, uint32_t K, uint32_t N, class MemAt, cl
 CHORALE_FN Stop reduce_packets_whole(const Group& group, const ProgramStep& step, MemAt plain,
                                      PacketsAt packets, const To& sinks) {
   using Loaded = typename Packets<P>::Loaded;
-  const uint32_t n = step.n,
-                 own = step.own - 1u;  // without a plain source: a place after all packets, and not added
+  // Without a plain source, `own` is a place after all packets, and nothing is added there.
+  const uint32_t n = step.n, own = step.own - 1u;
   return each_turn<N, detail::by_line<Packets<P>>>(group, step.bytes, [&](const Turn& turn) {
     Unit next[N];
     if (step.own != 0) {

@@ -16,8 +16,8 @@ void* find(const char* name, unsigned version) {
   const cudaError_t result =
       cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &found);
 #else
-  (void)version;  // the call returns the newest form that the toolkit knows, which the toolkit's names also
-                  // mean
+  // This call returns the newest form that the toolkit knows. The toolkit's names mean the same form.
+  (void)version;
   const cudaError_t result = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
 #endif
   check(result, fmt::format("finding {} in the CUDA driver", name));

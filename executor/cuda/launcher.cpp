@@ -140,8 +140,8 @@ void Launcher::make_programs(PacketForm packet, const Ends& ends, const lowering
                  pushed_at = part(channels * sizeof(uint64_t)),
                  semaphores_at = part(image_.semaphores.size() * sizeof(Semaphore)),
                  barriers_at = part(image_.barriers * sizeof(Signal));
-  const uint64_t known_bytes =
-      bytes;  // staging needs no zeroing: no block reads a packet there before it is stored
+  // Staging needs no zeroing: no block reads a packet there before it is stored.
+  const uint64_t known_bytes = bytes;
   const uint64_t staging_at = part(staging_bytes);
   memory_ = DeviceMemory(bytes, "a plan's program and counters");
   char* const base = memory_.data();

@@ -195,8 +195,8 @@ void MulticastMemory::make_objects(World& world, const Imports& imports, const S
   });
   const std::vector<std::vector<Descriptor>> passed = passing.pass(world, numbers, wanted);
   together(world, [&] {
-    std::vector<size_t> next(
-        size_t(world.ranks()));  // by maker: the index of its next object, in the order of groups
+    // Holds by maker the index of its next object, in the order of groups.
+    std::vector<size_t> next(size_t(world.ranks()));
     for (size_t group = 0; group < groups.size(); ++group) {
       const size_t maker = size_t(maker_of(groups[group])), which = next[maker]++;
       if (objects_[group] || !is_member(groups[group], self)) continue;

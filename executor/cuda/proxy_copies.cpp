@@ -9,8 +9,8 @@
 namespace chorale::cuda {
 namespace {
 
-constexpr size_t most_under_way =
-    128;  ///< the most copies at a time; a further one waits until one has ended
+/// Limits the copies at a time; a further one waits until one has ended.
+constexpr size_t most_under_way = 128;
 
 }  // namespace
 

@@ -19,8 +19,8 @@ using host::StepKind;
 
 namespace {
 
-constexpr uint32_t most_blocks_of_a_rank =
-    64;  ///< they wait for each other, so all must run at the same time
+/// The blocks wait for each other, so all must run at the same time.
+constexpr uint32_t most_blocks_of_a_rank = 64;
 
 /// Leads from a chunk of one rank's input to a chunk of another rank's output, or of its own.
 struct Route {

@@ -48,8 +48,8 @@ struct Action {
   /// carry.
   host::StepKind kind = host::StepKind::mark;
   uint32_t lane = 0;
-  const host::Step* step =
-      nullptr;  ///< for messages; null: the executor added the action, or no author is known
+  /// Names the step in messages. Null: the executor added the action, or no author is known.
+  const host::Step* step = nullptr;
   std::vector<Copy> copies = {};                    ///< copy, put, get
   std::vector<TensorView> writes = {}, reads = {};  ///< call, fill, launch
   const HostFunction* function = nullptr;

@@ -24,10 +24,10 @@ struct ProgramAddresses {
   /// Holds the address of staging for packets to other hosts (DeviceProgram::staging_bytes). It is a number
   /// because its size is known only after the first lowering, which runs without this memory.
   uint64_t staging = 0;
-  const SwitchAliases* switches =
-      nullptr;  ///< the addresses of switch channels; null: they use peers' memory
-  uint64_t skip =
-      0;  ///< Launch::skip of a round of the program's shape; it decides which bytes of a slice exist
+  /// Holds the addresses of switch channels. Null: they use peers' memory.
+  const SwitchAliases* switches = nullptr;
+  /// Holds Launch::skip of a round of the program's shape. It decides which bytes of a slice exist.
+  uint64_t skip = 0;
 };
 
 struct DeviceProgram {

@@ -54,8 +54,8 @@ class Placement {
   MessageSizes sizes_;
   uint32_t rank_;
   bool plan_in_place_ = false;
-  bool one_storage_ =
-      false;  ///< a plan in place has input and output in one piece, also when the call is out of place
+  /// A plan in place has input and output in one piece, also when the call is out of place.
+  bool one_storage_ = false;
   bool scatters_ = false;  ///< a plan in place has its output in its input, not the other way round
   bool output_is_complete_ = false;
   bool needs_input_ = true;

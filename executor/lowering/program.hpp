@@ -57,8 +57,8 @@ struct alignas(16) ProgramStep {
   uint16_t n = 0;  ///< the number of items or sources; `reduce` does not count the first source,
                    ///< `reduce_packets` counts packets
   uint16_t plain_sinks = 0, packet_sinks = 0;
-  uint16_t own =
-      0;  ///< for `reduce_packets`: the plain source comes before packet `own` - 1; 0: there is none
+  /// For `reduce_packets`, the plain source comes before packet `own` - 1. 0: there is none.
+  uint16_t own = 0;
   uint16_t first_plain = 0;    ///< in the page's plain places: sources, then sinks
   uint16_t first_packets = 0;  ///< in the page's packet places: sources, then sinks
   uint16_t first_item = 0;

@@ -383,8 +383,8 @@ class RecordingMachine : public Recording {
   }
 
   static constexpr uint64_t least_turns = 3;  ///< least turns of a loop
-  static constexpr size_t most_in_loop =
-      1 << 14;  ///< most places and items, because a loop must fit in one page
+  /// Limits places and items, because a loop must fit in one page.
+  static constexpr size_t most_in_loop = 1 << 14;
 
   const ProgramAddresses places_;
   const std::vector<uint32_t>& waiters_;

@@ -24,11 +24,11 @@ namespace {
 using host::StepKind;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds between_looks{
-    20};  ///< between checks of the world and of dead peers, which ring no bell
+/// Sets the time between checks of the world and of dead peers, which ring no bell.
+constexpr std::chrono::milliseconds between_looks{20};
 
-constexpr std::chrono::microseconds without_bell{
-    50};  ///< between checks at first; after a long wait they are rarer
+/// Sets the time between checks at first; after a long wait it is longer.
+constexpr std::chrono::microseconds without_bell{50};
 constexpr unsigned most_doublings = 4;
 constexpr unsigned looks_between_peers = unsigned(between_looks / (without_bell * (1u << most_doublings)));
 

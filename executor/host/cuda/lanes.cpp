@@ -21,9 +21,9 @@ namespace chorale::hostrun {
 using host::StepKind;
 
 namespace {
-constexpr uint32_t most_copy_blocks =
-    32;  ///< enough to fill a link; they leave most of the GPU for computing
-}
+/// This many blocks are enough to fill a link. They leave most of the GPU for computing.
+constexpr uint32_t most_copy_blocks = 32;
+}  // namespace
 
 CudaLanes::CudaLanes(Bound bound)
     : bound_(std::move(bound)),

@@ -53,8 +53,8 @@ struct Ctx {
   Strides in_strides, out_strides;
 
   uint64_t index = 0;  ///< the index in the message of the first element of this vector or tile
-  uint64_t first =
-      0;  ///< for all_to_all_v(): the index of the message's first element in all that is sent or kept
+  /// For all_to_all_v() this is the index of the message's first element in all that is sent or kept.
+  uint64_t first = 0;
   uint64_t pos = 0;    ///< like `index`, but counted from the start of the tile
   uint32_t count = 0;  ///< the number of valid elements in this vector or, for a block hook, in the tile
 

@@ -58,8 +58,8 @@ struct Progress {
   uint32_t head = 0;   ///< slots from there to the first tile
   uint64_t tile_bytes = 0, part_bytes = 0;
   uint64_t tiles = 0, tile = 0;  ///< the number of tiles, and the next one
-  uint32_t stride = 1,
-           phase = 0;  ///< a collective may interleave several messages in the stream, tile by tile
+  /// A collective may interleave several messages in the stream, tile by tile.
+  uint32_t stride = 1, phase = 0;
 
   CHORALE_FN Progress(const Endpoint& e, const Leg& leg, uint64_t position, bool whole_tiles) {
     slot = e.slot_bytes();
