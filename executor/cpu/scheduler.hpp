@@ -95,7 +95,7 @@ class Scheduler {
   /// -1 after. While the count is not 0, a state in which nothing runs is not a deadlock.
   void busy(int change);
 
-  /// Tells the scheduler that data has moved that blocks of this process may wait for, so that their launches
+  /// Tells the scheduler that data has moved for which blocks of this process may wait. Their launches then
   /// count as having made progress. Any thread may call it.
   void moved();
 

@@ -14,7 +14,7 @@
 
 namespace chorale::cuda {
 
-/// Is an object whose kernels leave records when they stop.
+/// Represents an object whose kernels leave records when they stop.
 class Watched {
  public:
   virtual ~Watched() = default;

@@ -20,8 +20,8 @@
 
 namespace chorale::cuda {
 
-/// Is a ring of `Order`. The member `turn` of an Order is written last and equals its ticket plus one. Any
-/// number of blocks push, and one thread takes.
+/// Passes orders of type `Order` through a ring. The member `turn` of an Order is written last and equals its
+/// ticket plus one. Any number of blocks push, and one thread takes.
 template <class Order>
 class Orders {
  public:

@@ -22,7 +22,7 @@ namespace {
 /// The blocks wait for each other, so all must run at the same time.
 constexpr uint32_t most_blocks_of_a_rank = 64;
 
-/// Leads from a chunk of one rank's input to a chunk of another rank's output, or of its own.
+/// Describes a transfer from a chunk of one rank's input to a chunk of another rank's output, or of its own.
 struct Route {
   uint32_t from = 0, to = 0, sent = 0, received = 0;
   uint32_t at = 0;  ///< the author's line, as in Op::at

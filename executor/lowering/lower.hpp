@@ -22,7 +22,7 @@ struct ProgramAddresses {
   Semaphore* semaphores = nullptr;
   Signal* barriers = nullptr;
   /// Holds the address of staging for packets to other hosts (DeviceProgram::staging_bytes). It is a number
-  /// because its size is known only after the first lowering, which runs without this memory.
+  /// because the size of staging is known only after the first lowering, which runs without this memory.
   uint64_t staging = 0;
   /// Holds the addresses of switch channels. Null: they use peers' memory.
   const SwitchAliases* switches = nullptr;

@@ -17,7 +17,6 @@
 ///   push(action, ids, src, dst)    hands a transfer of each pair, a signal, or both to the proxy
 ///   turn(first, bytes)             sets the part that range() divides; (0, 0): everything
 ///   repeat(pipeline)               runs the body of a pipeline for all its turns, as run_turns() does
-///   repeat(pipeline)               runs the body of a pipeline for all its turns, as run_turns() does
 
 #include <cstdint>
 
