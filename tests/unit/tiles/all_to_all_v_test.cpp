@@ -285,7 +285,7 @@ std::string refusal(const RendezvousOptions& options, const Prepare& prepare) {
 
 TEST(AllToAllV, WrongCallsAreRefused) {
   EXPECT_EQ(refusal(rings(1, 1, 64), [](int, auto&, auto&, auto&) {}),
-            "all_to_all_v() needs rings of two slots at least");
+            "all_to_all_v() needs rings of at least two slots");
   const auto negative = [](int rank, auto& to, auto&, auto&) { to[1] = rank == 0 ? -3 : 5; };
   EXPECT_EQ(refusal(rings(1, 2, 64), negative), "all_to_all_v(): rank 0 has a count of -3 for rank 1");
   // Data that is sent from there, or comes there, would lie before the buffer.

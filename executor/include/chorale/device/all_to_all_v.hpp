@@ -268,7 +268,7 @@ class CountedExchange {
     bool only_packets = true;
     each_rank([&](int32_t peer) {
       const Endpoint& e = link(peer);
-      if (e.depth < 2) refuse("all_to_all_v() needs rings of two slots at least");
+      if (e.depth < 2) refuse("all_to_all_v() needs rings of at least two slots");
       // All loads start before the first result is used.
       const uint64_t sent = load_relaxed(&e.local->cursor.packets_sent),
                      received = load_relaxed(&e.local->cursor.packets_received),

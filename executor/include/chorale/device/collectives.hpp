@@ -83,7 +83,7 @@ class Exchange {
     each_link([&](int32_t peer) {
       // Links of a mesh may differ in depth.
       if (links_[peer].depth < 2 && (tiles() > 1 || stride > 1)) {
-        refuse("a collective needs rings of two slots at least");
+        refuse("a collective needs rings of at least two slots");
       }
       return Stop::none;
     });

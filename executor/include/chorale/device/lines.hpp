@@ -56,7 +56,7 @@ struct Packets<LL128> {
   template <bool, uint32_t K, uint32_t N, class At>
   CHORALE_FN static Stop gather(const Group& group, const Turn& turn, uint32_t n, const At& at,
                                 Unit (&to)[K][N]) {
-    static_assert(K * N <= 32, "a bit for each line");
+    static_assert(K * N <= 32, "there is one bit per line");
     const uint32_t flag = n != 0 ? at(0).flag : 0, flag_lane = detail::flag_lane();
     const char* from[K];
     uint32_t missing = 0;

@@ -98,7 +98,7 @@ CHORALE_FN void store_multicast(char* to, const Unit& unit) {
 /// Reads the data of all members, combined by the switch.
 template <ReduceOp Op, class T>
 struct MulticastReduced {
-  static_assert(detail::LoadReduce<Op, T>::exists, "multimem.def has what a switch combines");
+  static_assert(detail::LoadReduce<Op, T>::exists, "a switch cannot combine this: see multimem.def");
 
   const char* at = nullptr;
 

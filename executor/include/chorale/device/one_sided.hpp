@@ -58,7 +58,7 @@ CHORALE_FN char* address(const WindowView& view, int32_t peer, uint64_t offset) 
 CHORALE_FN void put(const Group& group, const WindowView& view, int32_t peer, uint64_t offset,
                     const void* source, uint64_t bytes) {
   char* const to = address(view, peer, offset);
-  if (!to || bytes > view.bytes[peer] - offset) refuse("a put outside the peer's window");
+  if (!to || bytes > view.bytes[peer] - offset) refuse("put(): the range is outside the peer's window");
   transfer(group, bytes, Mem(source), Mem(to));
 }
 
@@ -67,7 +67,7 @@ CHORALE_FN void put(const Group& group, const WindowView& view, int32_t peer, ui
 CHORALE_FN void get(const Group& group, const WindowView& view, int32_t peer, uint64_t offset, void* to,
                     uint64_t bytes) {
   const char* const from = address(view, peer, offset);
-  if (!from || bytes > view.bytes[peer] - offset) refuse("a get outside the peer's window");
+  if (!from || bytes > view.bytes[peer] - offset) refuse("get(): the range is outside the peer's window");
   transfer(group, bytes, Mem(from), Mem(to));
 }
 

@@ -106,7 +106,7 @@ template <class P>
 CHORALE_FN void check_packets(const Group& group, const Endpoint& e, const Leg& leg) {
 #if defined(__CUDACC__)
   if (std::is_same_v<P, LL128> && group.size % warp_threads != 0)
-    refuse("LL128 packets are moved by whole warps");
+    refuse("LL128 packets need groups of whole warps");
 #else
   (void)group;  // a warp is one thread
 #endif

@@ -45,7 +45,7 @@ struct Packets {
   template <bool, uint32_t K, uint32_t N, class At>
   CHORALE_FN static Stop gather(const Group& group, const Turn& turn, uint32_t n, const At& at,
                                 PacketWords (&to)[K][N]) {
-    static_assert(K * N <= 32, "a bit for each unit");
+    static_assert(K * N <= 32, "there is one bit per unit");
     using Source = std::decay_t<decltype(at(0))>;
     const uint32_t common = n != 0 && !Source::own_flags ? at(0).flag : 0;
     const auto flag_of = [&](uint32_t source) -> uint32_t {

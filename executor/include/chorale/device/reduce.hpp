@@ -331,7 +331,7 @@ struct ReducedAt {
   template <bool Whole, uint32_t N>
   CHORALE_FN Stop read(const Group& group, const Turn& turn, Unit (&to)[N]) const {
     if constexpr (waits) {
-      static_assert(N == 1, "a unit at once");
+      static_assert(N == 1, "this source moves one unit at a time");
       return detail::combine_in_turns<Op, T, Whole, 4>(group, turn, n, at, average_over, to[0]);
     } else {
       return detail::combine_all<Op, T, Whole, N>(

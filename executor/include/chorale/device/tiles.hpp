@@ -197,7 +197,7 @@ CHORALE_FN Stop consume(const Group& group, const Leg& leg, const Hook& hook, co
 CHORALE_FN void refuse_elements(uint32_t elem, uint32_t size) {
 #if defined(__CUDACC__)
   (void)elem, (void)size;
-  refuse("Leg::elem is no whole number of elements");
+  refuse("Leg::elem is not a whole number of elements");
 #else
   refuse("Leg::elem is " + std::to_string(elem) + ", and what travels are elements of " +
          std::to_string(size) + " bytes: make it a multiple of that, or 1, for one of them");
@@ -216,14 +216,15 @@ CHORALE_FN Leg typed(Leg leg) {
 template <class Ops>
 CHORALE_FN void check_fabric(const Endpoint& e) {
 #if defined(__CUDACC__)
-  if (CHORALE_CHECKED && !fits<Ops>(e)) refuse("a link of another fabric: see with_link()");
+  if (CHORALE_CHECKED && !fits<Ops>(e)) refuse("the link needs another fabric: see with_link()");
 #else
   if (fits<Ops>(e)) return;
   const bool proxied = e.kind == LinkKind::port;
   refuse("the link of rank " + std::to_string(e.self) + " to rank " + std::to_string(e.peer) + " is " +
-         (proxied ? "a proxy's" : "direct") + ", and this transfer is over " +
-         (proxied ? "Direct, the default of send_tiles() and the like" : "Port") +
-         "; choose as the link is: with_link(endpoint, [&](auto fabric) { ...<T, decltype(fabric)>(...) })");
+         (proxied ? "served by a proxy" : "direct") + ", but this transfer uses " +
+         (proxied ? "Direct, the default of send_tiles() and similar functions" : "Port") +
+         "; let the link choose the fabric: with_link(endpoint, [&](auto fabric) { ...<T, "
+         "decltype(fabric)>(...) })");
 #endif
 }
 
