@@ -1,5 +1,5 @@
 /// \file
-/// The CPU runs a device program with this interpreter: each thread block is a fiber, whose group has one
+/// This interpreter runs a device program on the CPU: each thread block is a fiber, whose group has one
 /// thread. executor/cuda/interpreter.cuh does the same on a GPU.
 #pragma once
 
@@ -14,13 +14,13 @@ namespace chorale::cpu {
 
 class Interpreter {
  public:
-  /// \param memory  memory_bytes() bytes that no other block uses
+  /// \param memory memory_bytes() bytes that no other block uses
   Interpreter(Run& run, uint32_t block, BlockHost& host, char* memory);
 
   static size_t memory_bytes(const lowering::DeviceProgram& program);
 
-  /// Runs the block from beginning to end. A Stop other than none ends it at once: it publishes nothing after
-  /// that.
+  /// Runs the block from beginning to end. A Stop other than none ends it at once, and it publishes nothing
+  /// after that.
   Stop run();
 
  private:
@@ -51,9 +51,9 @@ class Interpreter {
   BlockHost& host_;
   const Group group_;
   char* const memory_;
-  uint64_t* const counts_;  ///< of the posts that this block has waited for
-  uint64_t turn_ = 0;       ///< of the loop that runs
-  uint32_t op_ = ~0u;       ///< the operation that runs
+  uint64_t* const counts_;  ///< the numbers of posts that this block has waited for
+  uint64_t turn_ = 0;       ///< the current turn of the loop
+  uint32_t op_ = ~0u;       ///< the current operation
 };
 
 }  // namespace chorale::cpu

@@ -12,7 +12,7 @@
 namespace chorale::cuda {
 namespace {
 
-/// The registrations of this process, by their pages.
+/// Records the registrations of this process by their pages.
 class Registry {
  public:
   void add(uint64_t first, uint64_t last) {

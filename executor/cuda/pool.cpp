@@ -18,16 +18,16 @@ namespace {
 
 using world::collective_try;
 
-/// The place that a block is going to have. Ranks compare it byte by byte.
+/// Holds the place that a block will have. Ranks compare it byte by byte.
 struct Place {
-  uint64_t bytes = 0;  ///< the bytes that are asked for
-  uint64_t slab = 0;   ///< a slab's position; the number of slabs stands for a new one
+  uint64_t bytes = 0;  ///< the requested bytes
+  uint64_t slab = 0;   ///< a slab's position; the number of slabs means a new one
   uint64_t offset = 0;
 };
 
 struct Slab {
   uint64_t bytes = 0;
-  std::map<uint64_t, uint64_t> free;  // offset -> bytes; no two touch
+  std::map<uint64_t, uint64_t> free;  // offset -> bytes; no two are adjacent
   Allocation memory;
   PeerMemory mapped;  // destroyed before `memory`
 
@@ -91,7 +91,7 @@ struct Pool::State {
     slabs.push_back(std::move(slab));
   }
 
-  /// Zeroes memory on a stream of its own, so that it waits for no other work.
+  /// Zeroes memory on a separate stream, so that it waits for no other work.
   void clear(char* memory, uint64_t bytes) {
     if (!stream)
       check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");

@@ -22,7 +22,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-// These functions are weak, and do not depend on an #if of the sanitizer: an application that uses the
+// These functions are weak instead of depending on an #if for the sanitizer: an application that uses the
 // sanitizer links this library, which is built without it. Compilers without these headers have no sanitizer.
 #if __has_include(<sanitizer/asan_interface.h>)
 #include <sanitizer/asan_interface.h>
@@ -36,8 +36,8 @@
 namespace chorale::cpu {
 namespace {
 
-/// These tell the address sanitizer, if there is one, of a switch to another stack (before and after it), and
-/// of the end of a stack (before it).
+/// These functions tell the address sanitizer, if there is one, about a switch to another stack (before and
+/// after it) and about the end of a stack (before it).
 #if defined(CHORALE_ASAN_HEADERS)
 inline void asan_start_switch(void** fake, const void* bottom, size_t bytes) {
   if (__sanitizer_start_switch_fiber) __sanitizer_start_switch_fiber(fake, bottom, bytes);
@@ -54,27 +54,29 @@ inline void asan_finish_switch(void*, const void**, size_t*) {}
 inline void asan_forget(void*, size_t) {}
 #endif
 
-/// Frees nothing when boost is done with a stack, because the Context owns the stack.
+/// Frees nothing when boost no longer needs a stack, because the Context owns it.
 struct KeepStack {
   void deallocate(boost::context::stack_context&) {}
 };
 
-/// The most stacks of each size that are kept for later fibers. A stack has only a few touched pages.
+/// Limits the unused stacks of each size that are kept for later fibers. A stack has only a few
+/// touched pages.
 #if defined(CHORALE_TSAN)
-constexpr size_t most_unused = SIZE_MAX;  // the sanitizer keeps what it has for a fiber even when it is gone
+// The sanitizer keeps its data for a fiber even after the fiber's end.
+constexpr size_t most_unused = SIZE_MAX;
 #else
 constexpr size_t most_unused = 512;
 #endif
 
 }  // namespace
 
-/// A stack, on which one fiber after another runs.
+/// Owns a stack, on which one fiber after another runs.
 class Fiber::Context {
  public:
   explicit Context(size_t stack_bytes);
   ~Context();
 
-  /// Returns a context that nobody uses any more, or a new one.
+  /// Returns an unused context, or a new one.
   /// \throws RunError resources
   static std::unique_ptr<Context> take(size_t stack_bytes);
 
@@ -85,15 +87,15 @@ class Fiber::Context {
   void suspend();
 
  private:
-  // The C++ runtime keeps these two words per thread about exceptions in flight. A fiber may suspend in a
-  // catch block, so they move with it.
+  // The C++ runtime keeps these two words per thread for exceptions in flight. A fiber may suspend in a catch
+  // block, so they move with it.
   struct Exceptions {
     void* caught = nullptr;
     unsigned uncaught = 0;
   };
   static Exceptions* exceptions_of_thread();
 
-  // The fiber is never destroyed, because destroying a boost fiber resumes it once more, to unwind it.
+  // The fiber is never destroyed, because boost resumes a fiber once more to unwind it when it is destroyed.
   union Handle {
     Handle() {}
     ~Handle() {}
@@ -110,16 +112,16 @@ class Fiber::Context {
   void enter(bool first);
   void leave();
 
-  const size_t stack_bytes_;    ///< as asked for
-  std::byte* stack_ = nullptr;  // the guard page
+  const size_t stack_bytes_;    ///< the size that was asked for
+  std::byte* stack_ = nullptr;  // begins with the guard page
   size_t mapped_bytes_ = 0;
   Handle inside_, outside_;
-  Fiber* fiber_ = nullptr;  ///< the fiber that runs here, or ran here last
+  Fiber* fiber_ = nullptr;  ///< the fiber that runs here, or that ran here last
   bool started_ = false;
-  bool ended_ = true;  ///< no run has anything left on the stack
+  bool ended_ = true;  ///< no run has left anything on the stack
   Exceptions exceptions_;
 
-  // The sanitizers need these, since they must be told of every switch.
+  // The sanitizers need these members, because they must know about every switch.
   [[maybe_unused]] void* tsan_inside_ = nullptr;
   [[maybe_unused]] void* tsan_outside_ = nullptr;
   void* asan_fake_ = nullptr;
@@ -140,7 +142,7 @@ Fiber::Context::Context(size_t stack_bytes) : stack_bytes_(stack_bytes) {
                                stack_bytes, std::strerror(error)));
   }
   stack_ = static_cast<std::byte*>(memory);
-  // A huge page for the first frame would cost more than all that most fibers ever touch.
+  // A huge page for the first frame would cost more than all the pages that most fibers touch.
   madvise(stack_, mapped_bytes_, MADV_NOHUGEPAGE);
 #if defined(CHORALE_TSAN)
   tsan_inside_ = __tsan_create_fiber(0);
@@ -151,7 +153,7 @@ Fiber::Context::~Context() {
 #if defined(CHORALE_TSAN)
   __tsan_destroy_fiber(tsan_inside_);
 #endif
-  // Frames that never returned left their redzones marked, and the addresses will be used again.
+  // Frames that never returned have left their redzones marked, and the addresses will be used again.
   asan_forget(stack_ + page_bytes(), mapped_bytes_ - page_bytes());
   munmap(stack_, mapped_bytes_);
 }
@@ -181,17 +183,18 @@ void Fiber::Context::give(std::unique_ptr<Context> context) {
   if (list.size() < most_unused) list.push_back(std::move(context));
 }
 
-// It is not inlined, so that no caller keeps the address of one thread's words while it moves to another.
+// This function is not inlined, so that no caller keeps the address of one thread's words while it moves to
+// another thread.
 [[gnu::noinline]] Fiber::Context::Exceptions* Fiber::Context::exceptions_of_thread() {
   return reinterpret_cast<Exceptions*>(abi::__cxa_get_globals());
 }
 
-/// Must be called first on the fiber after a switch to it.
+/// Runs first on the fiber after a switch to it.
 inline void Fiber::Context::enter(bool first) {
   asan_finish_switch(first ? nullptr : asan_fake_, &asan_outside_bottom_, &asan_outside_bytes_);
 }
 
-/// Must be called last on the fiber before a switch away from it.
+/// Runs last on the fiber before a switch away from it.
 inline void Fiber::Context::leave() {
   asan_start_switch(&asan_fake_, asan_outside_bottom_, asan_outside_bytes_);
 #if defined(CHORALE_TSAN)

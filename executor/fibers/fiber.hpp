@@ -1,5 +1,5 @@
 /// \file
-/// A Fiber is a function with a stack of its own, which a thread runs until it suspends itself.
+/// A Fiber is a function with its own stack. A thread runs it until it suspends itself.
 #pragma once
 
 #include <cstddef>
@@ -9,26 +9,25 @@
 
 namespace chorale::cpu {
 
-/// The stack size of a fiber on which a thread block runs.
+/// Sets the stack size of a fiber that runs a thread block.
 #if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
 inline constexpr size_t block_stack_bytes = 256 << 10;  // redzones make frames several times larger
 #else
 inline constexpr size_t block_stack_bytes = 96 << 10;
 #endif
 
-/// The base class of what runs on a fiber. The stack is kept between runs: resume() after an end calls run()
-/// anew. A destroyed fiber's stack goes to the next fiber that is made, of whatever world, because making a
-/// stack costs more than a small launch and the thread sanitizer gives back only part of what it keeps for
-/// each.
+/// Runs run() of the derived class on a fiber. The stack stays between runs: after an end, resume() calls
+/// run() again. The stack of a destroyed fiber goes to the next new fiber of any world. Making a stack costs
+/// more than a small launch, and the thread sanitizer releases only part of its data for each stack.
 ///
-/// Another thread than before may resume a fiber, but never two at a time.
+/// Any thread may resume a fiber, but never two at the same time.
 class Fiber {
  public:
-  /// \param stack_bytes  rounded up to pages; a guard page below turns an overflow into a fault
+  /// \param stack_bytes rounded up to pages; a guard page below turns an overflow into a fault
   /// \throws RunError resources
   explicit Fiber(size_t stack_bytes);
 
-  /// Drops whatever is on the stack without unwinding it, so destroy ended fibers only.
+  /// Drops the contents of the stack without unwinding it, so destroy only fibers that have ended.
   virtual ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
@@ -40,7 +39,7 @@ class Fiber {
   /// Returns to the thread that called resume(). Called on this fiber.
   void suspend();
 
-  /// The body of the fiber. It must not throw.
+  /// Contains the body of the fiber. It must not throw.
   virtual void run() = 0;
 
  private:

@@ -39,7 +39,7 @@ void QueueThread::end(bool stopped) {
   state_.wait(wanted, std::memory_order_acquire);
 }
 
-/// Gives the core to others, since the blocks may want it.
+/// Yields the core, because the blocks may need it.
 void QueueThread::pause(unsigned& looks) const {
   if (++looks < looks_) {
     sched_yield();

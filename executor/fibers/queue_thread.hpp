@@ -1,5 +1,6 @@
 /// \file
-/// A QueueThread serves what blocks push into a queue. It works during launches and sleeps between them.
+/// A QueueThread serves the entries that blocks push into a queue. It works during launches and sleeps
+/// between them.
 #pragma once
 
 #include <atomic>
@@ -13,17 +14,18 @@ namespace chorale::cpu {
 
 class QueueThread {
  public:
-  /// The further functions of a queue whose work also comes from elsewhere, and may last beyond take().
+  /// Holds further functions for a queue whose work also comes from another source and may outlast take().
   struct Elsewhere {
     std::function<bool()> settled;  ///< returns true if all work that was taken is done
-    std::function<void()> rest;     ///< replaces sleep between launches, until there may be work, or wake()
-    std::function<void()> wake;     ///< ends rest(); any thread may call it
+    /// Replaces the sleep between launches; lasts until there may be work, or until wake().
+    std::function<void()> rest;
+    std::function<void()> wake;  ///< ends rest(); any thread may call it
   };
 
-  /// \param what   names the thread in the error
-  /// \param looks  the number of looks at an empty queue before the thread sleeps a little
-  /// \param take   carries out what is next in the queue; returns false if nothing is
-  /// \param drop   forgets all that is in the queue
+  /// \param what names the thread in the error
+  /// \param looks the number of checks of an empty queue before the thread sleeps briefly
+  /// \param take carries out the next entry of the queue; returns false if there is none
+  /// \param drop drops all entries of the queue
   /// \throws RunError resources if no thread can be made
   QueueThread(const char* what, unsigned looks, std::function<bool()> take, std::function<void()> drop,
               Elsewhere elsewhere = {});

@@ -11,8 +11,8 @@ namespace {
 
 constexpr size_t most_lines = 32;
 
-/// Returns the text after the op's name, such as " on semaphore 1" or " on memory channel 2 from rank 2". It
-/// is "" if the operation names nothing.
+/// Returns the text after the op's name, such as " on semaphore 1" or " on memory channel 2 from rank 2", or
+/// "" if the operation has none of these.
 std::string awaited(const Plan& plan, const ThreadBlock& block, const Op& op, const Stuck& stuck) {
   const OpInfo& row = info(op.code);
   const std::span<const uint32_t> ids = block.op_ids(op);
@@ -29,7 +29,7 @@ std::string awaited(const Plan& plan, const ThreadBlock& block, const Op& op, co
       }
     }
   }
-  // A block ends when the proxy has done what the block has handed to it; its last operation waits for that.
+  // A block ends when the proxy has done all its requests, and its last operation includes this wait.
   if (op.via == ChannelType::port && stuck.waiting.peer == stuck.rank && !ids.empty()) {
     const ChannelRefs* refs = block.channels_of(op.via);
     if (refs && ids[0] < refs->ids.size()) {
@@ -72,7 +72,7 @@ std::string describe(const std::vector<Stuck>& all, Ranks ranks, const std::stri
   for (const Stuck& one : all) {
     if (!one.line.empty() && said.find(one.line) == std::string::npos) stuck.push_back(one);
   }
-  // Count the waits between each rank and a rank that waits for nobody else. That root comes first.
+  // Count the waits between each rank and a rank that waits for no other. That root comes first.
   std::map<int, std::set<int>> waits_for;
   for (const Stuck& one : stuck) {
     std::set<int>& peers = waits_for[one.rank];

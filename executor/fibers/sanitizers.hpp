@@ -1,5 +1,5 @@
 /// \file
-/// Defines which sanitizer this is compiled for, since gcc and clang tell it in two ways.
+/// Defines the sanitizer for which this code is compiled, because gcc and clang report it in different ways.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -18,7 +18,7 @@ bool SchedulerImpl::wait(Ready, const void*, bool) {
   throw UsageError("wait() needs a scheduler with a seed");
 }
 
-/// Returns the lines of the blocks of all ranks of this process.
+/// Returns the report lines for the blocks of all ranks of this process.
 std::string SchedulerImpl::lines_of(const std::vector<Stuck>& seen) const {
   return lowering::describe(seen, options_.complete ? lowering::Ranks::all : lowering::Ranks::some);
 }
@@ -85,7 +85,8 @@ void BlockTask::park(Ready until, const void* of) {
 }
 
 void BlockTask::moved() {
-  // Read before writing. Otherwise the blocks of a launch, on all workers, would write the same line.
+  // Read before writing. Otherwise the blocks of a launch, on all workers, would write to the same cache
+  // line.
   for (Launch* launch = launch_; launch; launch = launch->outer) {
     if (!launch->moved.load(std::memory_order_relaxed)) launch->moved.store(true, std::memory_order_release);
   }
@@ -124,7 +125,7 @@ Scheduler::Scheduler(Options options, const Scheduler* fibers_of)
 Scheduler::~Scheduler() = default;
 
 LaunchResult Scheduler::launch(int rank, int blocks, const Body& body, const Describe& describe) {
-  if (blocks < 0) throw UsageError(fmt::format("launch of {} blocks", blocks));
+  if (blocks < 0) throw UsageError(fmt::format("launch() got a negative number of blocks: {}", blocks));
   return impl_->launch(rank, blocks, body, describe);
 }
 

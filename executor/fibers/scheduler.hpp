@@ -19,27 +19,28 @@ namespace chorale::cpu {
 using lowering::Stuck;
 using lowering::Waiting;
 
-/// A function that returns one line on a block of a launch, for errors. It is called while the launch lasts.
+/// Returns a line about a block of a launch, for errors. It is called while the launch lasts.
 using Describe = std::function<std::string(const Stuck&)>;
 
 struct LaunchResult {
   Stop stop = Stop::none;
-  std::vector<Stuck> stuck;  ///< all unfinished blocks of this process's ranks, by rank and block; if stopped
+  /// After a stop this lists all unfinished blocks of this process's ranks, by rank and block.
+  std::vector<Stuck> stuck;
 };
 
-/// A block calls its scheduler through this. It is valid during the body. The end of a park(), and a step(),
-/// are progress of the launch.
+/// Lets a block call its scheduler. It is valid during the block's body. The end of a park() and a step()
+/// count as progress of the launch.
 class BlockHost : public HostBlock {
  public:
-  /// Does what park() does, for a wait whose end is no progress: threads of a block that meet again and again
-  /// may all be waiting for a peer.
+  /// Does what park() does, but its end does not count as progress: threads of a block that synchronise again
+  /// and again may all be waiting for a peer.
   virtual void meet(bool (*ready)(const void*), const void* state) = 0;
 
-  /// Tells that the block has finished an operation, which is progress of the launch.
+  /// Tells the scheduler that the block has finished an operation, which counts as progress of the launch.
   virtual void moved() = 0;
 
-  /// Notes what the block waits for, until the next call. It is read only if the world stops while the block
-  /// is unfinished.
+  /// Records what the block waits for, until the next call. It is read only if the world stops before the
+  /// block ends.
   void set_waiting(const Waiting& waiting) { waiting_ = waiting; }
   const Waiting& waiting() const { return waiting_; }
 
@@ -50,10 +51,10 @@ class BlockHost : public HostBlock {
 class SchedulerImpl;
 
 /// Runs thread blocks. The callers of launch() are its workers: up to `workers` of them run blocks of any
-/// rank, and the others sleep until their launch has ended or a worker's place is free. There are no other
+/// rank. The others sleep until their launch has ended or a worker's place is free. There are no other
 /// threads.
 ///
-/// With a seed there is one thread, ranks are fibers too (run_seeded), and every choice is drawn.
+/// With a seed there is one thread, ranks are fibers too (run_seeded), and a random draw makes every choice.
 class Scheduler {
  public:
   struct Options {
@@ -61,20 +62,20 @@ class Scheduler {
     bool complete = true;  ///< all ranks of the world launch here
     unsigned workers = 0;  ///< 0: one per core
     std::optional<uint64_t> seed = std::nullopt;
-    /// The longest time that a launch may go without progress while one of its blocks waits; 0: no limit.
+    /// Limits the time without progress for a launch of which a block waits; 0: no limit.
     std::chrono::nanoseconds timeout{0};
     AbortWord* abort = nullptr;  ///< never null
     /// Stops the world; the first caller wins. Sets abort->stop before it returns. Any thread may call it.
     std::function<void(Stop, int rank, const std::string& why)> raise = {};
-    /// Returns the number of ranks that wait in a collective of the world. That cannot end while one of the
-    /// others sits in a launch, so they count as stuck too. May be empty.
+    /// Returns the number of ranks that wait in a collective of the world. The collective cannot end while
+    /// another rank is in a launch, so these ranks count as stuck too. May be empty.
     std::function<int()> ranks_in_collective = {};
-    /// Looks for dead peers. Any thread calls it, about every 20 ms while nothing can run. May be empty.
+    /// Checks for dead peers. Any thread calls it, about every 20 ms while nothing can run. May be empty.
     std::function<void()> idle_check = {};
   };
 
-  /// \param fibers_of  with a seed: a scheduler whose fibers launch here too, on the same thread and by its
-  ///                   draws; null: this one has fibers of its own
+  /// \param fibers_of with a seed: a scheduler whose fibers also launch here, on the same thread and by its
+  /// draws; null: this scheduler has its own fibers
   explicit Scheduler(Options options, const Scheduler* fibers_of = nullptr);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
@@ -83,21 +84,22 @@ class Scheduler {
   /// Runs body(block, host) for block = 0 ... blocks-1 of `rank`; returns when all have ended. A rank makes
   /// its launches one after the other. With a seed a block of a launch may also launch; it waits until that
   /// launch has ended. In a stopped world nothing runs.
-  /// \throws what a body threw first, or RunError resources if there is no memory for the blocks. Then none
-  ///         of them runs, and the world is stopped (aborted)
+  /// \throws the first exception of a body
+  /// \throws RunError resources if there is no memory for the blocks. Then none of them runs, and the world
+  /// is stopped (aborted)
   /// \throws UsageError as check_caller() does
   LaunchResult launch(int rank, int blocks, const std::function<void(int block, BlockHost& host)>& body,
                       const Describe& describe = {});
 
-  /// Tells that something outside the fibers (a proxy thread) may make progress: +1 while it may, -1 after.
-  /// While the count is not 0, a state in which nothing runs is not called a deadlock.
+  /// Tells the scheduler whether code outside the fibers (a proxy thread) may make progress: +1 while it may,
+  /// -1 after. While the count is not 0, a state in which nothing runs is not a deadlock.
   void busy(int change);
 
-  /// Tells that data has come or gone that blocks of this process may be waiting for, so that their launches
-  /// have made progress. Any thread may call it.
+  /// Tells the scheduler that data has moved for which blocks of this process may wait. Their launches then
+  /// count as having made progress. Any thread may call it.
   void moved();
 
-  /// Tells that `rank` will not launch again. For a complete world.
+  /// Tells the scheduler that `rank` will not launch again. Only for a complete world.
   void end_rank(int rank);
 
   // --- for World ---
@@ -105,18 +107,19 @@ class Scheduler {
   bool seeded() const;
 
   /// Checks the caller. A function that may launch or wait calls this before it changes anything.
-  /// \throws UsageError with a seed, unless one of its fibers calls
+  /// \throws UsageError with a seed, unless one of the scheduler's fibers calls
   void check_caller() const;
 
-  /// Runs the bodies as fibers, by rank, and returns when all have ended. Bodies must not throw. Seeded only.
+  /// Runs the bodies as fibers, by rank, and returns when all have ended. Bodies must not throw. Only with a
+  /// seed.
   void run_seeded(std::vector<std::function<void()>> bodies);
 
-  /// Lets others run until ready(state) holds, or until a stop; returns false after a stop. With `obey_stop`
-  /// false a stop does not end the wait. Seeded only, in a body of run_seeded().
+  /// Lets others run until ready(state) holds or the world stops; returns false after a stop. If `obey_stop`
+  /// is false, a stop does not end the wait. Only with a seed, in a body of run_seeded().
   /// \throws UsageError elsewhere
   bool wait(bool (*ready)(const void*), const void* state, bool obey_stop = true);
 
-  /// Prepares for new launches after a stop has been taken back. No launch may be active.
+  /// Prepares for new launches after a stop has been cleared. No launch may be active.
   void rearm();
 
  private:

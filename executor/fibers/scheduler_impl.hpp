@@ -1,5 +1,5 @@
 /// \file
-/// The two schedulers, on threads and from a seed, share this code.
+/// The threaded and the seeded scheduler share this code.
 #pragma once
 
 #include <algorithm>
@@ -47,26 +47,24 @@ class SchedulerImpl {
   Stop stopped() const { return Stop(load_acquire(&options_.abort->stop)); }
 
  protected:
-  // The time-out limits a wait. Its clock starts anew whenever the launch makes progress: a block ends a
-  // wait, an operation or its body, or data moves outside the blocks. A block that only computes is never
-  // late.
+  // The time-out limits a wait. Its clock restarts whenever the launch makes progress: a block ends a wait,
+  // an operation or its body, or data moves outside the blocks. A block that only computes is never late.
 
   void start_clock(Launch& launch) const;
 
-  /// Takes the first of two looks: starts the clock anew if the launch has moved. Returns true if time is
+  /// Makes the first of two checks: restarts the clock if the launch has moved. Returns true if its time is
   /// over; then each of its blocks must look() before late() is called.
   bool overdue(Launch& launch) const;
 
-  /// Takes the second look: returns true if the launch must end. A launch with a block that can run is spared
-  /// once, since what came in time counts.
+  /// Makes the second check: returns true if the launch must end. A launch with a block that can run is
+  /// spared once, because data that came in time counts.
   bool late(Launch& launch) const;
 
-  /// Both stop the world and report what was seen of the unfinished blocks.
+  /// Both stop the world and report the unfinished blocks.
   void time_out(int rank, std::vector<Stuck> seen);
   void deadlock(int rank, const std::string& why, std::vector<Stuck> seen);
 
-  /// Stops the world because a launch could not get what it needs: its peers wait for blocks that will never
-  /// run.
+  /// Stops the world because a launch lacks a resource: its peers wait for blocks that will never run.
   void cannot_launch(int rank, int blocks, const std::exception& error);
 
   Scheduler::Options options_;
@@ -80,26 +78,26 @@ class SchedulerImpl {
   std::string lines_of(const std::vector<Stuck>& seen) const;
 };
 
-/// One call of launch(), on the caller's stack.
+/// Holds one call of launch(), on the caller's stack.
 struct Launch {
   int rank = 0;
   const Body* body = nullptr;
   const Describe* describe = nullptr;
   Launch* outer = nullptr;        ///< the launch whose block made this launch
-  std::atomic<int> remaining{0};  ///< blocks that have not ended
+  std::atomic<int> remaining{0};  ///< the number of blocks that have not ended
 
-  std::atomic<bool> moved{false};  ///< it has made progress since the scheduler looked last
-  std::atomic<bool> asked{false};  ///< a block has looked for a stop since the clock started, as in a wait
+  std::atomic<bool> moved{false};  ///< set on progress; cleared by the scheduler's check
+  std::atomic<bool> asked{false};  ///< a block has checked for a stop since the clock started, as waits do
   Clock::time_point deadline;      ///< only the scheduler uses this member and the next ones
   uint64_t moves_outside = 0;      ///< the count when the clock started
-  bool spared = false;             ///< it has been spared since it moved last
-  bool can_run = false, waits = false;  ///< look() has found a block that does
+  bool spared = false;             ///< it has been spared since its last progress
+  bool can_run = false, waits = false;  ///< look() has found a block that can run, or one that waits
 
   std::once_flag failed;
-  std::exception_ptr error;  ///< what a body threw first
+  std::exception_ptr error;  ///< the first exception of a body
 };
 
-/// A fiber, and the condition that it is parked for.
+/// Adds to a fiber the condition for which it is parked.
 class Task : public Fiber {
  public:
   using Fiber::Fiber;
@@ -119,7 +117,7 @@ class Task : public Fiber {
   }
 };
 
-/// The fiber of a thread block; reused by later blocks.
+/// Runs a thread block as a fiber; later blocks reuse it.
 class BlockTask : public Task, public BlockHost {
  public:
   explicit BlockTask(SchedulerImpl& scheduler);
@@ -130,7 +128,7 @@ class BlockTask : public Task, public BlockHost {
 
   bool reported = false;  ///< for the scheduler's use
 
-  /// Writes down in the launch whether the block can run or waits.
+  /// Records in the launch whether the block can run or waits.
   void look() const;
 
   void park(Ready until, const void* of) override;
@@ -148,17 +146,17 @@ class BlockTask : public Task, public BlockHost {
   int block_ = 0;
 };
 
-/// Keeps block fibers that have ended, to use them again: making a stack costs more than a small launch.
-/// The owner guards it against concurrent use.
+/// Keeps block fibers that have ended for reuse, because making a stack costs more than a small launch. The
+/// owner guards it against concurrent use.
 template <class T>
 class TaskPool {
  public:
-  /// Makes fibers until `count` can be taken. If one of them cannot be made, those that it has made are gone.
+  /// Makes fibers until `count` can be taken. If one cannot be made, destroys those that it has made.
   template <class... Arguments>
   void reserve(size_t count, Arguments&&... arguments) {
     const size_t before = free_.size();
     if (before >= count) return;
-    free_.reserve(all_ + count - before);  // so that give() finds room for all that there are
+    free_.reserve(all_ + count - before);  // makes room for all fibers, so that give() never allocates
     try {
       while (free_.size() < count) free_.push_back(std::make_unique<T>(arguments...));
     } catch (...) {
@@ -168,7 +166,7 @@ class TaskPool {
     all_ += count - before;
   }
 
-  /// Takes a fiber that was reserved.
+  /// Takes a reserved fiber.
   std::unique_ptr<T> take() {
     std::unique_ptr<T> task = std::move(free_.back());
     free_.pop_back();
@@ -178,7 +176,7 @@ class TaskPool {
 
  private:
   std::vector<std::unique_ptr<T>> free_;
-  size_t all_ = 0;  ///< free or taken
+  size_t all_ = 0;  ///< the number of free and taken fibers
 };
 
 inline void sort_by_rank(std::vector<Stuck>& stuck) {
@@ -188,7 +186,7 @@ inline void sort_by_rank(std::vector<Stuck>& stuck) {
 }
 
 std::unique_ptr<SchedulerImpl> make_threaded(Scheduler::Options options);
-/// \param fibers_of  a seeded scheduler whose thread it shares; null: it has its own
+/// \param fibers_of a seeded scheduler whose thread this one shares; null: it has its own
 std::unique_ptr<SchedulerImpl> make_seeded(Scheduler::Options options, const SchedulerImpl* fibers_of);
 
 }  // namespace chorale::cpu

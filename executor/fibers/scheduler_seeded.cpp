@@ -1,4 +1,4 @@
-// The seeded scheduler has one thread, and draws every choice from a seed.
+// The seeded scheduler has one thread and draws every choice from a seed.
 
 #include <sched.h>
 
@@ -12,8 +12,8 @@
 namespace chorale::cpu {
 namespace {
 
-/// The stack of a rank. The application's code runs on it, as on the stack of a thread of glibc. Pages that
-/// it does not touch cost nothing.
+/// Sets the stack size of a rank. The application's code runs on it, as on the stack of a thread of glibc.
+/// Untouched pages cost nothing.
 constexpr size_t rank_stack_bytes = 8 << 20;
 
 class Draw : public SplitMix64 {
@@ -42,7 +42,7 @@ class SeededBlock : public BlockTask {
   Draw& draw_;
 };
 
-/// A rank's body.
+/// Runs a rank's body.
 class RankTask : public Task {
  public:
   explicit RankTask(std::function<void()> body) : Task(rank_stack_bytes), body_(std::move(body)) {}
@@ -52,15 +52,15 @@ class RankTask : public Task {
     park_until(until, of);
   }
 
-  SeededScheduler* scheduler = nullptr;  ///< of the world in which it is parked
+  SeededScheduler* scheduler = nullptr;  ///< the scheduler of the world in which it is parked
 
  private:
   void run() override { body_(); }
   std::function<void()> body_;
 };
 
-/// All fibers of a thread: those of a world, and of the worlds that its survivors() made. The next fiber to
-/// run is drawn.
+/// Holds all fibers of a thread: those of a world and of the worlds made by its survivors(). A draw picks the
+/// next fiber to run.
 class Fibers {
  public:
   explicit Fibers(uint64_t seed) : draw(seed) {}
@@ -77,19 +77,19 @@ class Fibers {
     tasks_.push_back({task, nullptr, std::move(block)});
   }
 
-  /// Returns the unfinished blocks of a world, after each has had its look().
+  /// Returns the unfinished blocks of a world, after each has done its look().
   std::vector<Stuck> look(const SeededScheduler& of) const;
 
   Draw draw;
   std::vector<SeededScheduler*> schedulers;  ///< one per world
-  RankTask* running = nullptr;               ///< the rank whose body runs, null while a block runs
-  SeededBlock* block = nullptr;              ///< the block that runs, null while a rank's body runs
+  RankTask* running = nullptr;               ///< the rank whose body runs; null while a block runs
+  SeededBlock* block = nullptr;              ///< the block that runs; null while a rank's body runs
 
  private:
   struct Entry {
     Task* task;
-    RankTask* rank;                      // if it is one
-    std::unique_ptr<SeededBlock> block;  // if it is one
+    RankTask* rank;                      // set if the task is a rank
+    std::unique_ptr<SeededBlock> block;  // set if the task is a block
 
     /// Returns the scheduler of the world that the fiber belongs to.
     SeededScheduler& scheduler() const { return block ? block->scheduler : *rank->scheduler; }
@@ -104,7 +104,7 @@ class Fibers {
 
   std::vector<Entry> tasks_;
   uint64_t picks_ = 0;
-  std::atomic<std::thread::id> thread_{};  ///< in run()
+  std::atomic<std::thread::id> thread_{};  ///< set during run()
 };
 
 class SeededScheduler : public SchedulerImpl {
@@ -160,7 +160,7 @@ class SeededScheduler : public SchedulerImpl {
     check_caller();
     if (!fibers_->running) {
       throw UsageError(
-          "a thread block made a collective call of the world: blocks may launch, and ranks alone wait for "
+          "a thread block made a collective call of the world: a block may launch, but only ranks wait for "
           "ranks");
     }
     fibers_->running->park(*this, ready, state, obey_stop);
@@ -193,7 +193,7 @@ class SeededScheduler : public SchedulerImpl {
     if (found != launches_.end()) time_out((*found)->rank, std::move(seen));
   }
 
-  /// Writes down the unfinished blocks once per stop, before a block learns of it.
+  /// Records the unfinished blocks once per stop, before a block sees it.
   void record() {
     if (recorded_ || stopped() == Stop::none) return;
     recorded_ = true;
@@ -204,7 +204,7 @@ class SeededScheduler : public SchedulerImpl {
   void starve() { deadlock(0, "every rank and every block waits for another", fibers_->look(*this)); }
 
  private:
-  /// Does all of a launch that may fail, before any of its blocks is among the tasks.
+  /// Does every step of a launch that may fail, before any of its blocks is among the tasks.
   void make_room(size_t blocks) {
     pool_.reserve(blocks, *this);
     fibers_->reserve(blocks);
@@ -248,19 +248,19 @@ void Fibers::check_caller() const {
   if (runs == std::thread::id()) {
     throw UsageError(
         "a world with a seed was used when run_local() had returned: its ranks wait and launch only while "
-        "run_local() runs them; use the world within the body, or take no seed (CHORALE_SEED, "
+        "run_local() runs them; use the world within the body, or set no seed (CHORALE_SEED, "
         "LocalOptions::seed)");
   }
   throw UsageError(
       "a world with a seed was used by a thread other than that of run_local(): its ranks are fibers of that "
-      "thread alone; make the call in the rank's body itself, or take no seed (CHORALE_SEED, "
+      "thread alone; make the call in the rank's body itself, or set no seed (CHORALE_SEED, "
       "LocalOptions::seed)");
 }
 
 void Fibers::run_one() {
   if (++picks_ % 4096 == 0) check_deadlines();
   for (SeededScheduler* const one : schedulers) one->record();
-  // Read this before looking at the blocks: an agent writes what a block waits for, and then is no longer
+  // Read this before looking at the blocks: an agent writes what a block waits for before it stops being
   // busy.
   const bool busy = std::any_of(schedulers.begin(), schedulers.end(),
                                 [](const SeededScheduler* one) { return one->busy(); });
@@ -269,7 +269,7 @@ void Fibers::run_one() {
   Task* const task = tasks_[picked].task;
   running = tasks_[picked].rank;
   block = tasks_[picked].block.get();
-  if (task->resume()) end(picked);  // launch() may have moved the entries, not their order
+  if (task->resume()) end(picked);  // launch() may have moved the entries, but not their order
 }
 
 size_t Fibers::pick() {
@@ -309,7 +309,7 @@ void Fibers::starve(bool busy) {
     stops = true;
   }
   if (stops) return;
-  // End the waits that a stop does not end, since nobody is left to end them.
+  // End the waits that a stop does not end, because no fiber is left to end them.
   for (Entry& entry : tasks_) entry.task->obey_stop = true;
 }
 

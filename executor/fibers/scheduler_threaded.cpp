@@ -28,7 +28,7 @@ size_t seats_for(const Scheduler::Options& options) {
 ThreadedScheduler::ThreadedScheduler(Scheduler::Options options)
     : SchedulerImpl(std::move(options)), seats_(seats_for(options_)) {
   for (Seat& seat : seats_) {
-    seat.entries.reserve(1024);  // so that lists seldom grow in a launch
+    seat.entries.reserve(1024);  // lists seldom grow in a launch
     seat.inbox.reserve(1024);
   }
 }
@@ -44,8 +44,8 @@ LaunchResult ThreadedScheduler::launch(int rank, int blocks, const Body& body, c
   start_clock(call);
 
   std::unique_lock guard(mutex_);
-  // Take the seat that the rank's blocks had the last time, if it is free, then any other. If none is free,
-  // the blocks go to the usual seat and the caller sleeps.
+  // Take the seat that the rank's blocks had the last time, if it is free, or any other free one. If none is
+  // free, the blocks go to the usual seat and the caller sleeps.
   Seat* const usual = &seats_[size_t(rank) % seats_.size()];
   Seat* seat = usual->owner ? nullptr : usual;
   for (Seat& other : seats_) {
@@ -92,8 +92,8 @@ LaunchResult ThreadedScheduler::launch(int rank, int blocks, const Body& body, c
 
   LaunchResult result{stopped(), {}};
   if (result.stop != Stop::none) {
-    // Every block of every rank is written down before it is told of the stop. Wait until the other workers
-    // have done so, which they do before they run anything else.
+    // Every block of every rank is recorded before it sees the stop. Wait until the other workers have done
+    // so; they do it before they run anything else.
     recorded_.wait(guard, [&] {
       return std::all_of(seats_.begin(), seats_.end(),
                          [](const Seat& one) { return !one.owner || one.recorded; });
@@ -106,7 +106,7 @@ LaunchResult ThreadedScheduler::launch(int rank, int blocks, const Body& body, c
   return result;
 }
 
-/// Does all of a launch that may fail, before others see any of it. Called under mutex_.
+/// Does every step of a launch that may fail, before other threads see any of it. Called under mutex_.
 void ThreadedScheduler::make_room(Seat& seat, size_t blocks) {
   pool_.reserve(blocks, *this);
   seat.inbox.reserve(seat.inbox.size() + blocks);
@@ -142,7 +142,7 @@ void ThreadedScheduler::work(Call& call) {
       if (hungry_.load(std::memory_order_relaxed)) share(seat);
     } else {
       if (seat.entries.empty()) hungry_.store(&seat, std::memory_order_relaxed);
-      guard.unlock();  // lets find_deadlock() of others take the seat
+      guard.unlock();  // lets find_deadlock() in another thread take the seat
       idle(seat, call, ++idle_times);
       guard.lock();
     }
@@ -178,19 +178,19 @@ bool ThreadedScheduler::round(Seat& seat, const Call& call) {
   return ran;
 }
 
-/// Puts a block's fiber back, and tells its caller if this was the last block.
+/// Puts a block's fiber back, and wakes its caller if this was the last block.
 void ThreadedScheduler::end(std::unique_ptr<BlockTask> task, const Call& by) {
   Call& call = static_cast<Call&>(task->launch());
   std::lock_guard guard(mutex_);
   pool_.give(std::move(task));
   if (call.remaining.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   call.done = true;
-  // Notify under the mutex: as soon as the caller knows, it destroys the call.
+  // Notify under the mutex: the caller destroys the call as soon as it wakes.
   if (&call != &by) (call.seat ? call.seat->rung : call.woken).notify_one();
 }
 
-/// Puts a block into a seat's inbox. Called under mutex_; call ring() after it. A launch must allocate
-/// nothing, so tasks go one by one into lists that stay.
+/// Puts a block into a seat's inbox. Called under mutex_; call ring() after it. A launch must not allocate,
+/// so tasks go one by one into lists that stay.
 void ThreadedScheduler::post(Seat& seat, std::unique_ptr<BlockTask> task) {
   if (seat.recorded) report(*task);
   seat.inbox.push_back(std::move(task));
@@ -228,7 +228,7 @@ void ThreadedScheduler::share(Seat& seat) {
   ring(*to);
 }
 
-/// Hands the seat on. Called under the seat's lock.
+/// Hands the seat to another caller. Called under the seat's lock.
 void ThreadedScheduler::leave_seat(Call& call) {
   std::lock_guard guard(mutex_);
   Seat& seat = *call.seat;
@@ -244,7 +244,7 @@ void ThreadedScheduler::leave_seat(Call& call) {
     next->woken.notify_one();
     return;
   }
-  // Nobody sleeps, so the blocks that are left belong to callers that work. Put them into one's inbox.
+  // No caller sleeps, so the remaining blocks belong to callers that work. Put them into the inbox of one.
   if (seat.inbox.empty() && seat.entries.empty()) return;
   for (Seat& other : seats_) {
     if (!other.owner) continue;
@@ -258,13 +258,13 @@ void ThreadedScheduler::leave_seat(Call& call) {
   seat.mail.store(false, std::memory_order_relaxed);
 }
 
-/// Spends a moment in which no block of the seat could run.
-/// \param times  the number of such moments in a row
+/// Passes a moment in which no block of the seat could run.
+/// \param times the number of such moments in a row
 void ThreadedScheduler::idle(Seat& seat, Call& call, unsigned times) {
   if (times == 1) active_.fetch_sub(1, std::memory_order_acq_rel);
   if (may_be_stuck() && (times == 2 || times % 16 == 0)) find_deadlock();
-  // In a complete world with every worker idle, only a new launch can help, and it rings. Spinning would keep
-  // the thread that launches from its core. Otherwise a peer is at work on another core.
+  // In a complete world with all workers idle, only a new launch can help, and it rings. Spinning would take
+  // the core from the thread that launches. Otherwise a peer is working on another core.
   const bool hopeful = !options_.complete || active_.load(std::memory_order_relaxed) != 0;
   if (times < 16 && hopeful) return pause_briefly();
   if (times < (options_.complete ? 64u : 256u) && (hopeful || times < 3)) {
@@ -288,15 +288,15 @@ void ThreadedScheduler::check_deadlines(Seat* held) {
     for (Call* const call : calls_) any |= overdue(*call);
     if (!any || stopped() != Stop::none) return;
   }
-  // Look before the stop, since a caller that learns of it asks at once where. Seats' locks come before
-  // mutex_.
+  // Look before the stop, because a caller that sees the stop asks at once where the blocks are. Take the
+  // seats' locks before mutex_.
   std::vector<Stuck> seen = look(held);
   std::lock_guard guard(mutex_);
   const auto found = std::find_if(calls_.begin(), calls_.end(), [this](Call* call) { return late(*call); });
   if (found != calls_.end()) time_out((*found)->rank, std::move(seen));
 }
 
-/// Returns the unfinished blocks, without those of workers that run one for long.
+/// Returns the unfinished blocks, except those of workers that have been running one for long.
 std::vector<Stuck> ThreadedScheduler::look(Seat* held) {
   std::vector<Stuck> seen;
   for (Seat& seat : seats_) {
@@ -321,7 +321,7 @@ void ThreadedScheduler::look(const Seat& seat, std::vector<Stuck>& seen) const {
   for (const auto& task : seat.inbox) add(*task);
 }
 
-/// Writes down the seat's blocks before they learn of the stop. Called under the seat's lock.
+/// Records the seat's blocks before they see the stop. Called under the seat's lock.
 void ThreadedScheduler::record(Seat& seat) {
   std::lock_guard guard(mutex_);
   if (seat.recorded) return;
@@ -331,13 +331,13 @@ void ThreadedScheduler::record(Seat& seat) {
   recorded_.notify_all();
 }
 
-/// Writes down a block once, although it may change seats meanwhile. Called under mutex_.
+/// Records a block once, although it may change seats meanwhile. Called under mutex_.
 void ThreadedScheduler::report(BlockTask& task) {
   if (std::exchange(task.reported, true)) return;
   stuck_.push_back(task.report());
 }
 
-/// Returns true if find_deadlock() may find a deadlock. This look is cheap.
+/// Returns true if find_deadlock() may find a deadlock. This check is cheap.
 bool ThreadedScheduler::may_be_stuck() const {
   if (!options_.complete || busy_.load(std::memory_order_acquire) != 0) return false;
   const int in_collective = options_.ranks_in_collective ? options_.ranks_in_collective() : 0;
@@ -346,9 +346,9 @@ bool ThreadedScheduler::may_be_stuck() const {
          options_.ranks;
 }
 
-/// Stops the world if it finds a deadlock. With every seat's lock held no block runs. Suppose that no block
-/// can run, that every rank sits in a launch (or in a collective that waits for one that does), and that
-/// nothing outside is at work. Then no memory changes any more, and it stays so.
+/// Stops the world if it finds a deadlock. No block runs while this thread holds every seat's lock. Suppose
+/// that no block can run, that every rank is in a launch (or in a collective that waits for a rank in one),
+/// and that nothing outside works. Then no memory changes any more, so the state is final.
 void ThreadedScheduler::find_deadlock() {
   struct Locks {
     std::vector<Seat>& seats;
@@ -365,9 +365,9 @@ void ThreadedScheduler::find_deadlock() {
   std::vector<Stuck> seen;
   {
     std::lock_guard guard(mutex_);
-    // Check this before looking at the blocks: an agent writes what they wait for, then is no longer busy.
+    // Check this before looking at the blocks: an agent writes what they wait for before it stops being busy.
     if (calls_.empty() || stopped() != Stop::none || !may_be_stuck()) return;
-    // A caller whose blocks have all ended is about to go on.
+    // A caller whose blocks have all ended is about to continue.
     if (std::any_of(calls_.begin(), calls_.end(), [](const Call* call) { return call->remaining == 0; }))
       return;
     for (const Seat& seat : seats_) {

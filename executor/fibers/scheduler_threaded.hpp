@@ -1,5 +1,5 @@
 /// \file
-/// The scheduler on threads uses the callers of launch() as its workers.
+/// The threaded scheduler uses the callers of launch() as its workers.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 
 namespace chorale::cpu {
 
-/// Blocks live in `seats`, one per worker. A caller takes a free seat and runs the blocks in it, of whatever
-/// rank; if none is free, it sleeps. When its own launch has ended, it hands the seat, with all blocks, to a
+/// Keeps blocks in `seats`, one per worker. A caller takes a free seat and runs the blocks in it, of any
+/// rank; if none is free, it sleeps. When its own launch has ended, it hands the seat with all blocks to a
 /// sleeping caller. So a block stays with its seat, and switching blocks takes no lock that another thread
 /// wants.
 ///
@@ -36,8 +36,7 @@ class ThreadedScheduler : public SchedulerImpl {
     bool done = false;  // guarded by mutex_; other threads do not touch the call after they set it
   };
 
-  /// A block, with the condition that it is parked for beside it, so that looking at a thousand blocks walks
-  /// through one array.
+  /// Holds a block with its parking condition, so that a check of a thousand blocks walks through one array.
   struct Entry {
     Ready ready;
     const void* state;
@@ -75,12 +74,12 @@ class ThreadedScheduler : public SchedulerImpl {
   void find_deadlock();
 
   std::vector<Seat> seats_;
-  std::atomic<int> active_{0};          // workers that found something to run when they looked last
-  std::atomic<Seat*> hungry_{nullptr};  // its worker has nothing to run
+  std::atomic<int> active_{0};  // the number of workers that found something to run at their last check
+  std::atomic<Seat*> hungry_{nullptr};  // a seat whose worker has nothing to run
 
   std::mutex mutex_;
   std::vector<Call*> calls_;     // launches that have not ended
-  std::vector<Call*> sleepers_;  // those of the calls that have no seat
+  std::vector<Call*> sleepers_;  // the calls that have no seat
   TaskPool<BlockTask> pool_;
   std::vector<Stuck> stuck_;
   std::condition_variable recorded_;

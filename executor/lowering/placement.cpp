@@ -33,12 +33,11 @@ Placed Placement::place(const void* in, void* out, const StagingMemory& staging)
   const bool in_place = in_bytes && out_bytes && in && user_in + out_at_ == user_out + in_at_;
   if (!in_place && in && in_bytes && out_bytes && user_in < user_out + out_bytes &&
       user_out < user_in + in_bytes) {
-    throw UsageError(
-        fmt::format("rank {}: input [{}, {}) and output [{}, {}) overlap, and not as in place: input at "
-                    "output + {}, output at "
-                    "input + {}",
-                    rank_, fmt::ptr(user_in), fmt::ptr(user_in + in_bytes), fmt::ptr(user_out),
-                    fmt::ptr(user_out + out_bytes), in_at_, out_at_));
+    throw UsageError(fmt::format(
+        "rank {}: input [{}, {}) and output [{}, {}) overlap, but are not in place: in place means that "
+        "input begins {} bytes and output {} bytes into the larger of the two",
+        rank_, fmt::ptr(user_in), fmt::ptr(user_in + in_bytes), fmt::ptr(user_out),
+        fmt::ptr(user_out + out_bytes), in_at_, out_at_));
   }
 
   Placed placed;

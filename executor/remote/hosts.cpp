@@ -10,7 +10,7 @@
 namespace chorale::lowering {
 namespace {
 
-/// Looks through the operations of one rank for the first that cannot be carried out.
+/// Searches the operations of one rank for the first that cannot run.
 class Search {
  public:
   Search(const Plan& plan, uint32_t rank, const HostOf& host)
@@ -48,7 +48,7 @@ class Search {
         what, rank, host_(rank), rank_, host_(rank_));
   }
 
-  /// Checks signals and waits over memory channels. The channels of a memory put are not used.
+  /// Checks signals and waits over memory channels. A memory put does not use its channels.
   std::string channels() const {
     const OpInfo& row = info(op_->code);
     bool used = false;
@@ -144,7 +144,7 @@ bool sends_packets(const Plan& plan, uint32_t rank, uint32_t peer) {
   const Gpu& gpu = plan.gpus[rank];
   for (const ThreadBlock& block : gpu.threadblocks) {
     for (const Op& op : block.ops) {
-      // No operation over port channels writes anything besides.
+      // An operation that writes packets over port channels writes nothing else.
       if (!has_proxy(op.via) || !info(op.code).has(Role::RemotePacketWrite)) continue;
       for (const Operand& dest : block.dests(op)) {
         const uint32_t buffer = block.remote_buffers_of(op.via)->ids[dest.ref];

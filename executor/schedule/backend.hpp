@@ -1,5 +1,6 @@
 /// \file
-/// A backend plays programs, on threads of the CPU or on streams of a GPU.
+/// A backend runs the programs of host schedules, on CPU threads or on CUDA streams. A program is a rank's
+/// list of operations, see program.hpp.
 #pragma once
 
 #include <chrono>
@@ -15,17 +16,17 @@
 
 namespace chorale::hostrun {
 
-/// A bound schedule, as a backend needs to know it.
+/// Holds a bound schedule in the form that a backend needs.
 struct Bound {
   World& world;
   std::shared_ptr<const host::Schedule> schedule;  ///< outlives the caller's plan
-  std::string plan;                                ///< its name
+  std::string plan;                                ///< the plan's name
   Unrolled unrolled;
-  HostFunctions functions;                          ///< with the built-in ones
-  std::set<std::string, std::less<>> applications;  ///< those of them that are the application's
-  /// The buffers as the caller gave them. The reference is valid until make_*_lanes() returns.
+  HostFunctions functions;                          ///< includes the built-in ones
+  std::set<std::string, std::less<>> applications;  ///< the names of the application's functions among them
+  /// Refers to the buffers that the caller gave. The reference is valid until make_*_lanes() returns.
   const std::map<std::string, void*, std::less<>>& buffers;
-  BlockPlans plans;  ///< those that are launched, by name
+  BlockPlans plans;  ///< the plans that are launched, by name
   Config config;
   std::chrono::nanoseconds timeout;
 
@@ -34,7 +35,7 @@ struct Bound {
   void* given(const host::ConcreteTensor& tensor) const;
 };
 
-/// Refuses a call of ScheduleRun that a function of the schedule makes: it would wait for that function.
+/// Refuses a call of ScheduleRun from a function of the schedule, because it would wait for that function.
 [[noreturn]] inline void refuse_in_a_function(const char* call) {
   throw UsageError(std::string(call) +
                    "() is called by a function of the schedule, and would wait for that function to end: "
@@ -53,26 +54,26 @@ class FlagSet {
   bool& flag_;
 };
 
-/// A schedule on one rank, ready to run. See ScheduleRun.
+/// Holds a schedule on one rank, ready to run. See ScheduleRun.
 class Lanes {
  public:
   virtual ~Lanes() = default;
   virtual void run(void* stream) = 0;
   virtual void synchronize(void* stream) = 0;
   virtual void check() = 0;
-  /// Returns the memory of a tensor that functions see here.
+  /// Returns a tensor's memory as functions see it on this rank.
   virtual void* buffer(uint32_t tensor) const = 0;
 };
 
-/// Makes the lanes of a schedule on the CPU. Collective.
+/// Makes the streams of a schedule on the CPU. Collective.
 /// \throws UsageError, RunError as ScheduleRun's constructor does
 std::unique_ptr<Lanes> make_cpu_lanes(Bound bound);
-/// Makes the lanes of a schedule on a GPU. Collective.
+/// Makes the streams of a schedule on a GPU. Collective.
 /// \throws UsageError if this library was built without CUDA
 std::unique_ptr<Lanes> make_cuda_lanes(Bound bound);
 
 /// Returns the built-in functions, on the device that is current when the first of them is called.
-/// \param lanes  the number of lanes of the schedule
+/// \param lanes the number of streams of the schedule
 HostFunctions cuda_functions(uint32_t lanes);
 /// Returns why those functions cannot do a call that has no misfit(); "" if they can.
 std::string cuda_misfit(const HostCall& call);

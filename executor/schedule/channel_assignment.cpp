@@ -15,16 +15,16 @@ using host::StepKind;
 
 namespace {
 
-/// One end of a transfer, with its rank, lane and step.
+/// Describes one end of a transfer: its rank, stream and step.
 struct End {
   uint32_t rank = 0, lane = 0;
   size_t step = 0;
   const ConcreteTransfer* transfer = nullptr;
 };
 
-/// Transfers that follow each other over the same channels.
+/// Holds transfers that follow each other over the same channels.
 struct Chain {
-  size_t sent = 0, received = 0;  ///< the steps of the last one
+  size_t sent = 0, received = 0;  ///< the steps of the last transfer
   uint32_t blocks = 0;
   std::vector<size_t> pairs;
 };
@@ -55,7 +55,7 @@ ChannelAssignment assign_channels(const Concrete& all, uint32_t most_blocks) {
     }
   }
 
-  // The keys are mover, sender and receiver; then the lanes of both.
+  // The keys are mover, sender and receiver, then the streams of both.
   std::map<std::tuple<host::Mover, uint32_t, uint32_t>,
            std::map<std::pair<uint32_t, uint32_t>, std::vector<Chain>>>
       chains;

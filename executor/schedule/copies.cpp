@@ -5,7 +5,7 @@
 namespace chorale::hostrun {
 namespace {
 
-/// The elements of a box, as runs of bytes that are contiguous in memory.
+/// Gives the elements of a box as runs of bytes that are contiguous in memory.
 class Runs {
  public:
   Runs(const host::Box& box, const host::ConcreteTensor& tensor) : bytes_(dtype_size(tensor.dtype)) {
@@ -24,7 +24,7 @@ class Runs {
   }
 
   uint64_t bytes() const { return bytes_; }  ///< bytes of each run
-  /// Returns the offset of run `index` from the tensor's begin.
+  /// Returns the offset of run `index` from the start of the tensor.
   uint64_t at(uint64_t index) const {
     uint64_t offset = first_;
     for (size_t axis = outer_.size(); axis-- > 0;) {
@@ -42,7 +42,7 @@ class Runs {
   std::vector<Axis> outer_;
 };
 
-/// Adds a piece. It becomes a row of the last region if it is where the next row would be.
+/// Adds a piece. It becomes a row of the last strided region if it is where the next row would be.
 void add(std::vector<StridedRegion>& regions, const StridedRegion& piece) {
   if (!regions.empty()) {
     StridedRegion& last = regions.back();
@@ -62,7 +62,7 @@ void add(std::vector<StridedRegion>& regions, const StridedRegion& piece) {
   regions.push_back(piece);
 }
 
-/// A tensor whose elements are the bytes of a message.
+/// Acts as a tensor whose elements are the bytes of a message.
 struct Message {
   host::ConcreteTensor tensor;
   host::Box box;

@@ -1,5 +1,5 @@
 /// \file
-/// Copies between boxes of tensors.
+/// These functions copy between boxes of tensors.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace chorale::hostrun {
 
-/// A copy of `rows` runs of `bytes` bytes each, the pitches apart.
+/// Describes a copy of `rows` runs of `bytes` bytes each, at the given pitches.
 struct Copy {
   char* to = nullptr;
   const char* from = nullptr;
@@ -18,17 +18,16 @@ struct Copy {
   bool operator==(const Copy&) const = default;
 };
 
-/// Returns the regions that copy one box to another of as many bytes, both in row-major order. The regions
-/// are in the order of the message, with offsets from where the tensors begin.
+/// Returns the strided regions that copy one box to another of the same size in bytes, both in row-major
+/// order. The regions are in the order of the message, with offsets from the starts of the tensors.
 std::vector<StridedRegion> regions_between(const host::Box& to, const host::ConcreteTensor& to_tensor,
                                            const host::Box& from, const host::ConcreteTensor& from_tensor);
-/// These return the regions that copy a box to a message, from the message's begin on, and a message to a
-/// box.
+/// Return the strided regions that copy a box to the start of a message, and a message to a box.
 std::vector<StridedRegion> regions_to_message(const host::Box& from, const host::ConcreteTensor& from_tensor);
 std::vector<StridedRegion> regions_from_message(const host::Box& to, const host::ConcreteTensor& to_tensor);
 
-/// Returns the copies of one box to another of as many bytes, both in row-major order.
-/// \param to_base, from_base  the beginnings of the tensors
+/// Returns the copies of one box to another of the same size in bytes, both in row-major order.
+/// \param to_base, from_base the starts of the tensors
 std::vector<Copy> copies_between(char* to_base, const host::Box& to, const host::ConcreteTensor& to_tensor,
                                  const char* from_base, const host::Box& from,
                                  const host::ConcreteTensor& from_tensor);

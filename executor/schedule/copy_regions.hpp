@@ -1,5 +1,5 @@
 /// \file
-/// The threads of a group copy regions. CUDA and the CPU share this source.
+/// In these functions the threads of a group copy strided regions. CUDA and the CPU share this source.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct WordPlace {
   }
 };
 
-/// Copies the whole words of all rows. Thread w % size copies word w, so neighbouring threads have
+/// Copies the whole words of all rows. Thread w % size copies word w, so neighbouring threads copy
 /// neighbouring words, whatever the length of the rows. Addresses and pitches are multiples of the word.
 template <class Word>
 CHORALE_FN void copy_words(const Group& group, const StridedRegion& region) {
@@ -57,8 +57,8 @@ CHORALE_FN void copy_words(const Group& group, const StridedRegion& region) {
   }
 }
 
-/// Copies all rows in the widest words that the addresses allow, and the bytes that remain. All threads of
-/// the group call it.
+/// Copies all rows in the widest words that the addresses allow, then the remaining bytes. All threads of the
+/// group call it.
 CHORALE_FN void copy_by_words(const Group& group, const StridedRegion& region) {
   uint64_t places = region.to | region.from;
   if (region.rows > 1) places |= region.to_pitch | region.from_pitch;
@@ -91,7 +91,8 @@ CHORALE_FN void copy_by_words(const Group& group, const StridedRegion& region) {
 
 /// Copies all rows. All threads of the group call it.
 #if defined(__CUDACC__)
-/// It is not inlined, because each kind of link would have a copy of it and all would take its registers.
+/// It is not inlined; otherwise each kind of link would have a copy of it, and all of them would take its
+/// registers.
 __device__ __noinline__ inline void copy_rows(const Group& group, const StridedRegion& region) {
   copy_by_words(group, region);
 }
@@ -105,10 +106,10 @@ inline void copy_rows(const Group& group, const StridedRegion& region) {
 #endif
 
 /// Copies bytes begin .. end-1 of a message. All threads of the group call it.
-/// \param to, from  added to the regions' places
+/// \param to, from added to the addresses of the strided regions
 CHORALE_FN void copy_regions(const Group& group, const StridedRegion* regions, uint32_t count, uint64_t begin,
                              uint64_t end, uint64_t to, uint64_t from) {
-  // Find the last region that begins at or before `begin`.
+  // Find the last strided region that begins at or before `begin`.
   uint32_t at = 0;
   for (uint32_t above = count; at + 1 < above;) {
     const uint32_t middle = at + (above - at) / 2;

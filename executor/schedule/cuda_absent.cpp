@@ -1,4 +1,4 @@
-// This file replaces executor/schedule/cuda when that is not built.
+// This file replaces executor/schedule/cuda in a build without CUDA.
 
 #include "backend.hpp"
 #include "resources.hpp"

@@ -17,7 +17,7 @@ Product::Strides strides_of(const TensorView& view, bool transposed) {
 
 }  // namespace
 
-// A schedule cannot give a function this name, because its names are words.
+// A schedule cannot give a function this name, because its names are single words.
 std::string built_in_name(std::string_view function) { return "built-in " + std::string(function); }
 
 std::string misfit(const HostCall& call) {

@@ -1,5 +1,5 @@
 /// \file
-/// The built-in functions of host schedules.
+/// This file declares the built-in functions of host schedules.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace chorale::hostrun {
 /// not built in.
 std::string misfit(const HostCall& call);
 
-/// The shape of a built-in matrix product over its views: C[b] = A[b] B[b]; linear transposes B[b].
+/// Describes a built-in matrix product over its views: C[b] = A[b] B[b]; linear transposes B[b].
 struct Product {
   uint64_t batches = 1, m = 1, n = 1, k = 1;
   bool transposed = false;
-  /// Strides in elements: from batch to batch, row to row, column to column.
+  /// Gives strides in elements: from batch to batch, row to row, column to column.
   struct Strides {
     uint64_t batch = 0, row = 0, column = 0;
   } c, a, b;

@@ -19,24 +19,26 @@ using host::StepKind;
 
 namespace {
 
-constexpr uint32_t most_blocks_of_a_rank = 64;  ///< they wait for each other, so all must run together
+/// The blocks wait for each other, so all must run at the same time.
+constexpr uint32_t most_blocks_of_a_rank = 64;
 
-/// The way from a chunk of one rank's input to a chunk of another rank's output, or of its own.
+/// Describes a transfer from a chunk of one rank's input to a chunk of another rank's output, or of its own.
 struct Route {
   uint32_t from = 0, to = 0, sent = 0, received = 0;
   uint32_t at = 0;  ///< the author's line, as in Op::at
 };
 
-/// The transfers of the n-th groups of all ranks.
+/// Holds the transfers of the n-th groups of all ranks.
 struct Exchange {
   std::string name;  ///< the name of its plan
   std::vector<Route> routes;
   std::vector<SourceLine> lines;
-  uint32_t sends = 0, receives = 0;  ///< the most that a rank has
-  uint64_t slot = 0;                 ///< bytes of a chunk: those of the longest transfer
-  /// Every rank sends and receives one run of bytes, of one length, so that no room is needed.
+  uint32_t sends = 0, receives = 0;  ///< the largest number on one rank
+  uint64_t slot = 0;                 ///< bytes of a chunk: the longest transfer
+  /// Is true if every rank sends and receives one contiguous range, and all are of one length, so no staging
+  /// is needed.
   bool direct = true;
-  uint32_t sent = 0, received = 0;  ///< otherwise the positions of the rooms among the tensors
+  uint32_t sent = 0, received = 0;  ///< otherwise the positions of the staging buffers among the tensors
 };
 
 bool goes_by_plan(const Step& step) {
@@ -73,8 +75,8 @@ void control(ThreadBlock& block, Opcode code, uint32_t at) {
   op.at = at;
 }
 
-/// Adds the thread blocks that send and receive a chunk. Each chunk has its own, so that none waits for
-/// another.
+/// Adds the thread blocks that send and receive a chunk. Each chunk has its own blocks, so that none waits
+/// for another.
 void add_route(Plan& plan, const Route& route) {
   Gpu &sender = plan.gpus[route.from], &receiver = plan.gpus[route.to];
   const Operand from{.index = route.sent, .size = 1, .ref = uint32_t(BufferKind::input)};
@@ -95,12 +97,12 @@ void add_route(Plan& plan, const Route& route) {
 
   ThreadBlock& receives = add_block(receiver);
   receives.channels = {{ChannelType::memory, {add_channel(receiver, route.from)}}};
-  control(receives, Opcode::signal, route.at);  // tells that its output may be written
+  control(receives, Opcode::signal, route.at);  // announces that its output may be written
   control(receives, Opcode::wait, route.at);
 }
 
-/// Makes the plan of an exchange. It is proved, as all plans of compile() are, and certified, because nobody
-/// else could do that for executors that require it.
+/// Makes the plan of an exchange. The plan is proved, as all plans of compile() are. It is also certified,
+/// because executors that require a certificate cannot get it from anyone else.
 Plan plan_of(const Exchange& exchange, uint32_t ranks, uint32_t most_blocks) {
   Plan plan;
   plan.name = exchange.name;
@@ -127,7 +129,7 @@ Plan plan_of(const Exchange& exchange, uint32_t ranks, uint32_t most_blocks) {
 
 // -- The schedule
 
-/// The place of one end of a transfer among those of its group.
+/// Holds the place of one end of a transfer among those of its group.
 struct Place {
   bool here = false;
   uint32_t rank = 0, slot = 0;
@@ -190,7 +192,7 @@ class Groups {
     return all;
   }
 
-  /// Refuses a plan that the application gives, or launches, under the name of a group: it would be taken for
+  /// Refuses an application's plan, or a launch, that has the name of a group, because it would be taken for
   /// the group's plan.
   void check_names() const {
     for (const Exchange& exchange : exchanges_) {
@@ -199,10 +201,10 @@ class Groups {
       };
       const auto& steps = made_.steps[0];
       if (!plans_.count(exchange.name) && std::none_of(steps.begin(), steps.end(), launches)) continue;
-      throw UsageError(
-          fmt::format("a plan of the application is called \"{}\", as that of a group of transfers is: give "
-                      "it another name in the schedule and in ScheduleArguments::plans",
-                      exchange.name));
+      throw UsageError(fmt::format(
+          "a plan of the application is called \"{}\", which is the name of a group of transfers: give "
+          "it another name in the schedule and in ScheduleArguments::plans",
+          exchange.name));
     }
   }
 
@@ -219,8 +221,8 @@ class Groups {
     const SourceLine line = schedule_.line_of(step.at);
     throw UsageError(fmt::format(
         "group {} of transfers via 'plan' of {}{} has a {} rank {}, but that end is not in group {} there: "
-        "all ranks take part in one launch, so these groups have to exchange with each other alone; "
-        "let the n-th groups of the ranks meet each other (a Lowering's orders rotated and ring do), or use "
+        "all ranks take part in one launch, so these groups must exchange only with each other; "
+        "let the n-th groups of the ranks match (a Lowering's orders rotated and ring do), or use "
         "another mover",
         round + 1, where(rank, step), line.line ? fmt::format(" ({}:{})", line.file, line.line) : "",
         one.is_send ? "send to" : "recv from", one.peer, round + 1));

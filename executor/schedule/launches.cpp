@@ -27,13 +27,13 @@ void check_sizes(const Plan& plan, uint64_t input, uint64_t output, DType dtype)
 }
 
 std::string names(const BlockPlans& plans) {
-  if (plans.empty()) return "there are none";
+  if (plans.empty()) return "which is empty";
   std::vector<std::string_view> all;
   for (const auto& [name, plan] : plans) all.push_back(name);
-  return fmt::format("there are '{}'", fmt::join(all, "', '"));
+  return fmt::format("which has '{}'", fmt::join(all, "', '"));
 }
 
-/// Returns the place of a launch, for errors.
+/// Returns a description of a launch's place, for errors.
 std::string place(const host::Schedule& schedule, uint32_t rank, const Step& step) {
   const SourceLine line = schedule.line_of(step.at);
   return fmt::format("launch of '{}', {}{}", step.name, where(rank, step),
@@ -43,7 +43,7 @@ std::string place(const host::Schedule& schedule, uint32_t rank, const Step& ste
 void look_at(const host::Concrete& all, const Step& step, const BlockPlans& plans) {
   const auto plan = plans.find(step.name);
   if (plan == plans.end())
-    throw UsageError(fmt::format("it is not among ScheduleArguments::plans, of which {}", names(plans)));
+    throw UsageError(fmt::format("it is not in ScheduleArguments::plans, {}", names(plans)));
   if (plan->second.extension.host && plan->second.gpus.empty())
     throw UsageError(
         fmt::format("plan '{}' is a host schedule, and has no thread blocks", plan->second.name));
@@ -71,7 +71,7 @@ std::vector<const Step*> launches_of(const host::Concrete& all, uint32_t rank) {
   return launches;
 }
 
-/// Checks that all ranks launch in the same order, because ranks of an executor make the same calls.
+/// Checks that all ranks launch in the same order, because the ranks of an executor must make the same calls.
 void check_order(const host::Schedule& schedule, const host::Concrete& all) {
   const std::vector<const Step*> first = launches_of(all, 0);
   for (uint32_t rank = 1; rank < all.ranks; ++rank) {
@@ -120,7 +120,7 @@ Launches::Launches(World& world, const Config& config, const BlockPlans& plans, 
     if (action.kind != StepKind::launch) continue;
     if (!executor_) {
       Config own = config;
-      own.bindings = 0;  // the bindings made here are used as long as the schedule
+      own.bindings = 0;  // bindings made here are used as long as the schedule
       executor_.emplace(world, own);
     }
     const TensorView &to = action.writes[0], &from = action.reads[0];
@@ -133,7 +133,7 @@ Launches::Launches(World& world, const Config& config, const BlockPlans& plans, 
                 .bytes = message_bytes(plan, from.elements() * width, to.elements() * width),
                 .dtype = to.dtype}});
     if (!launch.arguments.bytes) continue;
-    // Only its binding is collective. If one rank cannot take its buffers, all ranks must fail.
+    // Only the binding in prepare() is collective. If one rank cannot use its buffers, all ranks must fail.
     world::collective_try(world, [&] { executor_->prepare(plan, launch.arguments); });
   }
 }

@@ -1,5 +1,5 @@
 /// \file
-/// The plans of thread blocks that a host schedule launches.
+/// This file holds the plans of thread blocks that a host schedule launches.
 #pragma once
 
 #include <functional>
@@ -16,20 +16,21 @@ namespace chorale::hostrun {
 using BlockPlans = std::map<std::string, Plan, std::less<>>;
 
 /// Checks the launches of all ranks.
-/// \throws UsageError unless every launch has a plan that takes its views, and all ranks launch the same
-///         plans in the same order
+/// \throws UsageError unless every launch has a plan that accepts its views, and all ranks launch the same
+/// plans in the same order
 void check_launches(const host::Schedule&, const Unrolled&, const BlockPlans&);
 
-/// The launches of a rank. One executor runs them, because make_rank_program() lets no two run at once.
+/// Holds the launches of a rank. One executor runs them, because make_rank_program() never lets two run at
+/// once.
 class Launches {
  public:
   /// Binds every launch of the program, so that a run allocates nothing and may be captured. Collective.
   Launches(World&, const Config&, const BlockPlans&, const RankProgram&);
 
-  /// Runs the launch on the CPU, or enqueues it on a `stream` of CUDA.
+  /// Runs the launch on the CPU, or enqueues it on a CUDA `stream`.
   /// \throws RunError
   void execute(const Action&, void* stream);
-  /// These two do what those of Executor do, and nothing if there are no launches.
+  /// These two do what the same functions of Executor do, or nothing if there are no launches.
   void check();
   void synchronize(void* stream);
 
@@ -38,7 +39,7 @@ class Launches {
     const Plan* plan;
     Arguments arguments;
   };
-  const Action* first_;                          // of the program
+  const Action* first_;                          // the first action of the program
   std::vector<std::optional<Launch>> launches_;  // by action
   std::optional<Executor> executor_;
 };

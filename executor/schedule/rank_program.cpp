@@ -17,7 +17,7 @@ using host::StepKind;
 
 namespace {
 
-/// Refuses flags that are not binary, which nothing here implements.
+/// Refuses flags that are not binary, because none of the backends implements them.
 void refuse_counters(const host::Schedule& schedule, const Concrete& made) {
   for (const host::ConcreteFlag& flag : made.flags) {
     if (flag.kind == host::Flag::Kind::binary) continue;
@@ -29,8 +29,8 @@ void refuse_counters(const host::Schedule& schedule, const Concrete& made) {
   }
 }
 
-/// Turns barriers into flags, in two rounds in which each rank posts to all. After the first round a peer may
-/// still have to clear what this rank posted, and a second post, of the next run, would be lost. A rank that
+/// Turns barriers into flags, in two rounds in which each rank posts to all ranks. After the first round a
+/// peer may not have cleared this rank's post yet, and the post of the next run would be lost. A rank that
 /// has passed the second round knows that all ranks have cleared the first.
 class Barriers {
  public:
@@ -43,7 +43,7 @@ class Barriers {
     for (size_t rank = 1; rank < counts.size(); ++rank) {
       if (counts[rank] == counts[0]) continue;
       throw UsageError(
-          fmt::format("rank 0 comes to {} barriers, but rank {} to {}", counts[0], rank, counts[rank]));
+          fmt::format("rank 0 reaches {} barriers, but rank {} reaches {}", counts[0], rank, counts[rank]));
     }
     first_flag_ = uint32_t(made_.flags.size());
     if (counts.empty() || counts[0] == 0) return;
@@ -162,15 +162,15 @@ class RankProgramMaker {
     program_.actions.push_back(std::move(action));
   }
 
-  /// Makes a launch wait for the one before it. Launches of a rank run one after the other, on whatever
-  /// lanes, in the same order on all ranks. So one lane at a time uses an executor, and the thread blocks of
-  /// two launches that wait for peers never block each other.
+  /// Makes a launch wait for the one before it. The launches of a rank run one after the other, on any of its
+  /// streams, in the same order on all ranks. So only one stream at a time uses an executor, and the thread
+  /// blocks of two launches that wait for peers never block each other.
   void follow_launch(const Step& step) {
     if (last_launch_ && last_launch_->lane != step.lane)
       add({.kind = StepKind::after, .lane = step.lane, .step = &step, .points = {*last_launch_}});
   }
 
-  /// Adds a mark at the end of a group, for which another lane waits after this lane has gone on.
+  /// Adds a mark at the end of a group, for which another stream waits after this stream has gone on.
   void add_mark(const Step& step) {
     Action mark = action(step);
     mark.points = {{step.lane, program_.lanes[step.lane].size() + 1, uint32_t(program_.actions.size())}};
@@ -178,7 +178,7 @@ class RankProgramMaker {
     add(std::move(mark));
   }
 
-  /// Returns the point after all that is on a lane so far.
+  /// Returns the point after everything that is on a stream so far.
   Action::Point point(uint32_t lane) const { return {lane, program_.lanes[lane].size()}; }
 
   TensorView view(const Box& box) const {

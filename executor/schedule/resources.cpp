@@ -25,8 +25,8 @@ std::vector<const host::ConcreteTensor*> own_tensors(const Bound& bound) {
   return own;
 }
 
-/// Checks that there is room for the blocks of SM copies. They wait for those of peers, so all that may run
-/// at a time must be on the machine together.
+/// Checks that there is room for the blocks of SM copies. They wait for blocks of peers, so all that may run
+/// at the same time must fit on the machine together.
 void check_blocks(const Bound& bound, const Resources& there) {
   const host::Concrete& all = bound.unrolled.concrete;
   const std::vector<uint64_t> by_lane = bound.unrolled.channels.blocks_by_lane(all, bound.rank());
@@ -73,7 +73,7 @@ void check_resources(const Bound& bound, const Resources& there) {
   throw RunError(
       RunError::Reason::resources,
       fmt::format("schedule '{}' needs {} bytes on rank {} ({}), but {} has {} free; use smaller parameters, "
-                  "more ranks, or buffers of your own",
+                  "more ranks, or your own buffers",
                   bound.plan, needed, bound.rank(), largest, there.where, *there.free_bytes));
 }
 

@@ -1,5 +1,5 @@
 /// \file
-/// Checks what a schedule needs of this machine before anything is allocated.
+/// These functions check the resources that a schedule needs before anything is allocated.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,23 @@
 
 namespace chorale::hostrun {
 
-/// The resources of one rank; an empty member is not known.
+/// Lists the resources of one rank; an empty member is unknown.
 struct Resources {
   std::string where;                         ///< for example "GPU 1"
   std::optional<uint64_t> free_bytes;        ///< free memory
-  std::optional<uint64_t> most_lanes;        ///< beside "main"
-  std::optional<uint64_t> most_blocks = {};  ///< blocks of SM copies, on all lanes together
+  std::optional<uint64_t> most_lanes;        ///< besides "main"
+  std::optional<uint64_t> most_blocks = {};  ///< blocks of SM copies, on all streams together
 };
 
-/// Returns the bytes that the binding of this rank allocates: tensors that the caller has not given, and
-/// links.
+/// Returns the bytes that the binding of this rank allocates: links, and tensors that the caller has not
+/// given.
 uint64_t bytes_to_allocate(const Bound&);
 
 /// Checks that the resources are enough for the schedule.
-/// \throws RunError resources if not, with what is needed, what there is, and the largest tensors
+/// \throws RunError resources if not, with the need, the available amount and the largest tensors
 void check_resources(const Bound&, const Resources&);
 
-/// Returns the resources of this host: the memory that Linux calls available, and threads.
+/// Returns the resources of this host: the memory that Linux reports as available, and threads.
 Resources host_resources();
 /// Returns the resources of the current device.
 /// \throws RunError resources if its streams cannot wait for words in memory

@@ -27,8 +27,8 @@ void* hostrun::Bound::given(const host::ConcreteTensor& tensor) const {
 
 namespace {
 
-/// Declares the application's own `zero` and `fill` in the schedule. The check [contents] relies on it that
-/// they make zeros, but only of the built-in ones.
+/// Declares the application's own `zero` and `fill` in the schedule. The check [contents] assumes that they
+/// make zeros, but only for the built-in functions.
 void declare_replacements(const HostFunctions& own, host::Schedule& schedule) {
   for (const char* const name : {"zero", "fill"})
     if (own.contains(name) && !schedule.find_function(name))
@@ -36,7 +36,7 @@ void declare_replacements(const HostFunctions& own, host::Schedule& schedule) {
 }
 
 /// Unrolls a schedule on `ranks` ranks.
-/// \param plans  gets the plans that the schedule launches for itself
+/// \param plans gets the plans that the schedule launches for itself
 Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t ranks, uint32_t most_blocks,
                   BlockPlans& plans) {
   if (!plan.extension.host)
@@ -68,7 +68,7 @@ Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t
   return unroll(schedule, std::move(expanded), most_blocks);
 }
 
-/// Returns, by tensor, true if a step of any rank writes it, at home or at a peer.
+/// Returns by tensor whether a step of any rank writes it, on its own rank or at a peer.
 std::vector<bool> written(const host::Concrete& made) {
   std::vector<bool> all(made.tensors.size());
   for (const std::vector<host::Step>& steps : made.steps) {
@@ -81,8 +81,8 @@ std::vector<bool> written(const host::Concrete& made) {
   return all;
 }
 
-/// Refuses tensors that overlap. Checks assume that tensors are different memory, and lanes work on them at
-/// once.
+/// Refuses tensors that overlap. Checks assume that tensors are separate memory, and streams use them at the
+/// same time.
 void check_overlaps(const host::Concrete& made, const ScheduleArguments& arguments) {
   struct Given {
     const host::ConcreteTensor* tensor;
@@ -122,10 +122,10 @@ void check_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
                                     [&name = name](const auto& tensor) { return tensor.name == name; });
     if (found == tensors.end()) no_tensor(tensors, name);
     if (found->role == host::Role::temp)
-      throw UsageError(fmt::format("'{}' is a temporary of the schedule, which has memory of its own", name));
+      throw UsageError(fmt::format("'{}' is a temporary, which the schedule allocates itself", name));
     if (!memory && found->bytes)
       throw UsageError(
-          fmt::format("the buffer of '{}' is null: give memory of {} bytes, or leave it out to have it "
+          fmt::format("the buffer of '{}' is null: pass memory of {} bytes, or leave it out so that it is "
                       "allocated",
                       name, found->bytes));
   }
@@ -195,8 +195,8 @@ void agree_on_schedule(World& world, const Plan& plan, const ScheduleArguments& 
 struct ScheduleRun::State {
   World& world;
   const world::Origin origin;
-  uint64_t resets;        ///< the world's count of resets when this was bound
-  host::Concrete shapes;  ///< has tensors and lanes alone
+  uint64_t resets;        ///< the world's number of resets when this was bound
+  host::Concrete shapes;  ///< has only tensors and streams
   std::unique_ptr<Lanes> lanes;
 
   size_t tensor(std::string_view name) const {
@@ -207,7 +207,7 @@ struct ScheduleRun::State {
 
   void check_world() const {
     if (resets != world.resets())
-      throw UsageError("the world has been reset since this schedule was bound: bind it anew");
+      throw UsageError("the world has been reset since this schedule was bound: bind it again");
   }
 };
 
@@ -220,7 +220,7 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
   BlockPlans plans = arguments.plans;
   agree_on_use(world, [&] {
     if (backend != "cpu" && backend != "cuda")
-      throw UsageError(fmt::format("backend '{}': neither 'cpu' nor 'cuda'", backend));
+      throw UsageError(fmt::format("backend '{}' is unknown: use 'cpu' or 'cuda'", backend));
     made = unrolled(plan, arguments, uint32_t(world.ranks()), config.mover_blocks.value, plans);
     check_links(made.channels);
     check_buffers(made, arguments);

@@ -19,7 +19,7 @@ namespace {
 constexpr uint32_t most_channels = 1024;
 
 RendezvousOptions options_of(const Links& links, Space space) {
-  // Links whose senders write into the peer's tensor need counters alone.
+  // If senders write into the peer's tensor, their links need only counters.
   const bool counters = links.mover == Mover::kernel;
   const uint64_t share = units_of(std::max<uint64_t>(links.share_bytes, 1)) * unit_bytes;
   const uint64_t most = links.mover == Mover::port ? most_port_slot_bytes : most_slot_bytes;
@@ -29,7 +29,7 @@ RendezvousOptions options_of(const Links& links, Space space) {
   options.depth = counters ? 1 : ring_slots;
   options.per_peer_bytes = slot * options.depth * links.channels;
   options.space = space;
-  // Between GPUs reads carry more than writes, and the receiver reads a tile once.
+  // Between GPUs reads are faster than writes, and the receiver reads a tile once.
   if (links.mover == Mover::staged) options.ring_at = RingAt::sender;
   return options;
 }
@@ -101,7 +101,7 @@ void SmCopies::place(const RankProgram& program, const std::vector<EndpointTable
   }
 }
 
-/// Copies data to where the blocks read it, and returns the copy.
+/// Copies data to memory that the blocks read, and returns the copy.
 const void* SmCopies::place(const void* data, uint64_t bytes) {
   if (bytes == 0) return nullptr;
   if (space_ == Space::device) {

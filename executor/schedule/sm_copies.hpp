@@ -1,5 +1,5 @@
 /// \file
-/// The SM copies of a schedule on one rank: their links, and the work of their thread blocks.
+/// This file holds the SM copies of a schedule on one rank: their links, and the work of their thread blocks.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,16 @@
 
 namespace chorale::hostrun {
 
-/// The number of slots of a channel's ring. With this many, enough data is under way while the receiver's
-/// word that a slot is free travels back.
+/// Sets the number of slots in a channel's ring. It keeps enough data in flight while the receiver's credit
+/// for a slot travels back.
 inline constexpr uint32_t ring_slots = 4;
-/// The most bytes of a slot. A proxy takes microseconds for each slot, so its slots are longer.
+/// Limit the size of a slot in bytes. A proxy takes microseconds for each slot, so its slots are longer.
 inline constexpr uint64_t most_slot_bytes = 256 * 1024, most_port_slot_bytes = 2 * 1024 * 1024;
 
 /// Returns the bytes that the rings and counters of a rank take.
 uint64_t bytes_of_links(const Unrolled&);
 /// Checks the number of channels.
-/// \throws UsageError if two ranks would need more channels between them than there can be
+/// \throws UsageError if two ranks would need more channels between them than a link can have
 void check_links(const ChannelAssignment&);
 
 class SmCopies {
@@ -39,7 +39,7 @@ class SmCopies {
   /// Returns the world's abort word as kernels see it; null in host memory, and when there is no SM copy.
   AbortWord* device_abort_word() const;
 
-  /// Keeps the proxies' threads at work as long as one of these lives. They sleep otherwise.
+  /// Keeps the proxies' threads at work while at least one object of this class lives. Otherwise they sleep.
   class Use {
    public:
     explicit Use(SmCopies& carries);
@@ -49,7 +49,7 @@ class SmCopies {
    private:
     SmCopies& sm_copies_;
   };
-  /// Returns the proxies that have to run as fibers beside the lanes; there are some only with a seed.
+  /// Returns the proxies that have to run as fibers beside the streams; there are some only with a seed.
   const std::vector<Proxied*>& proxies() const { return proxies_; }
 
  private:
@@ -58,10 +58,10 @@ class SmCopies {
 
   World& world_;
   const Space space_;
-  const Action* first_;  // of the program
+  const Action* first_;  // the first action of the program
   std::vector<std::unique_ptr<Transport>> transports_;
   std::vector<std::optional<SmCopy>> sm_copies_;   // by action
-  std::vector<std::shared_ptr<const void>> kept_;  // regions and parts
+  std::vector<std::shared_ptr<const void>> kept_;  // strided regions and parts
   std::vector<Proxied*> proxies_;
   std::mutex mutex_;
   unsigned uses_ = 0;  // guarded by mutex_

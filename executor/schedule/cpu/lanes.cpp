@@ -25,9 +25,11 @@ namespace {
 using host::StepKind;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds between_looks{20};  ///< at the world and dead peers, which ring no bell
+/// Sets the time between checks of the world and of dead peers, which ring no bell.
+constexpr std::chrono::milliseconds between_looks{20};
 
-constexpr std::chrono::microseconds without_bell{50};  ///< at first; after a long wait looks are rarer
+/// Sets the time between checks at first; after a long wait it is longer.
+constexpr std::chrono::microseconds without_bell{50};
 constexpr unsigned most_doublings = 4;
 constexpr unsigned looks_between_peers = unsigned(between_looks / (without_bell * (1u << most_doublings)));
 
@@ -37,9 +39,9 @@ static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t) &&
 
 void ring(std::atomic<uint32_t>& bell) { world::wake_all(bell); }
 
-/// Tells the scheduler that other lanes of the rank may make progress while a lane is in a launch: they may
-/// bring what peers wait for. The scheduler cannot tell that threads have stopped moving, so deadlines end
-/// them. With a seed the scheduler runs all lanes itself.
+/// Tells the scheduler that other streams of the rank may make progress while one stream is in a launch:
+/// peers may wait for their data. The scheduler cannot tell when threads make no more progress, so deadlines
+/// end them. With a seed the scheduler runs all streams itself.
 class AtWork {
  public:
   explicit AtWork(cpu::Scheduler& scheduler) : scheduler_(scheduler), threads_(!scheduler.seeded()) {
@@ -54,7 +56,7 @@ class AtWork {
   const bool threads_;
 };
 
-/// A lane that is a block of the scheduler.
+/// Runs a stream as a block of the scheduler.
 class FiberHost final : public LaneHost {
  public:
   FiberHost(cpu::BlockHost& host, uint32_t lane, uint32_t lanes, AbortWord* abort, const RankProgram& program)
@@ -79,7 +81,7 @@ class FiberHost final : public LaneHost {
 
 }  // namespace
 
-/// A lane that is a thread.
+/// Runs a stream as a thread.
 class ThreadHost final : public LaneHost {
  public:
   ThreadHost(CpuLanes& lanes, uint32_t lane) : lanes_(lanes), lane_(lane) {}
@@ -88,7 +90,7 @@ class ThreadHost final : public LaneHost {
             const Action& action) override {
     world::Group& group = lanes_.world_.group();
     const AbortWord* const abort = lanes_.world_.abort_word();
-    // A wait for a lane of this rank needs no deadline. If that lane is late, its own wait has one.
+    // A wait for another stream of this rank needs no deadline. If that stream is late, its own wait has one.
     const Clock::time_point limit =
         action.peer >= 0 ? world::deadline_after(lanes_.bound_.timeout) : Clock::time_point::max();
     for (unsigned looks = 0;; ++looks) {
@@ -151,7 +153,7 @@ void CpuLanes::start() {
     threads_.push_back(world::start_thread("a lane", [this, lane] { serve(lane); }));
 }
 
-/// Ends all threads, also when only some of them could be started.
+/// Ends all threads, even if only some of them could be started.
 void CpuLanes::quit() {
   {
     const std::lock_guard lock(mutex_);
@@ -161,7 +163,7 @@ void CpuLanes::quit() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-// -- Playing
+// -- Running actions
 
 Stop CpuLanes::play(uint32_t lane, uint64_t run, LaneHost& host) {
   Progress& mine = progress_[lane];
@@ -177,14 +179,14 @@ Stop CpuLanes::play(uint32_t lane, uint64_t run, LaneHost& host) {
   return Stop::none;
 }
 
-/// Does an action. What it throws stops the world, because a lane has no caller that could catch it.
+/// Does an action. An exception stops the world, because no caller of a stream could catch it.
 Stop CpuLanes::attempt(const Action& action, uint64_t run, LaneHost& host) {
   std::optional<AtWork> at_work;
   if (action.kind == StepKind::launch) at_work.emplace(world_.scheduler());
   try {
     return act(action, run, host);
   } catch (...) {
-    // This has no effect in a world that has already stopped, which is why a launch ends early.
+    // This has no effect in a world that has already stopped, which is why a launch may end early.
     world_.abort(fmt::format("{}: {}", text(action), world::thrown_text()));
   }
   const std::lock_guard lock(mutex_);
@@ -230,8 +232,8 @@ Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
     case StepKind::take: {
       const auto set = [](const void* flag) { return load_acquire(static_cast<const uint32_t*>(flag)) != 0; };
       const Stop stop = host.wait(set, action.flag, &word(action.flag), action);
-      // The owner of a flag clears it. The poster sets it again only after something that this rank posts
-      // later.
+      // The owner of a flag clears it. The poster sets it again only after it has taken a later post of this
+      // rank.
       if (stop == Stop::none) store_relaxed(action.flag, 0u);
       return stop;
     }
@@ -262,7 +264,7 @@ Stop CpuLanes::sm_copy(const Action& action, LaneHost& host) {
   std::optional<SmCopies::Use> use;
   if (!world_.scheduler().seeded()) use.emplace(sm_copies_);
   const SmCopy& work = sm_copies_.work(action);
-  const Deadline deadline{world_.abort_word(), 0, 0};  // the lane looks at the clock
+  const Deadline deadline{world_.abort_word(), 0, 0};  // the stream checks the clock
   return fibers_[action.lane].run(
       work.blocks, [&](const Group& block) { return hostrun::sm_copy(block, work, deadline); },
       world_.abort_word(), of_lane,
@@ -288,7 +290,7 @@ void CpuLanes::serve(uint32_t lane) {
 
 // -- Runs
 
-/// Returns when all lanes have ended, also after an error, because the caller may then free its buffers.
+/// Returns when all streams have ended, also after an error, because the caller may then free its buffers.
 void CpuLanes::run(void*) {
   if (is_lane()) refuse_in_a_function("run");
   check();
@@ -335,7 +337,7 @@ void CpuLanes::run_as_fibers() {
   }
 }
 
-/// Returns true on a lane. A function that waited for the end of its own run would wait for itself.
+/// Returns true if a stream calls. A function that waited for the end of its own run would never return.
 bool CpuLanes::is_lane() const {
   const auto is_this = [](const std::thread& one) { return one.get_id() == std::this_thread::get_id(); };
   return is_in_fibers_ || std::any_of(threads_.begin(), threads_.end(), is_this);
@@ -346,7 +348,7 @@ void CpuLanes::synchronize(void*) {
   check();
 }
 
-/// Throws the world's error, with where this rank's lanes stood unless the error says it already.
+/// Throws the world's error. Adds the state of this rank's streams, unless the error already includes it.
 void CpuLanes::check() {
   try {
     world_.check();

@@ -1,5 +1,5 @@
 /// \file
-/// On the CPU lanes are threads, or fibers of a seeded world.
+/// On the CPU the streams of a schedule are threads, or fibers of a seeded world.
 #pragma once
 
 #include <atomic>
@@ -18,23 +18,23 @@
 
 namespace chorale::hostrun {
 
-/// Lets a lane wait, and lets other lanes go on, as a thread or as a fiber of a seeded world.
+/// Lets a stream wait while other streams continue, as a thread or as a fiber of a seeded world.
 class LaneHost {
  public:
   virtual ~LaneHost() = default;
-  /// Returns when ready(state) holds, or when the lane has to stop.
-  /// \param bell    a word that changes when ready() may have begun to hold; null: nobody rings
-  /// \param action  the action that waits
+  /// Returns when ready(state) holds, or when the stream has to stop.
+  /// \param bell a word that changes when ready() may have begun to hold; null: no one changes such a word
+  /// \param action the action that waits
   virtual Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>* bell,
                     const Action& action) = 0;
-  /// Called before each action that peers can see. A seed may let others go first here.
+  /// Called before each action that peers can see. With a seed, others may run first here.
   virtual void step() {}
-  /// Called before a launch. The executor itself waits in it.
+  /// Called before a launch, in which the executor itself waits.
   virtual void wait_in(const Action&) {}
 };
 
-/// Gives every lane a thread. Each thread plays its lane's actions once per run, in order; run() waits for
-/// all of them.
+/// Gives every stream a thread. In each run a thread does the actions of its stream once, in order; run()
+/// waits for all threads.
 class CpuLanes final : public Lanes {
  public:
   explicit CpuLanes(Bound bound);
@@ -48,12 +48,12 @@ class CpuLanes final : public Lanes {
  private:
   friend class ThreadHost;
 
-  /// The progress of a lane, as other lanes see it.
+  /// Shows the progress of a stream to the other streams.
   struct alignas(128) Progress {
-    std::atomic<uint64_t> done{0};  ///< actions, of all runs
+    std::atomic<uint64_t> done{0};  ///< the number of actions done, over all runs
     std::atomic<uint32_t> bell{0};
-    uint64_t runs = 0;       // guarded by mutex_: runs that have ended, well or not
-    std::string stopped_at;  // guarded by mutex_: the wait that it was in when the world stopped
+    uint64_t runs = 0;  // guarded by mutex_: the number of runs that have ended, with or without an error
+    std::string stopped_at;  // guarded by mutex_: the wait in which it was when the world stopped
   };
 
   void start();
@@ -74,9 +74,9 @@ class CpuLanes final : public Lanes {
   RankProgram program_;
   Launches launches_;
   SmCopies sm_copies_;
-  std::vector<SmCopyFibers> fibers_;  ///< by lane
-  bool is_in_fibers_ = false;         ///< a run of a seeded world is under way
-  std::vector<Progress> progress_;    ///< by lane
+  std::vector<SmCopyFibers> fibers_;  ///< by stream
+  bool is_in_fibers_ = false;         ///< a run of a seeded world is in progress
+  std::vector<Progress> progress_;    ///< by stream
 
   std::mutex mutex_;
   std::condition_variable requested_changed_, runs_changed_;

@@ -5,11 +5,11 @@
 namespace chorale::hostrun {
 namespace {
 
-constexpr uint64_t line = 128;  ///< a flag has a line of its own, so that waits do not disturb each other
+constexpr uint64_t line = 128;  ///< each flag has its own cache line, so that waits do not disturb each other
 
 uint64_t up(uint64_t bytes) { return (bytes + line - 1) / line * line; }
 
-/// The layout of a window. It is the same on all ranks, whatever buffers each was given.
+/// Holds the layout of a window. It is the same on all ranks, whichever buffers each caller gave.
 struct Parts {
   std::vector<uint64_t> tensors;  ///< offsets
   uint64_t bytes;
@@ -22,7 +22,7 @@ struct Parts {
   }
 };
 
-/// Returns where each rank of this process has each tensor. Collective.
+/// Returns the address of each tensor on each rank of this process. Collective.
 std::vector<std::vector<char*>> exchange_pointers(World& world, const std::vector<char*>& mine) {
   std::vector<std::vector<char*>> all;
   for (const auto& bytes : world.allgather(std::as_bytes(std::span(mine)))) {

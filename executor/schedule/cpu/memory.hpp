@@ -1,5 +1,5 @@
 /// \file
-/// The memory of a schedule's tensors and flags on the CPU.
+/// This file holds the memory of a schedule's tensors and flags on the CPU.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace chorale::hostrun {
 
-/// Flags, and tensors that the caller has not given, lie in one window per rank. Between processes, tensors
-/// that peers reach lie there too, and are copied from and to the caller's memory.
+/// Places flags, and tensors that the caller has not given, in one window per rank. Between processes the
+/// window also has tensors that peers reach; they are copied from and to the caller's memory.
 class CpuMemory {
  public:
-  /// Makes the window and finds all places. Collective.
+  /// Makes the window and finds all addresses. Collective.
   explicit CpuMemory(const Bound& bound);
 
   const Memory& places() const { return places_; }

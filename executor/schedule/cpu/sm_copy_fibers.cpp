@@ -21,7 +21,7 @@ class SmCopyFibers::Block final : public cpu::Fiber, public HostBlock {
     failure_ = nullptr;
   }
   bool ended() const { return ended_; }
-  /// Returns true if it waits for nothing any more.
+  /// Returns true if the fiber waits for nothing.
   bool ready() const { return !ready_ || ready_(state_); }
   void go_on() { ended_ = resume(); }
   Stop stop() const { return stop_; }

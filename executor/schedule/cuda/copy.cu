@@ -1,4 +1,4 @@
-// Thread blocks copy a region, on the lane's stream.
+// In this kernel thread blocks copy a strided region on the schedule's CUDA stream.
 
 #include "../../cuda/enqueue.cuh"
 #include "../copy_regions.hpp"

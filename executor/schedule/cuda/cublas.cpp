@@ -13,14 +13,14 @@
 namespace chorale::hostrun {
 namespace {
 
-// This is the part of cuBLAS's binary interface that is used here. With it neither building nor starting
-// needs cuBLAS. Its functions return 0 when all is well.
+// This is the part of cuBLAS's binary interface that is used here. With these declarations, neither building
+// nor starting needs cuBLAS. Its functions return 0 on success.
 using Handle = struct cublasContext*;
 constexpr int op_none = 0, op_transposed = 1;
 constexpr int default_algorithm = -1;
 constexpr int compute_f32 = 68, compute_f64 = 70, compute_tf32 = 77;
 
-/// Returns the cudaDataType of a type; -1 if cuBLAS's products do not have it.
+/// Returns the cudaDataType of a type, or -1 if cuBLAS's products do not support it.
 int type_number(DType type) {
   switch (type) {
     case DType::f32:
@@ -36,7 +36,7 @@ int type_number(DType type) {
   }
 }
 
-/// The functions of the library, found by name.
+/// Holds the functions of the library, found by name.
 struct Library {
   int (*cublasCreate_v2)(Handle*) = nullptr;
   int (*cublasDestroy_v2)(Handle) = nullptr;
@@ -63,7 +63,7 @@ struct Library {
     }
     if (!handle) {
       const char* const why = ::dlerror();
-      problem = std::string("cuBLAS cannot be loaded: ") + (why ? why : "libcublas.so is not found");
+      problem = std::string("cannot load cuBLAS: ") + (why ? why : "libcublas.so is not found");
       return;
     }
     const auto find = [&](auto& function, const char* name) {
@@ -87,7 +87,7 @@ void must(int result, const char* function) {
                  fmt::format("{}: {}", function, Library::get().cublasGetStatusString(result)));
 }
 
-/// A row-major matrix as cuBLAS, which is column-major, sees it.
+/// Describes a row-major matrix as cuBLAS, which is column-major, sees it.
 struct Operand {
   int op = -1;         ///< -1: neither axis is contiguous
   uint64_t pitch = 0;  ///< at least 1, even without elements
@@ -111,24 +111,25 @@ std::string Cublas::refuses(const HostCall& call) {
   const TensorView& c = call.writes[0];
   if (type_number(c.dtype) < 0)
     return fmt::format(
-        "{} of {} on CUDA: f32, f16, bf16 and f64 are built in; give a function '{}' of your own", call.name,
+        "{} of {} on CUDA: f32, f16, bf16 and f64 are built in; provide your own function '{}'", call.name,
         dtype_name(c.dtype), call.name);
   if (!problem().empty())
-    return fmt::format("{}: {}; give a function '{}' of your own", call.name, problem(), call.name);
+    return fmt::format("{}: {}; provide your own function '{}'", call.name, problem(), call.name);
   const Product of = product_of(call);
   const Operand to(of.c, of.m, of.n), left(of.a, of.m, of.k), right(of.b, of.k, of.n);
   if (to.op != op_none || left.op < 0 || right.op < 0)
-    return fmt::format("{} to {}: cuBLAS takes matrices with one contiguous axis, the last of the result",
-                       call.name, c.text());
+    return fmt::format(
+        "{} to {}: cuBLAS needs a contiguous axis in each matrix, and in the result it must be the last",
+        call.name, c.text());
   if (std::max({of.m, of.n, of.k, of.batches, to.pitch, left.pitch, right.pitch}) > INT_MAX)
     return fmt::format("{} to {}: an extent or pitch is above 2^31", call.name, c.text());
   return "";
 }
 
 struct Cublas::State {
-  static constexpr size_t workspace_bytes = 32 << 20;  // what NVIDIA recommends for Hopper
+  static constexpr size_t workspace_bytes = 32 << 20;  // the size that NVIDIA recommends for Hopper
   Handle handle = nullptr;
-  std::vector<cuda::DeviceMemory> workspaces;  // by lane: products of several lanes go on at once
+  std::vector<cuda::DeviceMemory> workspaces;  // by stream: products of several streams run at the same time
 };
 
 Cublas::Cublas(uint32_t lanes) : state_(std::make_unique<State>()) {

@@ -12,10 +12,10 @@
 
 namespace chorale::hostrun {
 
-/// A handle of cuBLAS for the lanes of one schedule, on the device that is current when it is made.
+/// Owns a cuBLAS handle for the streams of one schedule, on the device that is current at construction.
 class Cublas {
  public:
-  /// Returns why there is no cuBLAS here; "" if there is.
+  /// Returns why cuBLAS is not available; "" if it is.
   static const std::string& problem();
 
   /// Returns why cuBLAS cannot do a call of matmul or linear that has no misfit(); "" if it can.
@@ -26,8 +26,8 @@ class Cublas {
   ~Cublas();
   Cublas(const Cublas&) = delete;
 
-  /// Enqueues the product of a call on its stream. With `accumulate` it adds to the elements that are there.
-  /// f32 is multiplied as such, or as TF32 with the attribute "tf32" = 1.
+  /// Enqueues the product of a call on its CUDA stream. With `accumulate` it adds to the existing elements.
+  /// f32 is multiplied as f32, or as TF32 with the attribute "tf32" = 1.
   /// \throws RunError
   void multiply(const HostCall& call, bool accumulate);
 

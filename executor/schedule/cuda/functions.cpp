@@ -23,9 +23,9 @@ Strided strided(const TensorView& view) {
   return to;
 }
 
-/// Merges neighbouring axes that are one axis in all views, because an index takes a division per axis.
+/// Merges neighbouring axes that are one axis in all views, because each axis costs a division per index.
 void merge_axes(Elementwise& work) {
-  uint32_t axes = 0;  // so many are done: the last of them is axes - 1
+  uint32_t axes = 0;  // the number of merged axes so far; the last one is axes - 1
   const auto views = {&work.out, &work.a, &work.b};
   for (uint32_t axis = 0; axis < work.axes; ++axis) {
     const uint64_t extent = work.shape[axis];
@@ -40,7 +40,7 @@ void merge_axes(Elementwise& work) {
   work.axes = axes;
 }
 
-/// Returns the work of a call, with `out` and the first two reads as they are.
+/// Returns the work of a call, with `out` and the first two reads unchanged.
 Elementwise work_of(const HostCall& call) {
   const TensorView& out = call.writes[0];
   Elementwise work;
@@ -67,10 +67,10 @@ cudaError_t sum(const HostCall& call) {
 }
 
 void check_launch(cudaError_t result, const HostCall& call) {
-  if (result != cudaSuccess) cuda::check(result, fmt::format("the kernel of {}", call.name));
+  if (result != cudaSuccess) cuda::check(result, fmt::format("launching the kernel of {}", call.name));
 }
 
-/// Writes the bias to every row of the result, to which the product is then added.
+/// Writes the bias to every row of the result. The product is added to it afterwards.
 void spread_bias(const HostCall& call) {
   Elementwise work =
       work_of({.name = call.name, .writes = call.writes, .reads = {}, .attributes = call.attributes});
@@ -97,7 +97,7 @@ std::string cuda_misfit(const HostCall& call) {
 
 HostFunctions cuda_functions(uint32_t lanes) {
   HostFunctions all;
-  // cuBLAS's handle is made when it is first needed, since not every schedule multiplies.
+  // cuBLAS's handle is made when it is first needed, because not every schedule multiplies.
   auto cublas = std::make_shared<std::unique_ptr<Cublas>>();
   const HostFunction product = [cublas, lanes](const HostCall& call) {
     if (!*cublas) {

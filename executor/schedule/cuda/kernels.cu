@@ -1,5 +1,5 @@
-// These kernels do the elementwise work of host schedules. Work after the last transfer cannot overlap, so
-// sums of contiguous views go in packs of 16 bytes. The rest is not tuned.
+// These kernels do the elementwise work of host schedules. Work after the last transfer cannot overlap with
+// any transfer, so sums of contiguous views use packs of 16 bytes. The other kernels are not tuned.
 
 #include "../../cuda/enqueue.cuh"
 #include "chorale/device/convert.hpp"
@@ -61,7 +61,7 @@ __global__ void sum(Elementwise work) {
   });
 }
 
-/// The elements that one load takes.
+/// Holds the elements that one load takes.
 template <class T>
 struct alignas(16) Pack {
   static constexpr uint32_t count = 16 / sizeof(T);
@@ -121,7 +121,8 @@ __global__ void sum_packs(Elementwise work) {
   });
 }
 
-/// An exact value of any type. With it there are as many conversions as types, not as pairs of types.
+/// Holds the exact value of any type. With it the number of conversions is the number of types, not of pairs
+/// of types.
 struct Number {
   bool whole;
   int64_t integer;

@@ -21,8 +21,9 @@ namespace chorale::hostrun {
 using host::StepKind;
 
 namespace {
-constexpr uint32_t most_copy_blocks = 32;  ///< enough to fill a link; they leave most of the GPU to compute
-}
+/// This many blocks are enough to fill a link. They leave most of the GPU for computing.
+constexpr uint32_t most_copy_blocks = 32;
+}  // namespace
 
 CudaLanes::CudaLanes(Bound bound)
     : bound_(std::move(bound)),
@@ -35,7 +36,8 @@ CudaLanes::CudaLanes(Bound bound)
       launches_(world_, bound_.config, bound_.plans, program_),
       sm_copies_(world_, bound_.unrolled, Space::device, program_) {
   world::collective_try(world_, [this] {
-    // Peers wait for what a lane carries, so its few blocks must not wait for all those of a matrix product.
+    // Peers wait for a stream's SM copies, so their few blocks must not wait for all blocks of a matrix
+    // product.
     for (const std::vector<uint32_t>& lane : program_.lanes) {
       const bool carries = std::any_of(lane.begin(), lane.end(), [this](uint32_t action) {
         return program_.actions[action].kind == StepKind::sm_copy;
@@ -50,30 +52,30 @@ CudaLanes::CudaLanes(Bound bound)
     watcher_ = std::make_unique<Watcher>(bound_, program_, taken_flags());
     load_functions();
   });
-  // The streams of all lanes must be empty before the world runs on after a reset.
+  // All CUDA streams must be empty before the world runs again after a reset.
   world_.group().before_reset(world_.rank(), this, [this] {
     const cuda::CurrentDevice on(device_);
-    cuda::check_quietly(cudaDeviceSynchronize(), "the end of what still runs");
+    cuda::check_quietly(cudaDeviceSynchronize(), "waiting for running kernels");
   });
 }
 
-/// Waits until all enqueued work has ended, since peers may count on it. It ends because all waits end.
+/// Waits until all enqueued work has ended, because peers may need it. The work ends because all waits end.
 CudaLanes::~CudaLanes() {
   world_.group().before_reset(world_.rank(), this, {});
   const cuda::CurrentDevice on(device_);
-  cuda::check_quietly(cudaDeviceSynchronize(), "the end of a schedule's runs");
+  cuda::check_quietly(cudaDeviceSynchronize(), "waiting for a schedule's runs");
   watcher_.reset();
 }
 
-/// Launches the kernels of SM copies and copies, and calls every built-in function once, with results that go
-/// nowhere. CUDA loads a kernel when it is first launched, and may wait for all streams to do so. It would
-/// wait for ever if one of them waits for a peer that waits for what this rank has not enqueued yet.
+/// Launches the kernels of SM copies and copies, and calls every built-in function once with unused results.
+/// CUDA loads a kernel at its first launch, and may wait for all CUDA streams to do so. In a run, that could
+/// wait forever: a stream may wait for a peer that waits for work that this rank has not enqueued yet.
 /// Workspaces are made here too, so that none is made in a run.
 void CudaLanes::load_functions() {
   if (sm_copies_.any()) {
     const cuda::OwnedStream stream("a stream for first calls");
-    cuda::check(enqueue_sm_copy({}, {}, stream.get()), "the first kernel that carries");
-    cuda::check(cudaStreamSynchronize(stream.get()), "the first kernel that carries");
+    cuda::check(enqueue_sm_copy({}, {}, stream.get()), "the first launch of an SM copy's kernel");
+    cuda::check(cudaStreamSynchronize(stream.get()), "the first launch of an SM copy's kernel");
   }
   if (std::any_of(program_.actions.begin(), program_.actions.end(),
                   [this](const Action& action) { return gets_by_threads(action); })) {
@@ -123,10 +125,10 @@ void CudaLanes::run(void* stream) {
   const cudaStream_t main = static_cast<cudaStream_t>(stream);
   const FlagSet enqueues(enqueues_);
   try {
-    cuda::check(enqueue_count(watcher_->runs(), main), "the count of a schedule's runs");
+    cuda::check(enqueue_count(watcher_->runs(), main), "counting a schedule's runs");
     for (uint32_t index = 0; index < program_.actions.size(); ++index) enqueue(index, main);
   } catch (const std::exception& error) {
-    // Stop the world, because peers would wait for work that will not be enqueued any more.
+    // Stop the world, because peers would wait for work that will never be enqueued.
     world_.abort(error.what());
     check();
   }
@@ -151,22 +153,23 @@ void CudaLanes::enqueue(uint32_t index, cudaStream_t main) {
     case StepKind::after:
       for (size_t at = 0; at < action.points.size(); ++at) {
         const Action::Point& point = action.points[at];
-        // A lane that has done nothing needs no wait, and is not part of a capture.
+        // A stream that has done nothing needs no wait, and is not part of a capture.
         if (point.actions == 0 && point.lane != 0) continue;
         const cudaEvent_t event = point.mark ? events_[*point.mark][0].get() : events_[index][at].get();
-        if (!point.mark) cuda::check(cudaEventRecord(event, stream_of(point.lane, main)), "a lane's event");
-        cuda::check(cudaStreamWaitEvent(stream, event, 0), "the wait for a lane");
+        if (!point.mark)
+          cuda::check(cudaEventRecord(event, stream_of(point.lane, main)), "recording a lane's event");
+        cuda::check(cudaStreamWaitEvent(stream, event, 0), "waiting for a lane");
       }
       break;
     case StepKind::mark:
       if (!action.points.empty())
-        cuda::check(cudaEventRecord(events_[index][0].get(), stream), "the event of a mark");
+        cuda::check(cudaEventRecord(events_[index][0].get(), stream), "recording the event of a mark");
       break;
     case StepKind::post:
-      // The flag becomes visible after everything that the stream has written, on this GPU and on peers.
+      // The flag becomes visible after everything that the CUDA stream has written, on this GPU and on peers.
       cuda::check(cuda::driver().cuStreamWriteValue32(stream, reinterpret_cast<CUdeviceptr>(action.flag), 1,
                                                       CU_STREAM_WRITE_VALUE_DEFAULT),
-                  "a flag at a peer");
+                  "setting a flag at a peer");
       break;
     case StepKind::take:
       take(index, stream);
@@ -202,10 +205,10 @@ void CudaLanes::copy(const Action& action, cudaStream_t stream) {
   }
 }
 
-/// Returns true if threads must do a get. Within a process CUDA gives copies out of another GPU's memory to
-/// that GPU, which does the copies of all streams and ranks in the order in which they were enqueued. A copy
-/// after a wait holds up all others, for ever if the wait is for one of them. Out of the memory of another
-/// process the reader's own copy engine copies.
+/// Returns true if threads must do a get. Within a process CUDA assigns copies out of another GPU's memory to
+/// that GPU. It does the copies of all CUDA streams and ranks in the order in which they were enqueued. So a
+/// copy behind a wait delays all others, forever if the wait is for one of them. Copies out of another
+/// process's memory use the reader's own copy engine.
 bool CudaLanes::gets_by_threads(const Action& action) const {
   if (action.kind != StepKind::get) return false;
   const cuda::RankDevice &mine = imports_.devices()[bound_.rank()],
@@ -231,11 +234,11 @@ void CudaLanes::take(uint32_t index, cudaStream_t stream) {
   all[1].waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;  // a watcher that releases it writes a larger value
   write(all[2], action.flag, 0);
   write(all[3], watcher_->at(action.lane), 0);
-  cuda::check(cuda::driver().cuStreamBatchMemOp(stream, 4, all, 0), "the wait for a flag of a peer");
+  cuda::check(cuda::driver().cuStreamBatchMemOp(stream, 4, all, 0), "waiting for a flag of a peer");
 }
 
-/// Enqueues an SM copy's kernel, which ends when the world stops. The watcher, which knows where the lane
-/// stood, stops the world first; the kernel's own limit is for a host that does not look any more.
+/// Enqueues the kernel of an SM copy, which ends when the world stops. Normally the watcher, which knows the
+/// state of the stream, stops the world first. The kernel's own limit is for a host that no longer checks.
 void CudaLanes::sm_copy(uint32_t index, cudaStream_t stream) {
   const Action& action = program_.actions[index];
   const SmCopyLaunch launch{{sm_copies_.device_abort_word(), uint64_t(bound_.timeout.count()) * 2, 0},
@@ -249,11 +252,11 @@ void CudaLanes::sm_copy(uint32_t index, cudaStream_t stream) {
   tell(action.lane, 0, stream);
 }
 
-/// Tells the watcher where a lane stands.
+/// Tells the watcher the state of a stream.
 void CudaLanes::tell(uint32_t lane, uint32_t at, cudaStream_t stream) {
   cuda::check(cuda::driver().cuStreamWriteValue32(stream, reinterpret_cast<CUdeviceptr>(watcher_->at(lane)),
                                                   at, CU_STREAM_WRITE_VALUE_DEFAULT),
-              "where a lane stands");
+              "recording the state of a lane");
 }
 
 void CudaLanes::call(const Action& action, cudaStream_t stream) {
@@ -281,18 +284,18 @@ void CudaLanes::launch(const Action& action, cudaStream_t stream) {
 void CudaLanes::synchronize(void* stream) {
   if (enqueues_) refuse_in_a_function("synchronize");
   const cuda::CurrentDevice on(device_);
-  cuda::check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "the end of a schedule's runs");
+  cuda::check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "waiting for a schedule's runs");
   try {
     launches_.synchronize(stream);
   } catch (const RunError&) {
-    check();  // its error has where the lanes stood
+    check();  // its error includes the state of the streams
     throw;
   }
   check();
 }
 
-/// Throws the error of the world or of a launch, with where this rank's lanes stood unless it says it
-/// already.
+/// Throws the error of the world or of a launch. Adds the state of this rank's streams, unless the error
+/// already includes it.
 void CudaLanes::check() {
   try {
     world_.check();
@@ -314,12 +317,13 @@ Resources cuda_resources() {
   if (asked == CUDA_SUCCESS && words == 0) {
     throw RunError(
         RunError::Reason::resources,
-        fmt::format("the streams of GPU {} cannot wait for words in memory, as lanes do for peers", device));
+        fmt::format("the streams of GPU {} cannot wait for words in memory, but host schedules need that",
+                    device));
   }
   size_t free = 0, all = 0;
-  cuda::check(cudaMemGetInfo(&free, &all), "the free memory of the GPU");
+  cuda::check(cudaMemGetInfo(&free, &all), "asking for the free memory of the GPU");
   uint64_t blocks = 0;
-  cuda::check(resident_sm_copy_blocks(blocks), "the thread blocks that the GPU holds");
+  cuda::check(resident_sm_copy_blocks(blocks), "asking how many thread blocks the GPU holds");
   return {fmt::format("GPU {}", device), free, {}, blocks};
 }
 

@@ -1,5 +1,5 @@
 /// \file
-/// On a GPU lanes are streams.
+/// On a GPU the streams of a schedule are CUDA streams.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,28 +20,28 @@
 
 namespace chorale::hostrun {
 
-/// Watches where each lane waits for a peer, which lanes write down for the host.
+/// Watches at which wait for a peer each stream is; the streams record this for the host.
 ///
-/// A stream that waits for a word in memory knows no deadline and no abort, so a thread watches. It stops the
-/// world when a lane has stood at the same take or SM copy of the same run for too long. When the world has
-/// stopped, it sets this rank's flags until every lane has come to its end. SmCopies see for themselves that
-/// the world has stopped.
+/// A CUDA stream that waits for a word in memory knows no deadline and no abort, so a thread watches. It
+/// stops the world when a stream has been at the same take or SM copy of the same run for too long. After the
+/// world has stopped, it sets this rank's flags until every stream has reached its end. SM copies notice by
+/// themselves that the world has stopped.
 class Watcher {
  public:
-  /// \param flags  by action: the flag that it takes, as the host sees it; null: it takes none
+  /// \param flags by action: the flag that it takes, at the host's address; null: it takes none
   Watcher(const Bound& bound, const RankProgram& program, std::vector<uint32_t*> flags);
   ~Watcher();
 
-  /// Returns the word of a lane. The lane writes `action + 1` there before the take or SM copy `action`, and
-  /// 0 after it.
+  /// Returns the word of a stream. The stream writes `action + 1` there before the take or SM copy `action`,
+  /// and 0 after it.
   uint32_t* at(uint32_t lane) const { return at_.device() + lane; }
-  /// Returns the word where a lane's SM copy writes that it has stopped. Its kernel has ended before anybody
-  /// looks.
+  /// Returns the word where an SM copy of a stream records that it has stopped. Its kernel has ended before
+  /// the word is read.
   uint32_t* stopped_at(uint32_t lane) const { return stopped_at_.device() + lane; }
   /// Returns the word that counts the runs.
   uint64_t* runs() const { return runs_.device(); }
 
-  /// Returns where this rank's lanes stood when the world stopped; "" if none stood at a wait.
+  /// Returns the state of this rank's streams when the world stopped; "" if none was at a wait.
   std::string report() const;
 
  private:
@@ -60,7 +60,7 @@ class Watcher {
     uint64_t run = 0;
     std::chrono::steady_clock::time_point since{};
   };
-  std::vector<Stand> stands_;  // used by the thread alone
+  std::vector<Stand> stands_;  // used only by the thread
   mutable std::mutex mutex_;
   std::string report_;  // guarded by mutex_
   std::atomic<bool> quit_{false};
@@ -92,7 +92,7 @@ class CudaLanes final : public Lanes {
   }
   std::vector<uint32_t*> taken_flags() const;
 
-  bool enqueues_ = false;  ///< run() is under way
+  bool enqueues_ = false;  ///< run() is in progress
   Bound bound_;
   World& world_;
   cuda::Imports imports_;
@@ -102,7 +102,7 @@ class CudaLanes final : public Lanes {
   RankProgram program_;
   Launches launches_;
   SmCopies sm_copies_;
-  std::vector<cuda::OwnedStream> streams_;             // by lane; that of "main" is the caller's
+  std::vector<cuda::OwnedStream> streams_;             // by stream; that of "main" is the caller's
   std::vector<std::vector<cuda::OwnedEvent>> events_;  // by action: one for each of its points
   std::unique_ptr<Watcher> watcher_;
 };

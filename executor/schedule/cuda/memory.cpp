@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t line = 128;  ///< bytes of a flag, so that waits do not disturb each other
 
-/// Finds which tensors some rank has given, and which some rank has not. Collective.
+/// Finds which tensors at least one rank has given, and which at least one rank has not. Collective.
 struct Given {
   std::vector<bool> by_some, missed_by_some;
 

@@ -1,5 +1,5 @@
 /// \file
-/// The memory of a schedule's tensors and flags on GPUs.
+/// This file holds the memory of a schedule's tensors and flags on GPUs.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@
 
 namespace chorale::hostrun {
 
-/// Tensors are in the GPUs' memory; the caller may give that memory. Flags are in memory that the ranks'
-/// processes share and all GPUs see, so that the watcher can set them when the world has stopped. A stream
-/// could not do that reliably, since it may share a hardware queue with a stream that waits.
+/// Places tensors in GPU memory, which the caller may provide. Flags are in memory that the ranks' processes
+/// share and all GPUs see, so that the watcher can set them when the world has stopped. A CUDA stream could
+/// not set them reliably, because it may share a hardware queue with a stream that waits.
 class CudaMemory {
  public:
-  /// Makes and maps the memory. Collective. The current device must be the rank's.
+  /// Allocates and maps the memory. Collective. The current device must be the rank's.
   CudaMemory(const Bound& bound, cuda::Imports& imports, cuda::Pool& pool);
 
-  /// Returns the places of tensors and flags, as the device sees them.
+  /// Returns the device's addresses of tensors and flags.
   const Memory& places() const { return places_; }
-  /// Returns a flag as the host sees it.
+  /// Returns the host's address of a flag.
   uint32_t* on_host(uint32_t flag) const { return host_flags_[flag]; }
 
  private:

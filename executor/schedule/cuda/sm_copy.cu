@@ -1,4 +1,4 @@
-// On GPUs an SM copy is a kernel on the lane's stream.
+// On GPUs an SM copy is a kernel on the schedule's CUDA stream.
 
 #include "../../cuda/enqueue.cuh"
 #include "../sm_copy.hpp"

@@ -26,7 +26,7 @@ Watcher::Watcher(const Bound& bound, const RankProgram& program, std::vector<uin
       stopped_at_(at_.size()),
       runs_(1),
       stands_(program.lanes.size()) {
-  thread_ = world::start_thread("the watch over lanes", [this] { watch(); });
+  thread_ = world::start_thread("watching lanes", [this] { watch(); });
 }
 
 Watcher::~Watcher() {
@@ -52,7 +52,7 @@ void Watcher::watch() {
   }
 }
 
-/// Stops the world if a lane has stood at one take or SM copy of one run for too long.
+/// Stops the world if a stream has been at one take or SM copy of one run for too long.
 void Watcher::look() {
   if (bound_.timeout.count() == 0) return;
   const auto now = std::chrono::steady_clock::now();
@@ -73,8 +73,8 @@ void Watcher::look() {
   }
 }
 
-/// Lets every lane of this rank come to its end. It is called again and again, because a lane clears a flag
-/// and may come to it once more in the next run that is enqueued.
+/// Lets every stream of this rank reach its end. It is called again and again, because a stream clears a flag
+/// and may wait for it once more in the next enqueued run.
 void Watcher::release() {
   {
     const std::lock_guard lock(mutex_);

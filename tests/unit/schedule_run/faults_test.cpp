@@ -73,7 +73,7 @@ void expect_end_of_every_rank(const std::function<void()>& failing, const char* 
     // Nothing is left behind that a new binding would meet.
     thrown([&] { schedule.synchronize(); });
     world.reset();
-    expect_parts(thrown([&] { schedule.run(); }), {"usage: ", "bind it anew"});
+    expect_parts(thrown([&] { schedule.run(); }), {"usage: ", "bind it again"});
     ScheduleRun again(world, allgather_p2p(rotated), arguments(10));
     EXPECT_EQ(thrown([&] { again.run(); }), "nothing");
     EXPECT_EQ(thrown([&] { again.synchronize(); }), "nothing");

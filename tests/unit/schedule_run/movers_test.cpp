@@ -303,7 +303,7 @@ TEST(MoverFaults, GroupsThatAreNoLaunchAreRefused) {
                                         arguments(8, Mover::plan));
                  }),
                  {"usage: ", "group 1 of transfers via 'plan' of rank", "not in group 1 there", "ag.cpp:1",
-                  "let the n-th groups of the ranks meet each other"});
+                  "let the n-th groups of the ranks match"});
     const Plan alone = plan_of(
         rotated_form, "{}",
         R"({"name":"s","dtype":"u8","shape":[4],"role":"in"},{"name":"t","dtype":"u8","shape":[4],"role":"out"})",
