@@ -1,4 +1,4 @@
-// Runs the pass table.
+// This file runs the pass table.
 
 #include <iterator>
 #include <optional>
@@ -34,7 +34,7 @@ constexpr Rewrite rewrites[] = {
 #include "chorale/passes.def"
 };
 
-/// A plan with so many operations is large, and its author waits for it.
+/// A plan with this many operations is large, and its author waits for it.
 constexpr size_t many_operations = 100'000;
 
 size_t operations(const Plan& plan) {
@@ -45,7 +45,7 @@ size_t operations(const Plan& plan) {
   return count;
 }
 
-/// Checks the counts that grow with the number of instances. replicate multiplies all counts by it.
+/// Checks the counts that `replicate` multiplies by the number of instances.
 Diagnostics check_instances(const Plan& plan, uint32_t instances) {
   const auto finding = [](std::string text) {
     return Diagnostics{{"replicate", {}, {}, std::move(text), {}, {}}};
@@ -97,14 +97,14 @@ const Rewrite* find_culprit(const Plan& recorded, const CompileOptions& options,
   return nullptr;
 }
 
-/// Holds an operand as the program names it, before instances share it.
+/// Holds an operand as the program names it, before the instances share it.
 struct Named {
   uint64_t index = 0, chunks = 0;  ///< no chunks: unknown
-  uint64_t place = 0;              ///< of its first chunk in its memory, which may be that of two buffers
+  uint64_t place = 0;              ///< of its first chunk in its memory, which two buffers may share
 };
 
-/// Returns the operand with which an event of a finding touches what the last event touches, in a plan of
-/// that many instances. Takes back what replicate() has done to ids and operands.
+/// Returns the operand with which an event of a finding accesses the memory of the last event, in a plan with
+/// that many instances. Undoes what replicate() has done to ids and operands.
 Named named_by(const Plan& plan, const proof::Storage& storage, uint32_t instances, const ProofEvent& event,
                const ProofEvent& last) {
   if (event.who == ProofEvent::Who::application) return {};
@@ -126,8 +126,9 @@ Named named_by(const Plan& plan, const proof::Storage& storage, uint32_t instanc
   return named;
 }
 
-/// Says what to do about operands that replicate shares among instances in different ways; empty if the
-/// finding is not about that. If both events name an operand alike, an instance meets itself alone.
+/// Returns advice for operands that replicate shares among the instances in different ways; empty if the
+/// finding has another cause. If both events name the same operand, each instance accesses only its own
+/// share.
 std::string shared_apart(const Plan& plan, const CompileOptions& options, const Rewrite& culprit,
                          const Finding& finding) {
   if (culprit.run != pass::replicate || finding.events.size() != 2) return {};
@@ -190,12 +191,12 @@ Diagnostics compile(Plan& plan, const CompileOptions& options) {
   if (plan.gpus.empty()) return check(plan, options.target, options.allow);
   findings = check_instances(plan, options.instances);
   if (!findings.empty()) return findings;
-  // A second copy of a large plan may be too much.
+  // This copy is made only when needed, because a second copy of a large plan may not fit in memory.
   std::optional<Plan> recorded;
   if (operations(plan) < many_operations && wants_proofs(options.allow)) recorded = plan;
-  // The checks of a large plan take longer than its rewrites, so they run once, after all of them.
+  // The checks of a large plan take longer than its rewrites, so they run only once, after all rewrites.
   const bool often = operations(plan) < many_operations;
-  std::string suspects;  // the rewrites that changed the plan since it was last checked
+  std::string suspects;  // the rewrites that changed the plan since the last checks
   for (const Rewrite& rewrite : rewrites) {
     const bool last = &rewrite == std::end(rewrites) - 1;
     if (rewrite.run(plan, options)) suspects += (suspects.empty() ? "" : ", ") + std::string(rewrite.name);

@@ -1,4 +1,4 @@
-// Declares the choices of a lowering as parameters of a program.
+// This file declares the choices of a lowering as parameters of a program.
 
 #include <algorithm>
 #include <span>

@@ -49,7 +49,7 @@ host::Expr ScheduleRecording::expr(const Index& index, Here at) {
 Index ScheduleRecording::apply(host::ExprKind kind, const Index& left, const Index& right) {
   ScheduleRecording* const recording = left.recording_ ? left.recording_ : right.recording_;
   if (recording) {
-    // Operators do not know the author's line, so the call that uses the result reports it.
+    // Operators do not know the author's line, so the call that uses the result reports the finding.
     Index result = recording->index({});
     result.mixed_ = left.mixed_ || right.mixed_ || (right.recording_ && right.recording_ != recording);
     if (!result.mixed_) result.expr_ = recording->binary(kind, left, right);
@@ -144,7 +144,7 @@ void ScheduleRecording::transfers_alone(Group& group, const std::function<void(G
   }
   for (host::Op& other : others) {
     if (other.kind == host::OpKind::alloc) {
-      open.back()->push_back(std::move(other));  // it is made once, wherever it stands
+      open.back()->push_back(std::move(other));  // it is recorded once, wherever the author wrote it
       continue;
     }
     const SourceLine line = s.line_of(other.at);
@@ -191,7 +191,7 @@ host::Expr ScheduleRecording::binary(host::ExprKind kind, const Index& left, con
   };
   const host::Expr one = operand(left), other = operand(right), made = s.exprs.binary(kind, one, other);
   const Size a = size_of(one), b = size_of(other);
-  constexpr unsigned enough = 1u << 30;  // parts are shared, so numbers grow quickly
+  constexpr unsigned enough = 1u << 30;  // parts are shared, so the numbers grow quickly
   sizes_[made.id] = {std::max(a.nested, b.nested) + 1, std::min(enough, a.operators + b.operators + 1)};
   return made;
 }

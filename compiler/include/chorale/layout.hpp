@@ -30,9 +30,8 @@ struct Layout {
   /// Holds how many bytes of each chunk one round processes, see in_rounds(). With one round it equals
   /// `chunk_bytes`.
   uint64_t slice_bytes = 0;
-  uint64_t alignment =
-      16;  ///< bytes; the plan's, rounded up to a multiple of 16 for elements, and of `packet` for packets
-  uint64_t packet = 16;  ///< payload bytes of a packet; packets begin and end at multiples of it
+  uint64_t alignment = 16;  ///< least common multiple of the plan's alignment and `packet`
+  uint64_t packet = 16;     ///< bytes; the payload of packets begins and ends at multiples of it
 
   uint64_t segment_nominal() const { return chunks_per_segment * chunk_bytes; }
   uint64_t rounds() const { return slice_bytes == chunk_bytes ? 1 : divided_up(chunk_bytes, slice_bytes); }

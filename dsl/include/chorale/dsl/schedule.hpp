@@ -140,8 +140,7 @@ class Tensor : public View {
 /// Says which receive matches a send, and what moves the bytes.
 struct TransferOptions {
   uint32_t tag = 0;  ///< the k-th send to a peer with this tag matches the k-th receive with it there
-  host::Mover via =
-      host::Mover::automatic;  ///< the same at both ends; automatic: the executor chooses it when it binds
+  host::Mover via = host::Mover::automatic;  ///< the same at both ends; automatic: the executor chooses
 };
 
 /// Stands for a group or a collective that a stream can wait for.
