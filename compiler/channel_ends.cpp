@@ -27,8 +27,7 @@ class ByPeer {
   }
 
  private:
-  std::vector<uint32_t>
-      ends_;  // by peer: first the number of its channels, then where they end; zeros between calls
+  std::vector<uint32_t> ends_;  // by peer: how many channels, then where they end; zeros between calls
   std::vector<uint32_t> present_;
 };
 

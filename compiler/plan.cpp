@@ -32,8 +32,7 @@ void extend(std::vector<T>& pool, std::span<const T> more) {
   }
   const size_t from = more.data() - pool.data();
   for (size_t k = 0; k < more.size(); ++k) {
-    const T value =
-        pool[from + k];  // a copy, because push_back may move the element that a reference points to
+    const T value = pool[from + k];  // a copy, because push_back may move the element
     pool.push_back(value);
   }
 }

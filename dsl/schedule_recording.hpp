@@ -23,8 +23,7 @@ class ScheduleRecording {
   std::string name;
   host::Lowering lowering;
   host::Schedule s;
-  std::vector<std::vector<host::Op>*> open = {
-      &s.body};  ///< the bodies around the current call, the innermost last
+  std::vector<std::vector<host::Op>*> open = {&s.body};  ///< bodies around the call, the innermost last
   Diagnostics findings;
   uint32_t tokens = 0;
   bool has_foreign = false;  ///< some call got handles of another schedule

@@ -34,8 +34,7 @@ class Fusion {
     list(0, block_.ops.size());
     if (!changed_) return false;
     keep_thread_order(block_, out_);
-    block_.ops = std::vector<Op>(out_.begin(),
-                                 out_.end());  // a new vector, which frees the room of dropped operations
+    block_.ops = std::vector<Op>(out_.begin(), out_.end());  // without room for dropped operations
     compact();
     return true;
   }
@@ -43,9 +42,8 @@ class Fusion {
  private:
   /// Appends operations [from, to), and joins each to the one before it if a rule allows that.
   void list(size_t from, size_t to) {
-    size_t floor =
-        out_.size();      // the next operation does not directly follow the operations before this position
-    bool synced = false;  // the previous operation is a pipeline whose turns end with a fence
+    size_t floor = out_.size();  // the next operation does not directly follow those before it
+    bool synced = false;         // the previous operation is a pipeline whose turns end with a fence
     for (size_t at = from; at < to; ++at) {
       Op op = block_.ops[at];
       if (synced && op.code == Opcode::nop) {
