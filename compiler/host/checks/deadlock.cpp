@@ -1,4 +1,4 @@
-// Every wait ends.
+// This check requires every wait to end.
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ std::string what(const Concrete& made, const Event& event) {
 }
 
 /// Reports the steps that never end.
-/// \returns whether the schedule comes to its end
+/// \returns whether the schedule ends
 bool ends(const Schedule& schedule, const Concrete& made, Queues queues, const char* check, const char* how,
           Diagnostics& out) {
   const Execution execution(made, queues, 1);
@@ -56,8 +56,8 @@ bool ends(const Schedule& schedule, const Concrete& made, Queues queues, const c
   return false;
 }
 
-/// Returns whether every transfer of the author says that a copy engine moves it. Those of collectives
-/// cannot.
+/// Returns whether the author has chosen a copy engine for every transfer. For transfers of collectives,
+/// authors cannot choose it.
 bool only_copy_engines(const std::vector<Op>& ops) {
   return std::all_of(ops.begin(), ops.end(), [](const Op& op) {
     const auto by_engine = [](const Transfer& one) {
@@ -68,7 +68,8 @@ bool only_copy_engines(const std::vector<Op>& ops) {
   });
 }
 
-/// Returns the schedule with the transfers of collectives as a rendezvous, which they may be made.
+/// Returns the schedule with the transfers of collectives as a rendezvous, because an executor may do them in
+/// this way.
 Concrete with_rendezvous(Concrete made) {
   for (std::vector<Step>& steps : made.steps) {
     for (Step& step : steps) {
@@ -87,7 +88,8 @@ void check_deadlock(const Schedule& schedule, const Concrete& made, const Concre
   ends(schedule, expanded, Queues::by_lane, "deadlock", " with its movers", out);
 }
 
-/// A rendezvous would hold up everything in its queue, but an author who asks for a copy engine has none.
+/// A rendezvous blocks all that follows in its queue. If the author has asked for copy engines, there is
+/// none.
 void check_one_queue(const Schedule& schedule, const Concrete& made, const Concrete& expanded,
                      Diagnostics& out) {
   const char* const how = " if all lanes of a rank are one queue, which CUDA may make of them";

@@ -1,4 +1,4 @@
-// This file reads a layout: it finds the axes of its operations, and what is wrong with it.
+// This file reads a layout. It finds the axes of its operations, and reports what is wrong with it.
 
 #include "layout.hpp"
 
@@ -138,8 +138,8 @@ class Checker {
     extents(op);
   }
 
-  /// Checks how many operands there are, that all of them are whole, and that they have as many axes as the
-  /// function needs.
+  /// Checks the number of operands, that all of them are whole tensors, and that they have as many axes as
+  /// the function needs.
   bool operands(const Op& op) {
     struct Numbers {
       std::string_view name;
@@ -204,7 +204,7 @@ class Checker {
     return true;
   }
 
-  /// Checks extents. An axis of extent 1 is the same for all indices of the result's axis.
+  /// Checks extents. An axis of extent 1 has the same value for all indices of the result's axis.
   void extents(const Op& op) {
     const Tensor& out = tensor_of(op.writes[0]);
     for (size_t k = 0; k < op.reads.size(); ++k) {
@@ -218,7 +218,7 @@ class Checker {
               "the result over it");
         if (axes[axis] == no_axis || is_one(s_, in.axes[axis].extent)) continue;
         const Axis &from = in.axes[axis], &to = out.axes[size_t(axes[axis])];
-        if (from.tag == Tag::whole && to.tag == Tag::whole) continue;  // [shapes] looks at numbers
+        if (from.tag == Tag::whole && to.tag == Tag::whole) continue;  // [shapes] compares the numbers
         if (from.extent == to.extent) continue;
         const auto spread = [&](const Axis& one) {
           return one.tag == Tag::whole
