@@ -36,20 +36,21 @@ namespace chorale::proof {
 namespace {
 
 constexpr uint32_t none = ~uint32_t{0};
-/// We keep at most `max_chunks` chunks and look at most at `max_touched`. Larger plans are proved as a whole.
+/// Limits the chunks that are stored and the accesses to chunks that are looked at. Larger plans are proved
+/// as a whole.
 constexpr uint64_t max_chunks = uint64_t(1) << 22, max_touched = uint64_t(1) << 24;
 
-/// The chunks that an operand names.
+/// Names the chunks of an operand.
 struct Touched {
   uint32_t space = 0;
   bool write = false;
   uint64_t begin = 0, end = 0;
 };
 
-/// A party in the form in which it is compared.
+/// Describes a party in a form that can be compared.
 struct Form {
   std::vector<uint64_t> words;
-  std::vector<std::pair<uint32_t, uint64_t>> firsts;  ///< its memories, and the first chunk named in each
+  std::vector<std::pair<uint32_t, uint64_t>> firsts;  ///< its memories, and the first chunk accessed in each
 
   void clear() {
     words.clear();
@@ -76,16 +77,16 @@ class Copies {
     uint32_t rank, position;
     size_t first_op = 0, first_touched = 0;
   };
-  /// A channel's end, a semaphore or a barrier.
+  /// Describes one end of a channel, a semaphore or a barrier.
   struct Object {
-    uint32_t user = none;   ///< some block
+    uint32_t user = none;   ///< some block that uses it
     uint32_t party = none;  ///< the party in which it has `number`
     uint32_t number = 0;
   };
   struct Chunks {
     size_t first = 0;                 ///< in writer_
-    uint64_t n = 0, segment = 0;      ///< segment 0: it has none
-    uint32_t party = none, slot = 0;  ///< the present party's first chunk in it: Form::firsts
+    uint64_t n = 0, segment = 0;      ///< segment 0: none
+    uint32_t party = none, slot = 0;  ///< the current party's first chunk in it: Form::firsts
   };
 
   bool lay_out() {
@@ -127,7 +128,7 @@ class Copies {
     return true;
   }
 
-  /// Lists all blocks and what they touch. Joins blocks with a channel, semaphore or barrier in common.
+  /// Lists all blocks and their accesses. Joins blocks that share a channel, semaphore or barrier.
   bool list() {
     uint64_t budget = max_touched;
     for (uint32_t rank = 0; rank < plan_.ranks(); ++rank) {
@@ -165,8 +166,8 @@ class Copies {
                    });
   }
 
-  /// Calls visit() for every id of an operation, with the object, the other end of a channel or none, and a
-  /// number that has to be equal in copies.
+  /// Calls visit() for every id of an operation. It passes the object, the other end of a channel or none,
+  /// and a number that must be equal in copies.
   template <class Visit>
   void for_each_object(uint32_t at, const Op& op, Visit&& visit) {
     if (!op.ids) return;
@@ -220,8 +221,8 @@ class Copies {
     }
   }
 
-  /// Joins the blocks that touch a chunk which one of them overwrites. Blocks that only read a chunk which
-  /// nobody overwrites are not joined.
+  /// Joins the blocks that access a chunk if one of them writes it. Blocks that only read a chunk that nobody
+  /// writes are not joined.
   void join_by_memory() {
     const auto chunks = [&](const Touched& of) {
       const auto first = writer_.begin() + ptrdiff_t(spaces_[of.space].first);
@@ -323,7 +324,7 @@ class Copies {
                        [&](uint32_t block) { return stays(block, *moved); });
   }
 
-  /// Returns whether each operand of a copy stays in the segment that it has without the move.
+  /// Returns whether each operand of a copy is in the same segment as the operand that it corresponds to.
   bool stays(uint32_t block, uint64_t moved) const {
     const size_t end = block + 1 < blocks_.size() ? blocks_[block + 1].first_touched : touched_.size();
     for (size_t k = blocks_[block].first_touched; k < end; ++k) {
@@ -354,7 +355,7 @@ class Copies {
       }
       for (const uint32_t block : parties_[party]) kept[block] = true;
       originals.push_back(form_);
-      // This gives up early on plans without copies, and on those with many kinds of parties.
+      // This gives up early on plans with few copies, and on plans with many kinds of parties.
       if (2 * (seen - left_out) > blocks_.size() || originals.size() > max_originals) return {};
     }
     return make_excerpt(kept, copies);
@@ -414,12 +415,12 @@ class Copies {
   std::vector<uint32_t> touches_;  // by operation: how many of touched_
   std::vector<Touched> touched_;
   std::vector<Chunks> spaces_;
-  std::vector<uint32_t> writer_;  // by chunk: some block that overwrites it
+  std::vector<uint32_t> writer_;  // by chunk: some block that writes it
   std::vector<uint32_t> first_end_[std::size(signalled_types)], first_semaphore_;  // by rank: objects
   std::vector<Object> objects_;
   std::unordered_map<uint64_t, uint32_t> barriers_;  // by rank and id: objects
   std::vector<std::vector<uint32_t>> parties_;       // their blocks
-  Form form_;                                        // of the party that is being compared
+  Form form_;                                        // of the party being compared
 };
 
 }  // namespace

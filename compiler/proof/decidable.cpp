@@ -1,4 +1,4 @@
-// Proves `decidable`: the executions that are played speak for all.
+// This file proves `decidable`: the executions that are tried stand for all.
 
 #include "decidable.hpp"
 

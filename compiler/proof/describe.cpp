@@ -1,4 +1,4 @@
-// Puts operations into words.
+// This file describes operations in words.
 
 #include "../checks/report.hpp"
 #include "../resolve.hpp"

@@ -1,4 +1,4 @@
-// Words the findings about races.
+// This file writes the texts of findings about races.
 
 #include "races.hpp"
 
@@ -33,7 +33,7 @@ ProofEvent Races::event(const Epoch& epoch, bool writes) {
   } else {
     event.who = ProofEvent::Who::application;
     event.at.rank = by.rank;
-    event.launch = epoch.segment / 2;  // two segments a launch: see begin() and end()
+    event.launch = epoch.segment / 2;  // two segments per launch: see begin() and end()
   }
   event.accesses = true;
   event.writes = writes;
@@ -45,7 +45,7 @@ ProofEvent Races::event(const Epoch& epoch, bool writes) {
   return event;
 }
 
-/// Returns whether packets that the operation reads say that `first` is over, but not those at its own
+/// Returns whether packets that the operation reads show that `first` has ended, but not those at its own
 /// position.
 bool Races::elsewhere(const Epoch& first) const {
   for (const Touch& touch : sources_) {
@@ -56,10 +56,10 @@ bool Races::elsewhere(const Epoch& first) const {
   return false;
 }
 
-/// Reports that `second`, which writes or reads, is not ordered after `first`, which wrote or read.
+/// Reports that `second` is not ordered after `first`. `writes` and `written` say whether they write.
 void Races::conflict(uint32_t id, uint32_t cell, const Epoch& first, bool writes, bool written) {
   const Epoch second = here(id);
-  if (!plain(second) && !plain(first)) return;  // the application's own affair
+  if (!plain(second) && !plain(first)) return;  // this concerns only the application
   if (plain(second) && plain(first)) return between(second, first, writes, written);
   with_owner(second, first, cell, writes, written);
 }
