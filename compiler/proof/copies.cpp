@@ -1,27 +1,30 @@
-// Leaves out thread blocks that do what others do, only elsewhere. What is proved of the rest is then true of
-// all.
+// This file removes thread blocks that do the same as others at other chunks. What is proved of the rest is
+// then true of all.
 //
-// A *party* is a least set of blocks that shares no channel, semaphore or barrier with a block outside, and
-// no chunk that one of the two overwrites. A party is a *copy* of another one if they have the same blocks on
-// each rank, with the same operations in the same order, ids that correspond one to one and have the same
-// peers and initial values, and operands that are moved by the same number of chunks in each memory of each
-// rank. In inputs and outputs that number is the same on all ranks, and no operand leaves its segment by it.
+// A *party* is a smallest set of blocks that shares no channel, semaphore or barrier with a block outside,
+// and no chunk that either of the two writes. A party is a *copy* of another one if they correspond in all of
+// this: they have the same blocks on each rank, with the same operations in the same order. Their ids
+// correspond one to one and have the same peers and initial values. Their operands are moved by the same
+// number of chunks in each memory of each rank. In inputs and outputs that number is the same on all ranks,
+// and no operand leaves its segment by the move.
 //
-// Why one stands for the other: put a copy in the place of its party in the excerpt. That gives a part of the
-// plan, in which everything happens as in the excerpt. The rest of the plan takes nothing away:
-//  - Order. Other parties only add knowledge, when launches begin and end; more knowledge orders no less. If
-//    two accesses conflict, both are of one party, or one is the application's, which treats all chunks of a
-//    segment alike. So all that conflict are ordered.
-//  - Deadlock. Parties wait for each other only when launches end. No wait needs the post of a later launch:
-//    a channel that is awaited more often in a launch than it is posted would have stopped the execution of
-//    the excerpt, and a semaphore's posts are of its own rank, whose launches do not overlap. So a cycle
-//    would be within one launch, thus within one party, whose execution has come to its end.
-//  - Values. What the collective promises of a chunk it also promises of the next one of the segment, with
-//    the next chunk of each input. Custom collectives and those with a sender are proved as a whole.
-// If blocks compete, or more or fewer blocks come to a barrier than it says, the plan is proved as a whole
-// (prove.cpp). Any finding is found again there, so that findings are those of the plan.
+// One party stands for the other for this reason: put a copy in the place of its party in the excerpt. The
+// result is a part of the plan in which everything happens as in the excerpt. The rest of the plan changes
+// nothing:
+// - Order. Other parties only add knowledge, when launches begin and end, and more knowledge orders no less.
+//   If two accesses conflict, both belong to one party, or one belongs to the application, which treats all
+//   chunks of a segment alike. So all conflicting accesses are ordered.
+// - Deadlock. Parties wait for each other only when launches end. No wait needs the post of a later launch. A
+//   channel that is awaited more often in a launch than it is posted would have stopped the execution of the
+//   excerpt. A semaphore's posts come from its own rank, whose launches do not overlap. So a cycle would be
+//   within one launch, and so within one party, whose execution has ended.
+// - Values. What the collective promises of a chunk it also promises of the next one of the segment, with the
+//   next chunk of each input. Custom collectives and those with a sender are proved as a whole.
+// If blocks compete, or more or fewer blocks arrive at a barrier than it says, the plan is proved as a whole
+// (prove.cpp). Any finding is found again there, so all findings are findings of the plan.
 //
-// Costs O(a) for all accesses, counting each of their chunks, but without the large constants of a proof.
+// This costs O(a) for all accesses, counting each of their chunks, but without the large constants of a
+// proof.
 
 #include "copies.hpp"
 

@@ -1,4 +1,4 @@
-// This file checks how much one operation and one thread block hold.
+// This file checks how much one operation and one thread block contain.
 
 #include "checks.hpp"
 

@@ -1,4 +1,4 @@
-// This file finds what MSCCL++ does not reduce rightly, and operations that it does not know.
+// This file finds reductions that MSCCL++ computes wrongly, and operations that it does not know.
 
 #include "checks.hpp"
 
