@@ -1,5 +1,5 @@
-// C = A B, with the rows of A spread over the ranks: each slice is multiplied as soon as it is here, while
-// the next ones travel. In turn i a rank takes the slice of the rank i behind it: no two ask the same.
+// Computes C = A B, with the rows of A over the ranks. Each slice is multiplied when it arrives, while the
+// next ones travel. In turn i a rank gets the slice of rank - i, so no two ranks ask the same one.
 
 #include <chorale/dsl.hpp>
 #include <stdexcept>

@@ -7,11 +7,11 @@
 
 namespace chorale::mscclpp {
 
-inline constexpr uint32_t max_block_operations = 64;      ///< of a thread block; a pipeline is one more
-inline constexpr uint32_t max_operands = 10;              ///< sources of an operation, and also destinations
-inline constexpr uint32_t max_channels = 8;               ///< channel ids of an operation
-inline constexpr uint32_t max_semaphores = 16;            ///< semaphore ids of an operation
-inline constexpr uint32_t max_block_channels = 16;        ///< of a thread block, by type
+inline constexpr uint32_t max_block_operations = 64;  ///< of a thread block; pipelines and their bodies count
+inline constexpr uint32_t max_operands = 10;          ///< sources of an operation, and also destinations
+inline constexpr uint32_t max_channels = 8;           ///< channel ids of an operation
+inline constexpr uint32_t max_semaphores = 16;        ///< semaphore ids of an operation
+inline constexpr uint32_t max_block_channels = 16;    ///< of a thread block, by type
 inline constexpr uint32_t max_block_remote_buffers = 16;  ///< of a thread block, by channel type
 inline constexpr uint32_t max_barriers = 16;              ///< of a device
 inline constexpr uint32_t max_port_channels = 1024;       ///< of a rank: 10 bits in a trigger
