@@ -136,20 +136,19 @@ std::string shared_apart(const Plan& plan, const CompileOptions& options, const 
   const Named first = named_by(plan, storage, options.instances, finding.events[0], finding.events[1]);
   const Named second = named_by(plan, storage, options.instances, finding.events[1], finding.events[1]);
   if (!first.chunks || !second.chunks) return {};
-  const std::string shared =
-      "the instances of a program share each operand in equal parts, and of these two ";
+  const std::string shared = "each instance takes an equal share of every operand, and of these two ";
   if (first.chunks != second.chunks) {
     return shared + "one has " + std::to_string(first.chunks) + " and one " + std::to_string(second.chunks) +
-           " chunks: name the chunks in both together, or in both one by one, so that an instance has its "
-           "own";
+           " chunks: name the chunks together in both, or one by one in both, so that instances do not "
+           "overlap";
   }
   if (first.place == second.place) return {};
   const auto text = [](const Named& named) {
     return "[" + std::to_string(named.index) + ":" + std::to_string(named.index + named.chunks) + "]";
   };
   return shared + "one is " + text(first) + " and one " + text(second) +
-         " of the program: name chunks so that operands are the same or have none in common, and an instance "
-         "has its own";
+         " of the program: name the same chunks in both, or chunks that do not overlap, so that instances do "
+         "not overlap either";
 }
 
 }  // namespace
@@ -183,7 +182,8 @@ Diagnostics compile(Plan& plan, const CompileOptions& options) {
   if (options.certify) require_all_proofs(options.allow);
   if (options.minimize_syncs && options.target != Target::chorale) {
     throw std::invalid_argument(
-        "synchronisations are minimised for Chorale's executor only: what is proved is proved of that one");
+        "synchronisations are minimised only for the target chorale, because the proofs are about its "
+        "executor");
   }
   Diagnostics findings = check(plan);
   if (!findings.empty()) return findings;

@@ -39,8 +39,8 @@ host::Expr ScheduleRecording::expr(const Index& index, Here at) {
   if (index.mixed_ || !is_own(index, "an index", at)) return {};
   const Size size = size_of(index.expr_);
   if (size.nested > host::most_nested || size.operators > host::most_operators) {
-    find(at, say("an expression of ", size.operators, " operators, ", size.nested,
-                 " within each other, expected at most ", host::most_operators, " and ", host::most_nested));
+    find(at, say("an expression of ", size.operators, " operators, nested ", size.nested,
+                 " deep, expected at most ", host::most_operators, " and ", host::most_nested));
     return {};
   }
   return index.expr_;
@@ -108,7 +108,7 @@ host::Op& ScheduleRecording::op(host::OpKind kind, const host::Lane& lane, Here 
 host::Op& ScheduleRecording::compute(std::string_view function, const Tensor& out,
                                      const std::vector<Tensor>& in, Here at) {
   if (open.size() > 1)
-    find(at, say("'", function, "' is of whole tensors, and cannot be in a loop or condition"));
+    find(at, say("'", function, "' works on whole tensors and cannot be in a loop or condition"));
   host::Op& op = s.layout.emplace_back();
   op.kind = host::OpKind::compute;
   op.name = function;
@@ -126,7 +126,7 @@ ScheduleRecording::Inside::~Inside() { open_.pop_back(); }
 
 void ScheduleRecording::within(std::vector<host::Op>& body, const std::function<void()>& record, Here at) {
   if (open.size() == host::most_bodies + 1)
-    find(at, say("more than ", host::most_bodies, " loops and conditions within each other"));
+    find(at, say("more than ", host::most_bodies, " nested loops and conditions"));
   const Inside inside(*this, body);
   record();
 }
@@ -154,7 +154,7 @@ void ScheduleRecording::transfers_alone(Group& group, const std::function<void(G
                         say("a group has sends and receives alone, but in its body is a '",
                             host::info(other.kind).name, "'"),
                         {},
-                        "put it in front of the group or behind it, and loops and conditions around it"});
+                        "put it before or after the group, and put loops and conditions around the group"});
   }
 }
 

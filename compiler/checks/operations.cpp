@@ -33,9 +33,8 @@ class OpCheck {
     via();
     // One part of a plan's sum does not know the number of addends. The executor knows it.
     if (row_.has(Role::Reduce) && op_.reduce_op == ReduceOp::avg) {
-      report_.add(
-          at_, name() + " reduces by avg, which no plan does: plans add, and the executor divides at the end",
-          "let it reduce by sum, and ask for avg where the plan is executed", "reduce_op");
+      report_.add(at_, name() + " reduces by avg, but plans only add: the executor divides at the end",
+                  "let it reduce by sum, and ask for avg where the plan is executed", "reduce_op");
     }
     for_each_operand(block_, op_,
                      [&](const Field& field, const Operand& operand) { target(field, operand); });
@@ -190,7 +189,7 @@ class OpCheck {
   void group() {
     if (!op_.group_size) return;
     if (!row_.has(Role::Sliced))
-      fail(name() + " is shared by a thread block group, which it cannot be", "tbg_info");
+      fail(name() + " is shared by a thread block group, but cannot be shared", "tbg_info");
     if (op_.group_index >= op_.group_size) {
       fail(name() + " is member " + number(op_.group_index) + " of a thread block group of " +
                number(op_.group_size),

@@ -171,7 +171,7 @@ void Unroller::storage(const Op& op) {
   }
   say("contents", op.at,
       fmt::format("'{}' is used on {} before it is made here", made_.tensors[tensor].name, here()),
-      "make it in front of its first use");
+      "make it before its first use");
   throw Stop{};
 }
 
@@ -180,7 +180,7 @@ void Unroller::uses(uint32_t tensor, uint32_t at) {
   if (alive_[tensor]) return;
   say("contents", at,
       fmt::format("'{}' is used on {} after it was freed", made_.tensors[tensor].name, here()),
-      "free it behind its last use");
+      "free it after its last use");
   throw Stop{};
 }
 

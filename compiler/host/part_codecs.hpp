@@ -200,7 +200,7 @@ struct Params {
       if (!is_word(param.name)) node.refuse("parameters with " + std::string(a_word));
       if (is_own_symbol(param.name))
         node.refuse("parameters with names other than " + param.name +
-                    ", which is what expressions call one of their own");
+                    ", but expressions use this name for one of their own values");
       if (value.value.kind != Kind::null) param.value = integer(value);
     }
   }

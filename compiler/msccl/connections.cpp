@@ -85,7 +85,7 @@ void Pairing::in_vain(const Key& key, const Sides& sides) {
                             (std::min(sent, received) ? std::to_string(std::min(sent, received)) : "none");
   findings_.add(block(more_sent ? from : to, longer.block).steps[step].line,
                 more_sent
-                    ? "this is sent in vain: " + gpu_name(from) + " sends " + counted(sent, "message") +
+                    ? "this is never received: " + gpu_name(from) + " sends " + counted(sent, "message") +
                           " to " + gpu_name(to) + over(channel) + ", but " + there
                     : "this receives nothing: " + gpu_name(to) + " receives " + counted(received, "message") +
                           " from " + gpu_name(from) + over(channel) + ", but " + there);

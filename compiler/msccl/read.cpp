@@ -252,7 +252,7 @@ Algorithm read_algorithm(std::string_view xml, Findings& findings) {
   if (!result) {
     std::string why = result.description();
     if (!why.empty()) why[0] = char(std::tolower(static_cast<unsigned char>(why[0])));
-    findings.add(lines.at(size_t(std::max<ptrdiff_t>(result.offset, 0))), "this is no XML: " + why);
+    findings.add(lines.at(size_t(std::max<ptrdiff_t>(result.offset, 0))), "this is not XML: " + why);
     return algorithm;
   }
   std::vector<pugi::xml_node> roots(document.begin(), document.end());

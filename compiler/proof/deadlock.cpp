@@ -71,8 +71,8 @@ class Stuck {
     Finding& found = findings_.add(
         ProofName::deadlock, Finding::Kind::cycle, player_.chains()[links[0].chain].place(),
         what(links[0].chain) + " never ends: it is one of a cycle of " + count(links.size(), "wait") +
-            ", each of which comes before what would answer the one before it",
-        "let one of them come later, or the signal that it holds up earlier" + other_channels(links));
+            ", and each comes before the operation that would answer the previous one",
+        "move one of these waits later, or the signal that it delays earlier" + other_channels(links));
     Diagnostic& finding = found.diagnostic;
     for (const Link& link : links) {
       found.events.push_back(event(link.chain));

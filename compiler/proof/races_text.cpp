@@ -78,8 +78,8 @@ void Races::with_owner(const Epoch& second, const Epoch& first, uint32_t cell, b
     text += ", and nothing says that this rank has begun: the application may still be using it";
   else if (overwrites && first.segment < over_[first.agent])
     text +=
-        ", but what tells the rank so, a relaxed signal or a packet, publishes no data: the application may "
-        "not see it";
+        ", but the rank learns this only from a relaxed signal or a packet, which publishes no data: the "
+        "application may not see it";
   else
     text +=
         ", and nothing tells the rank when: the launch may have ended there, and the application be using it";
@@ -95,15 +95,15 @@ void Races::between(const Epoch& second, const Epoch& first, bool writes, bool w
   if (second.agent == first.agent && sooner.kind == Agent::Kind::block) {
     text += "another thread of the block " + does + ": nothing synchronises the threads in between";
   } else if (sooner.kind != Agent::Kind::block && sooner.chain == later.chain) {
-    text += "the proxy " + does + " at its leisure: nothing waits until it has done so";
+    text += "the proxy " + does + " at some later time: nothing waits for that";
     note.text = "it was handed to the proxy here";
   } else {
     text += (launches ? "an earlier launch " : "another operation ") + does + ": ";
     const bool known = written && first.segment < over_[first.agent];
-    text += known ? "what orders the two, a relaxed signal or a packet, publishes no data"
+    text += known ? "a relaxed signal or a packet orders the two, but publishes no data"
             : elsewhere(first)
-                ? "only packets at another place of this operation say that it is over, for which "
-                  "the threads do not wait that work here; synchronise them in between"
+                ? "only packets at another place of this operation show that it has ended, and the threads "
+                  "that work here do not wait for them; synchronise the threads in between"
                 : "nothing orders the two";
   }
   say(launches ? ProofName::replay : ProofName::races, second, first, writes, written, text, std::move(note));

@@ -128,8 +128,8 @@ Diagnostics find_repeats(const Plan& plan) {
     finding.check = "repeats";
     finding.at = at;
     finding.text =
-        "this writes the same value to the same bytes as the operation before it: it is superfluous, and a "
-        "race only in name";
+        "this writes the same value to the same bytes as the operation before it: it is superfluous, and the "
+        "race is harmless";
     finding.help = "remove it";
   }
   return found;

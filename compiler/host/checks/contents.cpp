@@ -127,7 +127,7 @@ class Contents {
             report(out_, s_, "contents", access.at,
                    fmt::format("this reads {} of rank {} on {}, of which {} is zero in the first run only",
                                text(made_, *access.box), access.rank, place(access), text(made_, *meets)),
-                   "make it zero in the same run, before it is read or behind what overwrites it");
+                   "make it zero in the same run, before it is read or after it is overwritten");
         note(finding, s_, write.at, fmt::format("what the next run reads, from {}", place(write)));
         return;
       }

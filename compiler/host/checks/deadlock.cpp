@@ -44,7 +44,7 @@ bool ends(const Schedule& schedule, const Concrete& made, Queues queues, const c
       help = "put the send and the receive of an exchange into one group, so that they go on together";
     if (is_launch(step) && help.empty()) help = "every rank takes part in every launch, in the same order";
     if (step.kind == StepKind::take && help.empty())
-      help = "post before you take: what the peer waits for may stand behind the take";
+      help = "post before you take: the peer may be waiting for something after the take";
   }
   Diagnostic* finding =
       report(out, schedule, check, line(blocked[0]),

@@ -51,12 +51,11 @@ class Flags {
     for (size_t k = 0; k + 1 < takes.size(); ++k) {
       const Event &first = takes[k], &second = takes[k + 1];
       if (first.run != second.run || order_.before(first, second)) continue;
-      Diagnostic* finding =
-          report(out_, s_, "replay", step(second).at,
-                 fmt::format("{} is taken on {} while another take of it may still wait: which of the two "
-                             "gets a post is by chance",
-                             made_.flags[flag].name, where(second.rank, step(second))),
-                 "order the lanes with after, or give each its own flag");
+      Diagnostic* finding = report(out_, s_, "replay", step(second).at,
+                                   fmt::format("{} is taken on {} while another take of it may still wait: "
+                                               "chance decides which of the two gets a post",
+                                               made_.flags[flag].name, where(second.rank, step(second))),
+                                   "order the lanes with after, or give each its own flag");
       note(finding, s_, step(first).at, fmt::format("the other take, on {}", where(first.rank, step(first))));
       return false;
     }

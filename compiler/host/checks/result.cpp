@@ -313,9 +313,10 @@ class Results {
                           surplus = algebra_.difference(found, wanted);
         Diagnostic* finding = report(
             out_, s_, "result", op.at,
-            !missing.empty() ? fmt::format("{} is not the {}: {} does not come into it", place, what, missing)
-            : !surplus.empty() ? fmt::format("{} is not the {}: {} comes into it", place, what, surplus)
-                               : fmt::format("{} is not the {}, though of the same inputs", place, what),
+            !missing.empty() ? fmt::format("{} is not the {}: {} is missing from it", place, what, missing)
+            : !surplus.empty()
+                ? fmt::format("{} is not the {}: {} does not belong in it", place, what, surplus)
+                : fmt::format("{} is not the {}, although it uses the same inputs", place, what),
             is_written_ ? "put the slice of each rank at its place, or say with the tensors' axes what it is"
                         : "lower the layout again: the schedule is not what the compiler makes of it");
         if (is_written_) name_writer(finding, rank, cells_.box(tensor, index));
@@ -335,7 +336,7 @@ class Results {
         if (std::none_of(step.writes.begin(), step.writes.end(), hits) &&
             std::none_of(step.transfers.begin(), step.transfers.end(), receives))
           continue;
-        return note(finding, s_, step.at, fmt::format("what is there is written on {}", where(by, step)));
+        return note(finding, s_, step.at, fmt::format("it was last written on {}", where(by, step)));
       }
     }
   }

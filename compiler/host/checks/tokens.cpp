@@ -103,7 +103,7 @@ class Tokens {
                            user.writes ? "overwrites" : "reads", text(made_, *user.box),
                            where(user.event.rank, step(user.event)), name[0] == 'a' ? "n" : "", name,
                            held.writes ? "brings" : "reads"),
-               "move it behind the wait");
+               "move it after the wait");
     note(finding, s_, held.at,
          fmt::format("the {}, which {} {}", name, held.writes ? "brings" : "reads", text(made_, *held.box)));
     note(finding, s_, at.at, "its wait");

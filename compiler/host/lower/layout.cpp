@@ -108,8 +108,8 @@ class Checker {
 
   void one(const Op& op) {
     if (op.kind != OpKind::compute)
-      return say(op.at, fmt::format("'{}' is of the explicit form, not of a layout", info(op.kind).name),
-                 "write what is computed of whole tensors");
+      return say(op.at, fmt::format("'{}' belongs to the explicit form, not to a layout", info(op.kind).name),
+                 "write functions of whole tensors");
     const auto& known = layout_functions;
     if (std::find(std::begin(known), std::end(known), op.name) == std::end(known))
       return say(op.at,
@@ -124,7 +124,7 @@ class Checker {
     for (const View& read : op.reads) {
       if (tensor_of(read).role != Role::in && !made_.count(read.tensor))
         say(op.at, fmt::format("'{}' is read before anything computes it", tensor_of(read).name),
-            "compute it in front, or make it an input");
+            "compute it first, or make it an input");
     }
     const uint32_t result = op.writes[0].tensor;
     if (s_.tensors[result].role == Role::in)
@@ -158,7 +158,8 @@ class Checker {
     for (const auto* list : {&op.writes, &op.reads}) {
       for (const View& view : *list) {
         if (view.selects.empty()) continue;
-        say(op.at, fmt::format("'{}' is of whole tensors, but '{}' is a part", op.name, tensor_of(view).name),
+        say(op.at,
+            fmt::format("'{}' works on whole tensors, but '{}' is a part", op.name, tensor_of(view).name),
             "make the part a tensor of its own, or write the explicit form");
         return false;
       }
@@ -177,7 +178,7 @@ class Checker {
       const Tensor& in = tensor_of(op.reads[0]);
       const int axis = summed(s_, op);
       if (axis < 0 || axis >= int(in.axes.size()))
-        return bad(in, "the axis to sum over is none of its operand's",
+        return bad(in, "the operand has no such axis to sum over",
                    fmt::format("axes are counted from 0 to {}", int(in.axes.size()) - 1));
       return axes + 1 == in.axes.size() || bad(in, "the result has one axis less than the operand",
                                                "leave out the axis that is summed over");

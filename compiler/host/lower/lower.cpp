@@ -27,10 +27,10 @@ class Lowerer {
     check_layout(s_, out_);
     for (const Op& op : s_.body) {
       if (op.kind == OpKind::alloc) continue;
-      report(
-          out_, s_, "tags", op.at,
-          fmt::format("'{}' is of the explicit form, but the schedule has a layout, too", info(op.kind).name),
-          "write the schedule in one form: the compiler makes the lanes of a layout");
+      report(out_, s_, "tags", op.at,
+             fmt::format("'{}' belongs to the explicit form, but the schedule also has a layout",
+                         info(op.kind).name),
+             "write the schedule in one form: the compiler makes the lanes of a layout");
     }
     if (ahead() && options_.via != Mover::ce_put && options_.via != Mover::ce_get)
       report(out_, s_, "tags", s_.layout[0].at,

@@ -34,7 +34,7 @@ void pipelined_operands(const Plan& plan, Finder& find) {
       find.add(at,
                std::string(field.name) + " of " + name_of(op) + " is " + count(operand.size, "chunk") +
                    " in a pipeline over " + number(loop.chunks) +
-                   ", but MSCCL++ goes on behind its end when it has come to that",
+                   ", but MSCCL++ goes on past the end of the operand",
                "give the pipeline as many chunks as the shortest operand in it",
                operand_path(block, op, operand));
     });

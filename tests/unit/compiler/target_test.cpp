@@ -269,9 +269,7 @@ TEST(Target, PipelinedOperands) {
   block(plan).ops[0].chunks = 3;
   const auto text = [](const char* what) {
     return "[mscclpp_pipelined_operands] " + std::string(what) +
-           " of 'copy' is 2 chunks in a pipeline over 3, but MSCCL++ goes on behind its end when it has come "
-           "to "
-           "that\n";
+           " of 'copy' is 2 chunks in a pipeline over 3, but MSCCL++ goes on past the end of the operand\n";
   };
   EXPECT_EQ(found(plan), text("src") + text("dst"));
 }

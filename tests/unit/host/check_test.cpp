@@ -103,8 +103,8 @@ TEST(HostChecks, MistakesAreFound) {
           "else":[{"op":"take","lane":"a","flag":"ready","peer":0},{"op":"post","lane":"a","flag":"ready","index":1,"peer":0},
             {"op":"take","lane":"b","flag":"ready","peer":0},{"op":"post","lane":"b","flag":"ready","index":2,"peer":0}]},
           {"op":"join","lanes":["a","b"]})",
-       "ready[0] is taken on rank 1 while another take of it may still wait: which of the two gets a post is "
-       "by chance [replay]"},
+       "ready[0] is taken on rank 1 while another take of it may still wait: chance decides which of the two "
+       "gets a post [replay]"},
       // races
       {R"({"op":"copy","dst":["y"],"src":["x"]},{"op":"copy","dst":["y",[0,1,3]],"src":["y",[0,0,3]]})",
        "the copy on rank 0 writes y[1:4] and reads y[0:3], which overlap [races]"},

@@ -49,7 +49,7 @@ TEST(Refused, All) {
         s.set(s.output("y", f32, {over_lanes(s.ranks())}), t);
       });
   SAYS(
-      "here: error: 'sum' of x[ranks, 3] to y[3]: the axis to sum over is none of its operand's [tags]\n"
+      "here: error: 'sum' of x[ranks, 3] to y[3]: the operand has no such axis to sum over [tags]\n"
       "help: axes are counted from 0 to 1\n"
       "1 error\n",
       [&](Schedule& s) { s.sum(s.output("y", f32, {3}), rows(s), 2); });
@@ -87,7 +87,7 @@ TEST(Refused, All) {
       });
   SAYS(
       "here: error: 'y' is read before anything computes it [tags]\n"
-      "help: compute it in front, or make it an input\n"
+      "help: compute it first, or make it an input\n"
       "1 error\n",
       [&](Schedule& s) {
         const Tensor y = s.temporary("y", f32, {over_lanes(s.ranks()), 3});
@@ -119,7 +119,7 @@ TEST(Refused, All) {
         s.output("z", f32, {3});
       });
   SAYS(
-      "here: error: 'copy' is of the explicit form, but the schedule has a layout, too [tags]\n"
+      "here: error: 'copy' belongs to the explicit form, but the schedule also has a layout [tags]\n"
       "help: write the schedule in one form: the compiler makes the lanes of a layout\n"
       "1 error\n",
       [&](Schedule& s) {
@@ -128,8 +128,8 @@ TEST(Refused, All) {
         s.main().copy(y[0], x[0]);
       });
   SAYS(
-      "here: error: 'set' is of whole tensors, and cannot be in a loop or condition [dsl]\n"
-      "here: error: 'for' is of the explicit form, but the schedule has a layout, too [tags]\n"
+      "here: error: 'set' works on whole tensors and cannot be in a loop or condition [dsl]\n"
+      "here: error: 'for' belongs to the explicit form, but the schedule also has a layout [tags]\n"
       "help: write the schedule in one form: the compiler makes the lanes of a layout\n"
       "2 errors\n",
       [&](Schedule& s) {

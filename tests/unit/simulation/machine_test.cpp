@@ -38,7 +38,7 @@ TEST(MachineFile, IsReadAsItWasWritten) {
 
 TEST(MachineFile, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(error_of("{"),
-            "m.json: this is no JSON: a machine is {\"version\": 1, \"machine\": \"name\", "
+            "m.json: this is not JSON: a machine is {\"version\": 1, \"machine\": \"name\", "
             "\"parameters\": {\"issue_ns\": 40, ...}}");
   EXPECT_EQ(error_of("[1]"), "m.json: / is [1]: an object with version, machine and parameters is expected");
   EXPECT_EQ(error_of(with("\"version\": 1", "\"version\": 2")),
