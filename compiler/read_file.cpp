@@ -58,8 +58,7 @@ std::string read(const std::string& path, bool plain, uint64_t most_bytes) {
   if (plain && !S_ISREG(found.st_mode)) refuse(path, "it is a pipe or a socket, expected " + expected);
   const uint64_t size = uint64_t(std::max<off_t>(found.st_size, 0));
   if (size > most_bytes)
-    refuse(path,
-           "it has " + std::to_string(size) + " bytes, expected at most " + std::to_string(most_bytes));
+    refuse(path, "it has " + std::to_string(size) + " bytes, expected at most " + std::to_string(most_bytes));
   const Opened opened{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (opened.file < 0) refuse(path, std::strerror(errno));
   return drain(opened.file, path, size, most_bytes);

@@ -67,7 +67,7 @@ void block_channels(const Plan& plan, Finder& find) {
       };
       report(find, first_use(block, place, past), block_path(place, "channels"),
              block_name(place) + " has " + count(refs.ids.size(), word(refs.type) + " channel") +
-                 ", but MSCCL++ holds at most " + number(max_block_channels) + " of a thread block");
+                 ", but MSCCL++ holds at most " + number(max_block_channels) + " per thread block");
     }
   });
 }
@@ -82,7 +82,7 @@ void block_remote_buffers(const Plan& plan, Finder& find) {
       report(find, first_use(block, place, past), block_path(place, "remote_buffer_refs"),
              block_name(place) + " reaches " + count(refs.ids.size(), "remote buffer") + " over " +
                  word(refs.type) + " channels, but MSCCL++ holds at most " +
-                 number(max_block_remote_buffers) + " of a thread block");
+                 number(max_block_remote_buffers) + " per thread block");
     }
   });
 }
