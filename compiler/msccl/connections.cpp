@@ -164,7 +164,7 @@ void Waits::wait(StepRef waiter, StepRef wanted) {
   }
   if (wanted.block == waiter.block) {
     if (wanted.step >= waiter.step)
-      findings_.add(line, waits + "that is " + (wanted.step == waiter.step ? "itself" : "behind it"));
+      findings_.add(line, waits + "that is " + (wanted.step == waiter.step ? "itself" : "after it"));
     return;
   }
   const size_t told = telling(blocks_[wanted.block], wanted.step);

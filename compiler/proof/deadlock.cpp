@@ -111,7 +111,7 @@ class Stuck {
     if (!findings_.news(ProofName::deadlock, player_.chains()[at].place(), {}, what(at))) return;
     Finding& found =
         findings_.add(ProofName::deadlock, Finding::Kind::unanswered, player_.chains()[at].place(),
-                      what(at) + " never ends: nothing that is left would answer it");
+                      what(at) + " never ends: no remaining operation would answer it");
     found.events.push_back(event(at));
   }
 

@@ -71,8 +71,8 @@ class Race {
   void show_relaxed(const Past& of_second) {
     slice_.add_path(of_second.path_from(first_));
     witness_.because.push_back(
-        "A is over when B comes, but what says so, marked with ~, publishes no data: missing is a way from A "
-        "to B that does");
+        "A has ended when B comes, but the events that show this, marked with ~, publish no data: missing is "
+        "a way from A to B that does");
   }
 
   /// Shows two accesses in the wrong order: the second one should come first, because the launch ends without

@@ -91,7 +91,7 @@ class Prover {
   void prove_all_messages() {
     if (!keeps_pace(plan_, findings_)) return;
     const std::vector<Message> messages = list_messages(plan_);
-    if (messages.empty()) return too_large("its pipelines and thread block groups have no common measure");
+    if (messages.empty()) return too_large("its pipelines and thread block groups have no common unit");
     for (uint32_t message = 0; message < messages.size(); ++message) {
       for (const bool one_storage : list_storages(plan_)) {
         findings_.setting = {message, one_storage, 1, {}};
@@ -99,8 +99,8 @@ class Prover {
         if (!findings_.any()) continue;
         if (messages[message].exact) {
           findings_.add_note(
-              fmt::format("found for a message whose chunks are {} x the alignment: thread blocks of a group "
-                          "that have no share of so few packets neither send nor await any",
+              fmt::format("found for a message whose chunks are {} x the alignment: with so few packets, "
+                          "some thread blocks of a group have no share and neither send nor await packets",
                           messages[message].chunk));
         }
         return;
@@ -173,7 +173,8 @@ class Prover {
           ProofName::decidable, Finding::Kind::undecided, *shares.packets(),
           "this plan cannot be proved: other operations share these packets in another way, and where "
           "slices end depends on the size of the message",
-          "name the same chunks, and as large thread block groups, where packets are written and read");
+          "name the same chunks, and thread block groups of the same size, where packets are written and "
+          "read");
       return;
     }
     const uint32_t launches = findings_.wanted(ProofName::replay) ? memory.banks() + 1 : 1;

@@ -9,7 +9,7 @@ using namespace chorale::dsl;
 
 CHORALE_PROGRAM(ag_matmul_p2p, Parameters& with) {
   with.summary("All-gather and matrix product, slice by slice: one lane transfers in order, one computes.");
-  const std::string order = with("order", "rotated", "of the slices: rotated, or linear as in nvFuser");
+  const std::string order = with("order", "rotated", "order of the slices: rotated, or linear as in nvFuser");
   if (order != "rotated" && order != "linear")
     throw std::invalid_argument("parameter 'order' is '" + order + "', but must be rotated or linear");
   Schedule schedule({.name = "ag_matmul_p2p", .ranks = {1, 2, 3, 4, 8}});

@@ -41,7 +41,7 @@ bool ends(const Schedule& schedule, const Concrete& made, Queues queues, const c
   for (const Event& event : blocked) {
     const Step& step = made.steps[event.rank][event.step];
     if (step.kind == StepKind::group && step.transfers.size() == 1)
-      help = "put the send and the receive of an exchange into one group, so that they go on together";
+      help = "put the send and the receive of an exchange into one group, so that they run together";
     if (is_launch(step) && help.empty()) help = "every rank takes part in every launch, in the same order";
     if (step.kind == StepKind::take && help.empty())
       help = "post before you take: the peer may be waiting for something after the take";

@@ -115,7 +115,7 @@ class Races {
         report(out_, s_, "races", writer.at,
                fmt::format("this overwrites {} of rank {} on {}, and nothing orders it with the {}{}",
                            text(made_, *writer.box), writer.rank, place(writer), what(second),
-                           between_runs ? " of the run before or behind it" : ""),
+                           between_runs ? " of the previous or the next run" : ""),
                "order the lanes with after, or wait for the token");
     note(finding, s_, second.at,
          fmt::format("which {} {}", second.writes ? "overwrites" : "reads", text(made_, *second.box)));

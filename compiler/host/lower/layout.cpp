@@ -193,14 +193,11 @@ class Checker {
       if (product && k == 1 && (whole || in.axes.size() == 2)) continue;
       if (product && k == 2 && (in.axes.size() + 1 == axes || in.axes.size() == 1)) continue;
       if ((!product || k == 0) && whole) continue;
-      return bad(
-          in, "the number of axes does not fit",
-          product
-              ? fmt::format(
-                    "operands have the {} axes of the result; what is the same for all of its {} in front "
-                    "may go without those",
-                    axes, axes - 2)
-              : fmt::format("operands have as many axes as the result, {}", axes));
+      return bad(in, "the number of axes does not fit",
+                 product ? fmt::format("operands have the {} axes of the result; they may lack its first {} "
+                                       "if they are the same for all of them",
+                                       axes, axes - 2)
+                         : fmt::format("operands have as many axes as the result, {}", axes));
     }
     return true;
   }

@@ -34,12 +34,12 @@ class Lowerer {
     }
     if (ahead() && options_.via != Mover::ce_put && options_.via != Mover::ce_get)
       report(out_, s_, "tags", s_.layout[0].at,
-             fmt::format("the lane style ahead is of copy engines, but the transfers are via {}",
+             fmt::format("the lane style ahead needs copy engines, but the transfers are via {}",
                          mover_names[size_t(options_.via)]),
              "use via ce_put or ce_get, or the style split");
     if (pools() && s_.pool == Expr{})
       report(out_, s_, "tags", s_.layout[0].at,
-             fmt::format("the lane style {} is of pool lanes, but the schedule has none",
+             fmt::format("the lane style {} needs pool lanes, but the schedule has none",
                          lane_style_names[size_t(options_.style)]),
              "give it some, as in .pool = 4, or use the style split");
     if (!out_.empty()) return;
@@ -91,7 +91,7 @@ class Lowerer {
         report(
             out_, s_, "tags", item->op.at,
             fmt::format(
-                "the lane style ahead is of transfers between pairs, but here all ranks take part in one {}",
+                "the lane style ahead needs transfers between pairs, but here all ranks take part in one {}",
                 item->action == Action::gather ? "broadcast" : item->collective),
             "use the style split, or a form and axes by which slices travel between pairs");
       if (together) return Order::linear;

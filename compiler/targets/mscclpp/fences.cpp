@@ -64,14 +64,14 @@ class Fences {
   }
 
   void accessed_early(const Op& wait, size_t at) {
-    add(at, name_of(block_.ops[at]) + " comes behind " + described(wait) +
-                ", and no nop or barrier is between them, but in MSCCL++ only " + waiters(wait) + " there");
+    add(at, name_of(block_.ops[at]) + " comes after " + described(wait) +
+                ", with no nop or barrier between them, but in MSCCL++ only " + waiters(wait) + " there");
   }
 
   void posted_early(const Op& access, size_t at) {
     const Op& post = block_.ops[at];
-    add(at, described(post) + " comes behind " + name_of(access) +
-                ", and no nop or barrier is between them, but in MSCCL++ it waits for no other thread");
+    add(at, described(post) + " comes after " + name_of(access) +
+                ", with no nop or barrier between them, but in MSCCL++ it waits for no other thread");
   }
 
   static std::string described(const Op& op) {

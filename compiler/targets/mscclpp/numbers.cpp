@@ -95,7 +95,7 @@ void turns(const Plan& plan, Finder& find) {
              "this pipeline takes more than " + number(max_turns) + " turns of " +
                  count(op.unit_bytes, "byte") + " for " + count(op.chunks, "chunk") + " of " +
                  count(bytes, "byte") + ", but MSCCL++ counts to " + number(max_turns),
-             "take larger units, or lower the largest message of the plan");
+             "use larger units, or lower the largest message of the plan");
   });
 }
 

@@ -105,7 +105,7 @@ void packet_protocol(const Plan& plan, Finder& find) {
              name_of(op) +
                  " moves packets in the protocol Simple, but MSCCL++ then has room for half of the " +
                  count(gpu.chunks[size_t(BufferKind::scratch)], "chunk") + " of scratch",
-             "give the program the protocol LL");
+             "set the protocol of the program to LL");
   });
 }
 
@@ -154,14 +154,14 @@ void reused_scratch(const Plan& plan, Finder& find) {
     // If alignment makes the shares larger, the last chunk gets what the others leave.
     const uint64_t fits = std::min(aligned, room - std::min(room, aligned * (chunks - 1)));
     const uint64_t message = fits / plan.buffer_alignment * plan.buffer_alignment * message_chunks(plan, gpu);
-    const std::string help = "let the plan name a largest message of " + count(message, "byte") + " or less";
+    const std::string help = "set the plan's largest message to " + count(message, "byte") + " or less";
     const std::string shares = "MSCCL++ keeps " + count(room, "byte") + " of reused scratch, " +
                                count(aligned, "byte") + " for each of " + count(chunks, "chunk");
     if (largest > aligned) {
       find.add(at,
                name_of(op) + " is at scratch with chunks of up to " + count(largest, "byte") + ", but " +
                    shares +
-                   (loop ? ", and goes round in them: nothing says that they have been read"
+                   (loop ? ", and wraps around in them: nothing says that they have been read"
                          : ", and goes on in the next"),
                help);
     } else if (aligned * chunks > room && largest > room - aligned * (chunks - 1)) {

@@ -19,7 +19,7 @@ void get_offsets(const Plan& plan, Finder& find) {
       find.add(at,
                "'get' reads from chunk " + number(there) + " of the peer to chunk " + number(here) +
                    " here, but MSCCL++ takes each offset for the other",
-               "let the peer put, or place both at one offset", path_of("src_buff", k).substr(1));
+               "let the peer put, or place both at the same offset", path_of("src_buff", k).substr(1));
     }
   });
 }

@@ -70,8 +70,8 @@ TEST(Refused, All) {
       });
   SAYS(
       "here: error: 'matmul' of x[ranks, 3] to y[2, 2, ranks, 3]: the number of axes does not fit [tags]\n"
-      "help: operands have the 4 axes of the result; what is the same for all of its 2 in front may go "
-      "without those\n"
+      "help: operands have the 4 axes of the result; they may lack its first 2 if they are the same for all "
+      "of them\n"
       "1 error\n",
       [&](Schedule& s) {
         const Tensor x = rows(s);
@@ -178,12 +178,12 @@ TEST(Refused, All) {
       "1 error\n",
       gather, {.order = Order::rotated, .form = Form::broadcast});
   SAYS(
-      "here: error: the lane style chained is of pool lanes, but the schedule has none [tags]\n"
+      "here: error: the lane style chained needs pool lanes, but the schedule has none [tags]\n"
       "help: give it some, as in .pool = 4, or use the style split\n"
       "1 error\n",
       gather, {.style = LaneStyle::chained});
   SAYS(
-      "here: error: the lane style ahead is of transfers between pairs, but here all ranks take part in one "
+      "here: error: the lane style ahead needs transfers between pairs, but here all ranks take part in one "
       "broadcast [tags]\n"
       "help: use the style split, or a form and axes by which slices travel between pairs\n"
       "1 error\n",
@@ -195,7 +195,7 @@ TEST(Refused, All) {
       "1 error\n",
       gather, {.order = Order::ring, .style = LaneStyle::ahead});
   SAYS(
-      "here: error: the lane style ahead is of copy engines, but the transfers are via kernel [tags]\n"
+      "here: error: the lane style ahead needs copy engines, but the transfers are via kernel [tags]\n"
       "help: use via ce_put or ce_get, or the style split\n"
       "1 error\n",
       gather, {.style = LaneStyle::ahead, .via = host::Mover::kernel});

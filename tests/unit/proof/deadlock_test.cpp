@@ -123,7 +123,7 @@ TEST(Deadlock, OnlySomeTurnsFit) {
   Plan plan = pipeline(2);
   plan.gpus[0].threadblocks[1].ops.pop_back();
   plan.gpus[0].threadblocks[1].ops[0].body = 1;
-  EXPECT_EQ(stuck(plan), "this acquire never ends: nothing that is left would answer it at 0.0.1\n");
+  EXPECT_EQ(stuck(plan), "this acquire never ends: no remaining operation would answer it at 0.0.1\n");
 }
 
 TEST(Deadlock, OneOrderOfCompetitors) {
