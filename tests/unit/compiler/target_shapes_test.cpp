@@ -139,7 +139,7 @@ TEST(Target, ReusedScratch) {
   EXPECT_NE(found(plan).find("chunks of up to 536870912 bytes"), std::string::npos);
   pipeline_of(plan, 1);
   add(block(plan), copy, {in(0)}, {scratch(0)});
-  EXPECT_NE(found(plan).find("and goes round in them"), std::string::npos);
+  EXPECT_NE(found(plan).find("and wraps around in them"), std::string::npos);
   // 36 chunks of 932068 bytes are aligned to 932080, and that is more than half of scratch.
   plan = two_ranks();
   plan.reuse_resources = plan.use_double_scratch_buffer = true;

@@ -187,7 +187,7 @@ TEST(Races, PacketsTellOnlyTheThreadsThatWaitForThem) {
     add(reader, Opcode::put_packets, {in(0)}, {at(2, 2)}, {}, ChannelType::memory);
     add(block(plan), Opcode::unpack_packets, {scratch(2, 2)}, {scratch(0, 2)});
     EXPECT_EQ(races(plan).empty(), read == 0) << races(plan);
-    EXPECT_EQ(has(races(plan), "only packets at another place of this operation say that it is over"),
+    EXPECT_EQ(has(races(plan), "only packets at another place of this operation show that it has ended"),
               read == 1)
         << races(plan);
   }
