@@ -1,5 +1,5 @@
-// All-gather by direct stores, with separate thread blocks per peer: rank r writes its input into chunk r of
-// every output.
+// This all-gather uses direct stores, with separate thread blocks per peer: rank r writes its input into
+// chunk r of every output.
 //
 // Each block serves one peer. The peer's block for this rank signals it twice: after its launch has begun, so
 // that its output may be written, and after it has written. Only rank r's blocks write chunk r of any output.

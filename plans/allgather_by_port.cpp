@@ -1,4 +1,4 @@
-// All-gather by copy engines: in turn d, rank r's proxy writes its input to rank r + d.
+// This all-gather uses copy engines: in turn d, rank r's proxy writes its input to rank r + d.
 //
 // The turns are those of alltoall_in_turns, over port channels as in alltoall_by_port,
 // so no two ranks write to one rank at a time. Only rank r writes part r of any output,

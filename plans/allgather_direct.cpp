@@ -1,4 +1,4 @@
-// All-gather by direct stores: every rank writes its input into every rank's output.
+// This all-gather uses direct stores: every rank writes its input into every rank's output.
 //
 // Only rank r writes part r of any output, between two barriers. After the first one, all peers have been
 // launched, so their outputs may be written. After the second one, all peers have written, so the output is

@@ -1,4 +1,4 @@
-// All-gather in one exchange of packets: every rank sends its input to every peer.
+// This all-gather works in one exchange of packets: every rank sends its input to every peer.
 //
 // If it does not gather in place, a rank also sends its input to itself. Then one operation unpacks all
 // slots. This costs less than a copy and two operations for the slots on both sides of the rank's own.

@@ -1,4 +1,4 @@
-// All-gather around a ring: every part travels from its owner to the right until all ranks have it.
+// This all-gather goes around a ring: every part travels from its owner to the right until all ranks have it.
 //
 // A rank first tells its left neighbour that it has been launched, so that its output may be written. The
 // left neighbour writes every part into it once, and signals. Then the rank passes the part on. A rank

@@ -1,5 +1,5 @@
-// All-reduce without intermediate copies: rank r reads chunk r from all peers, and writes the sum to all
-// peers.
+// This all-reduce needs no intermediate copies: rank r reads chunk r from all peers, and writes the sum to
+// all peers.
 //
 // The owner adds its own part first and then its peers' parts in rank order, beginning with the next rank: r,
 // r+1, ..., r-1. The sum is made once, so all ranks get the same bits. The reductions are fused, up to eight

@@ -1,4 +1,4 @@
-// All-reduce in one exchange: every rank sends its whole input to every peer and adds up what it
+// This all-reduce works in one exchange: every rank sends its whole input to every peer and adds up what it
 // receives.
 //
 // Each rank has one packet slot per rank, including itself, and sums all slots in rank order in one

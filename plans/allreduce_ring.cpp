@@ -1,5 +1,5 @@
-// All-reduce around a ring: chunk c starts at rank c, collects every rank's part, then goes round once more
-// as the sum.
+// This all-reduce goes around a ring: chunk c starts at rank c, collects every rank's part, then goes round
+// once more as the sum.
 //
 // Chunk c is added up as ((x_c + x_c+1) + x_c+2) + ..., rounded at every hop. This happens once, so all ranks
 // get the same bits.

@@ -1,5 +1,5 @@
-// All-reduce in the order of the ranks: every rank sends part p to rank p's scratch. There one operation adds
-// the parts in the order 0, 1, ..., ranks - 1 and rounds once. Then the sum comes back.
+// This all-reduce adds in the order of the ranks. Every rank sends part p to rank p's scratch. There one
+// operation adds the parts in the order 0, 1, ..., ranks - 1 and rounds once. Then the sum comes back.
 //
 // So the bits of a sum depend only on its addends, and not on its position, the size of the message, or the
 // owner of the part. allreduce_all_pairs reads the parts in place, but a reduction that reads from peers

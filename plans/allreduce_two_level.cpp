@@ -1,5 +1,5 @@
-// All-reduce for nodes of GPUs: sum inside each node over memory channels, exchange the sums between nodes
-// over port channels, then gather inside each node.
+// This all-reduce is for nodes of GPUs. It sums inside each node over memory channels, exchanges the sums
+// between nodes over port channels, then gathers inside each node.
 //
 // GPU g of every node owns part g of the message. In one operation that rounds once, it sums the part over
 // its node, its own addend first and then its neighbours' from g+1 on. It sends the sum to GPU g of all other

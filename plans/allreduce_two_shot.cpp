@@ -1,5 +1,5 @@
-// All-reduce in two exchanges: each rank receives one part of every rank's input, sums it and sends the sum
-// to all.
+// This all-reduce works in two exchanges: each rank receives one part of every rank's input, sums it and
+// sends the sum to all.
 //
 // The owner of a part adds its own addend first and then its peers' in rank order, beginning with the next
 // rank: r, r+1, ..., r-1, in one operation that rounds once. The sum is made once, so all ranks get the

@@ -1,5 +1,5 @@
-// All-to-all by direct stores, with separate thread blocks per peer: rank r writes chunk p of its input into
-// chunk r of rank p's output.
+// This all-to-all uses direct stores, with separate thread blocks per peer: rank r writes chunk p of its
+// input into chunk r of rank p's output.
 //
 // Each block serves one peer. The peer's block for this rank signals it twice: after its launch has begun, so
 // that its output may be written, and after it has written. Only rank r's blocks write chunk r of any output.

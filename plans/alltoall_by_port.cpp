@@ -1,4 +1,4 @@
-// All-to-all by copy engines: in turn d, rank r's proxy writes to rank r + d.
+// This all-to-all uses copy engines: in turn d, rank r's proxy writes to rank r + d.
 //
 // The turns are those of alltoall_in_turns. Over a memory channel, a rank signals rank r - d that its turn
 // has come. The next turn begins when that rank's part has arrived. The proxy posts a signal after the data,

@@ -1,4 +1,4 @@
-// All-to-all by direct stores: rank r writes chunk p of its input into chunk r of rank p's output.
+// This all-to-all uses direct stores: rank r writes chunk p of its input into chunk r of rank p's output.
 //
 // Only rank r writes chunk r of any output, between two barriers. After the first one, all peers have been
 // launched, so their outputs may be written. After the second one, all peers have written, so the output is

@@ -1,5 +1,5 @@
-// All-to-all in which every rank receives from one rank at a time: in turn d, rank r writes to rank r + d
-// and receives from rank r - d.
+// In this all-to-all, every rank receives from one rank at a time: in turn d, rank r writes to rank r + d and
+// receives from rank r - d.
 //
 // If two ranks write to one rank, they share its link, and with long messages ranks drift apart until that
 // happens. So each rank says whose turn it is. It signals rank r - 1 when it is launched, because its

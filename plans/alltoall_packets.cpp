@@ -1,4 +1,4 @@
-// All-to-all in one exchange of packets: every rank sends part p of its input to rank p.
+// This all-to-all works in one exchange of packets: every rank sends part p of its input to rank p.
 //
 // A rank also sends its own part to itself. Then one operation unpacks all slots. This costs less than a copy
 // and two operations for the slots on both sides of the rank's own.

@@ -1,4 +1,4 @@
-// Broadcast by direct stores: the root writes its input into every rank's output.
+// This broadcast uses direct stores: the root writes its input into every rank's output.
 //
 // A receiver first tells the root that it has been launched, so that its output may be written. It returns
 // after the root's signal that follows the data, because nothing else is written to it. The root may return

@@ -1,4 +1,4 @@
-// Broadcast along a chain from the root: every rank passes each chunk on to the right when it has arrived.
+// This broadcast follows a chain from the root: every rank passes each chunk on when it has arrived.
 //
 // A rank first tells its left neighbour that it has been launched, so that its output may be written. It
 // returns when all chunks have arrived and have been passed on, because nothing else is written to it and

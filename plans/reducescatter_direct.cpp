@@ -1,4 +1,4 @@
-// Reduce-scatter by direct loads: rank r reads chunk r of every peer's input and sums.
+// This reduce-scatter uses direct loads: rank r reads chunk r of every peer's input and sums.
 //
 // A rank adds its own part first and then its peers' in rank order, beginning with the next rank: r, r+1,
 // ..., r-1, in one operation that rounds once. This order spreads the reads: no two ranks read from one peer

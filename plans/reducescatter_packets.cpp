@@ -1,4 +1,4 @@
-// Reduce-scatter in one exchange of packets: every rank sends part p of its input to rank p, which sums.
+// This reduce-scatter is one exchange of packets: rank p receives and sums part p of every input.
 //
 // A rank adds its own part first and then its peers' in rank order, beginning with the next rank: r, r+1,
 // ..., r-1, in one operation that rounds once. Only one rank sums a part, so each part may have a different

@@ -1,5 +1,5 @@
-// Reduce-scatter in the order of the ranks: every rank sends part p to rank p's scratch. There one operation
-// adds the parts in the order 0, 1, ..., ranks - 1 and rounds once.
+// This reduce-scatter adds in the order of the ranks. Every rank sends part p to rank p's scratch. There one
+// operation adds the parts in the order 0, 1, ..., ranks - 1 and rounds once.
 //
 // So, as in allreduce_staged, the bits of a sum depend only on its addends, and not on its owner, its
 // position or the size of the message.

@@ -65,8 +65,8 @@ uint64_t chunks_per_segment(const Plan& plan) {
   return std::max({uint64_t(1), inputs / segments.input, outputs / segments.output});
 }
 
-/// Is the payload of the largest form of packets. Chunks, turns and slices of plans that send packets are
-/// multiples of it in that form.
+/// Holds the payload of the largest form of packets. In that form, chunks, turns and slices of plans that
+/// send packets are multiples of it.
 constexpr uint64_t longest_packet = payload_of(PacketForm::ll128).bytes;
 
 /// Returns the number of bytes of which slices of groups are multiples in that form.

@@ -52,8 +52,8 @@ class Races : public Order {
   struct Sent {
     struct Source {
       uint32_t cell;  ///< the first cell of the operand
-      /// For packets, by position in the operand: the operation that wrote them (in sent_), and the position
-      /// among those that it wrote.
+      /// Holds, for packets and by position in the operand, the operation that wrote them (in sent_), and the
+      /// position among those that it wrote.
       std::vector<std::pair<uint32_t, uint32_t>> sent;
     };
     Epoch epoch;
@@ -150,7 +150,7 @@ class Races : public Order {
   const bool facts_;
   bool entry_guarded_ = true, exit_quiescent_ = true;
 
-  // State that earlier accesses have left:
+  // These members hold what earlier accesses have left.
   std::vector<Cell> cells_;
   std::vector<PacketCell> packets_;  // by cell; empty if the plan has no packets
   std::vector<Reader> pool_;

@@ -56,7 +56,7 @@ struct Steps {
   std::vector<Step> steps;
   std::vector<Access> accesses;
 
-  /// Is scratch space of list_steps(): the accesses of each operand, and per operand the first access and
+  /// Serves list_steps() as scratch space: the accesses of each operand, and per operand the first access and
   /// their number.
   std::vector<Access> named;
   std::vector<std::pair<uint32_t, uint32_t>> operands;

@@ -87,7 +87,7 @@ class Holding : public Observer {
   std::vector<Writer> writer_;  // by cell
   std::vector<uint32_t> made_;
   uint32_t left_out_ = nobody;  ///< the last rank with an output that is partly unwritten
-  /// Hold the operator of the first combined output, and the place of that output.
+  /// These hold the operator of the first combined output, and the place of that output.
   std::optional<ReduceOp> op_;
   uint32_t op_rank_ = 0, op_cell_ = 0;
   std::unordered_map<uint64_t, Added> added_;  // by sum

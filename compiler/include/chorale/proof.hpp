@@ -65,10 +65,10 @@ struct Finding {
   std::string_view proof;  ///< one of proof_names
   Kind kind = Kind::undecided;
   std::vector<ProofEvent> events;
-  /// For a race: how many segments of the first event's block or proxy have ended, as far as the second
-  /// event's knows.
+  /// Says, for a race, how many segments of the first event's block or proxy are known to the second one to
+  /// have ended.
   uint32_t known = 0;
-  /// For a value: `expected` has the addends that belong there, `held` the addends that are there.
+  /// Hold, for a value, the addends that belong there (`expected`) and the addends that are there (`held`).
   std::vector<Addend> expected, held;
   ProofSetting setting;
   Diagnostic diagnostic;

@@ -20,8 +20,8 @@ inline constexpr uint32_t max_port_channels = 1024;       ///< of a rank: 10 bit
 inline constexpr uint32_t max_port_buffers = 512 - 3;
 inline constexpr uint64_t max_turns = 65535;       ///< of a pipeline: a 16-bit counter
 inline constexpr uint64_t max_bytes = UINT32_MAX;  ///< sizes, offsets and counts of chunks
-/// Is the largest value of an int. min_message_size, buffer_alignment, and the first values of semaphores are
-/// read as ints.
+/// An int holds at most this value. min_message_size, buffer_alignment, and the first values of semaphores
+/// are read as ints.
 inline constexpr uint64_t max_int = INT32_MAX;
 inline constexpr uint64_t reused_scratch_bytes = 64 << 20;  ///< of plain data, with resources reused
 /// The alignment and the units of pipelines must be multiples of this number of bytes. MSCCL++ reduces
