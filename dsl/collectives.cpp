@@ -83,7 +83,7 @@ void Recording::set_collective(const Collective& collective, Here at) {
     }
   };
   if (collective.name.empty()) {
-    find(at, "no collective is given, but it says how many ranks and chunks there are",
+    find(at, "no collective is given, but it determines the numbers of ranks and chunks",
          "for example .collective = AllReduce{.ranks = 8}");
     return;
   }
@@ -130,7 +130,7 @@ void Recording::set_post(const Collective& collective, Here at) {
   // The plan file lists every chunk. A longer list could not be read or checked in practice.
   constexpr int64_t most = int64_t{1} << 24;
   if (!collective.post) {
-    find(at, "custom has no post, but only that says what the output holds",
+    find(at, "custom has no post, but only post says what the output holds",
          "give .post, or use TestCollective, which promises nothing");
     return;
   }

@@ -181,7 +181,7 @@ class Expander {
           "launch a plan, which has other operators");
     } else if ((grows > 1 && !divides(to)) || ((shrinks > 1 || one.kind == "alltoall") && !divides(from))) {
       const Box& whole = grows > 1 ? to : from;
-      say(fmt::format("{} shares {} among {} ranks along its outermost axis, which they do not divide",
+      say(fmt::format("{} shares {} among {} ranks along its outermost axis, whose extent they do not divide",
                       one.kind, text(made_, whole), made_.ranks),
           "put an axis in front whose extent is the number of ranks");
     } else {

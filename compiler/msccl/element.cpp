@@ -94,7 +94,7 @@ void Element::foreign(pugi::xml_node child, const std::string& expected) const {
         "<op> leaves out one side of each step, and MSCCL reads <step> only: have the file written "
         "with old_format=True");
   } else {
-    findings_->unread(line, what, "MSCCL skips what it does not know: delete it, or mend its name");
+    findings_->unread(line, what, "MSCCL skips what it does not know: delete it, or correct its name");
   }
 }
 

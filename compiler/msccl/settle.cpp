@@ -195,7 +195,7 @@ void Settling::root(bool (*kind)(const Step&), const std::string& verb) {
   }
   findings_.unread(
       algorithm_.line,
-      "the root of this " + algorithm_.collective + " cannot be told: " +
+      "the root of this " + algorithm_.collective + " cannot be determined: " +
           (found.empty() ? "every gpu " + verb + "s something"
                          : gpu_name(found[0]) + " and " + gpu_name(found[1]) + " " + verb + " nothing"),
       "the import takes the only gpu that " + verb + "s nothing for the root");

@@ -161,7 +161,7 @@ class Prover {
       const Promise promise(plan_, memory);
       if (!promise.impossible().empty()) {
         findings_.add(ProofName::values, Finding::Kind::value, {},
-                      "no message can be cut as this plan's chunks say: " + promise.impossible());
+                      "no message can be cut into this plan's chunks: " + promise.impossible());
         return;
       }
     }

@@ -237,7 +237,7 @@ Recording record(const Plan& plan, const proof::Message& message) {
   Recorder recorder(player, recording);
   proof::Choices choices;
   if (!player.play(1, choices, recorder)) {
-    throw UsageError("plan '" + plan.name + "' does not come to its end: chorale check says where it stops");
+    throw UsageError("plan '" + plan.name + "' does not end: chorale check says where it stops");
   }
   return recording;
 }

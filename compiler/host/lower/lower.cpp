@@ -97,12 +97,12 @@ class Lowerer {
       if (together) return Order::linear;
       if (ahead() && wanted == Order::ring && item->action != Action::compute)
         report(out_, s_, "tags", item->op.at,
-               "around a ring a turn sends what the one before it has received, so that nothing can be said "
+               "around a ring a turn sends what the turn before it has received, so no credit can be posted "
                "ahead",
                "use the order rotated or linear, or the style split");
       if (item->action == Action::exchange && wanted == Order::ring)
         report(out_, s_, "tags", item->op.at,
-               "around a ring slices are handed on, but here each goes to one rank alone",
+               "around a ring slices are passed on, but here each slice goes to only one rank",
                "use the order rotated or linear");
     }
     const bool travels =

@@ -56,7 +56,7 @@ TEST(HostChecks, MistakesAreFound) {
       {R"({"op":"collective","token":1,"kind":"allgather","dst":["y"],"src":["x"]},{"op":"wait","token":1})",
        "allgather takes 16 bytes of x[0:4] to 16 bytes of y[0:4], on rank 0 [shapes]"},
       {R"({"op":"collective","token":1,"kind":"alltoall","dst":["y",[0,0,3]],"src":["x",[0,0,3]]},{"op":"wait","token":1})",
-       "alltoall shares x[0:3] among 2 ranks along its outermost axis, which they do not divide"},
+       "alltoall shares x[0:3] among 2 ranks along its outermost axis, whose extent they do not divide"},
       {R"({"op":"collective","token":1,"kind":"alltoall","dst":["y"],"src":["x"]})",
        "token 1 of rank 0 is never waited for [tokens]"},
       // an exchange that is not one group

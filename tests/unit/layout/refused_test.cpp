@@ -189,8 +189,8 @@ TEST(Refused, All) {
       "1 error\n",
       gather, {.form = Form::broadcast, .style = LaneStyle::ahead});
   SAYS(
-      "here: error: around a ring a turn sends what the one before it has received, so that nothing can be "
-      "said ahead [tags]\n"
+      "here: error: around a ring a turn sends what the turn before it has received, so no credit can be "
+      "posted ahead [tags]\n"
       "help: use the order rotated or linear, or the style split\n"
       "1 error\n",
       gather, {.order = Order::ring, .style = LaneStyle::ahead});
@@ -204,7 +204,7 @@ TEST(Refused, All) {
           s.input("x", f32, {over_ranks(s.ranks()), s.ranks(), 3}), 0);
   };
   SAYS(
-      "here: error: around a ring slices are handed on, but here each goes to one rank alone [tags]\n"
+      "here: error: around a ring slices are passed on, but here each slice goes to only one rank [tags]\n"
       "help: use the order rotated or linear\n"
       "1 error\n",
       [&](Schedule& s) {

@@ -21,11 +21,11 @@ struct ProgramOptions {
   Protocol protocol = Protocol::Simple;
   int64_t instances = 1;  ///< copies that each take a share of every chunk; 1 to 1024
   bool fuse = true;       ///< MSCCL++: instr_fusion
-  bool auto_sync = true;  ///< threads are synchronised where operations of a block touch the same memory here
+  bool auto_sync = true;  ///< synchronises threads where operations of a block access the same memory here
   ReplicationPolicy replication = ReplicationPolicy::interleaved;  ///< MSCCL++: replication_policy
-  bool reuse_resources = false;            ///< MSCCL++'s turns of a pipeline share scratch; not here
+  bool reuse_resources = false;            ///< MSCCL++: turns of a pipeline share scratch; ignored here
   int64_t threads_per_block = 1024;        ///< a multiple of 32, to 1024; MSCCL++: num_threads_per_block
-  bool use_double_scratch_buffer = false;  ///< launches take two copies of scratch in turns
+  bool use_double_scratch_buffer = false;  ///< launches alternate between two copies of scratch
   int64_t buffer_alignment = 16;           ///< bytes; a power of two
   uint64_t min_message_size = 0, max_message_size = UINT64_MAX;  ///< bytes; min is not above max
   /// If true, thread blocks may compete for semaphores and channels. The proofs then cover only a bounded
@@ -101,7 +101,7 @@ class Program {
 ///
 /// At the end it groups them by rank and thread block and appends each group to its block as
 ///   {"name":"pipeline","iter_context":{"unit_size":unit_bytes,"num_chunks":num_chunks},"ops":[...]}
-/// `unit_bytes` and `num_chunks` are 1 to 2^32. Loops do not nest. If an exception leaves the scope, no
+/// `unit_bytes` and `num_chunks` are 1 to 2^32 - 1. Loops do not nest. If an exception leaves the scope, no
 /// operation is recorded. Program::loop() does the same with a function.
 /// Source: MSCCL++ LoopIterationContext(unit, num_chunks).
 class LoopIterationContext {
