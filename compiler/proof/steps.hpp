@@ -31,7 +31,7 @@ struct Step {
     move,     ///< the threads read all sources, position by position, and write all destinations
     post,     ///< adds one to the signal of a channel at its peer
     await,    ///< waits for one more post on a channel
-    push,     ///< hands a move, or a post after it, or both, to the proxy
+    push,     ///< hands a move, a post, or both to the proxy; the post comes after the move
     drain,    ///< waits until the proxy has read what was pushed on a channel
     acquire,  ///< takes one from a semaphore
     release,  ///< adds one to a semaphore

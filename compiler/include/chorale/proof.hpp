@@ -55,7 +55,7 @@ struct Addend {
 /// Holds one finding of a proof.
 struct Finding {
   enum class Kind : uint8_t {
-    undecided,  ///< nothing is proved, because the result depends on which thread block goes first
+    undecided,  ///< nothing is proved, because one execution does not stand for all
     cycle,      ///< waits that wait for each other: each wait, then the operation that would answer it, which
                 ///< comes too late
     unanswered,  ///< a wait that nothing answers: one event

@@ -46,7 +46,7 @@ inline constexpr std::string_view lane_style_names[] = {"split", "ahead", "pool"
 inline constexpr std::string_view reshard_names[] = {"before", "after"};
 
 struct Lowering {
-  std::optional<Order> order = {};  ///< rotated by default; none if the ranks process slices together
+  std::optional<Order> order = {};  ///< none: rotated, or linear if ranks process slices together
   Form form = Form::p2p;
   LaneStyle style = LaneStyle::split;
   Reshard reshard = Reshard::before;
