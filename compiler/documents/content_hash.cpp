@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint64_t odd = 0x9e3779b97f4a7c15u;
 
-/// Hashes a plan field by field and not as text. Every rank of a process does this, and the text of a large
-/// plan takes more memory and time than the plan.
+/// Hashes a plan field by field instead of as text. Every rank of a process does this, and the text of a
+/// large plan takes more memory and time than the plan.
 class Hash {
  public:
   void add(std::initializer_list<uint64_t> values) {
@@ -72,7 +72,7 @@ uint64_t rank_hash(const Gpu& gpu) {
   hash.add({gpu.id, gpu.chunks[0], gpu.chunks[1], gpu.chunks[2], gpu.threadblocks.size()});
   for (const ThreadBlock& block : gpu.threadblocks) {
     hash.add({block.id, block.ops.size()});
-    // Pools are hashed by operation, because their order is free.
+    // Operands and ids are hashed by operation, because their order in the pools is free.
     for (const Op& op : block.ops) {
       hash.add({uint64_t(op.code), uint64_t(op.via), uint64_t(op.reduce_op), op.sources, op.destinations,
                 op.ids, op.group_index, op.group_size, op.participants, op.body, op.unit_bytes, op.chunks});

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Computes the parts of content_hash().
+/// content_hash() is made of the hashes that are computed here.
 
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 
 namespace chorale {
 
-/// Hashes everything that is not of one rank, with the promise of a custom collective.
+/// Hashes everything that belongs to no single rank, and the promise of a custom collective.
 uint64_t top_hash(const Plan&);
 uint64_t rank_hash(const Gpu&);
 

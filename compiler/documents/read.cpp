@@ -1,4 +1,4 @@
-// This file reads a plan, but for its operations.
+// This file reads a plan, except its operations.
 
 #include <functional>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view version = "1.0";
 
-/// Calls each(item, node) for a new last element of `out` for every item of a list.
+/// Calls each(item, node) for every item of a list, with a new last element of `out`.
 template <class T, class Each>
 void read_list(const Node& list, std::vector<T>& out, Each&& each) {
   const size_t count = list.items();
@@ -88,7 +88,7 @@ void read_gpu(Plan& plan, Gpu& gpu, const Node& node) {
     read_list(blocks, gpu.threadblocks, [&](ThreadBlock& block, const Node& item) {
       read_block(plan, block, item, gpu.id);
       if (gpu.threadblocks.size() < 2) return;
-      // MSCCL++ takes operations by position and channels by id: in any other order it mixes them up.
+      // MSCCL++ finds operations by position and channels by id, so it would mix them up in any other order.
       const uint32_t before = gpu.threadblocks[gpu.threadblocks.size() - 2].id;
       if (block.id > before) return;
       throw PlanError(item.path() + "/id", std::to_string(block.id) + " after the thread block with id " +
@@ -148,7 +148,7 @@ void read_extension(Plan& plan, const Node& node) {
   own.extra = fields.rest(plan);
 }
 
-/// Lists the keys that an object lacks: "a" and "b"; "" if it has them all.
+/// Returns the keys that an object lacks, such as "a" and "b"; "" if it has them all.
 std::string lacking(const Value& object, std::span<const std::string_view> keys) {
   std::string list;
   for (const std::string_view key : keys) {
@@ -157,9 +157,9 @@ std::string lacking(const Value& object, std::span<const std::string_view> keys)
   return list;
 }
 
-/// Tells plans of MSCCL++'s executor of before August 2025, whose gpus have "inputChunks", apart from those
-/// in which a key is missing.
-/// \throws PlanError if it is one of those
+/// Recognises plans for MSCCL++ before August 2025, whose gpus have "inputChunks". Other plans may just lack
+/// a key.
+/// \throws PlanError if the plan is such an older one
 void refuse_older(const Node& plan) {
   constexpr std::string_view of_plans[] = {"name", "collective", "protocol", "inplace"};
   constexpr std::string_view of_gpus[] = {"input_chunks", "output_chunks", "scratch_chunks",
@@ -182,7 +182,7 @@ void read_plan(Plan& plan, const Node& node) {
   constexpr std::string_view protocols[] = {"Simple", "LL"};
   refuse_older(node);
   Fields fields(node);
-  // The extension comes first, because operations point into its table of lines.
+  // The extension is read first, because operations refer to its table of lines.
   if (const std::optional<Node> extension = fields.find("chorale")) read_extension(plan, *extension);
   plan.name = fields.at("name").text();
   plan.collective = fields.at("collective").text();

@@ -1,4 +1,4 @@
-// This file reads operations. The roles of an operation say what it may and must carry.
+// This file reads operations. The roles of an operation say which keys it may and must have.
 
 #include "../json/reader.hpp"
 #include "../plan/roles.hpp"
@@ -52,7 +52,7 @@ Operand OpReader::operand(const Node& node, Role role, bool with_rank) {
   } else {
     operand.ref = uint32_t(buffer_kind(fields.at("type")));
     if (with_rank) {
-      // Another rank here means something that the operation does not do.
+      // Another rank here would mean something that the operation does not do.
       const std::optional<Node> rank = fields.find("rank");
       if (rank && rank->number() != rank_)
         rank->refuse(std::to_string(rank_) + ", the rank that runs the operation");
@@ -75,12 +75,12 @@ uint16_t OpReader::operands(Fields& fields, const Shape& row, bool in_dst) {
   return uint16_t(count);
 }
 
-/// Reads the form in which MSCCL++ writes a switch reduction that it could not join with a broadcast. It has
-/// no operand lists.
+/// Reads a switch reduction in the form that MSCCL++ writes when it could not join it with a broadcast. This
+/// form has no operand lists.
 uint16_t OpReader::switch_region(Fields& fields, const Node& op) {
   const Node channels = fields.at("channel_ids");
   if (channels.items() != 1) channels.refuse("one switch channel");
-  buffer_kind(fields.at("buffer_type"));  // that of the channel
+  buffer_kind(fields.at("buffer_type"));  // the channel's buffer
   block_.operands.push_back(
       {fields.at("buffer_offset").number(), fields.at("size").number(), channels.item(0).number32()});
   const Node chunk = fields.at("dst_chunk");
@@ -141,14 +141,14 @@ void OpReader::attributes(Fields& fields, Op& op, const Shape& row) {
     op.chunks = loop.at("num_chunks").number32();
     loop.none(known);
   }
-  // If there is no table of lines, "at" is somebody else's key.
+  // Without a table of lines, "at" is not our key.
   if (!plan_.source.empty()) {
     if (const std::optional<Node> at = fields.find("at"))
       op.at = uint32_t(at->number(plan_.source.size() - 1)) + 1;
   }
 }
 
-/// Refuses what the operation cannot carry, if leaving it out would change what the plan does.
+/// Refuses keys that the operation cannot have, if ignoring them would change what the plan does.
 void OpReader::foreign(Fields& fields, const Node& node, const Op& op, const Shape& row) {
   const auto refuse = [&](std::string_view key) {
     if (!fields.has(key)) return;

@@ -1,4 +1,4 @@
-// This file writes plans as canonical JSON text: fixed key order, one operation per line.
+// This file writes plans as canonical JSON text, with a fixed order of keys and one operation per line.
 
 #include <ios>
 #include <ostream>
@@ -28,21 +28,21 @@ class Writer {
   Writer(const Plan& plan, bool line_numbers, std::ostream* stream = nullptr)
       : plan_(plan), line_numbers_(line_numbers), stream_(stream) {}
 
-  std::string text;  ///< all of the text if there is no stream
+  std::string text;  ///< the whole text if there is no stream
 
-  /// Hands the text so far to the stream.
+  /// Passes the text so far to the stream.
   void flush() {
     if (!stream_) return;
     stream_->write(text.data(), std::streamsize(text.size()));
     text.clear();
   }
 
-  /// Writes the plan, and with `ranks` the list of what they do.
+  /// Writes the plan, and with `ranks` also the list of ranks.
   void whole(bool ranks = true);
   void gpu(const Gpu&);
 
-  /// Writes operation `at` with its body; returns the position after it. `indent` is that of its line;
-  /// without one the body stands on the same line.
+  /// Writes operation `at` with its body, and returns the position after it. `indent` is the indent of its
+  /// line. If it is empty, the body is on the same line.
   uint32_t operation(const ThreadBlock&, const Op* ops, uint32_t at, uint32_t end, uint32_t rank,
                      const char* indent);
 
@@ -66,7 +66,7 @@ class Writer {
     text += ']';
   }
 
-  /// Writes each of `items` on a line of its own.
+  /// Writes each of `items` on a separate line.
   template <class Range, class Each>
   void lines(const Range& items, string_view indent, Each&& each) {
     text += '[';
@@ -85,7 +85,7 @@ class Writer {
     if (position) put(text, ",", plan_.extras[position - 1]);
   }
 
-  /// Writes unknown keys of an object with a line per key.
+  /// Writes unknown keys of an object that has one line per key.
   void extra_line(uint32_t position, string_view indent) {
     if (position) put(text, ",\n", indent, plan_.extras[position - 1]);
   }
@@ -98,7 +98,7 @@ class Writer {
 void Writer::operands(const Op& op, std::span<const Operand> list, bool in_dst, uint32_t rank) {
   const Shape& row = shape(op.code);
   if (!row.field(in_dst, 0)) return;
-  // MSCCL++ names the rank in the local sources of switch operations, and only there.
+  // MSCCL++ writes the rank only in the local sources of switch operations.
   const bool with_rank = !in_dst && row.has_any(switched_roles);
   put(text, in_dst ? ",\"dst_buff\":[" : ",\"src_buff\":[");
   for (size_t position = 0; position < list.size(); ++position) {
@@ -308,7 +308,7 @@ void Writer::extension() {
     lines(plan_.source, "    ",
           [&](const SourceLine& line) { quote(text, line.file + ":" + std::to_string(line.line)); });
   }
-  // It is parsed and written again, so that a second round trip finds nothing to change.
+  // It is parsed and written again, so that a second round trip changes nothing.
   if (!own.verified.empty()) {
     put(text, ",\n    \"verified\": ");
     json::dump(text, json::parse(own.verified));
@@ -375,7 +375,7 @@ void write(const Plan& plan, std::ostream& out) {
 
 std::string write(const Plan& plan, const ThreadBlock& block, const Op& op, uint32_t rank) {
   Writer writer(plan, false);
-  // The body of a pipeline follows it in the block; a copy of the operation has none.
+  // The body of a pipeline follows it in the block. A copy of the operation has no body.
   const bool in_block = &op >= block.ops.data() && &op < block.ops.data() + block.ops.size();
   const uint32_t following = in_block ? uint32_t(block.ops.data() + block.ops.size() - &op) : 1;
   writer.operation(block, &op, 0, following, rank, nullptr);

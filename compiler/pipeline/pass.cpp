@@ -1,4 +1,4 @@
-// Runs the pass table.
+// This file runs the pass table.
 
 #include <iterator>
 #include <optional>
@@ -34,7 +34,7 @@ constexpr Rewrite rewrites[] = {
 #include "chorale/passes.def"
 };
 
-/// A plan with so many operations is large, and its author waits for it.
+/// A plan with this many operations is large, and its author waits for it.
 constexpr size_t many_operations = 100'000;
 
 size_t operations(const Plan& plan) {
@@ -45,7 +45,7 @@ size_t operations(const Plan& plan) {
   return count;
 }
 
-/// Checks the counts that grow with the number of instances. replicate multiplies all counts by it.
+/// Checks the counts that `replicate` multiplies by the number of instances.
 Diagnostics check_instances(const Plan& plan, uint32_t instances) {
   const auto finding = [](std::string text) {
     return Diagnostics{{"replicate", {}, {}, std::move(text), {}, {}}};
@@ -97,14 +97,14 @@ const Rewrite* find_culprit(const Plan& recorded, const CompileOptions& options,
   return nullptr;
 }
 
-/// Holds an operand as the program names it, before instances share it.
+/// Holds an operand as the program names it, before the instances share it.
 struct Named {
   uint64_t index = 0, chunks = 0;  ///< no chunks: unknown
-  uint64_t place = 0;              ///< of its first chunk in its memory, which may be that of two buffers
+  uint64_t place = 0;              ///< of its first chunk in its memory, which two buffers may share
 };
 
-/// Returns the operand with which an event of a finding touches what the last event touches, in a plan of
-/// that many instances. Takes back what replicate() has done to ids and operands.
+/// Returns the operand with which an event of a finding accesses the memory of the last event, in a plan with
+/// that many instances. Undoes what replicate() has done to ids and operands.
 Named named_by(const Plan& plan, const proof::Storage& storage, uint32_t instances, const ProofEvent& event,
                const ProofEvent& last) {
   if (event.who == ProofEvent::Who::application) return {};
@@ -126,8 +126,9 @@ Named named_by(const Plan& plan, const proof::Storage& storage, uint32_t instanc
   return named;
 }
 
-/// Says what to do about operands that replicate shares among instances in different ways; empty if the
-/// finding is not about that. If both events name an operand alike, an instance meets itself alone.
+/// Returns advice for operands that replicate shares among the instances in different ways; empty if the
+/// finding has another cause. If both events name the same operand, each instance accesses only its own
+/// share.
 std::string shared_apart(const Plan& plan, const CompileOptions& options, const Rewrite& culprit,
                          const Finding& finding) {
   if (culprit.run != pass::replicate || finding.events.size() != 2) return {};
@@ -135,20 +136,19 @@ std::string shared_apart(const Plan& plan, const CompileOptions& options, const 
   const Named first = named_by(plan, storage, options.instances, finding.events[0], finding.events[1]);
   const Named second = named_by(plan, storage, options.instances, finding.events[1], finding.events[1]);
   if (!first.chunks || !second.chunks) return {};
-  const std::string shared =
-      "the instances of a program share each operand in equal parts, and of these two ";
+  const std::string shared = "each instance takes an equal share of every operand, and of these two ";
   if (first.chunks != second.chunks) {
     return shared + "one has " + std::to_string(first.chunks) + " and one " + std::to_string(second.chunks) +
-           " chunks: name the chunks in both together, or in both one by one, so that an instance has its "
-           "own";
+           " chunks: name the chunks together in both, or one by one in both, so that instances do not "
+           "overlap";
   }
   if (first.place == second.place) return {};
   const auto text = [](const Named& named) {
     return "[" + std::to_string(named.index) + ":" + std::to_string(named.index + named.chunks) + "]";
   };
   return shared + "one is " + text(first) + " and one " + text(second) +
-         " of the program: name chunks so that operands are the same or have none in common, and an instance "
-         "has its own";
+         " of the program: name the same chunks in both, or chunks that do not overlap, so that instances do "
+         "not overlap either";
 }
 
 }  // namespace
@@ -182,7 +182,8 @@ Diagnostics compile(Plan& plan, const CompileOptions& options) {
   if (options.certify) require_all_proofs(options.allow);
   if (options.minimize_syncs && options.target != Target::chorale) {
     throw std::invalid_argument(
-        "synchronisations are minimised for Chorale's executor only: what is proved is proved of that one");
+        "synchronisations are minimised only for the target chorale, because the proofs are about its "
+        "executor");
   }
   Diagnostics findings = check(plan);
   if (!findings.empty()) return findings;
@@ -190,12 +191,12 @@ Diagnostics compile(Plan& plan, const CompileOptions& options) {
   if (plan.gpus.empty()) return check(plan, options.target, options.allow);
   findings = check_instances(plan, options.instances);
   if (!findings.empty()) return findings;
-  // A second copy of a large plan may be too much.
+  // This copy is made only when needed, because a second copy of a large plan may not fit in memory.
   std::optional<Plan> recorded;
   if (operations(plan) < many_operations && wants_proofs(options.allow)) recorded = plan;
-  // The checks of a large plan take longer than its rewrites, so they run once, after all of them.
+  // The checks of a large plan take longer than its rewrites, so they run only once, after all rewrites.
   const bool often = operations(plan) < many_operations;
-  std::string suspects;  // the rewrites that changed the plan since it was last checked
+  std::string suspects;  // the rewrites that changed the plan since the last checks
   for (const Rewrite& rewrite : rewrites) {
     const bool last = &rewrite == std::end(rewrites) - 1;
     if (rewrite.run(plan, options)) suspects += (suspects.empty() ? "" : ", ") + std::string(rewrite.name);

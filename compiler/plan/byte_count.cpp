@@ -12,7 +12,7 @@ namespace chorale {
 
 uint64_t read_byte_count(const std::string& text) {
   const auto refuse = [&](const std::string& why) -> uint64_t {
-    throw UsageError("'" + text + "' is no size" + why);
+    throw UsageError("'" + text + "' is not a size" + why);
   };
   const std::string too_large = ": it is larger than 2^64 - 1";
   uint64_t number = 0;

@@ -7,8 +7,8 @@
 namespace chorale {
 namespace {
 
-/// Sorts channels by peer and then by id. It counts them and does not compare, because a plan may have one
-/// for each thread block and peer.
+/// Sorts channels by peer and then by id. It counts instead of comparing, because a plan may have one channel
+/// per thread block and peer.
 class ByPeer {
  public:
   std::vector<uint32_t> sort(const std::vector<uint32_t>& peers) {
@@ -27,7 +27,7 @@ class ByPeer {
   }
 
  private:
-  std::vector<uint32_t> ends_;  // by peer: how many, then where they end; zeros between calls
+  std::vector<uint32_t> ends_;  // by peer: how many channels, then where they end; zeros between calls
   std::vector<uint32_t> present_;
 };
 

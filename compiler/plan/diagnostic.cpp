@@ -1,4 +1,4 @@
-// Writes findings as text, in the manner of compilers.
+// This file writes findings as text, in the way of compilers.
 
 #include "chorale/diagnostic.hpp"
 
@@ -10,7 +10,7 @@
 namespace chorale {
 namespace {
 
-/// Returns the operation at a place; null if the plan has none there.
+/// Returns the operation at a place; null if there is none.
 const Op* find(const Plan& plan, const OpPlace& at) {
   if (at.rank >= plan.gpus.size()) return nullptr;
   const Gpu& gpu = plan.gpus[at.rank];
@@ -49,14 +49,14 @@ const std::vector<Renderer::Slot>& Renderer::slots_of(const OpPlace& at) {
   struct List {
     uint32_t pipeline;
     size_t end;          ///< position after its last operation
-    uint32_t count = 0;  ///< number of operations met so far
+    uint32_t count = 0;  ///< number of operations so far
   };
   std::vector<List> open = {{0, ops.size()}};
   for (size_t op = 0; op < ops.size(); ++op) {
     while (open.back().end == op) open.pop_back();
     List& list = open.back();
     slots.push_back({list.count++, list.pipeline});
-    // A body that is longer than what follows ends with the list around it.
+    // A body that would be longer than its list ends with the list.
     const size_t end = std::min<size_t>(op + 1 + ops[op].body, list.end);
     if (end > op + 1) open.push_back({uint32_t(op + 1), end});
   }

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Takes an operation out of a thread block.
+/// An operation is removed from a thread block here.
 
 #include <cstdint>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace chorale {
 
-/// Erases the operation at a position; a pipeline that it is in has one less in its body.
+/// Erases the operation at a position. If it is in a pipeline, the body gets shorter by one.
 inline void erase_op(std::vector<Op>& ops, uint32_t at) {
   for (uint32_t loop = 0; loop < at; ++loop) {
     if (ops[loop].body && at <= loop + ops[loop].body) --ops[loop].body;

@@ -35,14 +35,14 @@ void check_size(const Plan& plan, uint64_t bytes, const Layout& layout, const Se
                   plan.name, bytes, max_buffer_bytes));
 }
 
-/// Says "it is X" with the nearest sizes that are, for a message that is no multiple of `step`.
+/// Returns a text with the valid sizes nearest to `bytes`, which is not a multiple of `step`.
 std::string nearest(const Plan& plan, uint64_t bytes, uint64_t step) {
   const uint64_t below = bytes / step * step, above = below + step;
   if (above < below || above > plan.max_message_size) return fmt::format("the nearest size is {}", below);
   return fmt::format("the nearest sizes are {} and {}", below, above);
 }
 
-/// Returns the number of chunks of one segment, from both buffers.
+/// Returns the number of chunks in one segment, from both buffers.
 uint64_t chunks_per_segment(const Plan& plan, uint64_t in, uint64_t out, const Segmentation& segments) {
   const auto divided = [&](uint64_t chunks, uint64_t parts, const char* buffer) {
     if (chunks % parts != 0) {

@@ -1,4 +1,4 @@
-// Holds the rows of ops.def as data.
+// This file holds the rows of ops.def as data.
 
 #include <array>
 
@@ -8,8 +8,8 @@
 namespace chorale {
 namespace {
 
-// A row's fields end with one that no consumer sees. Otherwise rows without fields would be arrays of length
-// zero.
+// Each row's fields end with an extra one that no consumer sees. Otherwise rows without fields would be
+// arrays of length zero.
 constexpr bool one = false;
 constexpr bool many = true;
 constexpr Field row_end{Role::Loop, {}, false, false};
@@ -33,7 +33,7 @@ constexpr Shape shape_of(const OpInfo& row) {
     shape.roles |= Shape::bit(field.role);
     if (is_operand(field.role)) (field.in_dst ? dests : sources) += 1;
   }
-  // ops.def lists sources, then destinations, then attributes.
+  // ops.def lists sources first, then destinations, then attributes.
   shape.sources = row.fields.subspan(0, sources);
   shape.dests = row.fields.subspan(sources, dests);
   return shape;
@@ -47,8 +47,8 @@ constexpr std::array<Shape, opcode_count> make_shapes() {
 
 constexpr std::array<Shape, opcode_count> all_shapes = make_shapes();
 
-// Checks what shape_of() and Shape::field rely on: the order of the fields, and `many` only at the end of a
-// list.
+// Checks what shape_of() and Shape::field rely on: the order of the fields, and that `many` stands only at
+// the end of a list.
 constexpr bool well_formed() {
   for (const OpInfo& row : table) {
     int part = 0;

@@ -77,7 +77,7 @@ const ReduceOp* find_op(std::string_view name) {
   return found == std::end(all_reduce_ops) ? nullptr : found;
 }
 
-/// Lists the operators that a type has: "sum and prod".
+/// Returns the operators that a type has, as in "sum and prod".
 std::string ops_of(std::string_view type) {
   std::vector<std::string_view> names;
   for (const Row& row : rows) {
@@ -145,7 +145,7 @@ StandsFor stands_for(std::string_view type, std::string_view op) {
 }
 
 bool reduces(const Plan& plan) {
-  // The name decides first, because an all-reduce of one rank has no operation that reduces.
+  // The collective's name counts, too, because an all-reduce of one rank has no operation that reduces.
   if (collective_reduces(plan.collective)) return true;
   for (const Gpu& gpu : plan.gpus) {
     for (const ThreadBlock& block : gpu.threadblocks) {

@@ -1,4 +1,4 @@
-// Looks things up in a plan, and appends to it.
+// This file looks things up in a plan and appends to it.
 
 #include "chorale/plan.hpp"
 
@@ -11,15 +11,15 @@
 namespace chorale {
 namespace {
 
-/// Makes room for `more` elements. Pools grow by half, because doubling would leave a third of a large plan's
-/// memory unused.
+/// Reserves room for `more` elements. Pools grow by half, because doubling would leave a third of a large
+/// plan's memory unused.
 template <class T>
 void make_room(std::vector<T>& pool, size_t more) {
   const size_t wanted = pool.size() + more;
   if (wanted > pool.capacity()) pool.reserve(std::max(wanted, pool.size() + pool.size() / 2));
 }
 
-/// Appends `more` to `pool`, of which it may be a part.
+/// Appends `more` to `pool`. `more` may be a part of `pool`.
 template <class T>
 void extend(std::vector<T>& pool, std::span<const T> more) {
   const std::less<const T*> before;
@@ -32,7 +32,7 @@ void extend(std::vector<T>& pool, std::span<const T> more) {
   }
   const size_t from = more.data() - pool.data();
   for (size_t k = 0; k < more.size(); ++k) {
-    const T value = pool[from + k];  // push_back may move what it is given a reference to
+    const T value = pool[from + k];  // a copy, because push_back may move the element
     pool.push_back(value);
   }
 }
@@ -91,7 +91,7 @@ Op& append(ThreadBlock& block, Opcode code, std::span<const Operand> sources, st
   op.destinations = uint16_t(dests.size());
   op.first_id = uint32_t(block.ids.size());
   op.ids = uint16_t(ids.size());
-  // A destination list inside the pool must survive the pool's growth by the sources.
+  // A destination list inside the pool must stay valid when the sources make the pool grow.
   const std::less<const Operand*> before;
   const Operand* pool = block.operands.data();
   const bool own =

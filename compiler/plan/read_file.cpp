@@ -17,7 +17,7 @@ namespace {
   throw std::runtime_error("cannot read " + name + ": " + why);
 }
 
-/// Closes what open() gave.
+/// Closes the file descriptor of open().
 struct Opened {
   int file;
   ~Opened() { ::close(file); }
@@ -25,17 +25,17 @@ struct Opened {
 
 bool is_device(const struct stat& found) { return S_ISCHR(found.st_mode) || S_ISBLK(found.st_mode); }
 
-/// Some editors write this in front of UTF-8.
+/// Some editors write these bytes at the beginning of UTF-8 text.
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
-/// Reads all bytes until the end, and leaves out a byte order mark. `size` is the size that the file reports,
-/// which files of the kernel do not know.
+/// Reads until the end and leaves out a byte order mark. `size` is what the file reports; the kernel's own
+/// files report 0.
 std::string drain(int file, const std::string& name, uint64_t size, uint64_t most_bytes) {
   constexpr size_t part_bytes = 65536;
   std::string text;
   size_t got = 0;
   for (;;) {
-    // It asks for one more than there should be, so that the end is found without growing.
+    // It asks for one byte more than expected, so that it finds the end without growing the buffer.
     if (got == text.size()) text.resize(got + (got < size ? size_t(size) - got + 1 : part_bytes));
     const ssize_t part = ::read(file, text.data() + got, text.size() - got);
     if (part < 0 && errno == EINTR) continue;
@@ -54,12 +54,11 @@ std::string read(const std::string& path, bool plain, uint64_t most_bytes) {
   if (::stat(path.c_str(), &found) != 0) refuse(path, std::strerror(errno));
   if (S_ISDIR(found.st_mode)) refuse(path, "it is a folder");
   const std::string expected = plain ? "a plain file" : "a file or a pipe";
-  if (is_device(found)) refuse(path, "it is a device, expected " + expected);  // some of them have no end
+  if (is_device(found)) refuse(path, "it is a device, expected " + expected);  // some devices have no end
   if (plain && !S_ISREG(found.st_mode)) refuse(path, "it is a pipe or a socket, expected " + expected);
   const uint64_t size = uint64_t(std::max<off_t>(found.st_size, 0));
   if (size > most_bytes)
-    refuse(path,
-           "it has " + std::to_string(size) + " bytes, and " + std::to_string(most_bytes) + " are the most");
+    refuse(path, "it has " + std::to_string(size) + " bytes, expected at most " + std::to_string(most_bytes));
   const Opened opened{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (opened.file < 0) refuse(path, std::strerror(errno));
   return drain(opened.file, path, size, most_bytes);

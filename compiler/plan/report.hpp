@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A Report collects the findings of a check; the functions here write parts of their texts.
+/// A Report collects the findings of a check. The functions here write parts of their texts.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ class Report {
         Diagnostic{check_, {}, at, std::move(text), {}, std::move(help), std::move(path)});
   }
 
-  /// Adds a finding about a part of the plan that is not an operation.
+  /// Adds a finding about a part of the plan other than an operation.
   Diagnostic& add_at(std::string path, std::string text, std::string help = {}) {
     return add({}, std::move(text), std::move(help), std::move(path));
   }

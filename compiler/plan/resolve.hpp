@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Follows the ids of an operation to what they name: thread-block-local position, position in the rank,
-/// object. Every step of a broken plan may lead nowhere.
+/// An operation names things by ids. These functions follow an id from the thread-block-local position to the
+/// position in the rank and then to the object. In a broken plan, any step may fail.
 
 #include <algorithm>
 #include <cstddef>
@@ -13,13 +13,13 @@
 
 namespace chorale {
 
-/// Returns the rank-level id at thread-block-local position `local`; -1 if there is none.
+/// Returns the rank-level id for thread-block-local position `local`; -1 if there is none.
 inline int64_t channel_id(const ThreadBlock& block, ChannelType type, uint32_t local) {
   const ChannelRefs* refs = block.channels_of(type);
   return refs && local < refs->ids.size() ? int64_t(refs->ids[local]) : -1;
 }
 
-/// Does what channel_id() does, for Gpu::remote_buffers.
+/// Returns the same for Gpu::remote_buffers.
 inline int64_t remote_buffer_id(const ThreadBlock& block, ChannelType type, uint32_t local) {
   const RemoteBufferRefs* refs = block.remote_buffers_of(type);
   return refs && local < refs->ids.size() ? int64_t(refs->ids[local]) : -1;
@@ -45,7 +45,8 @@ inline int64_t peer_of(const Gpu& gpu, const ThreadBlock& block, ChannelType typ
 }
 
 /// Calls visit(const Field&, const Operand&, uint32_t rank, BufferKind) for every memory that the operands of
-/// an operation name, in table order. A switch operand names that of each member, in rank order.
+/// an operation name, in the order of the table. A switch operand names the memory of each member, in rank
+/// order.
 template <class Visit>
 void for_each_place(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& op, Visit&& visit) {
   for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
@@ -67,7 +68,7 @@ void for_each_place(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, 
 }
 
 /// Calls visit(const Gpu&, const ThreadBlock&, const Op&, const Op* loop, OpPlace) for every operation of a
-/// rank. `loop` is the pipeline that the operation is in, or null.
+/// rank. `loop` is the pipeline around the operation, or null.
 template <class Visit>
 void for_each_op(const Plan& plan, uint32_t rank, Visit&& visit) {
   const Gpu& gpu = plan.gpus[rank];
@@ -86,7 +87,7 @@ void for_each_op(const Plan& plan, uint32_t rank, Visit&& visit) {
   }
 }
 
-/// Does the same for every rank.
+/// Does the same for all ranks.
 template <class Visit>
 void for_each_op(const Plan& plan, Visit&& visit) {
   for (uint32_t rank = 0; rank < plan.gpus.size(); ++rank) for_each_op(plan, rank, visit);

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Gives the op table in the form that readers, writers, checks and rewrites use: the role of each operand of
+/// Readers, writers, checks and rewrites use the op table in this form. It says the role of each operand of
 /// an operation, and what its ids name.
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace chorale {
 
-/// Says what the Op::ids of an operation are.
+/// Says what the Op::ids of an operation name.
 enum class IdKind : uint8_t { none, channel, semaphore, barrier };
 
-/// Holds one row of the op table, its fields sorted by kind.
+/// Holds one row of the op table, with its fields sorted by kind.
 struct Shape {
   std::span<const Field> sources, dests;
   uint32_t roles = 0;  ///< bits, by Role
@@ -24,7 +24,7 @@ struct Shape {
   constexpr bool has_any(uint32_t bits) const { return roles & bits; }
 
   /// Returns the field of the operand at `position` of sources or dests; null if the row has no such list.
-  /// Operands past the end of the list count as of the last field.
+  /// Operands past the end of the list belong to its last field.
   constexpr const Field* field(bool in_dst, size_t position) const {
     const std::span<const Field> fields = in_dst ? dests : sources;
     if (fields.empty()) return nullptr;
@@ -65,10 +65,10 @@ void for_each_operand(const ThreadBlock& block, const Op& op, Visit&& visit) {
   }
 }
 
-/// Returns true for the operations that synchronise the threads of a block by themselves.
+/// Returns whether the operation itself synchronises the threads of a block.
 inline bool is_fence(const Op& op) { return op.code == Opcode::nop || op.code == Opcode::barrier; }
 
-/// Returns true when the operation asks that the threads of its block be synchronised on this side of it.
+/// Returns whether the operation asks to synchronise the threads of its block on this side of it.
 inline bool wants(const Op& op, SyncType side) { return uint8_t(op.sync) & uint8_t(side); }
 
 }  // namespace chorale

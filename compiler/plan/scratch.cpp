@@ -15,16 +15,16 @@ uint64_t per_chunk_byte(const std::vector<ScratchUse>& use) {
   return most;
 }
 
-/// Returns the number of chunks that a message of this layout is cut into.
+/// Returns the number of chunks of a message of this layout.
 uint64_t chunks_of_message(const Plan& plan, const Layout& layout) {
   return message_segments(plan) * layout.chunks_per_segment;
 }
 
-/// Returns the longest slice whose scratch fits in the window; `per_byte` is not 0.
+/// Returns the longest slice whose scratch fits in the window. `per_byte` must not be 0.
 uint64_t longest_slice(const Plan& plan, const Layout& layout, uint64_t per_byte, uint64_t window) {
-  // Slices begin on lines of memory, and between packets.
+  // Slices begin at 128-byte lines of memory, and between packets.
   const uint64_t unit = std::lcm(layout.alignment, uint64_t(128));
-  // A round is to the plan what a message is, and the plan may be wrong for shorter ones.
+  // For the plan, a round is like a message, and the plan may be wrong for messages below its minimum.
   const uint64_t least = divided_up(plan.min_message_size, chunks_of_message(plan, layout));
   return std::max({unit, window / per_byte / unit * unit, divided_up(least, unit) * unit});
 }
@@ -57,7 +57,7 @@ Layout in_rounds(const Plan& plan, const std::vector<ScratchUse>& use, Layout la
   if (window == 0 || per_byte == 0 || layout.chunk_bytes <= window / per_byte) return layout;
   const uint64_t slice = longest_slice(plan, layout, per_byte, window);
   if (slice >= layout.chunk_bytes) return layout;
-  // Slices are as long as each other, as far as lines of memory allow.
+  // Slices have equal lengths, up to rounding to 128-byte lines of memory.
   const uint64_t unit = std::lcm(layout.alignment, uint64_t(128));
   const uint64_t even = divided_up(layout.chunk_bytes, divided_up(layout.chunk_bytes, slice));
   layout.slice_bytes = std::min(slice, divided_up(even, unit) * unit);

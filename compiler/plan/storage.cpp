@@ -21,7 +21,7 @@ bool reached_by_peers(const Plan& plan, uint32_t rank, BufferKind kind) {
   return false;
 }
 
-// This needs nothing that is missing in a plan that was loaded for this rank alone.
+// This uses only data that is also there in a plan loaded for this rank alone.
 bool is_one_storage(const Plan& plan, uint32_t rank) {
   if (!plan.inplace) return false;
   if (collective_info(plan.collective).in_place == CollectiveInfo::InPlace::always) return true;
@@ -32,8 +32,8 @@ bool is_one_storage(const Plan& plan, uint32_t rank) {
     touched[size_t(kind)] = reached_by_peers(plan, rank, kind);
     for (const Gpu& gpu : plan.gpus) any[size_t(kind)] |= gpu.chunks[size_t(kind)] != 0;
   }
-  // If a custom collective has no chunks of one buffer, that one is empty, and so is not as large as the
-  // other.
+  // A custom collective may have no chunks in one buffer. That buffer is empty and so differs in size from
+  // the other.
   if (!is_standard(plan.collective) && any[0] != any[1]) return false;
   for_each_op(plan, rank, [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op*, OpPlace) {
     for_each_operand(block, op, [&](const Field& field, const Operand& operand) {

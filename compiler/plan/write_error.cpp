@@ -46,7 +46,7 @@ FileLimitAsError::FileLimitAsError() : pending_before_(is_pending()) {
 FileLimitAsError::~FileLimitAsError() {
   const int error = errno;
   const sigset_t only = the_signal();
-  // The kernel has sent it to this thread alone, where it waits.
+  // The kernel has sent the signal to this thread only, where it is pending.
   const timespec at_once{};
   while (!pending_before_ && ::sigtimedwait(&only, nullptr, &at_once) < 0 && errno == EINTR) {
   }

@@ -1,10 +1,12 @@
-// Proves that a plan comes to its end. Blocks only wait for each other's posts, barriers and packets. Nobody
-// takes these away again when a single chain waits for them. So one execution, in which each block goes on as
-// far as it can, gets stuck if and only if all do. The execution lets the threads of a block go on together,
-// and lets operations wait for all of their packets at once. A plan that ends so ends however its threads
-// run. If blocks compete for a semaphore or a channel, every order of theirs is executed.
+// This file proves that a plan ends. Blocks wait only for each other's posts, barriers and packets, and
+// nobody takes these away again if a single chain waits for them. So one execution, in which each block
+// proceeds as far as it can, gets stuck if and only if all executions do. The threads of a block proceed
+// together in it, and an operation waits for all of its packets at once. A plan that ends under these rules
+// ends however its threads run. If blocks compete for a semaphore or a channel, every order of them is
+// executed.
 //
-// Costs O(n log n) for the operations in all turns of their pipelines, times the orders of competing blocks.
+// This costs O(n log n) for n operations, counted in all turns of their pipelines, times the orders of
+// competing blocks.
 
 #include "deadlock.hpp"
 
@@ -19,7 +21,7 @@ namespace {
 using Kind = Step::Kind;
 using State = Chain::State;
 
-/// The most notes of one finding. Each wait of a cycle needs two.
+/// Limits the notes of one finding. Each wait of a cycle needs two.
 constexpr size_t max_notes = 10;
 
 class Stuck {
@@ -40,15 +42,15 @@ class Stuck {
     OpPlace answer;  ///< the operation that would answer its wait
   };
 
-  /// Follows a wait to the block that would answer it, and on to what that one waits for, until a block comes
-  /// again.
+  /// Follows a wait to the block that would answer it, then to the block for which that one waits, until a
+  /// block comes again.
   void follow(uint32_t at) {
     std::vector<Link> path;
     for (;;) {
       for (size_t first = 0; first < path.size(); ++first) {
         if (path[first].chain == at) return say_cycle(std::span(path).subspan(first));
       }
-      if (!seen_.insert(at).second) return;  // the path ends in what has been said
+      if (!seen_.insert(at).second) return;  // the path leads to waits that were reported already
       uint32_t by = 0;
       OpPlace answer;
       if (!find_answer(at, by, answer)) return say_unanswered(at);
@@ -63,14 +65,14 @@ class Stuck {
       lines.push_back(findings_.line_of(executor_.chains()[link.chain].place()));
       lines.push_back(findings_.line_of(link.answer));
     }
-    std::sort(lines.begin(), lines.end());  // two cycles may differ only in where we came upon them
+    std::sort(lines.begin(), lines.end());  // two cycles may differ only in where they begin
     lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
     if (!findings_.news(ProofName::deadlock, fmt::to_string(fmt::join(lines, " ")))) return;
     Finding& found = findings_.add(
         ProofName::deadlock, Finding::Kind::cycle, executor_.chains()[links[0].chain].place(),
         what(links[0].chain) + " never ends: it is one of a cycle of " + count(links.size(), "wait") +
-            ", each of which comes before what would answer the one before it",
-        "let one of them come later, or the signal that it holds up earlier" + other_channels(links));
+            ", and each comes before the operation that would answer the previous one",
+        "move one of these waits later, or the signal that it delays earlier" + other_channels(links));
     Diagnostic& finding = found.diagnostic;
     for (const Link& link : links) {
       found.events.push_back(event(link.chain));
@@ -91,8 +93,8 @@ class Stuck {
     }
   }
 
-  /// Returns a hint about channels that may be mixed up. Taking one of several channels for another makes a
-  /// block wait for the peer's last signal instead of its first.
+  /// Returns a hint about channels that may be mixed up. If an author takes one of several channels for
+  /// another, a block waits for the peer's last signal instead of its first.
   std::string other_channels(std::span<const Link> links) const {
     const std::vector<ChannelEnds> ends = list_channel_ends(executor_.plan());
     for (const Link& link : links) {
@@ -109,7 +111,7 @@ class Stuck {
     if (!findings_.news(ProofName::deadlock, executor_.chains()[at].place(), {}, what(at))) return;
     Finding& found =
         findings_.add(ProofName::deadlock, Finding::Kind::unanswered, executor_.chains()[at].place(),
-                      what(at) + " never ends: nothing that is left would answer it");
+                      what(at) + " never ends: no remaining operation would answer it");
     found.events.push_back(event(at));
   }
 
@@ -137,7 +139,7 @@ class Stuck {
     return chain.steps.steps[chain.step];
   }
 
-  /// Finds the next operation that does what a chain waits for, in another chain that is stuck before it.
+  /// Finds the next operation that answers a chain's wait, in another chain that is stuck before it.
   bool find_answer(uint32_t waiting, uint32_t& by, OpPlace& answer) {
     for (by = 0; by < executor_.chains().size(); ++by) {
       const Chain& chain = executor_.chains()[by];
@@ -147,7 +149,7 @@ class Stuck {
       const uint32_t first = chain.body_end ? chain.body : chain.op;
       for (uint32_t at = first; at < block.ops.size(); ++at) {
         list_steps(executor_.plan(), gpu, block, block.ops[at], steps_);
-        // A chain's past operations answer nobody.
+        // Past operations of a chain answer no wait.
         const bool begun = at == chain.op || (chain.body_end && at < chain.op && chain.turns_left < 2);
         if (at < chain.op && begun) continue;
         for (size_t step = at == chain.op ? chain.step : 0; step < steps_.steps.size(); ++step) {
@@ -169,7 +171,7 @@ class Stuck {
                 (step.kind == Kind::push && step.posts)) &&
                executor_.counter_of(chain.rank, step) == wait.waits_for;
       case State::barrier:
-        // A block that is at the barrier already comes again in the next round only.
+        // A block that is already at the barrier arrives again only in the next round.
         return step.kind == Kind::arrive && executor_.barrier_of(chain.rank, step.id) == wait.waits_for &&
                !(chain.state == State::barrier && chain.waits_for == wait.waits_for);
       case State::packets: {

@@ -1,4 +1,4 @@
-// Proves `decidable`: the executions that are played speak for all.
+// This file proves `decidable`: the executions that are tried stand for all.
 
 #include "decidable.hpp"
 
@@ -51,7 +51,7 @@ void tell_rivals(const SymbolicExecutor& executor, Findings& findings, uint32_t 
       ProofName::decidable, Finding::Kind::undecided, second,
       std::string("thread blocks ") + number(first.threadblock) + " and " + number(second.threadblock) +
           (take ? " both take from " : " both add to ") + what +
-          ": which of them comes first depends on their speed, so that no one execution speaks for all",
+          ": which of them comes first depends on their speed, so one execution does not stand for all",
       "give each a semaphore or channel of its own, or set bounded_proof: then " + number(max_executions) +
           " orders are tried at most, and the verdict is 'bounded'");
   finding.diagnostic.notes.push_back({{}, first, "the other one is here"});
@@ -66,8 +66,7 @@ bool keeps_pace(const Plan& plan, Findings& findings) {
   Finding& finding = findings.add(
       ProofName::decidable, Finding::Kind::undecided, found->takes,
       "this plan cannot be proved: what a turn of this pipeline waits for depends on how many turns there "
-      "are, as those who post and those who wait do not do so in corresponding pipelines, equally often a "
-      "turn",
+      "are, because the posts and the waits are not in corresponding pipelines, equally often per turn",
       "give each pipeline channels, semaphores and barriers of its own");
   finding.diagnostic.notes.push_back({{}, found->posts, "the other end is here"});
   for (const OpPlace& at : {found->posts, found->takes}) finding.events.emplace_back().at = at;
@@ -96,8 +95,8 @@ bool is_decided(const SymbolicExecutor& executor, Findings& findings, bool& boun
                      count(barrier.participants, "thread block") + ", but " +
                      (barrier.members.size() == 1 ? std::string("1 comes")
                                                   : number(barrier.members.size()) + " come") +
-                     " to it: who meets whom depends on their speed",
-                 "let as many blocks come to it as it says");
+                     " to it: which blocks meet depends on their speed",
+                 "let exactly as many blocks come to it as it says");
   }
   return !findings.any();
 }

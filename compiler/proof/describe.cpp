@@ -1,4 +1,4 @@
-// Puts operations into words.
+// This file describes operations in words.
 
 #include "../plan/report.hpp"
 #include "../plan/resolve.hpp"

@@ -1,5 +1,5 @@
-// Explains waits that never end. It shows a cycle of them with what would answer each, or a single one with
-// what came before it.
+// This file explains waits that never end. It shows a cycle of waits with the answer of each, or a single
+// wait with what came before it.
 
 #include <algorithm>
 

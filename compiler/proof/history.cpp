@@ -1,6 +1,7 @@
-// Each function does to the graph what its namesake in order.cpp does to clocks. Two things are coarser. The
-// graph takes a packet to tell of all that its writer had read, and it does not tell a switch's own addresses
-// apart. So the graph may order what the proof does not. It is asked for reasons only, never for verdicts.
+// Each function does to the graph what the function of the same name in order.cpp does to clocks. Two things
+// are coarser. In the graph, a packet tells everything that its writer had read, and a switch's addresses are
+// the same as plain ones. So the graph may order more than the proof does. It is used only for explanations,
+// never for verdicts.
 
 #include "history.hpp"
 
@@ -61,7 +62,7 @@ void History::end(uint32_t rank, uint32_t launch) {
     track.moves.clear();
     ++track.segment;
   }
-  // A launch ends when its proxies have read all that they were handed.
+  // A launch ends when its proxies have read everything that they were given.
   for (auto& [key, proxy] : proxies_) {
     if (executor_.chains()[key.first].rank != rank) continue;
     for (const uint32_t reads : proxy.unread) behind(node, reads, Cause::Kind::alone);
@@ -100,7 +101,7 @@ void History::take(uint32_t chain, const Step& step, uint32_t counter, uint64_t 
     const Token& token = tokens_[counter][at];
     const bool relaxed = token.relaxed || step.relaxed;
     behind(node, token.node, relaxed ? Cause::Kind::over : Cause::Kind::publishes);
-    // A relaxed post still shows what was visible at the start of the poster's launch.
+    // A relaxed post still shows what was visible at the beginning of the poster's launch.
     if (relaxed) behind(node, token.start);
   }
 }
@@ -118,7 +119,7 @@ void History::arrive(uint32_t chain, uint32_t barrier) {
   const Barrier& of = executor_.barriers()[barrier];
   const size_t round = size_t(of.arrived / of.participants);
   auto& rounds = rounds_[barrier];
-  // A block that comes later has seen all that came before, in this round or in an earlier one.
+  // A block that arrives later has seen everything that came before, in this round or in an earlier one.
   if (rounds.size() == round) rounds.push_back(round ? rounds[round - 1] : std::map<uint32_t, uint32_t>());
   rounds[round][chain] = last();
   round_of_[chain] = round;
@@ -156,7 +157,7 @@ void History::move(uint32_t chain, const Step& step, std::span<const Touch> touc
   write_cells(proxy.writes, dests);
 }
 
-/// If `packets_too`, reading packets also tells that their writers have come that far.
+/// Records that a node reads cells. With `packets_too`, packets also tell how far their writers have come.
 void History::read_cells(uint32_t at, std::span<const Touch> touches, bool packets_too) {
   Node& node = nodes_[at];
   for (const Touch& touch : touches) {
@@ -193,7 +194,7 @@ uint32_t History::find(const ProofEvent& event) const {
     const bool boundary = node.kind == Node::Kind::begin || node.kind == Node::Kind::end;
     if (application != boundary) continue;
     if (application) {
-      // A launch has two segments, and the application touches memory between launches: see Races::begin()
+      // A launch has two segments, and the application accesses memory between launches: see Races::begin()
       // and end().
       if (node.chain != event.at.rank) continue;
       const uint32_t around = event.segment / 2;

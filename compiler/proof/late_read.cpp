@@ -14,10 +14,10 @@ namespace {
 
 using Interval = std::pair<uint64_t, uint64_t>;
 
-/// The operations that use the place of a race.
+/// Finds the operations that use the memory of a race.
 class Users {
  public:
-  /// \param write, read  nodes: the place is what the first writes and the second reads of the finding's
+  /// \param write, read  nodes; the memory is what the first writes and the second reads of the finding's
   ///   buffer
   Users(const History& history, const ProofEvent& buffer, uint32_t write, uint32_t read)
       : history_(history), buffer_(buffer) {

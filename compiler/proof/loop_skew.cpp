@@ -1,40 +1,43 @@
-// A post made in a turn is taken in the same turn, or some turns earlier or later. The distance is the
-// difference between posts and takes outside of pipelines, counting posts that are there from the beginning.
-// This holds if the pipelines in which one block posts correspond, in order, to those in which the other
-// block takes: they cover the same chunks by the same unit, and have as many posts a turn as takes. Packets
-// that are written in a turn are read in it.
+// This file computes the loop skew and argues why few turns are enough.
 //
-// If this holds for all, follow what comes before what. A path goes on within a block, also to its next turn,
-// or to another block, as many turns back or ahead as the two are apart. It need not visit a block twice,
-// because a block still knows what it knew. (The exception is what packets told it before its threads have
-// synchronised. But threads synchronise when they take from a counter, and packets lead no turn back.) So a
-// path leads back at most by the sum of the distances of all connected blocks.
+// A post made in a turn is taken in the same turn, or a fixed number of turns earlier or later. This distance
+// is the difference between posts and takes outside of pipelines, including posts that are there from the
+// beginning. This holds if the pipelines in which one block posts correspond, in order, to those in which the
+// other block takes: they cover the same chunks by the same unit, and have as many posts per turn as takes.
+// Packets that are written in a turn are read in it.
 //
-// Order: add one turn to all pipelines. In each turn the same things wait for each other and are told the
-// same. So a path remains, because blocks pass through the new turn, unless it leads back over the place of
-// that turn. Accesses to the same bytes are in the same turn, or outside of pipelines. So the place may be
-// anywhere after that turn, or anywhere before it. (When operands lie chunks apart, the accesses may also be
+// If this holds for all, consider paths of events, each of which comes before the next. A path continues
+// within a block, also to its next turn, or to another block, as many turns back or ahead as the distance of
+// the two. It need not visit a block twice, because a block keeps its knowledge. (The exception is knowledge
+// from packets before the threads of the block have synchronised. But threads synchronise when they take from
+// a counter, and packets never lead a turn back.) So a path leads back at most by the sum of the distances of
+// all connected blocks.
+//
+// Order: add one turn to all pipelines. In each turn the same blocks wait for each other and learn the same.
+// So a path remains, because blocks pass through the new turn, unless it leads back over the place of that
+// turn. Accesses to the same bytes are in the same turn, or outside of pipelines. So the place may be
+// anywhere after that turn, or anywhere before it. (If operands are chunks apart, the accesses may also be
 // all turns of a chunk apart. That is more than paths lead back, so they are ordered as their turns are, and
 // there is a place between the two.) If paths lead back over all places after the turn and over all places
-// before it, together they go back as many turns as there are. They go back at most twice the sum. So with
-// more turns than that, what is ordered in all of them is also ordered with one turn more. This holds for
-// what is visible and for what is over, however little a packet or a relaxed signal tells. What switches see
-// is passed on in two ways, one after the other, so it counts double.
+// before it, together they go back as many turns as there are. But they go back at most twice the sum. So
+// with more turns than that, everything that is ordered with this number of turns is also ordered with one
+// turn more. This holds for `visible` and for `over`, however little a packet or a relaxed signal tells.
+// Knowledge of switches is passed on in two ways, one after the other, so it counts double.
 //
-// Deadlock: with more turns a path may pass through a whole pipeline that it did not pass through before, and
-// close a cycle. But a block passes on what it has waited for in the next turn at the latest, whatever it
-// waits with. So the shortest path from one pipeline to another takes a turn for each pipeline on it, plus
-// the turns that they are apart. With as many turns as the longest of these paths takes, every path through a
-// pipeline exists that exists with more turns.
+// Deadlock: with more turns, a path may pass through a whole pipeline that it did not pass through before,
+// and close a cycle. But a block passes on what it has waited for in the next turn at the latest, with
+// whatever it waits. So the shortest path from one pipeline to another takes one turn per pipeline on it,
+// plus the turns that they are apart. With as many turns as the longest of these paths takes, every path
+// through a pipeline exists that exists with more turns.
 //
-// If it is not known which block waits for which, we count one turn for each connected block that waits. This
-// happens when packets are written in other turns than they are read in, and when blocks compete. In the
-// latter case the verdict is `bounded`. More turns then show the consequences of each order, but not that
-// every order occurs.
+// If it is not known which block waits for which, one turn counts for each connected block that waits. This
+// happens when packets are written in other turns than they are read in, and when blocks compete. If blocks
+// compete, the verdict is `bounded`. More turns then show the consequences of each order, but not that every
+// order occurs.
 //
-// A barrier is posted and taken by all blocks that come to it.
+// A barrier counts as posted and taken by all blocks that arrive at it.
 //
-// Costs O(n log n) for n operations, and O(p w) for p pipelines that wait w times together.
+// This costs O(n log n) for n operations, and O(p w) for p pipelines that wait w times together.
 
 #include "loop_skew.hpp"
 
@@ -54,7 +57,7 @@ namespace {
 
 using Kind = Step::Kind;
 
-/// A pipeline in which a block uses a counter.
+/// Describes a pipeline in which a block uses a counter.
 struct Loop {
   const Op* pipeline;
   OpPlace at;           ///< its first use
@@ -62,7 +65,7 @@ struct Loop {
   uint64_t a_turn = 0;
 };
 
-/// A block that posts to a counter, or takes from it.
+/// Describes a block that posts to a counter, or takes from it.
 struct End {
   uint32_t block = 0;
   uint64_t outside = 0;
@@ -74,11 +77,11 @@ struct Uses {
   std::vector<End> posters, takers;
 };
 
-/// An operand whose packets a block writes or waits for.
+/// Describes an operand whose packets a block writes or waits for.
 struct Packets {
   uint32_t rank = 0;
   uint64_t begin = 0, end = 0;
-  uint32_t members = 1, member = 0;  ///< of the group that shares them
+  uint32_t members = 1, member = 0;  ///< of the group that shares the operand
   bool write = false;
   uint32_t block = 0;
   const Op* pipeline = nullptr;  ///< null: outside
@@ -125,7 +128,7 @@ class Paces {
                 });
     for (const auto& [key, uses] : counters_) compare(uses);
     pair_packets();
-    // Blocks of which one can follow the other add up.
+    // The distances of blocks add up if one can follow the other.
     std::map<uint32_t, uint64_t> sums;
     for (uint32_t block = 0; block < ahead_.size(); ++block)
       sums[root(block)] += (switched_ ? 4 : 2) * ahead_[block] + (in_doubt_ && waits_[block] ? 1 : 0);
@@ -135,8 +138,8 @@ class Paces {
   }
 
  private:
-  /// The key of a counter within a rank: channels go by their type, semaphores and barriers by the step that
-  /// waits at them.
+  /// Identifies a counter within a rank. Channels have their type in it, semaphores and barriers the step
+  /// that waits at them.
   using Key = std::tuple<uint32_t, Kind, ChannelType, uint32_t>;
 
   void add(const Step& step, const Op* loop, const OpPlace& at) {
@@ -204,8 +207,8 @@ class Paces {
     }
   }
 
-  /// Notes the pipeline that writes the packets that a reader waits for. There has to be exactly one, and it
-  /// has to write the same packets in the same turns.
+  /// Records the pipeline that writes the packets for which a reader waits. There must be exactly one, and it
+  /// must write the same packets in the same turns.
   void note_writer(const Packets& reader, std::span<const Packets> all) {
     const Op* writes = nullptr;
     for (const Packets& of : all) {
@@ -227,7 +230,7 @@ class Paces {
 
   uint32_t block_of(const OpPlace& at) const { return first_block_[at.rank] + at.threadblock; }
 
-  /// Counts a use of a counter. Operations come block by block.
+  /// Counts a use of a counter. Operations must come block by block.
   static void count(std::vector<End>& ends, uint32_t block, const Op* loop, const OpPlace& at) {
     if (ends.empty() || ends.back().block != block) ends.emplace_back().block = block;
     End& end = ends.back();
@@ -246,7 +249,7 @@ class Paces {
         std::none_of(uses.takers.begin(), uses.takers.end(), inside))
       return;
     note_gates(uses.posters.empty() ? uses.takers : uses.posters, uses.takers);
-    // At a barrier the first block stands for all that arrive there.
+    // At a barrier, the first block stands for all that arrive.
     const End& from = uses.posters.empty() ? uses.takers[0] : uses.posters[0];
     for (const End& to : uses.takers) {
       for (const End& poster : uses.posters) join(poster.block, to.block);
@@ -264,7 +267,7 @@ class Paces {
     if (uses.posters.empty()) compare_all(uses.takers);
   }
 
-  /// Compares each block that comes to a barrier with all others.
+  /// Compares each block that arrives at a barrier with all others.
   void compare_all(const std::vector<End>& ends) {
     for (size_t k = 0; k < ends[0].loops.size(); ++k) {
       uint64_t least = ~uint64_t{0}, most = 0;
@@ -295,7 +298,7 @@ class Paces {
     }
   }
 
-  /// Notes the counters that pipelines wait for, and the pipelines that post to each of them.
+  /// Records the counters that pipelines wait for, and the pipelines that post to each of them.
   void note_gates(const std::vector<End>& posters, const std::vector<End>& takers) {
     for (size_t k = 0;; ++k) {
       std::vector<uint32_t> posted;
@@ -317,7 +320,7 @@ class Paces {
     return found->second;
   }
 
-  /// Returns the most pipelines that the shortest path from one to another passes.
+  /// Returns the largest number of pipelines on the shortest path from one pipeline to another.
   uint64_t longest_way() const {
     uint64_t longest = 0;
     std::vector<uint32_t> now, next;
@@ -354,8 +357,8 @@ class Paces {
   const std::vector<ChannelEnds> channels_;
   std::vector<uint32_t> first_block_;  // by rank
   std::vector<uint32_t> parents_;      // by block
-  std::vector<uint64_t> ahead_;        // by block: most turns apart from a block that it takes from
-  std::vector<bool> waits_;            // by block: in a pipeline
+  std::vector<uint64_t> ahead_;        // by block: largest distance in turns from a block that it takes from
+  std::vector<bool> waits_;            // by block: it waits in a pipeline
   std::vector<Packets> packets_;
   std::map<Key, Uses> counters_;
   std::map<const Op*, uint32_t> pipelines_;      // their numbers
@@ -363,7 +366,8 @@ class Paces {
   std::vector<std::vector<uint32_t>> waits_at_;  // by pipeline: gates
   std::map<const Op*, uint32_t> packet_gates_;   // by the pipeline that writes
   bool switched_ = false;
-  /// True if several blocks compete, or if packets are written more than once or not as they are read.
+  /// Is true if several blocks compete, or if packets are written more than once or in other turns than they
+  /// are read in.
   bool in_doubt_ = false;
   LoopSkew skew_;
 };

@@ -1,8 +1,8 @@
 #pragma once
 /// \file
-/// Computes how many turns of a pipeline a proof has to look at. The number of turns depends on the size of
-/// the message, so an execution with few turns has to stand for those with any number. loop_skew.cpp argues
-/// why it may.
+/// The loop skew says how many turns of a pipeline a proof must look at. The number of turns depends on the
+/// size of the message, so an execution with few turns must stand for executions with any number.
+/// loop_skew.cpp argues why it does.
 
 #include <cstdint>
 #include <optional>
@@ -12,21 +12,21 @@
 namespace chorale::proof {
 
 struct LoopSkew {
-  /// The most turns that one block can run ahead of another. An execution with two turns more than these
-  /// orders its operations as every longer one does.
+  /// Holds the largest number of turns that one block can run ahead of another. An execution with two turns
+  /// more orders its operations as every longer one does.
   uint64_t ahead = 0;
 
-  /// Two blocks that post to and take from one counter in pipelines that do not correspond. The number of
-  /// turns that one of them is ahead then depends on the total number of turns.
+  /// Names two blocks that post to and take from one counter in pipelines that do not correspond. The number
+  /// of turns that one of them is ahead then depends on the total number of turns.
   struct Mismatch {
     OpPlace posts, takes;
   };
   std::optional<Mismatch> mismatch;
 };
 
-/// Computes the skew of a plan. When several blocks post to a counter, or several take from it, their order
-/// is unknown. Then their pipelines need not correspond, and all that is posted outside of pipelines counts
-/// as run ahead.
+/// Computes the loop skew of a plan. If several blocks post to a counter, or several take from it, their
+/// order is unknown. Then their pipelines need not correspond, and all posts outside of pipelines count as
+/// turns ahead.
 LoopSkew skew_of(const Plan&);
 
 }  // namespace chorale::proof

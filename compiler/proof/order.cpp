@@ -33,7 +33,7 @@ Order::Order(const SymbolicExecutor& executor) : executor_(executor) {
 void Order::add_agents() {
   const Plan& plan = executor_.plan();
   const std::vector<Chain>& chains = executor_.chains();
-  // Blocks of the same position talk to each other most, so their counts share leaves.
+  // Blocks of the same position communicate most, so their counts share leaves.
   std::vector<uint32_t> by_position(chains.size());
   for (uint32_t chain = 0; chain < chains.size(); ++chain) by_position[chain] = chain;
   std::stable_sort(by_position.begin(), by_position.end(),
@@ -67,7 +67,7 @@ void Order::add_agents() {
 }
 
 void Order::join(Agent& agent, const Clock& visible, const Clock& over) {
-  // Most agents know of nothing that is over and not visible. Then both clocks are one.
+  // For most agents, everything that has ended is also visible. Then both clocks are one.
   const bool one = agent.visible.same(agent.over) && visible.same(over);
   agent.visible.join(visible);
   if (one)
@@ -76,7 +76,7 @@ void Order::join(Agent& agent, const Clock& visible, const Clock& over) {
     agent.over.join(over);
 }
 
-/// Puts into an agent's clocks what it has done itself.
+/// Adds an agent's own past to its clocks.
 void Order::publish(Agent& agent, uint32_t id) {
   const bool one = agent.visible.same(agent.over);
   agent.visible.raise(id, agent.segment);
@@ -114,7 +114,7 @@ void Order::end(uint32_t rank, uint32_t) {
     join(owner, block(chain).visible, block(chain).over);
   }
   if (any_switched_) owner.reached = owner.visible;
-  // A launch ends when its proxies have read all that they were handed.
+  // A launch ends when its proxies have read everything that they were given.
   for (const auto& [key, reads] : proxies_) {
     if (executor_.chains()[key.first].rank != rank) continue;
     owner.visible.raise(reads, agents_[reads].segment);
@@ -149,8 +149,8 @@ void Order::post(uint32_t chain, const Step& step, uint32_t counter) {
   tokens_[counter].list.push_back({visible, agent.over, starts_[rank], to_device ? agent.reached : visible});
 }
 
-/// Returns whether a relaxed post of the same counter may come before this one, because nothing synchronises
-/// the threads between the two. Whoever waits for one post may then have got the other.
+/// Returns whether a later post of the same counter may overtake this one, because nothing synchronises the
+/// threads between the two. Then a block that waits for one post may have got the other.
 bool Order::overtaken(uint32_t chain, const Step& post) {
   if (!any_relaxed_ || post.kind != Step::Kind::post) return false;
   const Chain& of = executor_.chains()[chain];
@@ -173,7 +173,7 @@ bool Order::overtaken(uint32_t chain, const Step& post) {
     }
     return false;
   };
-  // The search goes through the rest of the turn, then the next turn, and then what follows the pipeline.
+  // The search covers the rest of the turn, then the next turn, then what follows the pipeline.
   size_t first = 0, end = 0;
   for (size_t at = 0; at < block.ops.size(); ++at) {
     if (block.ops[at].body && at < of.op && of.op <= at + block.ops[at].body) {
@@ -238,7 +238,7 @@ void Order::arrive(uint32_t chain, uint32_t barrier) {
   const uint64_t round = of.arrived / of.participants;
   std::vector<Token>& rounds = rounds_[barrier];
   if (rounds.size() == round) {
-    // A block that comes later has seen all that came before, in this round or in an earlier one.
+    // A block that arrives later has seen everything that came before, in this round or in an earlier one.
     rounds.push_back(round ? rounds[round - 1]
                            : Token{Clock(*room_), Clock(*room_), Clock(*room_), Clock(*room_)});
   }

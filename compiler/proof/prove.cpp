@@ -1,7 +1,8 @@
-// Runs every proof, in one walk through each execution that has to be looked at.
+// This file runs all proofs together, with one pass over each execution that matters.
 //
-// Laying out the memory costs two walks over the operations in all turns of their pipelines. Each launch of
-// an execution costs one more, see races.cpp. Two launches are executed, or three if scratch has two banks.
+// Computing the memory layout costs two passes over the operations in all turns of their pipelines. Each
+// launch of an execution costs one more, see races.cpp. It executes two launches, or three if scratch has two
+// banks.
 
 #include <fmt/format.h>
 
@@ -21,11 +22,11 @@ namespace chorale {
 namespace proof {
 namespace {
 
-/// If there are more than max_executions orders, so many more are drawn at random. The walk changes the last
-/// choices first, and drawn orders differ from the beginning on.
+/// If there are more than max_executions orders, this many more are drawn at random. The enumeration varies
+/// the last choices first, while drawn orders differ from the beginning on.
 constexpr uint32_t max_drawn = 256;
 
-/// Lists whether input and output of a rank may be one memory: the cases that the executor may make of the
+/// Lists whether input and output of a rank may be one memory: all cases that the executor may choose for the
 /// plan.
 std::vector<bool> list_storages(const Plan& plan) {
   if (!plan.inplace) return {false};
@@ -90,7 +91,7 @@ class Prover {
   void prove_all_messages() {
     if (!keeps_pace(plan_, findings_)) return;
     const std::vector<Message> messages = list_messages(plan_);
-    if (messages.empty()) return too_large("its pipelines and thread block groups have no common measure");
+    if (messages.empty()) return too_large("its pipelines and thread block groups have no common unit");
     for (uint32_t message = 0; message < messages.size(); ++message) {
       for (const bool one_storage : list_storages(plan_)) {
         findings_.setting = {message, one_storage, 1, {}};
@@ -98,8 +99,8 @@ class Prover {
         if (!findings_.any()) continue;
         if (messages[message].exact) {
           findings_.add_note(
-              fmt::format("found for a message whose chunks are {} x the alignment: thread blocks of a group "
-                          "that have no share of so few packets neither send nor await any",
+              fmt::format("found for a message whose chunks are {} x the alignment: with so few packets, "
+                          "some thread blocks of a group have no share and neither send nor await packets",
                           messages[message].chunk));
         }
         return;
@@ -111,8 +112,8 @@ class Prover {
     if (Outcome(plan_).leaves_sender_open()) check_somebody_receives();
   }
 
-  /// Checks that some rank receives something. The program itself decides which rank sends to which, but one
-  /// that sends nothing to anybody has lost it.
+  /// Checks that some rank receives something. The program decides which rank sends to which, but it must
+  /// send something.
   void check_somebody_receives() {
     const std::vector<bool> receive = receivers(plan_, true);
     if (std::find(receive.begin(), receive.end(), true) != receive.end()) return;
@@ -122,8 +123,8 @@ class Prover {
                   "write to the output of each rank that something is sent to");
   }
 
-  /// Checks that no input is overwritten. Out of place the application gets its input back as it was. (A
-  /// "test" promises nothing.)
+  /// Checks that no input is overwritten. If the plan is not in place, the application's input must stay as
+  /// it was. (A "test" promises nothing.)
   void check_inputs_kept() {
     for_each_op(plan_, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
       for_each_place(plan_, gpu, block, op,
@@ -160,7 +161,7 @@ class Prover {
       const Promise promise(plan_, memory);
       if (!promise.impossible().empty()) {
         findings_.add(ProofName::values, Finding::Kind::value, {},
-                      "no message can be cut as this plan's chunks say: " + promise.impossible());
+                      "no message can be cut into this plan's chunks: " + promise.impossible());
         return;
       }
     }
@@ -172,20 +173,21 @@ class Prover {
           ProofName::decidable, Finding::Kind::undecided, *shares.packets(),
           "this plan cannot be proved: other operations share these packets in another way, and where "
           "slices end depends on the size of the message",
-          "name the same chunks, and as large thread block groups, where packets are written and read");
+          "name the same chunks, and thread block groups of the same size, where packets are written and "
+          "read");
       return;
     }
     const uint32_t launches = findings_.wanted(ProofName::replay) ? memory.banks() + 1 : 1;
     facts_.launches = std::max(facts_.launches, launches);
     execute_all(executor, shares, launches, findings_, want_facts_);
-    // If its launches follow each other too closely, a plan may be given a second bank of scratch.
+    // If its launches may not follow each other yet, a plan may be given a second bank of scratch.
     const bool replayed = findings_.wanted(ProofName::replay);
     if (!want_facts_ || !replayed || findings_.any()) return;
     facts_.scratch_copies = std::max(
         facts_.scratch_copies, memory.banks() > 1 && !holds_with(Banks::one, message, one_storage) ? 2u : 1u);
   }
 
-  /// Returns whether launches may follow each other with another number of scratch banks than the plan has.
+  /// Returns whether launches may follow each other with another number of scratch banks than the plan's.
   bool holds_with(Banks banks, const Message& message, bool one_storage) {
     const Memory memory(plan_, message, one_storage, banks);
     SymbolicExecutor executor(plan_, memory);
@@ -196,8 +198,8 @@ class Prover {
     return !findings.any();
   }
 
-  /// Returns whether the blocks that others are copies of prove the plan, see copies.cpp. Returns false if
-  /// facts are wanted, which need the whole plan, or if proofs are left out, which the argument may need.
+  /// Returns whether the excerpt without copies proves the plan, see copies.cpp. Returns false if facts are
+  /// wanted, which need the whole plan, or if proofs are left out, on which the argument may rely.
   bool holds_by_copies(const Message& message, bool one_storage) {
     if (want_facts_ || !allow_.empty()) return false;
     auto [found, added] = excerpts_.try_emplace(one_storage);
@@ -244,7 +246,7 @@ class Prover {
     std::optional<Races> races;
     std::optional<Holding> holding;
     findings.setting.launches = launches;
-    findings.setting.choices = choices.made();  // later ones are 0
+    findings.setting.choices = choices.made();  // later choices are 0
     if (order) races.emplace(executor, shares, findings, facts);
     if (findings.wanted(ProofName::values)) holding.emplace(executor, findings, facts, excerpt);
     Observers observers(races ? &*races : nullptr, holding ? &*holding : nullptr);
@@ -260,7 +262,7 @@ class Prover {
     if (holding) note_order(*holding);
   }
 
-  /// Notes the order of an execution. An order is the plan's only if all its executions have it.
+  /// Records the order of addends of an execution. It is the plan's only if all executions have it.
   void note_order(const Holding& holding) {
     if (facts_.other_order.empty()) facts_.other_order = holding.other_order();
     const std::string order = holding.order();
@@ -310,7 +312,7 @@ std::vector<Finding> prove_one_bank(const Plan& plan) {
   std::vector<std::string> others(std::begin(proof_names), std::end(proof_names));
   std::erase(others, proof_names[size_t(proof::ProofName::replay)]);
   std::vector<Finding> findings = proof::Prover(plan, others, false, proof::Banks::one).prove().findings;
-  // Findings that the plan has with its own banks do not count here.
+  // Findings that the plan also has with its own banks do not count here.
   if (!findings.empty() && !prove_plan(plan, others).findings.empty()) return {};
   return findings;
 }

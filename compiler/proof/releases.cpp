@@ -1,6 +1,6 @@
-// Finds out which operation releases which, from what an execution tells of its counters, barriers and
-// packets. The order in which the execution does the operations of different blocks says nothing. In all
-// executions, the n-th take of a counter comes after its n-th post, unless blocks compete.
+// This file finds out which operation releases which, from the counters, barriers and packets of an
+// execution. The order in which the execution runs different blocks means nothing. In all executions, the
+// n-th take of a counter comes after its n-th post, unless blocks compete.
 
 #include "chorale/releases.hpp"
 
@@ -52,7 +52,7 @@ class Releases : public Observer {
     const Counter& of = executor_.counters()[counter];
     Awaited& awaited = this->awaited(chain);
     for (uint64_t post = first; post < first + n; ++post) add(awaited, posts_[counter][post]);
-    // A count that is there from the beginning releases nobody.
+    // A count that is there from the beginning is nobody's post.
     if (n == 0 && of.takes > of.initial) awaited.known = false;
     if (of.competes()) competing_.push_back({chain, executor_.chains()[chain].op});
   }
@@ -72,15 +72,15 @@ class Releases : public Observer {
     if (of.members.size() != of.participants) awaited.known = false;
   }
 
-  /// Marks operations of competing blocks as unknown. The block that goes first was chosen, and another run
-  /// may choose otherwise.
+  /// Marks operations of competing blocks as unknown, because another run may choose another block to go
+  /// first.
   void doubt_competing() {
     for (const auto& [chain, op] : competing_) of(chain, op).known = false;
   }
 
  private:
-  /// Returns the place of a block as others name it: in a pipeline with more turns to come, the pipeline
-  /// itself.
+  /// Returns the position of a block as others name it. In a pipeline with more turns to come, it is the
+  /// pipeline itself.
   OpPlace here(uint32_t at) const {
     const Chain& chain = executor_.chains()[at];
     const bool earlier = chain.body_end != 0 && chain.turns_left > 1;
@@ -92,7 +92,7 @@ class Releases : public Observer {
     return out_[chain.rank][chain.block][op];
   }
 
-  /// Returns the entry of the operation that a block is at, in this turn.
+  /// Returns the entry of the block's current operation, in this turn.
   Awaited& awaited(uint32_t at) {
     const Chain& chain = executor_.chains()[at];
     Awaited& awaited = of(at, chain.op);
@@ -102,8 +102,8 @@ class Releases : public Observer {
     return awaited;
   }
 
-  /// Adds a place unless it was added last. Packets lie cell by cell, and those of one operation side by
-  /// side.
+  /// Adds a place unless it was the last one added. Packets come cell by cell, with those of one operation
+  /// next to each other.
   static void add(Awaited& awaited, const OpPlace& place) {
     const auto same = [&](const OpPlace& other) {
       return other.rank == place.rank && other.threadblock == place.threadblock && other.op == place.op;
@@ -120,7 +120,7 @@ class Releases : public Observer {
   std::vector<std::pair<uint32_t, uint32_t>> competing_;   // chains and operations
 };
 
-/// Sorts the releases and keeps each once.
+/// Sorts the releases and removes duplicates.
 void settle(Awaited& awaited) {
   const auto key = [](const OpPlace& place) { return std::tuple(place.rank, place.threadblock, place.op); };
   std::vector<OpPlace>& list = awaited.releases;
@@ -130,7 +130,7 @@ void settle(Awaited& awaited) {
              list.end());
 }
 
-/// Plays a launch. Returns false if it did not come to its end.
+/// Executes one launch. Returns false if it did not end.
 bool play(const Plan& plan, uint64_t chunk_bytes, AwaitedByOp& out) {
   const std::optional<Message> message = message_of(plan, chunk_bytes);
   if (!message) return false;

@@ -1,7 +1,7 @@
-// Each remedy is tried on a copy of the plan. What is right for one pair of accesses may not be all that the
-// plan lacks: the proofs check the plan again when the author has made the change.
+// This file tries remedies, each on a copy of the plan. A remedy for one pair of accesses may not be
+// everything that the plan needs. The proofs check the plan again after the author has changed it.
 //
-// Costs a copy and an execution of the plan for each remedy, a handful at most.
+// Each remedy costs one copy and one execution of the plan. There are only a few.
 
 #include "remedies.hpp"
 
@@ -26,7 +26,7 @@ bool in_pipeline(const Plan& plan, const OpPlace& at) {
   return inside;
 }
 
-/// A changed copy of the plan, with the two accesses in it.
+/// Holds a changed copy of the plan, with the two accesses in it.
 class Trial {
  public:
   Trial(const Plan& plan, const Finding& finding) : plan_(plan), setting_(finding.setting) {
@@ -58,7 +58,7 @@ class Trial {
     }
   }
 
-  /// Inserts a signal from a place of one rank to a place of another, over a channel of its own.
+  /// Inserts a signal from a place of one rank to a place of another, over a new channel.
   void insert_signal(const OpPlace& from, const OpPlace& to) {
     add_channel(from.rank, to.rank);
     insert(from, Opcode::signal, {newest_channel(from)}, ChannelType::memory);
@@ -66,7 +66,7 @@ class Trial {
   }
 
   /// Returns whether the changed plan ends and orders the two accesses.
-  /// \param reversed  the second access has to come before the first one
+  /// \param reversed  true: the second access must come before the first one
   bool orders(bool reversed) const {
     const Memory memory(plan_, list_messages(plan_)[setting_.message], setting_.one_storage);
     if (!memory.fits()) return false;
@@ -85,8 +85,7 @@ class Trial {
   void add_channel(uint32_t from, uint32_t to) {
     for (const auto& [rank, peer] : {std::pair(from, to), std::pair(to, from)}) {
       std::vector<ChannelRecord>& records = plan_.gpus[rank].channels;
-      // This appends to the last record, because anywhere else it would change the ids of the channels after
-      // it.
+      // This appends to the last record. Anywhere else it would change the ids of later channels.
       const auto last = std::find_if(records.rbegin(), records.rend(), [](const ChannelRecord& record) {
         return record.type == ChannelType::memory;
       });
@@ -94,7 +93,7 @@ class Trial {
       record.connected_to.push_back(peer);
     }
   }
-  /// Returns the position of the newest memory channel of its rank in the lists of a block.
+  /// Returns the position of its rank's newest memory channel in the lists of a block.
   uint32_t newest_channel(const OpPlace& at) {
     Gpu& gpu = plan_.gpus[at.rank];
     ThreadBlock& block = gpu.threadblocks[at.threadblock];

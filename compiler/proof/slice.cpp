@@ -18,7 +18,7 @@ bool Slice::speaks(uint32_t at) const {
   const Node& node = history_.nodes()[at];
   switch (node.kind) {
     case Node::Kind::sync:
-    case Node::Kind::begin:  // in a later launch the end of the one before says it
+    case Node::Kind::begin:  // in a later launch, the end of the launch before shows it
       return false;
     default:
       return true;
@@ -88,7 +88,7 @@ void Slice::add(uint32_t node) { put(node); }
 void Slice::add_culprit(uint32_t node, std::string mark) {
   Entry& entry = entries_[put(node)];
   entry.event.part = WitnessEvent::Part::culprit;
-  // An operation may be both culprits, when the race is between two of its threads.
+  // One operation may be both culprits, when the race is between two of its threads.
   entry.event.mark += mark;
   if (entry.event.who == Who::application) entry.event.text += ", and the application uses its buffers";
 }
@@ -156,8 +156,8 @@ void Slice::finish(Witness& witness) const {
     ranks.insert(rank);
     kept.push_back(at);
   }
-  // Events that did not happen have no place among those that did. If there are any, events keep the order in
-  // which they were added.
+  // Events that did not happen have no place among those that did. If there are any, all events keep the
+  // order in which they were added.
   const bool all_happened =
       std::all_of(kept.begin(), kept.end(), [&](size_t at) { return entries_[at].node != History::none; });
   if (all_happened) {

@@ -12,7 +12,7 @@ using Kind = Step::Kind;
 using State = Chain::State;
 
 void add_once(std::vector<uint32_t>& list, uint32_t item) {
-  // Chains are visited one after the other, so an item can only repeat the last one.
+  // Chains are visited in order, so an item can only equal the last one.
   if (list.empty() || list.back() != item) list.push_back(item);
 }
 
@@ -86,7 +86,7 @@ uint32_t SymbolicExecutor::counter_of(uint32_t rank, const Step& step) const {
 
 uint32_t SymbolicExecutor::barrier_of(uint32_t rank, uint32_t id) const { return barrier_at_.at({rank, id}); }
 
-/// Finds the chains that post to and take from each counter, and those that meet at each barrier.
+/// Finds the chains that post to and take from each counter, and those that arrive at each barrier.
 void SymbolicExecutor::find_counters() {
   written_.assign(memory_.cells(), 0);
   Steps steps;
@@ -163,7 +163,7 @@ bool SymbolicExecutor::play(uint32_t launches, Choices& choices, Observer& obser
                      [](const Chain& chain) { return chain.state == State::ended; });
 }
 
-/// Lets one competing chain go on, when no chain can go on without it.
+/// Lets one competing chain proceed when no chain can proceed without it.
 bool SymbolicExecutor::settle(Choices& choices) {
   std::vector<uint32_t> options;
   for (const Counter& counter : counters_) {
@@ -219,7 +219,7 @@ void SymbolicExecutor::go_on(uint32_t at) {
   }
 }
 
-/// Goes on to the next operation. In a pipeline that may be the first one of the body again.
+/// Advances to the next operation. In a pipeline, that may be the first one of the body again.
 void SymbolicExecutor::advance(uint32_t at) {
   Chain& chain = chains_[at];
   const ThreadBlock& block = plan_.gpus[chain.rank].threadblocks[chain.block];
@@ -280,7 +280,7 @@ void SymbolicExecutor::post(uint32_t at, const Step& step) {
   Counter& of = counters_[counter];
   observer_->post(at, step, counter);
   ++of.posts;
-  // Competing chains are served when no other chain can go on.
+  // Competing chains proceed only when no other chain can.
   if (!of.competes() && of.available()) wake(of.waiting);
 }
 
@@ -294,8 +294,8 @@ bool SymbolicExecutor::take(uint32_t at, const Step& step) {
   }
   favoured_ = none;
   const uint64_t take = of.takes++;
-  // The take needs so many posts. We know whose they were if one chain makes all posts, or if there were no
-  // others.
+  // The take needs this many posts. Their posters are known if one chain makes all posts, or if there were no
+  // other posts.
   const uint64_t needed = take + 1 > of.initial ? take + 1 - of.initial : 0;
   const uint64_t first = !competes && needed ? needed - 1 : 0;
   observer_->take(at, step, counter, first, !competes || of.posts == needed ? needed - first : 0);

@@ -1,9 +1,9 @@
 #pragma once
 /// \file
-/// Plays one execution of a plan without data: each block does its operations one after the other, as far as
-/// it can. The blocks of a plan only wait for each other, so if this execution comes to its end, all do. That
-/// does not hold when blocks compete. Then no competing block takes while any other block can go on, and
-/// Choices says which of them goes first.
+/// The SymbolicExecutor is a symbolic executor: it runs one execution of a plan without data. Each block does
+/// its operations in order, as far as it can. The blocks of a plan wait only for each other, so if this
+/// execution ends, all executions end. This is not true when blocks compete. Then a competing block takes
+/// only when no other block can proceed, and Choices says which of them goes first.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,20 +20,20 @@
 
 namespace chorale::proof {
 
-/// Decides which of several blocks takes next from a semaphore or a channel. It walks through all
+/// Decides which of several blocks takes next from a semaphore or a channel, and enumerates all
 /// possibilities.
 class Choices {
  public:
   Choices() = default;
   /// Begins with the choices of an earlier execution.
   explicit Choices(std::vector<uint32_t> made) : wanted_(std::move(made)) {}
-  /// Returns the next choice of this execution, from 0 to options - 1.
+  /// Returns the next choice in this execution, from 0 to options - 1.
   uint32_t choose(uint32_t options);
-  /// Goes on to the next execution. Returns false if that was the last one.
+  /// Moves to the next execution. Returns false after the last one.
   bool next();
-  /// Goes on to an execution drawn at random. A seed gives the same one on every machine.
+  /// Moves to a random execution. A seed gives the same one on every machine.
   void draw(uint32_t seed);
-  /// Returns the choices of this execution, up to the last one that was asked for. All later ones would be 0.
+  /// Returns the choices of this execution, up to the last one that was requested. All later ones would be 0.
   std::vector<uint32_t> made() const;
 
  private:
@@ -45,10 +45,10 @@ class Choices {
   size_t at_ = 0;
 };
 
-/// A channel's signal, which is posted and awaited, or a semaphore, which is released and acquired.
+/// Describes a channel's signal, which is posted and awaited, or a semaphore, which is released and acquired.
 struct Counter {
   uint64_t initial = 0, posts = 0, takes = 0;
-  std::vector<uint32_t> posters, takers;  ///< chains of the plan, each once
+  std::vector<uint32_t> posters, takers;  ///< chains of the plan, each listed once
   std::vector<uint32_t> waiting;          ///< chains that wait for a post
 
   bool available() const { return initial + posts > takes; }
@@ -62,7 +62,7 @@ struct Barrier {
   std::vector<uint32_t> members, waiting;
 };
 
-/// A thread block during the execution.
+/// Describes a thread block during the execution.
 struct Chain {
   enum class State : uint8_t { ready, counter, barrier, packets, ended };
 
@@ -70,20 +70,20 @@ struct Chain {
   State state = State::ready;
   uint32_t launch = 0;
   uint32_t op = 0;                  ///< the next operation, or the current one
-  uint32_t step = 0;                ///< of the operation
+  uint32_t step = 0;                ///< position within the operation
   uint32_t body = 0, body_end = 0;  ///< of the current pipeline; body_end 0: in no pipeline
   Turn turn;
   uint64_t turns_left = 0;
   bool listed = false;     ///< `steps` are those of `op`
   bool arrived = false;    ///< at the barrier of the step
-  uint64_t goal = 0;       ///< it may leave that barrier after so many arrivals since the beginning
+  uint64_t goal = 0;       ///< it leaves that barrier after this many arrivals since the beginning
   uint32_t waits_for = 0;  ///< counter, barrier or cell, depending on `state`
   Steps steps;
 
   OpPlace place() const { return {rank, block, op}; }
 };
 
-/// The cells of one access of a move.
+/// Holds the cells of one access of a move.
 struct Touch {
   const Access* access;
   Range range;
@@ -96,16 +96,17 @@ class SymbolicExecutor;
 class Observer {
  public:
   virtual ~Observer() = default;
-  /// All blocks of a rank begin a launch.
+  /// Called when all blocks of a rank begin a launch.
   virtual void begin(uint32_t /*rank*/, uint32_t /*launch*/) {}
-  /// All blocks of a rank have ended a launch.
+  /// Called when all blocks of a rank have ended a launch.
   virtual void end(uint32_t /*rank*/, uint32_t /*launch*/) {}
   virtual void sync(uint32_t /*chain*/) {}
-  /// A step moves data: it is a move or a push. Sources come first.
+  /// Called when a step moves data, which is a move or a push. Sources come first.
   virtual void move(uint32_t /*chain*/, const Step&, std::span<const Touch>) {}
-  /// A step posts to a counter: it is a post, a push or a release.
+  /// Called when a step posts to a counter, which is a post, a push or a release.
   virtual void post(uint32_t /*chain*/, const Step&, uint32_t /*counter*/) {}
-  /// A step takes from a counter. Posts [first, first + n) of the counter are then known to have been made.
+  /// Called when a step takes from a counter. Posts [first, first + n) of the counter are then known to have
+  /// been made.
   virtual void take(uint32_t /*chain*/, const Step&, uint32_t /*counter*/, uint64_t /*first*/,
                     uint64_t /*n*/) {}
   virtual void drain(uint32_t /*chain*/, const Step&) {}
@@ -117,8 +118,8 @@ class SymbolicExecutor {
  public:
   SymbolicExecutor(const Plan&, const Memory&);
 
-  /// Plays some launches. Returns true if all of them came to their end; otherwise each chain that did not
-  /// says what it waits for.
+  /// Executes some launches symbolically. Returns true if all of them end. Otherwise each chain that did not
+  /// end says what it waits for.
   bool play(uint32_t launches, Choices&, Observer&);
 
   const Plan& plan() const { return plan_; }
@@ -162,7 +163,7 @@ class SymbolicExecutor {
   std::vector<uint32_t> written_;  // by cell of packets: 1 + the launch whose packets it holds
   std::unordered_map<uint32_t, std::vector<uint32_t>> readers_;  // by cell of packets: chains that wait
   std::vector<Touch> touches_;
-  uint32_t favoured_ = none;  // the chain that was chosen to take when several compete
+  uint32_t favoured_ = none;  // the chain chosen to take when several compete
 };
 
 }  // namespace chorale::proof

@@ -1,5 +1,5 @@
-// Makes counter-examples: from a finding, it plays the execution in which it was found, and cuts out the
-// slice that matters.
+// This file makes counter-examples. It executes the execution of a finding again and selects the slice that
+// matters.
 
 #include "chorale/witness.hpp"
 
@@ -11,7 +11,7 @@
 namespace chorale {
 namespace {
 
-/// Returns for example "rank 0, block 1".
+/// Returns the agent of an event, such as "rank 0, block 1".
 std::string agent_of(const WitnessEvent& event) {
   std::string text = rank_name(event.at.rank);
   if (event.who == ProofEvent::Who::application) return text;
@@ -29,7 +29,7 @@ std::string padded(std::string text, size_t width) {
   return text;
 }
 
-/// Returns the numbers of the events that an event comes after, for example "1, ~3".
+/// Returns the numbers of the events that an event comes after, such as "1, ~3".
 std::string causes_of(const Witness& witness, uint32_t event) {
   std::string text;
   std::vector<uint32_t> said;

@@ -11,7 +11,7 @@ namespace {
 struct BuiltinForm {
   std::string_view name;
   size_t writes, least_reads, most_reads;
-  std::string_view attribute = {};  ///< the attribute that it has; empty: none
+  std::string_view attribute = {};  ///< the attribute that it takes; empty: none
 };
 constexpr BuiltinForm forms[] = {{"matmul", 1, 2, 2, "tf32"}, {"linear", 1, 2, 3, "tf32"}, {"add", 1, 2, 2},
                                  {"sum", 1, 1, 1, "axis"},    {"cast", 1, 1, 1},           {"copy", 1, 1, 1},
@@ -23,8 +23,8 @@ const BuiltinForm* find(std::string_view function) {
   return form == std::end(forms) ? nullptr : form;
 }
 
-/// Says what is wrong with the operands of a product. C[b] is A[b] B[b] or A[b] B; for linear it is A[b]
-/// times B transposed, and a bias.
+/// Returns what is wrong with the operands of a product. For matmul, C[b] is A[b] B[b] or A[b] B. For linear,
+/// it is A[b] times B transposed, plus a bias.
 std::string product_misfit(std::string_view function, const Operand& c, std::span<const Operand> reads) {
   const bool linear = function == "linear";
   const Operand &a = reads[0], &b = reads[1];
@@ -48,7 +48,7 @@ std::string product_misfit(std::string_view function, const Operand& c, std::spa
     return wrong("the extents do not fit");
   if (reads.size() == 3 && (reads[2].shape.size() != 1 || reads[2].shape[0] != n))
     return fmt::format("linear to {} with a bias of {}: one of [{}] fits", c.text, reads[2].text, n);
-  // Batches are seen as one axis, so they have to follow each other regularly.
+  // Batch axes are treated as one axis, so their strides must form a single one.
   for (const Operand* view : {&c, &a, &b}) {
     for (size_t axis = 0; axis + 3 < view->shape.size(); ++axis) {
       if (view->strides[axis] != view->strides[axis + 1] * view->shape[axis + 1])

@@ -1,4 +1,4 @@
-// This file runs the table of checks.
+// This file runs the table of checks of host schedules.
 
 #include <fmt/format.h>
 
@@ -18,8 +18,8 @@ constexpr Check checks[] = {
 #include "chorale/host/checks.def"
 };
 
-/// Limits all steps times the lanes of all ranks, because each step knows how far every lane is. With more,
-/// checks take gigabytes.
+/// Limits the number of steps times the streams of all ranks. Each step stores how far every stream is, so
+/// larger checks would take gigabytes.
 constexpr uint64_t most_known = uint64_t(1) << 25;
 
 void limit_size(const Concrete& made, Diagnostics& out) {
@@ -59,7 +59,7 @@ Diagnostics check(const Schedule& schedule, const Values& params, Mover automati
     if (findings.empty()) limit_size(made, findings);
     const Concrete expanded = findings.empty() ? expand_movers(made) : Concrete();
     for (const Check check : checks) {
-      // Later checks take for granted what earlier ones establish.
+      // Later checks rely on what earlier ones have established.
       if (!findings.empty()) break;
       check(schedule, made, expanded, findings);
     }
@@ -73,8 +73,9 @@ Diagnostics check(const Schedule& schedule, const Values& params, Mover automati
 Diagnostics check_unbound(const Schedule& schedule) {
   Diagnostics findings = check(schedule);
   if (!findings.empty() || !leaves_movers_open(schedule.body)) return findings;
-  // With ce_get a sender knows that the receiver has what it sent, and with ce_put when it has put it there.
-  // After an SM copy it knows only that the receiver has come to it.
+  // These movers order different things. With ce_get, a sender knows that the receiver has what it sent. With
+  // ce_put, it knows that after its own put. After an SM copy, it knows only that the receiver has reached
+  // the carry.
   for (const Mover mover : {Mover::ce_get, Mover::kernel}) {
     findings = check(schedule, {}, mover);
     if (findings.empty()) continue;

@@ -1,17 +1,15 @@
 #pragma once
 /// \file
-/// A codec reads, writes and dumps one kind of value of host schedules. Rows name the codecs of their
-/// members.
+/// A codec reads, writes and dumps one kind of value of host schedules. The rows of members name their
+/// codecs.
 ///
-///   read(Schedule&, const Node&, T&)   reads a value, and refuses what is none. The schedule has what stands
-///   in
-///                                      front of it
-///   json(const Writer&, const T&)      returns what read() reads
-///   text(Dump&, const T&)              returns the words of dumps, in front of which it may put lines;
-///   absent if
-///                                      no dump shows such a value
-///   left_out(const T&)                 says when an optional value is not written; absent: while it is the
-///   default
+///   read(Schedule&, const Node&, T&)   reads a value, or refuses it; the schedule holds what came before
+///   json(const Writer&, const T&)      returns the text that read() reads
+///   text(Dump&, const T&)              returns the words of dumps, and may put lines before them
+///   left_out(const T&)                 returns whether an optional value is not written
+///
+/// A codec without text() has values that no dump shows. Without left_out(), a value is left out while it is
+/// the default.
 
 #include <fmt/format.h>
 
@@ -43,7 +41,7 @@ inline std::string in_quotes(std::string_view text) {
   return out;
 }
 
-/// Returns the texts of elements with `between` between them.
+/// Returns the texts of elements, joined by `between`.
 std::string joined(std::string_view between, const auto& list, auto&& text_of) {
   std::string all;
   for (const auto& one : list) all += std::string(all.empty() ? "" : between) + text_of(one);
@@ -69,7 +67,7 @@ struct CollectiveName : PlanName {
   }
 };
 
-/// Reads a word of expressions and dumps.
+/// Reads a word that may stand in expressions and dumps.
 struct Word : PlanName {
   static void read(Schedule&, const Node& node, std::string& word) {
     if (!is_word(node.text())) node.refuse(std::string(a_word));
@@ -126,7 +124,7 @@ struct NewLane : NewName<&Schedule::lanes> {
   }
 };
 
-/// Reads the name of an element of a list as its position there.
+/// Reads the name of a list's element and stores its position.
 template <auto list>
 struct NameOf {
   static void read(Schedule& s, const Node& node, uint32_t& position) {
@@ -157,7 +155,7 @@ struct Count {
   static std::string json(const Writer&, uint32_t value) { return std::to_string(value); }
 };
 
-/// Reads a number of ranks that the schedule has not named yet.
+/// Reads a number of ranks. Each number may stand in the list once.
 struct RankCount : Count<most_ranks> {
   static void read(Schedule& s, const Node& node, uint32_t& ranks) {
     Count::read(s, node, ranks);
@@ -193,8 +191,8 @@ inline int64_t integer(const Node& node) {
   return number;
 }
 
-/// Reads an expression: 3, "rank" or ["+",3,"rank"]. Dumps show it fully parenthesised, and call the number
-/// of ranks D and that of pool lanes L.
+/// Reads an expression: 3, "rank" or ["+",3,"rank"]. Dumps show all its parentheses, and write D for the
+/// number of ranks and L for the number of pool streams.
 struct Number {
   static void read(Schedule& s, const Node& node, Expr& expr) {
     if (node.value.kind == Kind::array) {
@@ -258,7 +256,7 @@ struct ListOf {
   }
 };
 
-/// Writes each element on a line.
+/// Writes one element per line.
 template <class Each>
 struct LinesOf : ListOf<Each> {
   static std::string json(const Writer& to, const auto& list) {
@@ -274,7 +272,7 @@ template <class Each>
 struct MapOf {
   template <class T>
   static void read(Schedule& s, const Node& node, std::map<std::string, T>& map) {
-    const Fields object(node);  // refuses anything but an object
+    const Fields object(node);  // refuses anything except an object
     const std::vector<std::string>& keys = node.value.keys;
     for (size_t k = 0; k < keys.size(); ++k)
       Each::read(s, Node{node.value.items[k], &node, keys[k]}, map[keys[k]]);
@@ -292,7 +290,7 @@ struct MapOf {
 
 // Lanes, tensors and views
 
-/// Reads "main", the name of a lane, or ["pool",index].
+/// Reads "main", the name of a stream, or ["pool",index].
 struct OneLane {
   using Name = NameOf<&Schedule::lanes>;
   static void read(Schedule& s, const Node& node, Lane& lane) {
@@ -317,8 +315,8 @@ struct OneLane {
   }
 };
 
-/// Reads [tensor, select, ...]. In dumps a view has the name of its tensor and of its selects, and a line in
-/// front says what it is.
+/// Reads [tensor, select, ...]. In dumps, the name of a view consists of its tensor and its selects, and a
+/// line before it says what it is.
 struct OneView {
   using Name = NameOf<&Schedule::tensors>;
   static void read(Schedule& s, const Node& node, View& view) {
@@ -365,15 +363,15 @@ struct OneView {
   }
 };
 
-/// Returns a tensor with its type and extents, as "A f32[@rank D, N]".
+/// Returns a tensor with its type and extents, such as "A f32[@rank D, N]".
 inline std::string declaration(Dump& to, const Tensor& tensor) {
   constexpr const char* words[] = {"", "@rank ", "@lane "};
   const auto axis = [&](const Axis& one) { return words[size_t(one.tag)] + Number::text(to, one.extent); };
   return fmt::format("{} {}[{}]", tensor.name, dtype_name(tensor.dtype), joined(", ", tensor.axes, axis));
 }
 
-/// Returns the statement that makes the storage of a tensor on one rank. An axis that is spread over the
-/// ranks counts once.
+/// Returns the statement that allocates a tensor on one rank. An axis that is spread over the ranks counts as
+/// 1.
 inline std::string allocation(Dump& to, const Tensor& tensor) {
   std::string bytes;
   const auto multiply = [&](const std::string& by) {

@@ -10,7 +10,7 @@
 namespace chorale::host {
 namespace {
 
-/// Returns the outermost axis along which there is something to divide.
+/// Returns the outermost axis with more than one element.
 size_t outermost(const std::vector<uint64_t>& extents) {
   const auto wide = std::find_if(extents.begin(), extents.end(), [](uint64_t extent) { return extent != 1; });
   return size_t(wide - extents.begin());
@@ -26,7 +26,7 @@ class Expander {
     for (rank_ = 0; rank_ < made_.ranks; ++rank_) {
       const std::vector<Step> before = std::move(made_.steps[rank_]);
       made_.steps[rank_].clear();
-      std::vector<uint32_t> positions;  // of the steps of groups, as they are now
+      std::vector<uint32_t> positions;  // the current positions of the groups
       for (uint32_t at = 0; at < before.size(); ++at) {
         positions.push_back(uint32_t(steps().size()));
         const Step& step = before[at];
@@ -54,7 +54,7 @@ class Expander {
     step.turn = of_->turn;
     return steps().emplace_back(std::move(step));
   }
-  /// Adds the step that the author's wait is for.
+  /// Adds the step that the author waits for.
   void end(const std::string& kind, uint32_t& position) {
     const uint32_t first = position;
     position = uint32_t(steps().size());
@@ -77,7 +77,8 @@ class Expander {
     const uint32_t position = uint32_t(steps().size() - 1);
     add(StepKind::wait).token = position;
   }
-  /// Transfers with every other rank, beginning at the next, so that no two ranks put to the same at once.
+  /// Transfers with every other rank, beginning at the next one, so that no two ranks put to the same rank at
+  /// once.
   /// \param sent, received  by rank
   template <class Sent, class Received>
   void with_all(const Sent& sent, const Received& received) {
@@ -109,8 +110,8 @@ class Expander {
     return box;
   }
 
-  /// Returns the tensor where the addends of a result come together, a slot for each rank. Each lane has its
-  /// own, so that none waits for another.
+  /// Returns the tensor that collects the addends of a result, one slot per rank. Each stream has its own, so
+  /// that no stream waits for another.
   uint32_t addends(const Box& result) {
     const auto [known, is_new] =
         addends_.emplace(std::tuple(of_->lane, result.tensor, result.shape), uint32_t(made_.tensors.size()));
@@ -180,7 +181,7 @@ class Expander {
           "launch a plan, which has other operators");
     } else if ((grows > 1 && !divides(to)) || ((shrinks > 1 || one.kind == "alltoall") && !divides(from))) {
       const Box& whole = grows > 1 ? to : from;
-      say(fmt::format("{} shares {} among {} ranks along its outermost axis, which they do not divide",
+      say(fmt::format("{} shares {} among {} ranks along its outermost axis, whose extent they do not divide",
                       one.kind, text(made_, whole), made_.ranks),
           "put an axis in front whose extent is the number of ranks");
     } else {
@@ -253,8 +254,8 @@ class Expander {
   std::map<std::tuple<uint32_t, uint32_t, std::vector<uint64_t>>, uint32_t> addends_;
 };
 
-/// Checks that all ranks mean the same by their k-th collectives, and make as many. What they send each other
-/// matches in this order alone.
+/// Checks that the k-th collectives of all ranks are the same, and that all ranks have equally many. Their
+/// transfers match only in this order.
 class Agreement {
  public:
   Agreement(const Concrete& made, const Schedule& schedule, Diagnostics& findings)
@@ -293,8 +294,8 @@ class Agreement {
            one.dst.bytes == other.dst.bytes && type(one) == type(other);
   }
 
-  /// Returns which tensors the collectives use, in order. Ranks may use different ones, but not the same in
-  /// another order.
+  /// Returns which tensors the collectives use, in order. Ranks may use different tensors, but not the same
+  /// ones in a different order.
   static std::vector<std::pair<uint32_t, uint32_t>> tensors(const List& list) {
     std::vector<std::pair<uint32_t, uint32_t>> all;
     for (const Collective* one : list) all.emplace_back(one->src.tensor, one->dst.tensor);
@@ -322,7 +323,7 @@ class Agreement {
     return theirs != ours || differ(k, *first[k], *mine[k]);
   }
 
-  /// Reports that a collective differs from that of rank 0.
+  /// Reports that a collective differs from rank 0's.
   /// \returns false
   bool differ(size_t k, const Collective& first, const Collective& mine) {
     Diagnostic* finding = report(out_, s_, "matching", step(mine).at,

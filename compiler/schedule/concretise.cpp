@@ -13,12 +13,13 @@
 namespace chorale::host {
 namespace {
 
-/// Limits the steps of all ranks together. More is a mistake in a loop.
+/// Limits the number of steps of all ranks together. A larger number is a mistake in a loop.
 constexpr size_t most_steps = 4'000'000;
-/// Limits the turns of all loops of all ranks. Loops whose turns do little have more turns than steps.
+/// Limits the number of turns of all loops of all ranks. Loops with few operations have more turns than
+/// steps.
 constexpr uint64_t most_turns = 4 * most_steps;
 
-/// Ends the work, because something is wrong with the schedule whichever rank is asked.
+/// Ends the work when something is wrong with the schedule on every rank.
 struct Stop {};
 
 class Unroller {
@@ -52,7 +53,7 @@ class Unroller {
   }
   std::string here() const;
   std::string token_words(uint32_t token, int64_t index) const;
-  /// Returns "there are 2 ranks".
+  /// Returns a text such as "there are 2 ranks".
   std::string there_are_ranks() const {
     return (settings_.ranks == 1 ? "there is " : "there are ") + count(settings_.ranks, "rank");
   }
@@ -64,8 +65,8 @@ class Unroller {
   Values values_;
   uint32_t rank_ = 0, pool_ = 0;
   std::vector<std::pair<std::string, int64_t>> turn_;
-  std::map<std::pair<uint32_t, int64_t>, uint32_t> tokens_;  // outstanding: the step that made it
-  std::set<uint32_t> indexed_;  // tokens that are made or waited for with an expression as index
+  std::map<std::pair<uint32_t, int64_t>, uint32_t> tokens_;  // outstanding tokens: the step that made each
+  std::set<uint32_t> indexed_;                               // tokens whose index is an expression somewhere
   std::map<std::tuple<uint32_t, int64_t, uint32_t, uint32_t>, uint32_t> flags_;
   std::vector<Collective> collectives_;
   std::vector<bool> used_, allocated_, alive_;  // by tensor, on this rank so far; alive: not freed
@@ -153,9 +154,9 @@ void Unroller::lanes() {
   for (uint32_t k = 0; k < pool_; ++k) made_.lanes.push_back(fmt::format("pool[{}]", k));
 }
 
-/// Notes that a temporary is made or freed, and reports one that is used before it is made. Temporaries are
-/// made when the schedule is bound, and so are there in each turn; but a schedule says so before it uses
-/// them, and does not use them after it has freed them.
+/// Records that a temporary is allocated or freed, and reports a use before or after that. Temporaries are
+/// allocated when the schedule is bound, so they exist in each turn. Still, a schedule must say so before it
+/// uses them and must not use them after it has freed them.
 void Unroller::storage(const Op& op) {
   const uint32_t tensor = op.writes[0].tensor;
   if (op.kind == OpKind::free_) {
@@ -170,7 +171,7 @@ void Unroller::storage(const Op& op) {
   }
   say("contents", op.at,
       fmt::format("'{}' is used on {} before it is made here", made_.tensors[tensor].name, here()),
-      "make it in front of its first use");
+      "make it before its first use");
   throw Stop{};
 }
 
@@ -179,7 +180,7 @@ void Unroller::uses(uint32_t tensor, uint32_t at) {
   if (alive_[tensor]) return;
   say("contents", at,
       fmt::format("'{}' is used on {} after it was freed", made_.tensors[tensor].name, here()),
-      "free it behind its last use");
+      "free it after its last use");
   throw Stop{};
 }
 
@@ -217,7 +218,7 @@ Box Unroller::box(const View& view, uint32_t at) {
       box.shape.insert(box.shape.begin(), box.extent[axis]);
       box.strides.insert(box.strides.begin(), stride);
     }
-    // Outside an axis of which only a part is there, every axis has to be a single element.
+    // If an axis is used only in part, every axis outside it must have a single element.
     if (!inner_whole && box.extent[axis] != 1) box.contiguous = false;
     if (box.extent[axis] != tensor.shape[axis]) inner_whole = false;
     stride *= tensor.shape[axis];
@@ -274,7 +275,7 @@ void Unroller::group(const Op& op) {
   }
   step(StepKind::group, op).transfers = std::move(transfers);
   const uint32_t position = uint32_t(made_.steps[rank_].size() - 1);
-  if (op.kind != OpKind::group) {  // waited for at once
+  if (op.kind != OpKind::group) {  // send and recv are waited for at once
     step(StepKind::wait, op).token = position;
     return;
   }

@@ -11,8 +11,8 @@ void Dump::operations(const std::vector<Op>& ops) {
     selected.clear();
     std::string_view text = info(op.kind).text;
     if (rows(op.kind)[0].key == "lane" && text.find("{lane}") == text.npos) set_lane(op.lane);
-    // A line may stand for a body. Each begins on the lane of the operation; behind a body that has changed
-    // it, the lane depends on the rank.
+    // A line may stand for a body. Each body begins on the stream of the operation. If a body has changed the
+    // stream, the stream after it depends on the rank.
     const std::string before = lane;
     bool is_changed = false;
     while (!text.empty()) {
@@ -57,7 +57,7 @@ std::string signature(Dump& dump, Role role) {
   return list;
 }
 
-/// Returns the line in front of the statements.
+/// Returns the line before the statements.
 std::string head(Dump& dump, std::string_view name) {
   const Schedule& schedule = dump.schedule;
   std::string out = fmt::format("%HostProgram {} {{ ranks=D", name);
@@ -72,7 +72,7 @@ std::string boxes(const Concrete& made, const std::vector<Box>& list) {
   return all;
 }
 
-/// Says what a step does, without its lane.
+/// Returns what a step does, without its stream.
 std::string what(const Concrete& made, const Step& step) {
   const std::string name(step_names[size_t(step.kind)]);
   switch (step.kind) {
@@ -125,7 +125,7 @@ std::string dump_layout(std::string_view name, const Schedule& schedule) {
 std::string dump(std::string_view name, const Schedule& schedule) {
   Dump dump{schedule};
   dump.out = head(dump, name);
-  // The results stand in front, outside all loops. Temporaries stand where their author has put them.
+  // Results are declared first, outside all loops. Temporaries are declared where the author has put them.
   for (const Tensor& tensor : schedule.tensors)
     if (tensor.role == Role::out) dump.line(codec::allocation(dump, tensor));
   dump.line("%main = CurrentLane()");

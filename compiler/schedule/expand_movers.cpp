@@ -1,4 +1,4 @@
-// This file replaces transfers by what moves them.
+// This file replaces transfers by the steps that move their bytes.
 
 #include <map>
 
@@ -42,11 +42,11 @@ class MoverExpander {
   }
 
  private:
-  /// Finds groups whose lane has more on it before another lane waits for them. That lane is not to wait for
-  /// what came later, such as the next transfer, so the end of such a group is marked.
+  /// Finds groups that another stream waits for after their stream has got more work. The other stream must
+  /// not wait for the later work, such as the next transfer, so the end of such a group gets a mark.
   static std::vector<bool> left_behind(const std::vector<Step>& steps) {
     std::vector<bool> marked(steps.size());
-    std::map<uint32_t, uint32_t> last;  // by lane
+    std::map<uint32_t, uint32_t> last;  // by stream
     for (uint32_t k = 0; k < steps.size(); ++k) {
       last[steps[k].lane] = k;
       if (steps[k].kind != StepKind::wait) continue;
@@ -56,8 +56,8 @@ class MoverExpander {
     return marked;
   }
 
-  /// Makes the credit and the data flag of a pair, which are neighbours. With ce_put the receiver owns the
-  /// memory that is reached into; with ce_get the sender does.
+  /// Creates the credit and the data flag of a pair, next to each other. With ce_put the receiver owns the
+  /// memory that is accessed remotely, with ce_get the sender.
   void flags(const Pair& pair) {
     first_flag_.push_back(uint32_t(out_.flags.size()));
     if (!by_copy_engine(pair.mover)) return;
@@ -71,7 +71,7 @@ class MoverExpander {
         {ConcreteFlag::Use::data, Flag::Kind::binary, mover.rank, owner.rank, "data of " + of, at.at});
   }
 
-  /// Returns whether this end has the memory that the other reaches into.
+  /// Returns whether this end owns the memory that the other end accesses.
   static bool owns(const ConcreteTransfer& one) { return one.is_send == (one.mover == Mover::ce_get); }
 
   Step& add(uint32_t rank, StepKind kind, const Step& of, uint32_t at) {

@@ -105,7 +105,7 @@ Evaluated evaluate(const Exprs& exprs, Expr expr, const Values& values) {
   }
   const Evaluated left = evaluate(exprs, node.left, values);
   if (!left) return left;
-  // The right side of a decided condition is not looked at, as in C++, because the condition guards
+  // The right side of a decided condition is not evaluated, as in C++, because the condition may guard
   // divisions.
   if (node.kind == ExprKind::both && !left.value) return {0, {}};
   if (node.kind == ExprKind::either && left.value) return {1, {}};

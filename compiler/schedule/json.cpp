@@ -1,5 +1,5 @@
 // This file reads and writes host schedules in plan files by the rows of their parts. Unknown keys are
-// refused, because nobody can run a schedule without understanding all of it.
+// refused, because a schedule that is only partly understood cannot be run.
 
 #include "json.hpp"
 
@@ -11,7 +11,7 @@ Schedule read_schedule(const json::Node& node) {
   Schedule schedule;
   json::Fields fields(node);
   const std::span<const Row<Schedule>> all = rows<Schedule>();
-  read_rows(schedule, fields, all.last(1), schedule);  // "source", which the others name
+  read_rows(schedule, fields, all.last(1), schedule);  // "source" first: the others refer to it
   read_rows(schedule, fields, all.first(all.size() - 1), schedule);
   refuse_others(fields, all);
   return schedule;

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// These functions read and write host schedules in plan files: the section "host" of the key "chorale".
+/// These functions read and write host schedules in plan files. There a schedule is the section "host" of the
+/// key "chorale".
 
 #include <string>
 #include <string_view>
@@ -10,10 +11,12 @@
 
 namespace chorale::host {
 
+/// Reads a schedule.
 /// \throws PlanError
 Schedule read_schedule(const json::Node&);
 
-/// Appends the object, one operation per line. `indent` is that of the line on which the object begins.
+/// Appends the schedule as an object, one operation per line. `indent` is the indent of the line on which the
+/// object begins.
 void write_schedule(std::string& out, const Schedule&, const std::string& indent);
 
 }  // namespace chorale::host

@@ -14,7 +14,7 @@ ConcreteTransfer& transfer_of(Concrete& made, const Pair::End& end) {
   return made.steps[end.rank][end.step].transfers[end.transfer];
 }
 
-/// Checks that both ends mean the same bytes.
+/// Checks that both ends agree on the bytes.
 void compare(Concrete& made, const Schedule& schedule, const Pair& pair, Diagnostics& out) {
   const ConcreteTransfer &send = transfer_of(made, pair.send), &recv = transfer_of(made, pair.recv);
   const auto differ = [&](std::string text) {
@@ -43,7 +43,7 @@ void match(Concrete& made, const Schedule& schedule, Diagnostics& out) {
   struct Queues {
     std::vector<Pair::End> sends, recvs;
   };
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Queues> channels;  // source, destination, tag
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Queues> channels;  // by source, destination and tag
   for (uint32_t rank = 0; rank < made.ranks; ++rank) {
     for (uint32_t step = 0; step < made.steps[rank].size(); ++step) {
       const std::vector<ConcreteTransfer>& list = made.steps[rank][step].transfers;

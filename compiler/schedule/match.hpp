@@ -3,8 +3,8 @@
 
 namespace chorale::host {
 
-/// Gives every send its receive. The k-th send of a rank to a peer with a tag meets the k-th receive there
-/// from this rank with that tag.
+/// Pairs every send with its receive. The k-th send from one rank to another with a tag matches the k-th
+/// receive there from this rank with that tag.
 void match(Concrete&, const Schedule&, Diagnostics&);
 
 }  // namespace chorale::host

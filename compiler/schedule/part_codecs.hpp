@@ -1,7 +1,6 @@
 #pragma once
 /// \file
-/// These are the codecs of operations and of the other parts of a host schedule. codecs.hpp says what a codec
-/// is.
+/// These codecs are for operations and the other parts of a host schedule. codecs.hpp says what a codec is.
 
 #include <fmt/format.h>
 
@@ -21,7 +20,8 @@ struct Allocated : NameOf<&Schedule::tensors> {
   static std::string text(Dump& to, uint32_t tensor) { return allocation(to, to.schedule.tensors[tensor]); }
 };
 
-/// Dumps the results of a layout's operation. A temporary has no other place to say what it is.
+/// Dumps the results of a layout's operation. For a temporary, this also says what it is, because nothing
+/// else does.
 struct Results : ListOf<OneView> {
   static std::string text(Dump& to, const std::vector<View>& views) {
     const Tensor* const only = views.size() == 1 ? &to.schedule.tensors[views[0].tensor] : nullptr;
@@ -50,7 +50,7 @@ struct Operation {
   }
 };
 
-/// A body is written behind the author's line, which would otherwise be far from its operation.
+/// Writes a body after the author's line, which would otherwise stand far from its operation.
 struct Body : LinesOf<Operation> {
   static std::string text(Dump& to, const std::vector<Op>& ops) {
     ++to.indent;
@@ -67,7 +67,7 @@ struct ElseBody : Body {
   }
 };
 
-/// Dumps the body of a loop. A turn begins on the lane where the one before has ended.
+/// Dumps the body of a loop. A turn begins on the stream on which the turn before it ended.
 struct LoopBody : Body {
   static std::string text(Dump& to, const std::vector<Op>& ops) {
     to.lane.clear();
@@ -77,7 +77,7 @@ struct LoopBody : Body {
   }
 };
 
-/// Reads the view of a transfer, and that it is a send.
+/// Reads the view of a transfer, and records that it is a send.
 struct SentView {
   static void read(Schedule& s, const Node& node, Transfer& transfer) {
     transfer.is_send = true;
@@ -87,7 +87,7 @@ struct SentView {
   static std::string text(Dump& to, const Transfer& one) { return OneView::text(to, one.view); }
 };
 
-/// Reads the transfers of a group: operations `send` and `recv` without a lane.
+/// Reads the transfers of a group. They are operations `send` and `recv` without a stream.
 struct Transfers {
   static void read(Schedule& s, const Node& list, Op& group) {
     for (size_t k = 0; k < list.items(); ++k) {
@@ -124,7 +124,7 @@ struct Transfers {
   }
 };
 
-/// Reads a token: its number, or [number, index] if turns of a loop have their own.
+/// Reads a token: its number, or [number, index] if each turn of a loop has one.
 struct TakenToken {
   static void read(Schedule& s, const Node& node, Op& op) {
     const bool has_index = node.value.kind == Kind::array;
@@ -163,7 +163,7 @@ struct Extents {
   }
 };
 
-/// Reads how the axes are spread: null for one that is not.
+/// Reads how the axes are spread. An axis that is not spread has null.
 struct Tags {
   static void read(Schedule&, const Node& node, std::vector<Axis>& axes) {
     constexpr std::string_view words[] = {"ranks", "lanes"};
@@ -189,7 +189,7 @@ struct FlagKind : Choice<flag_kind_names> {
   static bool left_out(Flag::Kind) { return false; }
 };
 
-/// Reads the parameters with their values, null for those that have none. They are always written.
+/// Reads the parameters with their values, or null for a parameter without a value. They are always written.
 struct Params {
   static void read(Schedule&, const Node& node, std::vector<Param>& params) {
     const Fields object(node);
@@ -200,7 +200,7 @@ struct Params {
       if (!is_word(param.name)) node.refuse("parameters with " + std::string(a_word));
       if (is_own_symbol(param.name))
         node.refuse("parameters with names other than " + param.name +
-                    ", which is what expressions call one of their own");
+                    ", but expressions use this name for one of their own values");
       if (value.value.kind != Kind::null) param.value = integer(value);
     }
   }

@@ -3,8 +3,8 @@
 namespace chorale::host {
 namespace {
 
-/// Returns whether the peer reaches into the view of a transfer. Movers that carry through storage of their
-/// own reach into nobody's tensors.
+/// Returns whether the peer accesses the view of a transfer. Movers with their own staging do not access
+/// tensors of peers.
 bool reaches(const Transfer& one) {
   switch (one.mover) {
     case Mover::ce_get:
@@ -25,7 +25,7 @@ void walk(const std::vector<Op>& ops, std::vector<Tensor>& tensors) {
   for (const Op& op : ops) {
     for (const Transfer& one : op.transfers)
       if (reaches(one)) tensors[one.view.tensor].space = Space::window;
-    // The addends of sums have windows of their own.
+    // The addends of sums have separate windows.
     if (op.kind == OpKind::collective && op.name != "reduce" && op.name != "reducescatter")
       tensors[op.writes[0].tensor].space = Space::window;
     walk(op.body, tensors);

@@ -13,7 +13,7 @@
 
 namespace chorale::host {
 
-/// Adds a finding, unless the check has found something at this line already for another rank or turn.
+/// Adds a finding, unless the check already has one at this line for another rank or turn.
 /// \return null if it adds none
 inline Diagnostic* report(Diagnostics& out, const Schedule& schedule, const char* check, uint32_t at,
                           std::string text, std::string help = {}) {
@@ -28,7 +28,7 @@ inline void note(Diagnostic* finding, const Schedule& schedule, uint32_t at, std
   if (finding) finding->notes.push_back({schedule.line_of(at), {}, std::move(text)});
 }
 
-/// Adds the note "with 2 ranks" to all findings.
+/// Adds the note "with 2 ranks", or another number, to all findings.
 inline void note_ranks(Diagnostics& findings, uint32_t ranks) {
   for (Diagnostic& finding : findings) finding.notes.push_back({{}, {}, "with " + count(ranks, "rank")});
 }

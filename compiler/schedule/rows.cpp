@@ -1,4 +1,4 @@
-// This file holds the tables of rows.hpp and the op table, which are made of ops.def.
+// This file holds the tables of rows.hpp, and the op table that is made from ops.def.
 
 #include "rows.hpp"
 
@@ -53,7 +53,7 @@ constexpr OpInfo op_infos[] = {
 #include "chorale/host/ops.def"
 };
 
-/// Returns whether every row has a key of its own, and the text names rows that dumps can show.
+/// Returns whether every row has a unique key, and the text names only rows that dumps can show.
 constexpr bool is_well_formed(const OpInfo& info, std::span<const Row<Op>> rows) {
   for (const Row<Op>& one : rows)
     if (find(rows, one.key) != &one) return false;
@@ -109,7 +109,7 @@ CHORALE_HOST_RECORD(Function,
   FIELD("writes", of.writes, Count<UINT32_MAX>)
   FIELD("reads", of.reads, Count<UINT32_MAX>))
 
-// The last row is read before the others, which name lines.
+// The last row is read before the others, because they refer to its lines.
 CHORALE_HOST_RECORD(Schedule,
   OPTIONAL("params", of.params, Params)
   OPTIONAL("ranks", of.ranks, ListOf<RankCount>)

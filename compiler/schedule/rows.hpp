@@ -1,8 +1,8 @@
 #pragma once
 /// \file
-/// The rows of host schedules say how plan files and dumps show them. A row has the key, the member, and the
-/// codec (codecs.hpp) that reads, writes and dumps such a member. The rows of operations are in ops.def,
-/// those of tensors, flags, functions and the schedule itself in rows.cpp.
+/// Plan files and dumps show host schedules by the rows declared here. A row has the key, the member, and the
+/// codec (codecs.hpp) that reads, writes and dumps the member. The rows of operations are in ops.def. Those
+/// of tensors, flags, functions and the schedule itself are in rows.cpp.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,30 +20,30 @@
 
 namespace chorale::host {
 
-/// Says which schedule is written, and how deep.
+/// Holds the schedule that is being written, and the indent.
 struct Writer {
   const Schedule& schedule;
-  std::string indent;  ///< what begins a line: a line feed and the indent
+  std::string indent;  ///< the beginning of a line: a line feed and the indent
 };
 
-/// Holds what has been dumped so far, and what the next line depends on.
+/// Holds the dump so far, and the state on which the next line depends.
 struct Dump {
   const Schedule& schedule;
   std::string out = {};
-  std::string lane = "%main";  ///< lane of the current line; empty: not known
+  std::string lane = "%main";  ///< stream of the current line; empty: not known
   size_t indent = 1;
-  uint32_t numbers = 0;                              ///< how many transfers and tokens have a number
+  uint32_t numbers = 0;                              ///< number of numbered transfers and tokens
   std::map<uint32_t, uint32_t> tokens = {};          ///< numbers of tokens
   std::map<std::string, std::string> selected = {};  ///< the views of the current operation, by their names
 
   void line(const std::string& text) { out += std::string(2 * indent, ' ') + text + "\n"; }
   void operations(const std::vector<Op>&);
   void set_lane(const Lane&);
-  /// Returns a line of OpInfo::text with the fields of an operation in their places.
+  /// Returns a line of OpInfo::text with the fields of an operation filled in.
   std::string filled(std::string_view text, const Op&);
 };
 
-/// Returns the only element of a list. A list that is read gets it here.
+/// Returns the only element of a list. If the list is not const, it gets an element when it has none.
 template <class T>
 T& only(std::vector<T>& list) {
   if (list.empty()) list.emplace_back();
@@ -58,7 +58,7 @@ const T& only(const std::vector<T>& list) {
 template <class Of>
 struct Row {
   std::string_view key;
-  bool is_body = false;  ///< it is written behind the others
+  bool is_body = false;  ///< it is written after the others
   void (*read)(Schedule&, const json::Node&, Of&) = nullptr;
   std::string (*json)(const Writer&, const Of&) = nullptr;
   bool (*left_out)(const Of&) = nullptr;            ///< null: the key must be there
@@ -68,7 +68,7 @@ struct Row {
 /// Stands in OpInfo::text for the next number of a transfer.
 inline constexpr std::string_view next_number = "#";
 
-/// Takes the part of a text in front of `end`, or all of it if there is no `end`.
+/// Removes and returns the part of a text before `end`, or the whole text if it has no `end`.
 constexpr std::string_view take(std::string_view& text, char end) {
   const size_t size = text.find(end);
   const std::string_view part = text.substr(0, size);
@@ -103,7 +103,7 @@ void read_rows(Schedule& schedule, json::Fields& fields, std::span<const Row<Of>
   }
 }
 
-/// Refuses all keys but those that are `known` and those of the rows.
+/// Refuses all keys except those in `known` and those of the rows.
 template <class Of>
 void refuse_others(const json::Fields& fields, std::span<const Row<Of>> rows,
                    std::vector<std::string_view> known = {}) {

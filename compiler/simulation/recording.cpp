@@ -1,6 +1,6 @@
-// One execution of the executor says which event waits for which. In all executions the n-th take of a
-// counter comes after its n-th post, a barrier after its arrivals, and a read of packets after the writes. If
-// blocks compete, this execution is one of several.
+// One execution of the symbolic executor says which event waits for which. In all executions, the n-th take
+// of a counter comes after its n-th post, a barrier after its arrivals, and a read of packets after their
+// writes. If blocks compete, this execution is one of several possible ones.
 
 #include "recording.hpp"
 
@@ -67,7 +67,7 @@ class Recorder : public proof::Observer {
   void post(uint32_t chain, const Step& step, uint32_t counter) override {
     const Token posted = token(1);
     posts_[counter].push_back(posted);
-    // The executor tells of a transfer, and then of the signal after it.
+    // The symbolic executor reports a transfer first, and then the signal after it.
     const bool push = step.kind == Step::Kind::push;
     if (push && step.sources + step.dests) {
       out_.blocks[chain].back().token = posted;
@@ -96,7 +96,7 @@ class Recorder : public proof::Observer {
     event.local = step.kind == Step::Kind::acquire;
     event.first_awaited = uint32_t(out_.awaited.size());
     const proof::Counter& of = executor_.counters()[counter];
-    // If several post, these are the posts that this execution has made.
+    // If several chains post, these are the posts made in this execution.
     if (n == 0 && of.takes > of.initial) {
       first = of.takes - of.initial - 1;
       n = 1;
@@ -132,7 +132,7 @@ class Recorder : public proof::Observer {
  private:
   struct Block {
     bool synced = false;
-    uint32_t op = ~uint32_t{0};  // the last one that was counted, and its turn
+    uint32_t op = ~uint32_t{0};  // the last operation that was counted, and its turn
     uint64_t turn = 0;
   };
 
@@ -145,7 +145,7 @@ class Recorder : public proof::Observer {
     return uint64_t(executor_.chains()[chain].rank) << 32 | step.id;
   }
 
-  /// Returns the number of the move that is made; 0 if nothing is moved.
+  /// Returns the number of the move; 0 if nothing is moved.
   uint32_t describe(uint32_t chain, const Step& step, std::span<const Touch> touches, Event& event) {
     if (touches.empty() || touches[0].range.begin == touches[0].range.end) return 0;
     const uint32_t rank = executor_.chains()[chain].rank;
@@ -205,7 +205,7 @@ class Recorder : public proof::Observer {
   std::vector<Block> blocks_;
   std::vector<std::vector<Token>> posts_, rounds_;  // by counter, by barrier
   std::vector<Token> writers_;                      // by cell of packets
-  std::unordered_map<uint64_t, Token> transfers_;   // by rank and channel: the last one
+  std::unordered_map<uint64_t, Token> transfers_;   // by rank and channel: the last transfer
   std::unordered_map<Move, uint32_t, MoveHash> known_;
 };
 
@@ -237,7 +237,7 @@ Recording record(const Plan& plan, const proof::Message& message) {
   Recorder recorder(executor, recording);
   proof::Choices choices;
   if (!executor.play(1, choices, recorder)) {
-    throw UsageError("plan '" + plan.name + "' does not come to its end: chorale check says where it stops");
+    throw UsageError("plan '" + plan.name + "' does not end: chorale check says where it stops");
   }
   return recording;
 }

@@ -145,8 +145,8 @@ void Cells::of_step(const Schedule& schedule, const Concrete& made, const Step& 
   }
 }
 
-/// Cuts the same axis of result and operand alike. If it is over ranks on one side, both sides have a cell
-/// for each rank.
+/// Cuts an axis at the same places in result and operand. If it is over ranks on one side, both sides have
+/// one cell per rank.
 void Cells::of_layout(const Schedule& schedule, const Concrete& made) {
   const auto whole = [&](uint32_t tensor) {
     const std::vector<uint64_t>& shape = made.tensors[tensor].shape;
@@ -160,7 +160,7 @@ void Cells::of_layout(const Schedule& schedule, const Concrete& made) {
     if (other.tag != Tag::ranks || schedule.tensors[tensor].axes[axis].tag == Tag::ranks) return;
     std::vector<uint64_t>& cuts = cuts_[tensor][axis];
     const uint64_t extent = cuts.back();
-    if (extent != made.ranks) return;  // no such axis: see alike()
+    if (extent != made.ranks) return;  // no such axis, see alike()
     cuts.clear();
     for (uint64_t cut = 0; cut <= extent; ++cut) cuts.push_back(cut);
   };
@@ -253,8 +253,8 @@ void each_index(const Cells::Index& extents, const std::function<void(const Cell
 
 namespace {
 
-/// Returns the content of an operand for a cell of the result. Axes that the operand does not have are the
-/// outermost; an axis of one cell is the same for all.
+/// Returns the content of an operand for a cell of the result. The operand may lack outermost axes. An axis
+/// with one cell has the same content for all indices.
 Content at(const ReadCells& operand, const Cells::Index& index) {
   const size_t missing = index.size() - operand.extents.size();
   Cells::Index own;
@@ -263,7 +263,7 @@ Content at(const ReadCells& operand, const Cells::Index& index) {
   return operand.at(own);
 }
 
-/// Returns whether the innermost axes have as many cells as those of `like`, or one.
+/// Returns whether each innermost axis has one cell, or as many cells as the same axis of `like`.
 bool fits(const Cells::Index& extents, const Cells::Index& like) {
   if (extents.size() > like.size()) return false;
   for (size_t k = 1; k <= extents.size(); ++k) {

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// An Algebra describes what tensors contain, as sums of products of the inputs' parts.
+/// An Algebra describes what tensors contain. Contents are sums of products of parts of the inputs.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,27 +14,27 @@
 
 namespace chorale::host {
 
-/// Names a content; equal contents have equal numbers.
+/// Names a content. Equal contents have equal numbers.
 using Content = uint32_t;
 
-/// Holds contents that share their parts. A sum has no order, because it stands for exact arithmetic.
+/// Holds contents that share their parts. Sums have no order, because arithmetic is taken as exact here.
 class Algebra {
  public:
   static constexpr Content none = 0;  ///< nothing has written it
   Algebra();
 
   Content zero() const { return zero_; }
-  /// Returns a content that has no parts: a piece of an input, or the result of a function that is not known.
+  /// Returns a content without parts: a piece of an input, or the result of an unknown function.
   Content atom(const std::string& name);
   Content sum(const std::vector<Content>& addends);
   Content product(Content left, Content right);
 
-  /// Returns an atom that is in `has` but not in `lacks`: "A[0:1, 0:2] of rank 1". Returns "" if there is
-  /// none.
+  /// Returns an atom that is in `has` but not in `lacks`, such as "A[0:1, 0:2] of rank 1". Returns "" if
+  /// there is none.
   std::string difference(Content has, Content lacks) const;
 
  private:
-  /// Lists, for each term, an atom or content, and 0 or the content that it is multiplied with.
+  /// Lists the terms of a sum. Each is an atom or content, and 0 or the content that it is multiplied by.
   using Terms = std::vector<std::pair<Content, Content>>;
   Content intern(Terms);
   void atoms(Content, std::map<Content, std::string>&) const;
@@ -46,11 +46,11 @@ class Algebra {
   Content zero_ = 0;
 };
 
-/// Divides tensors into cells. Along every axis a cell lies between neighbouring places where anything begins
-/// or ends.
+/// Divides tensors into cells. Along every axis, a cell is the interval between two neighbouring places where
+/// any box begins or ends.
 class Cells {
  public:
-  /// Takes the cuts of all boxes, and those of what is copied or computed from them.
+  /// Collects the cuts of all boxes. Copied and computed boxes pass their cuts on to each other.
   Cells(const Schedule&, const Concrete&);
 
   using Index = std::vector<size_t>;
@@ -58,7 +58,7 @@ class Cells {
   const Index& extents(uint32_t tensor) const { return extents_[tensor]; }
   size_t count(uint32_t tensor) const;
   size_t position(uint32_t tensor, const Index&) const;
-  /// Returns the cells of a box along each axis: the first, and how many.
+  /// Returns, per axis, the first cell of a box and the number of cells.
   std::vector<std::pair<size_t, size_t>> range(const Box&) const;
   /// Returns a cell as a box, for messages.
   Box box(uint32_t tensor, const Index&) const;

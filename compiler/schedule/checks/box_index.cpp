@@ -52,7 +52,7 @@ std::vector<size_t> BoxIndex::near(const Box& box, size_t least) const {
   Span wanted = span(box);
   wanted.id = least;
   find(0, spans_.size(), wanted, ids);
-  if (!std::is_sorted(ids.begin(), ids.end())) std::sort(ids.begin(), ids.end());  // seldom: see spans_
+  if (!std::is_sorted(ids.begin(), ids.end())) std::sort(ids.begin(), ids.end());  // rare, see spans_
   return ids;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// These are the checks of host schedules. Each takes for granted what those before it establish.
+/// These are the checks of host schedules. Each relies on what the checks before it have established.
 ///
 /// Each check gets the unrolled schedule, and the same schedule after expand_movers().
 

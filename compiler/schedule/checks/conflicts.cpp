@@ -9,12 +9,12 @@
 namespace chorale::host {
 namespace {
 
-/// Lists the accesses that have used one box, less those whose place a later write has taken.
+/// Lists the accesses to one box, without those that a later write replaces.
 ///
-/// A write of all of a box takes the place of those that it is compared with and that are before it. A later
-/// access that conflicts with one of them overlaps the write, too. If it is in order with the write, it is in
-/// order with them, because `before` is transitive. If the write's own place has been taken in turn, the same
-/// holds for the write that has it.
+/// A write of a whole box replaces the accesses that it is compared with and that come before it. A later
+/// access that conflicts with one of those overlaps the write, too. If it is ordered with the write, it is
+/// ordered with them, because `before` is transitive. If a later write replaces this write, the same holds
+/// for that one.
 struct Users {
   const Box* box = nullptr;
   std::vector<const Access*> reads, writes;
@@ -34,7 +34,7 @@ bool conflicts_are_in_order(const ConcreteTensor& tensor, const std::vector<cons
                             const std::function<bool(const Event&, const Event&)>& before) {
   std::vector<Users> boxes;
   std::map<std::pair<std::vector<uint64_t>, std::vector<uint64_t>>, size_t> numbers;
-  std::vector<size_t> number_of;  // by access: of its box
+  std::vector<size_t> number_of;  // by access: the number of its box
   BoxIndex index(tensor);
   for (const Access* const one : list) {
     const auto [number, is_new] = numbers.try_emplace({one->box->lo, one->box->extent}, boxes.size());

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// conflicts_are_in_order() checks the order of accesses that conflict, without comparing every two.
+/// conflicts_are_in_order() checks that conflicting accesses are ordered, without comparing every pair.
 
 #include <functional>
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace chorale::host {
 
-/// Returns whether of every two accesses that overlap, and of which one writes, one is before the other. Two
-/// accesses of one event are not compared.
+/// Returns whether every two overlapping accesses, of which one writes, are ordered. Two accesses of one
+/// event are not compared.
 ///
-/// \param list    the accesses to the memory of one tensor on one rank, each after all that are before it
-/// \param before  is transitive, and the same for all accesses of an event
+/// \param list  the accesses to the memory of one tensor on one rank; each comes after all that are before it
+/// \param before  must be transitive, and the same for all accesses of an event
 bool conflicts_are_in_order(const ConcreteTensor&, const std::vector<const Access*>& list,
                             const std::function<bool(const Event&, const Event&)>& before);
 

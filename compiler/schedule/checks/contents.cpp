@@ -1,4 +1,4 @@
-// All that is read has been written, and outputs are whole at the end.
+// This check requires that memory is written before it is read, and that outputs are complete at the end.
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 namespace chorale::host {
 namespace {
 
-/// Appends a box without another to `rest`, as boxes.
+/// Appends the part of a box that is outside another box to `rest`, as boxes.
 void subtract(const Box& from, const Box& other, std::vector<Box>& rest) {
   if (!from.overlaps(other)) return rest.push_back(from);
   Box inner = from;
@@ -59,18 +59,18 @@ class Contents {
   }
 
  private:
-  /// Finds the accesses that write some memory, in order.
+  /// Finds the accesses that write a piece of memory, in order.
   struct Writes {
     Writes(const ConcreteTensor& tensor, const std::vector<Access>& of) : list(of), index(tensor) {
       for (size_t one = 0; one < list.size(); ++one)
         if (list[one].writes) index.add(*list[one].box, one);
       index.build();
     }
-    const std::vector<Access>& list;  ///< the reads of the memory, too
+    const std::vector<Access>& list;  ///< also has the reads of the memory
     BoxIndex index;
   };
 
-  /// Returns the parts of a box that are not written by any access for which `counts` returns true.
+  /// Returns the parts of a box that no access for which `counts` returns true writes.
   template <class F>
   std::vector<Box> missing(const Box& box, const Writes& writes, const F& counts) const {
     std::vector<Box> rest = {box};
@@ -85,7 +85,7 @@ class Contents {
     return rest;
   }
 
-  /// Returns the parts that an access reads and that nothing has written before.
+  /// Returns the parts that an access reads although nothing has written them before.
   std::vector<Box> unwritten(const Access& access, const Writes& writes) const {
     return missing(*access.box, writes,
                    [&](const Access& write) { return order_.before(write.event, access.event); });
@@ -110,9 +110,9 @@ class Contents {
            (value == step.attributes.end() || value->second == 0) && !function_of(s_, step);
   }
 
-  /// Reports a read of a temporary that is zero in the first run only. A temporary is made zero when the
-  /// schedule is bound, not in each run. If a run writes there and does not make it zero again, the next one
-  /// reads that.
+  /// Reports a read of a temporary that is zero only in the first run. A temporary is set to zero when the
+  /// schedule is bound, not in each run. If a run writes there and does not set it to zero again, the next
+  /// run reads what was written.
   void stays_zero(const Access& access, const std::vector<Box>& rest, const Writes& writes) {
     for (const Access& write : writes.list) {
       if (!write.writes || makes_zero(write)) continue;
@@ -127,7 +127,7 @@ class Contents {
             report(out_, s_, "contents", access.at,
                    fmt::format("this reads {} of rank {} on {}, of which {} is zero in the first run only",
                                text(made_, *access.box), access.rank, place(access), text(made_, *meets)),
-                   "make it zero in the same run, before it is read or behind what overwrites it");
+                   "make it zero in the same run, before it is read or after it is overwritten");
         note(finding, s_, write.at, fmt::format("what the next run reads, from {}", place(write)));
         return;
       }

@@ -1,4 +1,4 @@
-// Every wait ends.
+// This check requires every wait to end.
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ std::string what(const Concrete& made, const Event& event) {
 }
 
 /// Reports the steps that never end.
-/// \returns whether the schedule comes to its end
+/// \returns whether the schedule ends
 bool ends(const Schedule& schedule, const Concrete& made, Queues queues, const char* check, const char* how,
           Diagnostics& out) {
   const Execution execution(made, queues, 1);
@@ -41,10 +41,10 @@ bool ends(const Schedule& schedule, const Concrete& made, Queues queues, const c
   for (const Event& event : blocked) {
     const Step& step = made.steps[event.rank][event.step];
     if (step.kind == StepKind::group && step.transfers.size() == 1)
-      help = "put the send and the receive of an exchange into one group, so that they go on together";
+      help = "put the send and the receive of an exchange into one group, so that they run together";
     if (is_launch(step) && help.empty()) help = "every rank takes part in every launch, in the same order";
     if (step.kind == StepKind::take && help.empty())
-      help = "post before you take: what the peer waits for may stand behind the take";
+      help = "post before you take: the peer may be waiting for something after the take";
   }
   Diagnostic* finding =
       report(out, schedule, check, line(blocked[0]),
@@ -56,8 +56,8 @@ bool ends(const Schedule& schedule, const Concrete& made, Queues queues, const c
   return false;
 }
 
-/// Returns whether every transfer of the author says that a copy engine moves it. Those of collectives
-/// cannot.
+/// Returns whether the author has chosen a copy engine for every transfer. For transfers of collectives,
+/// authors cannot choose it.
 bool only_copy_engines(const std::vector<Op>& ops) {
   return std::all_of(ops.begin(), ops.end(), [](const Op& op) {
     const auto by_engine = [](const Transfer& one) {
@@ -68,7 +68,8 @@ bool only_copy_engines(const std::vector<Op>& ops) {
   });
 }
 
-/// Returns the schedule with the transfers of collectives as a rendezvous, which they may be made.
+/// Returns the schedule with the transfers of collectives as a rendezvous, because an executor may do them in
+/// this way.
 Concrete with_rendezvous(Concrete made) {
   for (std::vector<Step>& steps : made.steps) {
     for (Step& step : steps) {
@@ -87,7 +88,8 @@ void check_deadlock(const Schedule& schedule, const Concrete& made, const Concre
   ends(schedule, expanded, Queues::by_lane, "deadlock", " with its movers", out);
 }
 
-/// A rendezvous would hold up everything in its queue, but an author who asks for a copy engine has none.
+/// A rendezvous blocks all that follows in its queue. If the author has asked for copy engines, there is
+/// none.
 void check_one_queue(const Schedule& schedule, const Concrete& made, const Concrete& expanded,
                      Diagnostics& out) {
   const char* const how = " if all lanes of a rank are one queue, which CUDA may make of them";

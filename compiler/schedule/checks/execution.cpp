@@ -14,7 +14,8 @@ void join(std::vector<uint32_t>& clock, const std::vector<uint32_t>& other) {
   for (size_t k = 0; k < clock.size(); ++k) clock[k] = std::max(clock[k], other[k]);
 }
 
-/// Lists the steps that every rank comes to before one ends, by their list in Execution::together_.
+/// Lists the kinds of steps that every rank must reach before one ends, by their list in
+/// Execution::together_.
 enum : size_t { barriers, launches, kinds_together };
 std::optional<size_t> kind_together(const Step& step) {
   if (step.kind == StepKind::barrier) return barriers;
@@ -35,10 +36,10 @@ Execution::Execution(const Concrete& made, Queues queues, uint32_t runs)
   run();
 }
 
-/// Finds what a step waits for on its own rank. It waits for the step before it on its queue; `after` waits
-/// for the last step so far of each of the other lanes, or for the mark that it names. Launches wait for each
-/// other, whatever their lanes, which orders what two launches read and write. An SM copy via `plan` may copy
-/// before and after its own launch, and nothing orders those copies.
+/// Finds what each step waits for on its own rank. A step waits for the one before it on its queue. `after`
+/// also waits for the last step so far of each of the other streams, or for the mark that it names. Launches
+/// wait for each other on all streams, which orders what two launches read and write. An SM copy via `plan`
+/// may copy before and after its own launch, and nothing orders those copies.
 void Execution::plan_order() {
   states_.resize(made_.ranks);
   waits_.resize(made_.ranks);
@@ -55,7 +56,7 @@ void Execution::plan_order() {
     std::vector<std::optional<size_t>> last(lanes_);
     std::vector<uint32_t> numbers(lanes_);
     std::optional<size_t> before, last_launch;
-    std::map<uint32_t, size_t> marks;  // by token: the last one
+    std::map<uint32_t, size_t> marks;  // by token: the last mark
     for (size_t position = 0; position < count; ++position) {
       const Step& one = step(rank, position);
       const std::optional<size_t> together = kind_together(one);
@@ -99,7 +100,7 @@ bool Execution::try_begin(uint32_t rank, size_t position) {
 }
 
 /// Returns whether the other ends of all transfers have begun. Transfers of 0 bytes order nothing, because
-/// not every mover lets the ends of such a transfer wait for each other.
+/// not every mover makes their ends wait for each other.
 bool Execution::meet(uint32_t rank, size_t position, std::vector<uint32_t>& clock) {
   const size_t size = made_.steps[rank].size();
   for (const ConcreteTransfer& transfer : step(rank, position).transfers) {
@@ -121,7 +122,7 @@ bool Execution::meet_all(uint32_t rank, size_t position, std::vector<uint32_t>& 
     if (which >= together_[other][*kind].size()) return false;
     const State& there = states_[other][together_[other][*kind][which]];
     if (!there.begun) return false;
-    // A plan may end on one rank before another has begun it, so a launch orders nothing.
+    // A plan may end on one rank before another rank has begun it, so a launch orders nothing.
     if (*kind == barriers) join(clock, there.begins);
   }
   return true;
@@ -136,7 +137,7 @@ bool Execution::try_end(uint32_t rank, size_t position) {
   if (!meet(rank, position, clock)) return false;
   if (!meet_all(rank, position, clock)) return false;
   if (what.kind == StepKind::wait) {
-    // The transfers that it waits for may be on another lane.
+    // The group that it waits for may be on another stream.
     const size_t start = position / made_.steps[rank].size() * made_.steps[rank].size();
     const State& group = states_[rank][start + what.token];
     if (!group.over) return false;
@@ -156,7 +157,7 @@ bool Execution::try_end(uint32_t rank, size_t position) {
 }
 
 void Execution::run() {
-  // The steps of a queue begin one after the other, so that in each only the next one can go on.
+  // The steps of a queue begin in order, so only the next step of each queue can begin.
   struct Lined {
     std::vector<size_t> positions;
     size_t over = 0;

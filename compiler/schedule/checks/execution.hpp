@@ -1,8 +1,8 @@
 #pragma once
 /// \file
-/// An Execution runs an unrolled schedule once, and knows the order that the schedule guarantees. Flags and
-/// transfers are between fixed ends, so the order in which ranks go on changes nothing: one execution speaks
-/// for all.
+/// An Execution runs an unrolled schedule once and finds the order that the schedule guarantees. Flags and
+/// transfers have fixed ends, so the order in which ranks proceed changes nothing. One execution stands for
+/// all.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,32 +21,32 @@ struct Event {
 };
 
 enum class Queues : uint8_t {
-  by_lane,   ///< each lane goes on by itself
-  one_each,  ///< all lanes of a rank are one queue in the order of enqueueing, as CUDA may do with streams
+  by_lane,   ///< each stream proceeds independently
+  one_each,  ///< all streams of a rank are one queue in the order of enqueueing, as CUDA may map streams
 };
 
-/// Returns whether all ranks have to come to this step, one such step of a rank after the other. Groups of
-/// transfers via `plan` are launches, too.
+/// Returns whether all ranks must reach this step, one such step after the other. Groups of transfers via
+/// `plan` are launches, too.
 bool is_launch(const Step&);
 
 class Execution {
  public:
-  /// Takes groups as a rendezvous if the schedule has any. If it has none, flags give the order.
+  /// Treats groups as a rendezvous if the schedule has any. If it has none, flags determine the order.
   Execution(const Concrete&, Queues, uint32_t runs);
 
-  /// Returns the steps that have begun and cannot go on. It is empty if all steps came to their end.
+  /// Returns the steps that have begun and never end. It is empty if all steps ended.
   const std::vector<Event>& blocked() const { return blocked_; }
-  /// Returns whether `first` is over when `second` begins, in every execution.
+  /// Returns whether `first` has ended when `second` begins, in every execution.
   bool before(const Event& first, const Event& second) const;
-  /// Returns how many steps had ended when this one had, in an execution in which nobody is blocked. A step
-  /// that is before this one has a smaller number.
+  /// Returns how many steps had ended before this one ended, in an execution in which nothing is blocked. A
+  /// step that comes before this one has a smaller number.
   uint32_t number(const Event&) const;
 
  private:
   struct State {
     bool begun = false, over = false;
-    uint32_t number = 0;                 ///< how many had ended when it had
-    std::vector<uint32_t> begins, ends;  ///< by queue: how many of its steps are over by then
+    uint32_t number = 0;                 ///< how many steps had ended before it ended
+    std::vector<uint32_t> begins, ends;  ///< by queue: how many of its steps have ended by then
   };
   State& state(uint32_t rank, size_t position) { return states_[rank][position]; }
   const Step& step(uint32_t rank, size_t position) const {
@@ -65,18 +65,18 @@ class Execution {
   const Concrete& made_;
   Queues queues_;
   uint32_t runs_;
-  uint32_t over_ = 0;  // steps that have ended
+  uint32_t over_ = 0;  // number of steps that have ended
   size_t lanes_;
   std::vector<std::vector<State>> states_;               // by rank, by position in all runs
-  std::vector<std::vector<std::vector<size_t>>> waits_;  // by rank and position: steps to wait for
-  /// Holds, by rank and position, a launch that has to be over, too, but may leave work unfinished.
+  std::vector<std::vector<std::vector<size_t>>> waits_;  // by rank and position: the steps to wait for
+  /// Holds, by rank and position, another launch that must have ended, although it may leave work unfinished.
   std::vector<std::vector<std::optional<size_t>>> turns_;
   std::vector<std::vector<uint32_t>> numbers_;  // by rank and position: its number in its queue, from 1
   std::vector<std::vector<std::vector<size_t>>> together_;  // by rank: positions of barriers, and of launches
-  /// Holds, by flag, what each post knows that is not taken yet. [replay] checks that there is never more
-  /// than one.
+  /// Holds, by flag, what is known to each post that is not taken yet. [replay] checks that there is never
+  /// more than one such post.
   std::vector<std::deque<std::vector<uint32_t>>> posts_;
-  std::vector<uint32_t> clock_;  // of the step that is tried, so that an attempt allocates nothing
+  std::vector<uint32_t> clock_;  // of the step being tried; kept, so that an attempt allocates nothing
   std::vector<Event> blocked_;
 };
 

@@ -1,4 +1,5 @@
-// A schedule with several lanes in which nothing overlaps is correct, but not what its author wants.
+// This check warns about a schedule that has several streams but overlaps nothing. It is correct, but not
+// what its author wants.
 
 #include <fmt/format.h>
 
@@ -18,7 +19,7 @@ bool moves(const Step& step) {
   return step.kind == StepKind::put || step.kind == StepKind::get || step.kind == StepKind::sm_copy;
 }
 
-/// Returns the boxes that transfers bring to each rank.
+/// Returns the boxes that each rank receives by transfers.
 std::vector<std::vector<Box>> arrivals(const Concrete& all) {
   std::vector<std::vector<Box>> boxes(all.ranks);
   for (uint32_t rank = 0; rank < all.ranks; ++rank) {
@@ -32,8 +33,8 @@ std::vector<std::vector<Box>> arrivals(const Concrete& all) {
   return boxes;
 }
 
-/// Returns whether a call adds to what has arrived, in the same place: a sum that is handed on. Transfers
-/// have to wait for it.
+/// Returns whether a call adds to received data in place, as in a sum that is passed on. Transfers must wait
+/// for such a call.
 bool adds_to(const std::vector<Box>& arrived, const Step& call) {
   const auto is_written = [&](const Box& box) {
     return std::any_of(call.writes.begin(), call.writes.end(),
@@ -42,20 +43,20 @@ bool adds_to(const std::vector<Box>& arrived, const Step& call) {
   return std::any_of(arrived.begin(), arrived.end(), is_written);
 }
 
-/// Returns whether a step is compute of its rank. Sums of collectives are not, because they are part of their
-/// transfer.
+/// Returns whether a step is compute of its rank. Sums of collectives do not count, because they are part of
+/// their transfer.
 bool computes(const Schedule& schedule, const Step& step) {
   const auto is_made = [&](const Box& box) { return box.tensor >= schedule.tensors.size(); };
   return step.kind == StepKind::call && std::none_of(step.reads.begin(), step.reads.end(), is_made);
 }
 
-/// Names one of the loops around a step: which one of all that are gone through, and its turn.
+/// Names one of the loops around a step: its number among all executed loops, and the turn.
 struct Turn {
   uint32_t loop = 0;
   int64_t value = 0;
 };
 
-/// Returns, by step, the loops around it, the outermost first. When the value of a variable goes down, the
+/// Returns, by step, the loops around it, the outermost first. When the value of a variable gets smaller, the
 /// next loop of that variable begins.
 std::vector<std::vector<Turn>> loops_around(const std::vector<Step>& steps) {
   std::vector<std::vector<Turn>> all;
@@ -74,14 +75,14 @@ std::vector<std::vector<Turn>> loops_around(const std::vector<Step>& steps) {
   return all;
 }
 
-/// Describes a loop that is gone through once, with what is in it.
+/// Describes one execution of a loop, and the steps in it.
 struct Loop {
-  size_t level = 0;  ///< how many are around it
+  size_t level = 0;  ///< number of loops around it
   bool several_lanes = false;
   std::vector<uint32_t> calls, transfers;
 };
 
-/// Holds a call, and a transfer of a later turn that waits for it.
+/// Holds a call and a transfer of a later turn that waits for it.
 using Serialised = std::optional<std::pair<uint32_t, uint32_t>>;
 
 class Overlap {
@@ -117,8 +118,8 @@ class Overlap {
     return all;
   }
 
-  /// Returns nothing if some transfer and some compute of the loop may go on at once. For example, a sum that
-  /// is handed on travels while the next addend of the same turn is made.
+  /// Returns nothing if some transfer and some compute of the loop can overlap. For example, a sum that is
+  /// passed on can travel while the next addend of the same turn is computed.
   Serialised serialised(uint32_t rank, const Loop& loop, const std::vector<std::vector<Turn>>& around) const {
     const auto turn = [&](uint32_t step) { return around[step][loop.level].value; };
     Serialised found;
@@ -130,7 +131,7 @@ class Overlap {
         if (first && turn(call) != turn(move) && !found) found = {call, move};
       }
     }
-    // If only one turn computes, other turns may be made from its result.
+    // If only one turn computes, other turns may depend on its result.
     if (loop.calls.empty() || turn(loop.calls.front()) == turn(loop.calls.back())) return {};
     return found;
   }

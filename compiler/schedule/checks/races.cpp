@@ -1,4 +1,5 @@
-// Conflicting accesses are in order, within a run, between two runs, and with the application.
+// This check requires conflicting accesses to be ordered: within a run, between two runs, and with the
+// application.
 
 #include <fmt/format.h>
 
@@ -13,7 +14,7 @@
 namespace chorale::host {
 namespace {
 
-/// Adds the application, which uses its tensors on the caller's lane before and after a run.
+/// Adds the application, which uses its tensors on the caller's stream before and after a run.
 Concrete with_application(const Concrete& made) {
   Concrete all = made;
   Step use;
@@ -54,15 +55,15 @@ class Races {
   }
 
  private:
-  /// Compares the accesses of each event, which stand side by side.
+  /// Compares the accesses of each event, which are neighbours in the list.
   void within_events(const std::vector<Access>& list) {
     for (size_t one = 0; one < list.size(); ++one)
       for (size_t other = one + 1; other < list.size() && list[one].event == list[other].event; ++other)
         if (list[one].writes || list[other].writes) within_one(list[one], list[other]);
   }
 
-  /// Checks the rule in a time that does not grow with the square of the accesses that use the same slot in
-  /// turn.
+  /// Checks the order faster than compare_all(): its time is not quadratic in the number of accesses that use
+  /// one slot in turn.
   bool in_order(const std::vector<Access>& list) const {
     if (!order_.blocked().empty()) return false;
     std::vector<const Access*> ended;
@@ -75,7 +76,7 @@ class Races {
         [&](const Event& first, const Event& second) { return order_.before(first, second); });
   }
 
-  /// Compares every two accesses, to name them.
+  /// Compares every two accesses, so that findings can name them.
   void compare_all(const std::vector<Access>& list) {
     BoxIndex all(made_.tensors[list[0].box->tensor]), written = all;
     for (size_t one = 0; one < list.size(); ++one) {
@@ -114,14 +115,14 @@ class Races {
         report(out_, s_, "races", writer.at,
                fmt::format("this overwrites {} of rank {} on {}, and nothing orders it with the {}{}",
                            text(made_, *writer.box), writer.rank, place(writer), what(second),
-                           between_runs ? " of the run before or behind it" : ""),
+                           between_runs ? " of the previous or the next run" : ""),
                "order the lanes with after, or wait for the token");
     note(finding, s_, second.at,
          fmt::format("which {} {}", second.writes ? "overwrites" : "reads", text(made_, *second.box)));
   }
 
-  /// Returns whether `first` is before `second`. A transfer that has arrived has read what it sent, though
-  /// its sender may still be in the same SM copy.
+  /// Returns whether `first` comes before `second`. Data that has arrived has been read at its sender,
+  /// although the sender may still be in the same SM copy.
   bool before(const Access& first, const Access& second) const {
     if (order_.before(first.event, second.event)) return true;
     if (!first.transfer || !first.transfer->is_send) return false;
@@ -143,7 +144,7 @@ class Races {
     note(finding, s_, other.at, "the other one");
   }
 
-  /// Reports conflicts in one operation. Nobody knows in which order its elements are read and written.
+  /// Reports conflicts within one operation, whose elements are read and written in an unknown order.
   void within_call(const Step& step, const Access& one, const Access& other) {
     if (is_application(one)) return;
     const bool both = one.writes && other.writes;
@@ -155,12 +156,12 @@ class Races {
            both ? "" : "give the result memory of its own, and copy it then");
   }
 
-  /// Returns whether each element of the result is over the element that it is made of, or else where plans
-  /// expect it.
+  /// Returns whether each element of the result overwrites the element that it is computed from, or is where
+  /// plans expect it.
   bool in_place(const Step& step, uint32_t rank, const Box& written, const Box& read) const {
     const bool same = written.lo == read.lo && written.extent == read.extent;
     if (step.kind == StepKind::launch) {
-      // [shapes] checks that the elements of both follow each other.
+      // [shapes] checks that the elements of both are consecutive in memory.
       const auto is_part = [&](const Box& part, const Box& whole) {
         return part.bytes * made_.ranks == whole.bytes &&
                part.offset_bytes == whole.offset_bytes + rank * part.bytes;

@@ -1,4 +1,4 @@
-// This check is for runs that follow each other without a barrier, recorded once.
+// This check allows runs to follow each other without a barrier, even if they are recorded once in a graph.
 
 #include <fmt/format.h>
 
@@ -10,7 +10,8 @@ namespace chorale::host {
 
 namespace {
 
-/// Lists, for each flag, the steps of two runs that post or take it, in the order in which the host enqueues.
+/// Lists, for each flag, the steps of two runs that post or take it, in the order in which the host enqueues
+/// them.
 struct Turns {
   explicit Turns(const Concrete& made) : posts(made.flags.size()), takes(made.flags.size()) {
     for (uint32_t run = 0; run < 2; ++run) {
@@ -28,12 +29,13 @@ struct Turns {
 
 class Flags {
  public:
-  /// \param made  with movers: a group orders less than a rendezvous of its transfers would
+  /// \param made  after expand_movers(), because the flags of a group order less than a rendezvous of its
+  ///   transfers
   Flags(const Schedule& schedule, const Concrete& made, Diagnostics& out)
       : s_(schedule), made_(made), order_(made, Queues::by_lane, 2), turns_(made), out_(out) {}
 
-  /// Checks the author's flags. Those of movers are posted and taken once in a run, and runs of a rank follow
-  /// each other.
+  /// Checks the author's flags. The flags of movers are posted and taken once per run, and the runs of a rank
+  /// follow each other.
   void all() {
     for (size_t flag = 0; flag < made_.flags.size(); ++flag)
       if (made_.flags[flag].use == ConcreteFlag::Use::author && takes_in_turns(flag)) posts_in_turns(flag);
@@ -42,27 +44,26 @@ class Flags {
  private:
   const Step& step(const Event& event) const { return made_.steps[event.rank][event.step]; }
 
-  /// Checks that no two takes wait at the same time, because either may get the post. Takes of two runs never
-  /// do.
+  /// Checks that no two takes wait at the same time, because either could get the post. Takes of two
+  /// different runs never do.
   bool takes_in_turns(size_t flag) {
     const std::vector<Event>& takes = turns_.takes[flag];
     for (size_t k = 0; k + 1 < takes.size(); ++k) {
       const Event &first = takes[k], &second = takes[k + 1];
       if (first.run != second.run || order_.before(first, second)) continue;
-      Diagnostic* finding =
-          report(out_, s_, "replay", step(second).at,
-                 fmt::format("{} is taken on {} while another take of it may still wait: which of the two "
-                             "gets a post is by chance",
-                             made_.flags[flag].name, where(second.rank, step(second))),
-                 "order the lanes with after, or give each its own flag");
+      Diagnostic* finding = report(out_, s_, "replay", step(second).at,
+                                   fmt::format("{} is taken on {} while another take of it may still wait: "
+                                               "chance decides which of the two gets a post",
+                                               made_.flags[flag].name, where(second.rank, step(second))),
+                                   "order the lanes with after, or give each its own flag");
       note(finding, s_, step(first).at, fmt::format("the other take, on {}", where(first.rank, step(first))));
       return false;
     }
     return true;
   }
 
-  /// Checks over two runs that a flag is posted again only when the rank that posts knows that it was taken.
-  /// A post of a flag that is set would be lost.
+  /// Checks over two runs that a rank posts a flag again only when it knows that the flag was taken. A post
+  /// of a flag that is still set would be lost.
   void posts_in_turns(size_t flag) {
     const std::vector<Event>& posts = turns_.posts[flag];
     for (size_t k = 0; k + 1 < posts.size(); ++k) {

@@ -1,7 +1,9 @@
-// Results are what the layout says, or the tensors of an all-gather. This check follows contents through
-// every copy, transfer and call, as sums of products of the inputs' parts, and compares them.
+// This check requires results to be what the layout says, or the tensors of an all-gather. It follows
+// contents through every copy, transfer and call, as sums of products of parts of the inputs, and compares
+// them.
 //
-// Races are excluded by then, so one order of execution speaks for all: the order in which the host enqueues.
+// There are no races at this point, so one order of execution stands for all. It uses the order in which the
+// host enqueues.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,15 +20,15 @@
 namespace chorale::host {
 namespace {
 
-/// Returns whether the result of a function is known. Results of functions of applications and plans are not
-/// known; they only have to be told apart.
+/// Returns whether the result of a function is known. The results of the application's functions and of plans
+/// are unknown, so they only get distinct names.
 bool is_known(const std::string& function) {
   return function == "add" || function == "sum" || function == "matmul" || function == "linear";
 }
 
-/// Names the input and the output of a schedule whose tensors say that it is an all-gather: there are no
-/// others, the input's outermost axis is over ranks and the output's over lanes, they are alike besides, and
-/// nothing is computed or launched.
+/// Names the input and the output of a schedule that is an all-gather according to its tensors. There are no
+/// other inputs and outputs, the outermost axis is over ranks in the input and over lanes in the output, the
+/// tensors are alike otherwise, and nothing is computed or launched.
 struct Gathered {
   uint32_t in = 0, out = 0;
 };
@@ -57,7 +59,7 @@ std::optional<Gathered> allgather_of(const Schedule& schedule, const Concrete& m
 
 class Results {
  public:
-  /// \param is_written  the author has written the body, and its tensors say what the layout is
+  /// \param is_written  true if the author has written the body, so that its tensors say what the layout is
   Results(const Schedule& schedule, const Concrete& made, bool is_written, Diagnostics& out)
       : s_(schedule), made_(made), is_written_(is_written), out_(out), cells_(schedule, made) {}
 
@@ -171,8 +173,8 @@ class Results {
     return list;
   }
 
-  /// Copies contents. Cells lie alike on both sides, unless extents differ: then a cell is known only as a
-  /// part of the whole.
+  /// Copies contents. The cells of both sides correspond. If extents differ, a cell is known only as a part
+  /// of the whole.
   void copy(uint32_t to, const Box& dst, uint32_t from, const Box& src) {
     const std::vector<Content> list = contents_of(from, src);
     size_t cells = 0, next = 0;
@@ -212,7 +214,8 @@ class Results {
     for (const Box& read : step.reads) operands.push_back(operand(rank, read));
     const ReadCells result = operand(rank, step.writes[0]);
     const int64_t axis = summed_axis(step.attributes);
-    // Operands that are cut in another way than the result do not have the cells of the result.
+    // If an operand is cut in another way than the result, its cells do not correspond to those of the
+    // result.
     if (!alike(step.name, axis, result.extents, operands)) return unknown(rank, step);
     std::vector<Content> made;
     each_index(result.extents, [&](const Cells::Index& index) {
@@ -239,7 +242,7 @@ class Results {
 
   // -- The layout
 
-  /// Holds the contents of all ranks together, by cell. An axis over ranks has one cell for each rank.
+  /// Holds the contents of all ranks together, by cell. An axis over ranks has one cell per rank.
   struct Whole {
     Cells::Index extents;
     std::vector<Content> contents;
@@ -310,9 +313,10 @@ class Results {
                           surplus = algebra_.difference(found, wanted);
         Diagnostic* finding = report(
             out_, s_, "result", op.at,
-            !missing.empty() ? fmt::format("{} is not the {}: {} does not come into it", place, what, missing)
-            : !surplus.empty() ? fmt::format("{} is not the {}: {} comes into it", place, what, surplus)
-                               : fmt::format("{} is not the {}, though of the same inputs", place, what),
+            !missing.empty() ? fmt::format("{} is not the {}: {} is missing from it", place, what, missing)
+            : !surplus.empty()
+                ? fmt::format("{} is not the {}: {} does not belong in it", place, what, surplus)
+                : fmt::format("{} is not the {}, although it uses the same inputs", place, what),
             is_written_ ? "put the slice of each rank at its place, or say with the tensors' axes what it is"
                         : "lower the layout again: the schedule is not what the compiler makes of it");
         if (is_written_) name_writer(finding, rank, cells_.box(tensor, index));
@@ -320,9 +324,9 @@ class Results {
     }
   }
 
-  /// Adds to a finding the last line that writes to some memory of a rank.
+  /// Adds to a finding the author's line that last wrote this memory of a rank.
   void name_writer(Diagnostic* finding, uint32_t rank, Box box) {
-    box.bytes = 1;  // it has elements, which is all that overlaps() asks
+    box.bytes = 1;  // overlaps() only needs to see that it has elements
     for (uint32_t by = 0; finding && by < made_.ranks; ++by) {
       for (size_t at = made_.steps[by].size(); at-- > 0;) {
         const Step& step = made_.steps[by][at];
@@ -332,7 +336,7 @@ class Results {
         if (std::none_of(step.writes.begin(), step.writes.end(), hits) &&
             std::none_of(step.transfers.begin(), step.transfers.end(), receives))
           continue;
-        return note(finding, s_, step.at, fmt::format("what is there is written on {}", where(by, step)));
+        return note(finding, s_, step.at, fmt::format("it was last written on {}", where(by, step)));
       }
     }
   }
@@ -352,7 +356,7 @@ void check_result(const Schedule& schedule, const Concrete& made, const Concrete
                   Diagnostics& out) {
   if (!schedule.layout.empty()) return Results(schedule, expanded, false, out).all();
   const std::optional<Gathered> gathered = allgather_of(schedule, made);
-  if (!gathered) return;  // then nothing says what the results are to be
+  if (!gathered) return;  // nothing says what the results should be
   Schedule with_layout = schedule;
   Op& set = with_layout.layout.emplace_back();
   set.kind = OpKind::compute;

@@ -1,4 +1,4 @@
-// Operands of an operation fit together.
+// This check requires the operands of an operation to fit each other.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,7 +13,7 @@ namespace {
 
 using Shape = std::vector<uint64_t>;
 
-/// Drops axes of one element, which change nothing.
+/// Drops axes with one element, which do not matter.
 Shape squeezed(const Box& box) {
   Shape shape;
   for (const uint64_t extent : box.shape)
@@ -60,7 +60,7 @@ class Shapes {
     if (step.kind == StepKind::call) call(rank, step);
   }
 
-  /// Checks a launch. A plan knows its input and output as elements that follow each other.
+  /// Checks a launch. A plan needs the elements of its input and of its output to be consecutive in memory.
   void launch(uint32_t rank, const Step& step) {
     same_type(rank, step, step.writes[0], step.reads[0]);
     for (const Box* box : {&step.writes[0], &step.reads[0]})

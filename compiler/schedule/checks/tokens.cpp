@@ -1,7 +1,7 @@
-// A transfer has its views for itself until its token is waited for.
+// This check requires that nothing else touches the views of a transfer until its token is waited for.
 //
-// The mover decides what happens to them in between: one mover has received a view before its lane goes on,
-// another when the wait is over. [races] knows the mover; this check says the same for all.
+// What may happen to the views before that depends on the mover. Some movers have received a view before the
+// stream goes on, others only when the wait has ended. [races] checks one mover; this check holds for all.
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ class Tokens {
   void all() {
     for (uint32_t rank = 0; rank < made_.ranks; ++rank) find_spans(rank);
     for (std::vector<Access>& list : accesses(made_, 1)) {
-      // Nobody else can name what a collective uses besides its views.
+      // Only the views of a collective have names, so no other operation can use its other memory.
       if (list.empty() || list[0].box->tensor >= s_.tensors.size()) continue;
       for (Access& one : list) one.event.step = spans_[one.rank][one.event.step].of;
       if (!in_order(list)) compare_all(list);
@@ -32,9 +32,9 @@ class Tokens {
   }
 
  private:
-  /// A group or collective lasts until its wait, everything else as long as its step.
+  /// Says how long an operation lasts: a group or collective until its wait, any other as long as its step.
   struct Span {
-    uint32_t of = 0;  ///< the group or end of the collective, or the step itself
+    uint32_t of = 0;  ///< the group, the end of the collective, or the step itself
     uint32_t first = 0, last = 0;
   };
 
@@ -53,8 +53,8 @@ class Tokens {
   bool is_waited_for(const Event& event) const { return span(event).last != event.step; }
   bool before(const Event& one, const Event& other) const { return order_.before(last(one), first(other)); }
 
-  /// Returns whether `held` is known to be over by the wait for it here, or by that for its other end. A step
-  /// that hears of it from a peer does so with each mover for which [races] has it in order.
+  /// Returns whether `held` is known to have ended, by the wait for it here or by the wait for its other end.
+  /// If a step learns it from a peer, it does so with each mover for which [races] finds the order correct.
   bool is_over(const Access& held, const Access& user) const {
     if (before(held.event, user.event)) return true;
     if (!held.transfer) return false;
@@ -63,7 +63,7 @@ class Tokens {
     return before({end.rank, spans_[end.rank][end.step].of, 0}, user.event);
   }
 
-  /// Checks the order as [races] does: `before` is transitive for spans, too.
+  /// Checks the order as [races] does, because `before` is transitive for spans, too.
   bool in_order(const std::vector<Access>& list) const {
     std::vector<const Access*> begun;
     for (const Access& one : list) begun.push_back(&one);
@@ -86,7 +86,7 @@ class Tokens {
     if (one.event == other.event || (!one.writes && !other.writes)) return;
     if (!one.box->overlaps(*other.box)) return;
     if (is_over(one, other) || is_over(other, one)) return;
-    // If both are waited for, the later one is where it should not be.
+    // If both are waited for, the later one is in the wrong place.
     const bool turned =
         !is_waited_for(one.event) ||
         (is_waited_for(other.event) && order_.number(first(other.event)) < order_.number(first(one.event)));
@@ -103,7 +103,7 @@ class Tokens {
                            user.writes ? "overwrites" : "reads", text(made_, *user.box),
                            where(user.event.rank, step(user.event)), name[0] == 'a' ? "n" : "", name,
                            held.writes ? "brings" : "reads"),
-               "move it behind the wait");
+               "move it after the wait");
     note(finding, s_, held.at,
          fmt::format("the {}, which {} {}", name, held.writes ? "brings" : "reads", text(made_, *held.box)));
     note(finding, s_, at.at, "its wait");

@@ -36,14 +36,15 @@ class Ahead {
   struct Move {
     const Item* item;
     Ends ends;
-    uint32_t begun;  ///< token of the transfer that is begun ahead, or waited for at the end; by turn
+    uint32_t begun;  ///< token, by turn: of the transfer begun ahead, or waited for at the end
   };
 
   bool puts() const { return options_.via == Mover::ce_put; }
   bool arrives(const Move& move) const { return &move - moves_.data() < long(region_.arriving.size()); }
 
   Op loop() const { return loop_over(s_.exprs, region_.turns, region_.at); }
-  /// Adds `own` for turns whose slice is this rank's own, and returns the operations for all other turns.
+  /// Adds `own` for the turn of this rank's own slice, and returns the list of operations for all other
+  /// turns.
   std::vector<Op>& unless_own(Op& turn, const Move& move, std::vector<Op> own = {}) const {
     Op& op = add(turn.body, OpKind::if_, {}, move.item->op.at);
     op.value = slices_.is_own;
@@ -94,7 +95,7 @@ class Ahead {
   }
 
   void arrive(Op& turn, const Move& move) {
-    // The copies go on the lane that does not hold up the first transfer.
+    // The copies run on the stream that does not delay the first transfer.
     const Lane copies = puts() ? arrive_ : comm_;
     std::vector<Op> own = {move.ends.own};
     own[0].lane = copies;
@@ -125,7 +126,7 @@ class Ahead {
     }
   }
 
-  /// Waits, with ce_get, until the peers have read all that was offered.
+  /// With ce_get, waits until the peers have read all that was offered.
   void end() {
     if (puts()) return;
     Op last = loop();
@@ -139,7 +140,7 @@ class Ahead {
   const Slices& slices_;
   const Lowering& options_;
   const Lane comm_, arrive_, comp_;
-  std::vector<Move> moves_;  // those that arrive first
+  std::vector<Move> moves_;  // first those that arrive, then those that leave
 };
 
 }  // namespace

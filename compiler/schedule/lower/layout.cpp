@@ -1,4 +1,4 @@
-// This file reads a layout: it finds the axes of its operations, and what is wrong with it.
+// This file reads a layout. It finds the axes of its operations, and reports what is wrong with it.
 
 #include "layout.hpp"
 
@@ -108,8 +108,8 @@ class Checker {
 
   void one(const Op& op) {
     if (op.kind != OpKind::compute)
-      return say(op.at, fmt::format("'{}' is of the explicit form, not of a layout", info(op.kind).name),
-                 "write what is computed of whole tensors");
+      return say(op.at, fmt::format("'{}' belongs to the explicit form, not to a layout", info(op.kind).name),
+                 "write functions of whole tensors");
     const auto& known = layout_functions;
     if (std::find(std::begin(known), std::end(known), op.name) == std::end(known))
       return say(op.at,
@@ -124,7 +124,7 @@ class Checker {
     for (const View& read : op.reads) {
       if (tensor_of(read).role != Role::in && !made_.count(read.tensor))
         say(op.at, fmt::format("'{}' is read before anything computes it", tensor_of(read).name),
-            "compute it in front, or make it an input");
+            "compute it first, or make it an input");
     }
     const uint32_t result = op.writes[0].tensor;
     if (s_.tensors[result].role == Role::in)
@@ -138,8 +138,8 @@ class Checker {
     extents(op);
   }
 
-  /// Checks how many operands there are, that all of them are whole, and that they have as many axes as the
-  /// function needs.
+  /// Checks the number of operands, that all of them are whole tensors, and that they have as many axes as
+  /// the function needs.
   bool operands(const Op& op) {
     struct Numbers {
       std::string_view name;
@@ -158,7 +158,8 @@ class Checker {
     for (const auto* list : {&op.writes, &op.reads}) {
       for (const View& view : *list) {
         if (view.selects.empty()) continue;
-        say(op.at, fmt::format("'{}' is of whole tensors, but '{}' is a part", op.name, tensor_of(view).name),
+        say(op.at,
+            fmt::format("'{}' works on whole tensors, but '{}' is a part", op.name, tensor_of(view).name),
             "make the part a tensor of its own, or write the explicit form");
         return false;
       }
@@ -177,7 +178,7 @@ class Checker {
       const Tensor& in = tensor_of(op.reads[0]);
       const int axis = summed(s_, op);
       if (axis < 0 || axis >= int(in.axes.size()))
-        return bad(in, "the axis to sum over is none of its operand's",
+        return bad(in, "the operand has no such axis to sum over",
                    fmt::format("axes are counted from 0 to {}", int(in.axes.size()) - 1));
       return axes + 1 == in.axes.size() || bad(in, "the result has one axis less than the operand",
                                                "leave out the axis that is summed over");
@@ -192,19 +193,16 @@ class Checker {
       if (product && k == 1 && (whole || in.axes.size() == 2)) continue;
       if (product && k == 2 && (in.axes.size() + 1 == axes || in.axes.size() == 1)) continue;
       if ((!product || k == 0) && whole) continue;
-      return bad(
-          in, "the number of axes does not fit",
-          product
-              ? fmt::format(
-                    "operands have the {} axes of the result; what is the same for all of its {} in front "
-                    "may go without those",
-                    axes, axes - 2)
-              : fmt::format("operands have as many axes as the result, {}", axes));
+      return bad(in, "the number of axes does not fit",
+                 product ? fmt::format("operands have the {} axes of the result; they may lack its first {} "
+                                       "if they are the same for all of them",
+                                       axes, axes - 2)
+                         : fmt::format("operands have as many axes as the result, {}", axes));
     }
     return true;
   }
 
-  /// Checks extents. An axis of extent 1 is the same for all indices of the result's axis.
+  /// Checks extents. An axis of extent 1 has the same value for all indices of the result's axis.
   void extents(const Op& op) {
     const Tensor& out = tensor_of(op.writes[0]);
     for (size_t k = 0; k < op.reads.size(); ++k) {
@@ -218,7 +216,7 @@ class Checker {
               "the result over it");
         if (axes[axis] == no_axis || is_one(s_, in.axes[axis].extent)) continue;
         const Axis &from = in.axes[axis], &to = out.axes[size_t(axes[axis])];
-        if (from.tag == Tag::whole && to.tag == Tag::whole) continue;  // [shapes] looks at numbers
+        if (from.tag == Tag::whole && to.tag == Tag::whole) continue;  // [shapes] compares the numbers
         if (from.extent == to.extent) continue;
         const auto spread = [&](const Axis& one) {
           return one.tag == Tag::whole

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// An Item says what an operation of a layout means: which axis is which, and what has to travel.
+/// An Item says what an operation of a layout means: which axes correspond, and what must be transferred.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,46 +11,46 @@
 
 namespace chorale::host {
 
-/// Stands for the absence of an axis.
+/// Stands for a missing axis.
 inline constexpr int no_axis = -1;
 
-/// Says what an operation is to the lanes.
+/// Says how streams perform an operation.
 enum class Action : uint8_t {
-  compute,     ///< each rank works by itself
-  gather,      ///< set: slices of ranks, one a turn, come to every rank
-  exchange,    ///< set: in turn i a slice goes to rank i, and one for this rank comes from another
-  collective,  ///< all ranks work together in each turn
+  compute,     ///< each rank works alone
+  gather,      ///< set: in each turn every rank receives a slice of one rank
+  exchange,    ///< set: in turn i a slice goes to rank i, and another rank's slice comes to this rank
+  collective,  ///< all ranks take part in each turn
   ring_sum,    ///< sum over the ranks: the partial sum of a slice goes from rank to rank to its owner
 };
 
-/// Holds an operation of a layout, with what follows from its tensors.
+/// Holds an operation of a layout, and what follows from its tensors.
 struct Item {
   Op op;
   Action action = Action::compute;
   std::string_view collective;  ///< for Action::collective: one of collective_names
-  /// Maps each axis of each operand to that of the result, or to no_axis if it is summed over.
+  /// Maps each axis of each operand to an axis of the result, or to no_axis if it is summed over.
   std::vector<std::vector<int>> axes;
-  bool loops = false;    ///< it goes slice by slice
-  Expr turns;            ///< extent of the axis that is sliced
-  int sliced = no_axis;  ///< that axis of the result; no_axis: each turn makes, or adds to, all of it
+  bool loops = false;    ///< it is performed slice by slice
+  Expr turns;            ///< extent of the sliced axis
+  int sliced = no_axis;  ///< the sliced axis of the result; no_axis: each turn makes, or adds to, all of it
   std::vector<int> sliced_of_operand;  ///< by operand
-  uint32_t sums = 0;                   ///< for Action::ring_sum: the temporary for the partial sums, by slice
+  uint32_t sums = 0;                   ///< for Action::ring_sum: the temporary for partial sums, by slice
 };
 
-/// \return by axis of operand `operand`, the axis of the result
+/// Returns, by axis of operand `operand`, the axis of the result.
 std::vector<int> axes_of_operand(const Schedule&, const Op&, size_t operand);
 /// Returns the axis over ranks or over lanes, or no_axis.
 int tagged(const Tensor&, Tag);
 bool is_one(const Schedule&, Expr);
 bool is_product(const Op&);
-/// Returns true for the last two axes of a product's result. They are a matrix, also in slices.
+/// Returns whether an axis is one of the last two of a product's result. They form a matrix, also in slices.
 bool is_matrix_axis(const Schedule&, const Op&, int axis_of_result);
 
-/// Reports operations that cannot be understood. Functions have to be known, operands and axes have to fit,
-/// and every tensor is computed once and before it is used.
+/// Reports operations without a meaning. Functions must be known, operands and axes must fit, and every
+/// tensor must be computed once and before it is used.
 void check_layout(const Schedule&, Diagnostics&);
 
-/// Returns the operations with reshards between them, so that all ranks can do each of them now. Adds
+/// Returns the operations with reshards between them, so that the ranks can perform each of them. Adds
 /// temporaries.
 std::vector<Item> reshard(Schedule&, const Lowering&, Diagnostics&);
 

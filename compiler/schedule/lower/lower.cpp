@@ -1,4 +1,4 @@
-// This file makes the lanes, loops and transfers of a layout.
+// This file makes the streams, loops and transfers of a layout.
 
 #include "chorale/host/lower.hpp"
 
@@ -19,7 +19,7 @@ class Lowerer {
  public:
   Lowerer(Schedule& schedule, const Lowering& options, Diagnostics& findings)
       : s_(schedule), options_(options), out_(findings), maker_(schedule) {
-    // The mover decides which side can be ready first.
+    // The mover determines which side can be ready ahead, so it must be chosen here.
     if (ahead() && options_.via == Mover::automatic) options_.via = Mover::ce_put;
   }
 
@@ -27,19 +27,19 @@ class Lowerer {
     check_layout(s_, out_);
     for (const Op& op : s_.body) {
       if (op.kind == OpKind::alloc) continue;
-      report(
-          out_, s_, "tags", op.at,
-          fmt::format("'{}' is of the explicit form, but the schedule has a layout, too", info(op.kind).name),
-          "write the schedule in one form: the compiler makes the lanes of a layout");
+      report(out_, s_, "tags", op.at,
+             fmt::format("'{}' belongs to the explicit form, but the schedule also has a layout",
+                         info(op.kind).name),
+             "write the schedule in one form: the compiler makes the lanes of a layout");
     }
     if (ahead() && options_.via != Mover::ce_put && options_.via != Mover::ce_get)
       report(out_, s_, "tags", s_.layout[0].at,
-             fmt::format("the lane style ahead is of copy engines, but the transfers are via {}",
+             fmt::format("the lane style ahead needs copy engines, but the transfers are via {}",
                          mover_names[size_t(options_.via)]),
              "use via ce_put or ce_get, or the style split");
     if (pools() && s_.pool == Expr{})
       report(out_, s_, "tags", s_.layout[0].at,
-             fmt::format("the lane style {} is of pool lanes, but the schedule has none",
+             fmt::format("the lane style {} needs pool lanes, but the schedule has none",
                          lane_style_names[size_t(options_.style)]),
              "give it some, as in .pool = 4, or use the style split");
     if (!out_.empty()) return;
@@ -49,7 +49,7 @@ class Lowerer {
     for (const Item& item : items) s_.layout.push_back(item.op);
     s_.body.clear();
     s_.lanes.clear();
-    if (!pools()) s_.pool = Expr{};  // lanes that nobody uses are made, too
+    if (!pools()) s_.pool = Expr{};  // pool streams are created even if nothing uses them
     for (uint32_t k = 0; k < s_.tensors.size(); ++k) {
       if (s_.tensors[k].role != Role::temp) continue;
       Op& op = s_.body.emplace_back();
@@ -70,7 +70,7 @@ class Lowerer {
   bool ahead() const { return options_.style == LaneStyle::ahead; }
   bool pools() const { return options_.style == LaneStyle::pool || options_.style == LaneStyle::chained; }
 
-  /// Lowers a region without slices, in which there is nothing to overlap.
+  /// Lowers a region without slices, in which nothing can overlap.
   void alone(const Region& region) {
     for (const Item* item : region.items()) maker_.item(s_.body, *item, {}, Lane{}, {});
   }
@@ -91,18 +91,18 @@ class Lowerer {
         report(
             out_, s_, "tags", item->op.at,
             fmt::format(
-                "the lane style ahead is of transfers between pairs, but here all ranks take part in one {}",
+                "the lane style ahead needs transfers between pairs, but here all ranks take part in one {}",
                 item->action == Action::gather ? "broadcast" : item->collective),
             "use the style split, or a form and axes by which slices travel between pairs");
       if (together) return Order::linear;
       if (ahead() && wanted == Order::ring && item->action != Action::compute)
         report(out_, s_, "tags", item->op.at,
-               "around a ring a turn sends what the one before it has received, so that nothing can be said "
+               "around a ring a turn sends what the turn before it has received, so no credit can be posted "
                "ahead",
                "use the order rotated or linear, or the style split");
       if (item->action == Action::exchange && wanted == Order::ring)
         report(out_, s_, "tags", item->op.at,
-               "around a ring slices are handed on, but here each goes to one rank alone",
+               "around a ring slices are passed on, but here each slice goes to only one rank",
                "use the order rotated or linear");
     }
     const bool travels =
@@ -110,9 +110,9 @@ class Lowerer {
     return travels ? wanted : Order::linear;
   }
 
-  /// Returns the options of a region. If all ranks take part in something in each turn, they go through the
-  /// slices together. Transfers between pairs would wait for each other, because one end comes to its
-  /// transfer in another turn.
+  /// Returns the options of a region. If all ranks take part in some operation of each turn, they process the
+  /// slices together. Transfers between pairs would then wait for each other, because the two ends reach the
+  /// transfer in different turns.
   Lowering of(const Region& region) const {
     Lowering options = options_;
     if (region.has(Action::collective) && !gathers_by_broadcast(options.form)) options.form = Form::broadcast;
@@ -135,7 +135,7 @@ class Lowerer {
     host::add(body, kind, lane, at).lanes = std::move(others);
   }
 
-  /// Lowers a region to two lanes: one transfers in order, the other computes.
+  /// Lowers a region to two streams. One does the transfers in order, the other computes.
   void split(const Region& region, const Slices& slices) {
     const Lowering options = of(region);
     std::vector<Lane> lanes;
@@ -164,8 +164,8 @@ class Lowerer {
     add(s_.body, OpKind::join, {}, lanes, region.at);
   }
 
-  /// Puts turn i on pool lane i % lanes. The fork is a loop of its own, because with fork and join in one
-  /// body each turn would wait for the one before it.
+  /// Puts turn i on pool stream i % lanes. The fork needs a separate loop. With fork and join in one body,
+  /// each turn would wait for the one before it.
   void pool(const Region& region, const Slices& slices) {
     const Lowering options = of(region);
     Exprs& exprs = s_.exprs;
@@ -179,7 +179,7 @@ class Lowerer {
     add(forks.body, OpKind::after, lane, {Lane{}}, region.at);
     s_.body.push_back(std::move(forks));
 
-    // In a ring a turn sends what the one before it has received.
+    // In a ring, a turn sends what the turn before it has received.
     const bool in_order = options_.style == LaneStyle::chained || slices.order == Order::ring;
     Op turn = loop_over(s_.exprs, region.turns, region.at);
     const auto when = [&](Expr condition, Lane waits, Lane on, uint32_t at) {
@@ -191,8 +191,8 @@ class Lowerer {
       turn.body.push_back(std::move(op));
     };
     for (const Item& item : region.arriving) maker_.item(turn.body, item, slices, lane, options);
-    // This wait of the next turn's lane is enqueued in front of the compute, so that the next turn's
-    // transfers do not wait for the compute.
+    // This wait of the next turn's stream is enqueued before the compute, so that the next turn's transfers
+    // do not wait for the compute.
     if (in_order && !region.arriving.empty()) {
       const Expr next = exprs.binary(ExprKind::add, turn_index, one);
       when(exprs.binary(ExprKind::less, next, region.turns), lane_of(next), lane,

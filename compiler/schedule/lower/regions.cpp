@@ -9,7 +9,7 @@ namespace {
 /// Holds a region under construction.
 struct Open {
   Region region;
-  std::map<uint32_t, int> made;  ///< tensors, and the axis by which their slices are made
+  std::map<uint32_t, int> made;  ///< tensors, and the axis along which their slices are made
   bool closed = true;
 };
 
@@ -18,7 +18,7 @@ bool uses(const Open& open, const Item& item) {
                      [&](const View& read) { return open.made.count(read.tensor) != 0; });
 }
 
-/// Returns whether all that the item reads of this loop is there in the same turn.
+/// Returns whether everything that the item reads from this loop is there in the same turn.
 bool in_step(const Open& open, const Item& item) {
   for (size_t k = 0; k < item.op.reads.size(); ++k) {
     const auto made = open.made.find(item.op.reads[k].tensor);
@@ -27,15 +27,15 @@ bool in_step(const Open& open, const Item& item) {
   return true;
 }
 
-/// Returns whether the item brings another slice than that of the turn, as an exchange or a reduction does.
+/// Returns whether the item brings a slice other than the turn's, as an exchange or a reduction does.
 bool brings_others(const Item& item) {
   return item.action == Action::exchange || (item.loops && item.sliced == no_axis);
 }
 
 bool joins(const Open& open, const Item& item) {
   if (open.closed || !item.loops || !(open.region.turns == item.turns) || !in_step(open, item)) return false;
-  // Transfers that wait for the compute of their turn would hold up those of the next turn, on whose
-  // arrival compute waits.
+  // Transfers that wait for the compute of their turn would delay those of the next turn, which the next
+  // compute needs.
   const bool leaves = item.action != Action::compute && uses(open, item);
   if (leaves) return open.region.arriving.empty();
   return !brings_others(item);

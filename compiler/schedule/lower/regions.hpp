@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Neighbouring operations that go through the same slices become one loop.
+/// Neighbouring operations that process the same slices become one loop.
 
 #include <cstdint>
 #include <vector>
@@ -10,9 +10,9 @@
 namespace chorale::host {
 
 struct Region {
-  std::vector<Item> arriving;   ///< transfers of data from before the loop; first in a turn
-  std::vector<Item> computing;  ///< operations that each rank does by itself; second
-  std::vector<Item> leaving;    ///< transfers of results of the turn; last
+  std::vector<Item> arriving;   ///< first in a turn: transfers of data from before the loop
+  std::vector<Item> computing;  ///< second: operations that each rank does alone
+  std::vector<Item> leaving;    ///< last: transfers of results of the turn
   bool loops = false;
   Expr turns;
   uint32_t at = 0;  ///< author's line of the first operation
@@ -21,7 +21,7 @@ struct Region {
   std::vector<const Item*> items() const;  ///< in the order of a turn
 };
 
-/// Returns regions with the items in the order given, but for transfers that come first in a turn.
+/// Returns regions with the items in the given order, except that some transfers come first in a turn.
 std::vector<Region> regions(std::vector<Item>);
 
 }  // namespace chorale::host

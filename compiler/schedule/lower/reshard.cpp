@@ -1,5 +1,5 @@
-// This file decides what has to travel. If an operand is spread over the ranks in another way than what is
-// computed of it, a `set` in front of the operation, or after it, brings it there.
+// This file decides what must be transferred. If an operand is spread over the ranks in another way than the
+// result, it inserts a `set` before the operation, or after it.
 
 #include <fmt/format.h>
 
@@ -55,7 +55,7 @@ class Resharder {
     return op;
   }
 
-  /// Adds an operation that goes slice by slice along axis `sliced` of its result, unless that is no_axis.
+  /// Adds an operation that runs slice by slice along axis `sliced` of its result, or as a whole for no_axis.
   Item& add(const Op& op, Action action, int sliced) {
     Item item;
     item.op = op;
@@ -88,7 +88,7 @@ class Resharder {
     return spread != no_axis && axes[size_t(spread)] == no_axis;
   }
 
-  /// Adds an operation that each rank does by itself, once all operands are where the result is.
+  /// Adds an operation that each rank does alone, after all operands are where the result is.
   void compute(Op op) {
     const int lanes = tagged(result(op), Tag::lanes);
     for (size_t k = 0; k < op.reads.size(); ++k) {
@@ -105,7 +105,7 @@ class Resharder {
         one(op);
         return set(movement(op, whole, op.writes[0].tensor));
       }
-      // The axis becomes as the result has it; slices of other axes are those of the result, too.
+      // The operand's axis gets the spread of the result. Slices of other axes are those of the result, too.
       std::vector<Axis> everywhere = operand(op, k).axes;
       for (Axis& axis : everywhere) axis.tag = Tag::whole;
       for (size_t axis = 0; axis < everywhere.size(); ++axis) {
@@ -120,7 +120,8 @@ class Resharder {
     add(op, Action::compute, lanes);
   }
 
-  /// Returns whether the operation can be done where operand `k` is: no other is spread in yet another way.
+  /// Returns whether the operation can run where operand `k` is, which requires that no other operand is
+  /// spread in a third way.
   bool can_follow(const Op& op, size_t k, int there) const {
     if (tagged(result(op), Tag::ranks) != no_axis) return false;
     for (size_t other = 0; other < op.reads.size(); ++other) {
@@ -137,7 +138,7 @@ class Resharder {
     if (from == no_axis || from == to) return void(add(op, Action::compute, lanes));
     if (to != no_axis) return exchange(op, from, to);
     if (lanes == from) return of_all_ranks(op, from) ? void(add(op, Action::gather, from)) : void();
-    // The result is whole on every rank, at once or slice by slice of another axis.
+    // The result is whole on every rank, either at once or slice by slice along another axis.
     for (int axis = 0; axis < from; ++axis) {
       if (axis == lanes || is_one(s_, out.axes[size_t(axis)].extent)) continue;
       return say(op,
@@ -148,8 +149,7 @@ class Resharder {
     add(op, Action::collective, lanes).collective = "allgather";
   }
 
-  /// Adds an exchange: what is spread along axis `from` of the operand is spread along axis `to` of the
-  /// result.
+  /// Adds an exchange. The operand is spread along axis `from`, the result along axis `to`.
   void exchange(const Op& op, int from, int to) {
     const int lanes = tagged(result(op), Tag::lanes);
     if (lanes != no_axis && lanes != from)
@@ -175,7 +175,7 @@ class Resharder {
     return false;
   }
 
-  /// Adds a sum over the ranks, each of which has an addend.
+  /// Adds a sum over the ranks, each of which has one addend.
   void sum(const Op& op) {
     const uint32_t from = op.reads[0].tensor;
     const int gone = tagged(operand(op, 0), Tag::ranks), to = tagged(result(op), Tag::ranks),
@@ -186,7 +186,7 @@ class Resharder {
     if (to == no_axis) {
       if (options_.form == Form::collective || result(op).axes[size_t(lanes)].extent != ranks_)
         return void(add(op, Action::collective, lanes).collective = "allreduce");
-      // Each rank adds up its slice, and gives it to all others.
+      // Each rank sums its slice and sends it to all others.
       std::vector<Axis> mine = result(op).axes;
       mine[size_t(lanes)].tag = Tag::ranks;
       Op part = op;
@@ -224,7 +224,7 @@ class Resharder {
       item.sums = sums;
       return;
     }
-    // The addends of a slice come to the rank that has it in the result.
+    // The addends of a slice go to the rank that has the slice in the result.
     std::vector<Axis> mine = operand(op, 0).axes;
     mine[size_t(gone)].tag = Tag::lanes;
     mine[size_t(scattered)].tag = Tag::ranks;

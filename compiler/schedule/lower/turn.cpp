@@ -54,7 +54,7 @@ Lane named_lane(Schedule& schedule, std::string_view name) {
   return {.kind = Lane::Kind::named, .index = {}, .name = position};
 }
 
-/// Returns the part of a tensor that a turn uses. `axes` holds, for each axis of the tensor, that of the
+/// Returns the part of a tensor that a turn uses. `axes` holds, for each axis of the tensor, the axis of the
 /// result.
 View TurnMaker::part(const Item& item, const View& whole, const std::vector<int>& axes, int sliced,
                      Expr slice) const {
@@ -78,7 +78,7 @@ View TurnMaker::part(const Item& item, const View& whole, const std::vector<int>
       }
     }
     Select select{.axis = uint8_t(axis), .lo = index, .len = {}};
-    // A product is one of matrices even if they have one row.
+    // Products are defined on matrices, so an axis stays even if there is only one row.
     if (there != no_axis && is_matrix_axis(s_, item.op, there)) select.len = exprs.constant(1);
     view.selects.push_back(select);
   }
@@ -124,7 +124,7 @@ void TurnMaker::compute(std::vector<Op>& body, const Item& item, const Slices& s
   op.writes = {result(item, slices.here)};
   for (size_t k = 0; k < op.reads.size(); ++k) op.reads[k] = operand(item, k, slices.here);
   if (op.name == "sum") {
-    // Axes that are selected away do not count for what is called.
+    // Functions do not count axes that are selected away.
     const int64_t axis = evaluate(s_.exprs, op.attributes["axis"], {}).value;
     int64_t gone = 0;
     for (const Select& select : op.reads[0].selects) gone += select.axis < axis && !select.len;
@@ -173,7 +173,7 @@ Op& add_if(std::vector<Op>& body, Expr condition, uint32_t at) {
 
 }  // namespace
 
-/// Slice s begins at rank s + 1, and each rank adds its own; rank s has it in its last turn.
+/// Slice s begins at rank s + 1. Each rank adds its own addend. Rank s gets the sum in its last turn.
 void TurnMaker::ring_sum(std::vector<Op>& body, const Item& item, const Slices& slices, const RingLanes& on,
                          const Lowering& options) {
   Exprs& exprs = s_.exprs;
@@ -194,7 +194,7 @@ void TurnMaker::ring_sum(std::vector<Op>& body, const Item& item, const Slices& 
   Op& first = add_if(body, is_turn(0), at);
   std::vector<Op> next;
   after(first.body, on.computes);
-  Op& copy = add(add_if(first.body, slices.is_own, at).body, OpKind::copy, on.adds, at);  // one rank only
+  Op& copy = add(add_if(first.body, slices.is_own, at).body, OpKind::copy, on.adds, at);  // on one rank only
   copy.writes = {whole};
   copy.reads = {mine};
 
@@ -239,7 +239,7 @@ Ends TurnMaker::exchange(const Item& item, const Slices& slices, const Lowering&
   Transfer recv{false, result(item, slices.back), slices.back, 0, options.via, item.op.at};
   Transfer send{true, operand(item, 0, slices.here), slices.here, 0, options.via, item.op.at};
   Op own;
-  own.writes = {recv.view};  // in this turn both slices are the rank's
+  own.writes = {recv.view};  // in this turn, both slices belong to the rank
   own.reads = {send.view};
   return {std::move(own), std::move(recv), std::move(send)};
 }

@@ -19,36 +19,36 @@ inline bool gathers_by_broadcast(Form form) { return form == Form::broadcast || 
 class Slices {
  public:
   Slices() = default;
-  /// \param own_last  a rank's own slice comes in the last turn, because the others have to travel
+  /// \param own_last  a rank's own slice comes in the last turn, because the other slices must be transferred
   Slices(Exprs&, Order, bool own_last, Expr turns);
 
   Order order = Order::linear;
   Expr turn;
-  Expr here;       ///< the slice that comes (gather) or goes (exchange)
-  Expr back;       ///< the slice that comes (exchange), or the rank that asks for mine (gather)
-  Expr is_own;     ///< true if `here` is this rank's
+  Expr here;       ///< the slice that is received (gather) or sent (exchange)
+  Expr back;       ///< the slice that is received (exchange), or the rank that asks for mine (gather)
+  Expr is_own;     ///< true if `here` is this rank's slice
   Expr handed_on;  ///< for a ring: `here` of the turn before
 };
 
-/// Adds an operation on a lane.
+/// Adds an operation on a stream.
 Op& add(std::vector<Op>& body, OpKind, Lane, uint32_t at);
-/// Returns an empty loop of so many turns.
+/// Returns an empty loop with this number of turns.
 Op loop_over(Exprs&, Expr turns, uint32_t at);
-/// Returns the lane of that name, and makes it if there is none.
+/// Returns the stream of that name, and creates it if there is none.
 Lane named_lane(Schedule&, std::string_view name);
 
-/// Holds what a rank does for a gather or an exchange in a turn. It has to copy the slice that is its own;
-/// the others travel.
+/// Holds what a rank does for a gather or an exchange in a turn. It copies its own slice and transfers the
+/// others.
 struct Ends {
   Op own;
   Transfer recv, send;
 };
 
-/// Names the lanes of a turn of a sum around a ring.
+/// Names the streams of one turn of a sum around a ring.
 struct RingLanes {
-  Lane moves;     ///< moves slices; the turn before has added on it, or it waits for that
-  Lane adds;      ///< adds; may be the same lane
-  Lane computes;  ///< computes the addends of this turn; may be the same lane
+  Lane moves;     ///< moves slices; the previous turn has added on it, or it waits for that turn
+  Lane adds;      ///< adds; may be the same stream
+  Lane computes;  ///< computes the addends of this turn; may be the same stream
 };
 
 /// Makes operations from items.
@@ -57,10 +57,10 @@ class TurnMaker {
   explicit TurnMaker(Schedule& schedule) : s_(schedule) {}
   void item(std::vector<Op>& body, const Item&, const Slices&, Lane, const Lowering&);
 
-  /// Adds a turn of a sum around a ring.
+  /// Adds one turn of a sum around a ring.
   void ring_sum(std::vector<Op>& body, const Item&, const Slices&, const RingLanes&, const Lowering&);
 
-  /// Returns both ends of an item that travels by transfers between pairs.
+  /// Returns both ends of an item that is done by transfers between pairs.
   Ends ends(const Item&, const Slices&, const Lowering&) const;
   uint32_t new_token() { return ++tokens_; }
 

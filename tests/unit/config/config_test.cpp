@@ -212,7 +212,7 @@ TEST(Config, IniFilesThatAreNone) {
   EXPECT_EQ(failure(file.path, {}), "none");
   std::filesystem::resize_file(file.path, uint64_t{10} << 30);
   EXPECT_EQ(failure(file.path, {}), "CHORALE_CONFIG: cannot read " + file.path +
-                                        ": it has 10737418240 bytes, and 1048576 are the most");
+                                        ": it has 10737418240 bytes, expected at most 1048576");
   std::filesystem::remove(file.path);
   ASSERT_EQ(mkfifo(file.path.c_str(), 0600), 0);  // waits for a writer
   EXPECT_EQ(failure(file.path, {}),
