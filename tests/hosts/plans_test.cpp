@@ -40,12 +40,11 @@ void expect_right(const Plan& plan, const HostsOfRanks& hosts, const std::vector
 
 TEST_P(Hosts, put_signal_wait_and_flush) {
   for (const HostsOfRanks& hosts : some_hosts) {
-    for (const char* const joined : {"0", "1"}) {
-      for (const char* const chunks : {"1", "3"}) {
-        const Plan plan =
-            make_plan("hosts_put_signal_flush", int(hosts.size()), {{"joined", joined}, {"chunks", chunks}});
-        expect_right(plan, hosts, {PacketForm::ll8});
-      }
+    for (const auto& [joined, chunks] :
+         std::vector<std::pair<std::string, std::string>>{{"0", "1"}, {"1", "3"}}) {
+      const Plan plan =
+          make_plan("hosts_put_signal_flush", int(hosts.size()), {{"joined", joined}, {"chunks", chunks}});
+      expect_right(plan, hosts, {PacketForm::ll8});
     }
   }
 }
