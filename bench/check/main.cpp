@@ -28,12 +28,16 @@ constexpr double most_ring_seconds = 8, most_ring_bytes = 1.5e9, least_rate = 3e
 constexpr uint32_t ring_bar_ranks = 1024;
 constexpr const char* shipped_folder = CHORALE_SOURCE_DIR "/plans/shipped";
 
-constexpr const char* introduction = R"(# What proofs cost
+constexpr const char* introduction = R"(# Proof times
 
-Written by `bench_check --most-ranks 1024`: all proofs of docs/proof.md, in CPU seconds of one core, on a machine that others used at the same
-time. *ops* are the operations of the plan, *launches* those that were executed one after the other, which the proof of
-replay needs; *ops/s* counts each operation once. Memory is the peak of the process, with the plan. Bars: 5 ms for a plan of 8 ranks; at 1024 ranks
-8 s and 1.5 GB for the ring, at 3 million operations a second or more.
+This page says how long Chorale needs to prove a plan. `bench_check --most-ranks 1024` writes it. A proof means all proofs of docs/proof.md.
+Times are CPU seconds of one core, on a machine that others used at the same time.
+
+- *ops* are the operations of the plan, and *ops/s* counts each operation once.
+- *launches* are executed one after the other, because the proof of replay needs them.
+- Memory is the peak of the process, with the plan.
+
+The goals are 5 ms for a plan of 8 ranks, and 8 s, 1.5 GB and at least 3 million operations per second for the ring of 1024 ranks.
 
 )";
 
@@ -105,9 +109,10 @@ std::vector<std::string> list_shipped_plans(uint32_t ranks) {
 
 bool measure_shipped_plans() {
   std::printf(
-      "\n## Shipped plans, 8 ranks\n\nWith facts: as `--certify` wants them, without leaving out "
-      "copies.\n\n");
-  std::printf("| plan | blocks a rank | ops | launches | proof ms | with facts ms | ops/s |\n");
+      "\n## Shipped plans, 8 ranks\n\n*with facts* is the time for a certificate (`--certify`), which proves "
+      "every "
+      "copy of a thread block.\n\n");
+  std::printf("| plan | blocks per rank | ops | launches | proof ms | with facts ms | ops/s |\n");
   std::printf("| --- | --: | --: | --: | --: | --: | --: |\n");
   bool good = true;
   for (const std::string& name : list_shipped_plans(8)) {
@@ -125,7 +130,7 @@ bool measure_shipped_plans() {
 }
 
 bool measure_ring(uint32_t most_ranks) {
-  std::printf("\n## Ring all-reduce\n\n| ranks | ops | launches | proof s | ops/s | ns an op | peak MB |\n");
+  std::printf("\n## Ring all-reduce\n\n| ranks | ops | launches | proof s | ops/s | ns per op | peak MB |\n");
   std::printf("| --: | --: | --: | --: | --: | --: | --: |\n");
   bool good = true;
   for (uint32_t ranks = 64; ranks <= most_ranks; ranks *= 2) {

@@ -33,15 +33,22 @@ struct Subject {
 
 constexpr const char* introduction = R"(# Compile time and memory
 
-Written by `bench_compile --baseline ../shared/baselines/mscclpp_compile.tsv --most-ranks 1024`: programs of `tests/mscclpp`, which are
-MSCCL++'s call for call, recorded, checked, rewritten, checked again and written as JSON to a file, each in a process of its own. *theirs* is
-MSCCL++'s DSL with the same program on a machine of the same kind, which others used at the same time, as here; *ratio* is theirs by ours. CPU
-seconds are those of the process and of the kernel for it, the least of at least five where that does not take long; memory is the peak
-of the process. *calls* are operations recorded, of all instances; *ops* are those of the plan, after fusion, and *operands* the buffers and ids that these
-have: up to 10 sources and 8 channels, which more ranks fill, so that an operation takes longer where an operand does not. At 8 ranks most of the
-time is a process's beginning. What has a *-* did not run under MSCCL++'s DSL. Bars, at 256 ranks: a hundredth of the CPU time, a tenth of the memory;
-and up to there a call, and an operand, takes at most twice as long as with any fewer ranks. That an operation does is no bar, and is not so: in
-`single_node_allreduce_pkt` it takes more than three times as long at 256 ranks as at 16, because it has two and a half times the operands.
+This page compares the compile time of Chorale with that of MSCCL++'s DSL. `bench_compile --baseline ../shared/baselines/mscclpp_compile.tsv --most-ranks 1024`
+writes it. The programs are those of `tests/mscclpp`, which make the same calls as MSCCL++'s programs. Each program is recorded, checked,
+rewritten, checked again and written to a file as JSON, in a separate process.
+
+- *theirs* is MSCCL++'s DSL with the same program on a machine of the same kind. Others used both machines at the same time. *ratio* is
+  theirs divided by ours. A *-* means that the program did not run under MSCCL++'s DSL.
+- *CPU s* are the CPU seconds of the process and of the kernel for it: the minimum of at least five runs, or of fewer if a run is long.
+  Memory is the peak of the process.
+- *calls* are the recorded operations of all instances. *ops* are the operations of the plan, after fusion. *operands* are the buffers and
+  ids of these: up to 10 sources and 8 channels per operation. With more ranks operations have more operands. So an operation takes
+  longer, and an operand does not.
+- At 8 ranks most of the time is the start of the process.
+
+The goals at 256 ranks are a hundredth of the CPU time and a tenth of the memory. Up to 256 ranks a call, and an operand, should take at
+most twice as long as with fewer ranks. There is no such goal for an operation: in `single_node_allreduce_pkt` it takes more than three
+times as long at 256 ranks as at 16, because it has two and a half times the operands.
 
 )";
 
@@ -81,9 +88,10 @@ class Growth {
 
 /// Measures one program at all sizes. Returns false if it misses a bar.
 bool measure_program(const Subject& subject, int most_ranks, const Baseline& baseline) {
-  constexpr const char* columns[] = {"ranks", "calls",   "ops",    "operands",  "record",   "compile",
-                                     "write", "CPU s",   "theirs", "ratio",     "peak MB",  "theirs",
-                                     "ratio", "JSON MB", "theirs", "ns a call", "ns an op", "ns an operand"};
+  constexpr const char* columns[] = {"ranks",       "calls",     "ops",           "operands", "record",
+                                     "compile",     "write",     "CPU s",         "theirs",   "ratio",
+                                     "peak MB",     "theirs",    "ratio",         "JSON MB",  "theirs",
+                                     "ns per call", "ns per op", "ns per operand"};
   std::printf("\n## %s\n\n|", subject.program);
   for (const char* column : columns) std::printf(" %s |", column);
   std::printf("\n|");
@@ -129,8 +137,9 @@ constexpr double most_load = 1e-3;
 /// Measures the loading of a plan from its file. Returns false if it misses the bar.
 bool measure_loads(int most_ranks) {
   std::printf(
-      "\n## Loading %s\n\nMilliseconds of wall time, for all ranks and for one alone. Bar: less than one for "
-      "all of 8.\n\n",
+      "\n## Loading %s\n\nTimes are milliseconds of wall time, for all ranks and for one rank. The goal is "
+      "less "
+      "than 1 ms for all of 8 ranks.\n\n",
       loaded_program);
   std::printf("| ranks | JSON KB | CBOR KB | JSON | CBOR | JSON, one | CBOR, one |\n");
   std::printf("| --: | --: | --: | --: | --: | --: | --: |\n");

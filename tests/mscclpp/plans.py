@@ -205,14 +205,14 @@ def table(rows, gpu_results, manifest):
         recompiled[row["plan"]] = "yes" if row["verdict"] == "equal" else row["verdict"]
     lines = [
         "# The plans of MSCCL++ here", "",
-        "This table shows which of MSCCL++'s own plans load, are proved and run here. `tests/mscclpp/plans.py --markdown` writes it from a",
-        "run, and `tests/mscclpp/plans.py` says what a column means.",
+        "This table shows which of MSCCL++'s plans Chorale loads, proves and runs. `tests/mscclpp/plans.py --markdown` writes it from a",
+        "run. These are the columns and values:",
         "",
-        "- *proved* says whether the plan is proved ([proof.md](proof.md)), or why not.",
+        "- *proved* says whether the plan is proved ([proof.md](proof.md)). If not, it gives the reason.",
         "- *runs on GPUs* gives the verdict and the number of GPUs.",
-        "- *ends* means that a plan of the `test` collective ran to its end. That collective does not say what is right.",
+        "- *ends* means that a plan of the `test` collective ran to its end. That collective defines no result.",
         "- *-* means that nothing was run or, in *equals the oracle*, that no result is promised.",
-        "- *recompiled equal* says whether the program, written in our language and compiled for MSCCL++, gives this plan.", "",
+        "- *recompiled equal* says whether the same program in Chorale's DSL, compiled for MSCCL++, gives this plan.", "",
         "| " + " | ".join(COLUMNS) + " |", "| :-- " * len(COLUMNS) + "|"]
     for row in rows:
         row["runs on GPUs"] = on_gpu.get(row["plan"], "-")

@@ -121,13 +121,12 @@ std::string Tally::markdown(const std::vector<const Operator*>& operators, const
   std::string text =
       "# Mutants\n\nWritten by\n\n    " + command + "\n\nat " + commit + ".\n\n" + summary() + ".\n\n";
   text +=
-      "Each operator makes one mistake at one place of a right plan. What `chorale check` finds is *killed*, "
-      "by the "
-      "check named above the\ncolumn, the first that finds anything; what it does not find is run under "
-      "adversarial "
-      "schedules. If one fails the checks have a\n*hole*. If none does the mutant *survives*, for a reason "
-      "that is "
-      "found by machine. Mutants that are equal to their plan, or to another mutant\nof it, do not "
+      "Each operator makes one mistake at one place of a right plan. A mutant is *killed* if `chorale check` "
+      "finds an error; the column\nnames the first check that finds one. Every other mutant runs under "
+      "adversarial schedules. If a run fails, the checks have a *hole*.\nOtherwise the mutant *survives*, "
+      "and "
+      "the program finds the reason. Mutants that are equal to their plan, or to another mutant of\nit, do "
+      "not "
       "count.\n\n";
   std::string head = "| | operator | mistake | mutants |", rule = "| --: | :-- | :-- | --: |";
   for (const std::string& check : columns) head += " " + check + " |", rule += " --: |";
@@ -158,7 +157,7 @@ std::string Tally::markdown(const std::vector<const Operator*>& operators, const
     for (const std::string& one : loud_) text += "- " + one + "\n";
   }
   if (!examples_.empty()) {
-    text += "\n## Why mutants survive\n\nThe first of each operator and reason.\n\n";
+    text += "\n## Why mutants survive\n\nThis list has the first survivor for each operator and reason.\n\n";
     for (const std::string& one : examples_) text += "- " + one + "\n";
   }
   if (!left_out_.empty()) {
