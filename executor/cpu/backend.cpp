@@ -31,7 +31,7 @@ class CpuBackend final : public Backend {
   }
 
   uint64_t scratch_of(const Plan& plan, const Call& call) override {
-    return cpu::Binding::scratch_of(world_, plan, call);
+    return cpu::Binding::scratch_of(plan, call);
   }
 
   void* allocate(uint64_t bytes) override {

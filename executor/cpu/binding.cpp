@@ -17,27 +17,8 @@
 
 namespace chorale::cpu {
 
+using lowering::ControlBlock;
 using lowering::packet_kind;
-
-/// Holds the offsets of the parts of a rank's window. Every rank computes them for all ranks.
-struct Binding::Parts {
-  uint64_t signals, plain, packets, scratch_end, staging, bytes;
-
-  Parts(const Plan& plan, uint32_t rank, const std::vector<ScratchUse>& use, const Layout& layout,
-        bool stages) {
-    const Gpu& gpu = plan.gpus[rank];
-    const lowering::ScratchBytes scratch = lowering::scratch_bytes(use[rank], layout);
-    signals = sizeof(Published);
-    const uint64_t channels = gpu.signal_count();
-    plain = signals + channels * sizeof(Signal);
-    packets = plain + scratch.plain();
-    scratch_end = staging = bytes = packets + scratch.packets();
-    if (stages) {
-      staging = (bytes + 4095) / 4096 * 4096;
-      bytes = staging + layout.sizes.input + layout.sizes.output;
-    }
-  }
-};
 
 namespace {
 
@@ -47,15 +28,26 @@ bool stages_in(const World& world, const Plan& plan, uint32_t rank) {
                             reached_by_peers(plan, rank, BufferKind::output));
 }
 
+/// Returns the control blocks of all ranks. They begin with the words that a rank publishes at every run.
+std::vector<ControlBlock> control_blocks(const Plan& plan, const std::vector<ScratchUse>& use,
+                                         const Layout& layout) {
+  std::vector<ControlBlock> blocks;
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
+    blocks.emplace_back(plan, rank, use[rank], layout, sizeof(Published));
+  return blocks;
+}
+
+/// Returns the bytes of a rank's window before its staging.
+uint64_t staging_at(const ControlBlock& block) { return round_up(block.bytes, uint64_t(4096)); }
+
 }  // namespace
 
-uint64_t Binding::scratch_of(const World& world, const Plan& plan, const Call& call) {
+uint64_t Binding::scratch_of(const Plan& plan, const Call& call) {
   const std::vector<ScratchUse> use = scratch_use(plan);
   const Layout layout =
       in_rounds(plan, use, layout_of(plan, call.bytes, call.dtype, call.packet), call.round_scratch);
   uint64_t most = 0;
-  for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
-    most = std::max(most, Parts(plan, rank, use, layout, stages_in(world, plan, rank)).scratch_end);
+  for (const ControlBlock& block : control_blocks(plan, use, layout)) most = std::max(most, block.bytes);
   return most;
 }
 
@@ -65,7 +57,7 @@ Binding::Binding(const Shared& shared, const Plan& plan, const Call& call)
     bound_ =
         lowering::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op, call.round_scratch);
     if (world_.group().several_hosts()) {
-      crosses_hosts_ = lowering::checked_hosts(
+      crosses_hosts_ = remote::checked_hosts(
           plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); });
     }
     placement_ = std::make_unique<lowering::Placement>(plan, rank_, bound_.layout);
@@ -85,12 +77,12 @@ Binding::~Binding() {
 
 /// Checks that this host has enough memory for all its ranks together, because each may fit alone when all do
 /// not. Collective if the ranks need much.
-void Binding::require_memory_of_host(const std::vector<Parts>& parts) {
+void Binding::require_memory_of_host(const std::vector<uint64_t>& bytes) {
   constexpr uint64_t much = uint64_t(64) << 20;
   uint64_t all = 0, here = 0;
-  for (uint32_t rank = 0; rank < parts.size(); ++rank) {
-    all += parts[rank].bytes;
-    if (world_.group().host(int(rank)) == world_.group().host(int(rank_))) here += parts[rank].bytes;
+  for (uint32_t rank = 0; rank < bytes.size(); ++rank) {
+    all += bytes[rank];
+    if (world_.group().host(int(rank)) == world_.group().host(int(rank_))) here += bytes[rank];
   }
   if (all < much) return;
   world::collective_try(world_, [here] { world::require_memory(here, "scratch of the ranks of this host"); });
@@ -98,16 +90,18 @@ void Binding::require_memory_of_host(const std::vector<Parts>& parts) {
 
 /// Makes the window with scratch and signals, and fills the Run. Collective.
 void Binding::make_control(const Plan& plan) {
-  const auto stages = [&](uint32_t rank) { return stages_in(world_, plan, rank); };
-  std::vector<Parts> parts;
+  const uint64_t staged_bytes = bound_.layout.sizes.input + bound_.layout.sizes.output;
+  const std::vector<ControlBlock> blocks = control_blocks(plan, bound_.scratch, bound_.layout);
+  std::vector<uint64_t> bytes;  // of the ranks' windows
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
-    parts.emplace_back(plan, rank, bound_.scratch, bound_.layout, stages(rank));
-    scratch_ = std::max(scratch_, parts.back().scratch_end);
+    scratch_ = std::max(scratch_, blocks[rank].bytes);
+    bytes.push_back(stages_in(world_, plan, rank) ? staging_at(blocks[rank]) + staged_bytes
+                                                  : blocks[rank].bytes);
   }
-  const Parts& mine = parts[rank_];
-  require_memory_of_host(parts);
-  window_ = std::make_unique<Window>(Window::create(world_, mine.bytes));
-  if (stages(rank_)) window_staging_ = reinterpret_cast<char*>(window_->local()) + mine.staging;
+  require_memory_of_host(bytes);
+  window_ = std::make_unique<Window>(Window::create(world_, bytes[rank_]));
+  if (stages_in(world_, plan, rank_))
+    window_staging_ = reinterpret_cast<char*>(window_->local()) + staging_at(blocks[rank_]);
   user_staging_.own = [this] {
     if (!own_staging_) own_staging_ = std::make_unique_for_overwrite<char[]>(bound_.layout.sizes.input);
     return own_staging_.get();
@@ -119,15 +113,15 @@ void Binding::make_control(const Plan& plan) {
 
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
     published_.push_back(reinterpret_cast<Published*>(window_->at(int(rank))));
-  name_buffers(parts);
+  name_buffers(blocks);
   // This may fail for lack of a thread or of memory. Then all ranks fail; otherwise peers would wait for this
   // one.
   world::collective_try(world_, [&] {
     if (bound_.image.uses_port || crosses_hosts_) proxy_ = &shared_.proxy();
     if (shared_.trace_launches != 0)
       trace_ = std::make_unique<LaunchTrace>(plan, bound_.image, shared_.trace_launches);
-    make_channels(parts);
-    make_programs(parts);
+    make_channels(blocks);
+    make_programs(blocks);
   });
   run_.rank = rank_;
   run_.packet = this->call().packet;
@@ -142,39 +136,38 @@ void Binding::make_control(const Plan& plan) {
   run_.local = world_.local();
   if (trace_) run_.trace = trace_->trace();
   if (proxy_) run_.fifo = &proxy_->fifo();
-  if (crosses_hosts_) join_hosts(plan, mine);
+  if (crosses_hosts_) join_hosts(plan, blocks[rank_]);
 }
 
 /// Sets the base addresses of buffers. Peers publish their own input and output at every run, so a program
 /// has a FarPlace for these. All memory of other hosts also has a FarPlace.
-void Binding::name_buffers(const std::vector<Parts>& parts) {
+void Binding::name_buffers(const std::vector<ControlBlock>& blocks) {
   for (image::Buffer& buffer : bound_.image.buffers) {
     char* const window = reinterpret_cast<char*>(window_->at(int(buffer.rank)));
     if (window && buffer.kind == uint32_t(BufferKind::scratch)) {
-      buffer.base = window + parts[buffer.rank].plain;
+      buffer.base = window + blocks[buffer.rank].plain;
     } else if (window && buffer.kind == packet_kind) {
-      buffer.base = window + parts[buffer.rank].packets;
+      buffer.base = window + blocks[buffer.rank].packets;
     } else {
       buffer.base = remote::FarPlace::base(buffer.rank, buffer.kind);
     }
   }
 }
 
-void Binding::make_channels(const std::vector<Parts>& parts) {
+void Binding::make_channels(const std::vector<ControlBlock>& blocks) {
   for (const image::Channel& channel : bound_.image.channels) {
     ChannelEnd& end = run_.channels.emplace_back();
     end.peer = int(channel.peer);
-    end.far = far(channel.peer);
     const bool heard = channel.signal_at_peer != image::Channel::none;
-    if (heard && end.far) end.signal_number = channel.signal_at_peer;
+    if (far(channel.peer)) end.far = {end.peer, channel.signal_at_peer};
     if (heard && !end.far)
-      end.signal_at_peer = reinterpret_cast<Signal*>(window_->at(end.peer) + parts[channel.peer].signals) +
+      end.signal_at_peer = reinterpret_cast<Signal*>(window_->at(end.peer) + blocks[channel.peer].signals) +
                            channel.signal_at_peer;
   }
 }
 
 /// Lowers the plan once per shape of rounds. The image is not used after this.
-void Binding::make_programs(const std::vector<Parts>& parts) {
+void Binding::make_programs(const std::vector<ControlBlock>& control) {
   const size_t channels = bound_.image.channels.size();
   expected_.resize(channels);
   pushed_.resize(channels);
@@ -182,7 +175,7 @@ void Binding::make_programs(const std::vector<Parts>& parts) {
   barriers_.resize(bound_.image.barriers);
   for (const uint64_t permits : bound_.image.semaphores) semaphores_.push_back({permits});
   lowering::ProgramAddresses addresses;
-  const auto* const signals = reinterpret_cast<const Signal*>(window_->local() + parts[rank_].signals);
+  const auto* const signals = reinterpret_cast<const Signal*>(window_->local() + control[rank_].signals);
   for (size_t at = 0; at < channels; ++at) {
     addresses.signals.push_back(signals + at);
     addresses.signals_at_peer.push_back(run_.channels[at].signal_at_peer);
@@ -226,20 +219,18 @@ bool Binding::far(uint32_t rank) const {
 }
 
 /// Registers with the endpoint to other hosts. Collective, because a rank that sends nothing may receive.
-void Binding::join_hosts(const Plan& plan, const Parts& mine) {
+void Binding::join_hosts(const Plan& plan, const ControlBlock& mine) {
   run_.endpoint = proxy_->endpoint();
   run_.endpoint->connect();
   char* const window = reinterpret_cast<char*>(window_->local());
-  remote::Endpoint::Memory memory;
-  memory.buffers[size_t(BufferKind::scratch)] = {window + mine.plain, mine.packets - mine.plain};
-  memory.buffers[packet_kind] = {window + mine.packets, mine.scratch_end - mine.packets};
+  remote::Endpoint::Memory memory = remote::memory_of(mine, window + mine.plain, window + mine.packets);
   memory.signals = reinterpret_cast<Signal*>(window + mine.signals);
   memory.n_signals = uint32_t(run_.channels.size());
   memory.runs_name_buffers = true;
   run_.client = proxy_->add_client(run_);
   run_.binding = run_.endpoint->register_binding(
       memory,
-      lowering::far_peers(plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); }));
+      remote::far_peers(plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); }));
   spdlog::debug("rank {}: plan '{}' reaches other hosts", rank_, plan.name);
 }
 

@@ -12,6 +12,7 @@
 
 #include "../binding/backend.hpp"
 #include "../lowering/bind.hpp"
+#include "../lowering/control_block.hpp"
 #include "../lowering/placement.hpp"
 #include "../lowering/rounds.hpp"
 #include "interpreter.hpp"
@@ -38,7 +39,7 @@ class Binding final : public chorale::Binding {
 
   /// Returns the largest number of window bytes that a rank needs. The result is the same on all ranks.
   /// \throws UsageError as layout_of() does
-  static uint64_t scratch_of(const World& world, const Plan& plan, const Call& call);
+  static uint64_t scratch_of(const Plan& plan, const Call& call);
 
   uint64_t scratch() const override { return scratch_; }
   void prepare(const Arguments& arguments, void*) override { place(arguments.in, arguments.out); }
@@ -46,14 +47,12 @@ class Binding final : public chorale::Binding {
   void add_trace(std::vector<TraceSpan>& spans) override;
 
  private:
-  struct Parts;
-
-  void require_memory_of_host(const std::vector<Parts>& parts);
+  void require_memory_of_host(const std::vector<uint64_t>& bytes);
   void make_control(const Plan& plan);
-  void join_hosts(const Plan& plan, const Parts& mine);
-  void name_buffers(const std::vector<Parts>& parts);
-  void make_channels(const std::vector<Parts>& parts);
-  void make_programs(const std::vector<Parts>& parts);
+  void join_hosts(const Plan& plan, const lowering::ControlBlock& mine);
+  void name_buffers(const std::vector<lowering::ControlBlock>& blocks);
+  void make_channels(const std::vector<lowering::ControlBlock>& blocks);
+  void make_programs(const std::vector<lowering::ControlBlock>& blocks);
   void place(const void* in, void* out);
   LaunchResult launch();
   LaunchResult launch_round(uint64_t round);

@@ -141,21 +141,13 @@ void Proxy::handle(const Trigger& trigger, const Group& group) {
 }
 
 void Proxy::send(const Trigger& trigger) {
-  const Run& run = *trigger.run;
-  ChannelEnd& end = trigger.run->channels[trigger.channel];
-  remote::Endpoint::Order order;
+  Run& run = *trigger.run;
+  remote::Endpoint::Order order =
+      run.channels[trigger.channel].far.order(trigger.from, trigger.to, trigger.bytes, trigger.signal);
   order.client = run.client;
   order.channel = trigger.channel;
-  order.peer = end.peer;
   order.binding = run.binding;
   order.run = run.epoch;
-  order.from = trigger.from;
-  order.bytes = trigger.bytes;
-  if (trigger.bytes != 0) order.to = remote::FarPlace::of(trigger.to);
-  if (trigger.signal && end.signal_number != remote::Endpoint::no_signal) {
-    order.signal = end.signal_number;
-    order.posted = ++end.posted;
-  }
   endpoint_->send(order);
 }
 

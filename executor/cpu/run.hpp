@@ -38,10 +38,8 @@ struct SharedAddress {
 /// Holds the end of a channel as the proxy serves it.
 struct ChannelEnd {
   int peer = -1;
-  Signal* signal_at_peer = nullptr;  ///< null: no block waits there, or the peer is on another host
-  bool far = false;                  ///< the peer is on another host, and this is its signal's number:
-  uint32_t signal_number = remote::Endpoint::no_signal;
-  uint64_t posted = 0;  ///< the value to which the proxy last set the signal
+  Signal* signal_at_peer = nullptr;   ///< null: no block waits there, or the peer is on another host
+  remote::Endpoint::FarEnd far = {};  ///< set if the peer is on another host
 };
 
 struct Run {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "../binding/agreement.hpp"
+#include "../lowering/control_block.hpp"
 #include "../lowering/far_place.hpp"
 #include "../remote/hosts.hpp"
 #include "../world/collective_try.hpp"
@@ -21,6 +22,7 @@
 namespace chorale::cuda {
 namespace {
 
+using lowering::ControlBlock;
 using lowering::packet_kind;
 
 /// Returns a number for the allocation, or row of allocations, that contains a buffer; 0 if it is not device
@@ -55,24 +57,6 @@ bool any(World& world, bool mine) {
 
 }  // namespace
 
-/// Holds the offsets of the parts of a rank's control memory. Every rank computes them for all ranks.
-struct Binding::Parts {
-  uint64_t plain, packets, bytes;  // signals are at 0
-  uint64_t scratch_bytes, packet_bytes;
-
-  /// \param scratch_here true if it also contains the plain scratch
-  Parts(const Plan& plan, uint32_t rank, const ScratchUse& use, const Layout& layout, bool scratch_here) {
-    const Gpu& gpu = plan.gpus[rank];
-    const lowering::ScratchBytes scratch = lowering::scratch_bytes(use, layout);
-    const uint64_t channels = gpu.signal_count();
-    scratch_bytes = scratch.plain();
-    packet_bytes = scratch.packets();
-    plain = channels * sizeof(Signal);
-    packets = plain + (scratch_here ? scratch_bytes : 0);
-    bytes = std::max<uint64_t>(packets + packet_bytes, sizeof(Signal));
-  }
-};
-
 uint64_t Binding::scratch_of(const Plan& plan, const Call& call) {
   const std::vector<ScratchUse> use = scratch_use(plan);
   const Layout layout = in_rounds(plan, use, layout_of(plan, call.bytes, call.dtype, call.packet),
@@ -80,7 +64,7 @@ uint64_t Binding::scratch_of(const Plan& plan, const Call& call) {
   const SwitchUse switches = call.multicast ? SwitchUse(plan) : SwitchUse();
   uint64_t most = 0;
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
-    most = std::max(most, Parts(plan, rank, use[rank], layout, !switches.scratch).bytes);
+    most = std::max(most, ControlBlock(plan, rank, use[rank], layout, 0, !switches.scratch).bytes);
   return most + (switches.any() ? SwitchRoom(plan, layout, switches).bytes : 0);
 }
 
@@ -97,7 +81,7 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
     placement_ = std::make_unique<lowering::Placement>(plan, rank_, bound_.layout);
     kernel = ChosenKernel::of(plan, call);
     if (world_.group().several_hosts()) {
-      crosses_hosts_ = lowering::checked_hosts(
+      crosses_hosts_ = remote::checked_hosts(
           plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); });
       if (crosses_hosts_ && plan.ranks() > remote::FarPlace::most_ranks) {
         throw UsageError(
@@ -150,7 +134,7 @@ void Binding::require_whole_lines(const Plan& plan) const {
   const RankDevice& mine = devices[rank_];
   for (size_t peer = 0; peer < devices.size(); ++peer) {
     if (world_.group().host(int(peer)) != world_.group().host(int(rank_))) {
-      if (!lowering::sends_packets(plan, rank_, uint32_t(peer))) continue;
+      if (!remote::sends_packets(plan, rank_, uint32_t(peer))) continue;
       throw UsageError(
           fmt::format("packets of form ll128 need NVLink, but rank {} sends some to rank {}, which is on "
                       "another host: set packet = ll16",
@@ -291,11 +275,11 @@ lowering::SwitchAliases Binding::switch_aliases() const {
 
 /// Allocates the control memory, and finds the bases of buffers and the ends of channels. Collective.
 void Binding::make_control() {
-  std::vector<Parts> parts;
+  std::vector<ControlBlock> blocks;
   uint64_t most = 0;
   for (uint32_t rank = 0; rank < plan_->ranks(); ++rank) {
-    parts.emplace_back(*plan_, rank, bound_.scratch[rank], bound_.layout, !switches_.scratch);
-    most = std::max(most, parts.back().bytes);
+    blocks.emplace_back(*plan_, rank, bound_.scratch[rank], bound_.layout, 0, !switches_.scratch);
+    most = std::max(most, blocks.back().bytes);
   }
   control_ = common_.pool->take(most);
   const auto far = [this](uint32_t rank) {
@@ -310,9 +294,9 @@ void Binding::make_control() {
     char* const there = control_.at(int(buffer.rank));
     if (buffer.kind == uint32_t(BufferKind::scratch)) {
       buffer.base = switches_.scratch ? multicast_->at(int(buffer.rank)) + scratch_at
-                                      : there + parts[buffer.rank].plain;
+                                      : there + blocks[buffer.rank].plain;
     }
-    if (buffer.kind == packet_kind) buffer.base = there + parts[buffer.rank].packets;
+    if (buffer.kind == packet_kind) buffer.base = there + blocks[buffer.rank].packets;
     if (reached_ && buffer.kind == uint32_t(BufferKind::input)) buffer.base = peers_in_.at(int(buffer.rank));
     if (reached_ && buffer.kind == uint32_t(BufferKind::output))
       buffer.base = peers_out_.at(int(buffer.rank));
@@ -330,10 +314,8 @@ void Binding::make_control() {
     ends_.signals.push_back(static_cast<const Signal*>(mine) + at);
     ends_.signals_at_peer.push_back(heard ? static_cast<Signal*>(there) + channel.signal_at_peer : nullptr);
     if (!crosses_hosts_) continue;
-    Proxy::FarEnd& end = ends_.far.emplace_back();
-    if (!far(channel.peer)) continue;
-    end.peer = int(channel.peer);
-    end.signal_at_peer = channel.signal_at_peer;
+    remote::Endpoint::FarEnd& end = ends_.far.emplace_back();
+    if (far(channel.peer)) end = {int(channel.peer), channel.signal_at_peer};
   }
 }
 
@@ -351,18 +333,14 @@ void Binding::make_port_signals() {
 
 /// Registers with the endpoint to other hosts. Collective, because a rank that sends nothing may receive.
 void Binding::join_hosts() {
-  const Parts mine(*plan_, rank_, bound_.scratch[rank_], bound_.layout, !switches_.scratch);
+  const ControlBlock mine(*plan_, rank_, bound_.scratch[rank_], bound_.layout, 0, !switches_.scratch);
   char* const control = control_.at(int(rank_));
-  char* const scratch =
+  char* const plain =
       switches_.scratch ? multicast_->at(int(rank_)) + SwitchRoom(*plan_, bound_.layout, switches_).scratch_at
                         : control + mine.plain;
-  remote::Endpoint::Memory memory;
-  memory.buffers = {{{placed_.in, placed_.in ? bound_.layout.sizes.input : 0},
-                     {placed_.out, placed_.out ? bound_.layout.sizes.output : 0},
-                     {scratch, mine.scratch_bytes},
-                     {control + mine.packets, mine.packet_bytes}}};
-  static_assert(size_t(BufferKind::input) == 0 && size_t(BufferKind::output) == 1 &&
-                size_t(BufferKind::scratch) == 2 && packet_kind == 3);
+  remote::Endpoint::Memory memory = remote::memory_of(mine, plain, control + mine.packets);
+  memory.buffers[size_t(BufferKind::input)] = {placed_.in, placed_.in ? bound_.layout.sizes.input : 0};
+  memory.buffers[size_t(BufferKind::output)] = {placed_.out, placed_.out ? bound_.layout.sizes.output : 0};
   memory.signals = reinterpret_cast<Signal*>(port_signals_->local());
   memory.n_signals = uint32_t(port_signals_->bytes(int(rank_)) / sizeof(Signal));
   // This may fail for lack of a thread or of memory. Then all ranks fail; otherwise peers would wait for this
@@ -370,7 +348,7 @@ void Binding::join_hosts() {
   Proxy* proxy = nullptr;
   world::collective_try(world_, [&] { proxy = &common_.proxy(); });
   const auto host = [this](uint32_t rank) { return world_.group().host(int(rank)); };
-  ends_.binding = proxy->register_binding(memory, lowering::far_peers(*plan_, rank_, host));
+  ends_.binding = proxy->register_binding(memory, remote::far_peers(*plan_, rank_, host));
 }
 
 uint64_t Binding::scratch() const { return control_.bytes() + (multicast_ ? multicast_->bytes() : 0); }

@@ -50,8 +50,6 @@ class Binding final : public chorale::Binding, public Watched {
   Stop stopped(std::string& report) const override { return launcher_->stopped(report); }
 
  private:
-  struct Parts;
-
   /// Holds the caller's buffers, distinguished from other memory at the same addresses.
   struct Passed {
     const void* in = nullptr;

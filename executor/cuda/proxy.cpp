@@ -43,7 +43,7 @@ Proxy::~Proxy() {
 }
 
 Proxy::Client::Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal* completed,
-                      std::vector<int> peers, std::vector<FarEnd> far, uint64_t binding)
+                      std::vector<int> peers, std::vector<remote::Endpoint::FarEnd> far, uint64_t binding)
     : proxy_(proxy),
       signals_at_peer_(std::move(signals_at_peer)),
       completed_(completed),
@@ -112,7 +112,7 @@ void Proxy::unregister_binding(uint64_t binding) {
 void Proxy::handle(const PortTrigger& trigger) {
   Client* const client = trigger.client < clients_.size() ? clients_[trigger.client] : nullptr;
   if (!client || trigger.channel >= client->done_.size()) return;
-  if (!client->far_.empty() && client->far_[trigger.channel].peer >= 0) return handle_far(*client, trigger);
+  if (!client->far_.empty() && client->far_[trigger.channel]) return handle_far(*client, trigger);
   // All copies to one peer use one stream, so they arrive there in this order.
   if (trigger.bytes != 0)
     copies_.copy(trigger.to, trigger.from, trigger.bytes, size_t(client->peers_[trigger.channel]));
@@ -126,19 +126,11 @@ void Proxy::handle(const PortTrigger& trigger) {
 }
 
 void Proxy::handle_far(Client& client, const PortTrigger& trigger) {
-  const FarEnd& end = client.far_[trigger.channel];
-  remote::Endpoint::Order order;
+  remote::Endpoint::Order order =
+      client.far_[trigger.channel].order(trigger.from, trigger.to, trigger.bytes, trigger.signal);
   order.client = client.id_;
   order.channel = trigger.channel;
-  order.peer = end.peer;
   order.binding = client.binding_;
-  order.from = trigger.from;
-  order.bytes = trigger.bytes;
-  if (trigger.bytes != 0) order.to = remote::FarPlace::of(trigger.to);
-  if (trigger.signal && end.signal_at_peer != remote::Endpoint::no_signal) {
-    order.signal = end.signal_at_peer;
-    order.posted = ++client.posted_[trigger.channel];
-  }
   endpoint_->send(order);
 }
 

@@ -24,12 +24,6 @@ class Proxy {
   Proxy(World& world, int device);
   ~Proxy();
 
-  /// Describes a channel to a rank on another host.
-  struct FarEnd {
-    int peer = -1;                                          ///< -1: the channel does not lead to another host
-    uint32_t signal_at_peer = remote::Endpoint::no_signal;  ///< the number of that rank's signal
-  };
-
   /// Registers a binding with the proxy while it lives.
   class Client {
    public:
@@ -40,7 +34,7 @@ class Proxy {
     /// \param far by channel; empty: none leads to another host
     /// \param binding the result of register_binding(), if a channel leads to another host
     Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal* completed, std::vector<int> peers,
-           std::vector<FarEnd> far = {}, uint64_t binding = 0);
+           std::vector<remote::Endpoint::FarEnd> far = {}, uint64_t binding = 0);
     /// Unregisters the binding. No launch of it may still run. Triggers of its blocks are still carried out.
     ~Client();
 
@@ -53,7 +47,7 @@ class Proxy {
     std::vector<Signal*> signals_at_peer_;
     Signal* completed_;
     const std::vector<int> peers_;
-    const std::vector<FarEnd> far_;
+    std::vector<remote::Endpoint::FarEnd> far_;
     const uint64_t binding_;
     // Only the proxy writes these words, so it knows their values.
     std::vector<uint64_t> posted_, done_;

@@ -29,6 +29,19 @@ auto first_of(Map& streams, uint64_t binding) {
 
 }  // namespace
 
+Endpoint::Order Endpoint::FarEnd::order(const void* from, const void* to, uint64_t bytes, bool with_signal) {
+  Order order;
+  order.peer = peer;
+  order.from = static_cast<const char*>(from);
+  order.bytes = bytes;
+  if (bytes != 0) order.to = FarPlace::of(to);
+  if (with_signal && signal != no_signal) {
+    order.signal = signal;
+    order.posted = ++posted;
+  }
+  return order;
+}
+
 Endpoint::Endpoint(World& world, std::unique_ptr<Copies> copies, Events events)
     : world_(world), rank_(world.rank()), events_(std::move(events)), copies_(std::move(copies)) {}
 

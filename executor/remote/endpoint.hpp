@@ -85,6 +85,19 @@ class Endpoint {
   };
   static constexpr uint32_t no_signal = Message::no_signal;
 
+  /// One end of a channel to another host, as a proxy serves it.
+  struct FarEnd {
+    int peer = -1;                ///< -1: the channel does not lead to another host
+    uint32_t signal = no_signal;  ///< the number of that rank's signal; no_signal: no block waits for it
+    uint64_t posted = 0;          ///< the value to which the proxy last set the signal
+
+    explicit operator bool() const { return peer >= 0; }
+
+    /// Returns the order for a block's request, and counts its signal. The caller adds client, channel,
+    /// binding and run. \param to where the program says that the data goes; a FarPlace, if there is data
+    Order order(const void* from, const void* to, uint64_t bytes, bool with_signal);
+  };
+
   struct Events {
     /// Is called when an order is done, so that its data and its signal are at the peer. work(), rest() and
     /// the destructor call it once per order, except for orders of a binding that is unregistered.

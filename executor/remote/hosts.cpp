@@ -7,7 +7,7 @@
 #include "../ucx/ucx_link.hpp"
 #include "chorale/error.hpp"
 
-namespace chorale::lowering {
+namespace chorale::remote {
 namespace {
 
 /// Searches the operations of one rank for the first that cannot run.
@@ -130,6 +130,13 @@ bool crosses_hosts(const Plan& plan, const HostOf& host) {
 
 }  // namespace
 
+Endpoint::Memory memory_of(const lowering::ControlBlock& block, char* plain, char* packets) {
+  Endpoint::Memory memory;
+  memory.buffers[size_t(BufferKind::scratch)] = {plain, block.plain_bytes};
+  memory.buffers[lowering::packet_kind] = {packets, block.packet_bytes};
+  return memory;
+}
+
 bool checked_hosts(const Plan& plan, uint32_t rank, const HostOf& host) {
   if (const std::string wrong = Search(plan, rank, host).run(); !wrong.empty()) throw UsageError(wrong);
   if (!crosses_hosts(plan, host)) return false;
@@ -167,4 +174,4 @@ std::vector<int> far_peers(const Plan& plan, uint32_t rank, const HostOf& host) 
   return {peers.begin(), peers.end()};
 }
 
-}  // namespace chorale::lowering
+}  // namespace chorale::remote

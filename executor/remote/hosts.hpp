@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "../lowering/control_block.hpp"
 #include "chorale/plan.hpp"
+#include "endpoint.hpp"
 
-namespace chorale::lowering {
+namespace chorale::remote {
 
 using HostOf = std::function<uint32_t(uint32_t rank)>;
 
@@ -18,10 +20,14 @@ using HostOf = std::function<uint32_t(uint32_t rank)>;
 /// host in another way than through a port channel to that rank, or there is no UCX
 bool checked_hosts(const Plan&, uint32_t rank, const HostOf&);
 
+/// Returns the scratch of a rank that its peers of other hosts may write to. Signals, and buffers of the
+/// user, are left to the caller. \param plain, packets where these parts of its control block are
+Endpoint::Memory memory_of(const lowering::ControlBlock&, char* plain, char* packets);
+
 /// Returns true if `rank` sends packets to `peer` over a port channel.
 bool sends_packets(const Plan&, uint32_t rank, uint32_t peer);
 
 /// Returns the ranks of other hosts that port channels connect with `rank`, in either direction.
 std::vector<int> far_peers(const Plan&, uint32_t rank, const HostOf&);
 
-}  // namespace chorale::lowering
+}  // namespace chorale::remote

@@ -44,7 +44,7 @@ struct Puts {
     run.rank = uint32_t(world.rank());
     run.deadline = Deadline{world.abort_word(), 0, 0};
     run.completed = &completed;
-    run.channels = {{.peer = 1 - world.rank(), .far = true, .signal_number = 0}};
+    run.channels = {{.peer = 1 - world.rank(), .far = {1 - world.rank(), 0}}};
   }
 
   remote::Endpoint::Memory memory;
@@ -63,7 +63,7 @@ std::string send(World& world) {
   std::vector<cpu::Run> runs(Puts::launches, all.run);
   for (uint64_t at = 0; at < Puts::launches; ++at) {
     runs[at].epoch = at + 1;
-    runs[at].channels[0].posted = at;
+    runs[at].channels[0].far.posted = at;
     cpu::Trigger trigger;
     trigger.run = &runs[at];
     trigger.from = reinterpret_cast<char*>(all.data);

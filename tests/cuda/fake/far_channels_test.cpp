@@ -71,7 +71,7 @@ class End {
       if (peer != rank_) peers.push_back(peer);
     }
     binding_ = proxy.register_binding(memory, peers);
-    std::vector<cuda::Proxy::FarEnd> far;
+    std::vector<remote::Endpoint::FarEnd> far;
     far.resize(size_t(ranks_));
     for (int peer = 0; peer < ranks_; ++peer) {
       if (peer != rank_) far[size_t(peer)] = {peer, uint32_t(rank_)};
