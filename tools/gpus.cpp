@@ -41,7 +41,7 @@ GpusFound find_gpus() {
   GpusFound found;
   const CudaDriver driver = load_cuda_driver();
   int version = 0, devices = 0;
-  // A driver has a version even if it does not start.
+  // A driver reports its version even if it does not start.
   if (driver.driver_version && driver.driver_version(&version) == 0) found.driver = version_text(version);
   found.problem = driver.problem;
   if (!found.problem.empty()) return found;

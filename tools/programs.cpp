@@ -33,11 +33,11 @@ std::vector<std::string> names(const std::vector<dsl::RegisteredProgram>& progra
   return all;
 }
 
-/// Loads a source or plugin, and returns the names that it has added.
+/// Loads a source or plugin, and returns the names of the programs that it has added.
 std::vector<std::string> load(const std::string& what) {
   const std::vector<std::string> before = names(dsl::programs());
   {
-    const CrashNote note(what);  // a plugin may run any code when it is loaded, too
+    const CrashNote note(what);  // a plugin may run any code while it is loaded
     const PrintsAside aside;
     is_source(what) ? load_source(what) : load_plugin(what);
   }
@@ -57,11 +57,11 @@ std::vector<std::string> load(const std::string& what) {
                 "chorale compile " + program + " -o plan.json makes its plan");
 }
 
-/// Refuses the name by which bench and tune call a plan: the algorithm and its parameters. A plan's file has
-/// the number of ranks, too.
+/// Refuses the name that bench and tune use for a plan: the algorithm and its parameters. The name of a
+/// plan's file also has the number of ranks.
 void refuse_form(const std::string& what) {
   std::string name = what;
-  int ranks = 8;  // the default of programs
+  int ranks = 8;  // the default of shipped programs
   const size_t ending = what.find_last_not_of("0123456789");
   const bool numbered =
       ending != what.npos && what.size() - ending - 1 < 5 && ending + 1 < what.size() && what[ending] == '_';
@@ -78,7 +78,7 @@ void refuse_form(const std::string& what) {
                 "for " + count(uint64_t(ranks), "rank") + " that is " + words);
 }
 
-/// Refuses the name of a host schedule, which is shipped only as a file.
+/// Refuses the name of a host schedule, because host schedules are shipped only as files.
 void refuse_schedule(const std::string& what) {
   const std::string file = shipped_schedule(what);
   if (file.empty()) return;

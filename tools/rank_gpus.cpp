@@ -17,7 +17,7 @@
 namespace chorale::tools {
 namespace {
 
-/// Returns the findings, one a line: "problem ...", "driver CUDA 13.0", "gpu NVIDIA H200".
+/// Returns the facts, one per line: "problem ...", "driver CUDA 13.0", "gpu NVIDIA H200".
 std::string ask() {
   const GpusFound found = find_gpus();
   std::string text = "driver " + found.driver + "\n";
@@ -26,7 +26,7 @@ std::string ask() {
   return text;
 }
 
-/// Calls ask() in a process of its own and returns its answer.
+/// Calls ask() in a separate process and returns its answer.
 std::string ask_apart() {
   int ends[2];
   if (::pipe(ends) != 0) return "";

@@ -110,13 +110,13 @@ Built built_program(const Wanted& wanted, uint32_t ranks, const std::vector<std:
   return build_program(name, settings, {.target = {}, .allow = allow});
 }
 
-/// Reads a file and checks and proves the plan.
-/// \param file  a plan's or an algorithm's
+/// Reads a file, and checks and proves the plan.
+/// \param file  a plan's or an algorithm's file
 Built built_file(const std::string& file, const std::vector<std::string>& allow) {
   if (names_algorithm(file)) return build_algorithm(file, {.target = {}, .allow = allow});
   Built built;
   built.plan = load_plan(file);
-  // A plan with a certificate that holds need not be proved again.
+  // A plan whose certificate is valid need not be proved again.
   built.diagnostics = refute_certificate(built.plan).empty()
                           ? chorale::check(built.plan)
                           : check_plan(built.plan, {.target = {}, .allow = allow});

@@ -21,11 +21,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Adds the event's line. Names of files need not be UTF-8.
+/// Adds the event's line. Names of files may not be valid UTF-8.
 void add(std::string& lines, const Json& event) { lines += (lines.empty() ? "" : ",\n") + json_text(event); }
 
 /// Returns the lines of a rank's spans.
-/// \param start_ns  the time from which times count
+/// \param start_ns  the time that counts as 0
 std::string lines_of(const std::vector<TraceSpan>& spans, uint32_t rank, uint64_t start_ns) {
   std::string lines;
   if (spans.empty()) return lines;
@@ -47,7 +47,7 @@ std::string lines_of(const std::vector<TraceSpan>& spans, uint32_t rank, uint64_
   return lines;
 }
 
-/// Returns the time at which the first of these spans began; without spans, the latest time.
+/// Returns the time at which the first of these spans began; without spans, the largest time.
 uint64_t first_of(const std::vector<TraceSpan>& spans) {
   uint64_t first = ~uint64_t{0};
   for (const TraceSpan& span : spans) first = std::min(first, span.begin_ns);
@@ -146,8 +146,8 @@ StoppedTrace::StoppedTrace() : file_(std::tmpfile()) {
 void StoppedTrace::add(const Executor& executor) const noexcept {
   try {
     const std::vector<SentSpan> spans = to_send(executor.trace());
-    // We write everything at once, or parts of several ranks would mix: processes share one offset in the
-    // file.
+    // We write everything with one call. Otherwise parts of several ranks would mix, because processes share
+    // one offset in the file.
     [[maybe_unused]] const ssize_t written =
         ::write(::fileno(file_.get()), spans.data(), spans.size() * sizeof(SentSpan));
   } catch (...) {

@@ -16,7 +16,7 @@ void make_current(int device) {
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess) {
     cudaGetLastError();
-    return;  // the executor or exchange that is made next says why, on all ranks
+    return;  // the executor or exchange that is made next reports the reason on all ranks
   }
   if (device >= count)
     throw UsageError(fmt::format("device {}: this process sees {} GPUs, from 0 on", device, count));

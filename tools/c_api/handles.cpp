@@ -13,7 +13,7 @@
 namespace chorale::c {
 namespace {
 
-/// The words for a handle, by Kind.
+/// Names the kinds of handles in messages, by Kind.
 constexpr const char* kind_names[] = {"a config",    "a world",       "a plan",
                                       "an executor", "a tuned_plans", "an exchange"};
 

@@ -23,7 +23,7 @@ chorale_plan* opened(Plan plan) {
       std::make_shared<PlanObject>(PlanObject{std::make_shared<const Plan>(std::move(plan))}));
 }
 
-/// Reads the settings, each like "instances=16".
+/// Reads the settings, each in the form "instances=16".
 dsl::Parameters::Settings settings_of(const char* const* settings, uint64_t count) {
   dsl::Parameters::Settings all;
   if (count != 0) required("settings", settings);

@@ -12,7 +12,7 @@ using namespace chorale::c;
 
 namespace {
 
-/// A folder without files, so that all plans are made.
+/// Names a folder without files, so that all plans are made.
 constexpr const char* no_folder = "/dev/null";
 
 TuneTable table_of(const char* path) {
@@ -33,7 +33,7 @@ TuneTable table_of(const char* path) {
 
 struct Chosen {
   TunedPlans::Choice choice;
-  std::shared_ptr<const Plan> plan;  ///< lies in the handle's object, which it keeps alive
+  std::shared_ptr<const Plan> plan;  ///< belongs to the handle's object, which this pointer keeps alive
 };
 
 Chosen choose(const chorale_tuned_plans* plans, const char* collective, uint64_t bytes, DType dtype) {

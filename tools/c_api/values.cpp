@@ -14,7 +14,7 @@
 namespace chorale::c {
 namespace {
 
-// These are by number, from 1. The numbers do not change when the order in types.def does.
+// Lists the names by number, from 1. The numbers do not change when the order in types.def does.
 constexpr std::string_view dtypes[] = {"f32",  "f16", "bf16", "f64",      "i32",      "u32",
                                        "i64",  "u8",  "i8",   "fp8_e4m3", "fp8_e5m2", "u64",
                                        "bool", "c32", "c64",  "c128",     "i16",      "u16"};
@@ -110,7 +110,7 @@ const void* required(const char* name, const void* pointer) {
 }
 
 void require_size(const char* name, uint64_t size, uint64_t least) {
-  constexpr uint64_t most = 4096;  // no version will be so large: a larger size was never set
+  constexpr uint64_t most = 4096;  // no version will be so large, so a larger size was never set
   if (size < least || size > most) {
     throw UsageError(
         fmt::format("struct_bytes of '{}' is {}: it should be its sizeof, {} here", name, size, least));

@@ -29,8 +29,8 @@ struct BenchArguments {
   ProfileOptions profile;
 };
 
-/// Keeps the subjects that a table chooses, with the form of packets that it says, at the sizes for which it
-/// chooses them.
+/// Keeps only the subjects that a table chooses, with the packet form that the table names, at the sizes for
+/// which it chooses them.
 void keep_chosen(BenchRequest& request, const TunedPlans& plans) {
   std::vector<Subject> chosen;
   for (const Subject& subject : request.subjects) {
@@ -53,7 +53,7 @@ void keep_chosen(BenchRequest& request, const TunedPlans& plans) {
   request.subjects = std::move(chosen);
 }
 
-/// Adds NCCL for every collective and place for which a plan is timed.
+/// Adds NCCL for every collective, in place or not, for which a plan is timed.
 void add_nccl(BenchRequest& request) {
   std::vector<Subject> others;
   for (const Subject& subject : request.subjects) {
@@ -104,7 +104,7 @@ BenchRequest request_of(const BenchArguments& options, const Config& config,
   }
   request.graph = request.graph && cuda;
   for (const NamedPlan& named : plans) {
-    // The order is proved, which takes time, so it is known only if it is asked for.
+    // A proof finds the order, which takes time, so it runs only if the order is needed.
     const bool wanted = options.rank_order || !options.tuned_out.empty();
     const bool rank_order = wanted && in_rank_order(named.plan);
     if (options.rank_order && !rank_order) continue;
@@ -131,7 +131,8 @@ BenchRequest request_of(const BenchArguments& options, const Config& config,
   return request;
 }
 
-/// Refuses multicast when plans are timed beside NCCL, for which NVLink multicast is off: see quieten_nccl().
+/// Refuses multicast when plans are timed beside NCCL, because NVLink multicast is off for NCCL: see
+/// quieten_nccl().
 void refuse_multicast(const Config& config) {
   if (config.backend.value != "cuda" || config.switch_channels.value != "multicast") return;
   throw Failure(Exit::command_wrong,
@@ -207,7 +208,7 @@ Exit bench_it(BenchArguments options) {
   std::string error;
   try {
     error = run_ranks(launch, config, [&](World& world) { bench_rank(world, request, config, reports); });
-  } catch (const Failure&) {  // interrupted
+  } catch (const Failure&) {  // the user interrupted the run
     if (options.output.empty()) write_output("-", formatted(options, live.end(false)));
     throw;
   }
@@ -226,7 +227,7 @@ Exit bench_it(BenchArguments options) {
                                         format_bytes(request.sizes[result.size]) + " bytes: " + result.what);
   }
   if (!any) throw Failure(Exit::run_failed, "nothing could be timed");
-  // After wrong results, no table is written, because others rely on it.
+  // After wrong results no table is written, because others rely on it.
   if (!options.tuned_out.empty()) {
     TunedFor machine = tuned_for(config, gpus, request.ranks);
     machine.rank_order = options.rank_order;

@@ -26,7 +26,7 @@ SourceLine line_of(const Plan& plan, const Diagnostic& finding) {
   return author_line(plan, finding.line, finding.at);
 }
 
-/// Replaces the plan with that of the least number of ranks that has the same finding.
+/// Replaces the plan with the plan of the fewest ranks that has the same finding.
 void take_fewer_ranks(const std::string& name, dsl::Parameters::Settings& settings, const Aim& aim,
                       Built& built) {
   const std::vector<dsl::Parameter> parameters = describe_program(name).parameters;
@@ -47,7 +47,7 @@ void take_fewer_ranks(const std::string& name, dsl::Parameters::Settings& settin
       settings = std::move(smaller);
       return;
     } catch (const Failure&) {
-      // Not every program takes every number of ranks.
+      // Some programs do not take every number of ranks.
     }
   }
 }

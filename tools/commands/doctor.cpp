@@ -1,4 +1,4 @@
-// chorale doctor says what works on this machine, and what to do about the rest.
+// chorale doctor reports what works on this machine, and how to fix the rest.
 
 #include <CLI/CLI.hpp>
 #include <memory>

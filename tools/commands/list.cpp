@@ -35,7 +35,7 @@ std::vector<std::string> shipped_files() {
   return names;
 }
 
-/// The name of a shipped plan's file, which is NAME_RANKS.
+/// Splits the name of a shipped plan's file, which is NAME_RANKS.
 struct FileName {
   std::string name;
   int ranks = 0;

@@ -12,7 +12,7 @@
 namespace chorale::tools {
 namespace {
 
-/// Explains a role to a reader. A role without a row stops the build, because the switch has no default.
+/// Explains a role to a reader. The switch has no default, so a role without a row stops the build.
 const char* meaning(Role role) {
   switch (role) {
     case Role::Read:

@@ -1,4 +1,4 @@
-// chorale run runs a plan on this machine and compares every result.
+// chorale run runs a plan on this machine and compares every result with the expected one.
 
 #include "tools/schedules/run.hpp"
 
@@ -86,10 +86,10 @@ double median(std::vector<double> values) {
   return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-/// Prints a row for each size that every rank has finished.
+/// Prints a row for each size that all ranks have finished.
 void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& outcome, bool times,
                  bool checked) {
-  // The operators of a custom plan may differ, so the row names only one that replaces them all.
+  // A custom plan may have several operators, so the row names an operator only if it replaces all of them.
   const bool has_operator = collective_reduces(plan.collective) || request.override_op;
   const char* op = has_operator ? reduce_op_name(request.op) : "-";
   std::printf("%12s  %-8s  %-4s", "bytes", "dtype", "op");
@@ -131,7 +131,7 @@ Exit run_schedules(const RunArguments& options) {
   request.launches = options.repeat;
   request.seed = seed_of(options);
   if (options.schedules) request.schedules = options.schedules;
-  // A user who says how many schedules wants all of them, without a time limit.
+  // A user who gives the number of schedules wants all of them, without a time limit.
   request.limit = parse_duration(!options.limit.empty() ? options.limit
                                  : options.schedules    ? "off"
                                                         : "10min");
@@ -225,10 +225,10 @@ std::string why_chosen(const TunedPlans::Choice& choice, DType dtype) {
   return choice.dtype == dtype ? "" : ", as tuned for " + std::string(dtype_name(choice.dtype));
 }
 
-/// Consecutive sizes for which one plan is chosen.
+/// Groups consecutive sizes for which the same plan is chosen.
 struct Share {
   TunedPlans::Choice choice;
-  std::string bytes;  ///< as --bytes
+  std::string bytes;  ///< the sizes, as --bytes takes them
 };
 
 bool is_default(const Share& share) { return share.choice.found == TuneTable::Found::none; }
@@ -251,7 +251,7 @@ Wanted wanted_of(const TunedPlans::Choice& choice, uint32_t ranks) {
   if (std::filesystem::exists(choice.file, no_file)) return wanted;
   ShippedName shipped = shipped_name(choice.name, int(ranks));
   wanted.what = shipped.program;
-  shipped.settings.erase("ranks");  // it has an option of its own
+  shipped.settings.erase("ranks");  // the number of ranks has an option of its own
   for (const auto& [key, value] : shipped.settings) wanted.set.push_back(key + "=" + value);
   return wanted;
 }
@@ -265,7 +265,7 @@ void require_rank_order(const Plan& plan, const Config& config) {
                 "--rank-order goes with switch_channels = peer");
 }
 
-/// Runs a collective. The sizes of each share run together.
+/// Runs a collective. All sizes of one share run in one go.
 void run_chosen(const RunArguments& options, const Config& config) {
   if (options.run.ranks == 0) {
     throw Failure(Exit::command_wrong, "'" + options.wanted.what + "' stands for plans of a number of ranks",
@@ -287,7 +287,7 @@ void run_chosen(const RunArguments& options, const Config& config) {
   if (std::any_of(shares.begin(), shares.end(), is_default))
     std::cerr << "note: this finds the fastest plans here: " << advice << "\n";
   for (const auto& [choice, bytes] : shares) {
-    // This refuses a plan that does not add up in that order.
+    // Plans that do not add up in rank order are refused.
     if (options.rank_order) require_rank_order(plans.plan(choice), config);
     std::cerr << "chosen: " << words_of(choice) << why_chosen(choice, options.run.type()) << "\n";
     RunArguments one = options;

@@ -1,4 +1,4 @@
-// chorale simulate predicts the time of plans on a machine that is not here.
+// chorale simulate predicts the time of plans on a machine that the user need not have.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -26,7 +26,7 @@ struct SimulateArguments {
   bool eager = false, all = false, profile = false;
 };
 
-/// Refuses a trace or a profile of more than one simulation.
+/// Refuses a trace or a profile if there is more than one simulation.
 void need_one(const SimulateArguments& options, const Predictions& of) {
   if (options.trace.empty() && !options.profile) return;
   const std::string option = options.profile ? "--profile" : "--trace";
@@ -83,7 +83,7 @@ Exit simulate_it(const SimulateArguments& options) {
   of.packet = *packet_form_of(options.packet);
   of.eager = options.eager;
   of.plans = find_plans(options.what, options.common, options.ranks, options.allow, "chorale simulate");
-  // A plan in place only copies less than the one out of place, so we keep the latter. An algorithm makes
+  // A plan in place only copies less than the plan out of place, so we keep the latter. An algorithm makes
   // both plans; a plan file has one.
   std::set<std::string> out_of_place;
   for (const NamedPlan& named : of.plans) {

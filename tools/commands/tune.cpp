@@ -1,4 +1,4 @@
-// chorale tune finds the shipped plan that is the fastest here for each collective, type and size.
+// chorale tune finds the fastest shipped plan on this machine for each collective, type and size.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -27,12 +27,12 @@ struct TuneArguments {
   bool no_times = false;
 };
 
-/// A collective's plans, and the ways to run each.
+/// Holds a collective's plans, and the ways to run each.
 struct Candidates {
   std::vector<NamedPlan> plans;
   std::vector<TuneConfig> configs;
   std::vector<const NamedPlan*> of;  ///< by configuration
-  std::vector<bool> rank_order;      ///< by configuration: true for candidates of the table's second choice
+  std::vector<bool> rank_order;  ///< by configuration: true if the table's choice in rank order may use it
 };
 
 Candidates candidates_of(const TuneArguments& options, const std::string& collective) {
@@ -66,7 +66,7 @@ Candidates candidates_of(const TuneArguments& options, const std::string& collec
   return all;
 }
 
-/// Measures one plan at one size in a child process, and compares its results before and after it is timed.
+/// Measures one plan at one size in a child process, and compares its results before and after the timing.
 Measurement measure(const TuneArguments& options, const Config& config, const NamedPlan& named,
                     const TuneConfig& candidate, uint64_t bytes) {
   BenchRequest request;
@@ -74,9 +74,9 @@ Measurement measure(const TuneArguments& options, const Config& config, const Na
   request.ranks = options.run.ranks;
   request.dtype = options.run.type();
   if (!options.run.op.empty())
-    request.override_op = options.run.reduce_op(true);  // it was refused before if no plan reduces
+    request.override_op = options.run.reduce_op(true);  // if no plan reduces, the option was refused before
   request.packet = packet_form_of(candidate.packet);
-  request.graph = config.backend.value == "cuda";  // to time the plan without the launch
+  request.graph = config.backend.value == "cuda";  // times the plan without the launch
   request.eager = !request.graph;
   request.processes = options.run.as_processes(config);
   request.warmup = options.warmup;
@@ -97,8 +97,8 @@ Measurement measure(const TuneArguments& options, const Config& config, const Na
   return {true, result.us * 1000, ""};
 }
 
-/// Returns the position of the fastest, among only those that add up in the order of the ranks if
-/// `rank_order`.
+/// Returns the position of the fastest plan; if `rank_order`, only among plans that add up in the order of
+/// the ranks.
 std::optional<size_t> fastest(const Candidates& candidates, const std::vector<Measurement>& measured,
                               bool rank_order) {
   std::optional<size_t> best;
@@ -112,8 +112,8 @@ std::optional<size_t> fastest(const Candidates& candidates, const std::vector<Me
 /// Returns the stream for rows: stderr if the table goes to standard output.
 std::FILE* rows_of(const TuneArguments& options) { return options.output == "-" ? stderr : stdout; }
 
-/// Prints a line for the plan that was found, another one if the order of the ranks has another plan, and the
-/// reasons of those that failed.
+/// Prints a line for the chosen plan, another line if a different plan is the fastest in rank order, and the
+/// reasons of the plans that failed.
 void report(const TuneArguments& options, const TuneKey& key, const Candidates& candidates,
             const std::vector<Measurement>& measured) {
   for (size_t at = 0; at < measured.size(); ++at) {
@@ -145,13 +145,13 @@ TuneTable load_if_there(const std::string& file) {
   return std::filesystem::is_regular_file(file, error) ? TuneTable::load(file) : TuneTable();
 }
 
-/// Puts the rows of `found` for `keys` into the table of a file. It keeps rows that others have written there
-/// since: they may tune for other sizes, collectives or types at the same time.
+/// Puts the rows of `found` for `keys` into the table of a file. It keeps rows that other processes have
+/// written meanwhile, because they may tune for other sizes, collectives or types at the same time.
 void add_to(const std::string& file, const TuneTable& found, const std::vector<TuneKey>& keys) {
   const FolderLock lock(file);
   TuneTable table = load_if_there(file);
   for (const TuneKey& key : keys) table.take(key, found);
-  write_output(file, table.text());  // writes all or nothing
+  write_output(file, table.text());  // writes all of it or nothing
 }
 
 Exit tune_it(const TuneArguments& options) {
@@ -175,7 +175,7 @@ Exit tune_it(const TuneArguments& options) {
   in_order.rank_order = true;
   const std::string file = options.output.empty() ? tuned_file(machine) : options.output;
   const bool printed = file == "-";
-  if (!printed) load_if_there(file);  // refuses a file that is no table before the long run
+  if (!printed) load_if_there(file);  // refuses a file that is not a table before the long run
   TuneTable table;                    // has the rows of this run
   std::vector<TuneKey> keys;
   std::error_code error;
@@ -212,7 +212,8 @@ Exit tune_it(const TuneArguments& options) {
       }
       report(options, key, candidates, measured);
       any = any || std::any_of(measured.begin(), measured.end(), [](const auto& one) { return one.correct; });
-      if (!printed) add_to(file, table, keys);  // after every size, so that a run may be cut off
+      if (!printed)
+        add_to(file, table, keys);  // writes after every size, so that an interrupted run keeps its results
     }
   }
   if (printed) {

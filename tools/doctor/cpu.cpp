@@ -1,4 +1,4 @@
-// Examines a plan on the CPU for `chorale doctor PLAN`: is there the memory that all ranks need?
+// Checks for `chorale doctor PLAN` that the CPU has the memory that all ranks of a plan need.
 
 #include <fmt/format.h>
 #include <sys/statvfs.h>
@@ -24,8 +24,8 @@ uint64_t times(uint64_t one, uint64_t number) {
 }
 
 /// Compares the memory that the ranks need with the memory that is available.
-/// \param needed  the need of one rank, in words
-/// \param bytes   the need of all ranks
+/// \param needed  one rank's memory, in words
+/// \param bytes   the memory of all ranks
 void compare_memory(Examination& found, const std::string& needed, uint64_t bytes,
                     const std::string& remedy) {
   const uint64_t available = available_host_memory();

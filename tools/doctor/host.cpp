@@ -1,4 +1,4 @@
-// Examines the machine without its GPUs for `chorale doctor`.
+// Examines the machine except its GPUs for `chorale doctor`.
 
 #include <sched.h>
 #include <sys/statvfs.h>

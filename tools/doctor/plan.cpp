@@ -1,4 +1,4 @@
-// Examines a plan for `chorale doctor PLAN`: does this machine have what the plan needs?
+// Checks for `chorale doctor PLAN` that this machine has what the plan needs.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 namespace chorale::tools {
 namespace {
 
-/// The needs of all ranks, to find the largest.
+/// Collects the needs of all ranks, to find the largest.
 struct PlanNeeds {
   std::vector<RankNeeds> ranks;
 
@@ -63,8 +63,8 @@ void compare_blocks(Examination& found, const GpusFound& gpus, const Plan& plan,
   }
 }
 
-/// Compares switch channels with the GPUs. They go through peers' memory, unless the setting asks for
-/// multicast.
+/// Checks that the GPUs can serve the switch channels. Switch channels go through peers' memory, unless the
+/// setting asks for multicast.
 void compare_switches(Examination& found, const GpusFound& gpus) {
   const Setting<std::string> wanted = Config::load().switch_channels;
   const bool offered = !gpus.gpus.empty() && std::all_of(gpus.gpus.begin(), gpus.gpus.end(),
@@ -111,7 +111,8 @@ void compare_channels(Examination& found, const GpusFound& gpus, const PlanNeeds
   if (needs.most(&RankNeeds::switch_channels)) compare_switches(found, gpus);
 }
 
-/// Compares packets with the GPUs. Packets of more than 8 bytes rely on wider stores that arrive whole.
+/// Checks that the GPUs can carry the packets. Packets of more than 8 bytes need wider stores that arrive as
+/// a whole.
 void compare_packets(Examination& found, const GpusFound& gpus, const PlanNeeds& needs) {
   if (!needs.most(&RankNeeds::packets)) return found.pass("packets", "none");
   const bool without_links = std::any_of(gpus.gpus.begin(), gpus.gpus.end(), [](const GpuFacts& gpu) {

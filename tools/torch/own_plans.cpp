@@ -1,4 +1,4 @@
-// Has the calls that torch.distributed lacks: to run plans of one's own, and for memory that peers reach.
+// Adds the calls that torch.distributed lacks: running a user's plan, and allocating memory that peers reach.
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
@@ -17,7 +17,7 @@ void Communicator::run_plan(const SharedPlan& plan, const at::Tensor& in, const 
                             std::optional<ReduceOp> op, void* stream) {
   check_alike(plan->name, in, out);
   check_ranks(*plan);
-  // Custom plans may reduce.
+  // A custom plan may reduce, so only standard collectives are known to move elements without reducing.
   const bool moves = is_standard(plan->collective) && !collective_reduces(plan->collective);
   TORCH_CHECK(!op || !moves, "chorale: ", plan->name, " reduces nothing, and has an operator");
   if (!op && !moves) {
