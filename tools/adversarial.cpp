@@ -88,8 +88,8 @@ Exit run_adversarial(const Plan& plan, const AdversarialRequest& request) {
                 request.launches, static_cast<unsigned long long>(tried), verdict.ok() ? "yes" : "NO");
     std::fflush(stdout);
     if (verdict.ok() && tried < request.schedules) {
-      std::cerr << fmt::format("note: {} of {} were tried when the time was over: --limit gives more\n",
-                               tried, count(request.schedules, "schedule"));
+      std::cerr << fmt::format("note: {} of {} were tried before the time limit: --limit raises it\n", tried,
+                               count(request.schedules, "schedule"));
     }
     if (verdict.ok()) continue;
     if (verdict.kind == Verdict::Kind::refused) throw Failure(Exit::command_wrong, verdict.text);

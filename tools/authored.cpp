@@ -31,7 +31,8 @@ CrashNote::CrashNote(const std::string& program) {
          "' was built\nhelp: CXX='c++ -g' gdb --args chorale ..., with the arguments of this command, stops "
          "where\n";
   ended = "error: program '" + program +
-          "' ended the process\nhelp: leave exit() out: a program returns, or throws what is wrong\n";
+          "' ended the process\nhelp: leave exit() out: a program returns, or throws an exception that says "
+          "what is wrong\n";
   [[maybe_unused]] static const int registered = std::atexit(refuse_exit) | std::at_quick_exit(refuse_exit);
   stack_t stack = {};  // an endless recursion uses up the other stack
   stack.ss_sp = stack_;

@@ -56,7 +56,8 @@ auto authored(const std::string& program, const Body& body) {
   } catch (const std::exception& error) {
     throw Failure(Exit::plan_wrong, "program '" + program + "' failed: " + error.what());
   } catch (...) {
-    throw Failure(Exit::plan_wrong, "program '" + program + "' failed: it threw what is no std::exception");
+    throw Failure(Exit::plan_wrong,
+                  "program '" + program + "' failed: it threw an object that is not a std::exception");
   }
 }
 

@@ -25,7 +25,7 @@ using namespace chorale;
 using namespace chorale::tools;
 
 constexpr const char* footer =
-    "'-' as a plan is standard input. Results go to stdout, talk to stderr.\n"
+    "A plan '-' is standard input. Results go to stdout, messages to stderr.\n"
     "exit status: 0 all is well, 1 the plan is wrong, 2 the command is wrong, 3 the run failed";
 
 int fail(Exit status, const std::string& message, const std::string& help = "") {

@@ -222,7 +222,7 @@ std::vector<uint64_t> parse_sizes(const std::string& text) {
     const uint64_t last = parse_bytes(range[1]), factor = range.size() > 2 ? parse_bytes(range[2]) : 2;
     if (range.size() > 3 || first == 0 || first > last || factor < 2) {
       throw Failure(
-          Exit::command_wrong, "'" + item + "' is no range of sizes",
+          Exit::command_wrong, "'" + item + "' is not a range of sizes",
           "a range is first:last or first:last:factor, with 0 < first <= last and a factor of 2 or more");
     }
     for (uint64_t size = first; size <= last; size *= factor) {
@@ -298,7 +298,7 @@ void keep_apart(const std::vector<NamedFile>& read, const std::vector<NamedFile>
       if (identity_of(other->path) != identity) continue;
       throw Failure(Exit::command_wrong,
                     other->option + " and " + file->option + " name one file: " + file->path,
-                    "give each a file of its own");
+                    "give each option a different file");
     }
   }
 }

@@ -50,7 +50,7 @@ std::string allowing(const Diagnostics& diagnostics) {
   }
   std::string options;
   for (const std::string& proof : proofs) options += " --allow " + proof;
-  return "to run it all the same:" + options;
+  return "to run it anyway:" + options;
 }
 
 namespace {
@@ -114,8 +114,8 @@ void Telling::declare(CLI::App& app) {
                  "Write a plan of fewer operations in which the first finding of a proof is still found")
       ->type_name("FILE");
   app.add_option("--schedules", schedules_,
-                 "How many schedules of the adversarial machine are tried for one that shows on the CPU what "
-                 "a proof has found; default 100, 0 for none")
+                 "Number of schedules to try on the adversarial machine, to find one that shows a proof's "
+                 "finding on the CPU; default 100, 0 for none")
       ->transform(whole_number(0, uint64_t(1) << 40, "0 to 2^40"))
       ->type_name("N");
 }

@@ -46,7 +46,7 @@ GpusFound find_gpus() {
   found.problem = driver.problem;
   if (!found.problem.empty()) return found;
   if (const int error = driver.device_count(&devices)) found.problem = driver.text_of(error);
-  if (found.problem.empty() && devices == 0) found.problem = "the driver knows of no GPU";
+  if (found.problem.empty() && devices == 0) found.problem = "the driver finds no GPU";
   if (!found.problem.empty()) return found;
 
   const Nvml nvml;

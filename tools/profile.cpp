@@ -141,15 +141,16 @@ std::string text_of(const Profile& profile, const Plan& plan, uint64_t bytes, Cl
 
 Profiles::Profiles(std::optional<Machine> machine) : machine_(std::move(machine)), file_(std::tmpfile()) {
   if (!file_) {
-    throw Failure(Exit::run_failed,
-                  std::string("no temporary file for what --profile prints: ") + std::strerror(errno));
+    throw Failure(Exit::run_failed, std::string("there is no temporary file for the output of --profile: ") +
+                                        std::strerror(errno));
   }
 }
 
 void Profiles::keep(const std::string& text) const {
   if (std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size() && std::fflush(file_.get()) == 0)
     return;
-  throw RunError(RunError::Reason::resources, "what --profile prints cannot be kept: " + write_error(errno));
+  throw RunError(RunError::Reason::resources,
+                 "the output of --profile cannot be stored: " + write_error(errno));
 }
 
 void Profiles::add(World& world, const Executor& executor, const Config& config, const Plan& plan,

@@ -93,12 +93,13 @@ void declare_wanted(CLI::App& app, Wanted& wanted, const std::string& what_it_is
   app.add_option("--set", wanted.set, "A parameter of the program; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  app.add_option("--name", wanted.name, "Which program, if a source has several")->type_name("NAME");
+  app.add_option("--name", wanted.name, "The program to use, if a source has several")->type_name("NAME");
 }
 
 void declare_aim(CLI::App& app, Aim& aim, const std::string& target_by_default) {
   const std::vector<std::string> words(std::begin(target_names), std::end(target_names));
-  app.add_option("--target", aim.target, "Whose executor: " + join(words) + "; " + target_by_default)
+  app.add_option("--target", aim.target,
+                 "The executor that runs the plan: " + join(words) + "; " + target_by_default)
       ->type_name("TARGET")
       ->check(one_of("target", words));
   declare_allow(
@@ -238,7 +239,7 @@ Diagnostics check_plan(const Plan& plan, const Aim& aim, ProofFacts* facts) {
 
 void declare_plan_output(CLI::App& app, std::string& output) {
   app.add_option("-o,--output", output,
-                 "Where the plan goes; default -, standard output; as CBOR if its name ends in .cbor")
+                 "Write the plan to FILE; default -, standard output; as CBOR if the name ends in .cbor")
       ->type_name("FILE");
 }
 

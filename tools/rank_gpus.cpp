@@ -67,7 +67,7 @@ RankGpus find_rank_gpus() {
     if (key == "driver") gpus.driver = value;
     if (key == "problem") gpus.problem = value;
   }
-  if (gpus.names.empty() && gpus.problem.empty()) gpus.problem = "the driver knows of no GPU";
+  if (gpus.names.empty() && gpus.problem.empty()) gpus.problem = "the driver finds no GPU";
   return gpus;
 }
 
@@ -81,7 +81,7 @@ void need_gpus(const RankGpus& gpus, unsigned ranks, bool shared) {
     throw Failure(
         Exit::run_failed,
         "there are " + count(ranks, "rank") + ", but this machine has " + count(gpus.names.size(), "GPU"),
-        "choose fewer ranks, or let them share a GPU with --share-gpus, to test and not to time");
+        "choose fewer ranks, or use --share-gpus to let ranks share a GPU (for tests, not for timings)");
   }
 }
 

@@ -98,7 +98,7 @@ def main():
         wrong = [name for name in sorted(names) if not (made / name).exists() or not (shipped / name).exists()
                  or (made / name).read_bytes() != (shipped / name).read_bytes()]
     for name in wrong:
-        print(f"plans/shipped/{name} is not what plans/ gives now", file=sys.stderr)
+        print(f"plans/shipped/{name} differs from the plan that plans/ makes now", file=sys.stderr)
     if wrong:
         sys.exit("run tools/remake_shipped.py, and look at the difference")
 

@@ -82,7 +82,7 @@ install_packages() {
   fi
   local log=${TMPDIR:-/tmp}/chorale-setup.$$.log
   step "updating the package lists" "$log" $as_root apt-get update ||
-    die "apt-get update failed" "is there a network, and do /etc/apt/sources.list* name a reachable mirror?"
+    die "apt-get update failed" "check that there is a network, and that /etc/apt/sources.list* name a reachable mirror"
   step "installing$missing" "$log" $as_root env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y --no-install-recommends $missing ||
     die "apt-get install failed" "a full disk? ($(df -h --output=avail / | tail -1 | tr -d ' ') free on /)"

@@ -95,7 +95,7 @@ TemporaryFolder::TemporaryFolder() {
   for (size_t at = 0; at < std::size(signals); ++at) ::sigaction(signals[at], &action, &before[at]);
   if (!::mkdtemp(name.data())) {
     throw Failure(Exit::command_wrong, "cannot make a temporary folder " + name + ": " + std::strerror(errno),
-                  "TMPDIR names the folder to make it in");
+                  "set TMPDIR to the folder for it");
   }
   path_ = name;
 }
@@ -160,7 +160,7 @@ void load_source(const std::string& source) {
   if (!fs::is_regular_file(source, error)) {
     throw Failure(Exit::command_wrong,
                   "cannot read " + source + ": " +
-                      (fs::exists(source, error) ? "it is no file" : "there is no such file"));
+                      (fs::exists(source, error) ? "it is not a file" : "there is no such file"));
   }
   TemporaryFolder folder;
   const HostCompiler compiler = find_compiler(folder);
@@ -182,8 +182,8 @@ void load_source(const std::string& source) {
     throw Failure(Exit::plan_wrong,
                   source + " compiles, but cannot be loaded: " +
                       (why.starts_with(head) ? why.substr(head.size()) : why),
-                  "a source is one file: what it calls is defined there, or make a plugin of several with "
-                  "c++ -shared -fPIC");
+                  "a source is one file: define all that it calls there, or make a plugin of several files "
+                  "with c++ -shared -fPIC");
   }
 }
 
@@ -192,7 +192,7 @@ void load_plugin(const std::string& path) {
   const std::string file = path.find('/') == path.npos ? "./" + path : path;
   if (const std::string why = open_plugin(file); !why.empty()) {
     throw Failure(Exit::command_wrong, "cannot load " + why,
-                  "a plugin must be built against the headers of this very version");
+                  "build the plugin against the headers of this version");
   }
 }
 

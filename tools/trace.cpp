@@ -82,8 +82,8 @@ Json name_event(uint32_t rank, std::string name, std::optional<uint32_t> thread)
 void need_trace_file(const std::string& path) {
   if (path.empty()) return;
   if (path == "-") {
-    throw Failure(Exit::command_wrong, "--trace writes a file, since results go to standard output",
-                  "name one, as trace.json");
+    throw Failure(Exit::command_wrong, "--trace needs a file, because results go to standard output",
+                  "name one, such as trace.json");
   }
   need_writable(path);
 }
@@ -125,7 +125,8 @@ void write_trace(World& world, const Executor& executor, const Config& config, c
     try {
       if (lines.empty()) {
         wrong =
-            "nothing was traced: no rank has run an operation, since there are no bytes, or none in the plan";
+            "nothing was traced: no rank has run an operation, because the message has no bytes or the plan "
+            "has no operations";
       } else {
         write_output(path, file_of(lines));
       }

@@ -85,7 +85,7 @@ std::string shipped_folder() {
 std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ranks) {
   if (ranks == 0) {
     throw Failure(Exit::command_wrong,
-                  "'" + collective + "' stands for all shipped plans of a number of ranks",
+                  "'" + collective + "' stands for all shipped plans for one number of ranks",
                   "say how many with --ranks");
   }
   const std::string folder = shipped_folder();

@@ -33,7 +33,7 @@ std::string variable(const char* name) {
   const std::string_view word = text("name", name);
   if (!word.starts_with(prefix) || word.find('=') != word.npos) {
     throw UsageError(
-        fmt::format("'{}' is no name of a setting: they are as in the environment, such as "
+        fmt::format("'{}' is not the name of a setting: settings are named as in the environment, such as "
                     "CHORALE_TIMEOUT",
                     word));
   }

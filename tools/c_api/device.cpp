@@ -23,7 +23,7 @@ void make_current(int device) {
   const cudaError_t wrong = cudaSetDevice(device);
   if (wrong == cudaSuccess) return;
   cudaGetLastError();  // so that the caller's next call does not report this error again
-  throw RunError(RunError::Reason::other, fmt::format("GPU {} cannot be taken: {} ({})", device,
+  throw RunError(RunError::Reason::other, fmt::format("GPU {} cannot be used: {} ({})", device,
                                                       cudaGetErrorString(wrong), cudaGetErrorName(wrong)));
 }
 

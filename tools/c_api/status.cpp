@@ -99,7 +99,7 @@ chorale_status note_error(const char* function) noexcept {
   } catch (const std::exception& error) {
     return keep(CHORALE_FAILED, function, error.what());
   } catch (...) {
-    return keep(CHORALE_FAILED, function, "an exception of no known type");
+    return keep(CHORALE_FAILED, function, "an exception of unknown type");
   }
 }
 

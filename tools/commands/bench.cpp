@@ -253,10 +253,11 @@ Action command::bench(CLI::App& app) {
   app.add_option("--set", options->common.set, "A parameter of the program; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  app.add_option("--name", options->common.name, "Which program, if a source has several")->type_name("NAME");
+  app.add_option("--name", options->common.name, "The program to use, if a source has several")
+      ->type_name("NAME");
   options->run.declare(app);
   app.get_option("--ranks")->description(
-      "Number of ranks; default: the plan's, of a collective on cuda as many as there are GPUs");
+      "Number of ranks; default: the plan's, or for a collective on cuda the number of GPUs");
   app.add_flag("--eager", options->eager, "Time launches; default: launches and graphs");
   app.add_flag("--graph", options->graph, "Time CUDA graphs; default: launches and graphs");
   app.add_option("--calls", options->calls, "Calls in one graph, or in a row; default 50")
@@ -266,14 +267,15 @@ Action command::bench(CLI::App& app) {
       ->transform(whole_number(1, 10000))
       ->type_name("N");
   app.add_flag("--no-nccl", options->no_nccl, "Do not time NCCL beside the plans");
-  app.add_flag("--all", options->all, "A row for every plan, not for the fastest of each size only");
-  app.add_flag("--rank-order", options->rank_order, "Only plans that add in the order of the ranks");
+  app.add_flag("--all", options->all, "Print a row for every plan, not only for the fastest of each size");
+  app.add_flag("--rank-order", options->rank_order, "Time only plans that add in the order of the ranks");
   app.add_flag("--no-times", options->no_times, "Leave the times out: the output is the same every time");
   app.add_option("--format", options->format, "Form of the output; default text")
       ->check(one_of("format", {"text", "csv", "json"}))
       ->type_name("NAME");
-  app.add_option("-o,--output", options->output,
-                 "Write the output there; whole after every result, so that a run may be cut off")
+  app.add_option(
+         "-o,--output", options->output,
+         "Write the output to FILE, which is complete after every result, so that you may interrupt a run")
       ->type_name("FILE");
   app.add_option("--markdown", options->markdown, "Write a page with machine, versions and tables")
       ->type_name("FILE");
@@ -281,7 +283,7 @@ Action command::bench(CLI::App& app) {
                  "Time only the plans that this table chooses; for collectives, see tune")
       ->type_name("FILE");
   app.add_option("--tuned-out", options->tuned_out,
-                 "Write the fastest plan of each size as a table that run and bench choose by")
+                 "Write the fastest plan of each size to a table from which run and bench choose")
       ->type_name("FILE");
   app.add_option("--trace", options->trace,
                  "Write when each operation of the last launch ran, for Perfetto; one plan only")
@@ -289,13 +291,14 @@ Action command::bench(CLI::App& app) {
   options->profile.declare(
       app, "Print where the time of the last launch went, by line of the plan's author; one plan only");
   app.add_option("--commit", options->commit,
-                 "What to call this build; default: git describe when it was built")
+                 "Name of this build in the output; default: git describe at the time of the build")
       ->type_name("TEXT");
   app.footer(
-      "Times are medians of five means, of the slowest rank; algbw and busbw are GB/s as nccl-tests define "
-      "them. Results "
-      "are\n"
-      "compared with an oracle before and after. NCCL runs in its default mode; ratio is its time by ours.");
+      "Times are medians of five means, on the slowest rank; algbw and busbw are GB/s as nccl-tests define "
+      "them. Results\n"
+      "are compared with the expected ones before and after. NCCL runs in its default mode; ratio is its "
+      "time "
+      "divided by ours.");
   return [options] { return bench_it(*options); };
 }
 

@@ -89,9 +89,9 @@ Action command::check(CLI::App& app) {
   };
   auto options = std::make_shared<CheckArguments>();
   app.add_option("plan", options->paths, "Plan files; - is standard input")->required();
-  declare_aim(app, options->aim, std::string(target_names[size_t(Target::chorale)]) + " by default");
+  declare_aim(app, options->aim, "default: " + std::string(target_names[size_t(Target::chorale)]));
   app.add_option("--certify", options->certified,
-                 "Say what else is true of the plan, and write it there with a certificate")
+                 "Print further facts about the plan, and write it with a certificate to FILE")
       ->type_name("FILE");
   options->telling.declare(app);
   return [options] {

@@ -118,7 +118,7 @@ std::string attributes(const OpInfo& op) {
 
 Action command::ops(CLI::App& app) {
   auto schema = std::make_shared<bool>(false);
-  app.add_flag("--schema", *schema, "The JSON schema of plan files instead, as docs/plan.schema.json");
+  app.add_flag("--schema", *schema, "Print the JSON schema of plan files instead, as docs/plan.schema.json");
   return [schema] {
     if (*schema) {
       std::cout << plan_schema();

@@ -46,10 +46,12 @@ Config config_of(const RunArguments& options) {
   profile_by(config, options.profile.profile);
   if (options.seed.empty()) return config;
   if (options.run.processes) {
-    throw Failure(Exit::command_wrong, "--seed needs all ranks in one process; --processes makes one a rank");
+    throw Failure(Exit::command_wrong,
+                  "--seed needs all ranks in one process; --processes makes one process per rank");
   }
   if (config.backend.value != "cpu") {
-    throw Failure(Exit::command_wrong, "--seed orders what the CPU does; a GPU has an order of its own",
+    throw Failure(Exit::command_wrong,
+                  "--seed sets the order of work on the CPU; a GPU chooses its own order",
                   "leave --seed out, or use --backend cpu");
   }
   config.seed = std::optional<uint64_t>(seed_of(options));
@@ -115,10 +117,9 @@ void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& 
 Exit run_schedules(const RunArguments& options) {
   if (options.run.processes || options.run.workers || !options.run.backend.empty() ||
       !options.run.op.empty() || !options.trace.empty() || options.profile.profile || options.in_a_row) {
-    throw Failure(
-        Exit::command_wrong,
-        "--adversarial runs on a machine of its own: it takes no --processes, --workers, --backend, "
-        "--op, --trace, --profile or --in-a-row");
+    throw Failure(Exit::command_wrong,
+                  "--adversarial runs on a simulated machine: it takes no --processes, --workers, --backend, "
+                  "--op, --trace, --profile or --in-a-row");
   }
   const Plan plan = plan_for(options.wanted, options.run.ranks, options.run.allow);
   refuse_schedule(plan, "--adversarial", "--seed draws an order of its lanes");
@@ -333,34 +334,32 @@ Action command::run(CLI::App& app) {
       "A plan file or -, a C++ source (*.cpp), a plugin (*.so), a shipped name, or a collective: the "
       "fastest shipped plan of each size");
   app.add_option("--bytes", options->bytes,
-                 "Sizes of the message: 4K,1M or 1K:1M (doubling) or 1K:1M:4; default 1M, and as little as "
-                 "shows any order with --adversarial")
+                 "Sizes of the message: 4K,1M or 1K:1M (doubling) or 1K:1M:4; default 1M, or with "
+                 "--adversarial the smallest size that shows any order")
       ->type_name("SIZES");
   options->run.declare(app);
-  app.add_option(
-         "--seed", options->seed,
-         "Run everything on one thread, in an order drawn from this number; default: the configuration's, "
-         "off; of --adversarial 0")
+  app.add_option("--seed", options->seed,
+                 "Run everything on one thread, in an order drawn from this number; default: the "
+                 "configuration's, off; with --adversarial 0")
       ->type_name("N");
   CLI::Option* adversarial =
       app.add_flag("--adversarial", options->adversarial,
-                   "Run the worst schedules that the memory model allows, on a machine made for it");
+                   "Run the worst schedules that the memory model allows, on the adversarial machine");
   app.add_option("--schedules", options->schedules,
-                 "How many, drawn from --seed and the numbers after it; default 1000")
+                 "Number of schedules, drawn from --seed and the numbers after it; default 1000")
       ->transform(whole_number(1, uint64_t(1) << 40, "1 to 2^40"))
       ->type_name("N")
       ->needs(adversarial);
   app.add_option("--limit", options->limit,
-                 "Of the time for the schedules of each size; default 10min, and off with --schedules")
+                 "Time limit for the schedules of each size; default 10min, and off with --schedules")
       ->type_name("TIME")
       ->needs(adversarial);
   app.add_option("--repeat", options->repeat, "Runs of each size, with new data each; default 3")
       ->transform(whole_number(1, 1000000))
       ->type_name("N");
   app.add_option("--in-a-row", options->in_a_row,
-                 "In each run so many launches instead of one, with new data each and nobody waiting in "
-                 "between: eager "
-                 "ones and on GPUs CUDA graphs, as each rank draws. No times")
+                 "Make N launches in each run instead of one, each with new data and without waiting in "
+                 "between. Each rank draws which are eager and, on GPUs, which are in CUDA graphs. No times")
       ->transform(whole_number(1, 100000))
       ->type_name("N");
   CLI::Option* in_place = app.add_flag("--in-place", options->in_place, "Input and output are one buffer");
@@ -368,14 +367,14 @@ Action command::run(CLI::App& app) {
       ->excludes(in_place);
   options->schedule.declare(app);
   app.add_option("--trace", options->trace,
-                 "Write when each operation of the last run ran, also of one that fails, for Perfetto")
+                 "Write when each operation of the last run ran, even if the run fails, for Perfetto")
       ->type_name("FILE");
   options->profile.declare(app, "Print where the time of the last run went, by line of the plan's author");
   app.add_option("--tuned", options->tuned,
-                 "The table by which plans of a collective are chosen; default plans/tuned/<device>.json")
+                 "The table that chooses the plans of a collective; default plans/tuned/<device>.json")
       ->type_name("FILE");
   app.add_flag("--rank-order", options->rank_order,
-               "Of a collective, only plans that add in the order of the ranks");
+               "For a collective, use only plans that add in the order of the ranks");
   app.add_flag("--no-times", options->no_times,
                "Leave the times out, so that the output is the same every time");
   app.footer("Times are the slowest rank's; algbw and busbw are GB/s as nccl-tests define them.");

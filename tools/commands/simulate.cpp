@@ -136,24 +136,26 @@ Action command::simulate(CLI::App& app) {
   app.add_option("--set", options->common.set, "A parameter of the program; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  app.add_option("--name", options->common.name, "Which program, if a source has several")->type_name("NAME");
+  app.add_option("--name", options->common.name, "The program to use, if a source has several")
+      ->type_name("NAME");
   declare_allow(app, options->allow,
                 "A proof to leave out, by the name in brackets, or proofs for all; may be repeated");
-  app.add_flag("--all", options->all, "Of a collective a row for every plan, not for the fastest only");
+  app.add_flag("--all", options->all,
+               "For a collective, print a row for every plan, not only for the fastest");
   app.add_option("--format", options->format, "Form of the output; default text")
       ->check(one_of("format", {"text", "csv", "json"}))
       ->type_name("NAME");
-  app.add_option("-o,--output", options->output, "Write the output there")->type_name("FILE");
+  app.add_option("-o,--output", options->output, "Write the output to FILE")->type_name("FILE");
   app.add_option("--trace", options->trace,
                  "Write when each operation would run, for Perfetto; one plan and size only")
       ->type_name("FILE");
   app.add_flag("--profile", options->profile,
                "Print where the time would go, by line of the plan's author; one plan and size only");
   app.footer(
-      "No GPU is needed, and no data is touched. Times are of one call of many in a row; algbw and busbw "
-      "are\n"
-      "GB/s as nccl-tests define them, busy is of the busiest GPU's link and memory. docs/simulation.md has\n"
-      "how far the predictions were from what was measured.");
+      "It needs no GPU, and touches no data. Times are of one call of many in a row; algbw and busbw are\n"
+      "GB/s as nccl-tests define them, busy is of the busiest GPU's link and memory. docs/simulation.md "
+      "says\n"
+      "how far predictions were from measured times.");
   return [options] { return simulate_it(*options); };
 }
 

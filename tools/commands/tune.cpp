@@ -237,12 +237,13 @@ Action command::tune(CLI::App& app) {
       ->type_name("SIZES");
   options->run.declare(app);
   app.get_option("--ranks")->required()->description("Number of ranks");
-  app.get_option("--packet")->description("Only this form of packets; default: every one");
+  app.get_option("--packet")->description("Only this form of packets; default: all forms");
   app.add_option("--plan", options->plans,
                  "Only this shipped plan, by its name without ranks; may be repeated")
       ->type_name("NAME")
       ->allow_extra_args(false);
-  app.add_option("--limit", options->limit, "Of each candidate, which is then killed; default 60s")
+  app.add_option("--limit", options->limit,
+                 "Time limit of each candidate, after which it is killed; default 60s")
       ->type_name("TIME");
   app.add_option("--calls", options->calls, "Calls in one graph, or in a row; default 20")
       ->transform(whole_number(1, 10000))
@@ -251,17 +252,17 @@ Action command::tune(CLI::App& app) {
       ->transform(whole_number(1, 10000))
       ->type_name("N");
   app.add_flag("--no-times", options->no_times, "Leave the times out of the output");
-  app.add_option(
-         "-o,--output", options->output,
-         "The table: what it has for other sizes stays; default plans/tuned/<device>.json, -: standard "
-         "output")
+  app.add_option("-o,--output", options->output,
+                 "The table's file, whose rows for other sizes stay; default plans/tuned/<device>.json, -: "
+                 "standard output")
       ->type_name("FILE");
   app.footer(
       "Candidates are the shipped plans of the collective, with every form of packets. Each runs in a\n"
-      "process of its own; what is wrong, hangs or dies is noted in the table and not chosen. run and bench\n"
-      "take the table. Of collectives that reduce it has a second choice, for --rank-order: the fastest of\n"
-      "the plans that add in the order of the ranks. A sum has the same bits by all of these, whatever the\n"
-      "size.");
+      "separate process. A candidate that is wrong, hangs or dies is noted in the table and not chosen. run\n"
+      "and bench read the table. For collectives that reduce, the table has a second choice for "
+      "--rank-order:\n"
+      "the fastest of the plans that add in the order of the ranks. With all of these plans a sum has the\n"
+      "same bits, whatever the size.");
   return [options] { return tune_it(*options); };
 }
 

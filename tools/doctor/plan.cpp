@@ -53,7 +53,8 @@ void compare_blocks(Examination& found, const GpusFound& gpus, const Plan& plan,
   }
   const std::string here = fmt::format("{}; a GPU here has {}", needed, count(sms, "SM"));
   if (blocks > places) {
-    found.fail("thread blocks", fmt::format("{}, room for at most {} such blocks at a time", here, places),
+    found.fail("thread blocks",
+               fmt::format("{}, which can hold at most {} such blocks at a time", here, places),
                "fewer instances or threads: all blocks must run at a time, since they wait for each other");
   } else if (blocks > sms) {
     found.note("thread blocks",

@@ -85,7 +85,7 @@ BlockPlans launched_plans(const Plan& schedule, const host::Concrete& made,
     const auto found = said.find(name);
     if (found == said.end() && !is_shipped(name))
       throw Failure(Exit::command_wrong,
-                    fmt::format("the schedule launches '{}', which is no shipped plan", name),
+                    fmt::format("the schedule launches '{}', but no plan of that name is shipped", name),
                     fmt::format("give it: --plan {}=FILE", name));
     const std::string& what = found == said.end() ? name : found->second;
     Plan plan = plan_for({.what = what, .name = {}, .set = {}}, made.ranks, allow);

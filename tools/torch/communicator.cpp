@@ -205,7 +205,7 @@ void Communicator::close(void* stream) {
   for (auto& [name, place] : places_) attempt([&, &place = place] { place.executor->synchronize(stream); });
   attempt([&] { world_.barrier(); });  // until then peers write into this rank's memory
   if (!failed.empty())
-    TORCH_WARN("chorale: a process group is destroyed whose ranks have not all ended well: ", failed);
+    TORCH_WARN("chorale: a process group is destroyed after some ranks have failed: ", failed);
   const std::lock_guard<std::mutex> lock(lines_mutex_);
   lines_.clear();
   places_.clear();

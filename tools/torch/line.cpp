@@ -222,7 +222,7 @@ std::shared_ptr<Transfer> Line::enqueue(const at::Tensor& tensor) {
   core_->settled = false;
   if (captured) {
     TORCH_CHECK(core_->idle, "chorale: ", core_->where,
-                "a message is captured in a CUDA graph before another one of these two has ended");
+                "a CUDA graph captures a message before an earlier message of these two ranks has ended");
     run(*core_, *transfer, false);
     if (transfer->error_) std::rethrow_exception(transfer->error_);
   } else {

@@ -44,7 +44,7 @@ static void expect_former(chorale_world* world) {
   uint64_t how_many = 0;
   OK(chorale_world_former_ranks(world, NULL, 0, &how_many));
   EXPECT(how_many == ranks - 1);
-  FAILS(CHORALE_INVALID_ARGUMENT, "room for 1 ranks, and there are 3",
+  FAILS(CHORALE_INVALID_ARGUMENT, "room for 1 ranks, but there are 3",
         chorale_world_former_ranks(world, former, 1, &how_many));
   OK(chorale_world_former_ranks(world, former, ranks, &how_many));
   for (int rank = 0; rank < ranks - 1; ++rank) EXPECT(former[rank] == rank + (rank >= lost));

@@ -91,7 +91,7 @@ def call_wrongly(library):
     chorale.fails(UNREADABLE_FILE, "?" * 10 + "/\u00e9\u20ac\U0001f600??:", "plan_load", no_text, byref(handle))
     chorale.fails(INVALID_HANDLE, "of a plan is null", "plan_prove", None, None)
     plan = chorale.made("plan_make", b"allreduce_all_pairs", 2, None, c_uint64(0))
-    chorale.fails(INVALID_HANDLE, "is of a plan, and one of an executor", "executor_check", plan)
+    chorale.fails(INVALID_HANDLE, "is of a plan, but one of an executor", "executor_check", plan)
     text = c_void_p()
     chorale.ok("plan_json", plan, byref(text))
     wrong = ctypes.string_at(text).replace(b'"signal"', b'"wait"', 1)

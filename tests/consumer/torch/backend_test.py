@@ -452,7 +452,7 @@ def test_plans(rank, ranks, device, folder):
     like = torch.ones(1001, device=device)
     before = chorale_torch.chosen("allreduce", like)
     chorale_torch.use(ring, least=4000, most=5000, device=device)
-    assert chorale_torch.chosen("allreduce", like) == "allreduce_ring, as use() was told"
+    assert chorale_torch.chosen("allreduce", like) == "allreduce_ring, as set by use()"
     assert "use()" not in before + chorale_torch.chosen("allreduce", like[:999]) + chorale_torch.chosen("allgather", like.to(torch.int16))
     dist.all_reduce(like)
     expect("all_reduce by a plan of one's own", like, torch.full((1001,), float(ranks)))
