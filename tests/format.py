@@ -19,7 +19,7 @@ SKIPPED = 77
 
 
 def formatter():
-    """The program of the version that decides; None if there is none."""
+    """Returns clang-format of the required version; None if there is none."""
     for name in (f"clang-format-{VERSION}", "clang-format"):
         if program := shutil.which(name):
             said = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
