@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Every source is as clang-format 14 writes it: format.py SOURCE_FOLDER [--mend]
+"""Checks that every source is formatted as by clang-format 14: format.py SOURCE_FOLDER [--mend]
 
-Other versions of clang-format break lines elsewhere, so without version 14 the test is skipped. With --mend the sources are
-written. Folders whose .clang-format disables it stay as they are.
+Other versions of clang-format break lines elsewhere, so without version 14 the test is skipped. With --mend the script
+formats the sources. It leaves out folders whose .clang-format disables formatting.
 """
 import concurrent.futures
 import os

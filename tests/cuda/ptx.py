@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles device_headers.cu to PTX and checks that the ordering comes out as it is written, and that what moves
-data has its loads beside each other and its values in registers.
+"""Compiles device_headers.cu to PTX. Checks that memory orders are those of the source, and that code which moves
+data has its loads together and its values in registers.
 
     ptx.py NVCC REPOSITORY [ARCH]
 
