@@ -1,5 +1,5 @@
-// Instantiates the sends, receives, hooks and collectives of the device library in kernels. It is compiled,
-// as device_headers.cu is, and cuda_tiles runs similar kernels.
+// This file instantiates the sends, receives, hooks and collectives of the device library in kernels. Like
+// device_headers.cu, it is only compiled. cuda_tiles runs similar kernels.
 
 #include <chorale/device.hpp>
 
@@ -69,7 +69,7 @@ extern "C" __global__ void forwards(EndpointTable table, Leg leg, Deadline deadl
   out[threadIdx.x] = stop;
 }
 
-/// Runs the collectives over links of all kinds.
+/// Runs the collectives over connections of all kinds.
 extern "C" __global__ void collectives(EndpointTable table, Leg leg, Shards shards, const float* scale,
                                        Deadline deadline, Stop* out) {
   const Group block = block_group();
