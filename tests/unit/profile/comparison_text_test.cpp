@@ -1,4 +1,4 @@
-// These tests check what --machine prints.
+// These tests check the output of --machine.
 
 #include "tests/unit/profile/compared.hpp"
 #include "tools/comparison.hpp"
