@@ -1,4 +1,4 @@
-// These tests check connections of proxies: callers that are no peers, peers that do not read, and memory
+// These tests check connections of proxies: callers that are not peers, peers that do not read, and memory
 // that one rank lacks.
 
 #include "executor/transport/connections.hpp"
@@ -23,7 +23,7 @@ namespace {
 using namespace test;
 using namespace std::chrono_literals;
 
-/// Connects a client that knows the port alone.
+/// Connects a client that knows only the port.
 transport::Socket stranger(uint16_t port, const std::string& says) {
   transport::Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in there{};
@@ -115,8 +115,8 @@ struct SendAndLeave {
   }
 };
 
-/// Rank 1 stops in the middle of a message, and goes on when rank 0's launch has reached its deadline.
-/// \param leaves  the proxy alone still waits then
+/// Rank 1 stops in the middle of a message, and continues when rank 0's launch has reached its deadline.
+/// \param leaves  true if only the proxy still waits then
 void expect_end_at_deadline(bool leaves) {
 #if defined(CHORALE_TSAN)
   GTEST_SKIP() << "in a forked process the sanitizer takes fibers of earlier tests for racing with its own";
@@ -154,7 +154,7 @@ void expect_end_at_deadline(bool leaves) {
       std::memcpy(&other, pids[1].data(), sizeof other);
       kill(other, SIGCONT);
     }
-    // A message that was half sent is not taken for anything.
+    // A message that was half sent is ignored.
     world.reset();
     transport->reset();
     for (uint64_t call = 0; call < 3; ++call) {
