@@ -1,4 +1,5 @@
-// These block hooks of several threads have memory of their own, as those on a GPU have shared memory.
+// These tests run block hooks of several threads with their own memory, which stands for a GPU's shared
+// memory.
 
 #include <array>
 

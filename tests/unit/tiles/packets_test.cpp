@@ -81,8 +81,8 @@ TEST(Seeds, PacketsAreRightInAThousandOrders) {
   }
 }
 
-/// Rank 0 sends rank 1 messages of all forms in turn over one link. The payload of those of LL128 is nothing
-/// but flags of the message after the next, the first that could find it in its bank.
+/// Rank 0 sends rank 1 messages of all forms in turn over one connection. The payload of LL128 messages is
+/// nothing but flags of the message after the next, which is the first one that could find it in its bank.
 struct FormsInTurn {
   static constexpr uint32_t calls = 12;
   EndpointTable table;
