@@ -1,4 +1,4 @@
-// A pipeline whose turns take 0 bytes.
+// The iterations of a pipeline take 0 bytes.
 
 #include <chorale/dsl.hpp>
 
