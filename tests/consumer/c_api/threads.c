@@ -1,4 +1,4 @@
-/* Worlds whose ranks are threads of this process: executors, what they refuse, aborts. */
+/* Tests worlds whose ranks are threads of this process: executors, the calls that they refuse, and aborts. */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ static void expect_sums(const float* y) {
   for (int at = 0; at < count; ++at) EXPECT(y[at] == (float)(ranks * (ranks + 1) / 2 + ranks * (at % 7)));
 }
 
-/* Types and operators that kernels do not have by name. */
+/* Tests types and operators that have no kernel of that name. */
 static void run_other_types(chorale_executor* executor, int rank) {
   uint64_t in[6], out[6];
   chorale_arguments call = CHORALE_ARGUMENTS;
@@ -87,7 +87,7 @@ static void run_other_types(chorale_executor* executor, int rank) {
   FAILS(CHORALE_INVALID_ARGUMENT, "20 bytes are no multiple of 8", chorale_executor_execute(executor, plan, &call, NULL));
 }
 
-/* One rank: all-reduces out of place and in place, by a plan and by size. */
+/* Runs one rank: all-reduces out of place and in place, by a plan and by size. */
 static void* run_rank(void* handle) {
   chorale_world* const world = (chorale_world*)handle;
   chorale_executor* executor = NULL;
@@ -126,11 +126,11 @@ static void* run_rank(void* handle) {
   run_other_types(executor, rank);
   OK(chorale_world_barrier(world));
 
-  /* The ranks disagree: all of them are told. */
+  /* The ranks disagree, so all of them get an error. */
   call.bytes = rank == 0 ? 4 : 8;
   FAILS(CHORALE_MISMATCH, "bytes", chorale_executor_execute(executor, plan, &call, NULL));
   OK(chorale_world_barrier(world));
-  /* The executor holds the world, so they may close in any order. */
+  /* The executor holds the world, so the two may be closed in any order. */
   OK(chorale_world_close(world));
   OK(chorale_executor_check(executor));
   OK(chorale_executor_close(executor));

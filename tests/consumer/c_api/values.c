@@ -1,9 +1,9 @@
-/* Versions, status, configuration and plans need no world. */
+/* Tests versions, status, configuration and plans, which need no world. */
 #include <stddef.h>
 
 #include "check.h"
 
-/* Bindings in other languages have written down these numbers. A change here is another ABI. */
+/* Bindings in other languages contain these numbers. A change here makes another ABI. */
 static void check_abi(void) {
   const int32_t statuses[] = {CHORALE_OK,     CHORALE_INVALID_ARGUMENT, CHORALE_INVALID_HANDLE,
                               CHORALE_IN_USE, CHORALE_INVALID_PLAN,     CHORALE_UNREADABLE_FILE};
@@ -82,7 +82,7 @@ void check_config(void) {
   FAILS(CHORALE_INVALID_HANDLE, "has been closed", chorale_config_set(config, "CHORALE_TIMEOUT", "1s"));
 }
 
-/* Returns a plan whose first signal is a wait, which nobody answers. */
+/* Returns a plan whose first signal was replaced by a wait, which no signal answers. */
 static chorale_plan* wrong_plan(chorale_plan* right) {
   chorale_plan* wrong = NULL;
   char* text = NULL;
@@ -208,7 +208,7 @@ void check_tuned_plans(void) {
   EXPECT(none == NULL);
   FAILS(CHORALE_INVALID_HANDLE, "of a tuned_plans is null", chorale_tuned_plans_close(none));
   OK(chorale_tuned_plans_close(plans));
-  OK(chorale_plan_json(same, &text)); /* the plan stays for those that have it */
+  OK(chorale_plan_json(same, &text)); /* the plan stays alive for its other handles */
   EXPECT(strstr(text, "allreduce_"));
   chorale_text_free(text);
   OK(chorale_plan_close(same));
