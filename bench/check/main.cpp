@@ -107,7 +107,7 @@ bool measure_shipped_plans() {
   std::printf(
       "\n## Shipped plans, 8 ranks\n\nWith facts: as `--certify` wants them, without leaving out "
       "copies.\n\n");
-  std::printf("| plan | blocks a rank | ops | launches | proof ms | with facts ms | ops/s |\n");
+  std::printf("| plan | blocks per rank | ops | launches | proof ms | with facts ms | ops/s |\n");
   std::printf("| --- | --: | --: | --: | --: | --: | --: |\n");
   bool good = true;
   for (const std::string& name : list_shipped_plans(8)) {
@@ -125,7 +125,7 @@ bool measure_shipped_plans() {
 }
 
 bool measure_ring(uint32_t most_ranks) {
-  std::printf("\n## Ring all-reduce\n\n| ranks | ops | launches | proof s | ops/s | ns an op | peak MB |\n");
+  std::printf("\n## Ring all-reduce\n\n| ranks | ops | launches | proof s | ops/s | ns per op | peak MB |\n");
   std::printf("| --: | --: | --: | --: | --: | --: | --: |\n");
   bool good = true;
   for (uint32_t ranks = 64; ranks <= most_ranks; ranks *= 2) {

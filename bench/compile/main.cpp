@@ -84,7 +84,7 @@ class Growth {
 bool measure_program(const Subject& subject, int most_ranks, const Baseline& baseline) {
   constexpr const char* columns[] = {"ranks", "calls",   "ops",    "operands",  "record",   "compile",
                                      "write", "CPU s",   "theirs", "ratio",     "peak MB",  "theirs",
-                                     "ratio", "JSON MB", "theirs", "ns a call", "ns an op", "ns an operand"};
+                                     "ratio", "JSON MB", "theirs", "ns per call", "ns per op", "ns per operand"};
   std::printf("\n## %s\n\n|", subject.program);
   for (const char* column : columns) std::printf(" %s |", column);
   std::printf("\n|");

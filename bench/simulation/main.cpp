@@ -115,7 +115,7 @@ void ring_rate(const Machine& machine, int ranks) {
   const double first = seconds_since(start);
   fmt::print("allreduce_ring of {} ranks, {:.3g} operations\n", ranks, ops);
   const auto print = [&](const char* what, double seconds) {
-    fmt::print("{:<32} {:8.2f} s {:8.1f} million a second\n", what, seconds, ops / seconds / 1e6);
+    fmt::print("{:<32} {:8.2f} s {:8.1f} million per second\n", what, seconds, ops / seconds / 1e6);
   };
   print("played, and simulated", first);
   for (const int shift : {11, 20}) {

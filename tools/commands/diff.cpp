@@ -118,7 +118,7 @@ Lines header_lines(const Plan& plan) {
   const Segmentation parts = segmentation(plan);  // the default number of parts is that of its chunks
   Lines lines = {"name " + plan.name,
                  headline(plan),
-                 count(plan.threads_per_block, "thread") + " a block",
+                 count(plan.threads_per_block, "thread") + " per block",
                  "alignment " + std::to_string(plan.buffer_alignment),
                  "messages from " + std::to_string(plan.min_message_size) + " to " +
                      std::to_string(plan.max_message_size) + " bytes",

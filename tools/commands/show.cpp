@@ -27,7 +27,7 @@ struct ShowArguments {
 
 void show_plan(const Plan& plan) {
   std::cout << "plan " << plan.name << ": " << headline(plan) << '\n'
-            << count(plan.threads_per_block, "thread") << " a block";
+            << count(plan.threads_per_block, "thread") << " per block";
   if (plan.threads_per_block > most_block_threads) std::cout << " (on GPUs " << most_block_threads << ")";
   std::cout << ", alignment " << count(plan.buffer_alignment, "byte");
   if (plan.use_double_scratch_buffer) std::cout << ", double scratch";

@@ -70,10 +70,10 @@ void examine_plan_on_cpu(Examination& found, const Plan& plan, uint64_t bytes, D
     return found.fail("message", error.what(), "another --bytes or --dtype");
   }
   found.pass("message", fmt::format("{} bytes of {}", format_bytes(bytes), dtype_name(dtype)));
-  found.pass("thread blocks", count(most.thread_blocks, "block") + " a rank, which share the cores");
+  found.pass("thread blocks", count(most.thread_blocks, "block") + " per rank, which share the cores");
   found.pass("scratch", scratch_words(plan, Config::load().round_scratch));
   compare_memory(found,
-                 fmt::format("{} input, {} output, {} scratch a rank", format_bytes(most.input_bytes),
+                 fmt::format("{} input, {} output, {} scratch per rank", format_bytes(most.input_bytes),
                              format_bytes(most.output_bytes), format_bytes(most.scratch_bytes)),
                  all, "smaller messages, or a plan with less scratch");
   found.more("scratch of a rank: " + scratch_words(plan, Config::load().round_scratch));
@@ -85,7 +85,7 @@ void examine_schedule_on_cpu(Examination& found, const Plan& plan, const host::C
   found.pass("lanes", count(made.lanes.size(), "lane"));
   uint64_t bytes = 0;
   for (const host::ConcreteTensor& tensor : made.tensors) bytes = add(bytes, tensor.bytes);
-  compare_memory(found, format_bytes(bytes) + " of tensors a rank", times(bytes, made.ranks),
+  compare_memory(found, format_bytes(bytes) + " of tensors per rank", times(bytes, made.ranks),
                  "smaller parameters");
 }
 

@@ -44,7 +44,7 @@ std::string gpus_here(const GpusFound& gpus) {
 void compare_blocks(Examination& found, const GpusFound& gpus, const Plan& plan, const PlanNeeds& needs) {
   const uint64_t blocks = needs.most(&RankNeeds::thread_blocks),
                  threads = std::clamp<uint64_t>(plan.threads_per_block, 1, most_block_threads);
-  const std::string needed = fmt::format("{} of {} a rank", count(blocks, "block"), count(threads, "thread"));
+  const std::string needed = fmt::format("{} of {} per rank", count(blocks, "block"), count(threads, "thread"));
   if (gpus.gpus.empty()) return found.note("thread blocks", needed);
   uint64_t sms = UINT64_MAX, places = UINT64_MAX;
   for (const GpuFacts& gpu : gpus.gpus) {
@@ -86,7 +86,7 @@ void compare_switches(Examination& found, const GpusFound& gpus) {
 
 void compare_channels(Examination& found, const GpusFound& gpus, const PlanNeeds& needs) {
   std::string text =
-      fmt::format("{} memory, {} port, {} switch a rank", needs.most(&RankNeeds::memory_channels),
+      fmt::format("{} memory, {} port, {} switch per rank", needs.most(&RankNeeds::memory_channels),
                   needs.most(&RankNeeds::port_channels), needs.most(&RankNeeds::switch_channels));
   std::vector<std::string> apart;
   const size_t here = std::min(needs.ranks.size(), gpus.gpus.size());
@@ -134,7 +134,7 @@ void compare_memory(Examination& found, const GpusFound& gpus, const Plan& plan,
     bytes = std::max(bytes, own + rank.scratch_bytes);
   }
   const std::string needed =
-      fmt::format("{} input, {} output, {} scratch a rank", format_bytes(needs.most(&RankNeeds::input_bytes)),
+      fmt::format("{} input, {} output, {} scratch per rank", format_bytes(needs.most(&RankNeeds::input_bytes)),
                   format_bytes(needs.most(&RankNeeds::output_bytes)),
                   format_bytes(needs.most(&RankNeeds::scratch_bytes)));
   if (gpus.gpus.empty()) return found.note("bytes", needed);
@@ -171,7 +171,7 @@ void examine_launched(Examination& found, const GpusFound& gpus, const Plan& pla
   compare_blocks(found, gpus, plan, needs);
   compare_channels(found, gpus, needs);
   compare_packets(found, gpus, needs);
-  found.more(format_bytes(needs.most(&RankNeeds::scratch_bytes)) + " scratch a rank");
+  found.more(format_bytes(needs.most(&RankNeeds::scratch_bytes)) + " scratch per rank");
 }
 
 void examine_requirements(Examination& found, const Plan& plan) {

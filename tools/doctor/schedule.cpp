@@ -74,7 +74,7 @@ void compare_tensors(Examination& found, const GpusFound& gpus, const host::Conc
   uint64_t bytes[3] = {};
   for (const host::ConcreteTensor& tensor : made.tensors) bytes[size_t(tensor.role)] += tensor.bytes;
   const std::string needed = fmt::format(
-      "{} inputs, {} outputs, {} temporaries a rank", format_bytes(bytes[size_t(host::Role::in)]),
+      "{} inputs, {} outputs, {} temporaries per rank", format_bytes(bytes[size_t(host::Role::in)]),
       format_bytes(bytes[size_t(host::Role::out)]), format_bytes(bytes[size_t(host::Role::temp)]));
   if (gpus.gpus.empty()) return found.note("bytes", needed);
   uint64_t free = UINT64_MAX;
