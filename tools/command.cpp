@@ -176,7 +176,7 @@ CLI::Validator whole_number(uint64_t least, uint64_t most, std::string words) {
         const bool negative = word.starts_with('-');
         const std::string digits = word.substr(negative);
         if (digits.empty() || digits.find_first_not_of("0123456789") != digits.npos)
-          return "'" + word + "' is no whole number, expected one from " + range;
+          return "'" + word + "' is not a whole number, expected one from " + range;
         uint64_t number = 0;
         const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
         if (negative || error != std::errc() || number < least || number > most)
@@ -292,7 +292,7 @@ void keep_apart(const std::vector<NamedFile>& read, const std::vector<NamedFile>
       throw Failure(Exit::command_wrong,
                     file->option + " names the file that " +
                         (other.option.empty() ? "is read" : other.option + " reads") + ": " + file->path,
-                    "name another file, or what was read would be lost");
+                    "name another file, because this one would overwrite an input");
     }
     for (auto other = written.begin(); other != file; ++other) {
       if (identity_of(other->path) != identity) continue;

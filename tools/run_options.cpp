@@ -133,7 +133,7 @@ Built built_of(const Wanted& wanted, uint32_t ranks, const std::vector<std::stri
     throw Failure(
         Exit::command_wrong,
         "--set and --name are for programs; " + wanted.what + (named ? " is a host schedule" : " is a plan"),
-        named ? "set its parameters with --param" : "a plan's parameters were settled when it was compiled");
+        named ? "set its parameters with --param" : "a plan's parameters were fixed when it was compiled");
   }
   return built_file(named ? schedule : wanted.what, allow);
 }

@@ -82,9 +82,10 @@ class Growth {
 
 /// Measures one program at all sizes. Returns false if it misses a bar.
 bool measure_program(const Subject& subject, int most_ranks, const Baseline& baseline) {
-  constexpr const char* columns[] = {"ranks", "calls",   "ops",    "operands",  "record",   "compile",
-                                     "write", "CPU s",   "theirs", "ratio",     "peak MB",  "theirs",
-                                     "ratio", "JSON MB", "theirs", "ns per call", "ns per op", "ns per operand"};
+  constexpr const char* columns[] = {"ranks",       "calls",     "ops",           "operands", "record",
+                                     "compile",     "write",     "CPU s",         "theirs",   "ratio",
+                                     "peak MB",     "theirs",    "ratio",         "JSON MB",  "theirs",
+                                     "ns per call", "ns per op", "ns per operand"};
   std::printf("\n## %s\n\n|", subject.program);
   for (const char* column : columns) std::printf(" %s |", column);
   std::printf("\n|");

@@ -92,8 +92,8 @@ BenchRequest request_of(const BenchArguments& options, const Config& config,
   if ((!request.trace.empty() || options.profile.profile) && distinct > 1) {
     throw Failure(Exit::command_wrong,
                   std::string(options.profile.profile ? "--profile" : "--trace") +
-                      " is of one plan, but there are " + std::to_string(distinct),
-                  "name the one plan; a traced plan is slower, so its times are not to be compared");
+                      " covers one plan, but there are " + std::to_string(distinct),
+                  "name one plan; tracing slows a plan, so do not compare its times");
   }
   request.processes = options.run.as_processes(config);
   request.warmup = options.warmup;
@@ -167,7 +167,7 @@ Exit bench_it(BenchArguments options) {
     throw Failure(Exit::command_wrong,
                   "--no-times is for --format text, but " +
                       (options.markdown.empty() ? "--format is " + options.format : "there is --markdown"),
-                  "leave it out: the other forms are for programs, which pick what they want");
+                  "leave it out: the other formats are for programs, which select what they need");
   }
   std::vector<NamedFile> read{{"--tuned", options.tuned},
                               {"--machine", options.profile.machine.value_or("")}};

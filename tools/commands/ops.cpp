@@ -42,11 +42,11 @@ const char* meaning(Role role) {
     case Role::PortChannels:
       return "`channel_ids`, for port channels only";
     case Role::Post:
-      return "`channel_ids`: posted at the peer, after everything done before";
+      return "`channel_ids`: posted at the peer, after all earlier operations";
     case Role::PostRelaxed:
       return "`channel_ids`: posted at the peer, without any order";
     case Role::Await:
-      return "`channel_ids`: awaited, and what the peer published is then seen";
+      return "`channel_ids`: awaited, after which the peer's published data is visible";
     case Role::AwaitRelaxed:
       return "`channel_ids`: awaited, without any order";
     case Role::Drain:
@@ -56,7 +56,7 @@ const char* meaning(Role role) {
     case Role::Release:
       return "`semaphore_ids`: given";
     case Role::Arrive:
-      return "`barrier_id`, `num_threadblocks`: who takes part";
+      return "`barrier_id`, `num_threadblocks`: the barrier and the number of its blocks";
     case Role::Reduce:
       return "`reduce_op`: how elements are combined";
     case Role::Sliced:

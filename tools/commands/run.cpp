@@ -263,13 +263,14 @@ void require_rank_order(const Plan& plan, const Config& config) {
   throw Failure(Exit::command_wrong,
                 "'" + plan.name + "' adds up on a switch channel, and with switch_channels = multicast (" +
                     config.switch_channels.from + ") a switch does so in an order of its own",
-                "--rank-order goes with switch_channels = peer");
+                "--rank-order needs switch_channels = peer");
 }
 
 /// Runs a collective. All sizes of one share run in one go.
 void run_chosen(const RunArguments& options, const Config& config) {
   if (options.run.ranks == 0) {
-    throw Failure(Exit::command_wrong, "'" + options.wanted.what + "' stands for plans of a number of ranks",
+    throw Failure(Exit::command_wrong,
+                  "'" + options.wanted.what + "' stands for plans for one number of ranks",
                   "say how many with --ranks");
   }
   TunedFor machine = tuned_for(config, options.run.gpus(config, options.run.ranks), options.run.ranks);
@@ -279,7 +280,7 @@ void run_chosen(const RunArguments& options, const Config& config) {
   const std::vector<Share> shares = shares_of(options, plans);
   if (!options.trace.empty() && shares.size() > 1) {
     throw Failure(Exit::command_wrong,
-                  "--trace is of one plan, but '" + words_of(shares[0].choice) + "' is chosen for " +
+                  "--trace covers one plan, but '" + words_of(shares[0].choice) + "' is chosen for " +
                       format_bytes(parse_sizes(shares[0].bytes).back()) + " bytes and '" +
                       words_of(shares[1].choice) + "' for " +
                       format_bytes(parse_sizes(shares[1].bytes).front()),

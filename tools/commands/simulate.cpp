@@ -32,13 +32,13 @@ void need_one(const SimulateArguments& options, const Predictions& of) {
   const std::string option = options.profile ? "--profile" : "--trace";
   if (of.plans.size() > 1 && of.plans.front().name != of.plans.back().name) {
     throw Failure(Exit::command_wrong,
-                  option + " is of one plan, but there are " + std::to_string(of.plans.size()),
+                  option + " covers one plan, but there are " + std::to_string(of.plans.size()),
                   "name the one plan");
   }
   if (of.sizes.size() == 1) return;
   throw Failure(Exit::command_wrong,
-                option + " is of one size, but there are " + std::to_string(of.sizes.size()),
-                "name the one size: --bytes 1M");
+                option + " covers one size, but there are " + std::to_string(of.sizes.size()),
+                "name one size, such as --bytes 1M");
 }
 
 void predict(Predictions& of, bool spans) {

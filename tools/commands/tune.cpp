@@ -93,7 +93,7 @@ Measurement measure(const TuneArguments& options, const Config& config, const Na
   const Result& result = results.at(0, 0, request.graph ? Mode::graph : Mode::eager);
   if (!result.finished) return {false, 0, result.note};
   if (result.wrong || !result.what.empty()) return {false, 0, "wrong result: " + result.what};
-  if (!result.checked) return {false, 0, "nobody knows what the result has to be"};
+  if (!result.checked) return {false, 0, "the expected result is not known"};
   return {true, result.us * 1000, ""};
 }
 

@@ -44,7 +44,8 @@ std::string gpus_here(const GpusFound& gpus) {
 void compare_blocks(Examination& found, const GpusFound& gpus, const Plan& plan, const PlanNeeds& needs) {
   const uint64_t blocks = needs.most(&RankNeeds::thread_blocks),
                  threads = std::clamp<uint64_t>(plan.threads_per_block, 1, most_block_threads);
-  const std::string needed = fmt::format("{} of {} per rank", count(blocks, "block"), count(threads, "thread"));
+  const std::string needed =
+      fmt::format("{} of {} per rank", count(blocks, "block"), count(threads, "thread"));
   if (gpus.gpus.empty()) return found.note("thread blocks", needed);
   uint64_t sms = UINT64_MAX, places = UINT64_MAX;
   for (const GpuFacts& gpu : gpus.gpus) {
@@ -53,9 +54,9 @@ void compare_blocks(Examination& found, const GpusFound& gpus, const Plan& plan,
   }
   const std::string here = fmt::format("{}; a GPU here has {}", needed, count(sms, "SM"));
   if (blocks > places) {
-    found.fail("thread blocks",
-               fmt::format("{}, which can hold at most {} such blocks at a time", here, places),
-               "fewer instances or threads: all blocks must run at a time, since they wait for each other");
+    found.fail(
+        "thread blocks", fmt::format("{}, which can hold at most {} such blocks at a time", here, places),
+        "fewer instances or threads: all blocks must be resident at once, because they wait for each other");
   } else if (blocks > sms) {
     found.note("thread blocks",
                here + ": several blocks share an SM; whether they fit shows when the plan is bound");
@@ -133,10 +134,10 @@ void compare_memory(Examination& found, const GpusFound& gpus, const Plan& plan,
         plan.inplace ? std::max(rank.input_bytes, rank.output_bytes) : rank.input_bytes + rank.output_bytes;
     bytes = std::max(bytes, own + rank.scratch_bytes);
   }
-  const std::string needed =
-      fmt::format("{} input, {} output, {} scratch per rank", format_bytes(needs.most(&RankNeeds::input_bytes)),
-                  format_bytes(needs.most(&RankNeeds::output_bytes)),
-                  format_bytes(needs.most(&RankNeeds::scratch_bytes)));
+  const std::string needed = fmt::format("{} input, {} output, {} scratch per rank",
+                                         format_bytes(needs.most(&RankNeeds::input_bytes)),
+                                         format_bytes(needs.most(&RankNeeds::output_bytes)),
+                                         format_bytes(needs.most(&RankNeeds::scratch_bytes)));
   if (gpus.gpus.empty()) return found.note("bytes", needed);
   uint64_t free = UINT64_MAX;
   for (const GpuFacts& gpu : gpus.gpus) free = std::min(free, gpu.free_memory.value_or(gpu.memory));
@@ -151,7 +152,7 @@ void compare_memory(Examination& found, const GpusFound& gpus, const Plan& plan,
 }  // namespace
 
 void compare_ranks(Examination& found, const GpusFound& gpus, uint32_t ranks) {
-  const std::string text = count(ranks, "rank") + ", each with a GPU of its own; " + gpus_here(gpus);
+  const std::string text = count(ranks, "rank") + ", with one GPU each; " + gpus_here(gpus);
   if (ranks <= gpus.gpus.size()) {
     found.pass("ranks", text);
   } else {
