@@ -24,9 +24,8 @@ std::string text_of(const Profile&, const Plan&, uint64_t bytes, Clocks);
 /// Describes a call whose last launch is profiled.
 struct ProfiledCall {
   Arguments arguments = {};
-  bool eager = true;  ///< an eager launch; else one of a CUDA graph
-  std::optional<double> in_a_row_us =
-      {};  ///< the mean time of a call in a row of calls, if that was measured
+  bool eager = true;                       ///< an eager launch; else one of a CUDA graph
+  std::optional<double> in_a_row_us = {};  ///< the mean time of a call in a row, if it was measured
 };
 
 /// Collects the profiles of the ranks' launches, which the command prints after its results. Make it before

@@ -36,8 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Transports, HostsAndLongTransfers, both_transports, tra
 /// of several launches.
 struct Puts {
   static constexpr uint64_t launches = 7;
-  static constexpr std::chrono::nanoseconds pause = 900ms,
-                                            timeout = 5s;  // seven pauses are longer than the timeout
+  static constexpr std::chrono::nanoseconds pause = 900ms, timeout = 5s;  // 7 pauses are longer
 
   explicit Puts(World& world) {
     memory.signals = &signal;

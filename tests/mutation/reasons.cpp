@@ -41,8 +41,7 @@ std::string difference(const Plan& original, const Trace& before, const Trace& a
 }
 
 Reason path_reason(const Plan& mutant, const Trace& after, std::vector<Pair> pairs) {
-  std::erase_if(pairs,
-                [&](const Pair& pair) { return !after.pairs().count(pair); });  // these no longer occur
+  std::erase_if(pairs, [&](const Pair& pair) { return !after.pairs().count(pair); });  // these are gone
   if (pairs.empty()) return {"nothing", "no two accesses of the same memory are ordered by it"};
   const Pair shown = pairs.front();
   const std::optional<std::vector<OpPlace>> shown_path = after.path(shown);

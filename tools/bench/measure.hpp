@@ -46,8 +46,7 @@ struct Subject {
 
 struct BenchRequest {
   std::vector<Subject> subjects;
-  size_t first_plan =
-      0;  ///< index in `subjects`; NCCL comes first, so that plans are compared with it at once
+  size_t first_plan = 0;  ///< index in `subjects`; NCCL comes first, so that plans are compared with it
   std::vector<uint64_t> sizes;
   uint32_t ranks = 1;
   DType dtype = DType::f32;

@@ -53,8 +53,7 @@ size_t character_at(const std::string& words, size_t at) {
     if (byte(after) >> 6 != 2) return 0;
     code = code << 6 | (byte(after) & 0x3f);
   }
-  constexpr uint32_t least[] = {0, 0, 0x80, 0x800,
-                                0x10000};  // a longer form than needed is not a valid character
+  constexpr uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};  // a longer form than needed is not valid
   return code >= least[bytes] && code <= 0x10ffff && code >> 11 != 0xd800 >> 11 ? bytes : 0;
 }
 

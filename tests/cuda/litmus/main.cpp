@@ -203,8 +203,7 @@ void ask_replay(uint64_t runs) {
     cudaGraphExec_t replay = nullptr;
     check(cudaGraphInstantiate(&replay, graph, 0), "a graph");
     check(cudaGraphDestroy(graph), "a graph");
-    world.barrier();  // while a replay waits, CUDA may block another rank of the same GPU from making its
-                      // graph
+    world.barrier();  // while a replay waits, a rank of the same GPU may not be able to make its graph
     for (uint64_t run = 1; run <= runs; ++run) {
       check(cudaGraphLaunch(replay, stream), "a replay");
       if (run % at_once == 0) executor.synchronize(stream);

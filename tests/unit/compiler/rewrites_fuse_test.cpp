@@ -54,12 +54,10 @@ TEST(Fuse, KeepsIdsWithTheirThreadOrFencesThem) {
   };
   EXPECT_EQ(fused({{put, {0, 1}}, {signal, {0, 1}}}), "put signal");      // thread k does both of channel k
   EXPECT_EQ(fused({{put, {0, 1}}, {signal, {1, 0}}}), "put nop signal");  // a signal could pass its data
-  EXPECT_EQ(fused({{signal, {0, 1}}, {wait, {0, 1}}}),
-            "signal wait");  // no rank waits before it has signalled
-  EXPECT_EQ(fused({{wait, {0, 1}}, {signal, {0}}}), "wait nop signal");  // signals that both have come
+  EXPECT_EQ(fused({{signal, {0, 1}}, {wait, {0, 1}}}), "signal wait");    // no wait before its signal
+  EXPECT_EQ(fused({{wait, {0, 1}}, {signal, {0}}}), "wait nop signal");   // signals that both have come
   EXPECT_EQ(fused({{wait, {0}}, {signal, {0, 1}}}), "wait nop signal");
-  EXPECT_EQ(fused({{wait, {0}}, {signal, {0}}, {put, {0}}}),
-            "wait signal put");  // one thread does all of them
+  EXPECT_EQ(fused({{wait, {0}}, {signal, {0}}, {put, {0}}}), "wait signal put");  // all by one thread
   EXPECT_EQ(fused({{wait, {0, 1}}, {put, {0, 1}}}), "wait nop put");
   EXPECT_EQ(fused({{signal, {0, 1}}, {wait, {0, 1}}}, true), "pipeline(nop signal wait)");
 }
