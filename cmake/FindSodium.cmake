@@ -5,7 +5,7 @@ mark_as_advanced(Sodium_INCLUDE_DIR Sodium_LIBRARY)
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(Sodium REQUIRED_VARS Sodium_LIBRARY Sodium_INCLUDE_DIR
-  REASON_FAILURE_MESSAGE "ranks that meet over TCP authenticate each other with libsodium: install it, or set Sodium_LIBRARY and Sodium_INCLUDE_DIR (Debian: apt-get install libsodium-dev)")
+  REASON_FAILURE_MESSAGE "ranks that connect over TCP authenticate each other with libsodium: install it, or set Sodium_LIBRARY and Sodium_INCLUDE_DIR (Debian: apt-get install libsodium-dev)")
 
 if(Sodium_FOUND AND NOT TARGET Sodium::sodium)
   add_library(Sodium::sodium UNKNOWN IMPORTED)

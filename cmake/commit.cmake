@@ -1,6 +1,7 @@
-# What `git describe` says of SOURCE, as a source file OUTPUT that defines chorale::tools::built_from: run by every build,
-# and written only if it says something else. "" where there is no git, or SOURCE is no checkout of its own, as of a
-# tarball that was unpacked in another project's.
+# Writes what `git describe` prints for SOURCE to a source file OUTPUT that defines
+# chorale::tools::built_from. Every build runs this, but the file is written only if the text has changed. The
+# text is "" without git, or if SOURCE is not the root of a checkout, such as a tarball that was unpacked in
+# another project's checkout.
 set(commit "")
 if(EXISTS "${SOURCE}/.git")
   execute_process(COMMAND git describe --always --dirty --tags WORKING_DIRECTORY "${SOURCE}"

@@ -1,5 +1,6 @@
-# The parts of Chorale and of its tests that are built or run only where the machine has what they need: one row each.
-# tools/setup.sh installs the packages that rows name as DEBIAN; tools/left_out.py says which parts a run of the tests lacked.
+# This table lists the parts of Chorale and of its tests that are built or run only if the machine has what
+# they need. Each part has one row. tools/setup.sh installs the packages that rows name as DEBIAN;
+# tools/left_out.py lists the parts that a run of the tests lacked.
 include(${CMAKE_CURRENT_LIST_DIR}/parts.cmake)
 
 chorale_part(MPI PACKAGE MPI COMPONENTS CXX CACHED MPI
@@ -8,12 +9,12 @@ chorale_part(MPI PACKAGE MPI COMPONENTS CXX CACHED MPI
 chorale_part(UCX PACKAGE ucx 1.11 CACHED ucx_ IF CHORALE_UCX
   WITHOUT "port channels between hosts and their tests over UCX" HELP "apt-get install libucx-dev" DEBIAN libucx-dev)
 chorale_part(NVCC PROGRAM nvcc PATHS /usr/local/cuda/bin
-  WITHOUT "the CUDA backend and the tests of what nvcc makes of the device library"
+  WITHOUT "the CUDA backend and the tests of nvcc's code for the device library"
   HELP "install the CUDA toolkit, nvcc on the PATH or in /usr/local/cuda/bin")
 chorale_part(CUDA_HEADERS FOLDER_OF cudaTypedefs.h PATHS /usr/local/cuda/include
   WITHOUT "the tests of the CUDA backend without a GPU" HELP "install the CUDA toolkit in /usr/local/cuda")
 chorale_part(GPU LISTS nvidia-smi -L
-  WITHOUT "all that runs on GPUs (tests/cuda/run)" HELP "a machine with an NVIDIA GPU and its driver")
+  WITHOUT "everything that runs on GPUs (tests/cuda/run)" HELP "use a machine with an NVIDIA GPU and its driver")
 chorale_part(PYTORCH PYTHON torch
   WITHOUT "the tests of PyTorch tensors and of the backend of torch.distributed"
   HELP "apt-get install python3-torch python3-setuptools python3-dev libtorch-dev pybind11-dev (the backend needs PyTorch 2.11)"
@@ -23,10 +24,10 @@ chorale_part(JSONSCHEMA PYTHON jsonschema
 chorale_part(PKG_CONFIG PROGRAM pkg-config pkgconf
   WITHOUT "the test of a C program that is built by pkg-config" HELP "apt-get install pkg-config" DEBIAN pkg-config)
 chorale_part(CLANG_FORMAT PROGRAM clang-format-14
-  WITHOUT "the test that sources are as clang-format has them" HELP "apt-get install clang-format-14" DEBIAN clang-format-14)
+  WITHOUT "the test that clang-format leaves the sources unchanged" HELP "apt-get install clang-format-14" DEBIAN clang-format-14)
 chorale_part(CLANG_TIDY PROGRAM clang-tidy-14
   WITHOUT "the test that clang-tidy finds no faults in the sources" HELP "apt-get install clang-tidy-14" DEBIAN clang-tidy-14)
 chorale_part(OTHER_COMPILER PROGRAM clang++-19 clang++-18 clang++-17 clang++-16 clang++
-  WITHOUT "the check that another compiler takes the sources" HELP "apt-get install clang-19" DEBIAN clang-19)
+  WITHOUT "the check that another compiler accepts the sources" HELP "apt-get install clang-19" DEBIAN clang-19)
 
 chorale_write_parts(${PROJECT_BINARY_DIR}/parts.txt)

@@ -1,15 +1,17 @@
-# How the rows of optional_parts.cmake are looked for.
+# These functions look for the rows of optional_parts.cmake.
 #
-# Each configuration looks for every part anew, so that a part that was installed since the last one is found. The result is
-# in CHORALE_HAS_<NAME>, and in CHORALE_<NAME> where the part is a program, a folder or a Python.
+# Each configuration looks for every part again, so that a newly installed part is found. The result is in
+# CHORALE_HAS_<NAME>. If the part is a program, a folder or a Python, its path is in CHORALE_<NAME>.
 
-# chorale_part(<NAME> WITHOUT <what is left out> HELP <what to do> [IF <option>] [DEBIAN <packages>] [CACHED <prefix>] and one of
-#   PACKAGE <arguments of find_package()>      and CACHED, which its variables in the cache begin with
+# chorale_part(<NAME> WITHOUT <what is left out> HELP <what to do> [IF <option>] [DEBIAN <packages>] [CACHED
+# <prefix>]) also takes one of
+#   PACKAGE <arguments of find_package()>      and CACHED, the prefix of its variables in the cache
 #   PROGRAM <names> [PATHS <folders>]
 #   FOLDER_OF <file> [PATHS <folders>]
-#   PYTHON <module>                            of the first Python, else of the system's
-#   LISTS <command>                            a command that prints something if the part is there)
-# A macro, so that what find_package() defines reaches the caller. tools/setup.sh installs what DEBIAN names.
+#   PYTHON <module>                            of the first Python, or else of the system's
+#   LISTS <command>                            a command that prints something if the part is there
+# It is a macro, so that the caller sees what find_package() defines. tools/setup.sh installs the DEBIAN
+# packages.
 macro(chorale_part name)
   cmake_parse_arguments(part "" "WITHOUT;HELP;IF;CACHED;FOLDER_OF;PYTHON" "PACKAGE;PROGRAM;PATHS;LISTS;DEBIAN" ${ARGN})
   set(CHORALE_HAS_${name} FALSE)
@@ -44,8 +46,8 @@ macro(chorale_part name)
   set(CHORALE_HAD_${name} ${CHORALE_HAS_${name}} CACHE INTERNAL "Whether the last configuration found it")
 endmacro()
 
-# Clears what the cache has of a package that was not found the last time, or of which a path is gone: modules such as
-# FindMPI keep the results of a search that failed.
+# Clears a package's cache entries if it was not found the last time, or if one of its paths is gone. Modules
+# such as FindMPI keep the results of a search that failed.
 function(chorale_forget_what_is_gone name prefix)
   get_cmake_property(all CACHE_VARIABLES)
   list(FILTER all INCLUDE REGEX "^${prefix}")
@@ -63,14 +65,15 @@ function(chorale_forget_what_is_gone name prefix)
   if(stale)
     foreach(variable IN LISTS all)
       get_property(help CACHE ${variable} PROPERTY HELPSTRING)
-      if(NOT help MATCHES "specified on the command line")  # what the user says stays
+      if(NOT help MATCHES "specified on the command line")  # a value from the command line stays
         unset(${variable} CACHE)
       endif()
     endforeach()
   endif()
 endfunction()
 
-# Sets the variable to a Python that has the module: Debian's modules are of Debian's Python, which need not be the first.
+# Sets the variable to a Python that has the module. Debian's modules belong to Debian's Python, which need
+# not be the first in the PATH.
 function(chorale_find_python variable module)
   set(${variable} "" PARENT_SCOPE)
   foreach(python "${Python3_EXECUTABLE}" /usr/bin/python3)
@@ -88,7 +91,7 @@ endfunction()
 function(chorale_note_part name state without help)
   set_property(GLOBAL APPEND_STRING PROPERTY CHORALE_PARTS "${name}\t${state}\t${without}\t${help}\n")
   if(state STREQUAL "absent")
-    message(STATUS "${name} is absent, and with it ${without} (to have it: ${help})")
+    message(STATUS "${name} was not found, so the build leaves out ${without} (to add it: ${help})")
   endif()
 endfunction()
 

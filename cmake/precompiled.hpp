@@ -1,5 +1,5 @@
 #pragma once
-// What most of our sources include, for builds with CHORALE_PRECOMPILED=ON.
+// This header includes what most of our sources include, for builds with CHORALE_PRECOMPILED=ON.
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
-# chorale_unity(<target>): with CHORALE_UNITY=ON the sources of a folder are compiled together, up to eight at a time, so
-# that the templates that they share are compiled once. Names in their anonymous namespaces then have to differ: a source
-# that cannot do that has the property SKIP_UNITY_BUILD_INCLUSION.
+# chorale_unity(<target>) compiles the sources of a folder together, up to eight at a time, with
+# CHORALE_UNITY=ON, so that their common templates are compiled once. Names in their anonymous namespaces must
+# then differ. A source that cannot do that has the property SKIP_UNITY_BUILD_INCLUSION.
 function(chorale_unity target)
   if(NOT CHORALE_UNITY)
     return()

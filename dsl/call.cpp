@@ -32,10 +32,10 @@ Call::Call(Recording& recording, Here at, bool silent, const char* callee)
 }
 
 /// Both programs get this finding, so it does not matter which one is asked for its findings. If the wrong
-/// one was called, the other lacks an operation.
+/// program was called, the other one lacks an operation.
 bool Call::refuse_foreign(Name name, const Chunk& chunk) {
   ok_ = false;
-  if (std::exchange(foreign_, true)) return false;  // one mistake, and most often the callee's
+  if (std::exchange(foreign_, true)) return false;  // one mistake, mostly of the callee
   Recording* const owner = Recording::owner(chunk);
   const std::string& own = recording_.plan().name;
   std::string text = say(callee_, " is of program '", own, "', but ", name.str(), " is of ");
@@ -140,7 +140,8 @@ void Call::block(Block block) {
     within("thread block", block.tb(), 0, max_block);
     return;
   }
-  // The group is on another line of the author. It is wrong there, once, however often it is used.
+  // The author wrote the group on another line. The finding is reported there, once, however often the group
+  // is used.
   const auto group_is_wrong = [&](std::string text) {
     ok_ = false;
     if (!silent_) {

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Checks the preconditions of one call. Each check reports what is wrong. Checks go on after a finding, so
-/// that one call can have several, but say nothing about what a finding makes meaningless.
+/// A Call checks the preconditions of one call of the language. Each check reports its findings. Checks go on
+/// after a finding, so one call can have several, but they skip what a finding makes meaningless.
 
 #include <cstdint>
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace chorale::dsl {
 
-/// Names an operand in texts: "src", or "others[2]".
+/// Names an operand in messages, such as "src" or "others[2]".
 struct Name {
   Name(const char* text, int64_t index = -1) : text(text), index(index) {}
   std::string str() const { return index < 0 ? std::string(text) : say(text, "[", index, "]"); }
@@ -22,19 +22,19 @@ struct Name {
 
 class Call {
  public:
-  /// \param silent  true if the object that is called is poisoned: nothing is reported or recorded
-  /// \param callee  the name of that object in texts, e.g. "the channel"
+  /// \param silent  true if the object that is called is poisoned; then nothing is reported or recorded
+  /// \param callee  the name of that object in messages, such as "the channel"
   Call(Recording& recording, Here at, bool silent = false, const char* callee = "the call");
 
   bool ok() const { return ok_; }
 
-  /// Checks that the program has the rank. `what` is e.g. "destination rank".
+  /// Checks that the program has the rank. `what` names it, as in "destination rank".
   bool rank(const char* what, int64_t rank);
   bool within(const char* what, int64_t value, int64_t least, int64_t most);
-  /// Checks that the chunk is inside its buffer, of this program, and on `rank`. `who` names that rank, e.g.
-  /// "the peer of this channel".
+  /// Checks that the chunk is inside its buffer, belongs to this program, and is on `rank`. `who` names that
+  /// rank, as in "the peer of this channel".
   bool chunk(Name, const Chunk&, int64_t rank, const char* who);
-  /// Checks that two chunks have one size. Silent if one of them has been found wrong.
+  /// Checks that two chunks have one size. Reports nothing if one of them was wrong already.
   void same_size(Name left_name, const Chunk& left, Name right_name, const Chunk& right);
   void in_scratch(Name, const Chunk&);
   void reduce_op(ReduceOp);
@@ -58,7 +58,7 @@ class Call {
   bool foreign_ = false;  // a chunk of another program has been reported
 };
 
-/// Returns the name of a buffer in texts: "rank 0's input".
+/// Returns the name of a buffer in messages, such as "rank 0's input".
 std::string buffer_of(int64_t rank, BufferKind);
 
 Region here(const Chunk&);

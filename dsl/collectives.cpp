@@ -1,4 +1,4 @@
-// Defines collectives, and the options of a program.
+// This file defines the collectives and checks the options of a program.
 
 #include "chorale/dsl/collectives.hpp"
 
@@ -83,13 +83,13 @@ void Recording::set_collective(const Collective& collective, Here at) {
     }
   };
   if (collective.name.empty()) {
-    find(at, "no collective is given, but it says how many ranks and chunks there are",
+    find(at, "no collective is given, but it determines the numbers of ranks and chunks",
          "for example .collective = AllReduce{.ranks = 8}");
     return;
   }
   within("ranks", collective.ranks, 1, max_rank_count);
   within("chunk_factor", collective.chunk_factor, 1, max_count);
-  // The parts of the named collectives are 1 or the ranks, which are checked above.
+  // The named collectives have 1 part or one per rank. The ranks were checked above.
   const bool free = collective_info(collective.name).has_free_sizes();
   if (free) {
     within("input", collective.input_parts, 0, max_count);
@@ -127,10 +127,10 @@ void Recording::set_collective(const Collective& collective, Here at) {
 }
 
 void Recording::set_post(const Collective& collective, Here at) {
-  // Every chunk's list is in the plan file. Beyond this nobody could read or check it.
+  // The plan file lists every chunk. A longer list could not be read or checked in practice.
   constexpr int64_t most = int64_t{1} << 24;
   if (!collective.post) {
-    find(at, "custom has no post, but only that says what the output holds",
+    find(at, "custom has no post, but only post says what the output holds",
          "give .post, or use TestCollective, which promises nothing");
     return;
   }

@@ -1,4 +1,4 @@
-// Declares the choices of a lowering as parameters of a program.
+// This file declares the choices of a lowering as parameters of a program.
 
 #include <algorithm>
 #include <span>
@@ -31,11 +31,11 @@ Lowering lowering(Parameters& with, Lowering defaults) {
   constexpr std::string_view orders[] = {"automatic", "linear", "rotated", "ring"};
   Lowering made;
   const size_t order =
-      choice(with, "order", orders, defaults.order ? 1 + size_t(*defaults.order) : 0, "of the slices");
+      choice(with, "order", orders, defaults.order ? 1 + size_t(*defaults.order) : 0, "order of the slices");
   if (order) made.order = Order(order - 1);
-  made.form = Form(choice(with, "form", host::form_names, size_t(defaults.form), "of the transfers"));
+  made.form = Form(choice(with, "form", host::form_names, size_t(defaults.form), "form of the transfers"));
   made.style =
-      LaneStyle(choice(with, "style", host::lane_style_names, size_t(defaults.style), "of the lanes"));
+      LaneStyle(choice(with, "style", host::lane_style_names, size_t(defaults.style), "style of the lanes"));
   made.reshard = Reshard(choice(with, "reshard", host::reshard_names, size_t(defaults.reshard),
                                 "where an operand is made whole"));
   made.via =

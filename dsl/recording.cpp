@@ -1,4 +1,4 @@
-// Records calls into the plan.
+// This file records calls into the plan.
 
 #include "dsl/recording.hpp"
 
@@ -10,9 +10,9 @@
 namespace chorale::dsl {
 namespace {
 
-/// Returns the position of `value` in `list`, and appends it if it is new. Programs go through their peers in
-/// one order again and again, so it is mostly at the `last` position or follows it. A search would cost a
-/// step per peer.
+/// Returns the position of `value` in `list`, and appends it if it is new. Programs mostly go through their
+/// peers in the same order, so the function first tries the `last` position and the one after it. A search
+/// would take one step per peer.
 uint32_t position(std::vector<uint32_t>& list, uint32_t value, uint32_t& last) {
   if (last + 1 < list.size() && list[last + 1] == value) return ++last;
   if (last < list.size() && list[last] == value) return last;
@@ -22,7 +22,7 @@ uint32_t position(std::vector<uint32_t>& list, uint32_t value, uint32_t& last) {
   return last;
 }
 
-/// Returns the entry of a channel type in a list of a block, and appends it if it is new.
+/// Returns the entry of a channel type in a block's list, and appends it if it is new.
 template <class Refs>
 Refs& of_type(std::vector<Refs>& list, ChannelType type) {
   for (Refs& refs : list) {
@@ -31,7 +31,7 @@ Refs& of_type(std::vector<Refs>& list, ChannelType type) {
   return list.emplace_back(Refs{type, {}});
 }
 
-/// Lists the recordings that exist, by number, because a chunk may outlive its own.
+/// Lists the existing recordings by number, because a chunk may outlive its recording.
 struct Live {
   std::mutex mutex;
   std::unordered_map<uint64_t, Recording*> all;
@@ -136,7 +136,7 @@ int64_t Recording::add_channel(ChannelType type, int64_t rank, int64_t peer) {
   auto record =
       std::find_if(records.begin(), records.end(), [&](const auto& known) { return known.type == type; });
   if (record == records.end()) {
-    // It comes before the switch channels, as in MSCCL++'s plans.
+    // The record goes before the switch channels, as in MSCCL++'s plans.
     record = std::find_if(records.begin(), records.end(),
                           [](const auto& known) { return is_switched(known.type); });
     record = records.emplace(record);
@@ -157,7 +157,8 @@ int64_t Recording::add_switch_channel(int64_t rank, BufferKind buffer, const std
 }
 
 uint32_t Recording::barrier_id(int64_t rank, const std::vector<int64_t>& blocks) {
-  // Barriers are found by the ordered list, as in MSCCL++, but per program: its table is never reset.
+  // Barriers are identified by their ordered list of blocks, as in MSCCL++. Here the table belongs to the
+  // program, while MSCCL++ never resets its table.
   auto& barriers = ranks_[rank].barriers;
   const auto found = std::find(barriers.begin(), barriers.end(), blocks);
   const auto id = uint32_t(found - barriers.begin());
@@ -166,7 +167,7 @@ uint32_t Recording::barrier_id(int64_t rank, const std::vector<int64_t>& blocks)
 }
 
 uint32_t Recording::place(Here at) {
-  // Calls come in runs from one line (a group, a loop), so most look-ups end here.
+  // Consecutive calls often come from one line (a group, a loop), so most look-ups end here.
   if (at.file == last_place_.file && at.line == last_place_.line) return last_place_id_;
   last_place_ = at;
   const auto [known, fresh] = known_places_.try_emplace({at.file, at.line}, 0);
@@ -287,7 +288,7 @@ void Recording::close_loop(bool keep) {
   if (!usable() || --loop_.depth > 0) return;
   const std::vector<KeptStep> steps = std::exchange(loop_.steps, {});
   if (!keep || loop_.discard) return;
-  // Steps are committed in the order of the calls, so that local numbers are those of first use.
+  // Steps are committed in the order of the calls, so local numbers follow the order of first use.
   std::unordered_map<uint64_t, size_t> pipelines;  // by rank and block: position of the pipeline
   for (const KeptStep& kept : steps) {
     const Step step = kept.restored();
@@ -327,7 +328,7 @@ void Recording::order_blocks(Plan& plan) const {
     std::vector<ThreadBlock>& blocks = gpu.threadblocks;
     const int64_t empty = empty_blocks(gpu);
     if (empty > 0 && empty <= max_empty_blocks) {
-      // Empty blocks are added because MSCCL++ launches them. Positions and ids then agree.
+      // Empty blocks are added because MSCCL++ launches them, and so that positions equal ids.
       const std::vector<BlockState>& known = ranks_[gpu.id].blocks;
       for (uint32_t id = 0; id < known.size(); ++id) {
         if (known[id].position < 0) blocks.emplace_back().id = id;

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Holds the plan and the findings of a Program so far. Only this code writes its Plan.
+/// A Recording holds the plan and the findings of a Program so far. No other code writes this Plan.
 
 #include <cstdint>
 #include <map>
@@ -19,14 +19,14 @@
 
 namespace chorale::dsl {
 
-/// Chunk counts, unit sizes and the like are at most this.
+/// This is the maximum of chunk counts, unit sizes and similar numbers.
 inline constexpr int64_t max_count = int64_t(max_chunks);
 inline constexpr int64_t max_rank_count = max_ranks;
 inline constexpr int64_t max_block = int64_t(max_blocks) - 1;
-/// A rank may have this many empty blocks below its highest one. They are launched too.
+/// A rank may have at most this many empty blocks below its highest one, because they are launched, too.
 inline constexpr int64_t max_empty_blocks = 1024;
 
-/// Joins text and numbers, one after the other.
+/// Concatenates texts and numbers.
 template <class... Parts>
 std::string say(const Parts&... parts) {
   std::string text;
@@ -41,8 +41,8 @@ std::string say(const Parts&... parts) {
   return text;
 }
 
-/// Says what is wrong with the value of an enumeration whose enumerators are `names`, in order; empty if
-/// nothing is.
+/// Returns what is wrong with the value of an enumeration whose enumerators are `names`, in order. Returns ""
+/// if nothing is wrong.
 std::string unknown_value(const char* what, uint64_t value, std::span<const std::string_view> names);
 inline constexpr std::string_view protocol_names[] = {"Simple", "LL"};
 inline constexpr std::string_view replication_names[] = {"interleaved", "none"};
@@ -51,10 +51,10 @@ inline constexpr std::string_view sync_names[] = {"none", "before", "after", "bo
 /// Returns "1 chunk", "2 chunks" and so on.
 std::string chunks(int64_t count);
 
-/// Returns `path` without its folders, because plans hold no paths of the author's machine.
+/// Returns `path` without its folders, because plans must not contain paths of the author's machine.
 std::string base_name(std::string_view path);
 
-/// Describes an operand before the local number is known under which its block reaches it.
+/// Describes an operand before its block has a local number for it.
 struct Region {
   enum class At : uint8_t { here, peer, members };
   At at = At::here;
@@ -63,7 +63,7 @@ struct Region {
   uint64_t index = 0, size = 0;
 };
 
-/// Describes one operation of one block, in terms of the whole rank. The caller owns its lists.
+/// Describes one operation of one block by rank-level numbers. The caller owns its lists.
 struct Step {
   uint32_t rank = 0, block = 0;
   Opcode code = Opcode::nop;
@@ -72,9 +72,9 @@ struct Step {
   SyncType sync = SyncType::none;
   uint16_t group_index = 0, group_size = 0, participants = 0;
   std::span<const Region> sources, dests;
-  int64_t channel = -1;           ///< number at the rank of the channel that it uses; -1: none
+  int64_t channel = -1;           ///< rank-level number of the channel that it uses; -1: none
   bool names_channel = false;     ///< the operation itself lists the channel
-  std::span<const uint32_t> ids;  ///< semaphore or barrier, if it uses no channel
+  std::span<const uint32_t> ids;  ///< semaphore or barrier ids, if it uses no channel
   uint32_t at = 0;                ///< as Op::at
 };
 
@@ -101,7 +101,7 @@ struct KeptStep {
 class Recording {
  public:
   Recording(ProgramOptions, Here);
-  /// Holds the plan of a host schedule, which is recorded elsewhere.
+  /// Holds the plan of a host schedule, which a ScheduleRecording records.
   Recording(Plan plan, Diagnostics findings);
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -110,14 +110,14 @@ class Recording {
   /// \throws std::logic_error if the program was moved from
   static Recording& of(const Program&);
 
-  /// Returns false if the options leave nothing to record into. All calls are then silent.
+  /// Returns false if wrong options leave nothing to record into. All calls are then silent.
   bool usable() const { return !plan_.gpus.empty(); }
   const Plan& plan() const { return plan_; }
   const CompileOptions& compile_options() const { return compile_options_; }
 
   void find(Here, std::string text, std::string help = {}, std::vector<Note> notes = {});
   SourceLine line(Here) const;
-  /// Returns "0 to 7", for texts about ranks.
+  /// Returns the range of ranks for messages, such as "0 to 7".
   std::string rank_range() const;
   bool has_rank(int64_t rank) const { return rank >= 0 && rank < int64_t(plan_.gpus.size()); }
 
@@ -125,23 +125,23 @@ class Recording {
   static Chunk poison(int64_t rank, BufferKind);
   bool poisoned(const Chunk& chunk) const { return chunk.poisoned_; }
   bool foreign(const Chunk& chunk) const { return chunk.owner_ && chunk.owner_ != number_; }
-  /// Returns the recording that a chunk is of; null if it was made by hand, or if its program is gone.
+  /// Returns the recording that a chunk belongs to; null if it was made by hand, or if its program is gone.
   static Recording* owner(const Chunk&);
 
-  /// Takes over from `old`, when this program is assigned to that of `old`. The handles of `old` stay. Calls
-  /// on them record nothing, and are findings here.
+  /// Replaces `old` when this program is assigned to the program of `old`. The handles of `old` still exist.
+  /// Calls on them record nothing and become findings here.
   void replace(std::unique_ptr<Recording> old);
-  /// Returns the recording that has replaced this one; null if none has.
+  /// Returns the recording that replaced this one; null if none did.
   const Recording* successor() const { return successor_; }
 
-  /// Each returns the first number or chunk of what it adds.
+  /// These functions return the first number or chunk of what they add.
   int64_t add_scratch(int64_t rank, int64_t size);
   int64_t add_semaphore(int64_t rank, int64_t initial_value);
   int64_t add_channel(ChannelType, int64_t rank, int64_t peer);
   int64_t add_switch_channel(int64_t rank, BufferKind, const std::vector<int64_t>& ranks);
   uint32_t barrier_id(int64_t rank, const std::vector<int64_t>& blocks);
 
-  /// Returns an empty list for the sources of one step. It is made once, because most steps have such a list.
+  /// Returns an empty list for the sources of one step. It is reused, because most steps need such a list.
   std::vector<Region>& sources() {
     sources_.clear();
     return sources_;
@@ -149,7 +149,7 @@ class Recording {
 
   /// Returns the position of the author's line in the plan, plus one.
   uint32_t place(Here);
-  /// Appends a step to its block, or keeps it for the end of the open loop.
+  /// Appends a step to its block, or keeps it until the end of the open loop.
   void record(const Step&);
 
   void open_loop(int64_t unit_bytes, int64_t chunks, Here);
@@ -173,7 +173,7 @@ class Recording {
     uint32_t unit_bytes = 0, chunks = 0;
     uint32_t at = 0;
     int depth = 0;         // 0: none is open
-    bool discard = false;  // it was refused
+    bool discard = false;  // the loop was refused
     std::vector<KeptStep> steps;
   };
 
@@ -181,28 +181,28 @@ class Recording {
   void set_collective(const Collective&, Here);
   void set_post(const Collective&, Here);
   ThreadBlock& block(uint32_t rank, uint32_t id);
-  /// Makes room for as much as the rank before has in this block. Ranks mostly do the same, and growing in
-  /// steps costs a copy at each.
+  /// Reserves as much as the previous rank uses in this block. Ranks mostly do the same, and growing step by
+  /// step costs a copy each time.
   void reserve_like_before(uint32_t rank, ThreadBlock&) const;
   uint32_t local_remote_buffer(ThreadBlock&, uint32_t& last, const Step&, const Region&);
   void commit(const Step&);
   int64_t empty_blocks(const Gpu&) const;
   void order_blocks(Plan&) const;
 
-  const uint64_t number_;  // not its address, which may be that of another one later
-  Plan plan_;              // threadblocks in order of first use, without empty ones
+  const uint64_t number_;  // a number, because a later recording may get the same address
+  Plan plan_;              // threadblocks are in order of first use, without empty ones
   CompileOptions compile_options_;
   std::vector<RankState> ranks_;
   Diagnostics findings_;
   std::unordered_set<std::string> known_;  // findings, to drop equal ones
-  // Each is a position in Plan::source plus one: by "file:line", and by the file's whole path as __FILE__
+  // Both maps hold positions in Plan::source plus one: by "file:line", and by the whole path as __FILE__
   // gives it.
   std::unordered_map<std::string, uint32_t> places_;
   std::map<std::pair<const char*, uint32_t>, uint32_t> known_places_;
   Here last_place_{nullptr, 0};
   uint32_t last_place_id_ = 0;
-  std::vector<Region> sources_;    // of the step that is made
-  std::vector<Operand> operands_;  // of the step that is committed
+  std::vector<Region> sources_;    // of the step that is being made
+  std::vector<Operand> operands_;  // of the step that is being committed
   Loop loop_;
   std::vector<std::unique_ptr<Recording>> replaced_;
   Recording* successor_ = nullptr;

@@ -18,7 +18,7 @@ struct Entry {
   const Registration* owner;
   RegisteredProgram program;
   Factory factory;
-  const void* module;  ///< base address of the executable or shared object that it is part of
+  const void* module;  ///< base address of the executable or shared object that contains it
 };
 
 const void* module_of(Factory factory) {
@@ -32,7 +32,8 @@ struct Registry {
 };
 
 Registry& registry() {
-  // It is never destroyed, because shared objects may leave it after the statics of this file are gone.
+  // It is never destroyed, because shared objects may still use it after the statics of this file are
+  // destroyed.
   static Registry& all = *new Registry;
   return all;
 }
@@ -45,7 +46,7 @@ Entry entry_of(std::string_view name) {
   for (const Entry& entry : all.entries) {
     names.push_back(entry.program.name);
     if (entry.program.name != name) continue;
-    // Entries are in the order of loading, so a plugin hides what was there before it.
+    // Entries are in the order of loading, so a plugin hides earlier programs of the same name.
     if (found && found->module == entry.module) {
       const RegisteredProgram &one = found->program, &other = entry.program;
       throw std::invalid_argument(say("two programs are called '", name, "': at ", one.file, ":", one.line,
@@ -87,7 +88,7 @@ Description describe(std::string_view name) {
   try {
     entry.factory(with);
   } catch (const std::invalid_argument&) {
-    // The program refuses even its defaults. What it has declared until then is still of use.
+    // The program refuses even its defaults. The parameters that it declared before that are still useful.
   }
   return {entry.program.name, with.summary(), entry.program.file, entry.program.line, with.declared()};
 }

@@ -141,7 +141,8 @@ Index Schedule::param(std::string_view name, int64_t value, Here at) {
   recording_->name_of("a parameter", name, at);
   recording_->unique(params, "parameter", name, at);
   if (host::is_own_symbol(name))
-    recording_->find(at, say("a parameter '", name, "', which is what expressions call one of their own"));
+    recording_->find(
+        at, say("a parameter '", name, "', but expressions use this name for one of their own values"));
   params.push_back({std::string(name), value});
   return recording_->index(recording_->s.exprs.symbol(name));
 }

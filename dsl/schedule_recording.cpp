@@ -39,8 +39,8 @@ host::Expr ScheduleRecording::expr(const Index& index, Here at) {
   if (index.mixed_ || !is_own(index, "an index", at)) return {};
   const Size size = size_of(index.expr_);
   if (size.nested > host::most_nested || size.operators > host::most_operators) {
-    find(at, say("an expression of ", size.operators, " operators, ", size.nested,
-                 " within each other, expected at most ", host::most_operators, " and ", host::most_nested));
+    find(at, say("an expression of ", size.operators, " operators, nested ", size.nested,
+                 " deep, expected at most ", host::most_operators, " and ", host::most_nested));
     return {};
   }
   return index.expr_;
@@ -49,7 +49,7 @@ host::Expr ScheduleRecording::expr(const Index& index, Here at) {
 Index ScheduleRecording::apply(host::ExprKind kind, const Index& left, const Index& right) {
   ScheduleRecording* const recording = left.recording_ ? left.recording_ : right.recording_;
   if (recording) {
-    // Operators do not know the author's line, so the call that uses the result reports it.
+    // Operators do not know the author's line, so the call that uses the result reports the finding.
     Index result = recording->index({});
     result.mixed_ = left.mixed_ || right.mixed_ || (right.recording_ && right.recording_ != recording);
     if (!result.mixed_) result.expr_ = recording->binary(kind, left, right);
@@ -108,7 +108,7 @@ host::Op& ScheduleRecording::op(host::OpKind kind, const host::Lane& lane, Here 
 host::Op& ScheduleRecording::compute(std::string_view function, const Tensor& out,
                                      const std::vector<Tensor>& in, Here at) {
   if (open.size() > 1)
-    find(at, say("'", function, "' is of whole tensors, and cannot be in a loop or condition"));
+    find(at, say("'", function, "' works on whole tensors and cannot be in a loop or condition"));
   host::Op& op = s.layout.emplace_back();
   op.kind = host::OpKind::compute;
   op.name = function;
@@ -126,7 +126,7 @@ ScheduleRecording::Inside::~Inside() { open_.pop_back(); }
 
 void ScheduleRecording::within(std::vector<host::Op>& body, const std::function<void()>& record, Here at) {
   if (open.size() == host::most_bodies + 1)
-    find(at, say("more than ", host::most_bodies, " loops and conditions within each other"));
+    find(at, say("more than ", host::most_bodies, " nested loops and conditions"));
   const Inside inside(*this, body);
   record();
 }
@@ -144,7 +144,7 @@ void ScheduleRecording::transfers_alone(Group& group, const std::function<void(G
   }
   for (host::Op& other : others) {
     if (other.kind == host::OpKind::alloc) {
-      open.back()->push_back(std::move(other));  // it is made once, wherever it stands
+      open.back()->push_back(std::move(other));  // it is recorded once, wherever the author wrote it
       continue;
     }
     const SourceLine line = s.line_of(other.at);
@@ -154,7 +154,7 @@ void ScheduleRecording::transfers_alone(Group& group, const std::function<void(G
                         say("a group has sends and receives alone, but in its body is a '",
                             host::info(other.kind).name, "'"),
                         {},
-                        "put it in front of the group or behind it, and loops and conditions around it"});
+                        "put it before or after the group, and put loops and conditions around the group"});
   }
 }
 
@@ -191,7 +191,7 @@ host::Expr ScheduleRecording::binary(host::ExprKind kind, const Index& left, con
   };
   const host::Expr one = operand(left), other = operand(right), made = s.exprs.binary(kind, one, other);
   const Size a = size_of(one), b = size_of(other);
-  constexpr unsigned enough = 1u << 30;  // parts are shared, so numbers grow quickly
+  constexpr unsigned enough = 1u << 30;  // parts are shared, so the numbers grow quickly
   sizes_[made.id] = {std::max(a.nested, b.nested) + 1, std::min(enough, a.operators + b.operators + 1)};
   return made;
 }

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Holds the host schedule that a Schedule has recorded so far, and the findings about its calls.
+/// A ScheduleRecording holds the host schedule that a Schedule has recorded so far, and the findings about
+/// its calls.
 
 #include <cstdint>
 #include <functional>
@@ -22,19 +23,19 @@ class ScheduleRecording {
   std::string name;
   host::Lowering lowering;
   host::Schedule s;
-  std::vector<std::vector<host::Op>*> open = {&s.body};  ///< the bodies that calls are in, the innermost last
+  std::vector<std::vector<host::Op>*> open = {&s.body};  ///< bodies around the call, the innermost last
   Diagnostics findings;
   uint32_t tokens = 0;
-  bool has_foreign = false;  ///< something was given handles of another schedule
+  bool has_foreign = false;  ///< some call got handles of another schedule
 
   /// Returns the position of an author's line, as in host::Op::at.
   uint32_t place(Here at);
-  /// Adds a finding; equal ones of one line count once.
+  /// Adds a finding. Equal findings at one line count once.
   void find(Here at, std::string text);
 
-  /// Checks that plan files and expressions can have this name.
+  /// Checks that plan files and expressions accept this name.
   void name_of(std::string_view what, std::string_view name, Here at);
-  /// Checks that no element of `known` has this name.
+  /// Checks that no element of `known` already has this name.
   template <class List>
   void unique(const List& known, std::string_view what, std::string_view name, Here at) {
     for (const auto& one : known)
@@ -42,13 +43,13 @@ class ScheduleRecording {
   }
 
   Index index(host::Expr expr) { return {this, expr}; }
-  /// Returns the expression of an index, if it is of this schedule.
+  /// Returns the expression of an index, if it belongs to this schedule.
   host::Expr expr(const Index& index, Here at);
-  /// Applies an operator to two indices, of which one may be a number.
+  /// Applies an operator to two indices. One of them may be a number.
   static Index apply(host::ExprKind kind, const Index& left, const Index& right);
 
   /// Returns a view of a part of one axis.
-  /// \param length  null: one element, and the axis is gone
+  /// \param length  null: one element, and the axis is dropped
   View part(const View& of, uint8_t axis, Index first, const Index* length, Here at);
   Tensor tensor(std::string_view name, DType dtype, const std::vector<Extent>& axes, host::Role role,
                 bool zero, Here at);
@@ -58,12 +59,12 @@ class ScheduleRecording {
   host::Op& op(host::OpKind kind, const Lane& lane, Here at) { return op(kind, raw(lane, at), at); }
   /// Adds an operation of the layout form.
   host::Op& compute(std::string_view function, const Tensor& out, const std::vector<Tensor>& in, Here at);
-  /// Checks that there is a function that records a body. If not, that is a finding.
+  /// Reports a finding if the function that records a body is missing.
   bool has_body(bool given, std::string_view what, Here at);
-  /// Records a loop's or a condition's body.
+  /// Records the body of a loop or a condition.
   void within(std::vector<host::Op>& body, const std::function<void()>& record, Here at);
-  /// Records a group's body, in which transfers stand alone, because anything else would be in front of the
-  /// group, or around nothing.
+  /// Records the body of a group. Only transfers may be in it. Other operations would end up in front of the
+  /// group.
   void transfers_alone(Group& group, const std::function<void(Group&)>& record);
 
   host::Transfer transfer(bool is_send, const View& view, const Index& peer, const TransferOptions& options,
@@ -73,8 +74,8 @@ class ScheduleRecording {
   Token token() { return Token(this, ++tokens); }
   void token(host::Op& op, const Token& token, Here at);
 
-  // Each returns what a handle stands for. A handle of another schedule is a finding, and stands for the
-  // first of its kind here.
+  // Each raw() returns what a handle stands for. A handle of another schedule is a finding, and the first
+  // object of its kind is returned.
   uint32_t raw(Flag flag, Here at) { return is_own(flag, "a flag", at) ? flag.id_ : 0; }
   const host::Lane& raw(const Lane& lane, Here at);
   const host::View& raw(const View& view, Here at);
@@ -88,7 +89,7 @@ class ScheduleRecording {
   Flag flag(uint32_t id) { return Flag(this, id); }
 
  private:
-  /// Keeps a body open as long as this is there. An author may catch what his function throws, and go on.
+  /// Keeps a body open while this object lives. The author may catch an exception of his function and go on.
   class Inside {
    public:
     Inside(ScheduleRecording& recording, std::vector<host::Op>& body);
@@ -100,7 +101,7 @@ class ScheduleRecording {
     std::vector<std::vector<host::Op>*>& open_;
   };
 
-  /// Holds the size that an expression would have if no part were shared.
+  /// Holds the size that an expression would have if it shared no parts.
   struct Size {
     unsigned nested = 0, operators = 0;
   };
@@ -114,7 +115,7 @@ class ScheduleRecording {
     return false;
   }
 
-  std::map<uint32_t, Size> sizes_;  // by id of an expression; only those with operators
+  std::map<uint32_t, Size> sizes_;  // by id of an expression; only expressions with operators
 };
 
 }  // namespace chorale::dsl

@@ -39,7 +39,8 @@ SwitchChannel::SwitchChannel(Program& program, const NumberList& rank_list, Buff
 SwitchChannel::RankView SwitchChannel::at_rank(int64_t rank, Here at) const {
   Call call(*recording_, at, poisoned_, "the switch channel");
   if (call.ok() && !has(ranks_, rank)) {
-    call.fail(say("rank ", rank, " is no member of this switch channel, whose ranks are ", listed(ranks_)));
+    call.fail(
+        say("rank ", rank, " is not a member of this switch channel, whose ranks are ", listed(ranks_)));
   }
   return {*this, rank, !call.ok()};
 }
@@ -48,7 +49,8 @@ bool SwitchChannel::accepts(Call& call, const char* chunk_name, int64_t rank, in
                             const Chunk& chunk) const {
   if (!call.ok()) return false;
   if (!has(ranks_, rank)) {
-    call.fail(say("rank ", rank, " is no member of this switch channel, whose ranks are ", listed(ranks_)));
+    call.fail(
+        say("rank ", rank, " is not a member of this switch channel, whose ranks are ", listed(ranks_)));
     return false;
   }
   const bool sound = call.chunk(chunk_name, chunk, rank, "the rank of this call");

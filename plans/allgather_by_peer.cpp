@@ -1,15 +1,15 @@
-// All-gather by direct stores, with thread blocks for each peer: rank r writes its input into chunk r of
-// every output.
+// This all-gather uses direct stores, with separate thread blocks per peer: rank r writes its input into
+// chunk r of every output.
 //
-// A block serves one peer and is told by that peer's block for this rank alone, once when its launch has
-// begun, so that its output may be written, and once when it has written. Chunk r of any output is written by
-// rank r's blocks alone, and a launch ends when all of its blocks have, so the output is complete then.
+// Each block serves one peer. The peer's block for this rank signals it twice: after its launch has begun, so
+// that its output may be written, and after it has written. Only rank r's blocks write chunk r of any output.
+// A launch ends when all of its blocks have ended, so the output is complete then.
 //
-// All links of a rank are busy from the first to the last byte, whoever runs ahead. In allgather_direct a
-// rank turns from peer to peer, which is as good only as long as all ranks turn together.
+// All links of a rank are busy from the first to the last byte, even if some ranks are ahead. In
+// allgather_direct a rank goes from peer to peer, which is equally fast only while all ranks keep step.
 //
-// Cost: two barriers of two blocks; (ranks - 1) S bytes leave each rank, to all peers at the same time. For
-// messages of many megabytes.
+// Cost: two barriers of two blocks; (ranks - 1) S bytes leave each rank, to all peers at the same time. Use
+// it for messages of many megabytes.
 
 #include <chorale/dsl.hpp>
 

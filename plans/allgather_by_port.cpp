@@ -1,15 +1,15 @@
-// All-gather by copy engines: rank r's proxy writes its input to one rank after the other, in turn d to rank
-// r + d.
+// This all-gather uses copy engines: in turn d, rank r's proxy writes its input to rank r + d.
 //
-// The turns are those of alltoall_in_turns, over port channels as in alltoall_by_port: no two ranks write to
-// one at a time. Part r of any output is written by rank r alone, and only after the rank it belongs to was
-// launched. A rank returns when all parts have arrived and its proxy has read its input for the last time.
-// Thread block 0 only gives orders; the rank's own part, unless it is in its place already, is copied by
-// blocks of their own.
+// The turns are those of alltoall_in_turns, over port channels as in alltoall_by_port,
+// so no two ranks write to one rank at a time. Only rank r writes part r of any output,
+// and only after the owner of the output was launched. A rank returns when all parts
+// have arrived and its proxy has read its input for the last time. Thread block 0 only
+// gives orders. Separate blocks copy the rank's own part, unless it is already in
+// place.
 //
-// Cost: two signals and an order to the proxy a turn, one after the other; ranks - 1 inputs leave each rank,
-// over one link at a time, without its multiprocessors. For the longest messages, and for long ones beside
-// compute.
+// Cost: two signals and an order to the proxy per turn, one after the other; ranks - 1
+// inputs leave each rank, over one link at a time, without its multiprocessors. Use it
+// for the longest messages, and for long ones beside compute.
 
 #include <chorale/dsl.hpp>
 #include <numeric>
@@ -33,7 +33,7 @@ CHORALE_PROGRAM(allgather_by_port, Parameters& with) {
     Rank me(program, rank);
     const Chunk mine = me.get_input_buffer()[0];
     if (!inplace) me.copy(me.get_output_buffer()[rank], mine, own);
-    // Of rank + 1, rank + 2, ...
+    // The channels lead to rank + 1, rank + 2, ...
     std::vector<MemoryChannel> turns;
     std::vector<PortChannel> ports;
     for (int i = 1; i < ranks; ++i) {

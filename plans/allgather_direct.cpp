@@ -1,14 +1,14 @@
-// All-gather by direct stores: every rank writes its input into every rank's output.
+// This all-gather uses direct stores: every rank writes its input into every rank's output.
 //
-// Part r of any output is written by rank r alone, between two barriers: behind the first all peers have been
-// launched, so their outputs may be written; behind the second all peers have written, so the output is
-// complete and a rank may return. No peer reads anything of another rank.
+// Only rank r writes part r of any output, between two barriers. After the first one, all peers have been
+// launched, so their outputs may be written. After the second one, all peers have written, so the output is
+// complete and a rank may return. No peer reads another rank's memory.
 //
-// The rank's own part, unless it is in its place already, is copied by thread blocks of its own: in those
-// that send, the copy of a large message would hold up what is sent.
+// Separate thread blocks copy the rank's own part, unless it is already in place. In the blocks that send,
+// the copy of a large message would delay the sends.
 //
-// Cost: two barriers; ranks - 1 inputs leave each rank. Each rank begins with another peer, so that no two
-// write to one rank at the same time.
+// Cost: two barriers; ranks - 1 inputs leave each rank. Each rank begins with a different peer, so that no
+// two write to one rank at the same time.
 
 #include <chorale/dsl.hpp>
 

@@ -1,14 +1,14 @@
-// All-gather in one exchange of packets: every rank sends its input to every peer.
+// This all-gather works in one exchange of packets: every rank sends its input to every peer.
 //
-// A rank that does not gather in place sends its input to itself as well: then one operation unpacks all
-// slots, which costs less than a copy and two operations, for the slots on either side of the rank's own.
+// If it does not gather in place, a rank also sends its input to itself. Then one operation unpacks all
+// slots. This costs less than a copy and two operations for the slots on both sides of the rank's own.
 //
-// No signal and no barrier: packets carry their own arrival, and peers touch nothing but scratch. A bank of
-// packets is written again two launches later, by a sender that has received a packet of the launch in
-// between from every peer: each has ended the launch whose packets are overwritten. Which block unpacks a
-// packet does not matter for that.
+// It needs no signal and no barrier, because packets show their own arrival and peers access only scratch. A
+// bank of packets is written again two launches later. By then its sender has received a packet of the launch
+// in between from every peer, so each peer has ended the launch whose packets are overwritten. It does not
+// matter which block unpacks a packet.
 //
-// Cost: one one-way latency; ranks - 1 inputs leave each rank, as packets of twice the size. For small
+// Cost: one one-way latency; ranks - 1 inputs leave each rank, as packets of twice the size. Use it for small
 // messages.
 
 #include <chorale/dsl.hpp>
@@ -24,7 +24,7 @@ CHORALE_PROGRAM(allgather_packets, Parameters& with) {
                    .protocol = Protocol::LL,
                    .instances = with("instances", 1, "thread blocks that split every input", {.min = 1}),
                    .use_double_scratch_buffer = true});
-  std::vector<Buffer> slots;  // of each rank, one a sender
+  std::vector<Buffer> slots;  // by rank, one slot per sender
   for (int rank = 0; rank < ranks; ++rank) slots.push_back({program, rank, ranks});
 
   for (int rank = 0; rank < ranks; ++rank) {
@@ -32,7 +32,7 @@ CHORALE_PROGRAM(allgather_packets, Parameters& with) {
     const Chunk mine = me.get_input_buffer()[0];
     const BaseBuffer out = me.get_output_buffer();
     for (int i = 1; i < ranks; ++i) {
-      const int peer = (rank + i) % ranks;  // no two ranks begin with the same one
+      const int peer = (rank + i) % ranks;  // no two ranks begin with the same peer
       MemoryChannel(program, peer, rank).put_packets(slots[peer][rank], mine, 0);
     }
     const auto unpack = [&](int first, int end) {

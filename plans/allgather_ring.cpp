@@ -1,12 +1,12 @@
-// All-gather around a ring: every part travels from its owner to the right until all ranks have it.
+// This all-gather goes around a ring: every part travels from its owner to the right until all ranks have it.
 //
-// A rank first tells its left neighbour that it has been launched: from then on its output may be written.
-// Every part is written to a rank's output once, by its left neighbour, and passed on from there after the
-// signal that follows it. A rank returns when the last part has come: nothing else is ever written to it, and
-// nobody reads from it. Its own part it copies in thread blocks that do nothing else, beside the ring's.
+// A rank first tells its left neighbour that it has been launched, so that its output may be written. The
+// left neighbour writes every part into it once, and signals. Then the rank passes the part on. A rank
+// returns when the last part has arrived, because nothing else is written to it and nobody reads from it.
+// Separate thread blocks copy its own part, so that the ring does not wait for it.
 //
 // Cost: ranks hops of latency; ranks - 1 parts leave each rank, over one link at a time. Every link carries
-// one stream, which is faster than streams to and from all peers where messages are long.
+// one stream, which is faster for long messages than streams to and from all peers.
 
 #include <chorale/dsl.hpp>
 
@@ -29,7 +29,7 @@ CHORALE_PROGRAM(allgather_ring, Parameters& with) {
     if (ranks == 1) break;
 
     MemoryChannel right(program, around(rank + 1), rank);
-    // Two ranks are each other's right and left: one channel serves both ways.
+    // With two ranks, the right and the left neighbour are the same, so one channel serves both ways.
     MemoryChannel left = ranks == 2 ? right : MemoryChannel(program, around(rank - 1), rank);
     left.signal(0);
     right.wait(0);

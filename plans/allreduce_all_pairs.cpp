@@ -1,15 +1,15 @@
-// All-reduce without a copy in between: rank r reads chunk r from all peers, and writes the sum to all peers.
+// This all-reduce needs no intermediate copies: rank r reads chunk r from all peers, and writes the sum to
+// all peers.
 //
-// The owner adds its own part first and then its peers' in rank order, beginning behind itself: r, r+1, ...,
-// r-1. The sum is made once and all ranks get its bits; the reductions are fused, up to eight peers in one,
-// and rounded once each. Beginning behind itself spreads the reads: no two owners read from one rank at the
-// same time.
+// The owner adds its own part first and then its peers' parts in rank order, beginning with the next rank: r,
+// r+1, ..., r-1. The sum is made once, so all ranks get the same bits. The reductions are fused, up to eight
+// peers in one, and each is rounded once. This order spreads the reads: no two owners read from one rank at a
+// time.
 //
-// Chunk r, of any rank, is touched by rank r alone, between two barriers. Behind the first all peers have
-// been launched: inputs are complete and outputs may be written. Behind the second all peers have read and
-// written all they ever will, so a rank may return. A launch's first barrier cannot be passed with the last
-// one's signals: every signal has its wait. Since only the owner touches a chunk, the sum may replace the
-// input.
+// Only rank r accesses chunk r of any rank, between two barriers. After the first, all peers have been
+// launched: inputs are complete and outputs may be written. After the second, all peers have finished, so a
+// rank may return. Signals of one launch cannot satisfy the next launch's barrier, because every signal has
+// its wait. Since only the owner accesses a chunk, the sum may replace the input.
 //
 // Cost: two barriers; 2 (ranks - 1) / ranks S bytes over each rank's links, half of them read, half written.
 

@@ -1,17 +1,17 @@
-// All-reduce in one exchange: every rank sends its whole input to every peer and adds up what it gets.
+// This all-reduce works in one exchange: every rank sends its whole input to every peer and adds up what it
+// receives.
 //
-// Each rank holds one packet slot for every rank, its own included, and sums all slots in rank order in one
-// operation. The order does not depend on who sums, so all ranks get the same bits. That is why a rank sends
-// itself its own input: its data must be added in its turn.
+// Each rank has one packet slot per rank, including itself, and sums all slots in rank order in one
+// operation. The order is the same on all ranks, so all get the same bits. For this reason a rank sends
+// its input to itself as well: its data must be added in the same order.
 //
-// No signal and no barrier. Packets carry their own arrival, and a peer never touches anything but scratch,
-// so input and output may be one memory and a rank may return at once. The next launch writes the other bank
-// of the packets; the one after it writes this bank again, but its sender has by then received a packet of
-// the launch in between from every peer, so each peer has ended this launch and with it all reading of this
-// bank.
+// It needs no signal and no barrier. Packets show their own arrival, and peers access only scratch, so
+// input and output may be one memory and a rank may return at once. The next launch writes the other bank
+// of packets. The launch after it writes this bank again. By then its sender has received a packet of the
+// launch in between from every peer, so each peer has ended this launch and no longer reads this bank.
 //
-// Cost: one one-way latency; (ranks - 1) S bytes leave each rank, as packets of twice the size. For small
-// messages.
+// Cost: one one-way latency; (ranks - 1) S bytes leave each rank, as packets of twice the size. Use it
+// for small messages.
 
 #include <chorale/dsl.hpp>
 
@@ -26,7 +26,7 @@ CHORALE_PROGRAM(allreduce_one_shot, Parameters& with) {
                    .protocol = Protocol::LL,
                    .instances = with("instances", 1, "thread blocks that split the message", {.min = 1}),
                    .use_double_scratch_buffer = true});
-  std::vector<Buffer> slots;  // of each rank, one a sender
+  std::vector<Buffer> slots;  // by rank, one slot per sender
   for (int rank = 0; rank < ranks; ++rank) slots.push_back({program, rank, ranks * ranks});
   const auto slot = [&](int owner, int sender) {
     return slots[owner].slice(sender * ranks, (sender + 1) * ranks);
@@ -41,7 +41,7 @@ CHORALE_PROGRAM(allreduce_one_shot, Parameters& with) {
       break;
     }
     for (int i = 1; i < ranks; ++i) {
-      const int peer = (rank + i) % ranks;  // no two ranks begin with the same one
+      const int peer = (rank + i) % ranks;  // no two ranks begin with the same peer
       MemoryChannel(program, peer, rank).put_packets(slot(peer, rank), mine, 0);
     }
     me.copy_packets(slot(rank, rank), mine, 0);

@@ -1,18 +1,18 @@
-// All-reduce around a ring: chunk c starts at rank c, collects every rank's part, then travels round once
-// more as the sum.
+// This all-reduce goes around a ring: chunk c starts at rank c, collects every rank's part, then goes round
+// once more as the sum.
 //
-// The fold of chunk c is ((x_c + x_c+1) + x_c+2) + ..., rounded at every hop; it happens once, so all ranks
-// get its bits.
+// Chunk c is added up as ((x_c + x_c+1) + x_c+2) + ..., rounded at every hop. This happens once, so all ranks
+// get the same bits.
 //
-// Nobody needs to ask whether the right neighbour is ready. In the first lap each step has its own scratch
-// slot there. A rank that has got the sum of chunk c knows that c went through every rank's slot: when it has
-// all sums, its neighbour has read all slots, and the next launch may overwrite them. In the second lap a sum
-// is written to a rank's output only when that rank has added its own part: so it has been launched, and,
-// where output and input are one memory, that part of the input is done with. A rank returns when it has all
-// sums: nothing else is ever written to it, and nobody reads from it.
+// No rank needs to ask whether its right neighbour is ready. In the first round each step has a separate
+// scratch slot there. A rank that has the sum of chunk c knows that c has passed every rank's slot. So when
+// it has all sums, its neighbour has read all slots, and the next launch may overwrite them. In the second
+// round, a sum is written to a rank's output only after that rank has added its own part. So the rank has
+// been launched, and if output and input are one memory, that part of the input is no longer needed. A rank
+// returns when it has all sums, because nothing else is written to it and nobody reads from it.
 //
-// Cost: 2 (ranks - 1) hops of latency; 2 (ranks - 1) / ranks S bytes leave each rank over one link, the least
-// possible.
+// Cost: 2 (ranks - 1) hops of latency; 2 (ranks - 1) / ranks S bytes leave each rank over one link, which is
+// the minimum.
 
 #include <chorale/dsl.hpp>
 
@@ -30,12 +30,12 @@ CHORALE_PROGRAM(allreduce_ring, Parameters& with) {
   const auto output = [&](int rank) {
     return inplace ? input(rank) : program.rank(rank).get_output_buffer();
   };
-  std::vector<Buffer> slots;  // of each rank, one a step of the first lap
+  std::vector<Buffer> slots;  // by rank, one slot per step of the first round
   std::vector<MemoryChannel> right, left;
   for (int rank = 0; rank < ranks && ranks > 1; ++rank) {
     slots.push_back({program, rank, ranks - 1});
     right.push_back({program, around(rank + 1), rank});
-    // Two ranks are each other's right and left: one channel serves both ways.
+    // With two ranks, the right and the left neighbour are the same, so one channel serves both ways.
     left.push_back(ranks == 2 ? right.back() : MemoryChannel(program, around(rank - 1), rank));
   }
 
@@ -66,7 +66,7 @@ CHORALE_PROGRAM(allreduce_ring, Parameters& with) {
     for (int step = 0; step < ranks - 1; ++step) {
       const int chunk = around(rank - step);
       left[rank].wait(0);
-      if (step == ranks - 2) break;  // the neighbour was the first to have it
+      if (step == ranks - 2) break;  // the neighbour was the first rank with this sum
       right[rank].put(next_out[chunk], out[chunk], 0);
       right[rank].signal(0);
     }

@@ -1,14 +1,14 @@
-// All-reduce in the order of the ranks: everybody's part p goes to rank p's scratch, is summed there in one
-// operation, 0, 1, ..., ranks - 1, that rounds once, and comes back.
+// This all-reduce adds in the order of the ranks. Every rank sends part p to rank p's scratch. There one
+// operation adds the parts in the order 0, 1, ..., ranks - 1 and rounds once. Then the sum comes back.
 //
-// So the bits of a sum depend on its addends alone: not on where in the message they stand, how long that is,
-// or who owns the part. allreduce_all_pairs reads the parts where they are, but a reduction that reads from
-// peers begins with its own rank's.
+// So the bits of a sum depend only on its addends, and not on its position, the size of the message, or the
+// owner of the part. allreduce_all_pairs reads the parts in place, but a reduction that reads from peers
+// begins with its own rank's part.
 //
-// Behind the first barrier all peers have been launched: their scratch has been read for the last time by the
-// launch before, and their outputs may be written. A rank's own part stays where it is. Behind the second all
-// parts have arrived, behind the third all sums. The sum may replace the input: a part of it is read by its
-// own rank alone, before that has signalled that it was sent, and its owner writes there behind that signal.
+// After the first barrier, all peers have been launched: the previous launch no longer reads their scratch,
+// and their outputs may be written. A rank's own part stays in place. After the second barrier all parts have
+// arrived, after the third all sums. The sum may replace the input: only the rank itself reads a part of its
+// input, before it signals that it has sent it, and the owner writes there after that.
 //
 // Cost: three barriers; 2 (ranks - 1) / ranks S bytes leave each rank, all written, and (ranks - 1) / ranks S
 // are written and read once more within each.
@@ -24,7 +24,7 @@ CHORALE_PROGRAM(allreduce_staged, Parameters& with) {
   Program program({.name = "allreduce_staged",
                    .collective = AllReduce{.ranks = ranks, .chunk_factor = 1, .inplace = inplace},
                    .instances = with("instances", 4, "thread blocks that split every chunk", {.min = 1})});
-  std::vector<Buffer> slots;  // of each rank, one a sender
+  std::vector<Buffer> slots;  // by rank, one slot per sender
   for (int rank = 0; rank < ranks; ++rank) slots.push_back({program, rank, ranks});
   const auto output = [&](int rank) {
     return inplace ? program.rank(rank).get_input_buffer() : program.rank(rank).get_output_buffer();

@@ -1,17 +1,17 @@
-// All-reduce for nodes of GPUs: sum inside each node over memory channels, exchange the sums between nodes
-// over port channels, then gather inside each node.
+// This all-reduce is for nodes of GPUs. It sums inside each node over memory channels, exchanges the sums
+// between nodes over port channels, then gathers inside each node.
 //
-// GPU g of every node owns part g of the message. It sums the part over its node, its own first and then its
-// neighbours' from g+1 on, in one operation that rounds once. It sends this to GPU g of all other nodes, and
-// all of these add the nodes' sums in the order of the nodes, rounding once: they compute the same bits from
-// the same values. Each then writes the result to its neighbours.
+// GPU g of every node owns part g of the message. In one operation that rounds once, it sums the part over
+// its node, its own addend first and then its neighbours' from g+1 on. It sends the sum to GPU g of all other
+// nodes. Each of these adds the nodes' sums in the order of the nodes, rounding once, so they compute the
+// same bits from the same values. Then each writes the result to its neighbours.
 //
-// Inside a node part g of any GPU is touched by its owner alone, between two barriers: behind the first the
-// node's inputs are complete and outputs may be written, behind the second the output is complete and nobody
-// reads the input any more. Between nodes every sender has its own slot in the receiver's scratch. A receiver
-// reads its slots until its launch ends, so it says at the beginning of the next one that they are free, and
-// a sender waits for that; the word is on its way while the nodes sum. What the port channels read is scratch
-// of the sender: it flushes before it returns, so that its next launch may overwrite it.
+// Inside a node, only its owner accesses part g of any GPU, between two barriers. After the first, the node's
+// inputs are complete and outputs may be written. After the second, the output is complete and nobody reads
+// the input any more. Between nodes, every sender has its own slot in the receiver's scratch. A receiver
+// reads its slots until its launch ends. So at the beginning of the next launch it signals that they are
+// free, and a sender waits for that. The signal travels while the nodes sum. Port channels read scratch of
+// the sender, so it flushes before it returns, and its next launch may overwrite the scratch.
 //
 // Cost: two barriers inside the node and one one-way latency between nodes; each GPU moves 2 (g - 1) / g S
 // bytes inside its node of g GPUs, and sends (nodes - 1) / g S bytes to other nodes.
@@ -35,7 +35,7 @@ CHORALE_PROGRAM(allreduce_two_level, Parameters& with) {
   const auto output = [&](int rank) {
     return inplace ? input(rank) : program.rank(rank).get_output_buffer();
   };
-  std::vector<Buffer> sums;  // of each rank: its part summed over a node, by node
+  std::vector<Buffer> sums;  // by rank: its part summed over a node, by node
   for (int rank = 0; rank < ranks; ++rank) sums.push_back({program, rank, nodes * nodes});
   const auto sum_of = [&](int rank, int node) { return sums[rank].slice(node * nodes, (node + 1) * nodes); };
 

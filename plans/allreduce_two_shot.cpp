@@ -1,21 +1,21 @@
-// All-reduce in two exchanges: a part of everybody's input goes to each rank, which sums it and sends the sum
-// to all.
+// This all-reduce works in two exchanges: each rank receives one part of every rank's input, sums it and
+// sends the sum to all.
 //
-// The owner of a part adds its own first and then its peers' in rank order, beginning behind itself: r, r+1,
-// ..., r-1, in one operation that rounds once. The sum is made once, and all ranks get the owner's bits. With
-// rank_order it packs its own part as well, and adds 0, 1, ..., ranks - 1: then the bits of a sum depend on
-// its addends alone, and not on who owns it.
+// The owner of a part adds its own addend first and then its peers' in rank order, beginning with the next
+// rank: r, r+1, ..., r-1, in one operation that rounds once. The sum is made once, so all ranks get the
+// owner's bits. With rank_order it packs its own part as well, and adds 0, 1, ..., ranks - 1. Then the bits
+// of a sum depend only on its addends, and not on its owner.
 //
-// Each thread block has a share of the message to itself, from the first exchange to the end, and cuts it
-// into one part a rank. Blocks never wait for each other.
+// Each thread block works alone on a share of the message, from the first exchange to the end, and cuts it
+// into one part per rank. Blocks never wait for each other.
 //
-// No signal and no barrier, also between the two exchanges. Peers touch nothing but scratch. A bank of
-// packets is written again two launches later. A rank then writes its part to an owner whose sum it has
-// received in the launch in between, and its sum to a peer whose part it has received there: either way the
-// reader had ended the launch whose packets are overwritten.
+// It needs no signal and no barrier, not even between the two exchanges. Peers access only scratch. A bank of
+// packets is written again two launches later. By then a rank that writes its part to an owner has received
+// that owner's sum of the launch in between, and a rank that writes its sum to a peer has received that
+// peer's part. In both cases the reader has ended the launch whose packets are overwritten.
 //
 // Cost: two one-way latencies; 2 (ranks - 1) / ranks S bytes leave each rank, as packets of twice the size.
-// For messages too large for one exchange and too small for barriers to be cheap.
+// Use it for messages too large for one exchange and too small for barriers to be cheap.
 
 #include <chorale/dsl.hpp>
 
@@ -31,8 +31,8 @@ CHORALE_PROGRAM(allreduce_two_shot, Parameters& with) {
                    .collective = AllReduce{.ranks = ranks, .chunk_factor = blocks, .inplace = inplace},
                    .protocol = Protocol::LL,
                    .use_double_scratch_buffer = true});
-  std::vector<Buffer> parts, sums;  // of each rank, by block: parts by sender, sums by owner
-  std::vector<std::vector<MemoryChannel>> to(ranks);  // the peers, each rank beginning with another one
+  std::vector<Buffer> parts, sums;                    // by rank and block: parts by sender, sums by owner
+  std::vector<std::vector<MemoryChannel>> to(ranks);  // the peers, each rank beginning with a different one
   for (int rank = 0; rank < ranks; ++rank) {
     parts.push_back({program, rank, blocks * ranks});
     sums.push_back({program, rank, blocks * ranks});

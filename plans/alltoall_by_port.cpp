@@ -1,17 +1,17 @@
-// All-to-all by copy engines: rank r's proxy writes to one rank after the other, in turn d to rank r + d.
+// This all-to-all uses copy engines: in turn d, rank r's proxy writes to rank r + d.
 //
-// The turns are those of alltoall_in_turns: a rank says to rank r - d that its turn has come, over a memory
-// channel, and the next turn begins when that rank's part is here. What says so is the signal that the proxy
-// posts behind the data, over the port channel.
+// The turns are those of alltoall_in_turns. Over a memory channel, a rank signals rank r - d that its turn
+// has come. The next turn begins when that rank's part has arrived. The proxy posts a signal after the data,
+// over the port channel, to report the arrival.
 //
-// Chunk r of any output is written by rank r alone, and only after the rank it belongs to was launched. A
-// rank returns when all parts have arrived, and when its proxy has read all of its input: a port channel's
-// put returns before that, and so each is flushed. Thread block 0 only gives orders; the rank's own part is
-// copied by blocks of their own.
+// Only rank r writes chunk r of any output, and only after the owner of the output was launched. A rank
+// returns when all parts have arrived and its proxy has read all of its input. A port channel's put returns
+// before that, so each put is flushed. Thread block 0 only gives orders. Separate blocks copy the rank's own
+// part.
 //
-// Cost: two signals and an order to the proxy a turn, one after the other; (ranks - 1) / ranks S bytes leave
-// each rank, over one link at a time, without its multiprocessors. For the longest
-// messages, and for long ones beside compute.
+// Cost: two signals and an order to the proxy per turn, one after the other; (ranks - 1) / ranks S bytes
+// leave each rank, over one link at a time, without its multiprocessors. Use it for the longest messages, and
+// for long ones beside compute.
 
 #include <chorale/dsl.hpp>
 #include <numeric>
@@ -35,7 +35,7 @@ CHORALE_PROGRAM(alltoall_by_port, Parameters& with) {
     Rank me(program, rank);
     BaseBuffer in = me.get_input_buffer();
     me.copy(me.get_output_buffer()[rank], in[rank], own);
-    // Of rank + 1, rank + 2, ...
+    // The channels lead to rank + 1, rank + 2, ...
     std::vector<MemoryChannel> turns;
     std::vector<PortChannel> ports;
     for (int i = 1; i < ranks; ++i) {

@@ -1,13 +1,13 @@
-// All-to-all by direct stores: rank r writes chunk p of its input into chunk r of rank p's output.
+// This all-to-all uses direct stores: rank r writes chunk p of its input into chunk r of rank p's output.
 //
-// Chunk r of any output is written by rank r alone, between two barriers: behind the first all peers have
-// been launched, so their outputs may be written; behind the second all peers have written, so the output is
-// complete and a rank may return. No peer reads anything of another rank.
+// Only rank r writes chunk r of any output, between two barriers. After the first one, all peers have been
+// launched, so their outputs may be written. After the second one, all peers have written, so the output is
+// complete and a rank may return. No peer reads another rank's memory.
 //
-// The rank's own part is copied by thread blocks of its own: in those that send, the copy of a large message
-// would hold up what is sent.
+// Separate thread blocks copy the rank's own part. In the blocks that send, the copy of a large message would
+// delay the sends.
 //
-// Cost: two barriers; (ranks - 1) / ranks S bytes leave each rank. Each rank begins with another peer, so
+// Cost: two barriers; (ranks - 1) / ranks S bytes leave each rank. Each rank begins with a different peer, so
 // that no two write to one rank at the same time.
 
 #include <chorale/dsl.hpp>

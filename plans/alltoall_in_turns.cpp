@@ -1,18 +1,18 @@
-// All-to-all in which every rank gets from one rank at a time: in turn d rank r writes to rank r + d, and
-// gets from rank r - d.
+// In this all-to-all, every rank receives from one rank at a time: in turn d, rank r writes to rank r + d and
+// receives from rank r - d.
 //
-// Two that write to one rank share its link, and with long messages ranks drift apart until they do. So a
-// rank says whose turn it is: to rank r - 1 when it is launched, since from then on its output may be
-// written, and to the next one when the one before it has said that it has written all. What two ranks say to
-// each other comes over one channel, and they count on its order: "your turn" of turn d, and "all is written"
-// of turn ranks - d, are said and awaited in one order by both.
+// If two ranks write to one rank, they share its link, and with long messages ranks drift apart until that
+// happens. So each rank says whose turn it is. It signals rank r - 1 when it is launched, because its
+// output may be written from then on. It signals each later rank when the rank before has signalled that
+// all is written. All signals between two ranks use one channel, and both ranks rely on their order: "your
+// turn" of turn d and "all is written" of turn ranks - d are sent and awaited in the same order on both
+// sides.
 //
-// Chunk r of any output is written by rank r alone. A rank returns when the last one has written: nothing
-// else is ever written to it, and nobody reads from it. Its own part it copies in thread blocks that do
-// nothing else.
+// Only rank r writes chunk r of any output. A rank returns when the last rank has written, because nothing
+// else is written to it and nobody reads from it. Separate thread blocks copy its own part.
 //
-// Cost: two signals a turn, one after the other; (ranks - 1) / ranks S bytes leave each rank, over one link
-// at a time. For long messages.
+// Cost: two signals per turn, one after the other; (ranks - 1) / ranks S bytes leave each rank, over one
+// link at a time. Use it for long messages.
 
 #include <chorale/dsl.hpp>
 
@@ -29,7 +29,7 @@ CHORALE_PROGRAM(alltoall_in_turns, Parameters& with) {
     Rank me(program, rank);
     BaseBuffer in = me.get_input_buffer();
     me.copy(me.get_output_buffer()[rank], in[rank], ranks == 1 ? 0 : 1);
-    std::vector<MemoryChannel> ahead;  // of rank + 1, rank + 2, ...
+    std::vector<MemoryChannel> ahead;  // to rank + 1, rank + 2, ...
     for (int i = 1; i < ranks; ++i) ahead.push_back({program, (rank + i) % ranks, rank});
     const auto behind = [&](int turn) -> MemoryChannel& { return ahead[size_t(ranks - turn - 1)]; };
 

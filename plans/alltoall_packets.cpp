@@ -1,15 +1,15 @@
-// All-to-all in one exchange of packets: every rank sends part p of its input to rank p.
+// This all-to-all works in one exchange of packets: every rank sends part p of its input to rank p.
 //
-// A rank sends its own part to itself as well: then one operation unpacks all slots, which costs less than a
-// copy and two operations, for the slots on either side of the rank's own.
+// A rank also sends its own part to itself. Then one operation unpacks all slots. This costs less than a copy
+// and two operations for the slots on both sides of the rank's own.
 //
-// No signal and no barrier: packets carry their own arrival, and peers touch nothing but scratch. A bank of
-// packets is written again two launches later, by a sender that has received a packet of the launch in
-// between from every peer: each has ended the launch whose packets are overwritten. Which block unpacks a
-// packet does not matter for that.
+// It needs no signal and no barrier, because packets show their own arrival and peers access only scratch. A
+// bank of packets is written again two launches later. By then its sender has received a packet of the launch
+// in between from every peer, so each peer has ended the launch whose packets are overwritten. It does not
+// matter which block unpacks a packet.
 //
-// Cost: one one-way latency; (ranks - 1) / ranks S bytes leave each rank, as packets of twice the size. For
-// small messages.
+// Cost: one one-way latency; (ranks - 1) / ranks S bytes leave each rank, as packets of twice the size. Use
+// it for small messages.
 
 #include <chorale/dsl.hpp>
 
@@ -23,14 +23,14 @@ CHORALE_PROGRAM(alltoall_packets, Parameters& with) {
                    .protocol = Protocol::LL,
                    .instances = with("instances", 1, "thread blocks that split every part", {.min = 1}),
                    .use_double_scratch_buffer = true});
-  std::vector<Buffer> slots;  // of each rank, one a sender
+  std::vector<Buffer> slots;  // by rank, one slot per sender
   for (int rank = 0; rank < ranks; ++rank) slots.push_back({program, rank, ranks});
 
   for (int rank = 0; rank < ranks; ++rank) {
     Rank me(program, rank);
     const BaseBuffer in = me.get_input_buffer(), out = me.get_output_buffer();
     for (int i = 1; i < ranks; ++i) {
-      const int peer = (rank + i) % ranks;  // no two ranks begin with the same one
+      const int peer = (rank + i) % ranks;  // no two ranks begin with the same peer
       MemoryChannel(program, peer, rank).put_packets(slots[peer][rank], in[peer], 0);
     }
     if (ranks == 1) {

@@ -1,8 +1,8 @@
-// Broadcast by direct stores: the root writes its input into every rank's output.
+// This broadcast uses direct stores: the root writes its input into every rank's output.
 //
-// A receiver first tells the root that it has been launched: from then on its output may be written. It
-// returns when the root's signal behind the data has come: that is all that is ever written to it. The root
-// may return when it has stored and signalled: nobody touches its memory.
+// A receiver first tells the root that it has been launched, so that its output may be written. It returns
+// after the root's signal that follows the data, because nothing else is written to it. The root may return
+// when it has stored and signalled, because nobody accesses its memory.
 //
 // Cost: two one-way latencies; ranks - 1 messages leave the root.
 
@@ -33,6 +33,6 @@ CHORALE_PROGRAM(broadcast_direct, Parameters& with) {
     channel.put(Rank(program, channel.dst_rank()).get_output_buffer()[0], message, 0);
   }
   for (MemoryChannel& channel : to) channel.signal(0);
-  sender.copy(sender.get_output_buffer()[0], message, 1);  // in a block that holds up no sending
+  sender.copy(sender.get_output_buffer()[0], message, 1);  // in a block that delays no sends
   return program;
 }

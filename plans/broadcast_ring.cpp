@@ -1,12 +1,12 @@
-// Broadcast along a chain from the root: every rank passes each chunk on to the right as soon as it has come.
+// This broadcast follows a chain from the root: every rank passes each chunk on when it has arrived.
 //
-// A rank first tells its left neighbour that it has been launched: from then on its output may be written. It
-// returns when all chunks have come, and have been passed on: nothing else is ever written to it, and nobody
-// reads from it.
+// A rank first tells its left neighbour that it has been launched, so that its output may be written. It
+// returns when all chunks have arrived and have been passed on, because nothing else is written to it and
+// nobody reads from it.
 //
-// Cost: ranks hops of latency and the transfer of one message and (ranks - 2) chunks: each rank sends the
-// message at most once, over one link, and all of them send at the same time. More chunks are more signals
-// and less waiting for the first.
+// Cost: ranks hops of latency, and the transfer of one message and (ranks - 2) chunks. Each rank sends the
+// message at most once, over one link, and all of them send at the same time. More chunks mean more signals
+// and a shorter wait for the first chunk.
 
 #include <chorale/dsl.hpp>
 

@@ -1,12 +1,12 @@
-// Reduce-scatter by direct loads: rank r reads chunk r of every peer's input and sums.
+// This reduce-scatter uses direct loads: rank r reads chunk r of every peer's input and sums.
 //
-// A rank adds its own part first and then its peers' in rank order, beginning behind itself: r, r+1, ...,
-// r-1, in one operation that rounds once. Beginning behind itself spreads the reads: no two ranks read from
-// one peer at the same time.
+// A rank adds its own part first and then its peers' in rank order, beginning with the next rank: r, r+1,
+// ..., r-1, in one operation that rounds once. This order spreads the reads: no two ranks read from one peer
+// at the same time.
 //
-// Behind the first barrier all peers have been launched, so their inputs are complete. Behind the second all
-// peers have read what they need, so a rank may return and its caller may change the input. Only a rank
-// itself writes its output.
+// After the first barrier all peers have been launched, so their inputs are complete. After the second
+// barrier all peers have read what they need, so a rank may return and its caller may change the input. Only
+// the rank itself writes its output.
 //
 // Cost: two barriers; (ranks - 1) / ranks S bytes are read over each rank's links.
 

@@ -1,16 +1,16 @@
-// Reduce-scatter in one exchange of packets: every rank sends part p of its input to rank p, which sums.
+// This reduce-scatter is one exchange of packets: rank p receives and sums part p of every input.
 //
-// A rank adds its own part first and then its peers' in rank order, beginning behind itself: r, r+1, ...,
-// r-1, in one operation that rounds once. Only one rank sums a part, so the order may be its own. With
-// rank_order it packs its own part as well, and adds 0, 1, ..., ranks - 1: then the bits of a sum depend on
-// its addends alone, and not on who owns it.
+// A rank adds its own part first and then its peers' in rank order, beginning with the next rank: r, r+1,
+// ..., r-1, in one operation that rounds once. Only one rank sums a part, so each part may have a different
+// order. With rank_order it packs its own part as well, and adds 0, 1, ..., ranks - 1. Then the bits of a sum
+// depend only on its addends, and not on its owner.
 //
-// No signal and no barrier: packets carry their own arrival, and peers touch nothing but scratch. A bank of
-// packets is written again two launches later, by a sender that has received a packet of the launch in
-// between from every peer: each has ended the launch whose packets are overwritten.
+// It needs no signal and no barrier, because packets show their own arrival and peers access only scratch. A
+// bank of packets is written again two launches later. By then its sender has received a packet of the launch
+// in between from every peer, so each peer has ended the launch whose packets are overwritten.
 //
-// Cost: one one-way latency; (ranks - 1) / ranks S bytes leave each rank, as packets of twice the size. For
-// small messages.
+// Cost: one one-way latency; (ranks - 1) / ranks S bytes leave each rank, as packets of twice the size. Use
+// it for small messages.
 
 #include <chorale/dsl.hpp>
 
@@ -25,7 +25,7 @@ CHORALE_PROGRAM(reducescatter_packets, Parameters& with) {
                    .protocol = Protocol::LL,
                    .instances = with("instances", 1, "thread blocks that split every part", {.min = 1}),
                    .use_double_scratch_buffer = true});
-  std::vector<Buffer> slots;  // of each rank, one a sender
+  std::vector<Buffer> slots;  // by rank, one slot per sender
   for (int rank = 0; rank < ranks; ++rank) slots.push_back({program, rank, ranks});
 
   for (int rank = 0; rank < ranks; ++rank) {
@@ -34,7 +34,7 @@ CHORALE_PROGRAM(reducescatter_packets, Parameters& with) {
     const Chunk sum = me.get_output_buffer()[0];
     std::vector<Chunk> others;
     for (int i = 1; i < ranks; ++i) {
-      const int peer = (rank + i) % ranks;  // no two ranks begin with the same one
+      const int peer = (rank + i) % ranks;  // no two ranks begin with the same peer
       MemoryChannel(program, peer, rank).put_packets(slots[peer][rank], in[peer], 0);
       others.push_back(slots[rank][peer]);
     }

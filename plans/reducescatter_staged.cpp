@@ -1,12 +1,12 @@
-// Reduce-scatter in the order of the ranks: everybody's part p goes to rank p's scratch and is summed there
-// in one operation, 0, 1, ..., ranks - 1, that rounds once.
+// This reduce-scatter adds in the order of the ranks. Every rank sends part p to rank p's scratch. There one
+// operation adds the parts in the order 0, 1, ..., ranks - 1 and rounds once.
 //
-// So the bits of a sum depend on its addends alone, as those of allreduce_staged: not on who owns it, where
-// in the message it stands or how long that is.
+// So, as in allreduce_staged, the bits of a sum depend only on its addends, and not on its owner, its
+// position or the size of the message.
 //
-// Behind the first barrier all peers have been launched, so their scratch has been read for the last time by
-// the launch before. Behind the second all parts have arrived. A rank reads its input and its own scratch
-// alone, so it may return when it has summed.
+// After the first barrier all peers have been launched, so the previous launch no longer reads their scratch.
+// After the second barrier all parts have arrived. A rank reads only its own input and scratch, so it may
+// return when it has summed.
 //
 // Cost: two barriers; (ranks - 1) / ranks S bytes leave each rank, and are written and read once more at
 // their owners.
@@ -21,7 +21,7 @@ CHORALE_PROGRAM(reducescatter_staged, Parameters& with) {
   Program program({.name = "reducescatter_staged",
                    .collective = ReduceScatter{.ranks = ranks, .chunk_factor = 1},
                    .instances = with("instances", 4, "thread blocks that split every chunk", {.min = 1})});
-  std::vector<Buffer> slots;  // of each rank, one a sender
+  std::vector<Buffer> slots;  // by rank, one slot per sender
   for (int rank = 0; rank < ranks; ++rank) slots.push_back({program, rank, ranks});
 
   for (int rank = 0; rank < ranks; ++rank) {

@@ -42,7 +42,7 @@ def main():
         for program in PROGRAMS:
             script(folder / f"build/tests/cuda_{program}")
         script(folder / "build/tools/chorale")
-        script(folder / "build/tools/c_api/libchorale.so.1")
+        script(folder / "build/bindings/c/libchorale.so.1")
         (folder / "tree/tests/cuda").mkdir(parents=True)
         shutil.copy(sys.argv[1], folder / "tree/tests/cuda/run")
 

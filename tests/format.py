@@ -14,7 +14,7 @@ import sys
 
 VERSION = "14"
 SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh", ".h"}
-FOLDERS = ("bench", "compiler", "dsl", "executor", "plans", "tests", "tools")
+FOLDERS = ("bench", "bindings", "compiler", "dsl", "executor", "plans", "tests", "tools")
 SKIPPED = 77
 
 

@@ -10,11 +10,11 @@ import pathlib
 import re
 import sys
 
-FOLDERS = ("bench", "compiler", "dsl", "executor", "plans", "tests", "tools")
+FOLDERS = ("bench", "bindings", "compiler", "dsl", "executor", "plans", "tests", "tools")
 HEADERS = (".hpp", ".cuh", ".h")
 SUFFIXES = {".cpp", ".cu", *HEADERS}
 # "chorale/x.hpp" and "folder/x.hpp" are searched for in these folders, after the folder of the file.
-INCLUDE_FOLDERS = ("", "compiler/include", "dsl/include", "executor/include", "plans/include", "tools/c_api/include")
+INCLUDE_FOLDERS = ("", "compiler/include", "dsl/include", "executor/include", "plans/include", "bindings/c/include")
 
 # Maps each header to the words that follow std:: and come from it.
 QUALIFIED = {

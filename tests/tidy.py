@@ -21,7 +21,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = re.compile(r"^(bench|compiler|dsl|executor|plans|tests|tools)/")
+FOLDERS = re.compile(r"^(bench|bindings|compiler|dsl|executor|plans|tests|tools)/")
 KEPT = re.compile(r"-(I|D|std=)")
 VERSION = "14"
 SKIPPED = 77

@@ -14,9 +14,9 @@
 
 #include "chorale/did_you_mean.hpp"
 #include "chorale/error.hpp"
+#include "chorale/timeout_remedy.hpp"
 #include "chorale/write_error.hpp"
 #include "tools/command.hpp"
-#include "tools/timeout_remedy.hpp"
 #include "tools/version.hpp"
 
 namespace {

@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <utility>
 
-#include "tools/simulate/machine_file.hpp"
+#include "tools/machine_file.hpp"
 
 namespace chorale::tools {
 

@@ -14,7 +14,7 @@
 #include "chorale/shipped_name.hpp"
 #include "tools/algorithms.hpp"
 #include "tools/authored.hpp"
-#include "tools/schedules/shipped.hpp"
+#include "tools/shipped.hpp"
 #include "tools/source.hpp"
 
 namespace chorale::tools {

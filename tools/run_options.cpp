@@ -7,9 +7,9 @@
 #include "chorale/other_names.hpp"
 #include "chorale/proof.hpp"
 #include "tools/algorithms.hpp"
-#include "tools/bench/plans.hpp"
 #include "tools/findings.hpp"
-#include "tools/schedules/shipped.hpp"
+#include "tools/plans.hpp"
+#include "tools/shipped.hpp"
 
 namespace chorale::tools {
 

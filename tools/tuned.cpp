@@ -4,8 +4,8 @@
 #include <system_error>
 
 #include "chorale/make_plan.hpp"
-#include "tools/bench/plans.hpp"
 #include "tools/command.hpp"
+#include "tools/plans.hpp"
 
 namespace chorale::tools {
 

@@ -15,13 +15,13 @@
 #include <stdexcept>
 
 #include "bench/check/ring.hpp"
-#include "bench/common/apart.hpp"
+#include "bench/common/subprocess.hpp"
 #include "tools/bench/machine.hpp"
 
 namespace {
 
 using chorale::Plan;
-using chorale::bench::count_ops, chorale::bench::cpu_seconds, chorale::bench::measure_apart;
+using chorale::bench::count_ops, chorale::bench::cpu_seconds, chorale::bench::measure_in_subprocess;
 
 constexpr double most_small_seconds = 5e-3;  ///< the bar for a plan of 8 ranks, in seconds
 constexpr double most_ring_seconds = 8, most_ring_bytes = 1.5e9, least_rate = 3e6;
@@ -45,7 +45,7 @@ struct Sample {
 
 /// Builds and proves a plan in a separate process.
 Sample measure(const std::function<Plan()>& build, int times, bool facts = false) {
-  return measure_apart("a proof", [&] {
+  return measure_in_subprocess("a proof", [&] {
     Sample sample;
     double start = cpu_seconds();
     const Plan plan = build();

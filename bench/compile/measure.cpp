@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "bench/common/apart.hpp"
+#include "bench/common/subprocess.hpp"
 
 namespace chorale::bench {
 namespace {
@@ -67,8 +67,8 @@ Sample compile_here(const std::string& name, int ranks) {
 }
 
 Sample in_process(const std::string& program, int ranks) {
-  return measure_apart("compiling " + program + " with " + std::to_string(ranks) + " ranks",
-                       [&] { return compile_here(program, ranks); });
+  return measure_in_subprocess("compiling " + program + " with " + std::to_string(ranks) + " ranks",
+                               [&] { return compile_here(program, ranks); });
 }
 
 }  // namespace

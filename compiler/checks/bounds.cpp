@@ -1,14 +1,14 @@
-// Every operand lies inside its buffer. A remote operand is measured against the peer's chunks, and a switch
-// operand against those of every member. Operands that are moved element by element into each other have
-// equal sizes.
+// This check requires every operand to be inside its buffer. A remote operand must be inside the peer's
+// buffer, and a switch operand inside the buffer of every member. If one operand is moved into another
+// element by element, both must have equal sizes.
 
 #include <algorithm>
 
-#include "../resolve.hpp"
-#include "../roles.hpp"
+#include "../plan/report.hpp"
+#include "../plan/resolve.hpp"
+#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
 #include "chorale/limits.hpp"
-#include "report.hpp"
 
 namespace chorale {
 namespace {
@@ -39,7 +39,7 @@ class Bounds {
       } else if (is_switched(field.role)) {
         const SwitchGroup group = switch_group(gpu, block, operand.ref);
         if (!group.ranks) return;
-        // The first member that is too small is enough: the others have the same cause.
+        // Only the first member that is too small is reported, because the others have the same cause.
         for (const uint32_t rank : *group.ranks) {
           if (!inside(field, operand, rank, group.buffer)) return;
         }
@@ -82,7 +82,7 @@ class Bounds {
   }
 
   void equal(const Field& left, const Operand& one, const Field& right, const Operand& other) {
-    if (one.size == other.size || !one.size || !other.size) return;  // 0 is said already
+    if (one.size == other.size || !one.size || !other.size) return;  // 0 was reported already
     report_.add(at_,
                 std::string(left.name) + " has " + count(one.size, "chunk") + ", but " +
                     std::string(right.name) + " has " + number(other.size),
@@ -96,7 +96,7 @@ class Bounds {
   const Op* op_ = nullptr;
 };
 
-/// Finds a plan that is larger than the executor's records, or other readers of plans, can hold.
+/// Reports a plan that is larger than the executor's records, or other readers of plans, can hold.
 void find_unaddressable(const Plan& plan, Report& report) {
   if (plan.ranks() > max_ranks)
     report.add_at("/gpus",

@@ -1,24 +1,24 @@
-// Every member of a thread block group does its share: what is written in n slices is written by members 0 to
-// n - 1. The DSL records a group as a whole; in a plan by hand a member may be missing, and then a slice of
-// the result is. Slices are told apart by what they write, because rewrites may join the operations of the
-// members with different neighbours.
+// This check requires every member of a thread block group to take its share. What is written in n slices
+// must be written by members 0 to n - 1. The DSL always records whole groups. In a plan written by hand a
+// member may be missing, and its slice of the result is missing then. Slices are identified by what they
+// write, because rewrites may join the operations of different members with different neighbours.
 //
-// This costs O(n log n) for the operations that are shared.
+// This costs O(n log n) for n shared operations.
 
 #include <map>
 #include <set>
 #include <tuple>
 
-#include "../resolve.hpp"
-#include "../roles.hpp"
+#include "../plan/report.hpp"
+#include "../plan/resolve.hpp"
+#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
-#include "report.hpp"
 
 namespace chorale {
 namespace {
 
 /// Names a write that several thread blocks share: rank, role, channel type, rank-level id of the remote
-/// buffer or the local buffer, chunks, and members.
+/// buffer or the local buffer, chunks, and number of members.
 using Shared = std::tuple<uint32_t, Role, ChannelType, int64_t, uint64_t, uint64_t, uint32_t>;
 
 struct Members {

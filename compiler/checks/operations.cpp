@@ -1,10 +1,10 @@
-// This is the part of the structure check that looks at operations, by their roles.
+// This file is the part of the structure check that looks at operations, by their roles.
 
 #include <map>
 #include <utility>
 
-#include "../resolve.hpp"
-#include "../roles.hpp"
+#include "../plan/resolve.hpp"
+#include "../plan/roles.hpp"
 #include "chorale/limits.hpp"
 #include "structure.hpp"
 
@@ -31,11 +31,10 @@ class OpCheck {
           "dst_buff");
     }
     via();
-    // The parts of a plan's sum do not know how many addends there are, which the executor does.
+    // One part of a plan's sum does not know the number of addends. The executor knows it.
     if (row_.has(Role::Reduce) && op_.reduce_op == ReduceOp::avg) {
-      report_.add(
-          at_, name() + " reduces by avg, which no plan does: plans add, and the executor divides at the end",
-          "let it reduce by sum, and ask for avg where the plan is executed", "reduce_op");
+      report_.add(at_, name() + " reduces by avg, but plans only add: the executor divides at the end",
+                  "let it reduce by sum, and ask for avg where the plan is executed", "reduce_op");
     }
     for_each_operand(block_, op_,
                      [&](const Field& field, const Operand& operand) { target(field, operand); });
@@ -47,16 +46,16 @@ class OpCheck {
  private:
   static std::string channel_path(size_t position) { return "channel_ids/" + number(position); }
   std::string name() const { return "'" + std::string(info(op_.code).name) + "'"; }
-  /// \param path  the part of the operation that is wrong, see Diagnostic::path
+  /// \param path  the wrong part of the operation, see Diagnostic::path
   void fail(std::string text, std::string path = {}) {
     report_.add(at_, std::move(text), {}, std::move(path));
   }
-  /// Returns whether the operation has one destination for every source.
+  /// Returns whether the operation has one destination per source.
   bool pairs() const {
     return row_.sources.size() == 1 && row_.dests.size() == 1 && row_.sources[0].many && row_.dests[0].many;
   }
 
-  /// Plans built in memory may point outside their own pools.
+  /// Returns whether all ranges are inside the pools. Plans built in memory may point outside.
   bool in_pools() {
     const uint64_t operands = uint64_t(op_.first_operand) + op_.sources + op_.destinations;
     if (operands <= block_.operands.size() && uint64_t(op_.first_id) + op_.ids <= block_.ids.size())
@@ -93,7 +92,7 @@ class OpCheck {
            "channel_type");
     };
     if (row_.has_any(switched_roles)) return want(is_switched);
-    // A transfer engine neither reads for us, nor reduces, nor posts without order.
+    // A proxy can neither read for us, nor reduce, nor post without order.
     const bool by_proxy_only = row_.has(Role::Drain) || (data && row_.has(Role::Post));
     const bool directly_only = row_.has(Role::Reduce) || row_.has(Role::RemoteRead) ||
                                row_.has(Role::PostRelaxed) || row_.has(Role::AwaitRelaxed);
@@ -158,9 +157,9 @@ class OpCheck {
     }
   }
 
-  /// Checks that channels exist, and lead to where the operands beside them are.
+  /// Checks that the channels exist and lead to the ranks of the operands beside them.
   void channels(std::span<const uint32_t> list) {
-    if (!has_signals(op_.via)) return;  // said already
+    if (!has_signals(op_.via)) return;  // reported already
     if (list.empty()) fail(name() + " has no channels, expected at least 1", "channel_ids");
     for (size_t k = 0; k < list.size(); ++k) {
       if (peer_of(gpu_, block_, op_.via, list[k]) >= 0) continue;
@@ -190,7 +189,7 @@ class OpCheck {
   void group() {
     if (!op_.group_size) return;
     if (!row_.has(Role::Sliced))
-      fail(name() + " is shared by a thread block group, which it cannot be", "tbg_info");
+      fail(name() + " is shared by a thread block group, but cannot be shared", "tbg_info");
     if (op_.group_index >= op_.group_size) {
       fail(name() + " is member " + number(op_.group_index) + " of a thread block group of " +
                number(op_.group_size),
@@ -224,8 +223,8 @@ class OpCheck {
   Report& report_;
 };
 
-/// Two operations run equally often if these are equal: unit_bytes and chunks of the pipeline around an
-/// operation, zeros without one. How often it runs is known only for a message.
+/// Holds unit_bytes and chunks of the pipeline around an operation; zeros without a pipeline. Two operations
+/// run equally often if these are equal. How often they run depends on the message.
 using Turns = std::pair<uint64_t, uint64_t>;
 
 struct BarrierUse {

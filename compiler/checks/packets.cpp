@@ -1,19 +1,19 @@
-// Every packet that an operation waits for is written by some operation of the plan, whichever and whenever:
-// if none does, the wait never ends. Order is not looked at here.
+// This check requires some operation of the plan to write every packet that an operation waits for. If none
+// does, the wait never ends. The check does not look at order.
 //
-// A "test" collective may be an operation by itself, as in MSCCL++'s unit tests, which read packets of
-// nobody: it is left to the proof of deadlock, which can be left out.
+// A "test" collective may be a single operation, as in MSCCL++'s unit tests, which read packets that nobody
+// writes. The check skips it and leaves it to the proof of deadlock, which the user can leave out.
 //
-// This costs O(n log n) for the operands that are packets.
+// This costs O(n log n) for n operands that are packets.
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
-#include "../resolve.hpp"
-#include "../roles.hpp"
+#include "../plan/report.hpp"
+#include "../plan/resolve.hpp"
+#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
-#include "report.hpp"
 
 namespace chorale {
 namespace {
@@ -23,7 +23,7 @@ class Written {
  public:
   void add(const Operand& operand) { ranges_.emplace_back(operand.index, operand.index + operand.size); }
 
-  /// Sorts the ranges, and joins those that touch.
+  /// Sorts the ranges and joins those that touch.
   void finish() {
     std::sort(ranges_.begin(), ranges_.end());
     size_t kept = 0;
@@ -36,7 +36,7 @@ class Written {
     if (!ranges_.empty()) ranges_.resize(kept + 1);
   }
 
-  /// Returns the first of these chunks that nobody writes; their end if all are written.
+  /// Returns the first of these chunks that nobody writes, or `end` if all are written.
   uint64_t missing(uint64_t begin, uint64_t end) const {
     auto after = std::upper_bound(ranges_.begin(), ranges_.end(), std::pair(begin, UINT64_MAX));
     if (after == ranges_.begin()) return begin;
@@ -47,7 +47,7 @@ class Written {
   std::vector<std::pair<uint64_t, uint64_t>> ranges_;
 };
 
-/// Returns the writes by rank; nothing if the plan has no packets at all.
+/// Returns the writes by rank; nothing if the plan has no packets.
 std::vector<Written> list_writes(const Plan& plan) {
   std::vector<Written> written(plan.gpus.size());
   bool any = false;

@@ -1,17 +1,17 @@
-// Every post has its wait. The k-th channel of a type from rank A to rank B and the
-// k-th from B to A are mates: A posts what B awaits. Inside a pipeline the number of
-// turns depends on the message, so posts and waits are counted by (unit, chunks) and
-// have to agree for each. Order and cycles are not looked at here.
+// This check requires a wait for every post. The k-th channel of a type from rank A to rank B and the k-th
+// one from B to A are mates: B awaits what A posts. The number of turns of a pipeline depends on the message,
+// so posts and waits are counted by (unit, chunks) and must be equal for each pair. The check looks neither
+// at order nor at cycles.
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
-#include "../channel_ends.hpp"
-#include "../resolve.hpp"
-#include "../roles.hpp"
+#include "../plan/channel_ends.hpp"
+#include "../plan/report.hpp"
+#include "../plan/resolve.hpp"
+#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
-#include "report.hpp"
 
 namespace chorale {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 /// Holds unit_bytes and chunks of the pipeline around an operation; zeros without one.
 using Turns = std::pair<uint64_t, uint64_t>;
 
-/// Says what is counted of a rank: its channels of one of signalled_types, or its semaphores.
+/// Says what is counted at a rank: the channels of one of signalled_types, or the semaphores.
 using Kind = size_t;
 constexpr Kind semaphore = std::size(signalled_types), kinds = semaphore + 1;
 
@@ -28,8 +28,7 @@ struct Tally {
   uint32_t ups = 0, downs = 0;
 };
 
-/// Holds tallies by id and turns. A plan has as many counts as channels, so those outside pipelines have no
-/// map.
+/// Holds tallies by id and turns. A plan has one count per channel, so tallies outside pipelines have no map.
 class Tallies {
  public:
   Tally& at(uint32_t id, const Turns& turns) {
@@ -51,7 +50,7 @@ class Tallies {
       visit(next->first.second, next->second);
     }
   }
-  /// Returns one more than the highest id.
+  /// Returns the highest id plus one.
   size_t ids() const {
     const size_t inside = in_pipelines_.empty() ? 0 : size_t(in_pipelines_.rbegin()->first.first) + 1;
     return std::max(outside_.size(), inside);
@@ -77,8 +76,7 @@ std::vector<Rank> list_channels(const Plan& plan) {
   return ranks;
 }
 
-/// Calls visit(kind, id, up, turns, at) for everything that the operations of a rank post, await, release and
-/// acquire.
+/// Calls visit(kind, id, up, turns, at) for each post, wait, release and acquire of a rank's operations.
 template <class Visit>
 void each_use(const Plan& plan, uint32_t rank, Visit&& visit) {
   constexpr uint32_t semaphore_roles = Shape::bit(Role::Release) | Shape::bit(Role::Acquire);
@@ -110,7 +108,7 @@ void count_uses(const Plan& plan, std::vector<Rank>& ranks) {
   }
 }
 
-/// Returns the operations of one count, in order. It is called only if something is wrong.
+/// Returns the operations that one count is made of, in order. It runs only after something was found.
 std::vector<OpPlace> places(const Plan& plan, uint32_t rank, Kind kind, uint32_t id, bool up,
                             const Turns& turns) {
   std::vector<OpPlace> found;
@@ -120,7 +118,7 @@ std::vector<OpPlace> places(const Plan& plan, uint32_t rank, Kind kind, uint32_t
   return found;
 }
 
-/// Compares what rank `rank` posts on a channel with what the mate at its peer awaits.
+/// Compares the posts of rank `rank` on a channel with the waits on the mate at its peer.
 void compare_channel(const Plan& plan, const std::vector<Rank>& ranks, uint32_t rank, Kind kind, uint32_t id,
                      Report& report) {
   const uint32_t peer = ranks[rank].peers[kind][id], mate = ranks[rank].mates[kind][id];
@@ -139,7 +137,7 @@ void compare_channel(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
     const std::vector<OpPlace> awaited =
         mate == ChannelEnds::none ? std::vector<OpPlace>() : places(plan, peer, kind, mate, false, turns);
     const bool more_posts = posts > awaits;
-    // The first operation too many is the likeliest culprit.
+    // The first surplus operation is the most likely mistake.
     const OpPlace at = more_posts ? posted[awaits] : awaited[posts];
     const std::string text =
         mate == ChannelEnds::none
@@ -165,7 +163,7 @@ void compare_channel(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
   });
 }
 
-/// Reports waits on a channel that has no mate, so that nobody can post it.
+/// Reports waits on a channel without a mate, which nobody can post.
 void report_mateless(const Plan& plan, const std::vector<Rank>& ranks, uint32_t rank, Kind kind, uint32_t id,
                      Report& report) {
   const Rank& own = ranks[rank];
@@ -182,7 +180,7 @@ void report_mateless(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
   });
 }
 
-/// Checks that a launch leaves a semaphore as it found it. Otherwise the next launch differs.
+/// Checks that a launch leaves a semaphore at its initial value. Otherwise the next launch would differ.
 void compare_semaphore(const Plan& plan, uint32_t rank, uint32_t id, const Tallies& tallies, Report& report) {
   const int64_t initial = id < plan.gpus[rank].semaphores.size() ? plan.gpus[rank].semaphores[id] : 0;
   tallies.each(id, [&](const Turns& turns, const Tally& tally) {

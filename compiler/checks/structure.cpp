@@ -1,5 +1,5 @@
-// Everything an id names exists, and every list has the length its user needs. This check establishes what
-// the other checks and the rewrites take for granted.
+// This check requires every id to name something that exists, and every list to have the length that its user
+// needs. The other checks and the rewrites rely on that.
 
 #include "structure.hpp"
 
@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "../resolve.hpp"
+#include "../plan/resolve.hpp"
 #include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
 
@@ -34,8 +34,8 @@ void check_launch(const Plan& plan, Report& report) {
   }
 }
 
-/// Finds chunk counts that contradict the collective: every segment has as many chunks on both sides and on
-/// every rank.
+/// Reports chunk counts that contradict the collective. Every segment must have the same number of chunks in
+/// input and output and on all ranks.
 void check_collective(const Plan& plan, Report& report) {
   if (plan.gpus.empty() || !is_standard(plan.collective)) return;
   const Segmentation parts = segmentation(plan);
@@ -53,7 +53,7 @@ void check_collective(const Plan& plan, Report& report) {
                     "the input of " + rank + " has " + count(input, "chunk") + ", expected a multiple of " +
                         number(parts.input) + ", the number of its parts");
     }
-    // In place the output may be left out, because it is the input.
+    // In place, the output may have no chunks, because it is the input.
     if (plan.inplace && output == 0) continue;
     if (output % parts.output || output / parts.output != input / parts.input) {
       report.add_at(
@@ -123,8 +123,8 @@ void check_extension(const Plan& plan, Report& report) {
   check_post(plan, report);
 }
 
-/// Checks the other end of a channel or the owner of a remote buffer. `path` is called only when it is
-/// needed, because most plans are right and have many of both.
+/// Checks the other end of a channel or the owner of a remote buffer. `path` is called only after an error,
+/// because most plans are correct and have many of both.
 void check_peer(const Plan& plan, const Gpu& gpu, uint32_t peer, std::string_view what, auto&& path,
                 Report& report) {
   if (peer >= plan.gpus.size()) {
@@ -178,10 +178,10 @@ void check_gpu(const Plan& plan, const Gpu& gpu, Report& report) {
   }
 }
 
-/// Finds ids that are there twice, without sorting them: a plan has as many lists as thread blocks.
+/// Finds ids that occur twice, without sorting, because a plan has many lists, at least one per thread block.
 class Seen {
  public:
-  /// Starts a list, whose ids are all below `most`.
+  /// Starts a new list, whose ids are all below `most`.
   void start(uint64_t most) {
     if (marks_.size() < most) marks_.resize(most, 0);
     ++list_;
@@ -193,8 +193,8 @@ class Seen {
   uint32_t list_ = 0;
 };
 
-/// Checks that every id of a local list lies below `most`, and that no id or type is there twice. `key` is
-/// that of the ids. `block` and `path` are called only when they are needed.
+/// Checks that every id of a local list is below `most`, and that no id or type occurs twice. `key` is the
+/// JSON key of the ids. `block` and `path` are called only after an error.
 template <class Lists>
 void check_lists(const Lists& lists, auto&& block, auto&& path, const char* key, const char* noun,
                  auto&& most, Seen& seen, Report& report) {
@@ -250,7 +250,7 @@ void check_blocks(const Gpu& gpu, Seen& seen, Report& report) {
   }
 }
 
-/// Checks that all members of a switch channel list it equally often, because they make it together.
+/// Checks that all members of a switch channel list it equally often, because they create it together.
 void check_switch_members(const Plan& plan, Report& report) {
   std::map<std::pair<std::vector<uint32_t>, BufferKind>, std::vector<uint32_t>> lists;
   for (const Gpu& gpu : plan.gpus) {

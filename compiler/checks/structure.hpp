@@ -1,8 +1,8 @@
 #pragma once
 /// \file
-/// These functions are the half of the structure check that looks at operations.
+/// These functions are the part of the structure check that looks at operations.
 
-#include "report.hpp"
+#include "../plan/report.hpp"
 
 namespace chorale {
 
@@ -10,8 +10,7 @@ namespace chorale {
 /// \return true if there are barriers
 bool check_operations(const Plan&, Report&);
 
-/// Checks that every barrier has exactly as many thread blocks as it counts, and that each arrives equally
-/// often.
+/// Checks that as many thread blocks use a barrier as it counts, and that all of them arrive equally often.
 void check_barriers(const Plan&, Report&);
 
 }  // namespace chorale

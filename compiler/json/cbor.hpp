@@ -1,11 +1,11 @@
 #pragma once
 /// \file
-/// These functions read and write the bytes of CBOR (RFC 8949) that plans are made of.
+/// Plans can be stored as CBOR (RFC 8949). These functions read and write the bytes.
 ///
-/// A plan is the tag 55799, which no other text begins with, and a map with the keys of the JSON text; "gpus"
-/// is the first. The value of "threadblocks" is tag 24 and a byte string that holds it as CBOR. A number
-/// whose digits neither an integer nor a double gives back is tag 262, embedded JSON, and a byte string that
-/// holds them.
+/// A plan is tag 55799, with which no other text begins, and a map with the keys of the JSON text. "gpus" is
+/// the first key. The value of "threadblocks" is tag 24 and a byte string that holds the value as CBOR. A
+/// number that neither an integer nor a double can represent exactly is tag 262 (embedded JSON) and a byte
+/// string with its digits.
 
 #include <cstdint>
 #include <optional>
@@ -25,13 +25,14 @@ constexpr std::string_view gpus_key = "gpus", embedded_key = "threadblocks";
 /// Returns the digits that a reader gets from a double.
 std::string digits_of(double);
 
-/// Returns true if these bytes are meant as CBOR: a list, a map or a tag, none of which begins a JSON text.
+/// Returns whether these bytes are CBOR: they begin with a list, a map or a tag, and no JSON text begins so.
 inline bool recognised(std::string_view bytes) {
   return !bytes.empty() && uint8_t(bytes[0]) >= 0x80 && uint8_t(bytes[0]) < 0xe0;
 }
 
-/// Parses one item that is a plan. With `rank`, the thread blocks of the other ranks are passed over and come
-/// out as an empty list. Refuses repeated keys, more than max_depth levels, and what JSON lacks.
+/// Parses the only item, which must be a plan. With `rank`, skips the thread blocks of the other ranks and
+/// returns empty lists for them. Refuses repeated keys, more than max_depth levels, and everything that JSON
+/// lacks.
 /// \throws PlanError naming the byte
 Value parse(std::string_view bytes, std::optional<uint32_t> rank);
 

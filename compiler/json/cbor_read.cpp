@@ -1,4 +1,4 @@
-// This file reads CBOR into the tree that JSON is read into.
+// This file reads CBOR into the same tree as JSON.
 
 #include <bit>
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace chorale::json::cbor {
 namespace {
 
-/// Says what the item is, as far as passing over ranks needs to know.
+/// Says where an item is, as far as this matters for skipping ranks.
 enum class Where : uint8_t { plan, gpus, gpu, blocks, elsewhere };
 
 class Parser {
@@ -23,7 +23,7 @@ class Parser {
     return whole(0, Where::plan);
   }
 
-  /// Reads the item that all bytes are.
+  /// Reads one item, which must be all of the bytes.
   Value whole(size_t depth, Where where) {
     Value value;
     item(value, depth, where, 0);
@@ -34,7 +34,7 @@ class Parser {
  private:
   struct Head {
     Major major;
-    uint8_t code;  ///< its lowest five bits
+    uint8_t code;  ///< the lowest five bits of the byte
     uint64_t argument;
   };
   static constexpr uint8_t indefinite = 31;
@@ -203,7 +203,7 @@ class Parser {
     value.text = digits_of(number);
   }
 
-  /// Returns -1 - `argument`, in digits.
+  /// Returns the digits of -1 - `argument`.
   static std::string negative(uint64_t argument) {
     return argument == UINT64_MAX ? "-18446744073709551616" : "-" + std::to_string(argument + 1);
   }
@@ -214,7 +214,7 @@ class Parser {
   }
 
   std::string_view bytes_;
-  size_t origin_;  // position of bytes_ in the whole
+  size_t origin_;  // position of bytes_ in the whole input
   size_t at_ = 0;
   std::optional<uint32_t> rank_;
 };

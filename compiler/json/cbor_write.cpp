@@ -1,5 +1,5 @@
-// This file writes plans as CBOR (RFC 8949): the tree of the JSON text, with the work of each rank as a byte
-// string of its own, so that a reader can pass over the other ranks.
+// This file writes plans as CBOR (RFC 8949). It writes the tree of the JSON text, with the thread blocks of
+// each rank as a byte string, so that a reader can skip the other ranks.
 
 #include <bit>
 #include <ios>
@@ -32,11 +32,12 @@ void head(std::string& out, Major major, uint64_t argument) {
     bytes(27, 8);
 }
 
-/// Writes what nlohmann's parser reads. Lists and maps are of indefinite length, because text does not say
-/// how long they are.
+/// Writes what nlohmann's parser reads. Lists and maps have indefinite length, because the text does not say
+/// their length in advance.
 class Transcoder {
  public:
-  /// \param gpu the text is a GPU's, whose thread blocks are embedded; elsewhere the key means nothing
+  /// \param gpu  the text is a GPU's, whose thread blocks are embedded; elsewhere the key has no special
+  ///   meaning
   Transcoder(std::string& out, bool gpu) : out_(out), gpu_(gpu) {}
 
   bool null() { return simple(0xf6); }
@@ -94,7 +95,7 @@ class Transcoder {
     --depth_;
     return closed();
   }
-  /// Ends a value, and wraps it if it was that of the embedded key.
+  /// Ends a value, and wraps it if it belongs to the embedded key.
   bool closed() {
     if (depth_ != 1 || embedded_ == 0) return true;
     std::string wrap;
@@ -108,7 +109,7 @@ class Transcoder {
   std::string& out_;
   const bool gpu_;
   int depth_ = 0;
-  size_t embedded_ = 0;  // start of the value that is to be wrapped; 0: none
+  size_t embedded_ = 0;  // start of the value to wrap; 0: none
 };
 
 void transcode(std::string& out, const std::string& json, bool gpu) {

@@ -10,7 +10,7 @@
 namespace chorale::json {
 namespace {
 
-/// Describes a value as a reader of the message wants it: scalars as they are, the rest by kind.
+/// Describes a value for a message: scalars by their value, others by their kind.
 std::string describe(const Value& value) {
   constexpr size_t most = 60;
   if (value.kind == Value::Kind::array) return "a list";
@@ -55,7 +55,7 @@ size_t Node::choice(std::span<const std::string_view> words) const {
   for (size_t position = 0; position < words.size(); ++position) {
     if (words[position] == word) return position;
   }
-  // A word as long as a plan is nobody's typing error, and its distance is slow to find.
+  // A very long word is not a typing error, and its distance to other words is slow to compute.
   refuse(alternatives(words) + (word.size() < 60 ? did_you_mean(word, words) : ""));
 }
 
@@ -134,7 +134,7 @@ SourceLine source_line(const Node& node) {
   const char* digits = colon == text.npos ? end : text.data() + colon + 1;
   const auto [stop, error] = std::from_chars(digits, end, line.line);
   if (digits == end || stop != end || error != std::errc()) node.refuse("\"<file>:<line>\"");
-  // "a.cpp:007" would be written differently.
+  // A line such as "a.cpp:007" would be written differently.
   if (std::to_string(line.line) != std::string_view(digits, end - digits))
     node.refuse("a line without leading zeros");
   line.file = text.substr(0, colon);

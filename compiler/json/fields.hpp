@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Node and Fields let a reader of JSON say what it expects. Every value knows its path, and every mistake
-/// becomes a PlanError that names it.
+/// A reader of JSON uses Node and Fields to say what it expects. Every value knows its path, and every
+/// mistake becomes a PlanError with that path.
 
 #include <array>
 #include <cstddef>
@@ -17,14 +17,15 @@
 
 namespace chorale::json {
 
-/// Holds a value and the way to it. A Node lives on the stack, and its parent lives longer.
+/// Holds a value and its path. A Node is on the stack, and its parent must live longer.
 struct Node {
   const Value& value;
   const Node* up = nullptr;
-  std::string_view key;  ///< in the parent, if that is an object
-  size_t index = 0;      ///< in the parent, if that is a list
+  std::string_view key;  ///< the key in the parent, if that is an object
+  size_t index = 0;      ///< the index in the parent, if that is a list
 
   std::string path() const;
+  /// Throws that this value is not what is expected.
   /// \throws PlanError "<path>: <this value>, expected <expected>"
   [[noreturn]] void refuse(const std::string& expected) const;
 
@@ -41,22 +42,24 @@ struct Node {
   std::vector<uint32_t> numbers() const;
 };
 
-/// Reads the keys of an object. Keys that were not asked for are left for rest() or none().
+/// Reads the keys of an object. rest() or none() handles keys that nobody has asked for.
 class Fields {
  public:
   explicit Fields(const Node& object);
 
+  /// Returns the value of a key.
   /// \throws PlanError if there is no such key
   Node at(std::string_view key);
   std::optional<Node> find(std::string_view key);
   bool has(std::string_view key) const { return object_.value.find(key); }
 
-  /// Keeps the keys that were not asked for in Plan::extras. Returns their position plus one, 0 if there are
-  /// none.
-  /// \throws PlanError for a key of six letters or more that looks like one that was asked for in vain:
-  ///   otherwise a misspelt "reduce_opp" would be left out without a word
+  /// Stores the keys that nobody has asked for in Plan::extras. Returns their position plus one, 0 if there
+  /// are none.
+  /// \throws PlanError for a key of six letters or more that resembles a missing one: otherwise a misspelt
+  ///   "reduce_opp" would be ignored silently
   uint32_t rest(Plan&) const;
-  /// \throws PlanError if any key was not asked for; `known` is for the suggestion
+  /// Refuses keys that nobody has asked for.
+  /// \throws PlanError if there are any; `known` is for the suggestion
   void none(std::span<const std::string_view> known) const;
 
  private:
@@ -67,7 +70,7 @@ class Fields {
   const Node& object_;
   std::array<size_t, most_asked> taken_;
   size_t count_ = 0;
-  std::array<std::string_view, most_asked> absent_;  ///< the keys that were asked for in vain
+  std::array<std::string_view, most_asked> absent_;  ///< keys that were asked for and are missing
   size_t absent_count_ = 0;
 };
 

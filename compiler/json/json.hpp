@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// This is JSON as the plan reader and writer need it: a tree that keeps the order of keys and the digits of
-/// numbers, and the few functions that write text.
+/// The plan reader and writer need a JSON tree that keeps the order of keys and the digits of numbers. This
+/// header has the tree and the few functions that write text.
 
 #include <charconv>
 #include <cstddef>
@@ -27,7 +27,8 @@ struct Value {
   /// Returns the value of a key; null if there is none.
   const Value* find(std::string_view key) const;
 
-  /// Adds a last item. Most objects have about four keys, and growing one by one takes longer than all else.
+  /// Adds a last item. It reserves room for four, because most objects have about four keys, and growing item
+  /// by item would take most of the time.
   Value& add() {
     if (items.capacity() == 0) items.reserve(4);
     return items.emplace_back();
@@ -42,7 +43,7 @@ struct Value {
 inline constexpr size_t max_depth = 64;
 inline std::string too_deep() { return "nesting deeper than " + std::to_string(max_depth) + " levels"; }
 
-/// Returns a key that is there twice; null if there is none.
+/// Returns a key that occurs twice; null if there is none.
 const std::string* repeated(const std::vector<std::string>& keys);
 inline constexpr size_t most_of_a_key = 60;  ///< in a message
 inline std::string twice_in_one_object(const std::string& key) {
@@ -66,13 +67,13 @@ inline void append(std::string& out, uint64_t value) {
 
 inline void append(std::string& out, std::string_view text) { out.append(text); }
 
-/// Appends numbers and texts, one after the other.
+/// Appends numbers and texts in the given order.
 template <class... Parts>
 void put(std::string& out, const Parts&... parts) {
   (append(out, parts), ...);
 }
 
-/// Returns the plan's text but for its ranks, whose list is left out. text_of() returns the text of one rank.
+/// Returns the plan's text with an empty list of ranks. text_of() returns the text of one rank.
 std::string text_without_gpus(const Plan&);
 std::string text_of(const Plan&, const Gpu&);
 

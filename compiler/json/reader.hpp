@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The two halves of the plan reader share these declarations.
+/// The two source files of the plan reader share these declarations.
 
 #include <array>
 #include <cstddef>

@@ -1,4 +1,4 @@
-// This file parses the JSON tree through nlohmann's event interface, and writes it.
+// This file parses JSON into a tree through nlohmann's event interface, and writes the tree.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -12,21 +12,20 @@
 namespace chorale::json {
 namespace {
 
-/// Builds a Value from nlohmann's events. A callback that returns false ends the parse; `message` then says
-/// why.
+/// Builds a Value from nlohmann's events. If a callback returns false, the parse ends and `message` says why.
 class Builder {
  public:
   Value root;
   std::string message;
-  size_t position = 0;  ///< of a syntax error: bytes read
+  size_t position = 0;  ///< for a syntax error: number of bytes read
 
-  /// Returns where the parse stands: the innermost open list or object, or the item of it that is being read.
+  /// Returns the path of the innermost open list or object, or of the item in it that is being read.
   std::string path() const {
     std::string text;
     for (const Value* value : open_) {
       const bool inner = value != open_.back();
       if (value->kind == Value::Kind::array) {
-        // Only a value that is open itself has been appended already.
+        // Only a value that is itself open has been appended already.
         text += "/" + std::to_string(value->items.size() - inner);
       } else if (!value->keys.empty() && (inner || value->keys.size() > value->items.size())) {
         text += "/" + value->keys.back().substr(0, most_of_a_key);
@@ -62,7 +61,7 @@ class Builder {
     last_->text = std::move(text);
     return true;
   }
-  bool binary(nlohmann::json::binary_t&) { return false; }  // no JSON text has any
+  bool binary(nlohmann::json::binary_t&) { return false; }  // no JSON text has binary data
   bool start_object(size_t) { return open(Value::Kind::object); }
   bool start_array(size_t) { return open(Value::Kind::array); }
   bool end_array() { return close(); }
@@ -112,7 +111,7 @@ class Builder {
   Value* last_ = nullptr;
 };
 
-/// Returns "line 3, column 7" of the byte at `position`.
+/// Returns the place of the byte at `position`, such as "line 3, column 7".
 std::string place(std::string_view text, size_t position) {
   const std::string_view before = text.substr(0, std::min(position ? position - 1 : 0, text.size()));
   const size_t line = 1 + std::count(before.begin(), before.end(), '\n');
@@ -121,8 +120,8 @@ std::string place(std::string_view text, size_t position) {
   return "line " + std::to_string(line) + ", column " + std::to_string(column);
 }
 
-/// Returns nlohmann's "[json.exception.parse_error.101] parse error at line 1, column 2: <what>" without its
-/// head. The head of other errors has no place.
+/// Returns the last part of nlohmann's "[json.exception.parse_error.101] parse error at line 1, column 2:
+/// <what>". Other errors have no place in their text.
 std::string what(const std::string& message) {
   for (const std::string_view end : {": ", "] "}) {
     const size_t head = message.find(end);
@@ -158,7 +157,7 @@ const std::string* repeated(const std::vector<std::string>& keys) {
 
 Value parse(std::string_view text) {
   Builder builder;
-  // nlohmann takes a byte of zero for the end, and would not read what follows it.
+  // nlohmann treats a zero byte as the end and would not read what follows it.
   if (const size_t zero = text.find('\0'); zero != text.npos)
     throw PlanError(builder.path(), "no JSON at " + place(text, zero + 1) + ": a byte of zero");
   if (nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) return std::move(builder.root);

@@ -1,8 +1,8 @@
 #pragma once
 /// \file
-/// An Algorithm holds an MSCCL file before it becomes a plan. read_algorithm() reads the elements, settle()
-/// fills in what the file leaves out and checks every chunk against the sizes. Sends and receives have not
-/// been paired.
+/// An Algorithm holds an MSCCL file before it becomes a plan. read_algorithm() reads the elements. settle()
+/// fills in what the file leaves out and checks every chunk against the sizes. Sends and receives are not
+/// paired yet.
 
 #include <cstdint>
 #include <optional>
@@ -15,14 +15,14 @@
 
 namespace chorale::msccl {
 
-/// Describes a kind of step: what it does with its thread block's connections, with its source and with its
+/// Describes a kind of step: what it does with its thread block's connections, its source and its
 /// destination.
 struct StepType {
   std::string_view name;
   bool receives, sends;
-  bool source;       ///< srcbuf and srcoff are read on this gpu; else they only describe the other side
-  bool destination;  ///< dstbuf and dstoff are overwritten on this gpu
-  bool reduces;      ///< what is received, or the destination, is added to the source
+  bool source;       ///< srcbuf and srcoff are read on this gpu; if false, they only describe the other side
+  bool destination;  ///< dstbuf and dstoff are written on this gpu
+  bool reduces;      ///< the source is combined with what is received, or with the destination
 };
 
 inline constexpr StepType step_types[] = {
@@ -52,9 +52,9 @@ struct StepRef {
 
 struct Step {
   const StepType* type = nullptr;
-  Region source, destination;      ///< as far as the type has them
+  Region source, destination;      ///< only if the type has them
   uint64_t count = 0;              ///< chunks
-  std::vector<StepRef> waits_for;  ///< depid and deps, as they stand in the file, and the copies before it
+  std::vector<StepRef> waits_for;  ///< depid and deps of the file, and the copies before it
   std::optional<bool> awaited;     ///< hasdep, if the file has it
   uint32_t line = 0;
 
@@ -68,7 +68,7 @@ struct Block {
   uint32_t line = 0;
 };
 
-/// Describes a <copy>: before any step, this chunk of the input is copied to that of the output.
+/// Describes a <copy>: before any step, this chunk of the input is copied to this chunk of the output.
 struct InitialCopy {
   uint64_t from = 0, to = 0;
   uint32_t line = 0;
@@ -77,7 +77,7 @@ struct InitialCopy {
 struct AlgorithmGpu {
   std::optional<uint64_t> input, output;  ///< i_chunks and o_chunks, if the file has them
   std::optional<uint64_t> said_scratch;   ///< s_chunks, if the file has it
-  uint64_t scratch = 0;                   ///< chunks, once settled
+  uint64_t scratch = 0;                   ///< chunks, set by settle()
   std::vector<InitialCopy> copies;
   std::vector<Block> blocks;  ///< by id
   uint32_t line = 0;
@@ -85,38 +85,40 @@ struct AlgorithmGpu {
 
 struct Algorithm {
   std::string name;
-  std::string collective;  ///< in a word of MSCCL, empty if the file has none; settled, in one of plans
+  std::string collective;  ///< MSCCL's word, empty if there is none; after settle(), the word of plans
   std::optional<bool> said_inplace, said_outofplace;
-  bool inplace = false;                 ///< once settled
+  bool inplace = false;                 ///< set by settle()
   std::optional<uint64_t> said_chunks;  ///< nchunksperloop, if the file has it
   uint64_t min_bytes = 0, max_bytes = UINT64_MAX;
-  uint64_t input = 0, output = 0;  ///< chunks of each gpu, once settled
+  uint64_t input = 0, output = 0;  ///< chunks of each gpu, set by settle()
   uint32_t root = 0;               ///< of a broadcast or a reduce
-  /// Says what each output is made of, like Plan::extension.post, when a custom collective's result is known.
+  /// Says of which inputs each output is the sum, like Plan::extension.post, if a custom collective's result
+  /// is known.
   std::vector<std::vector<std::vector<Contribution>>> post;
   uint32_t line = 0;
   std::vector<AlgorithmGpu> gpus;  ///< by id
-  /// Findings of proofs show these sentences: they say what the file left out and what was assumed instead.
+  /// Holds sentences that findings of proofs show. They say what the file left out and what was assumed
+  /// instead.
   std::vector<std::string> assumed;
 };
 
-/// Returns "gpu 3"; block_name() returns "thread block 2 of gpu 3".
+/// Returns a name such as "gpu 3". block_name() returns a name such as "thread block 2 of gpu 3".
 std::string gpu_name(uint64_t gpu);
 std::string block_name(uint64_t gpu, uint64_t block);
 
 /// Reads an algorithm from the text. The result is complete only if there are no findings.
 Algorithm read_algorithm(std::string_view xml, Findings&);
 
-/// Decides what the file leaves out: the collective, whether it is in place, the sizes, the root. Regions
-/// that a writer put past the end of the output are moved to scratch.
+/// Decides what the file leaves out: the collective, whether it is in place, the sizes, the root. If a writer
+/// placed regions past the end of the output, they are moved to scratch.
 void settle(Algorithm&, Findings&);
 
-/// Makes each <copy> that changes something a step of a further thread block. The copies of an algorithm in
-/// place mostly change nothing: both chunks are one.
+/// Turns each <copy> that changes something into a step of an additional thread block. In an algorithm in
+/// place, most copies change nothing, because both chunks are the same.
 void write_copies(Algorithm&);
 
-/// Says where a region of a gpu lies. Input and output of an algorithm in place are one memory. In it the
-/// smaller one of an all-gather or a reduce-scatter is the rank's part of the larger one.
+/// Says where a region of a gpu is in memory. Input and output of an algorithm in place are one memory. For
+/// an all-gather or a reduce-scatter, the smaller of the two is the rank's part of the larger one.
 struct MemoryPlace {
   BufferKind memory = BufferKind::input;
   uint64_t begin = 0;

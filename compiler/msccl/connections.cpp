@@ -7,7 +7,7 @@
 namespace chorale::msccl {
 namespace {
 
-/// Holds one side of a connection: the steps of a thread block that send or receive.
+/// Holds one side of a connection: the steps of a thread block that send, or those that receive.
 struct Side {
   uint32_t block = 0;
   std::vector<uint32_t> steps;
@@ -74,7 +74,7 @@ void Pairing::collect(uint32_t gpu, uint32_t id) {
   }
 }
 
-/// Reports sends that are never received, or the other way round.
+/// Reports sends that are never received, and receives that nothing sends to.
 void Pairing::in_vain(const Key& key, const Sides& sides) {
   const auto [from, to, channel] = key;
   const size_t sent = sides.sender.steps.size(), received = sides.receiver.steps.size();
@@ -85,7 +85,7 @@ void Pairing::in_vain(const Key& key, const Sides& sides) {
                             (std::min(sent, received) ? std::to_string(std::min(sent, received)) : "none");
   findings_.add(block(more_sent ? from : to, longer.block).steps[step].line,
                 more_sent
-                    ? "this is sent in vain: " + gpu_name(from) + " sends " + counted(sent, "message") +
+                    ? "this is never received: " + gpu_name(from) + " sends " + counted(sent, "message") +
                           " to " + gpu_name(to) + over(channel) + ", but " + there
                     : "this receives nothing: " + gpu_name(to) + " receives " + counted(received, "message") +
                           " from " + gpu_name(from) + over(channel) + ", but " + there);
@@ -124,8 +124,8 @@ std::vector<Connection> Pairing::run() {
   return connections;
 }
 
-/// Returns the first step from `step` on that tells others that it is done; the number of steps if there is
-/// none.
+/// Returns the first step, from `step` on, that tells others that it has ended; the number of steps if there
+/// is none.
 size_t telling(const Block& block, size_t step) {
   while (step < block.steps.size() && !block.steps[step].awaited.value_or(false)) ++step;
   return step;
@@ -145,7 +145,7 @@ class Waits {
   const std::vector<Block>& blocks_;
   uint32_t gpu_;
   Findings& findings_;
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> met_;  // by both blocks: how many steps of one are over
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> met_;  // by both blocks: how many steps of one have ended
   std::vector<Dependency> found_;
 };
 
@@ -164,7 +164,7 @@ void Waits::wait(StepRef waiter, StepRef wanted) {
   }
   if (wanted.block == waiter.block) {
     if (wanted.step >= waiter.step)
-      findings_.add(line, waits + "that is " + (wanted.step == waiter.step ? "itself" : "behind it"));
+      findings_.add(line, waits + "that is " + (wanted.step == waiter.step ? "itself" : "after it"));
     return;
   }
   const size_t told = telling(blocks_[wanted.block], wanted.step);

@@ -1,5 +1,5 @@
-// This file writes the copies of inputs that are outputs, too. MSCCL has nothing to do for them in place. Out
-// of place they come before the first step that touches one of the two chunks.
+// This file writes the copies of inputs that are also outputs. In place MSCCL does nothing for them. Out of
+// place they come before the first step that accesses one of the two chunks.
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ bool overlap(const Algorithm& algorithm, uint32_t gpu, const Region& one, const 
          right.begin < left.begin + one.size;
 }
 
-/// Returns whether the step has to come after the copy, because it overwrites the source or touches the
+/// Returns whether the step must come after the copy, because it writes the source or accesses the
 /// destination.
 bool follows(const Algorithm& algorithm, uint32_t gpu, const Step& step, const Step& copy) {
   if (step.type->source && overlap(algorithm, gpu, step.source, copy.destination)) return true;
@@ -22,7 +22,7 @@ bool follows(const Algorithm& algorithm, uint32_t gpu, const Step& step, const S
                                     overlap(algorithm, gpu, step.destination, copy.source));
 }
 
-/// Returns steps that copy, one for each run of neighbours, in the order of their destinations.
+/// Returns steps that copy, one per run of neighbouring chunks, in the order of their destinations.
 std::vector<Step> steps_of(const Algorithm& algorithm, uint32_t gpu) {
   std::vector<InitialCopy> copies = algorithm.gpus[gpu].copies;
   std::stable_sort(copies.begin(), copies.end(),
@@ -56,7 +56,7 @@ void write_copies(Algorithm& algorithm) {
     if (copies.empty()) continue;
     std::vector<Block>& blocks = algorithm.gpus[gpu].blocks;
     for (Block& block : blocks) {
-      size_t met = 0;  // so many copies are over
+      size_t met = 0;  // number of copies that have ended
       for (Step& step : block.steps) {
         size_t last = copies.size();
         while (last > met && !follows(algorithm, gpu, step, copies[last - 1])) --last;

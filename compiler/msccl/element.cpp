@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t most_of_a_word = 60;
 
-/// Lists the attributes that MSCCL has on any element. None of them is a misspelt other one.
+/// Lists the attributes that MSCCL has on any element. None of them counts as a misspelling of another.
 constexpr std::string_view attributes[] = {
     "name",     "proto", "nchannels", "nchunksperloop", "ngpus",    "coll",       "inplace",       "minBytes",
     "maxBytes", "id",    "i_chunks",  "o_chunks",       "s_chunks", "outofplace", "send",          "recv",
@@ -24,7 +24,7 @@ constexpr std::string_view attributes[] = {
     "depid",    "deps",  "hasdep",    "redop",          "maxcount", "nthreads",   "nthreadblocks", "i_off",
     "o_off"};
 
-/// Returns a word without case, _ and -, because writers spell reduce_scatter in several ways.
+/// Returns a word in lower case without _ and -, because files spell reduce_scatter in several ways.
 std::string bare(std::string_view word) {
   std::string letters;
   for (const char letter : word) {
@@ -33,7 +33,7 @@ std::string bare(std::string_view word) {
   return letters;
 }
 
-/// Returns a number without the spaces around it, and without a plus.
+/// Returns a number without surrounding spaces and without a plus sign.
 std::string_view trimmed(std::string_view word) {
   constexpr std::string_view spaces = " \t\r\n";
   while (!word.empty() && spaces.find(word.front()) != spaces.npos) word.remove_prefix(1);
@@ -42,7 +42,7 @@ std::string_view trimmed(std::string_view word) {
   return word;
 }
 
-/// Suggests a word for a misspelt one. Long words are not misspelt ones, and comparing them takes time.
+/// Suggests a word for a misspelt one. Long words are not misspelt ones, and comparing them takes long.
 std::string suggestion(std::string_view word, std::span<const std::string_view> words) {
   return word.size() < most_of_a_word ? did_you_mean(word, words) : "";
 }
@@ -94,7 +94,7 @@ void Element::foreign(pugi::xml_node child, const std::string& expected) const {
         "<op> leaves out one side of each step, and MSCCL reads <step> only: have the file written "
         "with old_format=True");
   } else {
-    findings_->unread(line, what, "MSCCL skips what it does not know: delete it, or mend its name");
+    findings_->unread(line, what, "MSCCL skips what it does not know: delete it, or correct its name");
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Findings name what is wrong with an MSCCL file at its lines. The tag of a finding says whose fault it is.
+/// Findings say what is wrong with an MSCCL file, at its lines. The check of a finding tells whether the file
+/// or the import is the cause.
 
 #include <cstdint>
 #include <optional>
@@ -17,11 +18,11 @@ class Findings {
  public:
   Findings(std::string file, Diagnostics& out) : file_(std::move(file)), out_(out) {}
 
-  /// Adds a finding about a file that is wrong: MSCCL could not run it, either.
+  /// Adds a finding about a wrong file, which MSCCL could not run either.
   void add(uint32_t line, std::string text, std::string help = {}, std::vector<Note> notes = {}) {
     out_.push_back({"msccl", at(line), std::nullopt, std::move(text), std::move(notes), std::move(help)});
   }
-  /// Adds a finding about a file that MSCCL may run, but that the import does not read.
+  /// Adds a finding about a file that MSCCL may run, but that the import cannot read.
   void unread(uint32_t line, std::string text, std::string help, std::vector<Note> notes = {}) {
     out_.push_back({"import", at(line), std::nullopt, std::move(text), std::move(notes), std::move(help)});
   }
@@ -34,10 +35,10 @@ class Findings {
   Diagnostics& out_;
 };
 
-/// Quotes a word of the file for a message. It shortens the word and drops what a terminal would obey.
+/// Quotes a word of the file for a message. It shortens the word and drops control characters of terminals.
 std::string in_quotes(std::string_view word);
 
-/// Writes a number with its noun: "1 chunk", "2 chunks".
+/// Returns a number with its noun, such as "1 chunk" or "2 chunks".
 std::string counted(uint64_t number, const std::string& noun);
 
 }  // namespace chorale::msccl

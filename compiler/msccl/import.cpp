@@ -1,17 +1,17 @@
-// This file makes a plan of an MSCCL algorithm.
+// This file makes a plan from an MSCCL algorithm.
 //
-// Each connection becomes a pair of memory channels. Its receiver says on it, as the first thing in a launch,
-// that messages may come: the launch before is over, and the application has handed its buffers over. Its
-// sender waits for that before the first message, then puts each message and signals; the receiver waits for
-// the signal. A message has a place of its own at the receiver, so nobody ever waits for room. An algorithm
-// that ends with MSCCL's buffers of a few messages also ends without them.
+// Each connection becomes a pair of memory channels. At the beginning of a launch, its receiver signals that
+// messages may come: the previous launch has ended, and the application has passed its buffers. Its sender
+// waits for that before the first message. Then it puts each message and signals, and the receiver waits for
+// the signal. Each message has a separate place at the receiver, so no sender ever waits for a free place.
+// MSCCL's buffers hold only a few messages. An algorithm that ends with them also ends without them.
 //
-// A <copy> that changes something becomes a step of a thread block of its own. The steps that touch its
+// A <copy> that changes something becomes a step of an additional thread block. The steps that access its
 // chunks wait for it.
 //
 // Each dependency becomes a semaphore of two thread blocks. One releases it after the step that is waited
-// for, the other takes it before the step that waits. Dependencies between the same two come in the same
-// order on both sides, so one semaphore serves them all.
+// for, the other acquires it before the step that waits. Dependencies between the same two blocks come in the
+// same order on both sides, so one semaphore serves them all.
 
 #include <algorithm>
 #include <iterator>
@@ -28,15 +28,15 @@ namespace chorale {
 namespace msccl {
 namespace {
 
-/// Holds what a thread block has to do with one of its connections.
+/// Holds what a thread block must do with one of its connections.
 struct End {
-  const Connection* connection = nullptr;  ///< null: it has none
+  const Connection* connection = nullptr;  ///< null: there is no connection
   const std::vector<Arrival>* arrivals = nullptr;
   uint32_t channel = 0;  ///< at this rank
-  size_t next = 0;       ///< message
+  size_t next = 0;       ///< the next message
 };
 
-/// Holds what a thread block does beside its steps' own work.
+/// Holds what a thread block does in addition to its steps.
 struct Duties {
   End in, out;
   std::vector<std::vector<uint32_t>> acquires, releases;  ///< by step: semaphores
@@ -58,7 +58,7 @@ class Lowering {
   /// \returns where the message is
   Region receive(RankWriter&, uint32_t id, const Step&, End&);
   void send(RankWriter&, uint32_t id, const Step&, Region from, End&);
-  /// Returns the author's line, as Op::at.
+  /// Returns the author's line, as in Op::at.
   uint32_t place(uint32_t line);
 
   const Algorithm& algorithm_;
@@ -67,7 +67,7 @@ class Lowering {
   std::vector<RankWriter> writers_;
   std::vector<std::vector<Duties>> blocks_;  // by gpu and thread block
   std::map<uint32_t, uint32_t> places_;      // by line
-  uint32_t at_ = 0;                          // the line of the step that is written
+  uint32_t at_ = 0;                          // the line of the current step
 };
 
 Lowering::Lowering(const Algorithm& algorithm, const Findings& findings, Plan& plan)
@@ -107,7 +107,7 @@ void Lowering::connections(const std::vector<Connection>& connections,
 }
 
 void Lowering::dependencies(uint32_t gpu, const std::vector<Dependency>& dependencies) {
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> semaphores;  // by thread block that gives, and takes
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> semaphores;  // by releasing and acquiring block
   for (const auto& [before, after] : dependencies) {
     const auto [entry, added] = semaphores.try_emplace({before.block, after.block}, 0);
     if (added) entry->second = writers_[gpu].add_semaphore();
@@ -150,7 +150,7 @@ void Lowering::step(RankWriter& writer, uint32_t id, const Step& step, Duties& d
     const bool direct = (*duties.in.arrivals)[duties.in.next - 1].direct;
     result = message;
     if (type.reduces) {
-      // A sum that nobody keeps is made where the message is, which nobody else reads.
+      // A sum without a destination is made in the place of the message, which nobody else reads.
       if (type.destination) result = step.destination;
       writer.reduce(id, step.source, message, result, at_);
     } else if (!direct) {
@@ -165,7 +165,7 @@ void Lowering::block(uint32_t gpu, uint32_t id) {
   Duties& duties = blocks_[gpu][id];
   RankWriter& writer = writers_[gpu];
   if (duties.in.connection) {
-    // The signal has the line of the first step that needs it.
+    // The signal gets the line of the first step that needs it.
     const uint32_t line = block.steps[duties.in.connection->messages.front().received].line;
     writer.control(id, Opcode::relaxed_signal, {&duties.in.channel, 1}, place(line));
   }
@@ -201,7 +201,8 @@ Plan lower(Algorithm& algorithm, Findings& findings) {
   return plan;
 }
 
-/// Returns "ring.xml" for "algorithms/ring.xml", because plans hold no paths of the author's machine.
+/// Returns the file name of a path, such as "ring.xml" for "algorithms/ring.xml", because plans must not
+/// contain paths of the author's machine.
 std::string base_name(const std::string& path) {
   const size_t slash = path.find_last_of("/\\");
   return slash == path.npos ? path : path.substr(slash + 1);
@@ -212,7 +213,7 @@ std::string base_name(const std::string& path) {
 
 Plan import_msccl_xml(std::string_view xml, const std::string& file, Diagnostics& out,
                       std::vector<Note>* assumed) {
-  Diagnostics found;  // apart from what is there already
+  Diagnostics found;  // separate from the findings that are there already
   msccl::Findings findings(msccl::base_name(file), found);
   Plan plan;
   msccl::Algorithm algorithm = msccl::read_algorithm(xml, findings);

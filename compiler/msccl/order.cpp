@@ -25,7 +25,7 @@ Order::Order(const Algorithm& algorithm, const std::vector<Connection>& connecti
           {first_[made.from] + made.sender, message.sent, message.received});
     count += made.messages.size();
   }
-  // Each of them has a clock. If the clocks were too large, nothing is known, which only costs slots and
+  // Each step has a clock. If the clocks were too large, no order is known, which only costs slots and
   // copies.
   constexpr size_t most_clock_entries = size_t{1} << 25;
   if ((count + blocks) * blocks > most_clock_entries) return;
@@ -36,8 +36,8 @@ Order::Order(const Algorithm& algorithm, const std::vector<Connection>& connecti
   run(edges);
 }
 
-/// Follows each edge of all thread blocks once the step that it begins at is reached. If the edges go round
-/// in a circle, nothing is known.
+/// Follows each edge of all thread blocks after the step at its beginning has been reached. If the edges form
+/// a circle, no order is known.
 void Order::run(const std::vector<std::vector<Edge>>& edges) {
   const size_t blocks = edges.size();
   std::vector<size_t> next(blocks, 0);

@@ -8,13 +8,13 @@
 namespace chorale::msccl {
 namespace {
 
-/// Describes a step of the gpu that reads or overwrites chunks of a memory.
+/// Describes a step of the gpu that reads or writes chunks of a memory.
 struct Access {
   uint64_t begin = 0, end = 0;
   StepRef step;
 };
 
-/// Lists the accesses of all steps of a gpu, by the memory that they are to.
+/// Lists the accesses of all steps of a gpu, by memory.
 class Accesses {
  public:
   Accesses(const Algorithm& algorithm, uint32_t gpu) : algorithm_(algorithm), gpu_(gpu) {
@@ -32,8 +32,8 @@ class Accesses {
     }
   }
 
-  /// Returns whether a message that is sent at `sent` may at once overwrite a region of this gpu that
-  /// `received` is to overwrite. It may if all other accesses come after `received`, or are over when the
+  /// Returns whether a message that is sent at `sent` may immediately overwrite a region of this gpu that
+  /// `received` would write. It may if all other accesses come after `received`, or have ended when the
   /// message is sent.
   bool free(const Region& region, Moment sent, StepRef received, const Order& order) const {
     const MemoryPlace place = memory_place(algorithm_, gpu_, region);

@@ -13,15 +13,15 @@ namespace chorale::msccl {
 /// Says where a message of a connection is put at its receiver.
 struct Arrival {
   bool direct = false;  ///< at the destination of the step that receives it
-  uint64_t slot = 0;    ///< else at this chunk of the receiver's scratch, where nothing else is put
+  uint64_t slot = 0;    ///< if not direct: at this chunk of the receiver's scratch, used only for it
 };
 
-/// Returns the arrivals by position of the connection and of the message. It makes the scratch of the gpus
-/// larger by the slots.
+/// Returns the arrivals by position of the connection and of the message. It enlarges the scratch of the gpus
+/// by the slots.
 ///
-/// A message may go to its destination, instead of waiting in a slot until its receiver copies it, if all
-/// other steps of the receiver's gpu that touch the destination come after the one that receives it, or are
-/// over when it is sent.
+/// Normally a message waits in a slot until its receiver copies it. It may go directly to its destination if
+/// all other steps of the receiver's gpu that access the destination come after the one that receives it, or
+/// have ended when it is sent.
 ///
 /// \param dependencies  by gpu
 std::vector<std::vector<Arrival>> place_messages(Algorithm&, const std::vector<Connection>&,

@@ -44,7 +44,7 @@ class Reader {
   void dependency(const Element&, Step&);
   Region region(const Element&, const std::string& side, uint64_t count) const;
 
-  /// Returns elements in the order of their ids, which are 0 to their number less one; empty if they are not.
+  /// Returns elements in the order of their ids, which must be 0 to their number - 1; empty if they are not.
   std::vector<const Element*> by_id(const std::vector<Element>&, const std::string& whose) const;
 
   Algorithm& algorithm_;
@@ -140,7 +140,7 @@ void Reader::gpu(const Element& element, uint32_t id) {
   gpu.blocks.resize(ordered.size());
   for (size_t block_id = 0; block_id < ordered.size(); ++block_id)
     block(*ordered[block_id], gpu.blocks[block_id], id);
-  // In files without hasdep the reader has to find out which steps are waited for.
+  // If a file lacks hasdep, the reader must find out which steps others wait for.
   for (size_t block_id = 0; block_id < gpu.blocks.size(); ++block_id) {
     for (const Step& step : gpu.blocks[block_id].steps) {
       for (const auto& [other, wanted] : step.waits_for) {
@@ -214,7 +214,7 @@ void Reader::step(const Element& element, const Block& block, Step& step) {
   has_peer(step.type->receives, block.receive, "recv");
 }
 
-/// Reads depid, deps and hasdep. A step waits for none if one of the first two is below zero.
+/// Reads depid, deps and hasdep. If one of the first two is below zero, the step waits for no other.
 void Reader::dependency(const Element& element, Step& step) {
   const std::optional<int64_t> block = element.number("depid", -1, INT32_MAX, -1);
   const std::optional<int64_t> number = element.number("deps", INT32_MIN, INT32_MAX, -1);
@@ -252,7 +252,7 @@ Algorithm read_algorithm(std::string_view xml, Findings& findings) {
   if (!result) {
     std::string why = result.description();
     if (!why.empty()) why[0] = char(std::tolower(static_cast<unsigned char>(why[0])));
-    findings.add(lines.at(size_t(std::max<ptrdiff_t>(result.offset, 0))), "this is no XML: " + why);
+    findings.add(lines.at(size_t(std::max<ptrdiff_t>(result.offset, 0))), "this is not XML: " + why);
     return algorithm;
   }
   std::vector<pugi::xml_node> roots(document.begin(), document.end());

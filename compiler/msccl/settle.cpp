@@ -1,5 +1,5 @@
-// This file decides what an MSCCL file leaves out, and what its chunks are chunks of. Its decisions are
-// proved afterwards: a wrong one ends in a finding, never in a wrong plan.
+// This file decides what an MSCCL file leaves out, and to which buffers its chunks belong. The decisions are
+// proved afterwards, so a wrong one causes a finding and never a wrong plan.
 
 #include <algorithm>
 #include <array>
@@ -21,7 +21,7 @@ class Settling {
   void run();
 
  private:
-  /// Says how far the steps of all gpus go into each buffer, and whether they read and overwrite it.
+  /// Says how far the steps of all gpus reach into each buffer, and whether they read and write it.
   struct Use {
     uint64_t end = 0;
     bool read = false, written = false;
@@ -39,9 +39,9 @@ class Settling {
   void bounds(AlgorithmGpu&);
   void region(const Region&, const Step&, const char* side, const std::array<uint64_t, 3>& chunks);
 
-  /// Returns the gpus of which no step is of this kind.
+  /// Returns the gpus that have no step of this kind.
   std::vector<uint32_t> without(bool (*kind)(const Step&)) const;
-  /// Sets the root to the only gpu without such steps; reports it if there is another number of them.
+  /// Sets the root to the only gpu without such steps. Reports it if there is not exactly one.
   void root(bool (*kind)(const Step&), const std::string& verb);
 
   Algorithm& algorithm_;
@@ -59,8 +59,8 @@ void Settling::steps(Visit visit) {
   }
 }
 
-/// Moves scratch out of the output, because older runtimes had their scratch at the end of it. A gpu that
-/// names no chunk of its scratch, but some past its output, means it.
+/// Moves scratch out of the output, because older runtimes kept their scratch at the end of it. If a gpu
+/// names no chunk of its scratch, but some past the end of its output, these are its scratch.
 void Settling::scratch_behind_output() {
   for (AlgorithmGpu& gpu : algorithm_.gpus) {
     if (!gpu.said_scratch.value_or(0) || !gpu.output) continue;
@@ -111,7 +111,7 @@ std::vector<uint32_t> Settling::without(bool (*kind)(const Step&)) const {
   return found;
 }
 
-/// Returns the collective that fits the sizes and the steps, "" if none does.
+/// Returns the collective that matches the sizes and the steps; "" if none does.
 std::string Settling::inferred() const {
   const uint64_t ranks = algorithm_.gpus.size();
   const bool equal = input_ == output_ || !input_ || !output_;
@@ -146,8 +146,8 @@ void Settling::collective() {
                    "with coll=\"custom\" races and deadlocks are still proved to be absent, but no result");
 }
 
-/// Decides whether the algorithm is in place. The file may say so; else it is if steps and copies leave one
-/// of the two buffers out.
+/// Decides whether the algorithm is in place. The file may say so. Otherwise it is in place if steps and
+/// copies use only one of the two buffers.
 void Settling::place() {
   if (algorithm_.said_inplace || algorithm_.said_outofplace) {
     algorithm_.inplace = algorithm_.said_inplace.value_or(!algorithm_.said_outofplace.value_or(true));
@@ -162,7 +162,7 @@ void Settling::place() {
       (algorithm_.inplace ? "in place" : "out of place"));
 }
 
-/// Sets the chunks of each gpu: nchunksperloop are those of the larger of its buffers.
+/// Sets the numbers of chunks of each gpu. nchunksperloop counts the chunks of its larger buffer.
 void Settling::sizes() {
   const std::string& word = algorithm_.collective;
   const uint64_t ranks = algorithm_.gpus.size();
@@ -195,13 +195,13 @@ void Settling::root(bool (*kind)(const Step&), const std::string& verb) {
   }
   findings_.unread(
       algorithm_.line,
-      "the root of this " + algorithm_.collective + " cannot be told: " +
+      "the root of this " + algorithm_.collective + " cannot be determined: " +
           (found.empty() ? "every gpu " + verb + "s something"
                          : gpu_name(found[0]) + " and " + gpu_name(found[1]) + " " + verb + " nothing"),
       "the import takes the only gpu that " + verb + "s nothing for the root");
 }
 
-/// Says the result in the words of plans.
+/// Describes the result in the terms of plans.
 void Settling::result() {
   if (collective_info(algorithm_.collective).has_root()) root(receives, "receive");
   if (algorithm_.collective != "reduce") return;
@@ -222,7 +222,7 @@ void Settling::region(const Region& region, const Step& step, const char* side,
                                " of the gpu has " + counted(all, "chunk"));
 }
 
-/// Checks that no step and no copy goes past the end of a buffer.
+/// Checks that no step or copy reaches past the end of a buffer.
 void Settling::bounds(AlgorithmGpu& gpu) {
   uint64_t used = 0;
   for (const Block& block : gpu.blocks) {

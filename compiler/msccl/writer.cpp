@@ -5,8 +5,8 @@
 namespace chorale::msccl {
 namespace {
 
-/// Returns the position of an id in the list of a thread block, and appends it if it is new. Thread blocks
-/// use few.
+/// Returns the position of an id in the list of a thread block, and appends the id if it is new. Such lists
+/// are short.
 template <class Refs>
 uint32_t local(std::vector<Refs>& lists, uint32_t id) {
   if (lists.empty()) lists.emplace_back().type = ChannelType::memory;
@@ -17,8 +17,8 @@ uint32_t local(std::vector<Refs>& lists, uint32_t id) {
   return position;
 }
 
-/// Says where the threads of a thread block have to meet: before they tell others what they have done, and
-/// after they were told. A relaxed signal tells nothing.
+/// Says where the threads of a thread block must synchronise: before they publish what they have done, and
+/// after they wait for others. A relaxed signal publishes nothing.
 SyncType synchronisation(const OpInfo& row) {
   if (row.has(Role::Post) || row.has(Role::Release)) return SyncType::before;
   return row.has(Role::PostRelaxed) ? SyncType::none : SyncType::after;

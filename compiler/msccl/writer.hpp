@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// A RankWriter takes operations of a plan in terms of ranks and buffers. It keeps the lists that number
-/// them.
+/// A RankWriter appends operations to a plan. Its arguments name ranks and buffers, and it keeps the lists
+/// that number them.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,12 +20,12 @@ class RankWriter {
  public:
   RankWriter(Gpu& gpu, size_t blocks);
 
-  /// Adds a memory channel to a peer. The k-th one there and the k-th one back are a pair.
+  /// Adds a memory channel to a peer. The k-th channel to the peer and the k-th one back are a pair.
   uint32_t add_channel(uint32_t peer);
   uint32_t add_semaphore();
 
-  /// Appends an operation to thread block `block`, with the author's line `at` (as Op::at). So do the next
-  /// three.
+  /// Appends an operation to thread block `block`, with the author's line `at` (as Op::at). The next three
+  /// functions do the same for other operations.
   void control(uint32_t block, Opcode, std::span<const uint32_t> channels_or_semaphores, uint32_t at);
   void copy(uint32_t block, Region from, Region to, uint32_t at);
   /// Appends `to` = `from` + `other`.

@@ -1,4 +1,4 @@
-// Writes certificates of what was proved of a plan, and checks the one in a plan.
+// This file writes certificates of proofs, and checks the certificate in a plan.
 
 #include <fmt/format.h>
 
@@ -6,17 +6,17 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "../content_hash.hpp"
+#include "../documents/content_hash.hpp"
 #include "chorale/proof.hpp"
 
 namespace chorale {
 namespace {
 
-/// Raise this number when a proof finds what it did not find before. Older certificates are then not
-/// accepted.
+/// Identifies the version of the proofs. Raise it when a proof finds something new. Older certificates are
+/// then refused.
 constexpr int checker = 4;
 
-/// The numbers of docs/proof.md, "What is taken for granted".
+/// Lists the numbers of the assumptions in docs/proof.md.
 constexpr const char* assumptions[] = {"A1", "A2", "A3", "A4", "A5", "A6", "A7", "A8"};
 
 std::string text_of(uint64_t hash) { return fmt::format("{:016x}", hash); }

@@ -21,7 +21,7 @@ Clock::Node* Clock::Room::node() {
 Clock::Leaf* Clock::Room::leaf() {
   if (free_leaves_.empty()) {
     constexpr size_t together = 64;
-    all_leaves_.emplace_back(new Leaf[together]);  // not set here: leaves are set when they are taken
+    all_leaves_.emplace_back(new Leaf[together]);  // not set here: a leaf is set when it is taken
     for (size_t at = together; at > 0; --at) free_leaves_.push_back(&all_leaves_.back()[at - 1]);
   }
   Leaf* const leaf = free_leaves_.back();
@@ -97,7 +97,7 @@ void Clock::join(const Clock& other) {
     if (!theirs || mine == theirs) continue;
     const bool comparable = mine && mine->writer && mine->writer == theirs->writer;
     if (comparable && mine->write > theirs->write) continue;
-    int32_t ahead = 0, behind = 0;  // mine against theirs; int for speed: this loop is most of a large proof
+    int32_t ahead = 0, behind = 0;  // mine against theirs; int for speed: this loop dominates large proofs
     for (uint32_t k = 0; mine && !comparable && k < Leaf::size; ++k) {
       ahead |= -int32_t(mine->at[k] > theirs->at[k]);
       behind |= -int32_t(mine->at[k] < theirs->at[k]);

@@ -1,8 +1,8 @@
 #pragma once
 /// \file
-/// Implements vector clocks of many chains. Copies share what they have in common: a clock is a list of
-/// leaves of 64 counts, and both are copied only when they are written. A leaf remembers which clock wrote
-/// it. That clock only grows, so of two leaves that it wrote the later one knows all that the other does.
+/// A Clock is a vector clock with many chains. Copies share data: a clock is a list of leaves of 64 counts,
+/// and both are copied only on write. A leaf remembers which clock wrote it. That clock only grows, so of two
+/// leaves that it wrote, the later one includes the earlier one.
 
 #include <cstdint>
 #include <deque>
@@ -12,17 +12,17 @@
 
 namespace chorale::proof {
 
-/// Records how far each chain is known to have come: by chain, the first of its segments that is not known.
+/// Records, by chain, the first segment that is not known to have ended.
 class Clock {
  public:
-  /// The store of all clocks for one number of chains. It has to outlive them.
+  /// Stores all clocks for one number of chains. It must outlive them.
   class Room;
 
   Clock() = default;
   explicit Clock(Room& room) : room_(&room) {}
   Clock(const Clock& other) : room_(other.room_), node_(other.node_) { keep(); }
   Clock(Clock&& other) noexcept : room_(other.room_), node_(other.node_) { other.node_ = nullptr; }
-  /// Takes over what the other clock knows, and keeps its own name.
+  /// Takes over the other clock's knowledge, and keeps the name of this clock.
   Clock& operator=(Clock other) noexcept {
     std::swap(room_, other.room_);
     std::swap(node_, other.node_);
@@ -30,15 +30,15 @@ class Clock {
   }
   ~Clock() { drop(); }
 
-  /// Promises that this object will never know less than it did. `writer` is not 0, and no other clock has
-  /// it.
+  /// Promises that this object will never know less than before. `writer` must not be 0, and no other clock
+  /// may have it.
   void name(uint32_t writer) { writer_ = writer; }
 
   uint32_t operator[](uint32_t chain) const;
   void raise(uint32_t chain, uint32_t segment);
-  /// Adds what the other clock knows.
+  /// Adds the other clock's knowledge.
   void join(const Clock& other);
-  /// Returns whether both share the same data. Clocks that do not may still be equal.
+  /// Returns whether both share the same data. Clocks that do not share data may still be equal.
   bool same(const Clock& other) const { return node_ == other.node_; }
 
  private:
@@ -78,7 +78,7 @@ class Clock::Room {
 
   uint32_t leaves_;
   std::deque<Node> nodes_;
-  /// The leaves, allocated many at a time because a proof of many chains takes thousands.
+  /// Owns the leaves. They are allocated many at a time, because a proof of many chains needs thousands.
   std::vector<std::unique_ptr<Leaf[]>> all_leaves_;
   std::vector<Node*> free_nodes_;
   std::vector<Leaf*> free_leaves_;

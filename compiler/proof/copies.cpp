@@ -1,55 +1,59 @@
-// Leaves out thread blocks that do what others do, only elsewhere. What is proved of the rest is then true of
-// all.
+// This file removes thread blocks that do the same as others at other chunks. What is proved of the rest is
+// then true of all.
 //
-// A *party* is a least set of blocks that shares no channel, semaphore or barrier with a block outside, and
-// no chunk that one of the two overwrites. A party is a *copy* of another one if they have the same blocks on
-// each rank, with the same operations in the same order, ids that correspond one to one and have the same
-// peers and initial values, and operands that are moved by the same number of chunks in each memory of each
-// rank. In inputs and outputs that number is the same on all ranks, and no operand leaves its segment by it.
+// A *party* is a smallest set of blocks that shares no channel, semaphore or barrier with a block outside,
+// and no chunk that either of the two writes. A party is a *copy* of another one if they correspond in all of
+// this: they have the same blocks on each rank, with the same operations in the same order. Their ids
+// correspond one to one and have the same peers and initial values. Their operands are moved by the same
+// number of chunks in each memory of each rank. In inputs and outputs that number is the same on all ranks,
+// and no operand leaves its segment by the move.
 //
-// Why one stands for the other: put a copy in the place of its party in the excerpt. That gives a part of the
-// plan, in which everything happens as in the excerpt. The rest of the plan takes nothing away:
-//  - Order. Other parties only add knowledge, when launches begin and end; more knowledge orders no less. If
-//    two accesses conflict, both are of one party, or one is the application's, which treats all chunks of a
-//    segment alike. So all that conflict are ordered.
-//  - Deadlock. Parties wait for each other only when launches end. No wait needs the post of a later launch:
-//    a channel that is awaited more often in a launch than it is posted would have stopped the execution of
-//    the excerpt, and a semaphore's posts are of its own rank, whose launches do not overlap. So a cycle
-//    would be within one launch, thus within one party, whose execution has come to its end.
-//  - Values. What the collective promises of a chunk it also promises of the next one of the segment, with
-//    the next chunk of each input. Custom collectives and those with a sender are proved as a whole.
-// If blocks compete, or more or fewer blocks come to a barrier than it says, the plan is proved as a whole
-// (prove.cpp). Any finding is found again there, so that findings are those of the plan.
+// One party stands for the other for this reason: put a copy in the place of its party in the excerpt. The
+// result is a part of the plan in which everything happens as in the excerpt. The rest of the plan changes
+// nothing:
+// - Order. Other parties only add knowledge, when launches begin and end, and more knowledge orders no less.
+//   If two accesses conflict, both belong to one party, or one belongs to the application, which treats all
+//   chunks of a segment alike. So all conflicting accesses are ordered.
+// - Deadlock. Parties wait for each other only when launches end. No wait needs the post of a later launch. A
+//   channel that is awaited more often in a launch than it is posted would have stopped the execution of the
+//   excerpt. A semaphore's posts come from its own rank, whose launches do not overlap. So a cycle would be
+//   within one launch, and so within one party, whose execution has ended.
+// - Values. What the collective promises of a chunk it also promises of the next one of the segment, with the
+//   next chunk of each input. Custom collectives and those with a sender are proved as a whole.
+// If blocks compete, or more or fewer blocks arrive at a barrier than it says, the plan is proved as a whole
+// (prove.cpp). Any finding is found again there, so all findings are findings of the plan.
 //
-// Costs O(a) for all accesses, counting each of their chunks, but without the large constants of a proof.
+// This costs O(a) for all accesses, counting each of their chunks, but without the large constants of a
+// proof.
 
 #include "copies.hpp"
 
 #include <algorithm>
 #include <unordered_map>
 
-#include "../channel_ends.hpp"
-#include "../resolve.hpp"
+#include "../plan/channel_ends.hpp"
+#include "../plan/resolve.hpp"
 #include "chorale/collective.hpp"
 
 namespace chorale::proof {
 namespace {
 
 constexpr uint32_t none = ~uint32_t{0};
-/// We keep at most `max_chunks` chunks and look at most at `max_touched`. Larger plans are proved as a whole.
+/// Limits the chunks that are stored and the accesses to chunks that are looked at. Larger plans are proved
+/// as a whole.
 constexpr uint64_t max_chunks = uint64_t(1) << 22, max_touched = uint64_t(1) << 24;
 
-/// The chunks that an operand names.
+/// Names the chunks of an operand.
 struct Touched {
   uint32_t space = 0;
   bool write = false;
   uint64_t begin = 0, end = 0;
 };
 
-/// A party in the form in which it is compared.
+/// Describes a party in a form that can be compared.
 struct Form {
   std::vector<uint64_t> words;
-  std::vector<std::pair<uint32_t, uint64_t>> firsts;  ///< its memories, and the first chunk named in each
+  std::vector<std::pair<uint32_t, uint64_t>> firsts;  ///< its memories, and the first chunk accessed in each
 
   void clear() {
     words.clear();
@@ -76,16 +80,16 @@ class Copies {
     uint32_t rank, position;
     size_t first_op = 0, first_touched = 0;
   };
-  /// A channel's end, a semaphore or a barrier.
+  /// Describes one end of a channel, a semaphore or a barrier.
   struct Object {
-    uint32_t user = none;   ///< some block
+    uint32_t user = none;   ///< some block that uses it
     uint32_t party = none;  ///< the party in which it has `number`
     uint32_t number = 0;
   };
   struct Chunks {
     size_t first = 0;                 ///< in writer_
-    uint64_t n = 0, segment = 0;      ///< segment 0: it has none
-    uint32_t party = none, slot = 0;  ///< the present party's first chunk in it: Form::firsts
+    uint64_t n = 0, segment = 0;      ///< segment 0: none
+    uint32_t party = none, slot = 0;  ///< the current party's first chunk in it: Form::firsts
   };
 
   bool lay_out() {
@@ -127,7 +131,7 @@ class Copies {
     return true;
   }
 
-  /// Lists all blocks and what they touch. Joins blocks with a channel, semaphore or barrier in common.
+  /// Lists all blocks and their accesses. Joins blocks that share a channel, semaphore or barrier.
   bool list() {
     uint64_t budget = max_touched;
     for (uint32_t rank = 0; rank < plan_.ranks(); ++rank) {
@@ -165,8 +169,8 @@ class Copies {
                    });
   }
 
-  /// Calls visit() for every id of an operation, with the object, the other end of a channel or none, and a
-  /// number that has to be equal in copies.
+  /// Calls visit() for every id of an operation. It passes the object, the other end of a channel or none,
+  /// and a number that must be equal in copies.
   template <class Visit>
   void for_each_object(uint32_t at, const Op& op, Visit&& visit) {
     if (!op.ids) return;
@@ -220,8 +224,8 @@ class Copies {
     }
   }
 
-  /// Joins the blocks that touch a chunk which one of them overwrites. Blocks that only read a chunk which
-  /// nobody overwrites are not joined.
+  /// Joins the blocks that access a chunk if one of them writes it. Blocks that only read a chunk that nobody
+  /// writes are not joined.
   void join_by_memory() {
     const auto chunks = [&](const Touched& of) {
       const auto first = writer_.begin() + ptrdiff_t(spaces_[of.space].first);
@@ -323,7 +327,7 @@ class Copies {
                        [&](uint32_t block) { return stays(block, *moved); });
   }
 
-  /// Returns whether each operand of a copy stays in the segment that it has without the move.
+  /// Returns whether each operand of a copy is in the same segment as the operand that it corresponds to.
   bool stays(uint32_t block, uint64_t moved) const {
     const size_t end = block + 1 < blocks_.size() ? blocks_[block + 1].first_touched : touched_.size();
     for (size_t k = blocks_[block].first_touched; k < end; ++k) {
@@ -354,7 +358,7 @@ class Copies {
       }
       for (const uint32_t block : parties_[party]) kept[block] = true;
       originals.push_back(form_);
-      // This gives up early on plans without copies, and on those with many kinds of parties.
+      // This gives up early on plans with few copies, and on plans with many kinds of parties.
       if (2 * (seen - left_out) > blocks_.size() || originals.size() > max_originals) return {};
     }
     return make_excerpt(kept, copies);
@@ -414,12 +418,12 @@ class Copies {
   std::vector<uint32_t> touches_;  // by operation: how many of touched_
   std::vector<Touched> touched_;
   std::vector<Chunks> spaces_;
-  std::vector<uint32_t> writer_;  // by chunk: some block that overwrites it
+  std::vector<uint32_t> writer_;  // by chunk: some block that writes it
   std::vector<uint32_t> first_end_[std::size(signalled_types)], first_semaphore_;  // by rank: objects
   std::vector<Object> objects_;
   std::unordered_map<uint64_t, uint32_t> barriers_;  // by rank and id: objects
   std::vector<std::vector<uint32_t>> parties_;       // their blocks
-  Form form_;                                        // of the party that is being compared
+  Form form_;                                        // of the party being compared
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Leaves out thread blocks that do what others do, but at other chunks. Usually they are the instances of a
-/// program.
+/// leave_out_copies() removes thread blocks that do the same as others at other chunks, to make proofs
+/// faster. Usually they are the instances of a program.
 
 #include <cstdint>
 #include <optional>
@@ -11,14 +11,14 @@
 
 namespace chorale::proof {
 
-/// A plan without the blocks that others stand for.
+/// Holds a plan without the blocks that others stand for.
 struct Excerpt {
   Plan plan;
-  /// By rank and chunk of the memory that its output is in: true if a block that is left out overwrites the
+  /// Says, by rank and chunk of the memory that contains its output, whether a left-out block writes the
   /// chunk.
   std::vector<std::vector<bool>> left_out;
 
-  /// Returns whether blocks that are left out overwrite all of a part of that memory.
+  /// Returns whether left-out blocks write all of a part of that memory.
   bool leaves_out(uint32_t rank, const Message&, const Range&) const;
 };
 

@@ -1,10 +1,12 @@
-// Proves that a plan comes to its end. Blocks only wait for each other's posts, barriers and packets. Nobody
-// takes these away again when a single chain waits for them. So one execution, in which each block goes on as
-// far as it can, gets stuck if and only if all do. The execution lets the threads of a block go on together,
-// and lets operations wait for all of their packets at once. A plan that ends so ends however its threads
-// run. If blocks compete for a semaphore or a channel, every order of theirs is executed.
+// This file proves that a plan ends. Blocks wait only for each other's posts, barriers and packets, and
+// nobody takes these away again if a single chain waits for them. So one execution, in which each block
+// proceeds as far as it can, gets stuck if and only if all executions do. The threads of a block proceed
+// together in it, and an operation waits for all of its packets at once. A plan that ends under these rules
+// ends however its threads run. If blocks compete for a semaphore or a channel, every order of them is
+// executed.
 //
-// Costs O(n log n) for the operations in all turns of their pipelines, times the orders of competing blocks.
+// This costs O(n log n) for n operations, counted in all turns of their pipelines, times the orders of
+// competing blocks.
 
 #include "deadlock.hpp"
 
@@ -19,15 +21,15 @@ namespace {
 using Kind = Step::Kind;
 using State = Chain::State;
 
-/// The most notes of one finding. Each wait of a cycle needs two.
+/// Limits the notes of one finding. Each wait of a cycle needs two.
 constexpr size_t max_notes = 10;
 
 class Stuck {
  public:
-  Stuck(const Player& player, Findings& findings) : player_(player), findings_(findings) {}
+  Stuck(const SymbolicExecutor& executor, Findings& findings) : executor_(executor), findings_(findings) {}
 
   void say() {
-    const std::vector<Chain>& chains = player_.chains();
+    const std::vector<Chain>& chains = executor_.chains();
     for (uint32_t at = 0; at < chains.size(); ++at) {
       if (chains[at].state == State::ended || seen_.contains(at)) continue;
       follow(at);
@@ -40,15 +42,15 @@ class Stuck {
     OpPlace answer;  ///< the operation that would answer its wait
   };
 
-  /// Follows a wait to the block that would answer it, and on to what that one waits for, until a block comes
-  /// again.
+  /// Follows a wait to the block that would answer it, then to the block for which that one waits, until a
+  /// block comes again.
   void follow(uint32_t at) {
     std::vector<Link> path;
     for (;;) {
       for (size_t first = 0; first < path.size(); ++first) {
         if (path[first].chain == at) return say_cycle(std::span(path).subspan(first));
       }
-      if (!seen_.insert(at).second) return;  // the path ends in what has been said
+      if (!seen_.insert(at).second) return;  // the path leads to waits that were reported already
       uint32_t by = 0;
       OpPlace answer;
       if (!find_answer(at, by, answer)) return say_unanswered(at);
@@ -60,17 +62,17 @@ class Stuck {
   void say_cycle(std::span<const Link> links) {
     std::vector<std::string> lines;
     for (const Link& link : links) {
-      lines.push_back(findings_.line_of(player_.chains()[link.chain].place()));
+      lines.push_back(findings_.line_of(executor_.chains()[link.chain].place()));
       lines.push_back(findings_.line_of(link.answer));
     }
-    std::sort(lines.begin(), lines.end());  // two cycles may differ only in where we came upon them
+    std::sort(lines.begin(), lines.end());  // two cycles may differ only in where they begin
     lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
     if (!findings_.news(ProofName::deadlock, fmt::to_string(fmt::join(lines, " ")))) return;
     Finding& found = findings_.add(
-        ProofName::deadlock, Finding::Kind::cycle, player_.chains()[links[0].chain].place(),
+        ProofName::deadlock, Finding::Kind::cycle, executor_.chains()[links[0].chain].place(),
         what(links[0].chain) + " never ends: it is one of a cycle of " + count(links.size(), "wait") +
-            ", each of which comes before what would answer the one before it",
-        "let one of them come later, or the signal that it holds up earlier" + other_channels(links));
+            ", and each comes before the operation that would answer the previous one",
+        "move one of these waits later, or the signal that it delays earlier" + other_channels(links));
     Diagnostic& finding = found.diagnostic;
     for (const Link& link : links) {
       found.events.push_back(event(link.chain));
@@ -82,7 +84,7 @@ class Stuck {
       finding.notes.push_back({{}, links[k].answer, "this would answer it"});
       finding.notes.push_back(
           {{},
-           player_.chains()[next].place(),
+           executor_.chains()[next].place(),
            k + 1 == links.size() ? "but comes after the first wait" : "but comes after " + what(next)});
     }
     if (finding.notes.size() < 2 * links.size()) {
@@ -91,14 +93,14 @@ class Stuck {
     }
   }
 
-  /// Returns a hint about channels that may be mixed up. Taking one of several channels for another makes a
-  /// block wait for the peer's last signal instead of its first.
+  /// Returns a hint about channels that may be mixed up. If an author takes one of several channels for
+  /// another, a block waits for the peer's last signal instead of its first.
   std::string other_channels(std::span<const Link> links) const {
-    const std::vector<ChannelEnds> ends = list_channel_ends(player_.plan());
+    const std::vector<ChannelEnds> ends = list_channel_ends(executor_.plan());
     for (const Link& link : links) {
       const Step& step = step_of(link.chain);
       if (step.kind != Kind::await) continue;
-      const uint32_t rank = player_.chains()[link.chain].rank;
+      const uint32_t rank = executor_.chains()[link.chain].rank;
       const std::string how = how_channels_pair(ends[rank], signalled_position(step.via), rank, step.id);
       if (!how.empty()) return "; or it is meant for another channel: " + how;
     }
@@ -106,24 +108,24 @@ class Stuck {
   }
 
   void say_unanswered(uint32_t at) {
-    if (!findings_.news(ProofName::deadlock, player_.chains()[at].place(), {}, what(at))) return;
+    if (!findings_.news(ProofName::deadlock, executor_.chains()[at].place(), {}, what(at))) return;
     Finding& found =
-        findings_.add(ProofName::deadlock, Finding::Kind::unanswered, player_.chains()[at].place(),
-                      what(at) + " never ends: nothing that is left would answer it");
+        findings_.add(ProofName::deadlock, Finding::Kind::unanswered, executor_.chains()[at].place(),
+                      what(at) + " never ends: no remaining operation would answer it");
     found.events.push_back(event(at));
   }
 
   ProofEvent event(uint32_t at) const {
     ProofEvent event;
-    event.at = player_.chains()[at].place();
-    event.launch = player_.chains()[at].launch;
+    event.at = executor_.chains()[at].place();
+    event.launch = executor_.chains()[at].launch;
     return event;
   }
 
   std::string what(uint32_t at) const {
-    const Chain& chain = player_.chains()[at];
+    const Chain& chain = executor_.chains()[at];
     switch (chain.state) {
-      case State::meeting:
+      case State::barrier:
         return "this barrier";
       case State::packets:
         return "this wait for packets";
@@ -133,21 +135,21 @@ class Stuck {
   }
 
   const Step& step_of(uint32_t at) const {
-    const Chain& chain = player_.chains()[at];
+    const Chain& chain = executor_.chains()[at];
     return chain.steps.steps[chain.step];
   }
 
-  /// Finds the next operation that does what a chain waits for, in another chain that is stuck before it.
+  /// Finds the next operation that answers a chain's wait, in another chain that is stuck before it.
   bool find_answer(uint32_t waiting, uint32_t& by, OpPlace& answer) {
-    for (by = 0; by < player_.chains().size(); ++by) {
-      const Chain& chain = player_.chains()[by];
+    for (by = 0; by < executor_.chains().size(); ++by) {
+      const Chain& chain = executor_.chains()[by];
       if (chain.state == State::ended) continue;
-      const Gpu& gpu = player_.plan().gpus[chain.rank];
+      const Gpu& gpu = executor_.plan().gpus[chain.rank];
       const ThreadBlock& block = gpu.threadblocks[chain.block];
       const uint32_t first = chain.body_end ? chain.body : chain.op;
       for (uint32_t at = first; at < block.ops.size(); ++at) {
-        list_steps(player_.plan(), gpu, block, block.ops[at], steps_);
-        // A chain's past operations answer nobody.
+        list_steps(executor_.plan(), gpu, block, block.ops[at], steps_);
+        // Past operations of a chain answer no wait.
         const bool begun = at == chain.op || (chain.body_end && at < chain.op && chain.turns_left < 2);
         if (at < chain.op && begun) continue;
         for (size_t step = at == chain.op ? chain.step : 0; step < steps_.steps.size(); ++step) {
@@ -161,24 +163,24 @@ class Stuck {
   }
 
   bool answers(uint32_t waiting, uint32_t by, const Op& op, const Step& step) const {
-    const Chain& wait = player_.chains()[waiting];
-    const Chain& chain = player_.chains()[by];
+    const Chain& wait = executor_.chains()[waiting];
+    const Chain& chain = executor_.chains()[by];
     switch (wait.state) {
       case State::counter:
         return (step.kind == Kind::post || step.kind == Kind::release ||
                 (step.kind == Kind::push && step.posts)) &&
-               player_.counter_of(chain.rank, step) == wait.waits_for;
-      case State::meeting:
-        // A block that is at the barrier already comes again in the next round only.
-        return step.kind == Kind::arrive && player_.meeting_of(chain.rank, step.id) == wait.waits_for &&
-               !(chain.state == State::meeting && chain.waits_for == wait.waits_for);
+               executor_.counter_of(chain.rank, step) == wait.waits_for;
+      case State::barrier:
+        // A block that is already at the barrier arrives again only in the next round.
+        return step.kind == Kind::arrive && executor_.barrier_of(chain.rank, step.id) == wait.waits_for &&
+               !(chain.state == State::barrier && chain.waits_for == wait.waits_for);
       case State::packets: {
-        const Range cell = player_.memory().range_of(wait.waits_for);
+        const Range cell = executor_.memory().range_of(wait.waits_for);
         for (uint32_t k = step.sources; k < step.sources + step.dests; ++k) {
           const Access& access = steps_.accesses[step.first + k];
           if (!access.packets) continue;
           // A write in any turn is an answer.
-          const Range range = player_.memory().range(access, op, {});
+          const Range range = executor_.memory().range(access, op, {});
           if (range.space == cell.space && range.begin <= cell.begin && cell.end <= range.end) return true;
         }
         return false;
@@ -188,7 +190,7 @@ class Stuck {
     }
   }
 
-  const Player& player_;
+  const SymbolicExecutor& executor_;
   Findings& findings_;
   Steps steps_;
   std::set<uint32_t> seen_;
@@ -196,6 +198,6 @@ class Stuck {
 
 }  // namespace
 
-void tell_stuck(const Player& player, Findings& findings) { Stuck(player, findings).say(); }
+void tell_stuck(const SymbolicExecutor& executor, Findings& findings) { Stuck(executor, findings).say(); }
 
 }  // namespace chorale::proof

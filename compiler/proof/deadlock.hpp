@@ -1,13 +1,13 @@
 #pragma once
 /// \file
-/// Explains why an execution does not come to its end.
+/// tell_stuck() explains why an execution does not end.
 
 #include "findings.hpp"
-#include "player.hpp"
+#include "symbolic_executor.hpp"
 
 namespace chorale::proof {
 
-/// Adds findings that say what each stuck block waits for, after an execution that did not end.
-void tell_stuck(const Player&, Findings&);
+/// Adds findings that say for what each stuck block waits, after an execution that did not end.
+void tell_stuck(const SymbolicExecutor&, Findings&);
 
 }  // namespace chorale::proof

@@ -1,20 +1,20 @@
-// Proves `decidable`: the executions that are played speak for all.
+// This file proves `decidable`: the executions that are tried stand for all.
 
 #include "decidable.hpp"
 
 #include <algorithm>
 
-#include "../checks/report.hpp"
-#include "pace.hpp"
+#include "../plan/report.hpp"
+#include "loop_skew.hpp"
 
 namespace chorale::proof {
 namespace {
 
 /// Finds the first operation of a chain with a step that matches.
 template <class Match>
-OpPlace find(const Player& player, uint32_t chain, Match&& match) {
-  const Plan& plan = player.plan();
-  const Chain& of = player.chains()[chain];
+OpPlace find(const SymbolicExecutor& executor, uint32_t chain, Match&& match) {
+  const Plan& plan = executor.plan();
+  const Chain& of = executor.chains()[chain];
   const Gpu& gpu = plan.gpus[of.rank];
   const ThreadBlock& block = gpu.threadblocks[of.block];
   Steps steps;
@@ -26,16 +26,16 @@ OpPlace find(const Player& player, uint32_t chain, Match&& match) {
 }
 
 /// Reports two thread blocks that compete for a counter.
-void tell_rivals(const Player& player, Findings& findings, uint32_t counter, bool take, uint32_t one,
-                 uint32_t other) {
+void tell_rivals(const SymbolicExecutor& executor, Findings& findings, uint32_t counter, bool take,
+                 uint32_t one, uint32_t other) {
   std::string what = "a semaphore";
   const auto place_of = [&](uint32_t chain) {
-    const uint32_t rank = player.chains()[chain].rank;
-    return find(player, chain, [&](const Step& step) {
+    const uint32_t rank = executor.chains()[chain].rank;
+    return find(executor, chain, [&](const Step& step) {
       const bool takes = step.kind == Step::Kind::await || step.kind == Step::Kind::acquire;
       const bool posts = step.kind == Step::Kind::post || step.kind == Step::Kind::release ||
                          (step.kind == Step::Kind::push && step.posts);
-      if (!(take ? takes : posts) || player.counter_of(rank, step) != counter) return false;
+      if (!(take ? takes : posts) || executor.counter_of(rank, step) != counter) return false;
       if (step.via != ChannelType::none) {
         what = std::string(channel_type_names[size_t(step.via)]) + " channel " + number(step.id) + " of " +
                rank_name(rank);
@@ -51,7 +51,7 @@ void tell_rivals(const Player& player, Findings& findings, uint32_t counter, boo
       ProofName::decidable, Finding::Kind::undecided, second,
       std::string("thread blocks ") + number(first.threadblock) + " and " + number(second.threadblock) +
           (take ? " both take from " : " both add to ") + what +
-          ": which of them comes first depends on their speed, so that no one execution speaks for all",
+          ": which of them comes first depends on their speed, so one execution does not stand for all",
       "give each a semaphore or channel of its own, or set bounded_proof: then " + number(max_executions) +
           " orders are tried at most, and the verdict is 'bounded'");
   finding.diagnostic.notes.push_back({{}, first, "the other one is here"});
@@ -61,43 +61,42 @@ void tell_rivals(const Player& player, Findings& findings, uint32_t counter, boo
 }  // namespace
 
 bool keeps_pace(const Plan& plan, Findings& findings) {
-  const std::optional<Pace::Mismatch> found = pace_of(plan).mismatch;
+  const std::optional<LoopSkew::Mismatch> found = skew_of(plan).mismatch;
   if (!found || !findings.wanted(ProofName::decidable)) return true;
   Finding& finding = findings.add(
       ProofName::decidable, Finding::Kind::undecided, found->takes,
       "this plan cannot be proved: what a turn of this pipeline waits for depends on how many turns there "
-      "are, as those who post and those who wait do not do so in corresponding pipelines, equally often a "
-      "turn",
+      "are, because the posts and the waits are not in corresponding pipelines, equally often per turn",
       "give each pipeline channels, semaphores and barriers of its own");
   finding.diagnostic.notes.push_back({{}, found->posts, "the other end is here"});
   for (const OpPlace& at : {found->posts, found->takes}) finding.events.emplace_back().at = at;
   return false;
 }
 
-bool is_decided(const Player& player, Findings& findings, bool& bounded) {
-  const Plan& plan = player.plan();
-  for (uint32_t at = 0; at < player.counters().size(); ++at) {
-    const Counter& counter = player.counters()[at];
+bool is_decided(const SymbolicExecutor& executor, Findings& findings, bool& bounded) {
+  const Plan& plan = executor.plan();
+  for (uint32_t at = 0; at < executor.counters().size(); ++at) {
+    const Counter& counter = executor.counters()[at];
     if (!counter.competes()) continue;
     bounded = true;
     if (plan.extension.bounded_proof || !findings.wanted(ProofName::decidable)) continue;
     const bool take = counter.takers.size() > 1;
     const std::vector<uint32_t>& rivals = take ? counter.takers : counter.posters;
-    tell_rivals(player, findings, at, take, rivals[0], rivals[1]);
+    tell_rivals(executor, findings, at, take, rivals[0], rivals[1]);
   }
-  for (const Meeting& meeting : player.meetings()) {
+  for (const Barrier& barrier : executor.barriers()) {
     if (!findings.wanted(ProofName::decidable)) break;
-    if (meeting.members.size() == meeting.participants) continue;
-    const OpPlace at = find(player, meeting.members[0], [&](const Step& step) {
-      return step.kind == Step::Kind::arrive && step.id == meeting.id;
+    if (barrier.members.size() == barrier.participants) continue;
+    const OpPlace at = find(executor, barrier.members[0], [&](const Step& step) {
+      return step.kind == Step::Kind::arrive && step.id == barrier.id;
     });
     findings.add(ProofName::decidable, Finding::Kind::undecided, at,
-                 "barrier " + number(meeting.id) + " of " + rank_name(meeting.rank) + " is for " +
-                     count(meeting.participants, "thread block") + ", but " +
-                     (meeting.members.size() == 1 ? std::string("1 comes")
-                                                  : number(meeting.members.size()) + " come") +
-                     " to it: who meets whom depends on their speed",
-                 "let as many blocks come to it as it says");
+                 "barrier " + number(barrier.id) + " of " + rank_name(barrier.rank) + " is for " +
+                     count(barrier.participants, "thread block") + ", but " +
+                     (barrier.members.size() == 1 ? std::string("1 comes")
+                                                  : number(barrier.members.size()) + " come") +
+                     " to it: which blocks meet depends on their speed",
+                 "let exactly as many blocks come to it as it says");
   }
   return !findings.any();
 }

@@ -1,7 +1,7 @@
-// Puts operations into words.
+// This file describes operations in words.
 
-#include "../checks/report.hpp"
-#include "../resolve.hpp"
+#include "../plan/report.hpp"
+#include "../plan/resolve.hpp"
 #include "slice.hpp"
 
 namespace chorale::proof {

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Selects what to show of a history for each kind of finding.
+/// For each kind of finding, one function selects what to show of a history.
 
 #include "slice.hpp"
 

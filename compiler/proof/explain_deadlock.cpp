@@ -1,9 +1,9 @@
-// Explains waits that never end. It shows a cycle of them with what would answer each, or a single one with
-// what came before it.
+// This file explains waits that never end. It shows a cycle of waits with the answer of each, or a single
+// wait with what came before it.
 
 #include <algorithm>
 
-#include "../checks/report.hpp"
+#include "../plan/report.hpp"
 #include "explain.hpp"
 
 namespace chorale::proof {
@@ -35,20 +35,20 @@ void explain_cycle(const Finding& finding, Slice& slice, Witness& witness) {
 class Unanswered {
  public:
   Unanswered(const History& history, const Finding& finding, Slice& slice, Witness& witness)
-      : history_(history), player_(history.player()), slice_(slice), witness_(witness) {
+      : history_(history), executor_(history.executor()), slice_(slice), witness_(witness) {
     slice_.add_stuck(finding.events[0].at, finding.events[0].launch, "A");
-    for (const Chain& chain : player_.chains()) {
+    for (const Chain& chain : executor_.chains()) {
       const OpPlace at = chain.place(), &wanted = finding.events[0].at;
       if (at.rank != wanted.rank || at.threadblock != wanted.threadblock || at.op != wanted.op) continue;
       if (chain.state == State::counter) tell_counter(chain);
-      if (chain.state == State::meeting) tell_meeting(player_.meetings()[chain.waits_for]);
+      if (chain.state == State::barrier) tell_meeting(executor_.barriers()[chain.waits_for]);
       if (chain.state == State::packets) tell_packets(chain);
     }
   }
 
  private:
   void tell_counter(const Chain& chain) {
-    const Counter& counter = player_.counters()[chain.waits_for];
+    const Counter& counter = executor_.counters()[chain.waits_for];
     const Step& step = chain.steps.steps[chain.step];
     const std::vector<uint32_t> posts = history_.posts(chain.waits_for);
     // The last two are enough to show which block is behind.
@@ -69,15 +69,15 @@ class Unanswered {
     witness_.because.push_back(text);
   }
 
-  void tell_meeting(const Meeting& meeting) {
-    witness_.because.push_back("barrier " + number(meeting.id) + " of " + rank_name(meeting.rank) +
-                               " is for " + count(meeting.participants, "thread block") + ": " +
-                               number(meeting.arrived % meeting.participants) +
+  void tell_meeting(const Barrier& barrier) {
+    witness_.because.push_back("barrier " + number(barrier.id) + " of " + rank_name(barrier.rank) +
+                               " is for " + count(barrier.participants, "thread block") + ": " +
+                               number(barrier.arrived % barrier.participants) +
                                " came to this round, and no other ever will");
   }
 
   void tell_packets(const Chain& chain) {
-    const Memory& memory = player_.memory();
+    const Memory& memory = executor_.memory();
     const Range cell = memory.range_of(chain.waits_for);
     const uint64_t chunk = memory.message().chunk;
     witness_.because.push_back("the packets of scratch[" + number(cell.begin / chunk) + ":" +
@@ -87,7 +87,7 @@ class Unanswered {
   }
 
   const History& history_;
-  const Player& player_;
+  const SymbolicExecutor& executor_;
   Slice& slice_;
   Witness& witness_;
 };

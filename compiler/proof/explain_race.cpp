@@ -1,10 +1,10 @@
-// Explains two accesses that nothing orders. It shows the last event that comes before both, and the paths
-// from there to each. So the reader sees how much the second access does know of the first.
+// This file explains two accesses that nothing orders. It shows the last event that comes before both, and
+// the paths from it to each. So the reader sees how much the second access knows of the first.
 //
-// If a relaxed signal or a packet orders two accesses across which data should be seen, the path between them
-// is shown instead.
+// If a relaxed signal or a packet orders the accesses, but does not make the data visible, it shows the path
+// between them instead.
 
-#include "../checks/report.hpp"
+#include "../plan/report.hpp"
 #include "explain.hpp"
 #include "late_read.hpp"
 #include "paths.hpp"
@@ -17,8 +17,8 @@ using Who = ProofEvent::Who;
 
 bool is_boundary(const Node& node) { return node.kind == Node::Kind::begin || node.kind == Node::Kind::end; }
 
-/// Returns whether the same block did both, or handed both over to the same proxy. Then one of them came
-/// before the other.
+/// Returns whether the same block did both, or handed both to the same proxy. Then one of them came before
+/// the other.
 bool same_agent(const Node& one, const Node& other) {
   const auto proxy = [](const Node& node) {
     return node.kind == Node::Kind::proxy_reads || node.kind == Node::Kind::proxy_writes;
@@ -52,7 +52,7 @@ class Race {
     slice_.add_culprit(first_, "A");
     slice_.add_culprit(second_, "B");
     witness_.because.push_back("A " + access_of(finding_.events[0]) + ", B " + access_of(finding_.events[1]));
-    // A read must be over before its data is overwritten; a write must be visible.
+    // A read must have ended before its data is overwritten. A write must be visible.
     const bool published = finding_.events[0].writes;
     if (first_ != second_) witness_.remedies = list_remedies(history_, finding_);
     const Past all(history_, second_, false);
@@ -71,12 +71,12 @@ class Race {
   void show_relaxed(const Past& of_second) {
     slice_.add_path(of_second.path_from(first_));
     witness_.because.push_back(
-        "A is over when B comes, but what says so, marked with ~, publishes no data: missing is a way from A "
-        "to B that does");
+        "A has ended when B comes, but the events that show this, marked with ~, publish no data: missing is "
+        "a way from A to B that does");
   }
 
-  /// Shows two accesses of which the second should come first: the launch has ended without knowing of it, or
-  /// its data is gone.
+  /// Shows two accesses in the wrong order: the second one should come first, because the launch ends without
+  /// waiting for it, or because its data is already overwritten.
   void show_late() {
     const bool published = finding_.events[1].writes;
     const Past of_first(history_, first_, published), of_second(history_, second_, published);
@@ -86,7 +86,7 @@ class Race {
                                (published ? " that publishes what B wrote" : ""));
   }
 
-  /// Says how far one access knows that the other one's side has come.
+  /// Says how far one access knows the progress of the other one's side.
   void show_known(const Past& past, uint32_t other, const std::string& one) {
     if (same_agent(nodes_[first_], nodes_[second_])) return;
     uint32_t known = History::none;
@@ -105,7 +105,7 @@ class Race {
     return " of launch " + number(nodes_[node].launch + 1);
   }
 
-  /// Shows the last event that comes before both. It is on the first one's side if there is one.
+  /// Shows the last event that comes before both. If possible, it is on the side of the first one.
   void show_join(const Past& of_first, const Past& of_second) {
     uint32_t join = History::none, on_side = History::none;
     for (uint32_t at = 0; at < nodes_.size(); ++at) {

@@ -1,11 +1,11 @@
-// Explains an output that does not hold what it should. It shows the operations that its value came through,
-// the last ones first.
+// This file explains an output with a wrong value. It shows the operations that its value passed through, the
+// last ones first.
 
 #include <algorithm>
 #include <deque>
 #include <set>
 
-#include "../checks/report.hpp"
+#include "../plan/report.hpp"
 #include "explain.hpp"
 
 namespace chorale::proof {
@@ -13,8 +13,8 @@ namespace {
 
 constexpr uint64_t most_addends = 8;
 
-/// Lists addends one after the other. Only this function writes out addends that occur several times, because
-/// a wrong plan may have more of them than memory holds.
+/// Lists addends one after the other. Only this function expands addends that occur several times, because a
+/// wrong plan may have more of them than memory holds.
 std::string list(const std::vector<Addend>& addends) {
   std::string text;
   uint64_t told = 0, more = 0;
@@ -32,13 +32,13 @@ std::string list(const std::vector<Addend>& addends) {
 
 void explain_value(const History& history, const Finding& finding, Slice& slice, Witness& witness) {
   const ProofEvent& output = finding.events[0];
-  // Findings that compare outputs with each other have no addends of their own.
+  // Findings that compare outputs with each other have no addends.
   if (!finding.expected.empty() || !finding.held.empty()) {
     witness.because.push_back("it should hold " + list(finding.expected));
     witness.because.push_back("it holds " + list(finding.held));
   }
   if (output.who == ProofEvent::Who::application) return;  // nobody writes it
-  const Memory& memory = history.player().memory();
+  const Memory& memory = history.executor().memory();
   Range range = memory.buffer(output.buffer_rank, output.buffer);
   const uint64_t chunk = memory.message().chunk;
   range.end = range.begin + output.end * chunk;
@@ -49,7 +49,7 @@ void explain_value(const History& history, const Finding& finding, Slice& slice,
     const uint32_t writer = history.writer(cell);
     if (writer == History::none) continue;
     const Node& node = history.nodes()[writer];
-    const Chain& chain = history.player().chains()[node.chain];
+    const Chain& chain = history.executor().chains()[node.chain];
     if (chain.rank == output.at.rank && chain.block == output.at.threadblock && node.op == output.at.op)
       last = writer;
   }

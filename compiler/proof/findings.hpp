@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Collects the findings of all proofs.
+/// Findings collects the findings of all proofs.
 
 #include <array>
 #include <cstddef>
@@ -10,12 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "../checks/report.hpp"
+#include "../plan/report.hpp"
 #include "chorale/proof.hpp"
 
 namespace chorale::proof {
 
-/// Proofs are reported in this order, because a later finding most often follows from an earlier one.
+/// Names the proofs in the order in which they are reported. A later finding often follows from an earlier
+/// one.
 enum class ProofName : uint8_t {
 #define CHORALE_PROOF(name, summary) name,
 #include "chorale/passes.def"
@@ -26,19 +27,19 @@ class Findings {
   Findings(const Plan& plan, const std::vector<std::string>& allow);
 
   bool wanted(ProofName proof) const { return wanted_[size_t(proof)]; }
-  /// The setting of the execution that is being examined. New findings take it over.
+  /// Holds the setting of the current execution. New findings copy it.
   ProofSetting setting;
 
   /// Adds a finding. See Report::add() and Finding for the parameters.
   Finding& add(ProofName, Finding::Kind, std::optional<OpPlace> at, std::string text, std::string help = {},
                std::string path = {});
 
-  /// Returns false if this proof has enough findings, or already has one that says the same at the lines of
-  /// these operations, in these words. Usually every rank does the same, so one finding is enough.
+  /// Returns false if this proof has enough findings, or already has one with these words at the lines of
+  /// these operations. Usually every rank does the same, so one finding is enough.
   bool news(ProofName, const OpPlace& at, const std::optional<OpPlace>& other, const std::string& words);
   bool news(ProofName, const std::string& key);
 
-  /// Returns the text that identifies an operation in such a key: its source line, or its place in the plan.
+  /// Returns the text that identifies an operation for news(): its source line, or its place in the plan.
   std::string line_of(const OpPlace&) const;
 
   bool any() const;

@@ -1,6 +1,7 @@
-// Each function does to the graph what its namesake in order.cpp does to clocks. Two things are coarser. The
-// graph takes a packet to tell of all that its writer had read, and it does not tell a switch's own addresses
-// apart. So the graph may order what the proof does not. It is asked for reasons only, never for verdicts.
+// Each function does to the graph what the function of the same name in order.cpp does to clocks. Two things
+// are coarser. In the graph, a packet tells everything that its writer had read, and a switch's addresses are
+// the same as plain ones. So the graph may order more than the proof does. It is used only for explanations,
+// never for verdicts.
 
 #include "history.hpp"
 
@@ -8,19 +9,19 @@
 
 namespace chorale::proof {
 
-History::History(const Player& player)
-    : player_(player),
-      tracks_(player.chains().size()),
-      begun_(player.plan().ranks(), none),
-      ended_(player.plan().ranks(), none),
-      tokens_(player.counters().size()),
-      rounds_(player.meetings().size()),
-      round_of_(player.chains().size()),
-      writer_(player.memory().cells(), none) {}
+History::History(const SymbolicExecutor& executor)
+    : executor_(executor),
+      tracks_(executor.chains().size()),
+      begun_(executor.plan().ranks(), none),
+      ended_(executor.plan().ranks(), none),
+      tokens_(executor.counters().size()),
+      rounds_(executor.barriers().size()),
+      round_of_(executor.chains().size()),
+      writer_(executor.memory().cells(), none) {}
 
 Node& History::add(uint32_t at, Node::Kind kind) {
   if (!complete()) nodes_.pop_back();
-  const Chain& chain = player_.chains()[at];
+  const Chain& chain = executor_.chains()[at];
   Node& node = nodes_.emplace_back();
   node.kind = kind;
   node.chain = at;
@@ -45,8 +46,8 @@ void History::begin(uint32_t rank, uint32_t launch) {
   node.launch = launch;
   behind(node, ended_[rank]);
   begun_[rank] = last();
-  for (uint32_t block = 0; block < player_.plan().gpus[rank].threadblocks.size(); ++block)
-    tracks_[player_.chain_of(rank, block)].spine = last();
+  for (uint32_t block = 0; block < executor_.plan().gpus[rank].threadblocks.size(); ++block)
+    tracks_[executor_.chain_of(rank, block)].spine = last();
 }
 
 void History::end(uint32_t rank, uint32_t launch) {
@@ -54,16 +55,16 @@ void History::end(uint32_t rank, uint32_t launch) {
   node.kind = Node::Kind::end;
   node.chain = rank;
   node.launch = launch;
-  for (uint32_t block = 0; block < player_.plan().gpus[rank].threadblocks.size(); ++block) {
-    Track& track = tracks_[player_.chain_of(rank, block)];
+  for (uint32_t block = 0; block < executor_.plan().gpus[rank].threadblocks.size(); ++block) {
+    Track& track = tracks_[executor_.chain_of(rank, block)];
     behind(node, track.spine);
     for (const uint32_t move : track.moves) behind(node, move);
     track.moves.clear();
     ++track.segment;
   }
-  // A launch ends when its proxies have read all that they were handed.
+  // A launch ends when its proxies have read everything that they were given.
   for (auto& [key, proxy] : proxies_) {
-    if (player_.chains()[key.first].rank != rank) continue;
+    if (executor_.chains()[key.first].rank != rank) continue;
     for (const uint32_t reads : proxy.unread) behind(node, reads, Cause::Kind::alone);
     proxy.unread.clear();
   }
@@ -80,7 +81,7 @@ void History::sync(uint32_t chain) {
 }
 
 void History::post(uint32_t chain, const Step& step, uint32_t counter) {
-  const uint32_t start = begun_[player_.chains()[chain].rank];
+  const uint32_t start = begun_[executor_.chains()[chain].rank];
   if (step.kind == Step::Kind::push) {
     Node& node = add(chain, Node::Kind::control);
     const auto proxy = proxies_.find({chain, step.id});
@@ -100,7 +101,7 @@ void History::take(uint32_t chain, const Step& step, uint32_t counter, uint64_t 
     const Token& token = tokens_[counter][at];
     const bool relaxed = token.relaxed || step.relaxed;
     behind(node, token.node, relaxed ? Cause::Kind::over : Cause::Kind::publishes);
-    // A relaxed post still shows what was visible at the start of the poster's launch.
+    // A relaxed post still shows what was visible at the beginning of the poster's launch.
     if (relaxed) behind(node, token.start);
   }
 }
@@ -113,20 +114,20 @@ void History::drain(uint32_t chain, const Step& step) {
   proxy->second.unread.clear();
 }
 
-void History::arrive(uint32_t chain, uint32_t meeting) {
+void History::arrive(uint32_t chain, uint32_t barrier) {
   add_to_spine(chain, Node::Kind::control);
-  const Meeting& of = player_.meetings()[meeting];
+  const Barrier& of = executor_.barriers()[barrier];
   const size_t round = size_t(of.arrived / of.participants);
-  auto& rounds = rounds_[meeting];
-  // A block that comes later has seen all that came before, in this round or in an earlier one.
+  auto& rounds = rounds_[barrier];
+  // A block that arrives later has seen everything that came before, in this round or in an earlier one.
   if (rounds.size() == round) rounds.push_back(round ? rounds[round - 1] : std::map<uint32_t, uint32_t>());
   rounds[round][chain] = last();
   round_of_[chain] = round;
 }
 
-void History::leave(uint32_t chain, uint32_t meeting) {
+void History::leave(uint32_t chain, uint32_t barrier) {
   Node& node = add_to_spine(chain, Node::Kind::control);
-  for (const auto& [member, arrived] : rounds_[meeting][round_of_[chain]]) {
+  for (const auto& [member, arrived] : rounds_[barrier][round_of_[chain]]) {
     if (member != chain) behind(node, arrived);
   }
 }
@@ -156,7 +157,7 @@ void History::move(uint32_t chain, const Step& step, std::span<const Touch> touc
   write_cells(proxy.writes, dests);
 }
 
-/// If `packets_too`, reading packets also tells that their writers have come that far.
+/// Records that a node reads cells. With `packets_too`, packets also tell how far their writers have come.
 void History::read_cells(uint32_t at, std::span<const Touch> touches, bool packets_too) {
   Node& node = nodes_[at];
   for (const Touch& touch : touches) {
@@ -193,14 +194,14 @@ uint32_t History::find(const ProofEvent& event) const {
     const bool boundary = node.kind == Node::Kind::begin || node.kind == Node::Kind::end;
     if (application != boundary) continue;
     if (application) {
-      // A launch has two segments, and the application touches memory between launches: see Races::begin()
+      // A launch has two segments, and the application accesses memory between launches: see Races::begin()
       // and end().
       if (node.chain != event.at.rank) continue;
       const uint32_t around = event.segment / 2;
       if (node.kind == Node::Kind::begin ? node.launch == around : node.launch + 1 == around) return at;
       continue;
     }
-    const Chain& chain = player_.chains()[node.chain];
+    const Chain& chain = executor_.chains()[node.chain];
     if (chain.rank != event.at.rank || chain.block != event.at.threadblock || node.op != event.at.op ||
         node.launch != event.launch || (event.segment != any && node.segment != event.segment))
       continue;

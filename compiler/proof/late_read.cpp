@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "../resolve.hpp"
+#include "../plan/resolve.hpp"
 #include "paths.hpp"
 
 namespace chorale::proof {
@@ -14,10 +14,10 @@ namespace {
 
 using Interval = std::pair<uint64_t, uint64_t>;
 
-/// The operations that use the place of a race.
+/// Finds the operations that use the memory of a race.
 class Users {
  public:
-  /// \param write, read  nodes: the place is what the first writes and the second reads of the finding's
+  /// \param write, read  nodes; the memory is what the first writes and the second reads of the finding's
   ///   buffer
   Users(const History& history, const ProofEvent& buffer, uint32_t write, uint32_t read)
       : history_(history), buffer_(buffer) {
@@ -59,8 +59,8 @@ class Users {
   /// Returns the chunks of the buffer that a move's operation writes, or reads.
   std::vector<Interval> ranges_of(uint32_t at, bool written) const {
     const Node& node = history_.nodes()[at];
-    const Plan& plan = history_.player().plan();
-    const Chain& chain = history_.player().chains()[node.chain];
+    const Plan& plan = history_.executor().plan();
+    const Chain& chain = history_.executor().chains()[node.chain];
     const Gpu& gpu = plan.gpus[chain.rank];
     const ThreadBlock& block = gpu.threadblocks[chain.block];
     std::vector<Interval> ranges;

@@ -4,16 +4,16 @@
 #include <numeric>
 #include <set>
 
-#include "../resolve.hpp"
+#include "../plan/resolve.hpp"
 #include "chorale/divided_up.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/packet_form.hpp"
-#include "pace.hpp"
+#include "loop_skew.hpp"
 
 namespace chorale::proof {
 namespace {
 
-/// Positions stay below 2^62.
+/// Limits positions to values below 2^62.
 constexpr uint64_t max_atoms = uint64_t(1) << 62;
 constexpr uint64_t max_cells = uint64_t(1) << 27;
 
@@ -28,7 +28,7 @@ void for_each_pipeline(const Plan& plan, Visit&& visit) {
   }
 }
 
-/// Returns the least number that all group sizes divide, or 0 if it is very large.
+/// Returns the least common multiple of all group sizes, or 0 if it is very large.
 uint64_t shares(const Plan& plan) {
   uint64_t all = 1;
   for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace) {
@@ -39,8 +39,8 @@ uint64_t shares(const Plan& plan) {
   return all;
 }
 
-/// Returns the shortest chunk for which no member of a group that writes or reads packets together has an
-/// empty slice. The unit is the smallest share of a group.
+/// Returns the shortest chunk for which every member of a group that shares packets has a slice that is not
+/// empty. The unit is the smallest share of a group.
 uint64_t full_chunk(const Plan& plan) {
   uint64_t units = 1;
   Steps steps;
@@ -65,25 +65,25 @@ uint64_t chunks_per_segment(const Plan& plan) {
   return std::max({uint64_t(1), inputs / segments.input, outputs / segments.output});
 }
 
-/// The payload of packets in the form in which they are longest. Chunks, turns and slices of plans that send
-/// packets are then multiples of it.
+/// Holds the payload of the largest form of packets. In that form, chunks, turns and slices of plans that
+/// send packets are multiples of it.
 constexpr uint64_t longest_packet = payload_of(PacketForm::ll128).bytes;
 
-/// Returns the number of bytes that slices of groups are multiples of in that form.
+/// Returns the number of bytes of which slices of groups are multiples in that form.
 uint64_t longest_unit(const Plan& plan) {
   return std::lcm(std::clamp<uint64_t>(plan.buffer_alignment, 1, most_alignment), longest_packet);
 }
 
-/// Returns the least number of units in a chunk, over all messages that the plan takes and all forms of
+/// Returns the smallest number of units in a chunk, over all messages that the plan takes and all forms of
 /// packets.
 uint64_t least_units(const Plan& plan) {
   const uint64_t segment = divided_up(plan.min_message_size, message_segments(plan));
   return std::max(divided_up(divided_up(segment, longest_unit(plan)), chunks_per_segment(plan)), uint64_t(1));
 }
 
-/// Returns the least number of bytes in a chunk, over all messages that the plan takes. If the plan sends
-/// packets, a turn may be longer than its unit, even by more than a chunk. The chunk counts as shorter by the
-/// same factor.
+/// Returns the smallest number of bytes in a chunk, over all messages that the plan takes. If the plan sends
+/// packets, a turn may be longer than its unit, even longer than a chunk. The chunk then counts as shorter by
+/// the same factor.
 uint64_t least_chunk(const Plan& plan) {
   using Wide = unsigned __int128;
   const uint64_t step = std::max<uint64_t>(plan.buffer_alignment, 1);
@@ -98,10 +98,10 @@ uint64_t least_chunk(const Plan& plan) {
   return std::max(least / step, uint64_t(1)) * step;
 }
 
-/// Adds the messages up to twice the longest unit. The numbers of turns that pipelines take together change
-/// where a chunk is a multiple of a unit divided by the chunks of its pipeline. These sizes are listed, and
-/// between two of them one more at which turns do not end where chunks do. If there are many, only the
-/// shortest are listed.
+/// Adds the messages up to twice the longest unit. The numbers of turns of the pipelines change where a chunk
+/// is a multiple of a unit divided by the chunks of its pipeline. It lists these sizes, and between every two
+/// of them one size at which turns and chunks end at different places. If there are many, it lists only the
+/// shortest.
 /// \return false if positions would be too large
 bool add_short(const Plan& plan, uint64_t even, uint64_t common, uint64_t longest,
                std::vector<Message>& messages) {
@@ -153,7 +153,7 @@ std::vector<Message> list_messages(const Plan& plan) {
     messages.push_back({even, 1, 1});
     longest = common = 1;
   } else {
-    for (const uint64_t turns : {uint64_t(1), uint64_t(2), pace_of(plan).ahead + 2}) {
+    for (const uint64_t turns : {uint64_t(1), uint64_t(2), skew_of(plan).ahead + 2}) {
       if (longest / common > max_atoms / even / turns) return {};
       const Message message{longest / common * turns * even, even, common};
       if (messages.empty() || messages.back().chunk != message.chunk) messages.push_back(message);
@@ -180,7 +180,7 @@ std::optional<Message> message_of(const Plan& plan, uint64_t chunk_bytes) {
   uint64_t longest = 0;
   for_each_pipeline(plan, [&](const Op& op) { longest = std::max(longest, uint64_t(op.unit_bytes)); });
   if (!longest) return messages[0];
-  return message_of_all_turns(plan, std::min(chunk_bytes, longest * (pace_of(plan).ahead + 2)));
+  return message_of_all_turns(plan, std::min(chunk_bytes, longest * (skew_of(plan).ahead + 2)));
 }
 
 std::optional<Message> message_of_all_turns(const Plan& plan, uint64_t chunk_bytes) {
@@ -240,7 +240,7 @@ Memory::Memory(const Plan& plan, const Message& message, bool one_storage, Banks
     cut(buffer(rank, BufferKind::input));
     cut(buffer(rank, BufferKind::output));
   }
-  // Operands that are moved into each other are cut alike, until nothing is left to cut.
+  // Operands that are moved into each other get the same cuts, until no cut is missing.
   Steps steps;
   std::vector<Range> ranges;
   for (bool first = true, again = true; again && fits_; first = false) {
@@ -318,7 +318,7 @@ void Memory::cut_alike(std::span<const Range> ranges) {
   size_t most = 0;
   for (const Range& range : ranges) most = std::max(most, bounds(range).size());
   if (!most) return;
-  // Usually all are cut alike already.
+  // Usually all have the same cuts already.
   const auto alike = [&](const Range& range) {
     const auto one = bounds(ranges[0]), other = bounds(range);
     const uint64_t shift = range.begin - ranges[0].begin;
@@ -335,8 +335,8 @@ void Memory::cut_alike(std::span<const Range> ranges) {
   }
 }
 
-// A collective's promise relates every part of its inputs to every part of its outputs, so all parts are cut
-// alike.
+// A collective's promise relates every part of its inputs to every part of its outputs, so all parts get the
+// same cuts.
 void Memory::cut_segments() {
   const Segmentation& segments = storage_.segments();
   std::vector<uint64_t> within;
@@ -393,7 +393,7 @@ Range Memory::whole(const Access& access, const Turn& turn) const {
 Range Memory::range(const Access& access, const Op& op, const Turn& turn) const {
   Range range = whole(access, turn);
   if (op.group_size > 1) {
-    // The executor shares a range in the same way. Except in exact messages, the units divide evenly.
+    // The executor divides a range in the same way. Except in exact messages, the units divide evenly.
     const uint64_t length = range.end - range.begin, index = op.group_index;
     const uint64_t share = length / op.group_size, more = message_.exact ? length % op.group_size : 0;
     range.begin += share * index + std::min(index, more);
@@ -427,7 +427,7 @@ uint32_t Memory::count(const Range& range) const {
 }
 
 Range Memory::range_of(uint32_t cell) const {
-  // This finds the last space that begins there or before, because those before it may be empty.
+  // This finds the last space that begins at or before the cell, because earlier ones may be empty.
   const auto after = std::upper_bound(spaces_.begin(), spaces_.end(), cell,
                                       [](uint32_t at, const Space& space) { return at < space.first; });
   const uint32_t at = uint32_t(after - spaces_.begin() - 1);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "../resolve.hpp"
+#include "../plan/resolve.hpp"
 
 namespace chorale::proof {
 
@@ -11,7 +11,7 @@ uint32_t Agent::launch_of(uint32_t at) const {
   return after == launches.begin() ? 0 : uint32_t(after - launches.begin() - 1);
 }
 
-Order::Order(const Player& player) : player_(player) {
+Order::Order(const SymbolicExecutor& executor) : executor_(executor) {
   add_agents();
   room_ = std::make_unique<Clock::Room>(uint32_t(agents_.size()));
   uint32_t writer = 0;
@@ -20,20 +20,20 @@ Order::Order(const Player& player) : player_(player) {
     agent.visible.name(++writer);
     agent.over.name(++writer);
   }
-  starts_.assign(player.plan().ranks(), Clock(*room_));
-  tokens_.resize(player.counters().size());
-  rounds_.resize(player.meetings().size());
-  round_of_.resize(player.chains().size());
-  for_each_op(player.plan(), [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace) {
+  starts_.assign(executor.plan().ranks(), Clock(*room_));
+  tokens_.resize(executor.counters().size());
+  rounds_.resize(executor.barriers().size());
+  round_of_.resize(executor.chains().size());
+  for_each_op(executor.plan(), [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace) {
     any_switched_ |= is_switched(op.via);
     any_relaxed_ |= shape(op.code).has(Role::PostRelaxed);
   });
 }
 
 void Order::add_agents() {
-  const Plan& plan = player_.plan();
-  const std::vector<Chain>& chains = player_.chains();
-  // Blocks of the same position talk to each other most, so their counts share leaves.
+  const Plan& plan = executor_.plan();
+  const std::vector<Chain>& chains = executor_.chains();
+  // Blocks of the same position communicate most, so their counts share leaves.
   std::vector<uint32_t> by_position(chains.size());
   for (uint32_t chain = 0; chain < chains.size(); ++chain) by_position[chain] = chain;
   std::stable_sort(by_position.begin(), by_position.end(),
@@ -67,7 +67,7 @@ void Order::add_agents() {
 }
 
 void Order::join(Agent& agent, const Clock& visible, const Clock& over) {
-  // Most agents know of nothing that is over and not visible. Then both clocks are one.
+  // For most agents, everything that has ended is also visible. Then both clocks are one.
   const bool one = agent.visible.same(agent.over) && visible.same(over);
   agent.visible.join(visible);
   if (one)
@@ -76,7 +76,7 @@ void Order::join(Agent& agent, const Clock& visible, const Clock& over) {
     agent.over.join(over);
 }
 
-/// Puts into an agent's clocks what it has done itself.
+/// Adds an agent's own past to its clocks.
 void Order::publish(Agent& agent, uint32_t id) {
   const bool one = agent.visible.same(agent.over);
   agent.visible.raise(id, agent.segment);
@@ -90,33 +90,33 @@ void Order::begin(uint32_t rank, uint32_t) {
   Agent& owner = agents_[application(rank)];
   publish(owner, application(rank));
   starts_[rank] = owner.visible;
-  const Gpu& gpu = player_.plan().gpus[rank];
+  const Gpu& gpu = executor_.plan().gpus[rank];
   for (uint32_t position = 0; position < gpu.threadblocks.size(); ++position) {
-    Agent& agent = block(player_.chain_of(rank, position));
+    Agent& agent = block(executor_.chain_of(rank, position));
     agent.visible = owner.visible;
     agent.over = owner.over;
     if (any_switched_) agent.reached = owner.visible;
     agent.launches.push_back(agent.segment);
   }
   for (auto& [key, reads] : proxies_) {
-    if (player_.chains()[key.first].rank != rank) continue;
+    if (executor_.chains()[key.first].rank != rank) continue;
     for (const uint32_t id : {reads, reads + 1}) agents_[id].launches.push_back(agents_[id].segment);
   }
 }
 
 void Order::end(uint32_t rank, uint32_t) {
   Agent& owner = agents_[application(rank)];
-  const Gpu& gpu = player_.plan().gpus[rank];
+  const Gpu& gpu = executor_.plan().gpus[rank];
   for (uint32_t position = 0; position < gpu.threadblocks.size(); ++position) {
-    const uint32_t chain = player_.chain_of(rank, position);
+    const uint32_t chain = executor_.chain_of(rank, position);
     sync(chain);
     publish(block(chain), block_id(chain));
     join(owner, block(chain).visible, block(chain).over);
   }
   if (any_switched_) owner.reached = owner.visible;
-  // A launch ends when its proxies have read all that they were handed.
+  // A launch ends when its proxies have read everything that they were given.
   for (const auto& [key, reads] : proxies_) {
-    if (player_.chains()[key.first].rank != rank) continue;
+    if (executor_.chains()[key.first].rank != rank) continue;
     owner.visible.raise(reads, agents_[reads].segment);
     owner.over.raise(reads, agents_[reads].segment);
   }
@@ -132,7 +132,7 @@ void Order::sync(uint32_t chain) {
 }
 
 void Order::post(uint32_t chain, const Step& step, uint32_t counter) {
-  const uint32_t rank = player_.chains()[chain].rank;
+  const uint32_t rank = executor_.chains()[chain].rank;
   if (step.kind == Step::Kind::push) {
     const auto [reads, writes] = hand_over(chain, step);
     tokens_[counter].list.push_back(
@@ -149,31 +149,31 @@ void Order::post(uint32_t chain, const Step& step, uint32_t counter) {
   tokens_[counter].list.push_back({visible, agent.over, starts_[rank], to_device ? agent.reached : visible});
 }
 
-/// Returns whether a relaxed post of the same counter may come before this one, because nothing synchronises
-/// the threads between the two. Whoever waits for one post may then have got the other.
+/// Returns whether a later post of the same counter may overtake this one, because nothing synchronises the
+/// threads between the two. Then a block that waits for one post may have got the other.
 bool Order::overtaken(uint32_t chain, const Step& post) {
   if (!any_relaxed_ || post.kind != Step::Kind::post) return false;
-  const Chain& of = player_.chains()[chain];
-  const Gpu& gpu = player_.plan().gpus[of.rank];
+  const Chain& of = executor_.chains()[chain];
+  const Gpu& gpu = executor_.plan().gpus[of.rank];
   const ThreadBlock& block = gpu.threadblocks[of.block];
-  const uint32_t counter = player_.counter_of(of.rank, post);
+  const uint32_t counter = executor_.counter_of(of.rank, post);
   const auto known = overtaken_.try_emplace({chain, of.op, counter}, false);
   bool& found = known.first->second;
   if (!known.second) return found;
   Steps steps;
   const auto look = [&](size_t at, size_t end) {  // true: the answer is known
     for (; at < end; ++at) {
-      list_steps(player_.plan(), gpu, block, block.ops[at], steps);
+      list_steps(executor_.plan(), gpu, block, block.ops[at], steps);
       for (const Step& step : steps.steps) {
         if (step.kind == Step::Kind::sync) return true;
-        if (step.kind != Step::Kind::post || player_.counter_of(of.rank, step) != counter) continue;
+        if (step.kind != Step::Kind::post || executor_.counter_of(of.rank, step) != counter) continue;
         found = true;
         return true;
       }
     }
     return false;
   };
-  // The search goes through the rest of the turn, then the next turn, and then what follows the pipeline.
+  // The search covers the rest of the turn, then the next turn, then what follows the pipeline.
   size_t first = 0, end = 0;
   for (size_t at = 0; at < block.ops.size(); ++at) {
     if (block.ops[at].body && at < of.op && of.op <= at + block.ops[at].body) {
@@ -195,7 +195,7 @@ void Order::take(uint32_t chain, const Step& step, uint32_t counter, uint64_t fi
     join(agent, step.relaxed ? token.start : token.visible, token.over);
     if (any_switched_) agent.reached.join(step.relaxed ? token.start : token.reached);
   }
-  if (!n || player_.counters()[counter].competes()) return;
+  if (!n || executor_.counters()[counter].competes()) return;
   tokens.list[tokens.taken++] = {};
   if (tokens.taken < tokens.list.size()) return;
   tokens.first += tokens.taken;
@@ -233,12 +233,12 @@ void Order::drain(uint32_t chain, const Step& step) {
   block(chain).over.raise(reads, agents_[reads].segment);
 }
 
-void Order::arrive(uint32_t chain, uint32_t meeting) {
-  const Meeting& of = player_.meetings()[meeting];
+void Order::arrive(uint32_t chain, uint32_t barrier) {
+  const Barrier& of = executor_.barriers()[barrier];
   const uint64_t round = of.arrived / of.participants;
-  std::vector<Token>& rounds = rounds_[meeting];
+  std::vector<Token>& rounds = rounds_[barrier];
   if (rounds.size() == round) {
-    // A block that comes later has seen all that came before, in this round or in an earlier one.
+    // A block that arrives later has seen everything that came before, in this round or in an earlier one.
     rounds.push_back(round ? rounds[round - 1]
                            : Token{Clock(*room_), Clock(*room_), Clock(*room_), Clock(*room_)});
   }
@@ -251,8 +251,8 @@ void Order::arrive(uint32_t chain, uint32_t meeting) {
   round_of_[chain] = round;
 }
 
-void Order::leave(uint32_t chain, uint32_t meeting) {
-  const Token& round = rounds_[meeting][round_of_[chain]];
+void Order::leave(uint32_t chain, uint32_t barrier) {
+  const Token& round = rounds_[barrier][round_of_[chain]];
   join(block(chain), round.visible, round.over);
   if (any_switched_) block(chain).reached.join(round.reached);
 }

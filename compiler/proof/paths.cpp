@@ -1,5 +1,5 @@
-// Finds shortest paths breadth first. A step to a node that makes no event of its own (a synchronisation of
-// the threads) has no length. Costs O(n) for n nodes and their causes.
+// This file finds shortest paths by breadth-first search. A step to a node without an event (a
+// synchronisation of the threads) has no length. The search costs O(n) for n nodes and their causes.
 
 #include "paths.hpp"
 
@@ -11,7 +11,8 @@ Past::Past(const History& history, uint32_t node, bool published)
     : self_(node), states_(history.nodes().size()) {
   std::deque<uint32_t> open{node};
   states_[node].reached = true;
-  // Marks nodes that were published alone. Their past does not count here, unless another path leads there.
+  // Marks nodes that were published alone. Nodes before them do not count here, unless another path leads
+  // there.
   std::vector<bool> alone(states_.size());
   while (!open.empty()) {
     const uint32_t here = open.front();
@@ -26,7 +27,7 @@ Past::Past(const History& history, uint32_t node, bool published)
       const bool cheap = history.nodes()[cause.node].kind == Node::Kind::sync;
       const uint32_t length = states_[here].length + (cheap ? 0 : 1);
       if (to.reached && alone[cause.node] && !leaf) {
-        // The node's past counts after all.
+        // The nodes before this one count after all.
         alone[cause.node] = false;
         to = {here, length, true, false};
         open.push_back(cause.node);

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Finds paths through a history.
+/// Past finds paths through a history.
 
 #include <cstdint>
 #include <vector>
@@ -9,22 +9,21 @@
 
 namespace chorale::proof {
 
-/// The nodes that come before a given node.
+/// Holds the nodes that come before a given node.
 class Past {
  public:
-  /// \param published  whether to include only nodes whose writes the given node can see
+  /// \param published  true: only nodes whose writes the given node can see
   Past(const History&, uint32_t node, bool published);
 
   /// Returns whether a node comes before the given node. Returns false for the given node itself.
   bool has(uint32_t node) const { return node != self_ && states_[node].reached; }
 
-  /// Returns the nodes from `node`, which must be in the past, to the node whose past this is. Of all paths
-  /// it takes the one with the fewest operations.
+  /// Returns the path with the fewest operations from `node`, which must be in the past, to the given node.
   std::vector<uint32_t> path_from(uint32_t node) const;
 
  private:
   struct State {
-    uint32_t next = History::none;  ///< the next node towards the one whose past this is
+    uint32_t next = History::none;  ///< the next node on the way to the given node
     uint32_t length = 0;            ///< operations on the path
     bool reached = false, done = false;
   };

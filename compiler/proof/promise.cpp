@@ -51,7 +51,7 @@ std::optional<Sum> Promise::sum(uint32_t rank, uint64_t at, uint32_t sender) {
     return sum;
   };
   if (!outcome_.reduces()) return add();
-  // The sum of a part of all inputs is the same on every rank.
+  // The sum of one part of all inputs is the same on every rank.
   const auto [found, added] = of_all_.try_emplace(outcome_.input_part(rank) * segment_ + at % segment_);
   if (added) found->second = *add();
   return found->second;

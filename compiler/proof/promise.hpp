@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Says what a collective promises of its outputs.
+/// A Promise says what a collective must write to its outputs.
 
 #include <cstdint>
 #include <optional>
@@ -18,21 +18,21 @@ class Promise {
  public:
   Promise(const Plan&, const Memory&);
 
-  /// Returns false if the collective promises nothing, as a test does.
+  /// Returns false if the collective promises nothing, as "test" does.
   bool any() const { return outcome_.is_known(); }
-  /// Says why no message can be cut as the collective requires. Empty if one can.
+  /// Returns why no message can be cut as the collective requires; empty if one can.
   const std::string& impossible() const { return impossible_; }
-  /// Returns true if the program itself decides which rank sends to which. Then the whole of an output is the
-  /// input of one rank.
+  /// Returns whether the program decides which rank sends to which. Then each output that is written is the
+  /// whole input of one rank.
   bool of_some_sender() const { return outcome_.leaves_sender_open(); }
 
-  /// Returns the inputs that the cell at atom `at` of an output has to be the sum of.
+  /// Returns the inputs whose sum must be in the cell at atom `at` of an output.
   /// \param sender  the rank whose input it is, if of_some_sender()
   std::vector<Origin> origins(uint32_t rank, uint64_t at, uint32_t sender) const;
-  /// Returns whether these are different parts of one rank's input. Then the rank's number does not tell
+  /// Returns whether several parts of one rank's input are among them. Then the rank's number does not say
   /// which part is meant.
   bool has_several_parts(uint32_t rank, uint64_t at) const;
-  /// Returns their sum, or nothing if nothing is promised there.
+  /// Returns the sum of these inputs, or nothing if nothing is promised there.
   std::optional<Sum> sum(uint32_t rank, uint64_t at, uint32_t sender);
 
  private:

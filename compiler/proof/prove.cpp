@@ -1,13 +1,14 @@
-// Runs every proof, in one walk through each execution that has to be looked at.
+// This file runs all proofs together, with one pass over each execution that matters.
 //
-// Laying out the memory costs two walks over the operations in all turns of their pipelines. Each launch of
-// an execution costs one more, see races.cpp. Two launches are executed, or three if scratch has two banks.
+// Computing the memory layout costs two passes over the operations in all turns of their pipelines. Each
+// launch of an execution costs one more, see races.cpp. It executes two launches, or three if scratch has two
+// banks.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "../resolve.hpp"
+#include "../plan/resolve.hpp"
 #include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
 #include "copies.hpp"
@@ -21,11 +22,11 @@ namespace chorale {
 namespace proof {
 namespace {
 
-/// If there are more than max_executions orders, so many more are drawn at random. The walk changes the last
-/// choices first, and drawn orders differ from the beginning on.
+/// If there are more than max_executions orders, this many more are drawn at random. The enumeration varies
+/// the last choices first, while drawn orders differ from the beginning on.
 constexpr uint32_t max_drawn = 256;
 
-/// Lists whether input and output of a rank may be one memory: the cases that the executor may make of the
+/// Lists whether input and output of a rank may be one memory: all cases that the executor may choose for the
 /// plan.
 std::vector<bool> list_storages(const Plan& plan) {
   if (!plan.inplace) return {false};
@@ -63,11 +64,11 @@ class Observers : public Observer {
   void drain(uint32_t chain, const Step& step) override {
     for (Observer* const one : all_) one->drain(chain, step);
   }
-  void arrive(uint32_t chain, uint32_t meeting) override {
-    for (Observer* const one : all_) one->arrive(chain, meeting);
+  void arrive(uint32_t chain, uint32_t barrier) override {
+    for (Observer* const one : all_) one->arrive(chain, barrier);
   }
-  void leave(uint32_t chain, uint32_t meeting) override {
-    for (Observer* const one : all_) one->leave(chain, meeting);
+  void leave(uint32_t chain, uint32_t barrier) override {
+    for (Observer* const one : all_) one->leave(chain, barrier);
   }
 
  private:
@@ -90,7 +91,7 @@ class Prover {
   void prove_all_messages() {
     if (!keeps_pace(plan_, findings_)) return;
     const std::vector<Message> messages = list_messages(plan_);
-    if (messages.empty()) return too_large("its pipelines and thread block groups have no common measure");
+    if (messages.empty()) return too_large("its pipelines and thread block groups have no common unit");
     for (uint32_t message = 0; message < messages.size(); ++message) {
       for (const bool one_storage : list_storages(plan_)) {
         findings_.setting = {message, one_storage, 1, {}};
@@ -98,8 +99,8 @@ class Prover {
         if (!findings_.any()) continue;
         if (messages[message].exact) {
           findings_.add_note(
-              fmt::format("found for a message whose chunks are {} x the alignment: thread blocks of a group "
-                          "that have no share of so few packets neither send nor await any",
+              fmt::format("found for a message whose chunks are {} x the alignment: with so few packets, "
+                          "some thread blocks of a group have no share and neither send nor await packets",
                           messages[message].chunk));
         }
         return;
@@ -111,8 +112,8 @@ class Prover {
     if (Outcome(plan_).leaves_sender_open()) check_somebody_receives();
   }
 
-  /// Checks that some rank receives something. The program itself decides which rank sends to which, but one
-  /// that sends nothing to anybody has lost it.
+  /// Checks that some rank receives something. The program decides which rank sends to which, but it must
+  /// send something.
   void check_somebody_receives() {
     const std::vector<bool> receive = receivers(plan_, true);
     if (std::find(receive.begin(), receive.end(), true) != receive.end()) return;
@@ -122,8 +123,8 @@ class Prover {
                   "write to the output of each rank that something is sent to");
   }
 
-  /// Checks that no input is overwritten. Out of place the application gets its input back as it was. (A
-  /// "test" promises nothing.)
+  /// Checks that no input is overwritten. If the plan is not in place, the application's input must stay as
+  /// it was. (A "test" promises nothing.)
   void check_inputs_kept() {
     for_each_op(plan_, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
       for_each_place(plan_, gpu, block, op,
@@ -160,44 +161,45 @@ class Prover {
       const Promise promise(plan_, memory);
       if (!promise.impossible().empty()) {
         findings_.add(ProofName::values, Finding::Kind::value, {},
-                      "no message can be cut as this plan's chunks say: " + promise.impossible());
+                      "no message can be cut into this plan's chunks: " + promise.impossible());
         return;
       }
     }
-    Player player(plan_, memory);
-    if (!is_decided(player, findings_, facts_.bounded)) return;
+    SymbolicExecutor executor(plan_, memory);
+    if (!is_decided(executor, findings_, facts_.bounded)) return;
     const Shares shares(plan_, memory);
     if (shares.packets() && findings_.wanted(ProofName::decidable)) {
       findings_.add(
           ProofName::decidable, Finding::Kind::undecided, *shares.packets(),
           "this plan cannot be proved: other operations share these packets in another way, and where "
           "slices end depends on the size of the message",
-          "name the same chunks, and as large thread block groups, where packets are written and read");
+          "name the same chunks, and thread block groups of the same size, where packets are written and "
+          "read");
       return;
     }
     const uint32_t launches = findings_.wanted(ProofName::replay) ? memory.banks() + 1 : 1;
     facts_.launches = std::max(facts_.launches, launches);
-    execute_all(player, shares, launches, findings_, want_facts_);
-    // If its launches follow each other too closely, a plan may be given a second bank of scratch.
+    execute_all(executor, shares, launches, findings_, want_facts_);
+    // If its launches may not follow each other yet, a plan may be given a second bank of scratch.
     const bool replayed = findings_.wanted(ProofName::replay);
     if (!want_facts_ || !replayed || findings_.any()) return;
     facts_.scratch_copies = std::max(
         facts_.scratch_copies, memory.banks() > 1 && !holds_with(Banks::one, message, one_storage) ? 2u : 1u);
   }
 
-  /// Returns whether launches may follow each other with another number of scratch banks than the plan has.
+  /// Returns whether launches may follow each other with another number of scratch banks than the plan's.
   bool holds_with(Banks banks, const Message& message, bool one_storage) {
     const Memory memory(plan_, message, one_storage, banks);
-    Player player(plan_, memory);
+    SymbolicExecutor executor(plan_, memory);
     const Shares shares(plan_, memory);
     std::vector<std::string> allow = {"values"};
     Findings findings(plan_, allow);
-    execute_all(player, shares, memory.banks() + 1, findings, false);
+    execute_all(executor, shares, memory.banks() + 1, findings, false);
     return !findings.any();
   }
 
-  /// Returns whether the blocks that others are copies of prove the plan, see copies.cpp. Returns false if
-  /// facts are wanted, which need the whole plan, or if proofs are left out, which the argument may need.
+  /// Returns whether the excerpt without copies proves the plan, see copies.cpp. Returns false if facts are
+  /// wanted, which need the whole plan, or if proofs are left out, on which the argument may rely.
   bool holds_by_copies(const Message& message, bool one_storage) {
     if (want_facts_ || !allow_.empty()) return false;
     auto [found, added] = excerpts_.try_emplace(one_storage);
@@ -206,49 +208,50 @@ class Prover {
     if (!excerpt) return false;
     const Memory memory(excerpt->plan, message, one_storage);
     if (!memory.fits() || !Promise(excerpt->plan, memory).impossible().empty()) return false;
-    Player player(excerpt->plan, memory);
+    SymbolicExecutor executor(excerpt->plan, memory);
     const bool one_execution =
-        std::none_of(player.counters().begin(), player.counters().end(),
+        std::none_of(executor.counters().begin(), executor.counters().end(),
                      [](const Counter& counter) { return counter.competes(); }) &&
-        std::all_of(player.meetings().begin(), player.meetings().end(),
-                    [](const Meeting& meeting) { return meeting.members.size() == meeting.participants; });
+        std::all_of(executor.barriers().begin(), executor.barriers().end(),
+                    [](const Barrier& barrier) { return barrier.members.size() == barrier.participants; });
     if (!one_execution) return false;
     const Shares shares(excerpt->plan, memory);
     const uint32_t launches = memory.banks() + 1;
     Findings quiet(excerpt->plan, allow_);
     Choices choices;
-    execute(player, shares, launches, choices, quiet, false, &*excerpt);
+    execute(executor, shares, launches, choices, quiet, false, &*excerpt);
     if (quiet.any()) return false;
     facts_.launches = std::max(facts_.launches, launches);
     return true;
   }
 
-  void execute_all(Player& player, const Shares& shares, uint32_t launches, Findings& findings, bool facts) {
+  void execute_all(SymbolicExecutor& executor, const Shares& shares, uint32_t launches, Findings& findings,
+                   bool facts) {
     Choices choices;
     for (uint32_t done = 1; done <= max_executions; ++done) {
-      execute(player, shares, launches, choices, findings, facts);
+      execute(executor, shares, launches, choices, findings, facts);
       if (findings.any() || !choices.next()) return;
     }
     for (uint32_t drawn = 0; drawn < max_drawn && !findings.any(); ++drawn) {
       choices.draw(drawn);
-      execute(player, shares, launches, choices, findings, facts);
+      execute(executor, shares, launches, choices, findings, facts);
     }
     if (facts && !facts_.order.empty() && facts_.other_order.empty())
       facts_.other_order = "thread blocks compete, and only some of the orders were tried";
   }
 
-  void execute(Player& player, const Shares& shares, uint32_t launches, Choices& choices, Findings& findings,
-               bool facts, const Excerpt* excerpt = nullptr) {
+  void execute(SymbolicExecutor& executor, const Shares& shares, uint32_t launches, Choices& choices,
+               Findings& findings, bool facts, const Excerpt* excerpt = nullptr) {
     const bool order = findings.wanted(ProofName::races) || findings.wanted(ProofName::replay);
     std::optional<Races> races;
     std::optional<Holding> holding;
     findings.setting.launches = launches;
-    findings.setting.choices = choices.made();  // later ones are 0
-    if (order) races.emplace(player, shares, findings, facts);
-    if (findings.wanted(ProofName::values)) holding.emplace(player, findings, facts, excerpt);
+    findings.setting.choices = choices.made();  // later choices are 0
+    if (order) races.emplace(executor, shares, findings, facts);
+    if (findings.wanted(ProofName::values)) holding.emplace(executor, findings, facts, excerpt);
     Observers observers(races ? &*races : nullptr, holding ? &*holding : nullptr);
-    const bool ended = player.play(launches, choices, observers);
-    if (!ended && findings.wanted(ProofName::deadlock)) return tell_stuck(player, findings);
+    const bool ended = executor.play(launches, choices, observers);
+    if (!ended && findings.wanted(ProofName::deadlock)) return tell_stuck(executor, findings);
     if (holding) holding->compare();
     if (!facts) return;
     if (races) {
@@ -259,7 +262,7 @@ class Prover {
     if (holding) note_order(*holding);
   }
 
-  /// Notes the order of an execution. An order is the plan's only if all its executions have it.
+  /// Records the order of addends of an execution. It is the plan's only if all executions have it.
   void note_order(const Holding& holding) {
     if (facts_.other_order.empty()) facts_.other_order = holding.other_order();
     const std::string order = holding.order();
@@ -309,7 +312,7 @@ std::vector<Finding> prove_one_bank(const Plan& plan) {
   std::vector<std::string> others(std::begin(proof_names), std::end(proof_names));
   std::erase(others, proof_names[size_t(proof::ProofName::replay)]);
   std::vector<Finding> findings = proof::Prover(plan, others, false, proof::Banks::one).prove().findings;
-  // Findings that the plan has with its own banks do not count here.
+  // Findings that the plan also has with its own banks do not count here.
   if (!findings.empty() && !prove_plan(plan, others).findings.empty()) return {};
   return findings;
 }

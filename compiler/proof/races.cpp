@@ -1,22 +1,22 @@
-// No two agents may touch the same bytes at once if one of them overwrites them. Before data is read, its
-// write must be visible; before data is overwritten, earlier accesses must be over: see order.hpp. The order
-// of a plan is the same in every execution (deadlock.cpp says why), so each pair of accesses is checked in
-// one.
+// This file proves that no two agents access the same bytes at once if one of them writes. Before data is
+// read, its write must be visible. Before data is overwritten, earlier accesses must be over: see order.hpp.
+// The order of a plan is the same in every execution (deadlock.cpp says why), so each pair of accesses is
+// checked in one execution.
 //
-// For each cell we keep the last writer, and the readers since then. An access that is ordered after these is
-// ordered after all before them, or an earlier pair was already found to race. Packets carry a flag that
-// their readers wait for. So reading them needs no order, unless a slot is written twice in a launch.
+// For each cell, the proof keeps the last writer and the readers since then. An access that is ordered after
+// these is ordered after all before them, or an earlier pair was already found to race. Packets carry a flag
+// that their readers wait for. So reading them needs no order, unless a slot is written twice in a launch.
 //
 // The application owns a rank's input and output between launches. It writes the input before a launch, and
-// after it reads the output and overwrites both. So a peer that comes too early or too late races with it.
+// after it, reads the output and overwrites both. So a peer that comes too early or too late races with it.
 //
 // Replay: the next launch uses scratch again, or the one after it if there are two banks. The order is the
 // same from launch to launch. If all accesses of two launches that far apart are ordered once, they always
-// are. So one launch more than there are banks is enough for any number.
+// are. So executing one launch more than there are banks is enough for any number.
 //
-// Costs O(a) for the cells of all accesses, times the readers that a cell has between two writes, and O(s c /
-// 64) for s signals between c thread blocks. The latter is much less if most blocks know little of each
-// other.
+// This costs O(a) for the cells of all accesses, times the readers that a cell has between two writes, and
+// O(s c / 64) for s signals between c thread blocks. The latter is much less if most blocks know little of
+// each other.
 
 #include "races.hpp"
 
@@ -25,31 +25,30 @@
 namespace chorale::proof {
 namespace {
 
-/// Packets are made of packets that were made of packets. We follow what they tell back at most so many
-/// steps. A plan that counts on more is refused for a race that it does not have.
+/// Packets may be made of packets that were made of packets. What they tell is followed back at most this
+/// many steps. A plan that relies on more is refused, although it has no race.
 constexpr int most_forwards = 6;
 
 }  // namespace
 
-Races::Races(const Player& player, const Shares& shares, Findings& findings, bool facts)
-    : Order(player),
+Races::Races(const SymbolicExecutor& executor, const Shares& shares, Findings& findings, bool facts)
+    : Order(executor),
       shares_(shares),
       findings_(findings),
       facts_(facts),
-      cells_(player.memory().cells()),
-      packets_(player.memory().any_packets() ? player.memory().cells() : 0),
+      cells_(executor.memory().cells()),
+      packets_(executor.memory().any_packets() ? executor.memory().cells() : 0),
       received_(agents().size()),
       knows_(agents().size()),
-      visits_(player.plan().ranks()),
-      ended_(player.plan().ranks()),
-      used_(player.plan().ranks()) {
+      visits_(executor.plan().ranks()),
+      ended_(executor.plan().ranks()),
+      used_(executor.plan().ranks()) {
   told_.emplace_back();
 }
 
 void Races::begin(uint32_t rank, uint32_t launch) {
   if (launch == 0) {
-    // The work before this one in the stream has filled the input, and may only now have finished with the
-    // output.
+    // Earlier work in the stream has filled the input, and may have used the output until now.
     touch_by_application(rank, BufferKind::output, false, true);
     touch_by_application(rank, BufferKind::input, true);
   }
@@ -63,7 +62,7 @@ void Races::end(uint32_t rank, uint32_t launch) {
     const Clock& known = agent(application(rank)).over;
     for (const auto& [visitor, segment] : visits_[rank]) exit_quiescent_ &= segment <= known[visitor];
     // Packets that were read have arrived.
-    const auto [first, n] = player_.memory().cells_of(rank * spaces_per_rank + packet_space, launch);
+    const auto [first, n] = executor_.memory().cells_of(rank * spaces_per_rank + packet_space, launch);
     for (uint32_t at = first; at < first + n; ++at)
       exit_quiescent_ &= cells_[at].write.agent == nobody || cells_[at].readers != nobody;
   }
@@ -74,8 +73,8 @@ void Races::end(uint32_t rank, uint32_t launch) {
 }
 
 void Races::move(uint32_t chain, const Step& step, std::span<const Touch> touches) {
-  op_ = player_.chains()[chain].op;
-  launch_ = player_.chains()[chain].launch;
+  op_ = executor_.chains()[chain].op;
+  launch_ = executor_.chains()[chain].launch;
   number_move(chain, touches);
   uint32_t reads = block_id(chain), writes = reads;
   if (step.kind == Step::Kind::push) std::tie(reads, writes) = hand_over(chain, step);
@@ -86,7 +85,7 @@ void Races::move(uint32_t chain, const Step& step, std::span<const Touch> touche
       std::any_of(sources_.begin(), sources_.end(), [](const Touch& touch) { return touch.access->packets; });
   heard_.clear();
   for (const Touch& touch : sources_) touch_all(reads, touch, step.kind == Step::Kind::push);
-  if (reads == writes && !heard_.empty() && !may_be_empty(player_.chains()[chain])) {
+  if (reads == writes && !heard_.empty() && !may_be_empty(executor_.chains()[chain])) {
     for (const uint32_t told : heard_) agent(writes).pending.join(told_[told]);
   }
   heard_.clear();
@@ -102,11 +101,11 @@ void Races::move(uint32_t chain, const Step& step, std::span<const Touch> touche
   if (step.kind == Step::Kind::push) complete(reads, writes);
 }
 
-/// Gives the move a number of its own. Only pairs of one operation with the very same operands share a
-/// number: each thread does both at the same place, in order, so they cannot race with each other.
+/// Gives the move a unique number. Only pairs of one operation with the very same operands share a number.
+/// They cannot race with each other, because each thread does both at the same place, in order.
 void Races::number_move(uint32_t chain, std::span<const Touch> touches) {
   move_ = ++moves_;
-  const Chain& of = player_.chains()[chain];
+  const Chain& of = executor_.chains()[chain];
   if (of.steps.steps.size() < 2 || touches.size() != 2) return;
   const std::tuple here(chain, of.op, of.launch, of.turn.first);
   if (here != pairs_of_) pairs_.clear();
@@ -121,7 +120,7 @@ void Races::number_move(uint32_t chain, std::span<const Touch> touches) {
   pairs_.push_back(pair);
 }
 
-/// Reports an operation whose operands overlap at different places, because one of its threads overwrites
+/// Reports an operation whose operands overlap at different positions, because one of its threads overwrites
 /// what another reads.
 void Races::check_own_operands(uint32_t id, std::span<const Touch> touches) {
   for (size_t k = 0; k < touches.size(); ++k) {
@@ -136,9 +135,9 @@ void Races::check_own_operands(uint32_t id, std::span<const Touch> touches) {
   }
 }
 
-/// Notes packets that are written to the slot that they were read from. They do not change what the slot
-/// holds: its readers get the same before and after. But such a write may arrive late, over newer packets in
-/// the slot. So it is kept as one that a newer write has to come after.
+/// Records packets that are written to the slot from which they were read. They do not change the content of
+/// the slot, so readers get the same before and after. But such a write may arrive late and overwrite newer
+/// packets in the slot. So a newer write must come after it.
 void Races::note_forwarded(uint32_t id, const Touch& touch) {
   what_ = touch.access;
   for (uint32_t at = touch.cell; at < touch.cell + touch.cells; ++at) push(cells_[at].writers, here(id));
@@ -153,7 +152,7 @@ bool Races::forwards_to_itself(const Touch& dest) const {
 void Races::note_sent(uint32_t id) {
   Sent& sent = sent_.emplace_back();
   sent.epoch = here(id);
-  if (agent(id).kind == Agent::Kind::block && is_whole(player_.chains()[agent(id).chain]))
+  if (agent(id).kind == Agent::Kind::block && is_whole(executor_.chains()[agent(id).chain]))
     sent_by_[move_].push_back(uint32_t(sent_.size() - 1));
   for (const Touch& touch : sources_) {
     Sent::Source& source = sent.sources.emplace_back();
@@ -163,15 +162,15 @@ void Races::note_sent(uint32_t id) {
   }
 }
 
-/// Returns whether one block does all of an operation at once. Then the operation has every position.
+/// Returns whether one block does a whole operation at once. Then the operation has every position.
 bool Races::is_whole(const Chain& chain) const {
-  const Op& op = player_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
+  const Op& op = executor_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
   return !chain.turn.atoms && op.group_size <= 1;
 }
 
 void Races::note_received(uint32_t id, const PacketCell& slot) {
-  // If a slot is written again, we do not know which of the two packets was read.
-  if (slot.sent == nobody || slot.again || !is_whole(player_.chains()[agent(id).chain])) return;
+  // If a slot is written again, it is unknown which of the two packets was read.
+  if (slot.sent == nobody || slot.again || !is_whole(executor_.chains()[agent(id).chain])) return;
   std::vector<Received>& list = received_[id];
   if (!list.empty() && list.back().sent == slot.sent && list.back().end == slot.position)
     ++list.back().end;
@@ -179,7 +178,7 @@ void Races::note_received(uint32_t id, const PacketCell& slot) {
     list.push_back({slot.sent, slot.position, slot.position + 1});
 }
 
-/// Lets all threads of the block know what each of them has read: whoever sent a packet had read for it, at
+/// Lets all threads of the block know what each of them has read. The sender of a packet had read for it at
 /// the same position.
 void Races::sync(uint32_t chain) {
   Order::sync(chain);
@@ -188,12 +187,12 @@ void Races::sync(uint32_t chain) {
   received_[id].clear();
 }
 
-/// Returns whether the block has packets that tell that `reader` has read a cell. A clock does not say that:
-/// one operation read the cell and sent the packets in the same segment.
+/// Returns whether the block has packets which tell that `reader` has read a cell. Clocks cannot show that,
+/// because one operation read the cell and sent the packets in the same segment.
 bool Races::knows_of_read(uint32_t id, uint32_t cell, const Epoch& reader) const {
   if (knows_[id].empty()) return false;
   const auto by = sent_by_.find(reader.move);
-  // Pairs of an operation that share a number have read the cell several times.
+  // Pairs of one operation that share a number have read the cell several times.
   if (by == sent_by_.end() || by->second.size() != 1) return false;
   const Sent& sent = sent_[by->second[0]];
   const auto known = knows_[id].find(by->second[0]);
@@ -233,15 +232,15 @@ bool Races::told_of_read_by(uint32_t sent, uint32_t position, uint32_t cell, con
 }
 
 /// Returns whether a member of a group may have nothing to do in a turn of a pipeline, because the turn may
-/// be shorter than the others. Such a member sends no packets, so nobody may rely on what they tell.
+/// be shorter than the others. Such a member sends no packets, so its packets prove nothing.
 bool Races::may_be_empty(const Chain& chain) const {
-  const Op& op = player_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
+  const Op& op = executor_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
   return chain.turn.atoms && op.group_size > 1 && op.group_index > 0;
 }
 
-/// Sets over_ to what the thread that writes at position_ knows to be over. That thread has read the packets
-/// at that position, and no others. If the position is not known, the thread knows only what all packets of
-/// an operand tell alike.
+/// Sets over_ to everything that the thread that writes at position_ knows to have ended. That thread has
+/// read the packets at that position, and no others. If the position is unknown, the thread knows only what
+/// all packets of an operand tell.
 /// \return whether over_ has changed
 bool Races::learn_from_packets() {
   if (!hears_) return false;
@@ -269,20 +268,21 @@ void Races::touch_all(uint32_t id, const Touch& touch, bool by_proxy) {
   uint32_t cell = touch.cell, cells = touch.cells;
   position_ = 0;
   if (!touch.access->packets && cells) {
-    const Chain& chain = player_.chains()[agent(id).chain];
-    const Op& op = player_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
+    const Chain& chain = executor_.chains()[agent(id).chain];
+    const Op& op = executor_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
     set_ = shares_.loose(*touch.access, op, chain.turn);
     if (set_) {
       member_ = op.group_index;
-      const Range whole = player_.memory().whole(*touch.access, chain.turn);
-      cell = player_.memory().cell(whole, launch_);
-      cells = player_.memory().count(whole);
+      const Range whole = executor_.memory().whole(*touch.access, chain.turn);
+      cell = executor_.memory().cell(whole, launch_);
+      cells = executor_.memory().count(whole);
       position_ = nobody;
     }
   }
   for (uint32_t at = cell; at < cell + cells; ++at) {
     const bool news = touch.access->write && learn_from_packets();
-    if (facts_ && (news || at == cell)) note_visit(id, *touch.access, player_.chains()[agent(id).chain].rank);
+    if (facts_ && (news || at == cell))
+      note_visit(id, *touch.access, executor_.chains()[agent(id).chain].rank);
     if (touch.access->packets && touch.access->write && (news || at == cell)) tell_by_packets(id);
     if (touch.access->packets)
       touch.access->write ? write_packets(id, at) : read_packets(id, at, by_proxy);
@@ -293,10 +293,10 @@ void Races::touch_all(uint32_t id, const Touch& touch, bool by_proxy) {
   set_ = member_ = 0;
 }
 
-/// Notes what the packets tell that are written now: what the block knows to be over, and what the packets
-/// that they are made of told.
+/// Records what the packets that are written now tell: everything that the block knows to have ended, and
+/// what the packets told of which they are made.
 void Races::tell_by_packets(uint32_t id) {
-  if (may_be_empty(player_.chains()[agent(id).chain])) {
+  if (may_be_empty(executor_.chains()[agent(id).chain])) {
     told_.emplace_back();
     return;
   }
@@ -305,7 +305,7 @@ void Races::tell_by_packets(uint32_t id) {
   if (!told_.back().same(clock)) told_.push_back(clock);
 }
 
-/// Updates entry_guarded() and exit_quiescent() when an agent of rank `host` touches memory of another rank.
+/// Updates entry_guarded() and exit_quiescent() when an agent accesses memory of another rank, `host`.
 void Races::note_visit(uint32_t id, const Access& access, uint32_t host) {
   if (access.rank == host || launch_) return;
   entry_guarded_ &= over_[application(access.rank)] > 0;
@@ -313,19 +313,19 @@ void Races::note_visit(uint32_t id, const Access& access, uint32_t host) {
   if (!access.packets) visits_[access.rank][id] = agent(id).segment + 1;
 }
 
-/// Makes the application touch a buffer of its rank. If `overwritten`, it reads the buffer and then uses it
-/// for something else, so peers must have finished reading it, too. That is not a write: what peers write
-/// there need not come after it.
+/// Makes the application access a buffer of its rank. If `overwritten`, it reads the buffer and then uses it
+/// for something else, so peers must have finished reading it, too. This is not a write, because what peers
+/// write there need not come after it.
 void Races::touch_by_application(uint32_t rank, BufferKind kind, bool write_it, bool overwritten) {
-  Access access{rank, kind, write_it, false, false, 0, player_.plan().gpus[rank].chunks[size_t(kind)]};
-  const Range range = player_.memory().buffer(rank, kind);
+  Access access{rank, kind, write_it, false, false, 0, executor_.plan().gpus[rank].chunks[size_t(kind)]};
+  const Range range = executor_.memory().buffer(rank, kind);
   if (range.begin == range.end) return;
   what_ = &access;
   position_ = nobody;
-  const uint32_t first = player_.memory().cell(range, 0);
+  const uint32_t first = executor_.memory().cell(range, 0);
   over_ = agent(application(rank)).over;
   if (overwritten) used_[rank] = here(application(rank));
-  for (uint32_t at = first; at < first + player_.memory().count(range); ++at) {
+  for (uint32_t at = first; at < first + executor_.memory().count(range); ++at) {
     if (overwritten) check_readers(application(rank), at);
     write_it ? write(application(rank), at) : read(application(rank), at);
   }
@@ -335,22 +335,22 @@ bool Races::visible(uint32_t id, const Epoch& to) {
   const Agent& by = agent(id);
   const bool own = id == to.agent;
   if (own ? to.segment == by.segment : to.segment >= by.visible[to.agent]) return false;
-  // A switch reaches memory by another address. A plain write is seen there, and a switch's write at the
-  // plain address, only after an operation that releases: a release to the device if the memory is its own,
-  // else one to all ranks.
+  // A switch accesses memory by another address. A plain write is visible there only after an operation that
+  // releases, and so is a switch's write at the plain address. Within the rank's own memory a release to the
+  // device is enough. Otherwise it must be a release to all ranks.
   if (bool(to.switched) == what_->switched) return true;
   if (to.segment < by.reached[to.agent]) return true;
   const Agent& writer = agent(to.agent);
   const bool at_home =
-      writer.kind == Agent::Kind::application || player_.chains()[writer.chain].rank == what_->rank;
+      writer.kind == Agent::Kind::application || executor_.chains()[writer.chain].rank == what_->rank;
   return at_home && (!own || to.segment < by.released);
 }
 bool Races::over(uint32_t id, const Epoch& to) {
   return id == to.agent ? to.segment < agent(id).segment : to.segment < over_[to.agent];
 }
-/// Returns whether both accesses are of one move. These need no order, because each thread touches the same
-/// place of every operand, one after the other. Another pair of the operation, or another turn of its
-/// pipeline, may have the cell at another place of an operand, where another thread touches it.
+/// Returns whether both accesses belong to one move. They need no order, because each thread accesses the
+/// same position of every operand, one after the other. Another pair of the operation, or another turn of its
+/// pipeline, may have the cell at another position of an operand, which another thread accesses.
 bool Races::same_move(uint32_t id, const Epoch& to) { return id == to.agent && to.move == move_; }
 
 /// Returns whether both are slices of one set. These do not overlap, wherever they end.
@@ -366,7 +366,7 @@ void Races::check(uint32_t id, uint32_t at, const Epoch& before, bool writes) {
 void Races::read(uint32_t id, uint32_t at) {
   Cell& cell = cells_[at];
   if (what_->buffer == BufferKind::output && agent(id).kind != Agent::Kind::application) {
-    // Data that the application left there may be read like any data that was written.
+    // Data that the application left there may be read like any other written data.
     const Epoch& used = used_[what_->rank];
     const bool left = cell.write.agent == nobody && cell.writers == nobody;
     if (used.agent != nobody && !(left ? visible(id, used) : over(id, used)))
@@ -384,8 +384,8 @@ void Races::write(uint32_t id, uint32_t at) {
   cells_[at].write = here(id);
 }
 
-/// Checks a write against all earlier writes. A write of a whole cell has to come after all accesses before
-/// it, and replaces them. A write of a slice that cannot be placed replaces only those of the same slice.
+/// Checks a write against all earlier writes. A write of a whole cell must come after all accesses before it,
+/// and replaces them. A write of a loose slice replaces only writes of the same slice.
 void Races::check_writers(uint32_t id, uint32_t at) {
   Cell& cell = cells_[at];
   const Epoch now = here(id);
@@ -415,8 +415,8 @@ void Races::read_packets(uint32_t id, uint32_t at, bool by_proxy) {
   add_reader(cell, here(id));
 }
 
-/// Returns whether the last packet in a cell has arrived. If another agent has read it, it has certainly been
-/// written. Its writer alone proves nothing, because a block may see its own packet before others can.
+/// Returns whether the last packet in a cell has arrived. If another agent has read it, it has arrived. A
+/// read by its writer proves nothing, because a block may see its own packet before others can.
 bool Races::arrived(const Cell& cell) const {
   for (uint32_t at = cell.readers; at != nobody; at = pool_[at].next) {
     if (pool_[at].epoch.agent != cell.write.agent) return true;
@@ -426,8 +426,8 @@ bool Races::arrived(const Cell& cell) const {
 
 /// Returns whether the launch of an access is known to have ended, because the next one has begun.
 bool Races::ended(const Epoch& epoch) {
-  const uint32_t rank = player_.chains()[agent(epoch.agent).chain].rank;
-  return over_[application(rank)] > 2 * launch_of(epoch) + 2;  // two segments a launch: see begin() and end()
+  const uint32_t rank = executor_.chains()[agent(epoch.agent).chain].rank;
+  return over_[application(rank)] > 2 * launch_of(epoch) + 2;  // two segments per launch: see begin()
 }
 
 void Races::write_packets(uint32_t id, uint32_t at) {
@@ -464,8 +464,8 @@ void Races::add_reader(Cell& cell, const Epoch& epoch) {
   for (uint32_t at = cell.readers; at != nobody; at = pool_[at].next) {
     Epoch& known = pool_[at].epoch;
     if (known.agent != epoch.agent) continue;
-    // If an agent has reached a segment, its earlier segments have ended. That says nothing of other moves in
-    // the same segment.
+    // If an agent has reached a segment, its earlier segments have ended. This says nothing about other moves
+    // in the same segment.
     if (known.segment == epoch.segment && known.move != epoch.move) continue;
     if (epoch.set && (epoch.set != known.set || epoch.member != known.member)) continue;
     known = epoch;

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Finds accesses that nothing orders, within a launch and between launches.
+/// Races finds accesses that nothing orders, within a launch and between launches.
 
 #include <cstdint>
 #include <map>
@@ -18,11 +18,12 @@
 
 namespace chorale::proof {
 
-/// Watches an execution and reports every access that is not ordered with an earlier one of the same cell.
+/// Observes an execution and reports every access that is not ordered with an earlier access to the same
+/// cell.
 class Races : public Order {
  public:
   /// \param facts  whether the caller wants entry_guarded() and exit_quiescent()
-  Races(const Player&, const Shares&, Findings&, bool facts);
+  Races(const SymbolicExecutor&, const Shares&, Findings&, bool facts);
 
   void begin(uint32_t rank, uint32_t launch) override;
   void end(uint32_t rank, uint32_t launch) override;
@@ -35,49 +36,49 @@ class Races : public Order {
  private:
   static constexpr uint32_t nobody = ~uint32_t{0};
 
-  /// An access, reduced to what later accesses need to know of it.
+  /// Holds what later accesses need to know of an access.
   struct Epoch {
     uint32_t agent = nobody, segment = 0;
     uint32_t op = 0;
     uint32_t move : 31 = 0;  ///< its number among all moves, see number_move()
     uint32_t switched : 1 = 0;
-    /// Identifies a slice that cannot be placed, by Shares::loose() and the block's position in its group.
-    /// The rest of the cell is not touched. 0, 0: the whole cell is.
+    /// Identify a loose slice, by Shares::loose() and the block's position in its group. The access does not
+    /// touch the rest of the cell. If both are 0, it touches the whole cell.
     uint32_t set = 0, member = 0;
   };
-  /// An operation that wrote packets, and what it had read for them. A block that reads such a packet knows
-  /// that the sources have been read at the packet's position, and also all that source packets told of
-  /// theirs.
+  /// Describes an operation that wrote packets, and what it had read for them. A block that reads such a
+  /// packet knows that the sources have been read at the packet's position, and everything that source
+  /// packets told of theirs.
   struct Sent {
     struct Source {
-      uint32_t cell;  ///< the first of the operand
-      /// For packets, by position in the operand: the operation that wrote them (in sent_), and the position
-      /// among those that it wrote.
+      uint32_t cell;  ///< the first cell of the operand
+      /// Holds, for packets and by position in the operand, the operation that wrote them (in sent_), and the
+      /// position among those that it wrote.
       std::vector<std::pair<uint32_t, uint32_t>> sent;
     };
     Epoch epoch;
     std::vector<Source> sources;
   };
-  /// Lists are in pool_ and end with `nobody`.
+  /// Holds the accesses to a cell. Its lists are in pool_ and end with `nobody`.
   struct Cell {
     Epoch write;                ///< the last one
     uint32_t readers = nobody;  ///< since the last write
-    /// Other writes that a later access has to come after. In plain memory these are the writes before
-    /// `write`, if `write` was only of a slice. Among packets they are the writes after it that forward what
-    /// the slot holds, see note_forwarded().
+    /// Lists other writes that a later access must come after. In plain memory, these are the writes before
+    /// `write` if `write` covered only a slice. Among packets, they are later writes that forward the content
+    /// of the slot, see note_forwarded().
     uint32_t writers = nobody;
   };
   struct PacketCell {
     uint32_t told = 0;       ///< what its packets tell, in told_
     uint32_t sent = nobody;  ///< the operation that wrote them, in sent_
     uint32_t position = 0;   ///< in that operation's operands
-    bool again = false;      ///< written for the second time in a launch
+    bool again = false;      ///< written a second time in a launch
   };
   struct Reader {
     Epoch epoch;
     uint32_t next;
   };
-  /// Positions [begin, end) of what an operation sent (in sent_), as a block has read them.
+  /// Names positions [begin, end) of what an operation sent (in sent_), as a block has read them.
   struct Received {
     uint32_t sent, begin, end;
   };
@@ -109,15 +110,15 @@ class Races : public Order {
   void write_packets(uint32_t id, uint32_t at);
 
   // These return whether an earlier access is ordered before what agent `id` does now.
-  bool visible(uint32_t id, const Epoch& before);  ///< its write is also seen
-  bool over(uint32_t id, const Epoch& before);     ///< it has been done, and no more is known
+  bool visible(uint32_t id, const Epoch& before);  ///< its write is also visible
+  bool over(uint32_t id, const Epoch& before);     ///< it has ended, and no more is known
   bool same_move(uint32_t id, const Epoch& before);
   static bool disjoint_slices(const Epoch&, const Epoch&);
   bool arrived(const Cell&) const;  ///< another agent has read the packets
   bool ended(const Epoch& before);
 
   // These find conflicts with earlier accesses of a cell. They forget an earlier access when the new one
-  // takes its place.
+  // replaces it.
   void check(uint32_t id, uint32_t at, const Epoch& before, bool writes);
   void check_writers(uint32_t id, uint32_t at);
   void check_readers(uint32_t id, uint32_t at);
@@ -128,8 +129,8 @@ class Races : public Order {
   void drop(uint32_t& slot);
   void add_reader(Cell&, const Epoch&);
 
-  // These make the words of findings, see races_text.cpp. `first` is the earlier access, which wrote if
-  // `written` and read otherwise. `second` is the access that is being checked.
+  // These write the texts of findings, see races_text.cpp. `first` is the earlier access, which wrote if
+  // `written` and read otherwise. `second` is the access being checked.
   std::string name() const;
   std::string name(uint32_t cell) const;
   OpPlace place(const Epoch&);
@@ -149,34 +150,34 @@ class Races : public Order {
   const bool facts_;
   bool entry_guarded_ = true, exit_quiescent_ = true;
 
-  // State that earlier accesses have left:
+  // These members hold what earlier accesses have left.
   std::vector<Cell> cells_;
   std::vector<PacketCell> packets_;  // by cell; empty if the plan has no packets
   std::vector<Reader> pool_;
   uint32_t free_ = nobody;   // the first free entry of pool_
-  std::vector<Clock> told_;  // what writers of packets knew to be over when they wrote
+  std::vector<Clock> told_;  // what writers of packets knew to have ended when they wrote
   std::vector<Sent> sent_;
   std::unordered_map<uint32_t, std::vector<uint32_t>> sent_by_;  // in sent_, by move; of whole operations
   std::vector<std::vector<Received>> received_;                  // by agent: since its last synchronisation
   std::vector<std::unordered_map<uint32_t, std::vector<Received>>> knows_;  // by agent and Received::sent
-  // By rank, then by the agents of other ranks that have touched its memory: the segment after the agent's
-  // last access.
+  // Holds, by rank and then by agents of other ranks that have accessed its memory, the segment after the
+  // agent's last access.
   std::vector<std::map<uint32_t, uint32_t>> visits_;
-  std::vector<uint32_t> ended_;  // by rank: its launches that have ended
+  std::vector<uint32_t> ended_;  // by rank: number of its launches that have ended
   std::vector<Epoch> used_;      // by rank: the application's last use of the output
 
-  // State of the current move, of its current operand, and of the place in that operand:
+  // These members describe the current move, its current operand, and the position in that operand.
   std::span<const Touch> sources_;
   uint32_t op_ = 0, launch_ = 0, move_ = 0, moves_ = 0;
   bool hears_ = false;  // it reads packets
-  Clock base_;          // what its agent knows to be over
+  Clock base_;          // what its agent knows to have ended
   const Access* what_ = nullptr;
-  uint32_t set_ = 0, member_ = 0;  // see Epoch
-  uint32_t position_ = 0;          // in each operand; nobody: unknown, as the slice cannot be placed
-  Clock over_;                     // base_, and what the packets at the position tell the thread there
-  std::vector<uint32_t> heard_, heard_here_;  // in told_: what over_ has and base_ has not
+  uint32_t set_ = 0, member_ = 0;             // see Epoch
+  uint32_t position_ = 0;                     // in each operand; nobody: unknown, because the slice is loose
+  Clock over_;                                // base_, and what the packets at the position tell that thread
+  std::vector<uint32_t> heard_, heard_here_;  // in told_: what over_ has and base_ lacks
 
-  /// The operands of pairs of one operation, with the numbers of their moves.
+  /// Holds the operands of pairs of one operation, with the numbers of their moves.
   struct Pair {
     uint32_t move;
     Range source, dest;

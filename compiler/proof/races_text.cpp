@@ -1,4 +1,4 @@
-// Words the findings about races.
+// This file writes the texts of findings about races.
 
 #include "races.hpp"
 
@@ -11,15 +11,15 @@ std::string Races::name() const {
 
 /// Names chunks of a buffer of the application.
 std::string Races::name(uint32_t cell) const {
-  const Range range = player_.memory().range_of(cell);
-  const uint64_t chunk = player_.memory().message().chunk;
-  const uint64_t first = player_.memory().buffer(what_->rank, what_->buffer).begin;
+  const Range range = executor_.memory().range_of(cell);
+  const uint64_t chunk = executor_.memory().message().chunk;
+  const uint64_t first = executor_.memory().buffer(what_->rank, what_->buffer).begin;
   return std::string(buffer_names[size_t(what_->buffer)]) + "[" + number((range.begin - first) / chunk) +
          ":" + number((range.end - first + chunk - 1) / chunk) + "] of " + rank_name(what_->rank);
 }
 
 OpPlace Races::place(const Epoch& epoch) {
-  const Chain& chain = player_.chains()[agent(epoch.agent).chain];
+  const Chain& chain = executor_.chains()[agent(epoch.agent).chain];
   return {chain.rank, chain.block, epoch.op};
 }
 ProofEvent Races::event(const Epoch& epoch, bool writes) {
@@ -33,7 +33,7 @@ ProofEvent Races::event(const Epoch& epoch, bool writes) {
   } else {
     event.who = ProofEvent::Who::application;
     event.at.rank = by.rank;
-    event.launch = epoch.segment / 2;  // two segments a launch: see begin() and end()
+    event.launch = epoch.segment / 2;  // two segments per launch: see begin() and end()
   }
   event.accesses = true;
   event.writes = writes;
@@ -45,7 +45,7 @@ ProofEvent Races::event(const Epoch& epoch, bool writes) {
   return event;
 }
 
-/// Returns whether packets that the operation reads say that `first` is over, but not those at its own
+/// Returns whether packets that the operation reads show that `first` has ended, but not those at its own
 /// position.
 bool Races::elsewhere(const Epoch& first) const {
   for (const Touch& touch : sources_) {
@@ -56,10 +56,10 @@ bool Races::elsewhere(const Epoch& first) const {
   return false;
 }
 
-/// Reports that `second`, which writes or reads, is not ordered after `first`, which wrote or read.
+/// Reports that `second` is not ordered after `first`. `writes` and `written` say whether they write.
 void Races::conflict(uint32_t id, uint32_t cell, const Epoch& first, bool writes, bool written) {
   const Epoch second = here(id);
-  if (!plain(second) && !plain(first)) return;  // the application's own affair
+  if (!plain(second) && !plain(first)) return;  // this concerns only the application
   if (plain(second) && plain(first)) return between(second, first, writes, written);
   with_owner(second, first, cell, writes, written);
 }
@@ -78,8 +78,8 @@ void Races::with_owner(const Epoch& second, const Epoch& first, uint32_t cell, b
     text += ", and nothing says that this rank has begun: the application may still be using it";
   else if (overwrites && first.segment < over_[first.agent])
     text +=
-        ", but what tells the rank so, a relaxed signal or a packet, publishes no data: the application may "
-        "not see it";
+        ", but the rank learns this only from a relaxed signal or a packet, which publishes no data: the "
+        "application may not see it";
   else
     text +=
         ", and nothing tells the rank when: the launch may have ended there, and the application be using it";
@@ -95,15 +95,15 @@ void Races::between(const Epoch& second, const Epoch& first, bool writes, bool w
   if (second.agent == first.agent && sooner.kind == Agent::Kind::block) {
     text += "another thread of the block " + does + ": nothing synchronises the threads in between";
   } else if (sooner.kind != Agent::Kind::block && sooner.chain == later.chain) {
-    text += "the proxy " + does + " at its leisure: nothing waits until it has done so";
+    text += "the proxy " + does + " at some later time: nothing waits for that";
     note.text = "it was handed to the proxy here";
   } else {
     text += (launches ? "an earlier launch " : "another operation ") + does + ": ";
     const bool known = written && first.segment < over_[first.agent];
-    text += known ? "what orders the two, a relaxed signal or a packet, publishes no data"
+    text += known ? "a relaxed signal or a packet orders the two, but publishes no data"
             : elsewhere(first)
-                ? "only packets at another place of this operation say that it is over, for which "
-                  "the threads do not wait that work here; synchronise them in between"
+                ? "only packets at another place of this operation show that it has ended, and the threads "
+                  "that work here do not wait for them; synchronise the threads in between"
                 : "nothing orders the two";
   }
   say(launches ? ProofName::replay : ProofName::races, second, first, writes, written, text, std::move(note));

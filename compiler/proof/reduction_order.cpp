@@ -1,8 +1,8 @@
-// Finds out which plans compute the same bits.
+// This file finds out which plans compute the same bits.
 
 #include <nlohmann/json.hpp>
 
-#include "../resolve.hpp"
+#include "../plan/resolve.hpp"
 #include "chorale/compile.hpp"
 #include "chorale/proof.hpp"
 #include "value.hpp"
@@ -33,11 +33,11 @@ std::optional<std::string> reduction_order(const Plan& plan) {
   if (plan.extension.host) return {};
   if (refute_certificate(plan).empty()) {
     const auto text = nlohmann::json::parse(plan.extension.verified);
-    // Older certificates do not say it.
+    // Older certificates lack this key.
     if (const auto order = text.find("reduction_order"); order != text.end())
       return order->is_string() ? std::optional(order->get<std::string>()) : std::nullopt;
   }
-  // Proofs take for granted what checks establish.
+  // Proofs rely on what checks establish.
   if (!check(plan).empty()) return {};
   const Proof proof = prove_plan(plan, {}, true);
   if (!proof.findings.empty() || !proof.facts.other_order.empty()) return {};

@@ -1,6 +1,6 @@
-// Finds out which operation releases which, from what an execution tells of its counters, barriers and
-// packets. The order in which the execution does the operations of different blocks says nothing. In all
-// executions, the n-th take of a counter comes after its n-th post, unless blocks compete.
+// This file finds out which operation releases which, from the counters, barriers and packets of an
+// execution. The order in which the execution runs different blocks means nothing. In all executions, the
+// n-th take of a counter comes after its n-th post, unless blocks compete.
 
 #include "chorale/releases.hpp"
 
@@ -9,8 +9,8 @@
 #include <tuple>
 #include <utility>
 
-#include "../roles.hpp"
-#include "player.hpp"
+#include "../plan/roles.hpp"
+#include "symbolic_executor.hpp"
 
 namespace chorale {
 namespace proof {
@@ -21,11 +21,14 @@ constexpr uint32_t waiting_roles =
 
 class Releases : public Observer {
  public:
-  Releases(const Player& player, AwaitedByOp& out)
-      : player_(player), out_(out), posts_(player.counters().size()), rounds_(player.meetings().size()) {
-    if (player.memory().any_packets()) writers_.resize(player.memory().cells());
-    for (const Chain& chain : player.chains())
-      turns_.emplace_back(player.plan().gpus[chain.rank].threadblocks[chain.block].ops.size());
+  Releases(const SymbolicExecutor& executor, AwaitedByOp& out)
+      : executor_(executor),
+        out_(out),
+        posts_(executor.counters().size()),
+        rounds_(executor.barriers().size()) {
+    if (executor.memory().any_packets()) writers_.resize(executor.memory().cells());
+    for (const Chain& chain : executor.chains())
+      turns_.emplace_back(executor.plan().gpus[chain.rank].threadblocks[chain.block].ops.size());
   }
 
   void move(uint32_t chain, const Step& step, std::span<const Touch> touches) override {
@@ -46,52 +49,52 @@ class Releases : public Observer {
   }
 
   void take(uint32_t chain, const Step&, uint32_t counter, uint64_t first, uint64_t n) override {
-    const Counter& of = player_.counters()[counter];
+    const Counter& of = executor_.counters()[counter];
     Awaited& awaited = this->awaited(chain);
     for (uint64_t post = first; post < first + n; ++post) add(awaited, posts_[counter][post]);
-    // A count that is there from the beginning releases nobody.
+    // A count that is there from the beginning is nobody's post.
     if (n == 0 && of.takes > of.initial) awaited.known = false;
-    if (of.competes()) competing_.push_back({chain, player_.chains()[chain].op});
+    if (of.competes()) competing_.push_back({chain, executor_.chains()[chain].op});
   }
 
-  void arrive(uint32_t chain, uint32_t meeting) override {
-    const Meeting& of = player_.meetings()[meeting];
+  void arrive(uint32_t chain, uint32_t barrier) override {
+    const Barrier& of = executor_.barriers()[barrier];
     const size_t round = of.arrived / of.participants;
-    if (rounds_[meeting].size() <= round) rounds_[meeting].resize(round + 1);
-    rounds_[meeting][round].push_back(here(chain));
+    if (rounds_[barrier].size() <= round) rounds_[barrier].resize(round + 1);
+    rounds_[barrier][round].push_back(here(chain));
   }
 
-  void leave(uint32_t chain, uint32_t meeting) override {
-    const Meeting& of = player_.meetings()[meeting];
+  void leave(uint32_t chain, uint32_t barrier) override {
+    const Barrier& of = executor_.barriers()[barrier];
     Awaited& awaited = this->awaited(chain);
-    for (const OpPlace& place : rounds_[meeting][player_.chains()[chain].goal / of.participants - 1])
+    for (const OpPlace& place : rounds_[barrier][executor_.chains()[chain].goal / of.participants - 1])
       add(awaited, place);
     if (of.members.size() != of.participants) awaited.known = false;
   }
 
-  /// Marks operations of competing blocks as unknown. The block that goes first was chosen, and another run
-  /// may choose otherwise.
+  /// Marks operations of competing blocks as unknown, because another run may choose another block to go
+  /// first.
   void doubt_competing() {
     for (const auto& [chain, op] : competing_) of(chain, op).known = false;
   }
 
  private:
-  /// Returns the place of a block as others name it: in a pipeline with more turns to come, the pipeline
-  /// itself.
+  /// Returns the position of a block as others name it. In a pipeline with more turns to come, it is the
+  /// pipeline itself.
   OpPlace here(uint32_t at) const {
-    const Chain& chain = player_.chains()[at];
+    const Chain& chain = executor_.chains()[at];
     const bool earlier = chain.body_end != 0 && chain.turns_left > 1;
     return {chain.rank, chain.block, earlier ? chain.body - 1 : chain.op};
   }
 
   Awaited& of(uint32_t at, uint32_t op) const {
-    const Chain& chain = player_.chains()[at];
+    const Chain& chain = executor_.chains()[at];
     return out_[chain.rank][chain.block][op];
   }
 
-  /// Returns the entry of the operation that a block is at, in this turn.
+  /// Returns the entry of the block's current operation, in this turn.
   Awaited& awaited(uint32_t at) {
-    const Chain& chain = player_.chains()[at];
+    const Chain& chain = executor_.chains()[at];
     Awaited& awaited = of(at, chain.op);
     uint64_t& turn = turns_[at][chain.op];
     if (turn != chain.turn.first) awaited = {};
@@ -99,8 +102,8 @@ class Releases : public Observer {
     return awaited;
   }
 
-  /// Adds a place unless it was added last. Packets lie cell by cell, and those of one operation side by
-  /// side.
+  /// Adds a place unless it was the last one added. Packets come cell by cell, with those of one operation
+  /// next to each other.
   static void add(Awaited& awaited, const OpPlace& place) {
     const auto same = [&](const OpPlace& other) {
       return other.rank == place.rank && other.threadblock == place.threadblock && other.op == place.op;
@@ -108,16 +111,16 @@ class Releases : public Observer {
     if (awaited.releases.empty() || !same(awaited.releases.back())) awaited.releases.push_back(place);
   }
 
-  const Player& player_;
+  const SymbolicExecutor& executor_;
   AwaitedByOp& out_;
   std::vector<std::vector<OpPlace>> posts_;                // by counter
-  std::vector<std::vector<std::vector<OpPlace>>> rounds_;  // by meeting
+  std::vector<std::vector<std::vector<OpPlace>>> rounds_;  // by barrier
   std::vector<OpPlace> writers_;                           // by cell of packets
   std::vector<std::vector<uint64_t>> turns_;               // by chain and operation: the start of its turn
   std::vector<std::pair<uint32_t, uint32_t>> competing_;   // chains and operations
 };
 
-/// Sorts the releases and keeps each once.
+/// Sorts the releases and removes duplicates.
 void settle(Awaited& awaited) {
   const auto key = [](const OpPlace& place) { return std::tuple(place.rank, place.threadblock, place.op); };
   std::vector<OpPlace>& list = awaited.releases;
@@ -127,16 +130,16 @@ void settle(Awaited& awaited) {
              list.end());
 }
 
-/// Plays a launch. Returns false if it did not come to its end.
+/// Executes one launch. Returns false if it did not end.
 bool play(const Plan& plan, uint64_t chunk_bytes, AwaitedByOp& out) {
   const std::optional<Message> message = message_of(plan, chunk_bytes);
   if (!message) return false;
   const Memory memory(plan, *message, false);
   if (!memory.fits()) return false;
-  Player player(plan, memory);
-  Releases releases(player, out);
+  SymbolicExecutor executor(plan, memory);
+  Releases releases(executor, out);
   Choices choices;
-  const bool ended = player.play(1, choices, releases);
+  const bool ended = executor.play(1, choices, releases);
   if (!choices.made().empty()) releases.doubt_competing();
   return ended;
 }

@@ -1,14 +1,14 @@
-// Each remedy is tried on a copy of the plan. What is right for one pair of accesses may not be all that the
-// plan lacks: the proofs check the plan again when the author has made the change.
+// This file tries remedies, each on a copy of the plan. A remedy for one pair of accesses may not be
+// everything that the plan needs. The proofs check the plan again after the author has changed it.
 //
-// Costs a copy and an execution of the plan for each remedy, a handful at most.
+// Each remedy costs one copy and one execution of the plan. There are only a few.
 
 #include "remedies.hpp"
 
 #include <algorithm>
 
-#include "../checks/report.hpp"
-#include "../resolve.hpp"
+#include "../plan/report.hpp"
+#include "../plan/resolve.hpp"
 #include "late_read.hpp"
 #include "paths.hpp"
 #include "slice.hpp"
@@ -26,7 +26,7 @@ bool in_pipeline(const Plan& plan, const OpPlace& at) {
   return inside;
 }
 
-/// A changed copy of the plan, with the two accesses in it.
+/// Holds a changed copy of the plan, with the two accesses in it.
 class Trial {
  public:
   Trial(const Plan& plan, const Finding& finding) : plan_(plan), setting_(finding.setting) {
@@ -58,7 +58,7 @@ class Trial {
     }
   }
 
-  /// Inserts a signal from a place of one rank to a place of another, over a channel of its own.
+  /// Inserts a signal from a place of one rank to a place of another, over a new channel.
   void insert_signal(const OpPlace& from, const OpPlace& to) {
     add_channel(from.rank, to.rank);
     insert(from, Opcode::signal, {newest_channel(from)}, ChannelType::memory);
@@ -66,14 +66,14 @@ class Trial {
   }
 
   /// Returns whether the changed plan ends and orders the two accesses.
-  /// \param reversed  the second access has to come before the first one
+  /// \param reversed  true: the second access must come before the first one
   bool orders(bool reversed) const {
     const Memory memory(plan_, list_messages(plan_)[setting_.message], setting_.one_storage);
     if (!memory.fits()) return false;
-    Player player(plan_, memory);
-    History history(player);
+    SymbolicExecutor executor(plan_, memory);
+    History history(executor);
     Choices choices(setting_.choices);
-    if (!player.play(setting_.launches, choices, history) || !history.complete()) return false;
+    if (!executor.play(setting_.launches, choices, history) || !history.complete()) return false;
     const uint32_t first = history.find(events_[0]), second = history.find(events_[1]);
     if (first == History::none || second == History::none) return false;
     return reversed ? Past(history, first, events_[1].writes).has(second)
@@ -85,8 +85,7 @@ class Trial {
   void add_channel(uint32_t from, uint32_t to) {
     for (const auto& [rank, peer] : {std::pair(from, to), std::pair(to, from)}) {
       std::vector<ChannelRecord>& records = plan_.gpus[rank].channels;
-      // This appends to the last record, because anywhere else it would change the ids of the channels after
-      // it.
+      // This appends to the last record. Anywhere else it would change the ids of later channels.
       const auto last = std::find_if(records.rbegin(), records.rend(), [](const ChannelRecord& record) {
         return record.type == ChannelType::memory;
       });
@@ -94,7 +93,7 @@ class Trial {
       record.connected_to.push_back(peer);
     }
   }
-  /// Returns the position of the newest memory channel of its rank in the lists of a block.
+  /// Returns the position of its rank's newest memory channel in the lists of a block.
   uint32_t newest_channel(const OpPlace& at) {
     Gpu& gpu = plan_.gpus[at.rank];
     ThreadBlock& block = gpu.threadblocks[at.threadblock];
@@ -115,7 +114,7 @@ class Trial {
 class Remedies {
  public:
   Remedies(const History& history, const Finding& finding)
-      : plan_(history.player().plan()), history_(history), finding_(finding) {}
+      : plan_(history.executor().plan()), history_(history), finding_(finding) {}
 
   std::vector<std::string> list() {
     for (const ProofEvent& event : finding_.events) {
@@ -166,7 +165,7 @@ class Remedies {
     for (const uint32_t at : past.path_from(first)) {
       const Node& node = history_.nodes()[at];
       if (node.kind != Node::Kind::control) continue;
-      const Chain& chain = history_.player().chains()[node.chain];
+      const Chain& chain = history_.executor().chains()[node.chain];
       Op& op = trial.plan().gpus[chain.rank].threadblocks[chain.block].ops[node.op];
       const Opcode plain = op.code == Opcode::relaxed_signal ? Opcode::signal
                            : op.code == Opcode::relaxed_wait ? Opcode::wait

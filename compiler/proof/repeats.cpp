@@ -1,16 +1,16 @@
-// An operation repeats the one before it in its thread block when it is the same, both move plain chunks, and
-// they write nothing of what they read. The second then reads the sources that the first has read and writes
-// the same value over the first one's result. For example, a generator that emits a copy twice makes such a
-// plan.
+// This file finds repeated operations. An operation repeats the one before it in its thread block if it is
+// the same, both move plain chunks, and they write nothing that they read. The second one then reads the
+// sources that the first has read and writes the same value over the first one's result. For example, a
+// generator that emits a copy twice makes such a plan.
 //
-// The threads are not synchronised in between, so a thread may write a byte that another has written: a race,
-// but one of equal values. Nobody can tell such a plan from one with only one of the two operations. If
-// something is ordered after the first operation, it is ordered by something that the block does later: a
-// signal, a barrier or the end of the launch. That is after the second operation as well. Whatever is ordered
-// before the first operation is also before the second.
+// The threads are not synchronised between the two, so a thread may write a byte that another has written.
+// This is a race, but one of equal values. Such a plan behaves exactly as one with only one of the two
+// operations. If something is ordered after the first operation, it is ordered by something that the block
+// does later: a signal, a barrier or the end of the launch. That is also after the second operation.
+// Everything ordered before the first operation is also before the second.
 //
-// Transfers by a port do not count as repeats, because they fill the queue of the proxy. Neither do packets,
-// whose flags a later launch may have overwritten, nor switches.
+// Transfers by a port channel do not count as repeats, because they fill the queue of the proxy. Packets do
+// not count, because a later launch may have overwritten their flags. Switch operations do not count either.
 
 #include "repeats.hpp"
 
@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
-#include "../erase_op.hpp"
-#include "../resolve.hpp"
+#include "../plan/erase_op.hpp"
+#include "../plan/resolve.hpp"
 #include "chorale/diagnostic.hpp"
 #include "chorale/proof.hpp"
 #include "storage.hpp"
@@ -32,7 +32,7 @@ namespace chorale {
 namespace proof {
 namespace {
 
-/// Returns whether the threads of the block move plain chunks, and nothing else is done.
+/// Returns whether the threads of the block move plain chunks and do nothing else.
 bool moves_plain_chunks(const Op& op) {
   constexpr uint32_t writes = Shape::bit(Role::Write) | Shape::bit(Role::RemoteWrite);
   constexpr uint32_t all = writes | Shape::bit(Role::Read) | Shape::bit(Role::RemoteRead) |
@@ -54,14 +54,14 @@ bool is_same(const ThreadBlock& block, const Op& one, const Op& other) {
          std::ranges::equal(block.op_ids(one), block.op_ids(other));
 }
 
-/// Chunks [begin, end) of a memory, and whether the operation overwrites them.
+/// Names chunks [begin, end) of a memory, and whether the operation writes them.
 struct Chunks {
   uint32_t space;
   uint64_t begin, end;
   bool written;
 };
 
-/// Returns whether an operation overwrites no chunk that it also names elsewhere.
+/// Returns whether an operation writes no chunk that it also names elsewhere.
 bool is_idempotent(const Plan& plan, const Storage& storage, const Gpu& gpu, const ThreadBlock& block,
                    const Op& op) {
   std::vector<Chunks> all;
@@ -82,7 +82,7 @@ bool is_idempotent(const Plan& plan, const Storage& storage, const Gpu& gpu, con
 }
 
 std::vector<OpPlace> list_repeats(const Plan& plan) {
-  const Storage storage(plan, true);  // chunks that do not overlap in one memory do not in two
+  const Storage storage(plan, true);  // chunks that are disjoint in one memory are so in two
   std::vector<OpPlace> found;
   const Op *before = nullptr, *loop_before = nullptr;
   for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op* loop, OpPlace at) {
@@ -113,7 +113,7 @@ std::optional<WithoutRepeats> leave_out_repeats(const Plan& plan) {
   std::vector<OpPlace> left_out = list_repeats(plan);
   if (left_out.empty()) return {};
   WithoutRepeats without{plan, std::move(left_out)};
-  // Later operations go first, so that the places of the others stay.
+  // Later operations are removed first, so that the places of the others stay valid.
   for (auto at = without.left_out.rbegin(); at != without.left_out.rend(); ++at)
     erase_op(without.plan.gpus[at->rank].threadblocks[at->threadblock].ops, at->op);
   return without;
@@ -128,8 +128,8 @@ Diagnostics find_repeats(const Plan& plan) {
     finding.check = "repeats";
     finding.at = at;
     finding.text =
-        "this writes the same value to the same bytes as the operation before it: it is superfluous, and a "
-        "race only in name";
+        "this writes the same value to the same bytes as the operation before it: it is superfluous, and the "
+        "race is harmless";
     finding.help = "remove it";
   }
   return found;

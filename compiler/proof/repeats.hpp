@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Finds operations that only repeat the one before them, and leaves them out.
+/// Operations that only repeat the one before them are found and left out here.
 
 #include <optional>
 #include <vector>
@@ -11,13 +11,13 @@
 
 namespace chorale::proof {
 
-/// A plan without the operations that find_repeats() lists. All launches of the two plans compute the same,
-/// and every order that holds in one holds in the other: repeats.cpp says why.
+/// Holds a plan without the operations that find_repeats() lists. All launches of the two plans compute the
+/// same, and every order in one holds in the other: repeats.cpp says why.
 struct WithoutRepeats {
   Plan plan;
   std::vector<OpPlace> left_out;
 
-  /// Changes the places in findings back to those in the whole plan.
+  /// Changes the places in findings back to places in the whole plan.
   void put_back(std::vector<Finding>&) const;
 };
 

@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <set>
 
-#include "../resolve.hpp"
+#include "../plan/resolve.hpp"
 
 namespace chorale::proof {
 namespace {
 
-/// Begin, end, and the number of members that share it; 1: it is not shared, or in whole chunks.
+/// Holds begin, end, and the number of members that share the part. The number is 1 if it is not shared, or
+/// if members get whole chunks.
 using Part = std::tuple<uint64_t, uint64_t, uint32_t>;
 
-/// Returns whether members get whole chunks, or one gets all. Then their slices end at the same places in
-/// every message.
+/// Returns whether each member gets whole chunks, or one gets all. Then their slices end at the same places
+/// in every message.
 bool is_even(const Access& access, const Op& op, const Turn& turn) {
   return op.group_size < 2 || (!turn.atoms && (access.end - access.begin) % op.group_size == 0);
 }
@@ -54,8 +55,8 @@ Shares::Shares(const Plan& plan, const Memory& memory) : memory_(memory) {
   for (uint32_t space = 0; space < parts.size(); ++space) {
     for (const auto& [begin, end, members] : parts[space]) {
       if (members == 1) continue;
-      // C++20 lets a lambda refer to structured bindings, but Clang only does so from 16 on. So these are
-      // copies.
+      // C++20 lets a lambda capture structured bindings, but Clang supports it only from version 16 on. So
+      // these are copies.
       const auto fits = [begin = begin, end = end, members = members](const Part& other) {
         const auto [from, to, among] = other;
         if (to <= begin || end <= from) return true;

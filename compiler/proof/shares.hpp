@@ -1,11 +1,12 @@
 #pragma once
 /// \file
-/// Lists the slices of thread block groups that the proofs cannot place exactly.
+/// Shares lists the slices of thread block groups that have no exact position in the proofs.
 ///
-/// A group shares an operand: each of its blocks does one slice. The place where a slice ends depends on the
-/// size of the message, unless every block gets whole chunks. Two operations that share the same chunks among
-/// equally many blocks have the same slices for every message. But if an operation shares these chunks in
-/// another way, or shares a part of them, its slices may overlap any of these. Such a slice is called loose.
+/// A group shares an operand: each of its blocks does one slice. The position where a slice ends depends on
+/// the size of the message, unless every block gets whole chunks. Two operations that share the same chunks
+/// among equally many blocks have the same slices for every message. But if an operation shares these chunks
+/// in another way, or shares a part of them, its slices may overlap any of these. Such a slice is called
+/// loose.
 
 #include <cstdint>
 #include <map>
@@ -21,17 +22,17 @@ class Shares {
  public:
   Shares(const Plan&, const Memory&);
 
-  /// Returns 0 if this block's slice of an operand is not loose, or is the whole operand. Otherwise returns
-  /// the number, from 1 on, of the way in which the operand is shared: slices with the same number do not
-  /// overlap, slices with different numbers may.
+  /// Returns 0 if this block's slice of an operand is not loose, or is the whole operand. Otherwise it
+  /// returns a number, from 1 on, for the way in which the operand is shared. Slices with the same number do
+  /// not overlap; slices with different numbers may.
   uint32_t loose(const Access&, const Op&, const Turn&) const;
 
-  /// Returns an operation on packets whose slices are loose, or none. The block whose packets such a slice
+  /// Returns an operation on packets whose slices are loose, or none. Which block's packets such a slice
   /// holds depends on the size of the message.
   const std::optional<OpPlace>& packets() const { return packets_; }
 
  private:
-  /// Space, begin, end, and the number of blocks that share it.
+  /// Holds space, begin, end, and the number of blocks that share it.
   using Key = std::tuple<uint32_t, uint64_t, uint64_t, uint32_t>;
 
   const Memory& memory_;

@@ -1,9 +1,9 @@
-// Shrinks a plan by delta debugging (Zeller and Hildebrandt 2002). Parts are left out in halves, quarters and
-// so on, as long as the rest passes the checks and the proof finds the same. The parts are first ranks, then
-// thread blocks, then signals together with their waits and each other operation, in the order in which they
-// are executed.
+// This file shrinks a plan by delta debugging (Zeller and Hildebrandt 2002). It leaves out halves, quarters
+// and so on of the parts, as long as the rest passes the checks and the proof finds the same. The parts are
+// first ranks, then thread blocks, then signals together with their waits and each other operation, in the
+// order of execution.
 //
-// Costs at most `most_proofs` proofs, each of a plan no larger than the first.
+// It costs at most `most_proofs` proofs, each of a plan no larger than the first.
 
 #include <algorithm>
 #include <set>
@@ -23,8 +23,8 @@ using proof::Node;
 using Place = std::tuple<uint32_t, uint32_t, uint32_t>;
 using Part = std::vector<Place>;
 
-/// Returns what has to stay the same besides the proof and the kind: for each event its agent, its line and
-/// its access.
+/// Returns what must stay the same besides the proof and the kind: the agent, the line and the access of each
+/// event.
 std::vector<std::string> lines_of(const Plan& plan, const Finding& finding) {
   std::vector<std::string> lines;
   for (const ProofEvent& event : finding.events) {
@@ -39,12 +39,12 @@ std::vector<std::string> lines_of(const Plan& plan, const Finding& finding) {
         (line.line ? line.file + ":" + std::to_string(line.line) : proof::describe(plan, event.at)) +
         (event.who == ProofEvent::Who::proxy ? " by its proxy" : "") + does);
   }
-  // The speed of the blocks decides where a cycle is entered, so the lines are sorted.
+  // The speed of the blocks decides at which wait a cycle begins, so the lines are sorted.
   if (finding.kind == Finding::Kind::cycle) std::sort(lines.begin(), lines.end());
   return lines;
 }
 
-/// Removes the body of a pipeline with the pipeline, and a pipeline whose whole body is gone.
+/// Removes the body of each removed pipeline, and each pipeline whose whole body is removed.
 void settle(const ThreadBlock& block, std::vector<bool>& gone) {
   for (size_t at = 0; at < block.ops.size(); ++at) {
     const auto body = gone.begin() + ptrdiff_t(at) + 1, end = body + block.ops[at].body;
@@ -56,7 +56,7 @@ void settle(const ThreadBlock& block, std::vector<bool>& gone) {
 
 void erase(ThreadBlock& block, const std::vector<bool>& gone) {
   std::vector<Op> kept;
-  size_t head = 0, end = 0;  // the pipeline that we are in
+  size_t head = 0, end = 0;  // the current pipeline
   for (size_t at = 0; at < block.ops.size(); ++at) {
     if (block.ops[at].body) end = at + 1 + block.ops[at].body;
     if (gone[at]) {
@@ -74,8 +74,8 @@ class Shrinking {
  public:
   Shrinking(const Plan& plan, const Finding& finding, uint32_t most)
       : original_(plan), lines_(lines_of(plan, finding)), most_(most), best_{plan, finding, 0} {
-    // The finding must not follow from what an earlier proof would find. Values have to hold only to be
-    // compared.
+    // The finding must not follow from a finding of an earlier proof. For `replay`, the proof of `values` may
+    // fail.
     const auto proof = std::find(std::begin(proof_names), std::end(proof_names), finding.proof);
     others_.assign(proof + 1, std::end(proof_names));
     if (finding.proof == "replay") others_.push_back("values");
@@ -89,7 +89,7 @@ class Shrinking {
   Shrunk shrink() {
     leave_out(by([](const OpPlace& at) { return std::pair(at.rank, 0u); }));
     leave_out(by([](const OpPlace& at) { return std::pair(at.rank, at.threadblock); }));
-    // When one operation is gone, others may not be needed any more.
+    // After one operation is gone, others may be superfluous.
     size_t before;
     do {
       before = best_operations_;
@@ -111,12 +111,12 @@ class Shrinking {
     return list;
   }
 
-  /// Lists the operations that are left: posts together with the operations that take them, and the others
-  /// one by one.
+  /// Lists the remaining operations: posts together with the operations that take them, and the others one by
+  /// one.
   std::vector<Part> operations() const {
     std::vector<Part> parts;
     std::set<Place> listed;
-    // This maps places in the plan that is left to places in the original.
+    // This maps places in the remaining plan to places in the original.
     std::map<Place, Place> was;
     for (const auto& [block, gone] : gone_) {
       uint32_t now = 0;
@@ -134,12 +134,12 @@ class Shrinking {
     const ProofSetting& setting = best_.finding.setting;
     const proof::Memory memory(best_.plan, proof::list_messages(best_.plan)[setting.message],
                                setting.one_storage);
-    proof::Player player(best_.plan, memory);
-    History history(player);
+    proof::SymbolicExecutor executor(best_.plan, memory);
+    History history(executor);
     proof::Choices choices(setting.choices);
-    player.play(1, choices, history);
+    executor.play(1, choices, history);
     const auto place_of = [&](const Node& node) {
-      const proof::Chain& chain = player.chains()[node.chain];
+      const proof::Chain& chain = executor.chains()[node.chain];
       return Place{chain.rank, chain.block, node.op};
     };
     for (const Node& node : history.nodes()) {
@@ -166,7 +166,7 @@ class Shrinking {
     return parts;
   }
 
-  /// Tries to leave out windows of all sizes. Parts that cannot be left out stay.
+  /// Tries to leave out windows of all sizes. Parts that are needed stay.
   void leave_out(std::vector<Part> parts) {
     for (size_t window = (parts.size() + 1) / 2; window; window /= 2) {
       for (size_t at = 0; at < parts.size();) {
@@ -186,7 +186,7 @@ class Shrinking {
       for (const auto& [rank, block, op] : parts[at]) gone[{rank, block}][op] = true;
     }
     for (auto& [block, ops] : gone) settle(original_.gpus[block.first].threadblocks[block.second], ops);
-    if (gone == gone_) return true;  // nothing is left of them
+    if (gone == gone_) return true;  // all of them are gone already
     Plan plan = original_;
     size_t operations = 0;
     for (const auto& [block, ops] : gone) {

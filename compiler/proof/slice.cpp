@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "../checks/report.hpp"
+#include "../plan/report.hpp"
 
 namespace chorale::proof {
 namespace {
@@ -18,7 +18,7 @@ bool Slice::speaks(uint32_t at) const {
   const Node& node = history_.nodes()[at];
   switch (node.kind) {
     case Node::Kind::sync:
-    case Node::Kind::begin:  // in a later launch the end of the one before says it
+    case Node::Kind::begin:  // in a later launch, the end of the launch before shows it
       return false;
     default:
       return true;
@@ -28,7 +28,7 @@ bool Slice::speaks(uint32_t at) const {
 std::string Slice::who(uint32_t at) const {
   const Node& node = history_.nodes()[at];
   if (is_boundary(node)) return rank_name(node.chain);
-  const Chain& chain = history_.player().chains()[node.chain];
+  const Chain& chain = history_.executor().chains()[node.chain];
   return rank_name(chain.rank) + ", thread block " + number(chain.block);
 }
 
@@ -37,7 +37,7 @@ std::string Slice::name(uint32_t at) const {
   if (is_boundary(node))
     return std::string(node.kind == Node::Kind::begin ? "the beginning" : "the end") + " of launch " +
            number(node.launch + 1) + " of " + rank_name(node.chain);
-  const Chain& chain = history_.player().chains()[node.chain];
+  const Chain& chain = history_.executor().chains()[node.chain];
   const OpPlace place{chain.rank, chain.block, node.op};
   const Op& op = plan_.gpus[chain.rank].threadblocks[chain.block].ops[node.op];
   return std::string(info(op.code).name) + " at " + place_of(plan_, place);
@@ -52,7 +52,7 @@ WitnessEvent Slice::event_of(const Node& node) const {
     event.text = node.kind == Node::Kind::begin ? "the launch begins" : "the launch ends";
     return event;
   }
-  const Chain& chain = history_.player().chains()[node.chain];
+  const Chain& chain = history_.executor().chains()[node.chain];
   const bool proxy = node.kind == Node::Kind::proxy_reads || node.kind == Node::Kind::proxy_writes;
   event.who = proxy ? Who::proxy : Who::block;
   event.at = {chain.rank, chain.block, node.op};
@@ -88,7 +88,7 @@ void Slice::add(uint32_t node) { put(node); }
 void Slice::add_culprit(uint32_t node, std::string mark) {
   Entry& entry = entries_[put(node)];
   entry.event.part = WitnessEvent::Part::culprit;
-  // An operation may be both culprits, when the race is between two of its threads.
+  // One operation may be both culprits, when the race is between two of its threads.
   entry.event.mark += mark;
   if (entry.event.who == Who::application) entry.event.text += ", and the application uses its buffers";
 }
@@ -156,8 +156,8 @@ void Slice::finish(Witness& witness) const {
     ranks.insert(rank);
     kept.push_back(at);
   }
-  // Events that did not happen have no place among those that did. If there are any, events keep the order in
-  // which they were added.
+  // Events that did not happen have no place among those that did. If there are any, all events keep the
+  // order in which they were added.
   const bool all_happened =
       std::all_of(kept.begin(), kept.end(), [&](size_t at) { return entries_[at].node != History::none; });
   if (all_happened) {

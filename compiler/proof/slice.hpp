@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Selects the part of a history that matters, as the events of a witness.
+/// A Slice selects the part of a history that matters and turns it into the events of a witness.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace chorale::proof {
 
-/// Collects events, the most important ones first. Once there is no more room, events are left out.
+/// Collects events, the most important ones first. When it is full, further events are left out.
 class Slice {
  public:
   Slice(const Plan& plan, const History& history) : plan_(plan), history_(history) {}
@@ -20,34 +20,34 @@ class Slice {
   /// Adds a step. Steps of one operation become one event.
   void add(uint32_t node);
   void add_culprit(uint32_t node, std::string mark);
-  /// Adds an event that could not be played.
+  /// Adds an event that could not be executed.
   void add_culprit(const ProofEvent&, std::string mark);
-  /// Adds an operation that waits for ever, or one that never happens.
+  /// Adds an operation that waits forever, or one that never happens.
   size_t add_stuck(const OpPlace&, uint32_t launch, std::string mark);
   size_t add_missing(const OpPlace&, uint32_t launch);
-  /// Adds nodes that caused each other, the first one first. Nodes that say nothing are skipped.
+  /// Adds nodes each of which caused the next. Nodes without an event are skipped.
   void add_path(const std::vector<uint32_t>& path);
-  /// Notes that event `from` would come before event `to`.
+  /// Records that event `from` would come before event `to`.
   void link(size_t from, size_t to) { paths_.push_back({{from, true}, {to, true}}); }
 
-  /// Returns for example "rank 0, thread block 1".
+  /// Returns the agent of a node, such as "rank 0, thread block 1".
   std::string who(uint32_t node) const;
-  /// Returns for example "signal at ring.cpp:39".
+  /// Returns a node in words, such as "signal at ring.cpp:39".
   std::string name(uint32_t node) const;
-  /// Returns whether a node is an event that says something on a path.
+  /// Returns whether a node is shown as an event on a path.
   bool speaks(uint32_t node) const;
 
   void finish(Witness&) const;
 
  private:
   struct Entry {
-    uint32_t node;  ///< none: it did not happen
+    uint32_t node;  ///< none: the event did not happen
     uint64_t turn;
     WitnessEvent event;
   };
   struct Stop {
     size_t entry;
-    bool publishes;  ///< on the way from the stop before
+    bool publishes;  ///< on the way from the previous stop
   };
 
   size_t put(uint32_t node);
@@ -61,10 +61,11 @@ class Slice {
   std::vector<std::vector<Stop>> paths_;
 };
 
-/// Returns for example "copy input[0:1] -> scratch[0:1]" or "signal memory channel 0 to rank 1".
+/// Returns an operation in words, such as "copy input[0:1] -> scratch[0:1]" or "signal memory channel 0 to
+/// rank 1".
 std::string describe(const Plan&, const OpPlace&);
 
-/// Returns "mine.cpp:7", or the place in the plan: "rank 0, thread block 1, op 3".
+/// Returns the author's line, such as "mine.cpp:7", or the place in the plan: "rank 0, thread block 1, op 3".
 std::string place_of(const Plan&, const OpPlace&);
 
 }  // namespace chorale::proof

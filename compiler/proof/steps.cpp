@@ -1,14 +1,14 @@
 #include "steps.hpp"
 
-#include "../resolve.hpp"
+#include "../plan/resolve.hpp"
 
 namespace chorale::proof {
 namespace {
 
 using Kind = Step::Kind;
 
-/// The accesses of one operand in Steps::named: the first one and their number. Only the members of a switch
-/// channel make several.
+/// Holds the accesses of one operand in Steps::named: the first one and their number. Only an operand with
+/// the members of a switch channel has several.
 using Places = std::pair<uint32_t, uint32_t>;
 
 class Listing {
@@ -22,7 +22,7 @@ class Listing {
     if (row_.has(Role::Arrive)) arrive();
     if (row_.has_any(await_roles)) each_channel(Kind::await, row_.has(Role::AwaitRelaxed));
     if (row_.has(Role::Acquire)) each_id(Kind::acquire);
-    // All threads go on together after a wait.
+    // After a wait, all threads proceed together.
     if (row_.has_any(await_roles) || row_.has(Role::Acquire)) sync();
 
     const bool posts = row_.has_any(post_roles);
@@ -115,7 +115,7 @@ class Listing {
     step.reduce_op = step.combines ? op_.reduce_op : ReduceOp::sum;
   }
 
-  /// Copies the accesses, so that those of a step lie together.
+  /// Adds a move. It copies the accesses, so that those of one step are consecutive.
   Step& add_move(Kind kind, std::span<const Places> sources, std::span<const Places> dests) {
     Step& step = add(kind);
     step.first = uint32_t(out_.accesses.size());

@@ -1,9 +1,8 @@
 #pragma once
 /// \file
-/// Describes an operation as the proof sees it: which memory its threads or its rank's proxy read and
-/// overwrite, and how it orders itself with others. All of this follows from the roles of the op table.
-/// tests/unit/proof/conformance_test.cpp compares it with what run() of executor/lowering/semantics.hpp
-/// does.
+/// The proofs see an operation as steps. They say which memory its threads or its rank's proxy read and
+/// write, and how the operation is ordered with others. All of this follows from the roles of the op table.
+/// tests/unit/proof/conformance_test.cpp compares it with run() in executor/lowering/semantics.hpp.
 
 #include <cstdint>
 #include <utility>
@@ -13,7 +12,7 @@
 
 namespace chorale::proof {
 
-/// Chunks [begin, end) of a buffer of a rank.
+/// Names chunks [begin, end) of a buffer of a rank.
 struct Access {
   uint32_t rank = 0;
   BufferKind buffer = BufferKind::input;
@@ -25,18 +24,18 @@ struct Access {
   bool operator==(const Access&) const = default;
 };
 
-/// One part of an operation, which the proof treats as a unit.
+/// Describes one part of an operation, which the proofs treat as a unit.
 struct Step {
   enum class Kind : uint8_t {
     sync,     ///< orders the threads of the block
-    move,     ///< the threads read all sources, position by position, and overwrite all destinations
+    move,     ///< the threads read all sources, position by position, and write all destinations
     post,     ///< adds one to the signal of a channel at its peer
     await,    ///< waits for one more post on a channel
-    push,     ///< hands a move, a post after it, or both, to the proxy
+    push,     ///< hands a move, a post, or both to the proxy; the post comes after the move
     drain,    ///< waits until the proxy has read what was pushed on a channel
     acquire,  ///< takes one from a semaphore
     release,  ///< adds one to a semaphore
-    arrive,   ///< waits until all participants of a barrier have come
+    arrive,   ///< waits until all participants of a barrier have arrived
   };
 
   Kind kind = Kind::sync;
@@ -52,13 +51,13 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-/// The steps of an operation, in order.
+/// Holds the steps of an operation, in order.
 struct Steps {
   std::vector<Step> steps;
   std::vector<Access> accesses;
 
-  /// Scratch space of list_steps(): the accesses of each operand, and the first access and their number for
-  /// each.
+  /// Serves list_steps() as scratch space: the accesses of each operand, and per operand the first access and
+  /// their number.
   std::vector<Access> named;
   std::vector<std::pair<uint32_t, uint32_t>> operands;
 
@@ -70,8 +69,8 @@ struct Steps {
   }
 };
 
-/// Replaces `out` by the steps of `op`, which must be valid. A pipeline has no steps; the operations of its
-/// body have.
+/// Replaces `out` by the steps of `op`, which must be valid. A pipeline has no steps, but the operations of
+/// its body have.
 void list_steps(const Plan&, const Gpu&, const ThreadBlock&, const Op& op, Steps& out);
 
 }  // namespace chorale::proof

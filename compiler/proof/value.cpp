@@ -42,7 +42,7 @@ uint32_t Values::combine(uint32_t left, uint32_t right, ReduceOp op) {
   node.right = right;
   node.op = op;
   node.sum = plus(nodes_[left].sum, nodes_[right].sum);
-  // a + b and b + a are the same bits.
+  // a + b and b + a have the same bits.
   node.tree = mix64(scrambled(nodes_[left].tree) + scrambled(nodes_[right].tree));
   node.order = mix64(scrambled(nodes_[left].order) + scrambled(nodes_[right].order));
   node.lowest = std::min(nodes_[left].lowest, nodes_[right].lowest);
@@ -61,7 +61,7 @@ void Values::round(uint32_t value) {
   node.rounded = true;
 }
 
-/// Returns what was added up without rounding, from its first addend on.
+/// Returns the addends that were added up without rounding, from the first one on.
 std::vector<uint32_t> Values::addends(uint32_t value) const {
   std::vector<uint32_t> list;
   for (bool outermost = true; combined(value) && (outermost || !nodes_[value].rounded); outermost = false) {
@@ -70,7 +70,7 @@ std::vector<uint32_t> Values::addends(uint32_t value) const {
   }
   list.push_back(value);
   std::reverse(list.begin(), list.end());
-  // a + b and b + a are the same bits. Of such two, the one in brackets is told first, then the lower rank.
+  // a + b and b + a have the same bits. The text has the one in brackets first, then the lower rank.
   const auto place = [this](uint32_t addend) {
     return std::tuple(!combined(addend), nodes_[addend].lowest, nodes_[addend].order);
   };
@@ -78,8 +78,8 @@ std::vector<uint32_t> Values::addends(uint32_t value) const {
   return list;
 }
 
-// This does not recurse, because sums may be nested as deeply as there are addends. It goes in the order of
-// the text.
+// This does not recurse, because sums may be nested as deeply as there are addends. It goes through the text
+// from left to right.
 std::string Values::order_words(uint32_t value) const {
   struct Open {
     std::vector<uint32_t> addends;
@@ -119,7 +119,7 @@ std::string Values::order_words(uint32_t value) const {
 
 std::map<Origin, uint64_t> Values::origins(uint32_t value) const {
   const auto add = [](uint64_t& to, uint64_t times) { to += std::min(times, ~uint64_t{0} - to); };
-  // Parts are older than the values made of them, so each is counted before it is taken apart.
+  // Parts are older than the values made of them, so each is counted before it is split.
   std::map<uint32_t, uint64_t, std::greater<>> parts{{value, 1}};
   std::map<Origin, uint64_t> found;
   while (!parts.empty()) {

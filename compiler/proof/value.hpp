@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Describes what a cell holds as a sum of parts of inputs.
+/// The content of a cell is described as a sum of parts of inputs.
 
 #include <compare>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace chorale::proof {
 
-/// The part of a rank's input that begins at an atom, or what a cell held before the launch.
+/// Names the part of a rank's input that begins at an atom, or the content of a cell before the launch.
 struct Origin {
   static constexpr uint32_t before = ~uint32_t{0};
   uint32_t rank = before;
@@ -22,30 +22,30 @@ struct Origin {
   auto operator<=>(const Origin&) const = default;
 };
 
-/// A sum of pseudo-random numbers modulo 2^127 - 1, one for each origin. Two different sums of fewer than
-/// 2^64 origins are equal with a probability of less than 2^-60.
+/// Holds a sum of pseudo-random numbers modulo 2^127 - 1, one per origin. Two different sums of fewer than
+/// 2^64 origins are equal with a probability below 2^-60.
 using Sum = unsigned __int128;
 Sum sum_of(const Origin&);
 Sum plus(Sum, Sum);
 
-/// All values of an execution. A value is a position in here. Values are equal if their sums are, whatever
-/// the order of their addends.
+/// Holds all values of an execution. A value is a position in this object. Values are equal if their sums
+/// are, whatever the order of their addends.
 class Values {
  public:
   static constexpr uint32_t none = ~uint32_t{0};
 
   uint32_t origin(const Origin&);
-  /// Combines two values by an operator. Nothing is known of a value made with several operators: mixed()
-  /// says so.
+  /// Combines two values by an operator. A value made by several operators is marked as mixed() and otherwise
+  /// unknown.
   uint32_t combine(uint32_t left, uint32_t right, ReduceOp);
 
-  /// Marks a value as rounded. An operation's result is rounded when it is stored; inside the operation, a
-  /// sum of several addends is not.
+  /// Marks a value as rounded. An operation's result is rounded when it is stored. Inside the operation, a
+  /// sum of several addends is not rounded.
   void round(uint32_t value);
   /// Returns a number that is equal for values that were added up in the same order and rounded at the same
   /// places.
   uint64_t tree(uint32_t value) const { return nodes_[value].tree; }
-  /// Does the same as tree(), but ignores which part of a rank's input an addend is.
+  /// Returns the same as tree(), but ignores which part of a rank's input an addend is.
   uint64_t order(uint32_t value) const { return nodes_[value].order; }
   /// Returns that order in words, as in ProofFacts::order. Equal words mean equal orders.
   std::string order_words(uint32_t value) const;
@@ -53,11 +53,11 @@ class Values {
   Sum sum(uint32_t value) const { return nodes_[value].sum; }
   /// Returns how often each origin is in a value. A count of 2^64 - 1 means that number or more.
   std::map<Origin, uint64_t> origins(uint32_t value) const;
-  /// Returns the operator that made the value last, or none if it was not combined.
+  /// Returns the last operator of the value, or none if it was not combined.
   std::optional<ReduceOp> op(uint32_t value) const {
     return nodes_[value].left == none ? std::nullopt : std::optional(nodes_[value].op);
   }
-  /// Returns whether the value was made with several operators.
+  /// Returns whether the value was made by several operators.
   bool mixed(uint32_t value) const { return nodes_[value].mixed; }
   bool combined(uint32_t value) const { return nodes_[value].left != none; }
 
@@ -70,7 +70,7 @@ class Values {
     uint64_t tree = 0, order = 0;
     uint32_t left = none, right = none;
     uint32_t lowest = 0;  // the lowest rank whose input is in it
-    Origin origin;        // of a node without parts
+    Origin origin;        // for a node without parts
     ReduceOp op = ReduceOp::sum;
     bool mixed = false, rounded = false;
   };

@@ -1,12 +1,12 @@
-// Proves that every part of every output holds what the collective promises, or a custom one's `post`, with
-// each addend once. No two accesses race (races.cpp), so a read returns the last write before it in every
-// execution. So one execution tells what all compute. A second number depends on the order of the addends. If
-// it differs between outputs of the same value, their last bits may differ.
+// This file proves that every part of every output holds what the collective promises, or what a custom one's
+// `post` promises, with each addend once. No two accesses race (races.cpp), so a read returns the last write
+// before it in every execution. So one execution shows what all compute. A second number depends on the order
+// of the addends. If it differs between outputs of the same value, their last bits may differ.
 //
-// A cell holds a sum of pseudo-random numbers, one for each cell of the inputs, which is compared with the
-// expected sum. A value remembers what it was made of, so that a wrong one can be explained addend by addend.
+// A cell holds a sum of pseudo-random numbers, one per cell of the inputs, which is compared with the
+// expected sum. A value remembers its parts, so that a wrong one can be explained addend by addend.
 //
-// Costs O(a) for the cells of all accesses.
+// This costs O(a) for the cells of all accesses.
 
 #include "values.hpp"
 
@@ -16,7 +16,7 @@
 namespace chorale::proof {
 namespace {
 
-/// Returns " twice" or for example " 3 times".
+/// Returns " twice", or a number such as " 3 times".
 std::string times_words(uint64_t times) {
   if (times == 2) return " twice";
   return " " + count(times, "time") + (times == ~uint64_t{0} ? " or more" : "");
@@ -24,10 +24,10 @@ std::string times_words(uint64_t times) {
 
 }  // namespace
 
-Holding::Holding(const Player& player, Findings& findings, bool facts, const Excerpt* excerpt)
-    : player_(player),
-      memory_(player.memory()),
-      promise_(player.plan(), memory_),
+Holding::Holding(const SymbolicExecutor& executor, Findings& findings, bool facts, const Excerpt* excerpt)
+    : executor_(executor),
+      memory_(executor.memory()),
+      promise_(executor.plan(), memory_),
       findings_(findings),
       facts_(facts),
       excerpt_(excerpt),
@@ -43,11 +43,11 @@ void Holding::begin(uint32_t rank, uint32_t launch) {
 }
 
 void Holding::compare() {
-  for (uint32_t rank = 0; rank < player_.plan().ranks(); ++rank) compare(rank);
+  for (uint32_t rank = 0; rank < executor_.plan().ranks(); ++rank) compare(rank);
 }
 
 void Holding::move(uint32_t chain, const Step& step, std::span<const Touch> touches) {
-  if (player_.chains()[chain].launch) return;
+  if (executor_.chains()[chain].launch) return;
   const std::span<const Touch> sources = touches.first(step.sources), dests = touches.subspan(step.sources);
   if (dests.empty() || sources.empty()) return;
   for (uint32_t at = 0; at < dests[0].cells; ++at) {
@@ -60,13 +60,13 @@ void Holding::move(uint32_t chain, const Step& step, std::span<const Touch> touc
   for (const Touch& touch : dests) {
     for (uint32_t at = 0; at < touch.cells; ++at) {
       held_[touch.cell + at] = made_[at];
-      writer_[touch.cell + at] = {chain, player_.chains()[chain].op};
+      writer_[touch.cell + at] = {chain, executor_.chains()[chain].op};
     }
   }
   made_.clear();
 }
 
-/// Compares what a rank's output holds with what it should hold.
+/// Compares the output of a rank with what it should hold.
 void Holding::compare(uint32_t rank) {
   const Range output = memory_.buffer(rank, BufferKind::output);
   if (!promise_.any()) {
@@ -79,7 +79,7 @@ void Holding::compare(uint32_t rank) {
   for_each_cell(output, [&](uint32_t cell, uint64_t at) {
     const std::optional<Sum> expected = promise_.sum(rank, at - output.begin, sender);
     if (!expected) return;
-    // Cells that nobody overwrites are compared, too, because they may be right from the beginning.
+    // Cells that nobody writes are compared, too, because they may be correct from the beginning.
     if (excerpt_ && excerpt_->leaves_out(rank, memory_.message(), memory_.range_of(cell))) return;
     const uint32_t value = read(cell);
     const bool right = !values_.mixed(value) && values_.sum(value) == *expected;
@@ -89,14 +89,14 @@ void Holding::compare(uint32_t rank) {
       say(rank, cell, promise_.origins(rank, at - output.begin, sender), value);
     if (!facts_) return;
     compare_rounding(rank, cell, value);
-    // The words of a wrong value may be longer than any memory. A few sums that add a sum to itself are
-    // enough for that.
+    // The text of a wrong value may be longer than any memory. A few sums that add a sum to itself are enough
+    // for that.
     if (right) compare_order(rank, cell, value, promise_.has_several_parts(rank, at - output.begin));
   });
 }
 
-/// Compares the operator of a value with the one of the first output. One call has one operator, so a mix is
-/// wrong across outputs just as within one.
+/// Compares the operator of a value with the operator of the first output. One call has one operator, so
+/// different operators are wrong across outputs, too.
 void Holding::compare_operator(uint32_t rank, uint32_t cell, uint32_t value) {
   const std::optional<ReduceOp> op = values_.op(value);
   if (!op) return;
@@ -120,7 +120,7 @@ void Holding::compare_rounding(uint32_t rank, uint32_t cell, uint32_t value) {
 }
 
 /// Compares the order of a value with that of the first output.
-/// \param several_parts  several parts of one rank's input are added up in the value
+/// \param several_parts  true: the value adds up several parts of one rank's input
 void Holding::compare_order(uint32_t rank, uint32_t cell, uint32_t value, bool several_parts) {
   if (!values_.combined(value)) return;
   if (!first_) first_ = {value, rank, cell};
@@ -154,7 +154,7 @@ uint32_t Holding::sender_of(const Range& output) {
 
 // -- The words of findings
 
-/// Returns for example "input[0:1] of rank 3".
+/// Returns the name of chunks, such as "input[0:1] of rank 3".
 std::string Holding::name(BufferKind kind, uint64_t rank, uint64_t begin, uint64_t end) const {
   const uint64_t chunk = memory_.message().chunk;
   const std::string whole = end - begin < chunk ? "part of " : "";
@@ -197,11 +197,11 @@ void Holding::say(uint32_t rank, uint32_t cell, const std::vector<Origin>& expec
 }
 
 OpPlace Holding::place(const Writer& writer) const {
-  const Chain& chain = player_.chains()[writer.chain];
+  const Chain& chain = executor_.chains()[writer.chain];
   return {chain.rank, chain.block, writer.op};
 }
 
-/// Returns the operation that writes nearest to a cell of an output that nobody writes.
+/// Returns the operation that writes nearest to an output cell that nobody writes.
 std::optional<OpPlace> Holding::nearest(uint32_t rank, uint32_t cell) const {
   const Range output = memory_.buffer(rank, BufferKind::output);
   const uint32_t first = memory_.cell(output, 0), n = memory_.count(output);
@@ -214,7 +214,7 @@ std::optional<OpPlace> Holding::nearest(uint32_t rank, uint32_t cell) const {
 }
 
 /// Adds a finding at the line of the program that writes the cell, or else comes nearest to it. If several
-/// ranks do so at one line, only one of them gets a finding.
+/// ranks do this at one line, only one of them gets a finding.
 Finding* Holding::add(uint32_t rank, uint32_t cell, const std::string& text) {
   const bool written = writer_[cell].chain != nobody;
   const std::optional<OpPlace> at = written ? place(writer_[cell]) : nearest(rank, cell);
@@ -237,7 +237,7 @@ Finding* Holding::add(uint32_t rank, uint32_t cell, const std::string& text) {
   return &finding;
 }
 
-/// Returns for example "rank 3 twice, rank 5 missing".
+/// Returns the difference in words, such as "rank 3 twice, rank 5 missing".
 std::string Holding::difference(const std::vector<Origin>& expected, const std::map<Origin, uint64_t>& found,
                                 uint64_t length) const {
   std::vector<std::string> parts;

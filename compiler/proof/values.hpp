@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Tracks what each cell holds during an execution, and compares what the outputs hold at the end.
+/// A Holding tracks what each cell holds during an execution, and checks the outputs at the end.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,19 +13,19 @@
 
 #include "copies.hpp"
 #include "findings.hpp"
-#include "player.hpp"
 #include "promise.hpp"
+#include "symbolic_executor.hpp"
 #include "value.hpp"
 
 namespace chorale::proof {
 
-/// Watches the first launch of an execution and ignores all later ones.
+/// Observes the first launch of an execution and ignores all later ones.
 class Holding : public Observer {
  public:
   /// \param facts  whether the caller wants rounding(), order() and other_order()
   /// \param excerpt  the excerpt whose plan is executed, or null. Outputs that its left-out blocks write are
   ///   not compared.
-  Holding(const Player&, Findings&, bool facts, const Excerpt* excerpt = nullptr);
+  Holding(const SymbolicExecutor&, Findings&, bool facts, const Excerpt* excerpt = nullptr);
 
   void begin(uint32_t rank, uint32_t launch) override;
   void move(uint32_t chain, const Step&, std::span<const Touch>) override;
@@ -45,7 +45,7 @@ class Holding : public Observer {
   struct Writer {
     uint32_t chain = nobody, op = 0;
   };
-  /// The first output that held a value, and the order in which that value was added up.
+  /// Holds the first output with a value, and the order in which that value was added up.
   struct Added {
     uint64_t tree;
     uint32_t rank, cell;
@@ -63,7 +63,7 @@ class Holding : public Observer {
   void compare_operator(uint32_t rank, uint32_t cell, uint32_t value);
   OpPlace place(const Writer&) const;
   std::optional<OpPlace> nearest(uint32_t rank, uint32_t cell) const;
-  /// Returns null if the same was said before.
+  /// Adds a finding. Returns null if the same finding is there already.
   Finding* add(uint32_t rank, uint32_t cell, const std::string& text);
   void compare_rounding(uint32_t rank, uint32_t cell, uint32_t value);
   void compare_order(uint32_t rank, uint32_t cell, uint32_t value, bool several_parts);
@@ -76,7 +76,7 @@ class Holding : public Observer {
   std::string difference(const std::vector<Origin>& expected, const std::map<Origin, uint64_t>& found,
                          uint64_t length) const;
 
-  const Player& player_;
+  const SymbolicExecutor& executor_;
   const Memory& memory_;
   Promise promise_;
   Findings& findings_;
@@ -87,7 +87,7 @@ class Holding : public Observer {
   std::vector<Writer> writer_;  // by cell
   std::vector<uint32_t> made_;
   uint32_t left_out_ = nobody;  ///< the last rank with an output that is partly unwritten
-  /// The operator of the first output that was combined, and the place of that output.
+  /// These hold the operator of the first combined output, and the place of that output.
   std::optional<ReduceOp> op_;
   uint32_t op_rank_ = 0, op_cell_ = 0;
   std::unordered_map<uint64_t, Added> added_;  // by sum

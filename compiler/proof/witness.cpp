@@ -1,17 +1,17 @@
-// Makes counter-examples: from a finding, it plays the execution in which it was found, and cuts out the
-// slice that matters.
+// This file makes counter-examples. It executes the execution of a finding again and selects the slice that
+// matters.
 
 #include "chorale/witness.hpp"
 
 #include <algorithm>
 
-#include "../checks/report.hpp"
+#include "../plan/report.hpp"
 #include "explain.hpp"
 
 namespace chorale {
 namespace {
 
-/// Returns for example "rank 0, block 1".
+/// Returns the agent of an event, such as "rank 0, block 1".
 std::string agent_of(const WitnessEvent& event) {
   std::string text = rank_name(event.at.rank);
   if (event.who == ProofEvent::Who::application) return text;
@@ -29,7 +29,7 @@ std::string padded(std::string text, size_t width) {
   return text;
 }
 
-/// Returns the numbers of the events that an event comes after, for example "1, ~3".
+/// Returns the numbers of the events that an event comes after, such as "1, ~3".
 std::string causes_of(const Witness& witness, uint32_t event) {
   std::string text;
   std::vector<uint32_t> said;
@@ -50,8 +50,8 @@ Witness explain(const Plan& plan, const Finding& finding) {
   if (finding.events.empty() || finding.setting.message >= messages.size()) return witness;
   const Memory memory(plan, messages[finding.setting.message], finding.setting.one_storage);
   if (!memory.fits()) return witness;
-  Player player(plan, memory);
-  History history(player);
+  SymbolicExecutor executor(plan, memory);
+  History history(executor);
   Slice slice(plan, history);
   if (finding.kind == Finding::Kind::undecided) {
     for (size_t at = 0; at < finding.events.size(); ++at)
@@ -61,7 +61,7 @@ Witness explain(const Plan& plan, const Finding& finding) {
   }
   Choices choices(finding.setting.choices);
   // Values are proved in the first launch only.
-  player.play(finding.kind == Finding::Kind::value ? 1 : finding.setting.launches, choices, history);
+  executor.play(finding.kind == Finding::Kind::value ? 1 : finding.setting.launches, choices, history);
   if (!history.complete()) return witness;
   switch (finding.kind) {
     case Finding::Kind::race:

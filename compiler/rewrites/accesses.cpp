@@ -1,12 +1,12 @@
 #include "accesses.hpp"
 
-#include "../resolve.hpp"
+#include "../plan/resolve.hpp"
 #include "chorale/collective.hpp"
 
 namespace chorale {
 namespace {
 
-/// Gives an access to input or output the coordinates of the memory that holds both, in place.
+/// For a plan in place, gives an access to input or output the coordinates of the memory that holds both.
 void unite(const Plan& plan, const CollectiveInfo& collective, Access& access) {
   if (access.buffer == BufferKind::scratch) return;
   const BufferKind whole = collective.input_is_part() ? BufferKind::output : BufferKind::input;
@@ -27,7 +27,7 @@ void list_accesses(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, c
   for_each_place(plan, gpu, block, op,
                  [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
                    if (operand.size == 0 || (!everywhere && rank != gpu.id)) return;
-                   // Through a channel to itself a rank reaches its own memory as a peer does.
+                   // Over a channel to itself, a rank accesses its own memory in the way a peer does.
                    if (!everywhere && is_remote(field.role)) return;
                    out.push_back({rank, buffer, is_packet(field.role), is_write(field.role), operand.index,
                                   operand.index + operand.size});

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// list_accesses() says which chunks an operation touches, by the roles of its operands.
+/// list_accesses() says which chunks an operation accesses, by the roles of its operands.
 
 #include <cstdint>
 #include <vector>
@@ -13,25 +13,25 @@ namespace chorale {
 struct Access {
   uint32_t rank;
   BufferKind buffer;
-  bool packets;  ///< laid out as packets: twice as many bytes, from twice the offset
+  bool packets;  ///< stored as packets: twice as many bytes, from twice the offset
   bool write;
   uint64_t begin, end;
 
   bool operator==(const Access&) const = default;
 };
 
-/// Appends what `op` touches on rank `gpu` itself, and with `everywhere` also what it touches at peers.
+/// Appends the accesses of `op` to rank `gpu` itself, and with `everywhere` also those to peers.
 ///
-/// If the plan is in place, input and output are one memory. An access to either is then given in the
-/// coordinates of the larger one.
+/// If the plan is in place, input and output are one memory. An access to either then has the coordinates of
+/// the larger one.
 void list_accesses(const Plan&, const Gpu&, const ThreadBlock&, const Op&, bool everywhere,
                    std::vector<Access>&);
 
-/// Returns true if both touch a chunk. It compares packets and plain chunks of scratch both by chunk and by
-/// byte, because the executor decides which of the two shares memory.
+/// Returns whether both access a common chunk. Packets and plain chunks of scratch are compared both by chunk
+/// and by byte, because the executor decides in which of these ways they share memory.
 bool overlap(const Access&, const Access&);
 
-/// Returns true if both touch a chunk and one of them overwrites it.
+/// Returns whether both access a common chunk and one of them writes it.
 inline bool conflict(const Access& left, const Access& right) {
   return left.rank == right.rank && (left.write || right.write) && overlap(left, right);
 }

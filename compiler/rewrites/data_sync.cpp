@@ -1,16 +1,17 @@
-// This rewrite turns Op::sync into nops, and forgets it.
+// This rewrite replaces Op::sync by nops.
 //
-// It is right because every operation gets a fence wherever it asked for one: a nop, or a nop or barrier that
-// stands there anyway. A fence at the edge of a pipeline's body does not count for what is outside (if it
-// does, fuse has dropped the one outside), nor the other way round. The reason is that the body runs again,
-// and a turn's first operation follows the last one of the turn before.
+// It is correct because every operation gets a fence wherever it asked for one: a new nop, or a nop or
+// barrier that is already there. A fence at the edge of a pipeline's body does not count for operations
+// outside, and a fence outside does not count for the body. The reason is that the body runs again, and the
+// first operation of a turn follows the last one of the turn before. (Where a fence inside also serves
+// outside, the rewrite fuse has already dropped the outer one.)
 //
-// It costs one thread synchronisation for each nop. Two neighbours that both ask for one share it, unless the
-// author wants nothing joined and MSCCL++'s operations.
+// It costs one thread synchronisation per nop. Two neighbours that both ask for one share it, unless the
+// author wants nothing joined and exactly MSCCL++'s operations.
 
 #include <utility>
 
-#include "../roles.hpp"
+#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
 
 namespace chorale {

@@ -1,28 +1,28 @@
-// This rewrite puts a nop in front of an operation that touches chunks which an earlier operation of the
-// block touched since the last nop, if one of the two overwrites them.
+// This rewrite puts a nop in front of an operation if it accesses chunks that an earlier operation of the
+// block accessed since the last nop, and one of the two writes them.
 //
-// It is right because threads of a block share out an operation's elements each in its own way, so that only
-// a nop orders two operations that touch the same chunks. All accesses count that reach this rank's memory,
-// by the role of the operand: packets, switch regions, and both names of memory that is input and output in
-// place. An operation's own accesses are added after it was compared, so that it neither conflicts with
-// itself nor hides what came before. Signals and barriers order what other blocks and ranks do, not this
-// rewrite. Nor does it order the source of a port put, which is free only after a flush.
+// It is correct because the threads of a block divide the elements of an operation in different ways, so only
+// a nop orders two operations on the same chunks. All accesses to this rank's memory count, by the role of
+// the operand: packets, switch regions, and both names of memory that is input and output in place. An
+// operation's own accesses are added after it was compared, so it neither conflicts with itself nor hides
+// earlier ones. Signals and barriers order other blocks and ranks, so this rewrite ignores them. It does not
+// order the source of a port put either, which may be overwritten only after a flush.
 //
 // Packets that the block writes need no nop before they are read, because a thread waits for each packet that
-// it reads, whoever writes it. This does not hold if a slot is written twice: the reader could take the first
-// packet for the second one. In a pipeline every slot counts as such.
+// it reads, whoever writes it. This is wrong for a slot that is written twice: the reader could take the
+// first packet for the second one. In a pipeline every slot counts as written twice.
 //
-// In a pipeline, what the end of a turn touched since its last nop is also compared with the beginning of the
-// next. There the very same chunks do not conflict, because each turn takes another unit of them. That holds
-// neither for packets, nor for scratch that the executor reuses within a chunk, nor for slices of different
-// thread block groups. Other overlaps are compared by chunk, which may cost a nop that the units would not
-// need.
+// In a pipeline, accesses since the last nop of a turn are also compared with the beginning of the next turn.
+// There, accesses to the very same chunks do not conflict, because each turn takes another unit of them. This
+// exception holds neither for packets, nor for scratch that the executor reuses within a chunk, nor for
+// slices of different thread block groups. Other overlaps are compared by chunk, which may add a nop that a
+// comparison by unit would not.
 //
-// For MSCCL++ a pipeline counts as one operation with all accesses of its body, as it does there. For us its
-// fences count: a fence of every turn orders what stands before it with what comes after it, also outside the
-// pipeline, which has at least one turn.
+// For MSCCL++ a pipeline counts as one operation with all accesses of its body, as in that executor. For
+// Chorale the fences of the body count. A fence in every turn also orders what is before it with what is
+// after it outside the pipeline, which has at least one turn.
 //
-// It costs one thread synchronisation for each nop and O(n log n) time.
+// It costs one thread synchronisation per nop, and O(n log n) time.
 
 #include <algorithm>
 #include <array>
@@ -30,7 +30,7 @@
 #include <map>
 #include <utility>
 
-#include "../roles.hpp"
+#include "../plan/roles.hpp"
 #include "accesses.hpp"
 #include "chorale/compile.hpp"
 
@@ -41,7 +41,7 @@ namespace {
 class Ranges {
  public:
   bool overlaps(uint64_t begin, uint64_t end) const {
-    auto next = ranges_.lower_bound(end);  // the first that starts too late
+    auto next = ranges_.lower_bound(end);  // the first range that starts too late
     return next != ranges_.begin() && std::prev(next)->second > begin;
   }
   void add(uint64_t begin, uint64_t end) {
@@ -67,10 +67,10 @@ class Ranges {
   std::map<uint64_t, uint64_t> ranges_;  // begin -> end
 };
 
-/// Holds what a block has touched since its last fence.
+/// Holds the accesses of a block since its last fence.
 class Touched {
  public:
-  /// \param arrives  the access waits for packets itself
+  /// \param arrives  true if the access itself waits for packets
   bool conflicts(const Access& access, bool arrives = false) const {
     const auto hit = [&](bool packets, uint64_t begin, uint64_t end) {
       if (of(access.buffer, packets, true).overlaps(begin, end)) return true;
@@ -78,7 +78,7 @@ class Touched {
     };
     const auto [begin, end] = std::pair(access.begin, access.end);
     if (hit(false, begin, end) || (!arrives && hit(true, begin, end))) return true;
-    // Between packets and plain chunks the same bytes count too: see overlap().
+    // Packets and plain chunks also conflict by byte, see overlap().
     if (access.buffer != BufferKind::scratch) return false;
     return access.packets ? hit(false, 2 * begin, 2 * end) : hit(true, begin / 2, end / 2 + end % 2);
   }
@@ -158,19 +158,19 @@ class Synchronizer {
     }
   }
 
-  /// Returns whether the block waits in the access for the very packets that it has written.
+  /// Returns whether the access waits for packets that this block itself has written.
   bool arrives(const Access& access) const {
     return access.packets && !access.write && !loops_ && !sent_again_.overlaps(access.begin, access.end);
   }
 
-  /// Holds an access with the slice of its chunks that this block takes.
+  /// Holds an access and the slice of its chunks that this block takes.
   struct Slice {
     Access access;
     uint32_t group_index, group_size;
   };
 
-  /// Places the nops of a pipeline. The part of a body before its first fence is compared with what came
-  /// before the pipeline, because one nop in front of the pipeline is cheaper than one in every turn.
+  /// Places the nops of a pipeline. The part of the body before its first fence is compared with the
+  /// operations before the pipeline, because one nop in front of the pipeline is cheaper than one per turn.
   void pipeline(size_t at, Touched& before) {
     const size_t from = at + 1, to = from + block_.ops[at].body;
     Touched inside;
@@ -189,7 +189,7 @@ class Synchronizer {
     before.add(whole_pipelines_ ? head : inside);
   }
 
-  /// Puts a nop where a turn first touches what the turn before touched since its last fence.
+  /// Puts a nop where a turn first accesses what the previous turn accessed since its last fence.
   void separate_turns(size_t from, size_t to) {
     std::vector<Slice> tail;
     for (size_t at = to; at-- > from;) {
@@ -209,7 +209,7 @@ class Synchronizer {
 
   bool fenced(size_t at) const { return is_fence(block_.ops[at]) || nop_before[at]; }
 
-  /// Returns true if two accesses of different turns never meet, though they are to one chunk.
+  /// Returns whether two accesses of different turns can never overlap, although they name one chunk.
   bool other_unit(const Slice& left, const Slice& right) const {
     const Access &one = left.access, &other = right.access;
     const bool wraps = one.buffer == BufferKind::scratch && plan_.reuse_resources;
@@ -231,11 +231,11 @@ class Synchronizer {
   const ThreadBlock& block_;
   const bool whole_pipelines_;
   std::vector<Access> accesses_;
-  Ranges sent_, sent_again_;  // slots that the block has written packets to; more than once
+  Ranges sent_, sent_again_;  // slots that the block has written packets to, and those written more than once
   int loops_ = 0;             // pipelines around the operation
 };
 
-/// Returns the operations with their nops.
+/// Returns the operations together with their nops.
 std::vector<Op> with_nops(const std::vector<Op>& ops, const std::vector<bool>& nop_before) {
   std::vector<Op> out;
   out.reserve(ops.size() + size_t(std::count(nop_before.begin(), nop_before.end(), true)));

@@ -1,19 +1,19 @@
-// This rewrite joins neighbouring operations of a thread block into one that means the same. The rules are a
-// table (fuse_rules.hpp), and join.cpp says what each kind of rule demands.
+// This rewrite joins neighbouring operations of a thread block into one with the same meaning. The table in
+// fuse_rules.hpp has the rules, and join.cpp says what each kind of rule requires.
 //
-// It is right because only direct neighbours are joined, so that nothing of this block comes between. What is
-// joined keeps its order, among its operands (join.cpp) and with what the threads of the block do before and
-// after it (thread_order.cpp).
+// It is correct because it joins only direct neighbours, so no other operation of this block comes between
+// them. A joined operation keeps the order of its operands (join.cpp) and the order with what the threads of
+// the block do before and after it (thread_order.cpp).
 //
-// A fence in front of a pipeline is dropped if every turn begins with one, and a fence after it if every turn
-// ends with one that an operation asks for. A pipeline has at least one turn, unless the message is empty. A
-// turn's fence is never dropped for one outside, because the next turn needs it.
+// A fence in front of a pipeline is dropped if every turn begins with a fence. A fence after it is dropped if
+// every turn ends with a fence that an operation asks for. A pipeline has at least one turn, unless the
+// message is empty. A fence inside is never dropped in favour of one outside, because the next turn needs it.
 //
 // It costs the fences of thread_order.cpp. It gains fewer operations, and results that stay in registers.
 
 #include <utility>
 
-#include "../roles.hpp"
+#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
 #include "join.hpp"
 #include "thread_order.hpp"
@@ -34,16 +34,16 @@ class Fusion {
     list(0, block_.ops.size());
     if (!changed_) return false;
     keep_thread_order(block_, out_);
-    block_.ops = std::vector<Op>(out_.begin(), out_.end());  // without the room for those that are gone
+    block_.ops = std::vector<Op>(out_.begin(), out_.end());  // without room for dropped operations
     compact();
     return true;
   }
 
  private:
-  /// Takes over operations [from, to), each joined to the one before it if a rule allows.
+  /// Appends operations [from, to), and joins each to the one before it if a rule allows that.
   void list(size_t from, size_t to) {
-    size_t floor = out_.size();  // operations before it are not followed directly by the next one
-    bool synced = false;         // the operation before is a pipeline whose turns end with a fence
+    size_t floor = out_.size();  // the next operation does not directly follow those before it
+    bool synced = false;         // the previous operation is a pipeline whose turns end with a fence
     for (size_t at = from; at < to; ++at) {
       Op op = block_.ops[at];
       if (synced && op.code == Opcode::nop) {
@@ -71,8 +71,8 @@ class Fusion {
     }
   }
 
-  /// Drops the fence in front of the pipeline at `loop` if its turns begin with one. Its list begins at
-  /// `floor`.
+  /// Drops the fence in front of the pipeline at `loop` if its turns begin with one. The list of the pipeline
+  /// begins at `floor`.
   void drop_fence_before(size_t loop, size_t floor) {
     const Op& first = out_[loop + 1];
     if (!is_fence(first) && !wants(first, SyncType::before)) return;
@@ -86,7 +86,7 @@ class Fusion {
     }
   }
 
-  /// Drops the lists of operations that are gone.
+  /// Drops the operands and ids of operations that no longer exist.
   void compact() {
     size_t most_operands = 0, most_ids = 0;
     for (const Op& op : block_.ops) {
@@ -111,7 +111,7 @@ class Fusion {
 
   ThreadBlock& block_;
   Joiner joiner_;
-  std::vector<Op>& out_;  // of all blocks in turn, so that its room is made once
+  std::vector<Op>& out_;  // reused for all blocks, so that its memory is allocated once
   bool changed_ = false;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The rules say which two operations fuse may join, and into what. rewrites/join.cpp says what each kind of
-/// join demands.
+/// The rules say which two operations the rewrite fuse may join, and into which one. rewrites/join.cpp says
+/// what each kind of join requires.
 
 #include <array>
 #include <cstddef>
@@ -14,13 +14,13 @@ namespace chorale {
 enum class Join : uint8_t {
   fence,      ///< one synchronises as much as both
   ids,        ///< takes the ids of both, which name different things
-  lists,      ///< takes the operands and ids of both, of one size
-  forward,    ///< takes one source, and the destinations of both
+  lists,      ///< takes the operands and ids of both, all of one size
+  forward,    ///< takes the source, and the destinations of both
   chain,      ///< x = a + b; x = x + c: takes the sources of both
-  store,      ///< puts the result of the left one to peers
-  keep,       ///< keeps the result of the left one as packets
+  store,      ///< also puts the result of the left one to peers
+  keep,       ///< also keeps the result of the left one as packets
   relay,      ///< forwards the packets that the left one keeps
-  multicast,  ///< broadcasts the result of the left one, which is used nowhere else
+  multicast,  ///< broadcasts the result of the left one, which nothing else uses
 };
 
 struct Rule {
@@ -65,7 +65,7 @@ inline constexpr Rule fuse_rules[] = {
 };
 
 inline const Rule* rule_for(Opcode left, Opcode right) {
-  // The table holds, by pair of opcodes, the position of the rule plus one.
+  // The table holds, per pair of opcodes, the position of the rule plus one.
   static constexpr auto positions = [] {
     std::array<std::array<uint8_t, opcode_count>, opcode_count> made{};
     for (size_t k = 0; k < std::size(fuse_rules); ++k)

@@ -1,29 +1,29 @@
-// This file checks what each kind of rule for joining two operations demands.
+// This file checks what each kind of rule requires to join two operations.
 //
-// For all kinds, a join is right if it keeps the order of any two accesses to one chunk. Operations that work
-// element by element keep it if the chunks are the very same, because one thread then does both in order. Any
-// other overlap of the two with a write forbids the join, in this rank's memory and in a peer's.
+// In all kinds, a join is correct if it keeps the order of any two accesses to one chunk. Operations that
+// work element by element keep it if the chunks are the very same, because one thread then does both in
+// order. Any other overlap that includes a write forbids the join, in this rank's memory and in a peer's.
 //
-// Operations that wait are joined only if no other block of the rank waits on the same. Otherwise, taking two
-// things in any order, instead of one after the other, can take what another block needs to go on. Two
-// transfers that signal on one channel are not joined, because the signal of the one could go out before the
-// data of the other, which it announces.
+// Operations that wait are joined only if no other block of the rank waits on the same ids. Otherwise the
+// joined operation could take two things in any order, and so take what another block needs to go on. Two
+// transfers that signal on one channel are not joined, because the signal of one could overtake the data of
+// the other.
 //
-// A chain of reductions in a 16-bit or 8-bit type is rounded once instead of at every link, which is why its
-// result may differ in the last bit from that of the parts.
+// A chain of reductions in a 16-bit or 8-bit type is rounded once instead of after every link, so the last
+// bit of its result may differ.
 
 #include "join.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "../resolve.hpp"
-#include "../roles.hpp"
+#include "../plan/resolve.hpp"
+#include "../plan/roles.hpp"
 
 namespace chorale {
 namespace {
 
-/// Copies `n` items of a pool to its end.
+/// Appends a copy of `n` items of a pool to its end.
 template <class T>
 void copy_to_end(std::vector<T>& pool, size_t first, size_t n) {
   for (size_t at = first; at < first + n; ++at) pool.push_back(T(pool[at]));
@@ -51,8 +51,8 @@ bool Joiner::join(Op& left, const Op& right) {
   if (!keeps_order(rule->join, left, right)) return false;
   replace(*rule, left, right, added);
   if (rule->join == Join::ids) return true;
-  // The joined operation touches what both did. A source that the left one has just written adds nothing to
-  // that write.
+  // The joined operation has the accesses of both. A source that the left one has just written adds nothing
+  // to that write.
   for (const Access& access : second_) {
     if (std::find(first_.begin(), first_.end(), access) == first_.end()) first_.push_back(access);
   }
@@ -103,21 +103,21 @@ bool Joiner::matches(const Rule& rule, const Op& left, const Op& right, Added& a
   return false;
 }
 
-/// Returns true if one operation of the target takes the sources of both.
+/// Returns whether one operation of the target can have the sources of both.
 bool Joiner::one_buffer(const Op& left, const Op& right) const {
   const bool local = shape(left.code).sources[0].role == Role::Read;
   return !local || bounds_.mixed_transfers || sources(left)[0].ref == sources(right)[0].ref;
 }
 
-/// Returns false if it matters that both name one id, or if waiting on both at once could starve another
-/// block.
-/// \param add  set to whether the joined operation has the ids of both; it needs none for puts to memory
+/// Returns whether the ids of both can be in one operation. They cannot if both name one id and that matters,
+/// or if waiting on both at once could starve another block.
+/// \param add  set to whether the joined operation has the ids of both; puts to memory need none
 bool Joiner::ids_unite(const Op& left, const Op& right, bool& add) {
   const Shape& row = shape(left.code);
   const IdKind kind = id_kind(row, left.via);
   add = kind != IdKind::none;
   if (kind == IdKind::none || row.has(Role::Channels)) return true;
-  // Transfers without a signal and releases may come in any order, also those with one id.
+  // Transfers without a signal may come in any order, and so may releases, even with one id.
   const bool waits = row.has_any(await_roles) || row.has(Role::Acquire);
   const bool ordered = waits || row.has_any(post_roles) || row.has(Role::Drain);
   const std::span<const uint32_t> first = block_.op_ids(left), more = block_.op_ids(right);
@@ -125,12 +125,12 @@ bool Joiner::ids_unite(const Op& left, const Op& right, bool& add) {
     return false;
   if (!waits) return true;
   if (!waiters_) waiters_.emplace(gpu_);
-  // The ids of an operation that was joined before have been asked about.
+  // The ids of an operation that was joined before have been checked already.
   return (left.first_id == alone_ || waiters_->only(block_, left)) && waiters_->only(block_, right);
 }
 
-/// Returns true if a later source of `right` touches its own destination, and so wants the value that the
-/// chain has not stored.
+/// Returns whether a later source of `right` overlaps its destination. It then needs the value that the chain
+/// has not stored yet.
 bool Joiner::reads_again(const Op& right) {
   std::vector<Access> accesses;
   list_accesses(plan_, gpu_, block_, right, false, accesses);
@@ -141,8 +141,8 @@ bool Joiner::reads_again(const Op& right) {
                        [&](const Access& access) { return !access.write && overlap(access, *written); }) > 1;
 }
 
-/// Returns true if the chunks that `left` reduces to need not be written: the broadcast stores the same
-/// there, or they are no result and no other operation of any rank reads them.
+/// Returns whether the chunks that `left` reduces to need not be written. This holds if the broadcast stores
+/// the same value there, or if they are no result and no other operation of any rank reads them.
 bool Joiner::unused(const Op& left, const Op& right) {
   std::vector<Access> first, second;
   list_accesses(plan_, gpu_, block_, left, true, first);
@@ -167,7 +167,7 @@ bool Joiner::fits(const Rule& rule, const Op& left, const Op& right, const Added
   return size_t(left.ids) + right.ids <= (semaphores ? bounds_.semaphores : bounds_.channels);
 }
 
-/// Returns true if no two accesses to a chunk change their order.
+/// Returns whether all accesses to each chunk keep their order.
 bool Joiner::keeps_order(Join join, const Op& left, const Op& right) {
   if (join == Join::ids) return true;
   const bool by_element = join != Join::lists && join != Join::forward;
@@ -204,7 +204,7 @@ void Joiner::replace(const Rule& rule, Op& left, const Op& right, const Added& a
   if (row.has_any(await_roles) || row.has(Role::Acquire)) alone_ = left.first_id;
 }
 
-/// Moves lists that grow to the end of the pool. A list that an earlier join has put there is only added to.
+/// Moves lists that grow to the end of the pool. A list that an earlier join has put there is only extended.
 void Joiner::extend_operands(Op& left, const Added& added) {
   std::vector<Operand>& pool = block_.operands;
   const std::span<const Operand> own = added.instead_of_own ? std::span<const Operand>() : dests(left);

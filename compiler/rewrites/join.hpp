@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A Joiner makes one operation from two that are neighbours in a thread block.
+/// A Joiner joins two neighbouring operations of a thread block into one.
 
 #include <array>
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace chorale {
 
-/// Joins operations of one thread block. The lists of the block grow by those of the joined operations.
+/// Joins operations of one thread block. The block's lists grow by the lists of the joined operations.
 class Joiner {
  public:
-  /// The Joiner makes `readers` of the plan and `waiters` of the rank when it first asks them.
+  /// Creates a Joiner. It computes `readers` of the plan and `waiters` of the rank when it first needs them.
   Joiner(const Plan&, const Gpu&, ThreadBlock&, const OpBounds&, std::optional<Readers>& readers,
          std::optional<Waiters>& waiters);
 
-  /// Makes `left` the operation that means both, and returns true, if there is one.
+  /// Turns `left` into the operation that means both and returns true, or returns false if there is none.
   bool join(Op& left, const Op& right);
 
  private:
@@ -52,7 +52,7 @@ class Joiner {
   const OpBounds& bounds_;
   std::optional<Readers>& readers_;
   std::optional<Waiters>& waiters_;
-  /// Returns where the operands of an operation are in the block's pool. No two operations share any.
+  /// Returns where the operands of an operation are in the block's pool. No two operations share operands.
   static std::array<uint32_t, 2> operands_of(const Op& op) {
     return {op.first_operand, op.first_operand + op.sources + op.destinations};
   }
@@ -60,8 +60,8 @@ class Joiner {
 
   std::vector<Access> first_, second_;        // of the left and the right operation
   std::array<uint32_t, 2> listed_ = nothing;  // the operands whose accesses are in first_
-  uint32_t alone_ = UINT32_MAX;  // the first id of a joined operation that alone waits on its ids
-  std::vector<Operand> room_;    // for the lists of an operation
+  uint32_t alone_ = UINT32_MAX;  // first id of a joined operation on whose ids no other block waits
+  std::vector<Operand> room_;    // room for the lists of an operation
 };
 
 }  // namespace chorale

@@ -1,20 +1,19 @@
-// This rewrite writes operations that MSCCL++ lacks, or that have more operands than one of its operations
-// holds, with others. Our own executor has and holds them all.
-//
+// This rewrite replaces operations that MSCCL++ lacks, or that have more operands than one of its operations
+// can hold. Our own executor has and holds them all.
 //   combine_packets p q r -> d    becomes    unpack_packets p -> d; reduce_packets d q r -> d
 //   reduce a b ... y z -> d       becomes    reduce a b ... -> d; reduce d y z -> d
 //
-// It is right because the operands are combined in the same order as before, and the parts meet in d, where
-// dependency_sync sees them. That holds if no later operand touches d; if one does, the operation stays whole
-// and the target refuses it. Reductions of packets and of peers' chunks are alike. A result in 16 or 8 bits
-// is rounded once more at every further part.
+// It is correct because the operands are combined in the same order as before, and the parts meet in d, where
+// dependency_sync sees them. This requires that no later operand overlaps d. If one does, the operation stays
+// whole and the target refuses it. Reductions of packets and of peers' chunks work in the same way. A result
+// in 16 or 8 bits is rounded once more for every further part.
 //
-// It costs a store and a load of d for every part.
+// It costs a store and a load of d per part.
 
 #include <algorithm>
 #include <utility>
 
-#include "../roles.hpp"
+#include "../plan/roles.hpp"
 #include "../targets/bounds.hpp"
 #include "accesses.hpp"
 #include "chorale/compile.hpp"
@@ -27,7 +26,7 @@ class Lowering {
   Lowering(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, size_t most)
       : plan_(plan), gpu_(gpu), block_(block), most_(most), out_(block) {}
 
-  /// Makes the block with its operations lowered. Returns false, and makes nothing, if there was nothing to
+  /// Builds the block with its operations lowered. Returns false, and builds nothing, if there is nothing to
   /// do.
   bool run(ThreadBlock& result) {
     out_.ops.clear();
@@ -87,7 +86,7 @@ class Lowering {
     op.at = whole.at;
   }
 
-  /// Returns true if an operand after the first touches the destination.
+  /// Returns whether an operand after the first overlaps the destination.
   bool touched_again(const Op& op) const {
     std::vector<Access> accesses;
     list_accesses(plan_, gpu_, block_, op, true, accesses);

@@ -1,14 +1,14 @@
-// This rewrite says what a plan needs that MSCCL++'s executor lacks or ignores. It adds a word to the list of
-// requirements, and at the head of rank 0 an operation that MSCCL++ does not know. The loader of MSCCL++
-// refuses an unknown operation, but nothing else: it computes a sum for every reduction, and passes over a
+// This rewrite marks what a plan needs that MSCCL++'s executor lacks or ignores. It adds a word to the list
+// of requirements and puts an operation that MSCCL++ does not know in front of rank 0's operations. MSCCL++'s
+// loader refuses unknown operations and nothing else: it computes a sum for every reduction and skips a
 // flush.
 //
-// It is right because the operation does nothing, and a plan within MSCCL++'s means gets none. A plan that
-// has an operation of ours anyway gets none either. It costs one operation that does nothing.
+// It is correct because the operation does nothing. A plan that MSCCL++ can run does not get one, and neither
+// does a plan that already has an operation that only Chorale has. It costs one operation that does nothing.
 
 #include <algorithm>
 
-#include "../roles.hpp"
+#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
 
 namespace chorale {
@@ -16,13 +16,13 @@ namespace {
 
 bool is_extension(const Op& op) { return info(op.code).mnemonic.starts_with("chorale_"); }
 
-/// Returns the requirement of an operation; "" if it has none.
+/// Returns the requirement of an operation; "" if there is none.
 std::string_view requirement(const Op& op) {
   const Shape& row = shape(op.code);
-  // The mark itself stands for other operations' requirements.
+  // The mark itself stands for the requirements of other operations.
   if (is_extension(op) && op.code != Opcode::require) return info(op.code).name;
   if (row.has(Role::Reduce) && op.reduce_op != ReduceOp::sum) return "reduce_op";
-  // An operation that drains without moving data is a flush of its own.
+  // An operation that drains and moves no data is a separate flush.
   if (row.has(Role::Drain) && row.sources.empty()) return "flush";
   if (row.has(Role::SwitchRead) && !row.has(Role::SwitchWrite)) return "switch_reduce";
   return {};
@@ -42,7 +42,7 @@ bool holds_mark(const Plan& plan) {
 }  // namespace
 
 bool pass::mark_requirements(Plan& plan, const CompileOptions& options) {
-  // The target mscclpp reports what MSCCL++ lacks, unless that was allowed.
+  // The target mscclpp reports what MSCCL++ lacks, unless the user allowed it.
   if (options.target == Target::mscclpp) return false;
   std::vector<std::string>& listed = plan.extension.requirements;
   bool changed = false;

@@ -1,33 +1,34 @@
-// This rewrite removes the synchronisations of threads without which every proof still holds. It runs only if
-// it is asked for: it leaves the least that the program needs, and none to be on the safe side.
+// This rewrite removes thread synchronisations without which every proof still holds. It runs only on
+// request, because it leaves only those that the proofs need and no safety margin.
 //
-// It is right because each removal is proved anew, and taken back if a proof finds something. All ranks lose
-// the same: first every thread block that has the operation at the same position and line, and if that is too
-// much the blocks of one position. A plan that is not proved to begin with stays as it is.
+// It is correct because every removal is proved again, and undone if a proof finds something. All ranks lose
+// the same ones. It first tries every thread block that has the operation at the same position and line, and
+// if a proof then fails, the blocks of one position. A plan that is not proved at the beginning stays
+// unchanged.
 //
-// It costs a proof for each line and position with a nop, and one more for each thread block if not all of
-// them can do without. So it comes before the program is replicated, whose instances do not meet.
+// It costs one proof per line and position with a nop, and one more per thread block if not all of them can
+// go. So it runs before the program is replicated, because instances do not affect each other.
 
 #include <functional>
 #include <map>
 #include <tuple>
 #include <utility>
 
-#include "../erase_op.hpp"
+#include "../plan/erase_op.hpp"
 #include "chorale/compile.hpp"
 #include "chorale/proof.hpp"
 
 namespace chorale {
 namespace {
 
-/// Names the operation at one position of some thread blocks, which is a nop in all of them.
+/// Names one position in some thread blocks. The operation there is a nop in all of them.
 struct Syncs {
   uint32_t op = 0;
   std::vector<ThreadBlock*> blocks;
 };
 
-/// Lists the nops by `key` of a thread block's position and the nop in it. Later ones come first, so that
-/// removing some leaves the positions of the others.
+/// Lists the nops by `key` of a thread block's position and the nop in it. Later ones come first, so the
+/// positions of the others stay valid when some are removed.
 template <class Key>
 auto list_syncs(Plan& plan, Key&& key) {
   std::map<decltype(key(0u, plan.gpus[0].threadblocks[0], 0u)), Syncs, std::greater<>> groups;
@@ -47,7 +48,7 @@ auto list_syncs(Plan& plan, Key&& key) {
 
 bool proved(const Plan& plan) { return prove_plan(plan).findings.empty(); }
 
-/// Removes these if the proofs hold without them.
+/// Removes these nops if the proofs hold without them.
 bool try_without(Plan& plan, const Syncs& syncs) {
   std::vector<std::vector<Op>> before;
   for (ThreadBlock* block : syncs.blocks) {

@@ -1,17 +1,17 @@
-// This rewrite makes k instances of the program. Instance j of thread block t is thread block t * k + j; it
+// This rewrite makes k instances of the program. Instance j of thread block t is thread block t * k + j. It
 // has its own channels, semaphores and barriers (c * k + j). A region [x, x + s) of a logical buffer becomes
-// [k * x, k * (x + s)), of which the instance has the j-th of k parts of s chunks.
+// [k * x, k * (x + s)), and instance j takes the j-th of its k parts of s chunks.
 //
-// It is right because the instances touch disjoint chunks and share no channel, semaphore or barrier, so that
-// each is the program on a k-th of every chunk. Every operand of every role is moved, also packets and switch
-// regions, and each exactly once, because operands are values. Size and meaning of the message do not change,
-// so that the segments of the collective stay the logical ones.
+// It is correct because the instances access disjoint chunks and share no channel, semaphore or barrier, so
+// each is the program on a k-th of every chunk. Every operand of every role is moved exactly once, including
+// packets and switch regions, because operands are values. Size and meaning of the message do not change, so
+// the segments of the collective stay the logical ones.
 //
-// It costs k times the thread blocks and plan; its time is linear in its result.
+// It costs k times the thread blocks and the plan. Its time is linear in the size of the result.
 
 #include <utility>
 
-#include "../resolve.hpp"
+#include "../plan/resolve.hpp"
 #include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
 
@@ -37,7 +37,7 @@ ThreadBlock instance_of(const ThreadBlock& block, uint32_t instances, uint32_t i
   for (const Op& op : copy.ops) {
     const OpInfo& row = info(op.code);
     if (!row.has(Role::Acquire) && !row.has(Role::Release) && !row.has(Role::Arrive)) continue;
-    // Ids of channels are positions in the block's own list and stay.
+    // Ids of channels stay, because they are positions in the block's own list.
     for (uint32_t k = op.first_id; k < op.first_id + op.ids; ++k)
       copy.ids[k] = block.ids[k] * instances + instance;
   }
@@ -56,8 +56,8 @@ void replicate_channels(Gpu& gpu, uint32_t instances) {
   gpu.channels = std::move(records);
 }
 
-/// Keeps the segments of a collective without a layout of its own. They count in logical chunks, and are
-/// fixed before there are more chunks.
+/// Fixes the segments of a collective without a layout of its own. They count logical chunks, so this happens
+/// before the number of chunks grows.
 void keep_segments(Plan& plan) {
   if (is_standard(plan.collective)) return;
   const auto equal = [&](size_t buffer) {

@@ -1,25 +1,24 @@
-// Ids of control operations and port transfers are served by one thread each: thread k of a
-// block serves id k. Before they were joined each had one id, and one thread did them all
-// in order. Joined, an id may move to another thread, which has not seen what the first did.
+// One thread serves one id of a control operation or port transfer: thread k of a block serves id k. Before
+// operations were joined, each had one id, and one thread did them all in order. After joining, an id may
+// move to another thread, which does not know what the first one did.
 //
-// This is right because a fence is asked for wherever that matters: between two operations of which one has
-// several ids and that have no fence between them, if
-// - the first waits and the second posts or starts a transfer: what it tells may be that the first
-//   is through, with all its ids;
-// - both name one id, but at different positions: two threads would use it in any order.
-// A post or transfer followed by a wait needs none: no thread waits before it has posted what stands before,
-// so the peers' waits end in any order. Two posts, or two waits, of different ids need none either: nobody
-// sees in which order they came.
-// A body is looked at twice, because its turns follow each other.
+// This file asks for a fence wherever that matters. It matters between two operations with no fence between
+// them, one of which has several ids, in two cases:
+// - The first waits, and the second posts or starts a transfer. The post may announce that the first has
+//   ended, with all its ids.
+// - Both name one id, but at different positions. Then two threads would use it in any order.
+// A post or transfer followed by a wait needs no fence: a thread posts what comes before its wait, so the
+// waits of the peers end in any case. Two posts, or two waits, of different ids need none either, because
+// nobody can see their order. A body is scanned twice, because its turns follow each other.
 //
-// It costs a fence if the author asked for none and the order matters; its time is linear.
+// It costs a fence where the author asked for none and the order matters. Its time is linear.
 
 #include "thread_order.hpp"
 
 #include <map>
 #include <utility>
 
-#include "../roles.hpp"
+#include "../plan/roles.hpp"
 
 namespace chorale {
 namespace {
@@ -53,7 +52,7 @@ class ThreadOrder {
     const bool posts = row.has_any(post_roles) || row.has(Role::Release) || row.has(Role::PortChannels);
     const bool several = op.ids > 1;
     bool fence = posts && (several_wait_ || (one_waits_ && several));
-    // Ids belong to a type of channel; semaphores are a type of their own.
+    // Ids are numbered per type of channel; semaphores count as another type.
     const ChannelType type = kind == IdKind::channel ? op.via : ChannelType::none;
     const std::span<const uint32_t> ids = block_.op_ids(op);
     for (size_t k = 0; k < ids.size(); ++k) {
@@ -76,7 +75,7 @@ class ThreadOrder {
 
   const ThreadBlock& block_;
   std::vector<Op>& ops_;
-  // Since the last fence:
+  // These members describe what has happened since the last fence.
   bool one_waits_ = false, several_wait_ = false;               // an operation with one id, with several
   std::map<std::pair<ChannelType, uint32_t>, size_t> threads_;  // the thread that served an id last
 };

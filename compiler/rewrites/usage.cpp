@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "../resolve.hpp"
-#include "../roles.hpp"
+#include "../plan/resolve.hpp"
+#include "../plan/roles.hpp"
 
 namespace chorale {
 namespace {
 
-/// Visits the chunks of a read as ranges; packets by chunk and by byte, as in overlap().
+/// Visits the chunks of a read as ranges. Packets are visited by chunk and by byte, as in overlap().
 template <class Visit>
 void each_range(const Access& access, Visit&& visit) {
   visit(access.begin, access.end);
@@ -52,7 +52,7 @@ Readers::Readers(const Plan& plan) : by_rank_(plan.gpus.size()) {
 
 size_t Readers::count(const Access& access) const {
   const Ends& ends = by_rank_[access.rank][size_t(access.buffer)];
-  // Counts the reads that begin before our end, less those that end before our begin.
+  // The result is the number of reads that begin before our end, less those that end before our begin.
   const auto begun =
       std::lower_bound(ends.begins.begin(), ends.begins.end(), access.end) - ends.begins.begin();
   const auto ended = std::upper_bound(ends.ends.begin(), ends.ends.end(), access.begin) - ends.ends.begin();

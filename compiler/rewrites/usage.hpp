@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Readers and Waiters answer the questions about a whole rank or plan that fusing two operations has to ask.
+/// Readers and Waiters answer questions about a whole rank or plan, which the rewrite fuse asks.
 
 #include <array>
 #include <cstddef>
@@ -11,13 +11,13 @@
 
 namespace chorale {
 
-/// Counts the reads of a plan that touch given chunks.
+/// Counts the reads of a plan that overlap given chunks.
 class Readers {
  public:
   explicit Readers(const Plan&);
-  /// Returns how many reads touch the chunks of `access`.
+  /// Returns how many reads overlap the chunks of `access`.
   size_t count(const Access& access) const;
-  /// Returns how many of these accesses count() would count.
+  /// Returns how many of these accesses overlap the given one, by the same rules.
   static size_t count(const std::vector<Access>&, const Access&);
 
  private:
@@ -27,11 +27,11 @@ class Readers {
   std::vector<std::array<Ends, 3>> by_rank_;
 };
 
-/// Knows the one thread block that waits on each channel and semaphore of a rank.
+/// Knows the only thread block that waits on a channel or semaphore of a rank, if there is just one.
 class Waiters {
  public:
   explicit Waiters(const Gpu&);
-  /// Returns true if no block but `block` waits on anything that `op` waits on.
+  /// Returns whether no block except `block` waits on anything that `op` waits on.
   bool only(const ThreadBlock& block, const Op& op) const;
 
  private:

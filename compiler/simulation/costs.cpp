@@ -5,8 +5,8 @@
 namespace chorale::simulation {
 namespace {
 
-/// Returns the bytes of the message before a place in a buffer. Segments may end before their last chunk
-/// does.
+/// Returns how many bytes of the message are before a position in a buffer. Segments may end before their
+/// last chunk does.
 double valid_until(double nominal, const Layout& layout) {
   const double segment = double(layout.segment_nominal());
   const double before = segment > 0 ? double(uint64_t(nominal / segment)) : 0;

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// list_costs() says what moves cost on a machine, for a size of message.
+/// list_costs() says what moves cost on a machine, for one message size.
 
 #include <vector>
 
@@ -11,16 +11,16 @@
 
 namespace chorale::simulation {
 
-/// Holds what one move costs, whoever does it.
+/// Holds the cost of one move, for the block or proxy that does it.
 struct Cost {
-  double bytes = 0;                      ///< of each operand
-  double latency_ns = 0;                 ///< until the first bytes have come
-  double block_ns = 0;                   ///< time of a thread block for the rest
-  double memory_ns = 0;                  ///< time of the memory of its GPU
-  double way_ns[3] = {0, 0, 0};          ///< time of the link to a peer, by Peer::Way
-  double peer_memory_ns[3] = {0, 0, 0};  ///< time of that peer's memory
-  double way_bytes[3] = {0, 0, 0};       ///< bytes over that link
-  double copy_engine_ns = 0;             ///< time of the link, if a copy engine moves it
+  double bytes = 0;                      ///< per operand
+  double latency_ns = 0;                 ///< until the first bytes arrive
+  double block_ns = 0;                   ///< time that a thread block needs for the rest
+  double memory_ns = 0;                  ///< time that the memory of its GPU is busy
+  double way_ns[3] = {0, 0, 0};          ///< time that the link to a peer is busy, by Peer::Way
+  double peer_memory_ns[3] = {0, 0, 0};  ///< time that the peer's memory is busy
+  double way_bytes[3] = {0, 0, 0};       ///< bytes over the link to a peer
+  double copy_engine_ns = 0;             ///< time that the link is busy, if a copy engine moves the data
 };
 
 /// Returns the costs of Recording::moves.

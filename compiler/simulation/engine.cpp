@@ -1,11 +1,11 @@
-// An actor is a thread block or the proxy of a rank. The earliest actor goes on, and of several the first by
-// number, so the same launch always gives the same times. An actor goes on by itself until it has to wait for
-// a token or another actor is earlier.
+// An actor is a thread block or the proxy of a rank. The earliest actor proceeds, and among equals the one
+// with the lowest number, so the same launch always gives the same times. An actor proceeds alone until it
+// must wait for a token or another actor is earlier.
 //
-// A move reserves the links and memories that it needs piece by piece: each is free again when it has taken
-// what was reserved before. Max-min fair shares would have to be solved anew at every beginning and end of a
-// move. Pieces cost one reservation each and come near to them, because blocks that move at the same time
-// take turns. Only moves of more than a few pieces' bytes are cut.
+// A move reserves the links and memories that it needs piece by piece. A link or memory is free again when
+// all earlier reservations have passed. Max-min fair shares would need a new solution at every beginning and
+// end of a move. Pieces need one reservation each and come close to fair shares, because blocks that move
+// data at the same time alternate. Moves are cut only if they are longer than a few pieces.
 
 #include "engine.hpp"
 
@@ -20,10 +20,10 @@ namespace {
 constexpr double piece_bytes = 2048;
 constexpr uint32_t most_pieces = 4;
 
-/// Stands for a link's way out or in, or for a memory.
+/// Stands for one direction of a link, or for a memory.
 struct Port {
   double free_ns = 0, busy_ns = 0;
-  uint32_t peer = ~uint32_t{0};  // the one that a link last carried something from or to
+  uint32_t peer = ~uint32_t{0};  // the peer of the last transfer over a link
 
   double take(double now, double ns) {
     free_ns = std::max(free_ns, now) + ns;
@@ -37,7 +37,7 @@ struct GpuState {
   double bytes_out = 0, bytes_in = 0;
 };
 
-/// Holds what the proxy was told, and when it has understood.
+/// Holds an order for the proxy, and the time at which the proxy has read it.
 struct Order {
   const Event* event;
   double ready_ns;
@@ -45,9 +45,9 @@ struct Order {
 
 struct Actor {
   double now = 0;
-  uint32_t at = 0;      // the event
-  uint32_t waited = 0;  // tokens of it that have come
-  uint32_t piece = 0;   // of its move
+  uint32_t at = 0;      // the next event
+  uint32_t waited = 0;  // number of its tokens that have arrived
+  uint32_t piece = 0;   // the next piece of its move
   bool begun = false;
   bool idle = true;  // a proxy without orders
   uint32_t next_waiting = ~uint32_t{0};
@@ -95,7 +95,8 @@ class Engine {
 
   void push(uint32_t actor) { heap_.push({actors_[actor].now, actor}); }
 
-  /// Lets an actor go on. Returns false if it has ended or waits for a token, and true if others are earlier.
+  /// Lets an actor proceed. Returns false if it has ended or waits for a token, and true if others are
+  /// earlier.
   bool go_on(uint32_t at) {
     Actor& actor = actors_[at];
     const std::vector<Event>& events = recording_.blocks[at];
@@ -104,7 +105,7 @@ class Engine {
       if (!actor.begun) {
         begin(at, event);
         if (!actor.begun) continue;
-        // The actors take ports in order of time.
+        // Actors reserve ports in the order of time.
         if (event.kind != Event::Kind::take && heap_.any_before({actor.now, at})) return true;
       }
       if (!await(at, event)) return false;
@@ -125,8 +126,7 @@ class Engine {
     actor.waited = actor.piece = 0;
   }
 
-  /// Adds what an event costs before it waits for anything. An event that leaves nothing to do is passed
-  /// over.
+  /// Adds the cost of an event before it waits for anything. An event that leaves nothing to do is skipped.
   void begin(uint32_t at, const Event& event) {
     Actor& actor = actors_[at];
     if (event.kind == Event::Kind::move && costs_[event.move].bytes == 0 && event.token == no_token &&
@@ -148,13 +148,13 @@ class Engine {
     if (event.kind == Event::Kind::move && event.awaited == 0) start(actor, event);
   }
 
-  /// Adds the time until the first bytes of a move have come. Loads of one operation are under way at once.
+  /// Adds the time until the first bytes of a move arrive. The loads of one operation run concurrently.
   void start(Actor& actor, const Event& event) {
     actor.now += event.continued ? machine_.operand_ns : costs_[event.move].latency_ns;
     actor.piece = 1;
   }
 
-  /// Returns false if something is still to come.
+  /// Returns false if the event still waits for something.
   bool await(uint32_t at, const Event& event) {
     Actor& actor = actors_[at];
     for (; actor.waited < event.awaited; ++actor.waited) {
@@ -169,8 +169,8 @@ class Engine {
     return true;
   }
 
-  /// Adds what an event costs after its wait. Returns false if it is not through, or time has passed that
-  /// others may use first.
+  /// Adds the cost of an event after its wait. Returns false if the event has not ended, or if time has
+  /// passed in which others may act first.
   bool finish(uint32_t at, const Event& event) {
     Actor& actor = actors_[at];
     switch (event.kind) {
@@ -239,15 +239,15 @@ class Engine {
     return std::max(out.take(now, out_ns), in.take(now, in_ns));
   }
 
-  /// Returns when a signal is seen.
+  /// Returns the time at which a signal is visible.
   double cross_signal(uint32_t rank, const Event& event, double now) {
     const uint32_t to = recording_.peers[event.first_peer].rank;
     return machine_.signal_ns + std::max(gpus_[rank].out.take(now, machine_.link_signal_ns),
                                          gpus_[to].in.take(now, machine_.link_signal_ns));
   }
 
-  /// Hands an order to the proxy, which takes one after the other and has its copy engine carry them out in
-  /// that order.
+  /// Passes an order to the proxy. The proxy reads one order after the other, and its copy engine executes
+  /// them in that order.
   void order(uint32_t rank, const Event& event, double now) {
     proxy_free_[rank] = std::max(proxy_free_[rank], now) + machine_.proxy_ns;
     orders_[rank].push_back({&event, proxy_free_[rank]});
@@ -258,7 +258,7 @@ class Engine {
     push(chains_ + rank);
   }
 
-  /// Carries out the next piece of an order. Returns false if there are no more orders.
+  /// Executes the next piece of an order. Returns false if there are no more orders.
   bool carry(uint32_t rank) {
     Actor& proxy = actors_[chains_ + rank];
     const Event& event = *orders_[rank].front().event;
@@ -290,7 +290,7 @@ class Engine {
     return true;
   }
 
-  /// Notes that one of the events that make a token has done so.
+  /// Records that one of the events that complete a token has happened.
   void make(Token token, double ns) {
     come_[token] = std::max(come_[token], ns);
     if (--left_[token]) return;
@@ -314,7 +314,7 @@ class Engine {
   std::vector<Actor> actors_;  // the chains, then the proxies of the ranks
   std::vector<uint32_t> left_;
   std::vector<double> come_;
-  std::vector<uint32_t> waiting_;  // by token: the last of those that wait
+  std::vector<uint32_t> waiting_;  // by token: the last of the actors that wait for it
   Heap heap_;
   Times times_;
 };

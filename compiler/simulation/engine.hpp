@@ -11,7 +11,7 @@
 
 namespace chorale::simulation {
 
-/// Says when a thread block was at an operation.
+/// Says when a thread block ran an operation.
 struct OpTime {
   uint32_t op;
   double begin_ns;
@@ -24,6 +24,7 @@ struct Times {
   std::vector<double> ends_ns;           ///< by chain
 };
 
+/// Simulates one launch.
 /// \param ranks  the number of ranks of the plan
 Times run(const Recording&, const std::vector<Cost>&, const Machine&, uint32_t ranks, bool ops);
 

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A Heap says which actor goes on next.
+/// A Heap says which actor proceeds next.
 
 #include <algorithm>
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace chorale::simulation {
 
-/// Orders actors by time, the earliest first. Each entry has four children, because most often the one on top
-/// is replaced by one that is not much later.
+/// Orders actors by time, the earliest first. Each entry has four children, because the top entry is mostly
+/// replaced by one that is only a little later.
 class Heap {
  public:
   struct Entry {
@@ -25,7 +25,7 @@ class Heap {
     entries_.front().ns = -1;
     return entries_.front().actor;
   }
-  /// Returns whether any entry but the one on top is before this one.
+  /// Returns whether any entry except the top one is before this one.
   bool any_before(const Entry& entry) const {
     for (size_t child = 1; child < std::min(size_t(5), entries_.size()); ++child) {
       if (entries_[child] < entry) return true;

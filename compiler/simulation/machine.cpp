@@ -34,7 +34,7 @@ class Reader {
     const Json json = Json::parse(text, nullptr, false);
     if (json.is_discarded()) {
       throw UsageError(origin_ +
-                       ": this is no JSON: a machine is {\"version\": 1, \"machine\": \"name\", "
+                       ": this is not JSON: a machine is {\"version\": 1, \"machine\": \"name\", "
                        "\"parameters\": {\"issue_ns\": 40, ...}}");
     }
     if (!json.is_object()) wrong("/", json, "an object with version, machine and parameters is expected");

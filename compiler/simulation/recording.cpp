@@ -1,6 +1,6 @@
-// One execution of the player says which event waits for which. In all executions the n-th take of a counter
-// comes after its n-th post, a barrier after its arrivals, and a read of packets after the writes. If blocks
-// compete, this execution is one of several.
+// One execution of the symbolic executor says which event waits for which. In all executions, the n-th take
+// of a counter comes after its n-th post, a barrier after its arrivals, and a read of packets after their
+// writes. If blocks compete, this execution is one of several possible ones.
 
 #include "recording.hpp"
 
@@ -30,15 +30,15 @@ struct MoveHash {
 
 class Recorder : public proof::Observer {
  public:
-  Recorder(const proof::Player& player, Recording& out)
-      : player_(player),
+  Recorder(const proof::SymbolicExecutor& executor, Recording& out)
+      : executor_(executor),
         out_(out),
-        blocks_(player.chains().size()),
-        posts_(player.counters().size()),
-        rounds_(player.meetings().size()) {
-    if (player.memory().any_packets()) writers_.assign(player.memory().cells(), no_token);
-    out.blocks.resize(player.chains().size());
-    for (const Chain& chain : player.chains()) {
+        blocks_(executor.chains().size()),
+        posts_(executor.counters().size()),
+        rounds_(executor.barriers().size()) {
+    if (executor.memory().any_packets()) writers_.assign(executor.memory().cells(), no_token);
+    out.blocks.resize(executor.chains().size());
+    for (const Chain& chain : executor.chains()) {
       out.ranks.push_back(chain.rank);
       out.positions.push_back(chain.block);
     }
@@ -67,7 +67,7 @@ class Recorder : public proof::Observer {
   void post(uint32_t chain, const Step& step, uint32_t counter) override {
     const Token posted = token(1);
     posts_[counter].push_back(posted);
-    // The player tells of a transfer, and then of the signal after it.
+    // The symbolic executor reports a transfer first, and then the signal after it.
     const bool push = step.kind == Step::Kind::push;
     if (push && step.sources + step.dests) {
       out_.blocks[chain].back().token = posted;
@@ -82,7 +82,7 @@ class Recorder : public proof::Observer {
       event.first_peer = uint32_t(out_.peers.size());
       event.peers = 1;
       out_.peers.push_back(
-          {uint32_t(player_.plan().gpus[player_.chains()[chain].rank].peer(step.via, step.id)),
+          {uint32_t(executor_.plan().gpus[executor_.chains()[chain].rank].peer(step.via, step.id)),
            Peer::Way::put});
     }
     if (push) event.done = transfers_[transfer(chain, step)] = token(1);
@@ -95,8 +95,8 @@ class Recorder : public proof::Observer {
     event.relaxed = step.relaxed;
     event.local = step.kind == Step::Kind::acquire;
     event.first_awaited = uint32_t(out_.awaited.size());
-    const proof::Counter& of = player_.counters()[counter];
-    // If several post, these are the posts that this execution has made.
+    const proof::Counter& of = executor_.counters()[counter];
+    // If several chains post, these are the posts made in this execution.
     if (n == 0 && of.takes > of.initial) {
       first = of.takes - of.initial - 1;
       n = 1;
@@ -116,13 +116,13 @@ class Recorder : public proof::Observer {
     add(chain, event);
   }
 
-  void arrive(uint32_t chain, uint32_t meeting) override {
-    const proof::Meeting& of = player_.meetings()[meeting];
+  void arrive(uint32_t chain, uint32_t barrier) override {
+    const proof::Barrier& of = executor_.barriers()[barrier];
     const size_t round = of.arrived / of.participants;
-    if (rounds_[meeting].size() <= round) rounds_[meeting].push_back(token(of.participants));
+    if (rounds_[barrier].size() <= round) rounds_[barrier].push_back(token(of.participants));
     Event event;
     event.kind = Event::Kind::meet;
-    event.token = rounds_[meeting][round];
+    event.token = rounds_[barrier][round];
     event.first_awaited = uint32_t(out_.awaited.size());
     event.awaited = 1;
     out_.awaited.push_back(event.token);
@@ -132,7 +132,7 @@ class Recorder : public proof::Observer {
  private:
   struct Block {
     bool synced = false;
-    uint32_t op = ~uint32_t{0};  // the last one that was counted, and its turn
+    uint32_t op = ~uint32_t{0};  // the last operation that was counted, and its turn
     uint64_t turn = 0;
   };
 
@@ -142,13 +142,13 @@ class Recorder : public proof::Observer {
   }
 
   uint64_t transfer(uint32_t chain, const Step& step) const {
-    return uint64_t(player_.chains()[chain].rank) << 32 | step.id;
+    return uint64_t(executor_.chains()[chain].rank) << 32 | step.id;
   }
 
-  /// Returns the number of the move that is made; 0 if nothing is moved.
+  /// Returns the number of the move; 0 if nothing is moved.
   uint32_t describe(uint32_t chain, const Step& step, std::span<const Touch> touches, Event& event) {
     if (touches.empty() || touches[0].range.begin == touches[0].range.end) return 0;
-    const uint32_t rank = player_.chains()[chain].rank;
+    const uint32_t rank = executor_.chains()[chain].rank;
     Move move;
     move.end = touches[0].range.end - touches[0].range.begin;
     event.first_peer = uint32_t(out_.peers.size());
@@ -189,7 +189,7 @@ class Recorder : public proof::Observer {
   }
 
   void add(uint32_t at, Event event) {
-    const Chain& chain = player_.chains()[at];
+    const Chain& chain = executor_.chains()[at];
     Block& block = blocks_[at];
     const bool earlier = chain.body_end != 0 && chain.turns_left > 1;
     event.op = earlier ? chain.body - 1 : chain.op;
@@ -200,12 +200,12 @@ class Recorder : public proof::Observer {
     out_.blocks[at].push_back(event);
   }
 
-  const proof::Player& player_;
+  const proof::SymbolicExecutor& executor_;
   Recording& out_;
   std::vector<Block> blocks_;
-  std::vector<std::vector<Token>> posts_, rounds_;  // by counter, by meeting
+  std::vector<std::vector<Token>> posts_, rounds_;  // by counter, by barrier
   std::vector<Token> writers_;                      // by cell of packets
-  std::unordered_map<uint64_t, Token> transfers_;   // by rank and channel: the last one
+  std::unordered_map<uint64_t, Token> transfers_;   // by rank and channel: the last transfer
   std::unordered_map<Move, uint32_t, MoveHash> known_;
 };
 
@@ -233,11 +233,11 @@ Recording record(const Plan& plan, const proof::Message& message) {
     throw UsageError("plan '" + plan.name +
                      "' is cut into more parts than the simulator keeps: simulate a shorter message");
   }
-  proof::Player player(plan, memory);
-  Recorder recorder(player, recording);
+  proof::SymbolicExecutor executor(plan, memory);
+  Recorder recorder(executor, recording);
   proof::Choices choices;
-  if (!player.play(1, choices, recorder)) {
-    throw UsageError("plan '" + plan.name + "' does not come to its end: chorale check says where it stops");
+  if (!executor.play(1, choices, recorder)) {
+    throw UsageError("plan '" + plan.name + "' does not end: chorale check says where it stops");
   }
   return recording;
 }

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// OpBounds say what one operation may hold, by target. Fusion stops there.
+/// OpBounds say how much one operation may hold, by target. Fusion keeps these bounds.
 
 #include <cstddef>
 

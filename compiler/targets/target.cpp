@@ -70,8 +70,8 @@ Diagnostics check(const Plan& plan, Target target, const std::vector<std::string
 }
 
 const OpBounds& op_bounds(Target target) {
-  // Our executor takes any number. But MSCCL++ shall hold what a plan of ours has, if it has the operations
-  // for it. Longer lists also gain nothing, because an operation costs little.
+  // Our executor has no such bounds. But if MSCCL++ has the operations of our plan, it should be able to hold
+  // them. Besides, longer lists gain nothing, because an operation costs little.
   static constexpr OpBounds ours{mscclpp::max_operands, mscclpp::max_channels, mscclpp::max_semaphores, true,
                                  true};
   // Their executor would run such chains, but their compiler does not make them.

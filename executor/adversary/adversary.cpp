@@ -28,8 +28,8 @@ const char* name(Verdict::Kind kind) {
 
 namespace {
 
-/// The plan on one message. The last two kinds of turns exist only for plans with pipelines that take so
-/// short a message, and only if we choose the message.
+/// Holds the plan for one message. The last two kinds of turns exist only if we choose the message, and only
+/// for plans with pipelines that accept messages that short.
 struct Machine {
   enum Turns : uint8_t { as_chosen, longer_than_a_chunk, one, kinds };
   Plan plan;
@@ -84,8 +84,8 @@ struct Adversary::Parts {
     return *machines[turns];
   }
 
-  /// Returns the machine for a seed. Half of the schedules have several turns a chunk, the others several
-  /// chunks a turn.
+  /// Returns the machine for a seed. Half of the schedules have several turns per chunk, and the others have
+  /// several chunks per turn.
   Machine& machine_of(uint64_t seed) {
     const Machine::Turns turns = seed % 4 < 2    ? Machine::as_chosen
                                  : seed % 4 == 2 ? Machine::longer_than_a_chunk

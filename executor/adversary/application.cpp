@@ -1,4 +1,4 @@
-// Runs the application of a rank: it launches, and checks what it sees of the launches.
+// This part of Engine runs the application of a rank. It launches, and checks the results of the launches.
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@ namespace {
 
 const char* whence(uint8_t taint) {
   if (taint & overwritten) return "made from what the application wrote between launches";
-  if (taint & uninitialised) return "made from scratch that nobody had written";
+  if (taint & uninitialised) return "made from scratch that was never written";
   return "made from data of another launch, of another place or of other ranks";
 }
 
@@ -79,7 +79,7 @@ uint64_t Engine::poison_value(uint32_t rank, uint32_t buffer, uint64_t cell) con
   return mix(mix(uint64_t(rank) << 34 | uint64_t(buffer) << 32 | ranks_[rank].launch) ^ ~cell);
 }
 
-/// Overwrites the application's own buffers, input and output, as it may do between launches.
+/// Overwrites the input and the output, as the application may do between launches.
 void Engine::poison(uint32_t rank) {
   const RankMemory& memory = program_.memory[rank];
   for (uint32_t cell = 0; cell < memory.output_cells; ++cell) {
@@ -90,12 +90,12 @@ void Engine::poison(uint32_t rank) {
   }
 }
 
-/// Checks that nobody but the application writes to its buffers between launches.
+/// Checks that only the application writes to its buffers between launches.
 void Engine::check_poison(uint32_t rank) {
   const RankMemory& memory = program_.memory[rank];
   const auto check = [&](uint32_t first, uint32_t cells, uint32_t buffer) {
     for (uint32_t cell = 0; cell < cells; ++cell) {
-      // In place, input and output share cells, and only the name that was written last holds its poison.
+      // In place, input and output share cells, which hold the poison of the one that was written last.
       const bool both = memory.one_storage && buffer == 1 && first + cell - memory.input < memory.input_cells;
       if (both || memory_.read(first + cell).value == poison_value(rank, buffer, cell)) continue;
       return found(Verdict::Kind::late_write, rank, cell,
@@ -107,8 +107,8 @@ void Engine::check_poison(uint32_t rank) {
   check(memory.input, memory.input_cells, 0);
 }
 
-/// Compares the output with what the plan promises. If it promises nothing, compares output and input with
-/// what a calm schedule left there.
+/// Compares the output with the result that the plan declares. If the plan declares none, it compares output
+/// and input with the result of a calm schedule.
 void Engine::check_result(uint32_t rank) {
   const RankMemory& memory = program_.memory[rank];
   const uint32_t launch = ranks_[rank].launch;
@@ -128,7 +128,7 @@ void Engine::check_result(uint32_t rank) {
     }
     return;
   }
-  if (!expected_.receives(rank)) return;  // its output is as the application left it
+  if (!expected_.receives(rank)) return;  // its output keeps the application's data
   uint32_t sender = 0, good_until = 0;
   for (uint32_t candidate = 0; candidate < expected_.senders(); ++candidate) {
     uint32_t cell = 0;

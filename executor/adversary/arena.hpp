@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Lays out all memory that a plan touches, as cells with addresses of their own. The addresses only tell
-/// cells apart: no memory lies at them.
+/// An Arena lays out all memory that a plan touches as cells with addresses. The addresses only distinguish
+/// cells. There is no memory at these addresses.
 
 #include <algorithm>
 #include <cstdint>
@@ -9,21 +9,23 @@
 
 namespace chorale::adversary {
 
-/// A cell, and the way in which it is reached. Cells of packets are numbered by their payload.
+/// Represents a cell and the way in which it is accessed. Cells of packets are numbered by their payload.
 using Ref = uint32_t;
-inline constexpr Ref no_cell = 0x7fffffff;    ///< past the end of the data: reads as zero, drops writes
-inline constexpr Ref by_switch = 0x80000000;  ///< flag: through a switch channel
+inline constexpr Ref no_cell = 0x7fffffff;    ///< a place past the end of the data, which reads as zero and
+                                              ///< drops writes
+inline constexpr Ref by_switch = 0x80000000;  ///< a flag: the access is through a switch channel
 constexpr uint32_t cell_of(Ref ref) { return ref & ~by_switch; }
 
-/// A piece of memory of one rank.
+/// Represents a piece of memory of one rank.
 struct Area {
   enum class Kind : uint8_t { input, output, scratch, packets, room };
   Kind kind = Kind::input;
   uint32_t rank = 0;
-  uint64_t base = 0, bytes = 0;  ///< of packets: of their slots
+  uint64_t base = 0, bytes = 0;  ///< for packets, the bytes of their slots
   uint32_t first = 0, cells = 0;
 
-  /// Returns nullptr if the area is empty, as an address that an application may leave out.
+  /// Returns the address, or nullptr if the area is empty, because an application may omit the address of an
+  /// empty buffer.
   char* address() const { return bytes ? reinterpret_cast<char*>(base) : nullptr; }
 };
 
@@ -33,7 +35,8 @@ class Arena {
 
   const Area& add(Area::Kind kind, uint32_t rank, uint64_t bytes, uint64_t payload) {
     Area area{kind, rank, next_, bytes, cells_, uint32_t(payload / cell_bytes_)};
-    next_ += (bytes + gap) / gap * gap + gap;  // an access past the end does not hit another area
+    next_ += (bytes + gap) / gap * gap + gap;  // leave a gap, so that an access past the end does not hit
+                                               // another area
     cells_ += area.cells;
     areas_.push_back(area);
     return areas_.back();

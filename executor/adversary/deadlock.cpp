@@ -1,9 +1,9 @@
-// Reports which threads wait for what, when nothing can go on.
+// report_deadlock() reports which threads wait for what when no agent can go on.
 
 #include <set>
 #include <tuple>
 
-#include "../lowering/report.hpp"
+#include "../fibers/report.hpp"
 #include "engine.hpp"
 
 namespace chorale::adversary {
@@ -16,7 +16,7 @@ void Engine::report_deadlock() {
     const LaneState& state = lanes_[lane];
     if (!ranks_[block.rank].running || state.pc == state.end) continue;
     const Instruction& what = program_.instructions[state.pc];
-    // A thread that waits for its block's others has already gone past the synchronisation.
+    // A thread that waits for the other threads of its block is already past the `sync` instruction.
     const bool waits = what.code == Code::await || what.code == Code::acquire || what.code == Code::arrive ||
                        what.code == Code::drain || (what.code == Code::move && what.sources != 0);
     if (!waits || !places.insert({block.rank, block.position, what.record}).second) continue;

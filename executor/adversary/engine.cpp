@@ -51,7 +51,8 @@ void Engine::begin(uint64_t seed, Mode mode) {
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) turns_.activate(first_rank_ + rank);
 }
 
-/// Makes things late as a whole: a rank, a block, a thread, a buffer, or a side of a proxy.
+/// Draws a pace for each rank, block, thread, buffer, and end of a proxy's queue, so that all of it may be
+/// late.
 void Engine::set_paces(uint32_t unfair) {
   std::vector<Pace> of_rank;
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) of_rank.push_back(turns_.draw_pace(unfair));
@@ -61,7 +62,7 @@ void Engine::set_paces(uint32_t unfair) {
       turns_.set_pace(lane, std::max(pace, turns_.draw_pace(unfair)));
     }
   }
-  // Stores are late more often than threads.
+  // Stores are late more often than threads are.
   const uint32_t lazy = turns_.draw().below(3);
   for (uint32_t agent = first_buffer_; agent < first_rank_; ++agent)
     turns_.set_pace(agent, turns_.draw_pace(lazy));
@@ -81,7 +82,7 @@ Verdict Engine::play(uint64_t seed, Mode mode) {
       }
       break;
     }
-    // An agent takes a few steps at a time; otherwise no thread would ever be far ahead of its neighbours.
+    // An agent takes a few steps at a time. Otherwise no thread would ever be far ahead of the others.
     for (uint32_t left = 1 + turns_.draw().below(8); left != 0 && verdict_.ok(); --left) {
       if (++verdict_.steps > options_.max_steps) {
         verdict_.kind = Verdict::Kind::too_long;
@@ -94,7 +95,7 @@ Verdict Engine::play(uint64_t seed, Mode mode) {
   return verdict_;
 }
 
-/// Returns false if the agent cannot go on now.
+/// Takes one step of an agent. Returns false if the agent cannot go on now.
 bool Engine::step(uint32_t agent) {
   Did did;
   if (agent < first_buffer_) {

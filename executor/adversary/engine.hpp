@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Runs one schedule of a program after the other.
+/// An Engine runs schedules of a program, one after the other.
 
 #include <cstdint>
 #include <string>
@@ -21,24 +21,25 @@ class Engine {
 
  private:
   enum class Mode { calm, drawn };
-  /// A step ends in one of these ways.
+  /// Tells how a step ended.
   enum class Did { step, park, end };
 
   struct LaneState {
     uint32_t pc = 0, end = 0;
-    uint32_t source = 0;  ///< of the current move: loaded so far
+    uint32_t source = 0;  ///< the number of sources that the current move has loaded
     Value sum;
-    bool begun = false;  ///< the instruction's own counting is done
+    bool begun = false;  ///< whether the instruction has already counted itself
     uint64_t goal = 0;
     uint32_t view = 0;
   };
   struct BlockState {
     uint32_t segment = 0, arrived = 0, view = 0;
   };
-  /// The count of a signal or a barrier, which only grows.
+  /// Represents the count of a signal or a barrier, which only grows.
   struct Counter {
     uint64_t count = 0, expected = 0;
-    std::vector<uint32_t> views, starts;  ///< by post: the view it gives an acquire, and a relaxed wait
+    std::vector<uint32_t> views, starts;  ///< by post: the view that it gives to an acquiring wait, and to a
+                                          ///< relaxed wait
     std::vector<uint32_t> waiting;
   };
   struct Permits {
@@ -48,13 +49,13 @@ class Engine {
   };
   struct Transfer {
     uint32_t push = 0, flag = 0, first_value = 0;
-    uint32_t done = 0, offset = 0;  ///< cells read, then cells written; the cell that comes first
-    uint32_t start = 0;             ///< start of the launch that pushed it
+    uint32_t done = 0, offset = 0;  ///< the number of cells read, then written; the index of the first cell
+    uint32_t start = 0;             ///< the start of the launch that pushed it
   };
   struct QueueState {
     std::vector<Transfer> transfers;
     std::vector<Value> values;
-    uint32_t read = 0, written = 0;  ///< transfers
+    uint32_t read = 0, written = 0;  ///< the number of transfers read and written
     std::vector<uint32_t> waiting;
   };
   struct RankState {
@@ -121,12 +122,13 @@ class Engine {
   std::vector<RankState> ranks_;
   std::vector<std::vector<uint32_t>> packet_waiting_;  ///< by cell
   std::vector<uint32_t> awaited_cells_;
-  /// The result of a calm schedule, by launch, rank and cell, for plans that do not say what they compute.
+  /// The results of a calm schedule, by launch, rank and cell, for plans that do not declare what they
+  /// compute.
   std::vector<std::vector<std::vector<uint64_t>>> calm_;
   Verdict calm_verdict_;
 
-  // Agents are numbered in this order: lanes, buffers of stores, the reading sides of queues, their writing
-  // sides, ranks.
+  // Agents are numbered in this order: lanes, store buffers, the reading ends of queues, the writing ends of
+  // queues, ranks.
   uint32_t first_buffer_, first_read_, first_write_, first_rank_, agents_;
 };
 

@@ -10,7 +10,7 @@ namespace chorale::adversary {
 
 uint64_t mix(uint64_t x) { return mix64(x + splitmix64_step); }
 
-/// The value is odd, so that a product says as much as a sum.
+/// The value is odd, so that a product of values loses no information, just as a sum does not.
 uint64_t input_value(uint32_t rank, uint64_t cell, uint32_t launch) {
   return mix(mix(uint64_t(rank) << 32 | launch) + cell) | 1;
 }
@@ -26,7 +26,7 @@ Expected::Expected(const Plan& plan, const Program& program)
   for (const Instruction& instruction : program.instructions) {
     if (instruction.code != Code::move || instruction.sources < 2) continue;
     if (any && instruction.op != op_)
-      known_ = false;  // the plan does not say which outputs use which operator
+      known_ = false;  // the plan does not declare which outputs use which operator
     op_ = instruction.op;
     any = true;
   }

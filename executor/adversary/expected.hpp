@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Defines the data of the application, and what outputs must hold.
+/// Expected computes what outputs must hold. input_value() defines the data of the application.
 
 #include <cstdint>
 #include <optional>
@@ -12,24 +12,24 @@
 namespace chorale::adversary {
 
 uint64_t mix(uint64_t);
-/// Returns what the application puts into a cell of its rank's input for a launch.
+/// Returns the value that the application writes into a cell of its rank's input for a launch.
 uint64_t input_value(uint32_t rank, uint64_t cell, uint32_t launch);
 
 class Expected {
  public:
   Expected(const Plan&, const Program&);
 
-  /// Returns false if the plan does not say what it computes. Then all schedules must give what a calm one
-  /// gives.
+  /// Returns whether the plan declares what it computes. If not, all schedules must give the result of a calm
+  /// schedule.
   bool known() const { return known_; }
-  /// Returns what a cell of an output must hold, or none if it may hold anything.
-  /// \param sender  the rank whose input the output is, for collectives that leave this to the plan
+  /// Returns the value that a cell of an output must hold; none if it may hold any value.
+  /// \param sender  the rank whose input the output holds, for collectives that leave this to the plan
   std::optional<uint64_t> value(uint32_t rank, uint64_t cell, uint32_t launch, uint32_t sender) const;
-  /// Returns the number of ranks to try as `sender`: 1, or all when the collective leaves the sender to the
-  /// plan.
+  /// Returns the number of ranks to try as `sender`. This is all ranks if the collective leaves the sender to
+  /// the plan, otherwise 1.
   uint32_t senders() const { return known_ && outcome_.leaves_sender_open() ? ranks_ : 1; }
-  /// Returns false if the collective leaves it to the plan which rank sends to which, and the plan sends
-  /// nothing to this rank.
+  /// Returns whether this rank receives data. It may receive none if the collective leaves senders and
+  /// receivers to the plan.
   bool receives(uint32_t rank) const { return receivers_.empty() || receivers_[rank]; }
 
  private:
@@ -37,8 +37,8 @@ class Expected {
   bool known_;
   ReduceOp op_ = ReduceOp::sum;
   uint32_t ranks_;
-  uint64_t segment_ = 1;         ///< cells, of inputs and outputs alike
-  std::vector<bool> receivers_;  ///< by rank; empty: all
+  uint64_t segment_ = 1;         ///< the cells per segment, in inputs and outputs
+  std::vector<bool> receivers_;  ///< by rank; empty: all ranks receive
 };
 
 }  // namespace chorale::adversary

@@ -5,7 +5,7 @@
 namespace chorale::adversary {
 namespace {
 
-/// The most entries of a buffer. When it is full, another store makes the oldest one be performed.
+/// The most entries of a buffer. When it is full, the next store causes the oldest one to be performed.
 constexpr size_t most_entries = 64;
 
 }  // namespace
@@ -40,9 +40,9 @@ void Memory::perform(uint32_t cell, Value value, uint32_t flag, uint32_t writer,
   if (program_.is_packet[cell]) arrived.push_back(cell);
 }
 
-/// Returns the newest store to the cell, among those not yet performed, that the thread sees; null if there
-/// is none. A load through a switch channel does not see plain stores, nor the other way round: only a
-/// release brings them together.
+/// Returns the newest store to the cell that is not performed yet and that the thread sees; null if there is
+/// none. A load through a switch channel does not see plain stores before a release, and a plain load does
+/// not see stores through a switch channel.
 const Memory::Entry* Memory::own(const Thread& thread, Ref ref) const {
   const std::vector<Entry>& mine = buffers_[thread.block];
   for (size_t at = mine.size(); at-- > 0;) {
@@ -59,7 +59,8 @@ const Memory::Entry* Memory::own(const Thread& thread, Ref ref) const {
 Value Memory::load(const Thread& thread, Ref ref, Draw& draw) const {
   if (const Entry* const entry = own(thread, ref)) return entry->value;
   const Cell& cell = cells_[cell_of(ref)];
-  // Stores that a barrier has shown to the rank's blocks stay seen, whenever they are performed for others.
+  // Stores that a barrier has made visible to the rank's blocks stay visible to them, whenever they are
+  // performed for others.
   const bool passed = cell.passed && cell.passed <= thread.view &&
                       program_.blocks[cell.writer].rank == program_.blocks[thread.block].rank;
   const bool may_be_stale =
@@ -90,7 +91,7 @@ void Memory::store(const Thread& thread, Ref ref, Value value, uint32_t flag) {
   buffer.push_back({ref, flag, thread.lane, thread.segment, thread.block, value});
 }
 
-/// Performs an older store to the cell if one was passed on to the rank's buffer, because it has to go first.
+/// Performs an older store to the same cell from the rank's buffer, because it must be performed first.
 /// Returns false if there is none.
 bool Memory::perform_older(const Entry& entry) {
   std::vector<Entry>& shared = of_rank(entry.block);
@@ -106,7 +107,7 @@ bool Memory::perform_older(const Entry& entry) {
 void Memory::drain_one(uint32_t index, Draw& draw) {
   std::vector<Entry>& buffer = buffers_[index];
   const Entry drawn = buffer[draw.below(uint32_t(buffer.size()))];
-  // Stores to the same cell that are ordered before it go first. In a rank's buffer all stores are in order.
+  // Earlier stores to the same cell must be performed first. In a rank's buffer all stores are ordered.
   const bool of_rank = index >= program_.blocks.size();
   for (size_t at = 0; at < buffer.size(); ++at) {
     const Entry entry = buffer[at];

@@ -1,14 +1,14 @@
 #pragma once
 /// \file
-/// Models memory in which stores become visible late. A store waits in the buffer of its block until it is
-/// performed, at a release at the latest. Stores are performed in any order, except that one thread's stores
-/// to one cell keep theirs. A load sees its own thread's stores, its block's stores from before the last
-/// synchronisation, and what has been performed. Instead of the last it may see what a cell held before
-/// another block overwrote it, unless an acquire has shown the new value.
+/// Memory models memory in which stores become visible late. A store waits in the buffer of its block until
+/// it is performed, at the latest at a release. Stores are performed in any order, except that stores of one
+/// thread to one cell keep their order. A load sees the stores of its thread, the stores of its block from
+/// before the last synchronisation, and performed stores. If another block has overwritten a cell, the load
+/// may see the previous value, unless an acquire has made the new one visible.
 ///
-/// Blocks of a rank share one more buffer. It holds stores to other ranks that a release at the scope of the
-/// device has passed on. The blocks of the rank see these stores; peers do not until a release at the scope
-/// of the system.
+/// The blocks of a rank share another buffer. It holds stores to other ranks that a release at device scope
+/// has passed on. The blocks of the rank see these stores. Peers see them only after a release at system
+/// scope.
 
 #include <cstdint>
 #include <vector>
@@ -18,7 +18,7 @@
 
 namespace chorale::adversary {
 
-/// Says what is wrong with the origin of a value, if anything is.
+/// Marks values with a wrong origin.
 enum Taint : uint8_t { clean = 0, uninitialised = 1, overwritten = 2 };
 
 struct Value {
@@ -26,34 +26,34 @@ struct Value {
   uint8_t taint = clean;
 };
 
-/// A thread that loads or stores, in a segment of its block between two synchronisations.
+/// Represents a thread that loads or stores, in a segment of its block between two synchronisations.
 struct Thread {
   uint32_t lane = 0, block = 0, segment = 0;
-  uint32_t view = 0;  ///< it sees what was performed until then
+  uint32_t view = 0;  ///< the time up to which it sees all performed stores
 };
 
 class Memory {
  public:
-  /// Marks writers that are not blocks.
+  /// Marks a writer that is not a block.
   static constexpr uint32_t outsider = ~uint32_t{0};
 
   explicit Memory(const Program& program) : program_(program) {}
 
-  /// \param calm  stores are performed at once
+  /// \param calm  perform stores at once
   void begin(bool calm, uint32_t stale_one_in);
 
   Value load(const Thread& thread, Ref ref, Draw& draw) const;
-  /// Returns false if this launch's packet has not come.
+  /// Loads a packet. Returns false if this launch's packet has not arrived.
   bool load_packet(const Thread& thread, Ref ref, uint32_t flag, Value& value) const;
   void store(const Thread& thread, Ref ref, Value value, uint32_t flag);
 
-  /// Performs one store of a buffer. The buffers of blocks come first, then those of ranks.
+  /// Performs one store of a buffer. The buffers of blocks have the lowest numbers, then those of ranks.
   void drain_one(uint32_t buffer, Draw& draw);
   bool empty(uint32_t buffer) const { return buffers_[buffer].empty(); }
   uint32_t buffers() const { return uint32_t(program_.blocks.size() + program_.memory.size()); }
 
-  /// Performs what the thread stored, and what its block stored before the last synchronisation. At the scope
-  /// of the device, this reaches only the device's own memory.
+  /// Performs the stores of the thread, and the stores of its block from before the last synchronisation. At
+  /// device scope, this performs only stores to the device's memory.
   void release(const Thread& thread, bool system);
   /// Performs all stores of a block and of its rank's buffer.
   void release_all(uint32_t block);
@@ -65,21 +65,21 @@ class Memory {
   /// Returns the number of stores performed so far.
   uint32_t now() const { return now_; }
 
-  /// Cells of packets that have been written since the list was last emptied.
+  /// The cells of packets that have been written since this list was last cleared.
   std::vector<uint32_t> arrived;
 
  private:
   struct Cell {
     uint64_t value = 0, before = 0;
     uint32_t time = 0, flag = 0, writer = outsider;
-    uint32_t passed = 0;  ///< the time it was passed on to the writer's rank; 0: it was not
+    uint32_t passed = 0;  ///< the time at which it was passed on to the writer's rank; 0: it was not
     uint8_t taint = clean, taint_before = clean;
   };
   struct Entry {
     Ref ref;
     uint32_t flag, lane, segment, block;
     Value value;
-    uint32_t passed = 0;  ///< see Cell
+    uint32_t passed = 0;  ///< as in Cell
   };
 
   void perform(uint32_t cell, Value value, uint32_t flag, uint32_t writer, uint32_t passed = 0);

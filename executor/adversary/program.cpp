@@ -18,15 +18,15 @@ namespace {
 using lowering::BoundPlan;
 using lowering::packet_kind;
 
-/// More lanes would only make schedules longer. With so many, no two units of a short operation fall to one
-/// thread.
+/// The most threads that move data. With this many, no thread gets two units of a short operation. More would
+/// only make schedules longer.
 constexpr uint32_t most_data_lanes = 8;
 
-/// Returns the size of cells, so that segments and units begin and end where cells do.
+/// Returns the size of cells, chosen so that segments and units begin and end at cells.
 uint32_t cell_bytes(const Layout& layout) { return uint32_t(std::gcd<uint64_t>(16, layout.segment_bytes)); }
 
-/// The threads of a block that move data, and beside them as many as there are things of one kind to do at
-/// once.
+/// Counts the threads of a block: those that move data, and those for instructions that may run at the same
+/// time.
 struct Threads {
   uint32_t data = 1, control = 1;
 
@@ -44,7 +44,7 @@ struct Threads {
 }  // namespace
 
 Ref Recorder::outside() const {
-  // Binding has compared each operand with its buffer, so this is our bug.
+  // Binding has checked each operand against its buffer, so this is a bug in this code.
   throw std::logic_error(fmt::format("rank {}, thread block {}, op {} reaches past the end of a buffer",
                                      rank_, block_, record()));
 }
@@ -78,7 +78,7 @@ void Program::add_memory(const Plan& plan, const std::vector<BoundPlan>& bound, 
     const auto plain = [&](Area::Kind kind, uint64_t bytes) -> Area {
       return arena.add(kind, rank, bytes, bytes);
     };
-    // In place, the smaller buffer is a part of the larger one.
+    // In place, the smaller buffer is part of the larger one.
     const CollectiveInfo& collective = collective_info(plan.collective);
     const uint64_t in_at = collective.input_is_part() ? rank * in_bytes : 0;
     const uint64_t out_at = collective.output_is_part() ? rank * out_bytes : 0;
@@ -158,7 +158,7 @@ void Program::add_rank(uint32_t rank, BoundPlan& bound, PacketForm packet) {
       of.block = uint32_t(blocks.size());
       for (const bool odd : {false, true}) {
         of.of[odd].first = uint32_t(instructions.size());
-        uint32_t item = 0;  // in the current run of things that are done side by side
+        uint32_t item = 0;  // the index in the current run of instructions that may run at the same time
         for (const Step& step : steps[odd]) {
           if (step.data) {
             item = 0;
@@ -215,7 +215,7 @@ uint64_t choose_size(Plan& plan, DType dtype, PacketForm packet) {
       for (Op& op : block.ops) {
         if (!op.body) continue;
         op.unit_bytes = uint32_t(op.unit_bytes / unit * alignment);
-        // This gives three turns to the pipeline that has the fewest.
+        // The pipeline with the fewest turns gets three.
         const uint64_t chunks = std::max<uint64_t>(op.chunks, 1);
         turns = std::max(turns, (3 * op.unit_bytes / alignment + chunks - 1) / chunks);
       }
@@ -224,7 +224,7 @@ uint64_t choose_size(Plan& plan, DType dtype, PacketForm packet) {
   const uint64_t units = std::max({uint64_t(2), group, turns});
   const Layout empty = layout_of(plan, 0, dtype, packet);
   uint64_t segment = units * empty.chunks_per_segment * empty.alignment;
-  if (empty.chunks_per_segment > 1) segment -= 16;  // the last chunk is shorter than the others
+  if (empty.chunks_per_segment > 1) segment -= 16;  // so that the last chunk is shorter than the others
   return segment * message_segments(plan);
 }
 

@@ -1,4 +1,5 @@
-// Makes one step of a proxy: it reads the sources of a transfer, and later writes the destinations and posts.
+// This part of Engine takes the steps of proxies. A proxy reads the sources of a transfer, and later writes
+// the destinations and posts.
 
 #include "engine.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The machine that semantics.hpp runs on here. It does nothing itself, but notes what each thread of a block
-/// has to do.
+/// A Recorder is the machine on which the adversary runs semantics.hpp. It moves no data. It records the
+/// instructions of each thread of a block.
 
 #include <cstdint>
 #include <map>
@@ -14,8 +14,8 @@
 
 namespace chorale::adversary {
 
-/// One thing that a block does. Data is for thread `unit` of many; every other thing is for a thread of its
-/// own.
+/// Represents an instruction of a block. A data instruction is for the thread that owns `unit`. Each other
+/// instruction is for a separate thread.
 struct Step {
   Instruction what;
   bool data = false;
@@ -74,7 +74,7 @@ class Recorder : public lowering::Recording {
         sink);
   }
 
-  // -- Synchronisation: docs/memory-model.md says in which of these a block's threads meet.
+  // -- Synchronisation: docs/memory-model.md tells at which of these a block's threads wait for each other.
 
   void sync() { add(Code::sync, 0); }
 
@@ -99,7 +99,7 @@ class Recorder : public lowering::Recording {
   void acquire(const op::Ids& semaphores) {
     sync();
     for (uint32_t at = 0; at < semaphores.n; ++at) {
-      // One thread takes them one after the other.
+      // One thread acquires them one after the other.
       add(Code::acquire, program_.first_semaphore[rank_] + semaphores.first[at]);
       if (at + 1 < semaphores.n) sync();
     }
@@ -132,7 +132,7 @@ class Recorder : public lowering::Recording {
     for (uint32_t at = 0; at < channels.n; ++at) {
       const op::Places<S> from{&src[src.n == 1 ? 0 : at], 1};
       const op::Places<D> to{&dst[at], 1};
-      // The proxy gets the cells of the same operations that a thread would do.
+      // The proxy gets the same cells that a thread would move.
       Push push{queue(channels.first[at]), uint32_t(program_.refs.size()), 0, has(action, Action::signal),
                 none};
       if (push.posts) push.signal = signal_at_peer(channels.first[at]);
@@ -179,8 +179,8 @@ class Recorder : public lowering::Recording {
     sync();
   }
 
-  /// Adds a move for each cell of `bytes` bytes. sources(at) adds its sources and returns how they are
-  /// combined.
+  /// Adds a move for each cell of `bytes` bytes. sources(at) adds the move's sources and returns the operator
+  /// that combines them.
   template <class Sources, class Sink>
   void each_cell(uint64_t bytes, const Sources& sources, const Sink& sink) {
     for (uint64_t at = 0; at < bytes; at += program_.arena.cell_bytes()) {
@@ -233,7 +233,8 @@ class Recorder : public lowering::Recording {
 
   void add_sink(const Mem& place, uint64_t at, Ref how = 0) {
     const Ref ref = plain(place, at);
-    // A proxy's transfer lists a source and a destination for every cell, even if the destination is dropped.
+    // A proxy's transfer lists a source and a destination for every cell, even if writes to the destination
+    // are dropped.
     if (ref != no_cell || to_proxy_) add_ref(ref == no_cell ? ref : ref | how);
   }
   template <class P>
@@ -257,7 +258,7 @@ class Recorder : public lowering::Recording {
   const uint32_t rank_, block_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t>& queues_;
   std::vector<Step> steps_;
-  Push* to_proxy_ = nullptr;  ///< if set, moves go to this push instead of a thread
+  Push* to_proxy_ = nullptr;  ///< if set, moves go to this push and not to a thread
 };
 
 }  // namespace chorale::adversary

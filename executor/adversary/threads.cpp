@@ -1,4 +1,4 @@
-// Makes one step of a thread of a block.
+// This part of Engine takes the steps of threads of blocks.
 
 #include "chorale/combine.hpp"
 #include "engine.hpp"
@@ -48,7 +48,7 @@ Engine::Did Engine::step_lane(uint32_t lane) {
   return Did::step;
 }
 
-/// Does one load, or all stores.
+/// Does one load, or all stores, of a move.
 Engine::Did Engine::step_move(uint32_t lane, const Instruction& what) {
   LaneState& state = lanes_[lane];
   const uint32_t flag = epoch(rank_of(lane));
@@ -108,7 +108,7 @@ void Engine::post(uint32_t lane, const Instruction& what) {
   if (what.id == none) return;
   const uint32_t start = ranks_[rank_of(lane)].start;
   if (!what.relaxed) memory_.release(thread(lane), true);
-  // A relaxed post shows what was visible when its launch began, see docs/memory-model.md.
+  // A relaxed post makes visible only what was visible when its launch began, see docs/memory-model.md.
   raise(signals_[what.id], what.relaxed ? start : memory_.now(), start);
 }
 
@@ -116,7 +116,7 @@ Engine::Did Engine::await(uint32_t lane, const Instruction& what) {
   LaneState& state = lanes_[lane];
   Counter& signal = signals_[what.id];
   if (!state.begun) {
-    // Each wait is counted first, because blocks that share a channel wait for different posts.
+    // Count each wait first, because blocks that share a channel wait for different posts.
     state.goal = ++signal.expected;
     state.begun = true;
   }

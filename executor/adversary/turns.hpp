@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Decides which agent goes on next. The choice is drawn from a seed, and unfair on purpose.
+/// Turns picks the agent that takes the next step. The choice is drawn from a seed, and unfair on purpose.
 
 #include <algorithm>
 #include <array>
@@ -19,8 +19,8 @@ class Draw : public SplitMix64 {
   bool one_in(uint32_t n) { return below(n) == 0; }
 };
 
-/// A pace says how readily an agent goes on. Brisk agents go on at any time, slow ones now and then, and
-/// frozen ones only when no other can. Most races show when one thing is late by as much as it can be.
+/// Tells how often an agent is picked. Brisk agents are picked at any time, slow ones now and then, and
+/// frozen ones only when no other agent can go on. Most races show when one agent is as late as possible.
 enum class Pace : uint8_t { brisk, slow, frozen };
 
 class Turns {
@@ -37,7 +37,7 @@ class Turns {
   Draw& draw() { return draw_; }
 
   void set_pace(uint32_t agent, Pace pace) { pace_[agent] = std::max(pace_[agent], pace); }
-  /// Draws a pace: one in 2 * `unfair` is slow, and one in 2 * `unfair` frozen. If `unfair` is 0, all are
+  /// Draws a pace: one in 2 * `unfair` is slow, and one in 2 * `unfair` is frozen. If `unfair` is 0, all are
   /// brisk.
   Pace draw_pace(uint32_t unfair) {
     if (unfair == 0) return Pace::brisk;
@@ -64,7 +64,7 @@ class Turns {
 
   static constexpr uint32_t absent = ~uint32_t{0};
 
-  /// Picks the agent that goes on. Returns `absent` if none can.
+  /// Picks the agent that takes the next step. Returns `absent` if no agent can.
   uint32_t pick() {
     auto& [brisk, slow, frozen] = active_;
     if (!brisk.empty() && (slow.empty() || !draw_.one_in(64)))
@@ -72,7 +72,7 @@ class Turns {
     if (!slow.empty()) return slow[draw_.below(uint32_t(slow.size()))];
     if (frozen.empty()) return absent;
     const uint32_t agent = frozen[draw_.below(uint32_t(frozen.size()))];
-    if (draw_.one_in(4)) {  // it has been late enough
+    if (draw_.one_in(4)) {  // the agent has been late enough
       park(agent);
       pace_[agent] = Pace::brisk;
       activate(agent);
@@ -83,7 +83,7 @@ class Turns {
  private:
   Draw draw_;
   std::vector<Pace> pace_;
-  std::vector<uint32_t> at_;  ///< in its list
+  std::vector<uint32_t> at_;  ///< the agent's index in its list
   std::array<std::vector<uint32_t>, 3> active_;
 };
 

@@ -1,4 +1,4 @@
-#include "../backend.hpp"
+#include "../binding/backend.hpp"
 
 #include <fmt/format.h>
 
@@ -38,17 +38,17 @@ class CpuBackend final : public Backend {
     if (!world_.local()) {
       if (windows_.size() == windows_.capacity()) {
         throw RunError(RunError::Reason::resources,
-                       fmt::format("{} windows are in use: allocate more at once", windows_.size()));
+                       fmt::format("{} windows are in use: use fewer, larger allocations", windows_.size()));
       }
       windows_.push_back(Window::create(world_, bytes));
       return windows_.back().local();
     }
     constexpr std::align_val_t alignment{4096};
-    // If rounded up to the alignment, the largest numbers would become small ones.
+    // The largest sizes would overflow to small ones when rounded up to the alignment.
     char* const memory = bytes > PTRDIFF_MAX
                              ? nullptr
                              : static_cast<char*>(::operator new(bytes ? bytes : 1, alignment, std::nothrow));
-    if (!memory) throw RunError(RunError::Reason::resources, fmt::format("{} bytes cannot be had", bytes));
+    if (!memory) throw RunError(RunError::Reason::resources, fmt::format("cannot allocate {} bytes", bytes));
     std::memset(memory, 0, bytes);
     blocks_.emplace_back(memory, [](char* of) { ::operator delete (of, std::align_val_t{4096}); });
     return memory;
@@ -60,7 +60,7 @@ class CpuBackend final : public Backend {
  private:
   World& world_;
   std::vector<Window> windows_;
-  std::vector<std::unique_ptr<char, void (*)(char*)>> blocks_;  ///< of allocate(), in a local world
+  std::vector<std::unique_ptr<char, void (*)(char*)>> blocks_;  ///< blocks from allocate(), in a local world
   std::unique_ptr<cpu::Proxy> proxy_;
   cpu::Shared shared_;
 };

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "../agreement.hpp"
-#include "../lowering/hosts.hpp"
-#include "../lowering/report.hpp"
-#include "../round_up.hpp"
-#include "../world/available_memory.hpp"
+#include "../binding/agreement.hpp"
+#include "../fibers/report.hpp"
+#include "../remote/hosts.hpp"
+#include "../system/available_memory.hpp"
+#include "../system/round_up.hpp"
+#include "../world/collective_try.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
 #include "chorale/storage.hpp"
 #include "reduction.hpp"
 
@@ -19,7 +19,7 @@ namespace chorale::cpu {
 
 using lowering::packet_kind;
 
-/// The offsets of the parts of a rank's window. Every rank computes them for every rank.
+/// Holds the offsets of the parts of a rank's window. Every rank computes them for all ranks.
 struct Binding::Parts {
   uint64_t signals, plain, packets, scratch_end, staging, bytes;
 
@@ -41,7 +41,7 @@ struct Binding::Parts {
 
 namespace {
 
-/// Returns true if a window has room for copies of data that peers of other processes cannot map.
+/// Returns true if a window has staging for data that peers in other processes cannot map.
 bool stages_in(const World& world, const Plan& plan, uint32_t rank) {
   return !world.local() && (reached_by_peers(plan, rank, BufferKind::input) ||
                             reached_by_peers(plan, rank, BufferKind::output));
@@ -83,8 +83,8 @@ Binding::~Binding() {
   proxy_->remove_client(run_.client);
 }
 
-/// Checks that this host has enough memory for all ranks together; each alone may fit when all do not.
-/// Collective if the ranks take much.
+/// Checks that this host has enough memory for all its ranks together, because each may fit alone when all do
+/// not. Collective if the ranks need much.
 void Binding::require_memory_of_host(const std::vector<Parts>& parts) {
   constexpr uint64_t much = uint64_t(64) << 20;
   uint64_t all = 0, here = 0;
@@ -93,10 +93,10 @@ void Binding::require_memory_of_host(const std::vector<Parts>& parts) {
     if (world_.group().host(int(rank)) == world_.group().host(int(rank_))) here += parts[rank].bytes;
   }
   if (all < much) return;
-  world::together(world_, [here] { world::require_memory(here, "scratch of the ranks of this host"); });
+  world::collective_try(world_, [here] { world::require_memory(here, "scratch of the ranks of this host"); });
 }
 
-/// Makes the window, with scratch and signals, and fills the Run. Collective.
+/// Makes the window with scratch and signals, and fills the Run. Collective.
 void Binding::make_control(const Plan& plan) {
   const auto stages = [&](uint32_t rank) { return stages_in(world_, plan, rank); };
   std::vector<Parts> parts;
@@ -108,20 +108,21 @@ void Binding::make_control(const Plan& plan) {
   require_memory_of_host(parts);
   window_ = std::make_unique<Window>(Window::create(world_, mine.bytes));
   if (stages(rank_)) window_staging_ = reinterpret_cast<char*>(window_->local()) + mine.staging;
-  rooms_of_user_.own = [this] {
+  user_staging_.own = [this] {
     if (!own_staging_) own_staging_ = std::make_unique_for_overwrite<char[]>(bound_.layout.sizes.input);
     return own_staging_.get();
   };
   if (window_staging_) {
-    rooms_of_user_.shared = [this] { return window_staging_; };
-    rooms_of_user_.reachable = [this](const char* at, uint64_t bytes) { return shared_word(at, bytes) != 0; };
+    user_staging_.shared = [this] { return window_staging_; };
+    user_staging_.reachable = [this](const char* at, uint64_t bytes) { return shared_word(at, bytes) != 0; };
   }
 
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
     published_.push_back(reinterpret_cast<Published*>(window_->at(int(rank))));
   name_buffers(parts);
-  // This may fail for want of a thread or of memory. Then all ranks fail, or peers would wait for this one.
-  world::together(world_, [&] {
+  // This may fail for lack of a thread or of memory. Then all ranks fail; otherwise peers would wait for this
+  // one.
+  world::collective_try(world_, [&] {
     if (bound_.image.uses_port || crosses_hosts_) proxy_ = &shared_.proxy();
     if (shared_.trace_launches != 0)
       trace_ = std::make_unique<LaunchTrace>(plan, bound_.image, shared_.trace_launches);
@@ -131,7 +132,7 @@ void Binding::make_control(const Plan& plan) {
   run_.rank = rank_;
   run_.packet = this->call().packet;
   run_.dtype = this->call().dtype;
-  // The scheduler ends a launch whose time is over, because it knows which block waits for which rank.
+  // The scheduler ends a launch that times out, because it knows which block waits for which rank.
   run_.deadline = Deadline{world_.abort_word(), 0, 0};
   run_.states = reinterpret_cast<char*>(states_.data());
   run_.completed = completed_.data();
@@ -144,8 +145,8 @@ void Binding::make_control(const Plan& plan) {
   if (crosses_hosts_) join_hosts(plan, mine);
 }
 
-/// Sets the bases of buffers. Peers name their own input and output at every run, so a program has a FarPlace
-/// for these; and for all memory of other hosts.
+/// Sets the base addresses of buffers. Peers publish their own input and output at every run, so a program
+/// has a FarPlace for these. All memory of other hosts also has a FarPlace.
 void Binding::name_buffers(const std::vector<Parts>& parts) {
   for (image::Buffer& buffer : bound_.image.buffers) {
     char* const window = reinterpret_cast<char*>(window_->at(int(buffer.rank)));
@@ -172,7 +173,7 @@ void Binding::make_channels(const std::vector<Parts>& parts) {
   }
 }
 
-/// Lowers the plan for each shape of rounds. The image is not needed any more after this.
+/// Lowers the plan once per shape of rounds. The image is not used after this.
 void Binding::make_programs(const std::vector<Parts>& parts) {
   const size_t channels = bound_.image.channels.size();
   expected_.resize(channels);
@@ -203,20 +204,20 @@ void Binding::make_programs(const std::vector<Parts>& parts) {
   };
   lower_all();
   if (staging_bytes != 0) {
-    // Programs name the packets that they stage, whose number only they know.
+    // The first lowering tells how many bytes the programs stage. Lower again, now with the address.
     packets_to_hosts_ = std::make_unique_for_overwrite<char[]>(staging_bytes + 128);
     addresses.staging = round_up(reinterpret_cast<uint64_t>(packets_to_hosts_.get()), uint64_t(128));
     lower_all();
   }
   size_t state_bytes = 0;
   for (const RoundProgram& of : programs_) {
-    // Blocks wait for the same channels in every round, so their states are alike.
+    // Blocks wait for the same channels in every round, so their states have the same layout.
     state_bytes = std::max<size_t>(state_bytes, of.program.state_bytes);
-    room_bytes_ = std::max(room_bytes_, Interpreter::room_bytes(of.program));
+    interpreter_bytes_ = std::max(interpreter_bytes_, Interpreter::memory_bytes(of.program));
   }
   const size_t blocks = bound_.image.blocks.size();
   states_.resize(blocks * state_bytes / sizeof(uint64_t));
-  rooms_.resize(blocks * room_bytes_);
+  interpreter_memory_.resize(blocks * interpreter_bytes_);
   bound_.image = {};
 }
 
@@ -224,7 +225,7 @@ bool Binding::far(uint32_t rank) const {
   return world_.group().host(int(rank)) != world_.group().host(int(rank_));
 }
 
-/// Registers with the link between hosts. Collective, because a rank that sends nothing may receive.
+/// Registers with the endpoint to other hosts. Collective, because a rank that sends nothing may receive.
 void Binding::join_hosts(const Plan& plan, const Parts& mine) {
   run_.endpoint = proxy_->endpoint();
   run_.endpoint->connect();
@@ -244,7 +245,7 @@ void Binding::join_hosts(const Plan& plan, const Parts& mine) {
 
 // -- Places
 
-/// Returns the word by which peers find memory of this rank; 0 if they cannot reach it.
+/// Returns the word that tells peers where this rank's memory is; 0 if they cannot reach it.
 uint64_t Binding::shared_word(const char* at, uint64_t bytes) const {
   if (run_.local) return reinterpret_cast<uint64_t>(at);
   const auto inside = [&](const Window& window) {
@@ -263,7 +264,7 @@ uint64_t Binding::shared_word(const char* at, uint64_t bytes) const {
 }
 
 void Binding::place(const void* in, void* out) {
-  placed_ = placement_->place(in, out, rooms_of_user_);
+  placed_ = placement_->place(in, out, user_staging_);
   if (placed_.staged && !staged_) {
     staged_ = true;
     spdlog::debug("rank {}: buffers outside Executor::allocate() are staged: {} bytes in, {} bytes out",
@@ -291,8 +292,8 @@ void Binding::add_trace(std::vector<TraceSpan>& spans) {
 }
 
 LaunchResult Binding::launch() {
-  // Copy the output, which must come back unchanged where the plan leaves it, before the input, which may lie
-  // in it.
+  // Copy the output first, because the plan may leave parts of it unchanged. Then copy the input, which may
+  // be inside the output.
   for (const lowering::Move* move : {&placed_.before[1], &placed_.before[0]}) {
     if (move->needed()) std::memcpy(move->to, move->from, move->bytes);
   }
@@ -307,7 +308,7 @@ LaunchResult Binding::launch() {
   return result;
 }
 
-/// Launches one round. To all it is a launch of its own, which peers know by its epoch.
+/// Launches one round. Each round is a launch of its own, which peers know by its epoch.
 LaunchResult Binding::launch_round(uint64_t round) {
   run_.epoch = epoch_ + 1;
   run_.skip = round * bound_.layout.slice_bytes;
@@ -331,7 +332,7 @@ LaunchResult Binding::launch_round(uint64_t round) {
   try {
     result = world_.scheduler().launch(int(rank_), int(blocks + (fiber ? 1 : 0)), body_, describe_);
   } catch (...) {
-    if (proxy_) proxy_->end(true, run_.deadline);  // the next binding uses the proxy, too
+    if (proxy_) proxy_->end(true, run_.deadline);  // the next binding uses the proxy too
     if (run_.endpoint) run_.endpoint->end_run(run_.binding);
     throw;
   }
@@ -344,7 +345,7 @@ LaunchResult Binding::launch_round(uint64_t round) {
   return result;
 }
 
-/// Tells peers where this rank's memory is. They may touch it from now on, when the plan's signals say so.
+/// Tells peers where this rank's memory is. From now on they may access it when the plan's signals allow it.
 void Binding::publish() {
   Published& mine = *published_[rank_];
   store_relaxed(&mine.in,
@@ -357,13 +358,14 @@ void Binding::publish() {
 void Binding::body(int block, BlockHost& host) {
   const uint32_t blocks = run_.program->blocks;
   if (uint32_t(block) == blocks) return proxy_->run_fiber(host, blocks_left_);
-  const Stop stop =
-      Interpreter(run_, uint32_t(block), host, rooms_.data() + size_t(block) * room_bytes_).run();
+  const Stop stop = Interpreter(run_, uint32_t(block), host,
+                                interpreter_memory_.data() + size_t(block) * interpreter_bytes_)
+                        .run();
   if (stop == Stop::none && ended_.fetch_add(1, std::memory_order_acq_rel) + 1 == blocks) finish();
   blocks_left_.fetch_sub(1, std::memory_order_acq_rel);
 }
 
-/// Ends a run. The last block calls it, when nobody touches this rank's output any more.
+/// Ends a run. The last block calls it, when no peer touches this rank's output any more.
 void Binding::finish() {
   if (bound_.average_over > 1 && last_round_) {
     reduction(ReduceOp::sum, this->call().dtype)

@@ -1,5 +1,6 @@
 /// \file
-/// A Binding is a plan bound to a message on one rank of a CPU world: its image, scratch, signals, counters.
+/// A Binding is a plan bound to a message on one rank of a CPU world. It owns the image, scratch, signals and
+/// counters.
 #pragma once
 
 #include <atomic>
@@ -9,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "../backend.hpp"
+#include "../binding/backend.hpp"
 #include "../lowering/bind.hpp"
 #include "../lowering/placement.hpp"
 #include "../lowering/rounds.hpp"
@@ -20,12 +21,12 @@
 
 namespace chorale::cpu {
 
-/// The things of the executor that its bindings use.
+/// Holds what bindings use of the executor.
 struct Shared {
   World* world = nullptr;
-  const std::vector<Window>* windows = nullptr;  ///< those of Executor::allocate; several processes only
-  std::function<Proxy&()> proxy;                 ///< makes it if there is none yet
-  unsigned trace_launches = 0;                   ///< launches of each binding that are traced
+  const std::vector<Window>* windows = nullptr;  ///< of Executor::allocate, with several processes
+  std::function<Proxy&()> proxy;                 ///< makes the proxy if there is none yet
+  unsigned trace_launches = 0;                   ///< the number of launches that each binding traces
 };
 
 class Binding final : public chorale::Binding {
@@ -35,7 +36,7 @@ class Binding final : public chorale::Binding {
   Binding(const Shared& shared, const Plan& plan, const Call& call);
   ~Binding() override;
 
-  /// Returns the most bytes of the window that a rank takes. The result is the same on all ranks.
+  /// Returns the largest number of window bytes that a rank needs. The result is the same on all ranks.
   /// \throws UsageError as layout_of() does
   static uint64_t scratch_of(const World& world, const Plan& plan, const Call& call);
 
@@ -62,7 +63,7 @@ class Binding final : public chorale::Binding {
   uint64_t shared_word(const char* at, uint64_t bytes) const;
   bool far(uint32_t rank) const;
 
-  /// The program of all rounds of one shape.
+  /// Holds the program for all rounds of one shape.
   struct RoundProgram {
     lowering::RoundShape shape;
     lowering::DeviceProgram program;
@@ -75,7 +76,7 @@ class Binding final : public chorale::Binding {
 
   uint32_t rank_;
   std::unique_ptr<lowering::Placement> placement_;
-  lowering::Rooms rooms_of_user_;
+  lowering::StagingMemory user_staging_;
 
   uint64_t scratch_ = 0;
   std::unique_ptr<Window> window_;
@@ -86,23 +87,23 @@ class Binding final : public chorale::Binding {
   std::vector<RoundProgram> programs_;
   std::vector<uint64_t> states_;              ///< by block: lowering::BlockState and its counts
   std::unique_ptr<char[]> packets_to_hosts_;  ///< packets on their way to other hosts
-  std::vector<char> rooms_;
-  size_t room_bytes_ = 0;
+  std::vector<char> interpreter_memory_;
+  size_t interpreter_bytes_ = 0;
   char* window_staging_ = nullptr;
   std::unique_ptr<char[]> own_staging_;
 
-  lowering::Placed placed_;  ///< the placement of this run
+  lowering::Placed placed_;  ///< the buffers of this run
   bool crosses_hosts_ = false;
   bool staged_ = false;
-  bool last_round_ = true;  ///< this round is the last of the message that runs
-  uint64_t epoch_ = 0;      ///< runs that have ended
+  bool last_round_ = true;  ///< this round is the last of the message
+  uint64_t epoch_ = 0;      ///< the number of runs that have ended
   std::atomic<uint32_t> ended_{0};
   std::atomic<int> blocks_left_{0};
   std::function<void(int, BlockHost&)> body_;
-  const Plan* plan_ = nullptr;  ///< during a run
+  const Plan* plan_ = nullptr;  ///< set during a run
   Describe describe_;
   Proxy* proxy_ = nullptr;
-  std::unique_ptr<LaunchTrace> trace_;  ///< null: none
+  std::unique_ptr<LaunchTrace> trace_;  ///< null: no trace
 };
 
 }  // namespace chorale::cpu

@@ -30,7 +30,7 @@ struct Sinks {
   }
 };
 
-/// The places of a step that are sources.
+/// Counts the places of a step that are sources.
 struct Sources {
   uint32_t plain = 0, packets = 0;
 
@@ -57,16 +57,16 @@ struct Sources {
 };
 
 template <class P>
-constexpr size_t room_of_packets = sizeof(Packets<P>) + sizeof(Either<P>);
+constexpr size_t bytes_of_packets = sizeof(Packets<P>) + sizeof(Either<P>);
 
 }  // namespace
 
-/// A page of the block's program.
+/// Gives access to a page of the block's program.
 struct Interpreter::Page {
   const lowering::PageHeader& header;
   const ProgramStep* steps;
   const SyncItem* items;
-  const ProgramPlace* places;  ///< plain ones, then packets
+  const ProgramPlace* places;  ///< the plain places, then the packet places
   const uint64_t* strides;     ///< of all places; null: there are no loops
   uint32_t plain;              ///< the number of plain places
 
@@ -79,20 +79,20 @@ struct Interpreter::Page {
         plain(shape.plain) {}
 };
 
-Interpreter::Interpreter(Run& run, uint32_t block, BlockHost& host, char* room)
+Interpreter::Interpreter(Run& run, uint32_t block, BlockHost& host, char* memory)
     : run_(run),
       block_(block),
       host_(host),
       group_(block_group(block, run.program->blocks, &host)),
-      room_(room),
+      memory_(memory),
       counts_(reinterpret_cast<lowering::BlockState*>(run.states + size_t(block) * run.program->state_bytes)
                   ->counts()) {}
 
-size_t Interpreter::room_bytes(const lowering::DeviceProgram& program) {
-  static_assert(room_of_packets<LL8> == room_of_packets<LL128> &&
-                room_of_packets<LL16> == room_of_packets<LL128>);
+size_t Interpreter::memory_bytes(const lowering::DeviceProgram& program) {
+  static_assert(bytes_of_packets<LL8> == bytes_of_packets<LL128> &&
+                bytes_of_packets<LL16> == bytes_of_packets<LL128>);
   return program.most_plain * (sizeof(Mem) + sizeof(Either<LL8>)) +
-         program.most_packets * room_of_packets<LL8>;
+         program.most_packets * bytes_of_packets<LL8>;
 }
 
 Stop Interpreter::run() {
@@ -128,7 +128,7 @@ Stop Interpreter::run_pages() {
   return Stop::none;
 }
 
-/// Tells the host that the block has come to a step, which is progress.
+/// Tells the host that the block has reached a step, which counts as progress.
 void Interpreter::enter(uint32_t op) {
   host_.moved();
   if (op == op_) return;
@@ -137,7 +137,7 @@ void Interpreter::enter(uint32_t op) {
   if (run_.trace.entries) run_.trace.note(block_, run_.epoch, op, now_ns());
 }
 
-/// Notes the wait that the report of a hang will name.
+/// Records the wait, so that the report of a hang can name it.
 void Interpreter::expect(uint64_t value, const uint64_t* word, int peer) {
   host_.set_waiting({"", op_, value, word, peer});
 }
@@ -172,7 +172,7 @@ Stop Interpreter::control(const Page& page, const ProgramStep& step) {
         semaphore_release(group_, item.permit.semaphore);
         break;
       case StepKind::barrier:
-        stop = arrive(item.meeting);
+        stop = arrive(item.barrier);
         break;
       case StepKind::push:
         stop = push(page, step, item.push);
@@ -186,15 +186,15 @@ Stop Interpreter::control(const Page& page, const ProgramStep& step) {
 
 /// Waits for one more post.
 Stop Interpreter::await(const SyncItem::Await& item, bool relaxed) {
-  if (item.op != op_) enter(item.op);  // adjacent waits are one step, but each has its operation
+  if (item.op != op_) enter(item.op);  // adjacent waits are one step, but each has its own operation
   // Count first, because blocks that share a channel wait for different posts.
   const uint64_t goal = add_relaxed(item.expected ? item.expected : counts_ + item.slot, uint64_t(1)) + 1;
   expect(goal, &item.mine->value, int(item.peer));
   return wait_until(group_, item.mine, Cmp::ge, goal, run_.deadline, relaxed);
 }
 
-/// Waits until all participants have arrived. Tickets only grow; a round ends when its last one is drawn.
-Stop Interpreter::arrive(const SyncItem::Meeting& item) {
+/// Waits until all participants have arrived. Tickets only grow; a round ends when its last ticket is drawn.
+Stop Interpreter::arrive(const SyncItem::Barrier& item) {
   group_.sync();
   group_.step();
   const uint64_t ticket = add_acq_rel(&item.word->value, uint64_t(1));
@@ -235,7 +235,7 @@ template <class P>
 Stop Interpreter::data(const Page& page, const ProgramStep& step) {
   const Sources sources(step);
   const uint32_t n_plain = sources.plain + step.plain_sinks, n_packets = sources.packets + step.packet_sinks;
-  Mem* const plain = reinterpret_cast<Mem*>(room_);
+  Mem* const plain = reinterpret_cast<Mem*>(memory_);
   Packets<P>* const packets = reinterpret_cast<Packets<P>*>(plain + n_plain);
   for (uint32_t place = 0; place < n_plain; ++place) {
     new (&plain[place]) Mem();
@@ -277,7 +277,7 @@ Stop Interpreter::data(const Page& page, const ProgramStep& step) {
 
 // -- Places
 
-/// Makes an address of a place. One in the memory of a peer of another host stays a remote::FarPlace.
+/// Computes the address of a place. The address of memory at another host stays a remote::FarPlace.
 Stop Interpreter::settle(const Page& page, uint32_t place, char*& address) {
   const ProgramPlace& of = page.places[place];
   address = nullptr;
@@ -306,9 +306,10 @@ Stop Interpreter::settle(const Page& page, uint32_t place, Mem& memory) {
   return stop;
 }
 
-/// Waits until a peer of this host has entered the run. Only then may its input and output be touched.
+/// Waits until a peer on this host has entered the run. Only after that may this rank touch the peer's input
+/// and output.
 Stop Interpreter::reach(uint32_t rank) {
-  // In a stopped world the peer may have left the run and given its memory back.
+  // In a stopped world the peer may have left the run and freed its memory.
   const Stop stopped = group_.stopped();
   if (stopped != Stop::none) return stopped;
   const uint64_t* const epoch = &run_.published[rank]->epoch;

@@ -1,26 +1,26 @@
 /// \file
-/// The CPU runs a device program with this interpreter: each thread block is a fiber, whose group has one
+/// This interpreter runs a device program on the CPU: each thread block is a fiber, whose group has one
 /// thread. executor/cuda/interpreter.cuh does the same on a GPU.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "../fibers/scheduler.hpp"
 #include "chorale/device/engine.hpp"
 #include "run.hpp"
-#include "scheduler.hpp"
 
 namespace chorale::cpu {
 
 class Interpreter {
  public:
-  /// \param room  room_bytes() bytes that no other block uses
-  Interpreter(Run& run, uint32_t block, BlockHost& host, char* room);
+  /// \param memory memory_bytes() bytes that no other block uses
+  Interpreter(Run& run, uint32_t block, BlockHost& host, char* memory);
 
-  static size_t room_bytes(const lowering::DeviceProgram& program);
+  static size_t memory_bytes(const lowering::DeviceProgram& program);
 
-  /// Runs the block from beginning to end. A Stop other than none ends it at once: it publishes nothing after
-  /// that.
+  /// Runs the block from beginning to end. A Stop other than none ends it at once, and it publishes nothing
+  /// after that.
   Stop run();
 
  private:
@@ -33,7 +33,7 @@ class Interpreter {
 
   Stop control(const Page& page, const lowering::ProgramStep& step);
   Stop await(const lowering::SyncItem::Await& item, bool relaxed);
-  Stop arrive(const lowering::SyncItem::Meeting& item);
+  Stop arrive(const lowering::SyncItem::Barrier& item);
   Stop push(const Page& page, const lowering::ProgramStep& step, const lowering::SyncItem::Push& item);
 
   template <class P>
@@ -50,10 +50,10 @@ class Interpreter {
   const uint32_t block_;
   BlockHost& host_;
   const Group group_;
-  char* const room_;
-  uint64_t* const counts_;  ///< of the posts that this block has waited for
-  uint64_t turn_ = 0;       ///< of the loop that runs
-  uint32_t op_ = ~0u;       ///< the operation that runs
+  char* const memory_;
+  uint64_t* const counts_;  ///< the numbers of posts that this block has waited for
+  uint64_t turn_ = 0;       ///< the current turn of the loop
+  uint32_t op_ = ~0u;       ///< the current operation
 };
 
 }  // namespace chorale::cpu

@@ -10,13 +10,15 @@ LaunchTrace::LaunchTrace(const Plan& plan, const lowering::BoundImage& image, ui
     : plan_(plan),
       trace_(lowering::trace_of(image, launches)),
       size_(image.blocks.size() * trace_.per_block()),
-      // The system zeroes this memory when it is touched: many launches may be kept, and few made.
+      // The system zeroes this memory when it is touched. So space for many launches costs little if only a
+      // few run.
       entries_(static_cast<TraceEntry*>(std::calloc(std::max<size_t>(size_, 1), sizeof(TraceEntry)))) {
   if (!entries_) {
-    throw RunError(RunError::Reason::resources,
-                   fmt::format("a trace of {} launches of plan '{}' takes {} bytes, which cannot be had: set "
-                               "CHORALE_TRACE to fewer launches",
-                               launches, plan.name, size_ * sizeof(TraceEntry)));
+    throw RunError(
+        RunError::Reason::resources,
+        fmt::format("a trace of {} launches of plan '{}' needs {} bytes, which cannot be allocated: "
+                    "set CHORALE_TRACE to fewer launches",
+                    launches, plan.name, size_ * sizeof(TraceEntry)));
   }
   trace_.entries = entries_.get();
 }

@@ -13,15 +13,15 @@ namespace chorale::cpu {
 
 class LaunchTrace {
  public:
-  /// \param plan      copied
-  /// \param launches  the number of launches that are kept
+  /// \param plan copied
+  /// \param launches the number of launches that are kept
   /// \throws RunError resources
   LaunchTrace(const Plan& plan, const lowering::BoundImage& image, uint32_t launches);
 
   /// Returns the trace that blocks write to.
   const Trace& trace() const { return trace_; }
 
-  /// Adds the spans that blocks have written. No launch may be under way.
+  /// Adds the spans that blocks have written. No launch may be running.
   void add_to(std::vector<TraceSpan>& spans, uint32_t rank) const;
 
  private:
@@ -31,7 +31,7 @@ class LaunchTrace {
 
   const Plan plan_;
   Trace trace_;
-  size_t size_;  ///< of entries_
+  size_t size_;  ///< the size of entries_
   std::unique_ptr<TraceEntry[], Free> entries_;
 };
 

@@ -12,13 +12,13 @@ namespace chorale::cpu {
 Fifo::Fifo(Scheduler& scheduler) : scheduler_(scheduler), ring_(slots) {}
 
 Stop Fifo::push(const Group& group, const Deadline& deadline, const Trigger& trigger) {
-  // Count the trigger before anybody can see it, so that the proxy's work never looks like a deadlock.
+  // Count the trigger before it becomes visible, so that the proxy's work never looks like a deadlock.
   unfinished_.fetch_add(1, std::memory_order_relaxed);
   scheduler_.busy(1);
   const uint64_t ticket = add_relaxed(&head_, uint64_t(1));
   const auto free = [this, ticket] { return ticket - load_acquire(&tail_) < slots; };
   const Stop stop = spin_until(group, deadline, free);
-  if (stop != Stop::none) return stop;  // drop() puts the counts right
+  if (stop != Stop::none) return stop;  // drop() corrects the counts
   Slot& slot = ring_[ticket % slots];
   slot.trigger = trigger;
   group.step();
@@ -159,7 +159,7 @@ void Proxy::send(const Trigger& trigger) {
   endpoint_->send(order);
 }
 
-/// Tells that what was sent is at the peer.
+/// Records that the sent data has reached the peer.
 void Proxy::done(uint32_t client, uint32_t channel) {
   const std::lock_guard lock(mutex_);
   if (Run* const run = clients_[client]) add_release(&run->completed[channel].value, uint64_t(1));

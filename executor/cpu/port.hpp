@@ -1,6 +1,6 @@
 /// \file
-/// This file implements port channels: blocks push descriptors into a ring, and a proxy moves the data and
-/// posts the signals.
+/// This file implements port channels. Blocks push descriptors into a ring; a proxy moves the data and posts
+/// the signals.
 #pragma once
 
 #include <atomic>
@@ -10,10 +10,10 @@
 #include <optional>
 #include <vector>
 
+#include "../fibers/queue_thread.hpp"
+#include "../fibers/scheduler.hpp"
 #include "chorale/device/deadline.hpp"
 #include "chorale/device/group.hpp"
-#include "queue_thread.hpp"
-#include "scheduler.hpp"
 
 namespace chorale {
 class World;
@@ -26,7 +26,8 @@ namespace cpu {
 
 struct Run;
 
-/// One request to the proxy, for one channel: copy `bytes` bytes, then post the signal if `signal`.
+/// Asks the proxy to do one thing on one channel: copy `bytes` bytes, then post the signal if `signal` is
+/// set.
 struct Trigger {
   Run* run = nullptr;
   uint32_t channel = 0;
@@ -36,7 +37,8 @@ struct Trigger {
   uint64_t bytes = 0;  ///< may be 0
 };
 
-/// A ring of triggers. Any number of blocks push and one proxy pops. A block that finds it full waits.
+/// Queues triggers in a ring. Any number of blocks push, and one proxy pops. A block waits while the ring is
+/// full.
 class Fifo {
  public:
   static constexpr uint64_t slots = 512;
@@ -45,12 +47,13 @@ class Fifo {
 
   Stop push(const Group& group, const Deadline& deadline, const Trigger& trigger);
 
-  /// Takes the next trigger; returns false if there is none. Called by the proxy, which must end() each one.
+  /// Takes the next trigger; returns false if there is none. Called by the proxy, which must end() each
+  /// trigger.
   bool pop(Trigger& trigger);
   void end();
   bool ready() const;
 
-  /// Forgets everything, once all blocks have ended in a stopped world.
+  /// Drops everything, after all blocks have ended in a stopped world.
   void drop();
 
  private:
@@ -61,30 +64,32 @@ class Fifo {
 
   Scheduler& scheduler_;
   std::vector<Slot> ring_;
-  alignas(128) uint64_t head_ = 0;  ///< tickets given
+  alignas(128) uint64_t head_ = 0;  ///< tickets given out
   alignas(128) uint64_t tail_ = 0;  ///< triggers popped
   std::atomic<int> unfinished_{0};
 };
 
-/// A rank's proxy is a thread that sleeps between runs. Under a seed it is a fiber beside the blocks.
+/// Serves a rank's port channels in a thread that sleeps between runs. With a seed it is a fiber beside the
+/// blocks.
 class Proxy {
  public:
-  /// \param world  makes the rank's endpoint to other hosts, too, if this world has several; null: there are
+  /// \param world also makes the rank's endpoint to other hosts, if this world has several; null: there are
   /// none
   explicit Proxy(Scheduler& scheduler, World* world = nullptr);
   ~Proxy();
 
   Fifo& fifo() { return fifo_; }
-  /// Returns the endpoint, which the proxy drives; null: all ranks are on one host.
+  /// Returns the endpoint, which the proxy drives. Null: all ranks are on one host.
   remote::Endpoint* endpoint() const { return endpoint_.get(); }
 
-  /// Gives a binding that sends to other hosts its number. It must end before its Run does.
+  /// Returns a new number for a binding that sends to other hosts. The number must be given back before the
+  /// binding's Run ends.
   uint32_t add_client(Run& run);
   void remove_client(uint32_t client);
 
-  /// Called before and after a launch. After end() everything that was pushed is done or, if the world has
-  /// stopped before or during end(), dropped.
-  /// \return that stop
+  /// Called before and after a launch. When end() returns, everything that was pushed is done. If the world
+  /// has stopped before or during end(), it is dropped instead.
+  /// \return the reason of that stop
   void begin();
   Stop end(bool stopped, const Deadline& deadline);
 
@@ -101,7 +106,7 @@ class Proxy {
   std::mutex mutex_;
   std::vector<Run*> clients_;  ///< by number; null: the binding is gone. Guarded by mutex_
   std::unique_ptr<remote::Endpoint> endpoint_;
-  std::optional<QueueThread> thread_;  ///< none under a seed; last, since it uses the others
+  std::optional<QueueThread> thread_;  ///< none with a seed; last, because it uses the other members
 };
 
 }  // namespace cpu

@@ -1,6 +1,6 @@
 /// \file
-/// A reduction's operator and element type are known when a plan is bound. So there is one indirect call per
-/// span of about two kilobytes, instead of a transfer loop for every type, operator, source and sink.
+/// A plan's operator and element type are fixed when it is bound. So there is one indirect call per span of
+/// about two kilobytes, instead of a transfer loop for every type, operator, source and sink.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace chorale::cpu {
 
-/// A source of a sum: plain memory, or packets where `plain` is null.
+/// Reads one source of a sum: plain memory, or packets if `plain` is null.
 template <class P>
 struct Either {
   const Mem* plain = nullptr;
@@ -25,7 +25,7 @@ struct Either {
   }
 };
 
-/// A source that combines `first` and then `others`, as Reduced does.
+/// Combines `first` and then `others`, as Reduced does.
 template <class Source>
 struct AnyReduced {
   using View = Stop (*)(const AnyReduced&, const Group&, uint64_t at, uint64_t bytes, char* room,
@@ -44,7 +44,7 @@ struct AnyReduced {
   }
 };
 
-/// The functions of one operator and type.
+/// Holds the functions for one operator and type.
 struct Reduction {
   AnyReduced<Mem>::View plain;
   AnyReduced<Either<LL8>>::View ll8;
@@ -67,7 +67,7 @@ struct Reduction {
   }
 };
 
-/// Returns the functions of one operator and type. For avg they sum; divide() comes at the end.
+/// Returns the functions for one operator and type. For avg they sum; divide() comes at the end.
 const Reduction& reduction(ReduceOp op, DType type);
 
 }  // namespace chorale::cpu

@@ -1,5 +1,5 @@
 /// \file
-/// A Run is one rank's bound plan on the CPU, which its blocks and its proxy share.
+/// A Run is one rank's bound plan on the CPU. The rank's blocks and its proxy share it.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ namespace chorale::cpu {
 
 class Fifo;
 
-/// Tells peers where a rank's own input and output are in this run. The words are addresses when all ranks
-/// are threads of one process, else SharedAddresses. A Published lies in the rank's window.
+/// Tells peers where a rank's input and output are in this run. The words are addresses if all ranks are
+/// threads of one process, and SharedAddresses otherwise. A Published is in the rank's window.
 struct alignas(128) Published {
   uint64_t epoch = 0;  ///< the run that `in` and `out` belong to; written last
   uint64_t in = 0, out = 0;
 };
 
-/// A place in memory that several processes map: which window, and how far into it. 0 is nowhere.
+/// Names memory that several processes map: the number of a window and an offset in it. 0 is null.
 struct SharedAddress {
   static constexpr uint64_t own_window = 0xfffe;  ///< the window of the binding itself
 
@@ -35,17 +35,17 @@ struct SharedAddress {
   static uint64_t offset(uint64_t word) { return word & ((uint64_t(1) << 48) - 1); }
 };
 
-/// The end of a channel, as the proxy serves it.
+/// Holds the end of a channel as the proxy serves it.
 struct ChannelEnd {
   int peer = -1;
-  Signal* signal_at_peer = nullptr;  ///< null: nobody can wait there, or the peer is on another host
+  Signal* signal_at_peer = nullptr;  ///< null: no block waits there, or the peer is on another host
   bool far = false;                  ///< the peer is on another host, and this is its signal's number:
   uint32_t signal_number = remote::Endpoint::no_signal;
-  uint64_t posted = 0;  ///< what the proxy last set the signal to
+  uint64_t posted = 0;  ///< the value to which the proxy last set the signal
 };
 
 struct Run {
-  const lowering::DeviceProgram* program = nullptr;  ///< of this round
+  const lowering::DeviceProgram* program = nullptr;  ///< the program of this round
   char* states = nullptr;                            ///< by block: lowering::BlockState and its counts
   uint32_t rank = 0;
   PacketForm packet = PacketForm::ll8;
@@ -53,22 +53,22 @@ struct Run {
   uint64_t epoch = 0;  ///< the number of this run, from 1
   Deadline deadline;
   char *in = nullptr, *out = nullptr;  ///< the beginning of this round's slices
-  uint64_t skip = 0;                   ///< bytes of every chunk that lie before the slice of this round
+  uint64_t skip = 0;                   ///< bytes of every chunk before the slice of this round
 
   std::vector<ChannelEnd> channels;
-  Signal* completed = nullptr;  ///< by channel: triggers that the proxy has done
+  Signal* completed = nullptr;  ///< by channel: the number of triggers that the proxy has done
   Fifo* fifo = nullptr;
-  remote::Endpoint* endpoint = nullptr;  ///< the endpoint to other hosts; null: no channel leads to one
-  uint64_t binding = 0;                  ///< the endpoint's number of this binding
-  uint32_t client = 0;                   ///< the proxy's number of this binding
+  remote::Endpoint* endpoint = nullptr;  ///< null: no channel leads to another host
+  uint64_t binding = 0;                  ///< the number that the endpoint gave this binding
+  uint32_t client = 0;                   ///< the number that the proxy gave this binding
   Trace trace;
 
-  Published* const* published = nullptr;         ///< by rank; null: it is on another host
+  Published* const* published = nullptr;         ///< by rank; null: that rank is on another host
   const Window* window = nullptr;                ///< the binding's window
   const std::vector<Window>* windows = nullptr;  ///< the windows of Executor::allocate
   bool local = true;                             ///< all ranks are in this process
 
-  /// Does the steps of a switch. Null: there is none, and programs have no such steps.
+  /// Runs the steps of a switch. Null: there is no switch, and programs have no such steps.
   std::function<Stop(const Group&, const lowering::ProgramStep&, const Mem* places)> by_switch;
 
   char* address(uint32_t of_rank, uint64_t word) const {

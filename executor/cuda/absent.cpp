@@ -1,4 +1,4 @@
-#include "../backend.hpp"
+#include "../binding/backend.hpp"
 
 namespace chorale {
 

@@ -53,7 +53,7 @@ void AddressRange::map_kept(CUmemGenericAllocationHandle handle, uint64_t bytes)
 void AddressRange::give_access(int device) const { cuda::give_access(base_, used_, device); }
 
 void give_access(uint64_t base, uint64_t bytes, int device) {
-  // Ranks that are threads of this process and share a device give the same access. CUDA would refuse the
+  // Ranks that are threads of this process and share a device request the same access. CUDA would refuse the
   // second call.
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);

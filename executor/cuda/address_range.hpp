@@ -1,5 +1,5 @@
 /// \file
-/// An AddressRange is a range of device addresses with the memory of cuMemCreate() that is mapped in it.
+/// An AddressRange is a range of device addresses, and owns the memory of cuMemCreate() that is mapped in it.
 #pragma once
 
 #include <cuda.h>
@@ -14,21 +14,21 @@ class AddressRange {
  public:
   AddressRange() = default;
   /// Reserves a range.
-  /// \param bytes      a multiple of the allocation granularity
-  /// \param alignment  the alignment of its beginning; 0: that granularity
+  /// \param bytes a multiple of the allocation granularity
+  /// \param alignment the alignment of the start; 0: that granularity
   /// \throws RunError
   explicit AddressRange(uint64_t bytes, uint64_t alignment = 0);
   AddressRange(AddressRange&& other) noexcept { *this = std::move(other); }
   AddressRange& operator=(AddressRange&& other) noexcept;
   ~AddressRange();
 
-  /// Maps `bytes` of `handle` after what is mapped, and takes the handle over, even when it fails.
+  /// Maps `bytes` of `handle` after the mapped part, and takes ownership of the handle, even when it fails.
   void map(CUmemGenericAllocationHandle handle, uint64_t bytes);
 
-  /// Maps `bytes` of `handle` after what is mapped. The handle stays the caller's.
+  /// Maps `bytes` of `handle` after the mapped part. The caller keeps the handle.
   void map_kept(CUmemGenericAllocationHandle handle, uint64_t bytes);
 
-  /// Lets `device` read and write all that is mapped.
+  /// Lets `device` read and write the whole mapped part.
   void give_access(int device) const;
 
   char* data() const { return reinterpret_cast<char*>(base_); }

@@ -16,7 +16,7 @@ bool offers(CUdevice_attribute what, int device) {
   return value != 0;
 }
 
-/// Creates the memory; returns false if the device cannot do it.
+/// Creates the memory; returns false if the device does not support it.
 bool create(uint64_t bytes, int device, AddressRange& range) {
   if (!offers(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) ||
       !offers(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, device)) {
@@ -24,13 +24,13 @@ bool create(uint64_t bytes, int device, AddressRange& range) {
   }
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  // A fabric handle is not requested. Peers are on this host, where a descriptor reaches them, and CUDA
-  // refuses a fabric handle without an IMEX channel. Memory of the application that has only a fabric handle
-  // is taken, see Sharing::fabric.
+  // We do not request a fabric handle. Peers are on this host, where a descriptor reaches them, and CUDA
+  // refuses a fabric handle without an IMEX channel. Application memory with only a fabric handle is
+  // accepted; see Sharing::fabric.
   properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   properties.location.id = device;
-  // This lets a network adapter reach the memory, too.
+  // This lets a network adapter reach the memory too.
   properties.allocFlags.gpuDirectRDMACapable =
       offers(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device);
   size_t unit = 0;

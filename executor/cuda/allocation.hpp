@@ -9,8 +9,9 @@
 
 namespace chorale::cuda {
 
-/// The memory is of cuMemCreate() with a file descriptor if the device offers that: then a peer keeps it
-/// alive until it lets go. Otherwise it is of cudaMalloc(), and no peer may use it after it is freed.
+/// Allocates by cuMemCreate() with a file descriptor if the device supports that: then a peer keeps the
+/// memory alive until it unmaps it. Otherwise allocates by cudaMalloc(), and no peer may use the memory after
+/// it is freed.
 class Allocation {
  public:
   Allocation() = default;

@@ -1,5 +1,5 @@
-// This kernel divides at the end of an average. It is a kernel of its own because nothing else divides, and
-// because it must run after the last operation of every block.
+// This kernel does the division at the end of an average. It is a separate kernel because nothing else
+// divides, and because it must run after the last operation of every block.
 #include <cuda_runtime_api.h>
 
 #include "chorale/device/numeric.hpp"

@@ -1,12 +1,12 @@
-#include "../backend.hpp"
+#include "../binding/backend.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "../world/collective_try.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
 #include "binding.hpp"
 #include "device.hpp"
 #include "device_memory.hpp"
@@ -25,7 +25,7 @@ class CudaBackend final : public Backend {
         device_(imports_.devices()[size_t(world.rank())].ordinal),
         pool_(world, imports_),
         monitor_(world) {
-    world::together(world, [&] { abort_ = HostMapping(world.abort_word(), sizeof(AbortWord)); });
+    world::collective_try(world, [&] { abort_ = HostMapping(world.abort_word(), sizeof(AbortWord)); });
     common_.world = &world_;
     common_.device = device_;
     common_.imports = &imports_;
@@ -38,7 +38,7 @@ class CudaBackend final : public Backend {
       if (!proxy_) proxy_ = std::make_unique<Proxy>(world_, device_);
       return *proxy_;
     };
-    // Blocks that wait must have seen the stop before the world runs on.
+    // Blocks that wait must see the stop before the world runs again.
     world_.group().before_reset(world_.rank(), this, [this] { quiesce(); });
   }
 
@@ -66,22 +66,23 @@ class CudaBackend final : public Backend {
     const OutsideCapture outside;
     const cudaError_t result = cudaDeviceSynchronize();
     if (result != cudaSuccess)
-      cudaGetLastError();  // another thread captures, or CUDA has failed, as all calls will say
+      cudaGetLastError();  // another thread captures, or CUDA has failed and every later call reports it
     return result == cudaSuccess;
   }
 
   void require_bindable(void* stream) override {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    cuda::check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status), "the state of a stream");
+    cuda::check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status),
+                "asking whether a stream captures");
     if (status == cudaStreamCaptureStatusNone) return;
     throw UsageError(
-        "this plan has not been bound to these arguments, which cannot be done while the stream is captured: "
+        "this plan is not bound to these arguments, and cannot be bound while the stream is captured: "
         "call Executor::prepare() with the same arguments on all ranks before the capture");
   }
 
   void* allocate(uint64_t bytes) override {
     const CurrentDevice on(device_);
-    // Copy engines of another process are slower in memory that cudaMalloc() gave with other sizes
+    // The copy engines of another process are slower in memory that cudaMalloc() returned for other sizes
     // (docs/benchmarks.md).
     constexpr uint64_t page = uint64_t{2} << 20;
     const uint64_t whole = bytes < page ? std::max<uint64_t>(bytes, 1) : (bytes + page - 1) / page * page;
@@ -93,7 +94,7 @@ class CudaBackend final : public Backend {
     try {
       world_.check();
     } catch (const RunError& error) {
-      // Add where this rank's own blocks stood, unless the error says it already.
+      // Add the state of this rank's own blocks, unless the error already includes it.
       const std::string mine = monitor_.report();
       if (mine.empty() || std::string(error.what()).find(mine) != std::string::npos) throw;
       throw RunError(error.reason,
@@ -103,7 +104,7 @@ class CudaBackend final : public Backend {
 
   void synchronize(void* stream) override {
     const CurrentDevice on(device_);
-    cuda::check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "the end of a stream's work");
+    cuda::check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "waiting for a stream");
     monitor_.look();
     check();
   }
@@ -112,9 +113,9 @@ class CudaBackend final : public Backend {
   /// Ends all work of this rank. Called before the world is reset.
   void quiesce() {
     const CurrentDevice on(device_);
-    check_quietly(cudaDeviceSynchronize(), "the end of what still runs");
+    check_quietly(cudaDeviceSynchronize(), "waiting for running kernels");
     if (proxy_) proxy_->drop();
-    // Their stop records belong to the world before the reset. If seen later, they would stop the new one.
+    // Their stop records belong to the world before the reset. Records seen later would stop the new one.
     monitor_.forget();
   }
 

@@ -1,6 +1,6 @@
 /// \file
-/// A batch is steps of a program that move as many bytes each and do not touch each other's; they run side by
-/// side.
+/// A batch is a run of a program's steps that move the same number of bytes and do not touch each other's
+/// memory. They run at the same time.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace chorale::cuda {
 
-/// The part of a batch that a thread moves: a part of one of its steps.
+/// Says which part of a batch a thread moves: a part of one of its steps.
 struct BatchPart {
   uint32_t step;
   Turn turn;
 };
 
-/// Returns the part of the calling thread, whose warp is at line `first`, in a batch of steps of `lines`
-/// lines each, `all` together. Lanes past the last line get none.
+/// Returns the calling thread's part of a batch. Its warp is at line `first`; each step has `lines` lines,
+/// and all steps together have `all`. Lanes past the last line get none.
 CHORALE_FN BatchPart batch_lines(const Group& group, uint32_t first, uint32_t lines, uint32_t all) {
   constexpr uint32_t lanes = LL128::units + 1;
   const uint32_t lane = group.rank % detail::warp_threads, slot = lane % lanes, line = first + lane / lanes;
@@ -30,8 +30,8 @@ CHORALE_FN BatchPart batch_lines(const Group& group, uint32_t first, uint32_t li
   return part;
 }
 
-/// Runs a batch of small copies side by side. Threads that one copy leaves idle take another, so that
-/// messages to all peers, or from all peers, take one round trip and not one each.
+/// Runs a batch of small copies at the same time. Threads that one copy does not need work on another, so
+/// that messages to or from all peers take one round trip in total.
 template <class P, class MemAt, class PacketsAt>
 CHORALE_FN Stop run_batch(const Group& group, const ProgramStep* steps, const Page<P, MemAt, PacketsAt>& page,
                           uint32_t& op) {

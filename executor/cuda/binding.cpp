@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "../agreement.hpp"
-#include "../lowering/hosts.hpp"
-#include "../remote/far_place.hpp"
+#include "../binding/agreement.hpp"
+#include "../lowering/far_place.hpp"
+#include "../remote/hosts.hpp"
+#include "../world/collective_try.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
 #include "chorale/storage.hpp"
 #include "device.hpp"
 #include "driver.hpp"
@@ -23,9 +23,9 @@ namespace {
 
 using lowering::packet_kind;
 
-/// Returns a number for the allocation, or row of allocations, that a buffer lies in; 0 if it is not memory
-/// of a device. CUDA's number tells one cudaMalloc from the next. But for cuMemMap it may stay the same while
-/// other memory is mapped anywhere in the buffer.
+/// Returns a number for the allocation, or row of allocations, that contains a buffer; 0 if it is not device
+/// memory. CUDA's number distinguishes each cudaMalloc from the next. With cuMemMap it may stay the same
+/// while other memory is mapped in the buffer.
 uint64_t allocation_of(const void* at, uint64_t bytes) {
   if (!at) return 0;
   unsigned long long id = 0;
@@ -55,12 +55,12 @@ bool any(World& world, bool mine) {
 
 }  // namespace
 
-/// The offsets of the parts of a rank's control memory. Every rank computes them for every rank.
+/// Holds the offsets of the parts of a rank's control memory. Every rank computes them for all ranks.
 struct Binding::Parts {
   uint64_t plain, packets, bytes;  // signals are at 0
   uint64_t scratch_bytes, packet_bytes;
 
-  /// \param scratch_here  true if plain scratch lies there, too
+  /// \param scratch_here true if it also contains the plain scratch
   Parts(const Plan& plan, uint32_t rank, const ScratchUse& use, const Layout& layout, bool scratch_here) {
     const Gpu& gpu = plan.gpus[rank];
     const lowering::ScratchBytes scratch = lowering::scratch_bytes(use, layout);
@@ -100,8 +100,9 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
       crosses_hosts_ = lowering::checked_hosts(
           plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); });
       if (crosses_hosts_ && plan.ranks() > remote::FarPlace::most_ranks) {
-        throw UsageError(fmt::format("plan '{}' has {} ranks, and over several hosts GPUs take {} at most",
-                                     plan.name, plan.ranks(), remote::FarPlace::most_ranks));
+        throw UsageError(
+            fmt::format("plan '{}' has {} ranks, but across several hosts GPUs support at most {}", plan.name,
+                        plan.ranks(), remote::FarPlace::most_ranks));
       }
     }
     if (call.packet == PacketForm::ll128) require_whole_lines(plan);
@@ -124,7 +125,7 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
   }
   make_control();
   if (crosses_hosts_) join_hosts();
-  world::together(world_, [&] {
+  world::collective_try(world_, [&] {
     const lowering::SwitchAliases switches = switch_aliases();
     launcher_ = std::make_unique<Launcher>(common_, kernel, *plan_, bound_, call.packet, ends_,
                                            multicast_ ? &switches : nullptr);
@@ -142,7 +143,8 @@ Binding::~Binding() {
   if (crosses_hosts_) common_.proxy().unregister_binding(ends_.binding);
 }
 
-/// LL128 packets rely on lines of 128 bytes that arrive whole, as they do over NVLink.
+/// Checks that LL128 packets can be used: they need lines of 128 bytes that arrive whole, as they do over
+/// NVLink.
 void Binding::require_whole_lines(const Plan& plan) const {
   const std::vector<RankDevice>& devices = common_.imports->devices();
   const RankDevice& mine = devices[rank_];
@@ -151,7 +153,7 @@ void Binding::require_whole_lines(const Plan& plan) const {
       if (!lowering::sends_packets(plan, rank_, uint32_t(peer))) continue;
       throw UsageError(
           fmt::format("packets of form ll128 need NVLink, but rank {} sends some to rank {}, which is on "
-                      "another host: take ll16",
+                      "another host: set packet = ll16",
                       rank_, peer));
     }
     if (devices[peer].same_device(mine)) continue;
@@ -159,11 +161,11 @@ void Binding::require_whole_lines(const Plan& plan) const {
     const bool known = cudaDeviceGetByPCIBusId(&device, devices[peer].bus_id.data()) == cudaSuccess &&
                        cudaDeviceGetP2PAttribute(&native, cudaDevP2PAttrNativeAtomicSupported, common_.device,
                                                  device) == cudaSuccess;
-    cudaGetLastError();  // it is no failure if this process does not see a device
+    cudaGetLastError();  // not a failure: this process may not see the device
     if (known && native != 0) continue;
     throw UsageError(
         fmt::format("packets of form ll128 need NVLink between all GPUs, but {} of rank {} and {} of rank {} "
-                    "are not seen to have it: take ll16",
+                    "do not report it: set packet = ll16",
                     mine.text(), rank_, devices[peer].text(), peer));
   }
 }
@@ -181,62 +183,64 @@ bool Binding::serves(const Arguments& arguments) {
          !peers_out_.stale() && passed(arguments) == bound_to_;
 }
 
-/// Chooses the buffers when no peer reaches them: a launch takes whatever the caller passes.
-/// \throws UsageError for memory that it cannot take, and if it needs a room while `stream` is captured
+/// Chooses the buffers when no peer reaches them: a launch uses the caller's buffers directly.
+/// \throws UsageError for memory that the GPU cannot use, and if staging is needed while `stream` is captured
 void Binding::place_here(const Arguments& arguments, cudaStream_t stream) {
   if (arguments.in != bound_to_.in) require_readable(arguments.in, "input", common_.device);
   if (arguments.out != bound_to_.out) require_readable(arguments.out, "output", common_.device);
-  lowering::Rooms rooms;
-  rooms.own = [&] {
+  lowering::StagingMemory staging;
+  staging.own = [&] {
     if (own_staging_.data()) return own_staging_.data();
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    check(cudaStreamIsCapturing(stream, &status), "the state of a stream");
+    check(cudaStreamIsCapturing(stream, &status), "asking whether a stream captures");
     if (status != cudaStreamCaptureStatusNone) {
       throw UsageError(
-          "in place this plan needs a copy of its input, which cannot be made while the stream is captured: "
+          "this plan needs a copy of its input when it runs in place, and cannot allocate it while the "
+          "stream is captured: "
           "call Executor::prepare() with the same arguments on all ranks before the capture");
     }
     own_staging_ = DeviceMemory(bound_.layout.sizes.input, "a copy of the input");
     return own_staging_.data();
   };
-  placed_ = placement_->place(arguments.in, arguments.out, rooms);
+  placed_ = placement_->place(arguments.in, arguments.out, staging);
   bound_to_.in = arguments.in;
   bound_to_.out = arguments.out;
   placed_here_ = true;
 }
 
-/// Chooses the buffers when peers reach them. Data that peers cannot map goes through memory that they can.
+/// Chooses the buffers when peers reach them. Data that peers cannot map goes through staging that they can.
 /// Collective.
 void Binding::place_for_peers(const Arguments& arguments) {
   const uint64_t staging_bytes =
-      bound_.layout.sizes.input + bound_.layout.sizes.output;  // first the input, then the output
+      bound_.layout.sizes.input + bound_.layout.sizes.output;  // input, then output
   bool staged = false;
   std::string why;
-  lowering::Rooms rooms;
-  // Place twice: the first time finds whether any rank needs the room, which all ranks then take together.
-  char* room = reinterpret_cast<char*>(uintptr_t(1) << 62);
-  rooms.shared = [&] {
+  lowering::StagingMemory staging;
+  // Place twice. The first time finds out whether any rank needs staging, which all ranks then allocate
+  // together.
+  char* shared = reinterpret_cast<char*>(uintptr_t(1) << 62);
+  staging.shared = [&] {
     staged = true;
-    return room;
+    return shared;
   };
-  rooms.reachable = [&](const char* at, uint64_t bytes) {
-    return (at >= room && at < room + staging_bytes) || identity_of(at, bytes, &why).has_value();
+  staging.reachable = [&](const char* at, uint64_t bytes) {
+    return (at >= shared && at < shared + staging_bytes) || identity_of(at, bytes, &why).has_value();
   };
   agree_on_use(world_, [&] {
     bound_to_ = passed(arguments);
-    placed_ = placement_->place(arguments.in, arguments.out, rooms);
+    placed_ = placement_->place(arguments.in, arguments.out, staging);
   });
   if (any(world_, staged)) {
     staging_ = common_.pool->take(staging_bytes);
-    room = staging_.at(int(rank_));
-    world::together(world_, [&] { placed_ = placement_->place(arguments.in, arguments.out, rooms); });
+    shared = staging_.at(int(rank_));
+    world::collective_try(world_, [&] { placed_ = placement_->place(arguments.in, arguments.out, staging); });
     if (staged && !why.empty())
-      spdlog::info("rank {}: buffers are staged through scratch, since {}", rank_, why);
+      spdlog::info("rank {}: buffers are staged through scratch, because {}", rank_, why);
   }
   map_for_peers();
 }
 
-/// Exchanges the buffers that peers touch. The others may be memory that no peer could map. Collective.
+/// Exchanges the buffers that peers access. The others may be memory that no peer could map. Collective.
 void Binding::map_for_peers() {
   const auto exchange = [this](bool reached, const void* at, uint64_t bytes) {
     const bool given = reached && at;
@@ -246,7 +250,7 @@ void Binding::map_for_peers() {
   peers_out_ = exchange(placement_->out_reached(), placed_.out, bound_.layout.sizes.output);
 }
 
-/// Checks that this rank's part can go by multicast, for which the configuration asks.
+/// Checks that this rank's part can use multicast, which the configuration requests.
 /// \throws UsageError if it cannot
 void Binding::refuse_multicast() const {
   std::string why = cuda::refuse_multicast(*plan_, bound_.image, call().dtype);
@@ -255,21 +259,21 @@ void Binding::refuse_multicast() const {
   if (!why.empty()) throw UsageError(why);
 }
 
-/// Chooses the buffers when switches reach them. All that peers touch goes through memory that the switch
-/// reaches, at the same place on all ranks. Collective.
+/// Chooses the buffers when switches reach them. All data that peers access goes through memory that the
+/// switch reaches, at the same offset on all ranks. Collective.
 void Binding::place_for_switches(const Arguments& arguments) {
   bound_to_ = passed(arguments);
-  char* const room = multicast_->at(int(rank_));
-  lowering::Rooms rooms;
-  rooms.shared = [room] { return room; };
-  rooms.reachable = [this, room](const char* at, uint64_t bytes) {
-    return at >= room && at + bytes <= room + multicast_->bytes();
+  char* const shared = multicast_->at(int(rank_));
+  lowering::StagingMemory staging;
+  staging.shared = [shared] { return shared; };
+  staging.reachable = [this, shared](const char* at, uint64_t bytes) {
+    return at >= shared && at + bytes <= shared + multicast_->bytes();
   };
-  agree_on_use(world_, [&] { placed_ = placement_->place(arguments.in, arguments.out, rooms); });
+  agree_on_use(world_, [&] { placed_ = placement_->place(arguments.in, arguments.out, staging); });
   map_for_peers();
 }
 
-/// Returns the aliases of the groups that this rank is a member of.
+/// Returns the aliases of the groups of which this rank is a member.
 lowering::SwitchAliases Binding::switch_aliases() const {
   lowering::SwitchAliases aliases{{}, placed_.in, placed_.out};
   for (size_t group = 0; group < switches_.groups.size(); ++group) {
@@ -285,7 +289,7 @@ lowering::SwitchAliases Binding::switch_aliases() const {
 
 // -- The memory that the kernel works on
 
-/// Takes the control memory, and finds the bases of buffers and the ends of channels. Collective.
+/// Allocates the control memory, and finds the bases of buffers and the ends of channels. Collective.
 void Binding::make_control() {
   std::vector<Parts> parts;
   uint64_t most = 0;
@@ -317,7 +321,7 @@ void Binding::make_control() {
   for (uint32_t at = 0; at < bound_.image.channels.size(); ++at) {
     const image::Channel& channel = bound_.image.channels[at];
     const bool heard = channel.signal_at_peer != image::Channel::none && !far(channel.peer);
-    // A proxy sets signals on the host.
+    // A proxy sets signals in host memory.
     const bool port = at >= bound_.image.memory_channels;
     const void* const mine =
         port ? own_port_signals_.device<void>(port_signals_->local()) : control_.at(int(rank_));
@@ -333,19 +337,19 @@ void Binding::make_control() {
   }
 }
 
-/// Makes the signals of port channels. Collective, if any rank has port channels.
+/// Makes the signals of port channels. Collective if any rank has port channels.
 void Binding::make_port_signals() {
   const bool any_has = std::any_of(plan_->gpus.begin(), plan_->gpus.end(),
                                    [](const Gpu& gpu) { return gpu.channel_count(ChannelType::port) != 0; });
   if (!any_has) return;
   const uint64_t bytes = bound_.image.channels.size() * sizeof(Signal);
   port_signals_ = Window::create(world_, bytes);
-  world::together(world_, [&] {
+  world::collective_try(world_, [&] {
     if (bytes != 0) own_port_signals_ = HostMapping(port_signals_->local(), bytes);
   });
 }
 
-/// Registers with the link between hosts. Collective, because a rank that sends nothing may receive.
+/// Registers with the endpoint to other hosts. Collective, because a rank that sends nothing may receive.
 void Binding::join_hosts() {
   const Parts mine(*plan_, rank_, bound_.scratch[rank_], bound_.layout, !switches_.scratch);
   char* const control = control_.at(int(rank_));
@@ -361,9 +365,10 @@ void Binding::join_hosts() {
                 size_t(BufferKind::scratch) == 2 && packet_kind == 3);
   memory.signals = reinterpret_cast<Signal*>(port_signals_->local());
   memory.n_signals = uint32_t(port_signals_->bytes(int(rank_)) / sizeof(Signal));
-  // This may fail for want of a thread or of memory. Then all ranks fail, or peers would wait for this one.
+  // This may fail for lack of a thread or of memory. Then all ranks fail; otherwise peers would wait for this
+  // one.
   Proxy* proxy = nullptr;
-  world::together(world_, [&] { proxy = &common_.proxy(); });
+  world::collective_try(world_, [&] { proxy = &common_.proxy(); });
   const auto host = [this](uint32_t rank) { return world_.group().host(int(rank)); };
   ends_.binding = proxy->register_binding(memory, lowering::far_peers(*plan_, rank_, host));
 }
@@ -383,7 +388,7 @@ void Binding::run(const Plan&, void* run_on) {
   const cudaStream_t stream = static_cast<cudaStream_t>(run_on);
   const auto move = [stream](const lowering::Move& of) {
     if (!of.needed()) return;
-    check(cudaMemcpyAsync(of.to, of.from, of.bytes, cudaMemcpyDefault, stream), "a copy around a run");
+    check(cudaMemcpyAsync(of.to, of.from, of.bytes, cudaMemcpyDefault, stream), "copying to or from staging");
   };
   move(placed_.before[1]);
   move(placed_.before[0]);
@@ -391,7 +396,7 @@ void Binding::run(const Plan&, void* run_on) {
   if (bound_.average_over > 1) {
     check(enqueue_average(placed_.out, bound_.layout.sizes.output / dtype_size(call().dtype), call().dtype,
                           bound_.average_over, stream),
-          "the division of an average");
+          "dividing at the end of an average");
   }
   move(placed_.after);
 }

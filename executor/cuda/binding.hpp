@@ -1,5 +1,6 @@
 /// \file
-/// A Binding is a plan bound to a message on one rank's GPU: its images, scratch, signals and counters.
+/// A Binding is a plan bound to a message on one rank's GPU. It owns the images, scratch, signals and
+/// counters.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "../backend.hpp"
+#include "../binding/backend.hpp"
 #include "../lowering/bind.hpp"
 #include "../lowering/placement.hpp"
 #include "chorale/window.hpp"
@@ -32,7 +33,7 @@ class Binding final : public chorale::Binding, public Watched {
   Binding(const Common& common, const Plan& plan, const Call& call, const Arguments& arguments);
   ~Binding() override;
 
-  /// Returns scratch() before it is known whether buffers have to be copied to memory that peers reach.
+  /// Returns scratch() before it is known whether buffers need staging that peers reach.
   /// \throws UsageError as layout_of() does
   static uint64_t scratch_of(const Plan& plan, const Call& call);
   uint64_t scratch() const override;
@@ -51,7 +52,7 @@ class Binding final : public chorale::Binding, public Watched {
  private:
   struct Parts;
 
-  /// The caller's buffers, told apart from other memory at the same addresses.
+  /// Holds the caller's buffers, distinguished from other memory at the same addresses.
   struct Passed {
     const void* in = nullptr;
     void* out = nullptr;
@@ -74,19 +75,19 @@ class Binding final : public chorale::Binding, public Watched {
   const Common& common_;
   World& world_;
   const uint32_t rank_;
-  const std::shared_ptr<const Plan> plan_;  ///< a copy, since reports outlive the caller's plan
+  const std::shared_ptr<const Plan> plan_;  ///< a copy, because reports outlive the caller's plan
   lowering::BoundPlan bound_;
   std::unique_ptr<lowering::Placement> placement_;
 
-  bool reached_ = false;      ///< peers touch the input or output of some rank
+  bool reached_ = false;      ///< peers access the input or output of some rank
   bool placed_here_ = false;  ///< place_here() has set placed_
-  Passed bound_to_;           ///< the buffers of placed_; unless reached_, only their addresses are set
+  Passed bound_to_;           ///< the buffers of placed_; without reached_, only their addresses are set
   lowering::Placed placed_;
   Pool::Block staging_;
   DeviceMemory own_staging_;
   PeerMemory peers_in_, peers_out_;
 
-  SwitchUse switches_;  ///< the switch channels that go by multicast; none without it
+  SwitchUse switches_;  ///< the switch channels that use multicast; none without it
   std::unique_ptr<MulticastMemory> multicast_;
 
   Pool::Block control_;

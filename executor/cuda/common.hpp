@@ -1,5 +1,5 @@
 /// \file
-/// Common holds what belongs to an executor and serves all its bindings.
+/// Common holds the parts of an executor that serve all its bindings.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Common {
   Imports* imports = nullptr;
   Pool* pool = nullptr;
   Monitor* monitor = nullptr;
-  AbortWord* abort = nullptr;  ///< as the device sees it
+  AbortWord* abort = nullptr;  ///< the device's address of it
   uint64_t timeout_ns = 0;
   unsigned trace_launches = 0;
   std::function<Proxy&()> proxy;  ///< makes the proxy if there is none yet

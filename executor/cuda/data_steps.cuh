@@ -11,7 +11,8 @@
 
 namespace chorale::cuda {
 
-/// A page in shared memory. Its places are pointers, or are settled when they are read (exchange.cuh).
+/// Gives access to a page in shared memory. Its places are pointers, or are settled when they are read
+/// (exchange.cuh).
 template <class P, class MemAt = const Mem*, class PacketsAt = const Packets<P>*>
 struct Page {
   const ProgramStep* steps;
@@ -20,7 +21,7 @@ struct Page {
   PacketsAt packets;
 };
 
-/// All sinks of a step.
+/// Writes to all sinks of a step.
 template <class MemAt, class PacketsAt>
 struct Sinks {
   MemAt plain;
@@ -29,7 +30,7 @@ struct Sinks {
 
   template <uint32_t N>
   CHORALE_FN void write(const Turn& turn, const Unit (&from)[N]) const {
-    // The loops are not unrolled, because a GPU fetches code slowly that it has not run before.
+    // The loops are not unrolled, because a GPU fetches code slowly the first time.
 #pragma unroll 1
     for (uint32_t sink = 0; sink < n_plain; ++sink) plain[sink].template write<true, N>(turn, from);
 #pragma unroll 1
@@ -88,13 +89,14 @@ CHORALE_FN Stop reduce_whole(const Group& group, uint64_t bytes, const Mem& firs
   });
 }
 
-/// Sums n packets and the plain source, if there is one, in the place that the step says. It looks at K
-/// packets before it waits for one, N units of a thread at a time.
+/// Sums n packets and, at its place in the order, the plain source if there is one. It checks K packets
+/// before it waits for one, N units of a thread at a time.
 template <ReduceOp Op, class T, class P, uint32_t K, uint32_t N, class MemAt, class PacketsAt, class To>
 CHORALE_FN Stop reduce_packets_whole(const Group& group, const ProgramStep& step, MemAt plain,
                                      PacketsAt packets, const To& sinks) {
   using Loaded = typename Packets<P>::Loaded;
-  const uint32_t n = step.n, own = step.own - 1u;  // if there is none: after all packets, and not added
+  // Without a plain source, `own` is a place after all packets, and nothing is added there.
+  const uint32_t n = step.n, own = step.own - 1u;
   return each_turn<N, detail::by_line<Packets<P>>>(group, step.bytes, [&](const Turn& turn) {
     Unit next[N];
     if (step.own != 0) {
@@ -103,7 +105,8 @@ CHORALE_FN Stop reduce_packets_whole(const Group& group, const ProgramStep& step
 #pragma unroll
       for (uint32_t index = 0; index < N; ++index) next[index] = Unit{};
     }
-    detail::Sum<Op, T> sums[N]{};  // if undefined on a path, it takes registers all round the loop over steps
+    detail::Sum<Op, T> sums[N]{};  // initialised on every path; otherwise it would take registers throughout
+                                   // the loop over steps
     for (uint32_t before = 0; before < n; before += K) {
       Loaded held[K][N];
       const uint32_t here = n - before < K ? n - before : K;
@@ -140,9 +143,9 @@ CHORALE_FN Stop reduce_packets_whole(const Group& group, const ProgramStep& step
   });
 }
 
-/// Runs a step that reduces packets. With Fitted it has several ways, which take as many packets at a time as
-/// there are with 2, 4 and 8 ranks, so that no condition stands between the loads. With few packets, in long
-/// messages, it takes more units at a time. A kernel needs registers for this.
+/// Runs a step that reduces packets. With Fitted it has several paths, for the number of packets with 2, 4
+/// and 8 ranks, so that no branch is between the loads. With few packets, in long messages, it takes more
+/// units at a time. This needs registers in the kernel.
 template <ReduceOp Op, class T, class P, bool Fitted, class MemAt, class PacketsAt>
 CHORALE_FN Stop reduce_packets_step(const Group& group, const ProgramStep& step, MemAt plain,
                                     PacketsAt packets) {
@@ -164,14 +167,14 @@ CHORALE_FN Stop reduce_packets_step(const Group& group, const ProgramStep& step,
   return reduce_packets_whole < Op, T, P, sizeof(T) == 1 ? 4 : 7, 1 > (group, step, plain, packets, sinks);
 }
 
-/// Returns true if a step is moved line by line, because it has LL128 packets somewhere.
+/// Returns true if a step is moved line by line, because it has LL128 packets at some place.
 template <class P>
 CHORALE_FN bool has_lines(const ProgramStep& step) {
   return detail::by_line<Packets<P>> &&
          (step.packet_sinks != 0 || (step.kind != StepKind::copy && step.kind != StepKind::reduce));
 }
 
-/// Moves unit by unit, or line by line, only the bytes that exist of each.
+/// Moves unit by unit, or line by line, only the bytes that exist.
 template <class P, class To, class Read>
 CHORALE_FN Stop move_slowly(const Group& group, const ProgramStep& step, const To& sinks, const Read& read) {
   const auto part = [&](const Turn& turn) {
@@ -231,14 +234,14 @@ __device__ __noinline__ Stop reduce_slowly(const ProgramStep& step, const Page<P
   });
 }
 
-// The switches over operators below have a case for each: a plan with another one is not bound, and a new row
-// of types.def stops the build here. They are not made from types.def, because cases that nothing reaches
-// cost registers.
+// The switches over operators below have a case for each operator. A plan with another operator is not bound,
+// and a new row of types.def stops the build here. The cases are not generated from types.def, because
+// unreachable cases cost registers.
 static_assert(std::size(all_reduce_ops) == 5,
               "give the operator its case in run_slowly() and reduce_otherwise()");
 
-/// Runs steps that are not whole: tails, and buffers at odd addresses. It is a function of its own, so that
-/// the fast ways stay small, because a GPU fetches code slowly that it has not run before.
+/// Runs steps that are not whole: tails, and buffers at odd addresses. It is a separate function, so that the
+/// fast paths stay small, because a GPU fetches code slowly the first time.
 template <class T, class P>
 __device__ __noinline__ Stop run_slowly(const ProgramStep& step, const Page<P>& page) {
   const Group group = block_group();
@@ -300,7 +303,7 @@ CHORALE_FN Stop reduce_step(const Group& group, const ProgramStep& step, const P
   }
 }
 
-/// Runs the rarer operators. It is a function of its own for the same reason as run_slowly().
+/// Runs the rarer operators. It is a separate function for the same reason as run_slowly().
 template <class T, class P>
 __device__ __noinline__ Stop reduce_otherwise(const ProgramStep& step, const Page<P>& page) {
   const Group group = block_group();
@@ -314,7 +317,7 @@ __device__ __noinline__ Stop reduce_otherwise(const ProgramStep& step, const Pag
   }
 }
 
-/// Runs a step that moves data. A step that waited ends with the block synchronised, others do not.
+/// Runs a step that moves data. A step that waited ends with the block synchronised; other steps do not.
 template <class T, class P>
 CHORALE_FN Stop run_data(const Group& group, const ProgramStep& step, const Page<P>& page,
                          uint32_t misaligned) {

@@ -5,8 +5,8 @@
 
 #include <cstring>
 
+#include "../world/collective_try.hpp"
 #include "../world/process.hpp"
-#include "../world/together.hpp"
 #include "driver.hpp"
 #include "error.hpp"
 
@@ -27,7 +27,7 @@ RankDevice describe(int ordinal) {
   return device;
 }
 
-/// Returns this process's number of a peer's device; -1 if it cannot see the device.
+/// Returns this process's ordinal for a peer's device, or -1 if it cannot see the device.
 int ordinal_here(const RankDevice& peer, const world::Process& self) {
   if (peer.process == self) return peer.ordinal;
   int ordinal = -1;
@@ -52,7 +52,7 @@ void reach(const std::vector<RankDevice>& devices, int self, int peer) {
     return;
   }
   const int ordinal = ordinal_here(theirs, mine.process);
-  if (ordinal < 0) return;  // hidden by CUDA_VISIBLE_DEVICES; mapping its memory will show if it works
+  if (ordinal < 0) return;  // hidden by CUDA_VISIBLE_DEVICES; mapping its memory will show whether it works
   int can = 0;
   check(cudaDeviceCanAccessPeer(&can, mine.ordinal, ordinal), "cudaDeviceCanAccessPeer");
   if (!can) {
@@ -69,7 +69,7 @@ void reach(const std::vector<RankDevice>& devices, int self, int peer) {
 
 CurrentDevice::CurrentDevice(int device) {
   check(cudaGetDevice(&before_), "cudaGetDevice");
-  // Every run comes by here, so the message is made only if it is needed.
+  // Every run calls this, so the message is made only if it is needed.
   if (const cudaError_t result = cudaSetDevice(device); result != cudaSuccess)
     check(result, fmt::format("cudaSetDevice({})", device));
 }
@@ -102,10 +102,11 @@ void require_readable(const void* at, std::string_view name, int device) {
       type != 0)
     return;
   int pageable = 0;
-  check(cudaDeviceGetAttribute(&pageable, cudaDevAttrPageableMemoryAccess, device), "what a GPU reads");
+  check(cudaDeviceGetAttribute(&pageable, cudaDevAttrPageableMemoryAccess, device),
+        "asking whether a GPU reads pageable memory");
   if (pageable) return;
   throw UsageError(
-      fmt::format("the {} at {} is no memory that CUDA knows: it is pageable memory of the host, or was "
+      fmt::format("CUDA does not know the {} at {}: it is pageable memory of the host, or was "
                   "freed; pass memory of GPU {}",
                   name, at, device));
 }
@@ -116,12 +117,12 @@ std::string RankDevice::text() const {
 
 std::vector<RankDevice> gather_devices(World& world) {
   RankDevice mine;
-  world::together(world, [&] { mine = describe(current_device()); });
+  world::collective_try(world, [&] { mine = describe(current_device()); });
   std::vector<RankDevice> devices;
   for (const auto& bytes : world.allgather(world::bytes_of(mine))) {
     devices.push_back(world::read_as<RankDevice>(bytes));
   }
-  world::together(world, [&] {
+  world::collective_try(world, [&] {
     for (int peer = 0; peer < world.ranks(); ++peer) {
       if (peer != world.rank() && world.group().on_one_host(world.rank(), peer))
         reach(devices, world.rank(), peer);

@@ -1,5 +1,5 @@
 /// \file
-/// This file finds the GPUs of the ranks: which rank has which GPU, and which GPUs can reach each other.
+/// This file finds out which rank has which GPU, and which GPUs can reach each other.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,7 +14,7 @@
 
 namespace chorale::cuda {
 
-/// Makes `device` the current one, with its context there, until the end of the scope.
+/// Makes `device` and its context current until the end of the scope.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int device);
@@ -26,8 +26,8 @@ class CurrentDevice {
   int before_ = -1;
 };
 
-/// Lets this thread allocate and map while any thread of the process captures a graph. What it does is not
-/// part of the graph.
+/// Lets this thread allocate and map while any thread of the process captures a graph. Its calls are not part
+/// of the graph.
 class OutsideCapture {
  public:
   OutsideCapture();
@@ -43,15 +43,15 @@ class OutsideCapture {
 /// \throws RunError other if there is no device
 int current_device();
 
-/// Checks that kernels on `device` can read memory, since a fault there ends all CUDA of the process.
-/// \param name  what the caller says is there, for the error
+/// Checks that kernels on `device` can read memory, because a fault there ends all CUDA of the process.
+/// \param name names the memory in the error
 /// \throws UsageError if they cannot read it
 void require_readable(const void* at, std::string_view name, int device);
 
-/// One rank's GPU. It has the same bytes in all processes of a host. On another host only the names mean
-/// anything.
+/// Describes one rank's GPU. The bytes are the same in all processes of a host. On another host only the
+/// names are meaningful.
 struct RankDevice {
-  int ordinal = -1;  ///< in that rank's process
+  int ordinal = -1;  ///< the ordinal in that rank's process
   std::array<char, 16> uuid{};
   std::array<char, 16> bus_id{};  ///< "0000:3b:00.0"
   std::array<char, 64> name{};
@@ -64,8 +64,8 @@ struct RankDevice {
 
 /// Returns the current device of every rank, by rank. Collective. In one process it lets this rank's device
 /// reach the others'. A debug log names ranks that share a device.
-/// \throws RunError other, on all ranks, if two devices of a host cannot reach each other. It names both and
-///         their ranks
+/// \throws RunError other, on all ranks, if two devices of a host cannot reach each other. It names both
+/// devices and their ranks
 std::vector<RankDevice> gather_devices(World& world);
 
 }  // namespace chorale::cuda

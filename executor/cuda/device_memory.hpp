@@ -1,5 +1,5 @@
 /// \file
-/// A DeviceMemory is memory of this rank's GPU that nobody else touches.
+/// A DeviceMemory is memory on this rank's GPU that only the rank itself uses.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,13 +13,13 @@
 namespace chorale::cuda {
 
 /// Copies from the host to the device, and returns when the data is there. cudaMemcpy() alone may return
-/// earlier if `from` is not pinned memory, and a launch on a non-blocking stream then does not wait for it.
+/// earlier if `from` is not pinned, and a launch on a non-blocking stream then does not wait for the copy.
 inline void copy_to_device(void* to, const void* from, uint64_t bytes, std::string_view what) {
   check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), what);
   check(cudaStreamSynchronize(nullptr), what);
 }
 
-/// The memory is zeroed when the constructor returns.
+/// Owns device memory that is zero when the constructor returns.
 class DeviceMemory {
  public:
   DeviceMemory() = default;

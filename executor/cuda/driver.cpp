@@ -16,13 +16,14 @@ void* find(const char* name, unsigned version) {
   const cudaError_t result =
       cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &found);
 #else
-  (void)version;  // the call gives the newest form that the toolkit knows, as the toolkit's names do
+  // This call returns the newest form that the toolkit knows. The toolkit's names mean the same form.
+  (void)version;
   const cudaError_t result = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
 #endif
-  check(result, fmt::format("looking for {} in the CUDA driver", name));
+  check(result, fmt::format("finding {} in the CUDA driver", name));
   if (found == cudaDriverEntryPointSuccess && function) return function;
   throw RunError(RunError::Reason::other,
-                 fmt::format("the CUDA driver has no {} of CUDA {}.{}: update the driver", name,
+                 fmt::format("the CUDA driver lacks {} of CUDA {}.{}: update the driver", name,
                              version / 1000, version % 1000 / 10));
 }
 

@@ -1,13 +1,13 @@
 /// \file
-/// The CUDA driver's functions are found at run time, so that a program built with CUDA also starts on a
-/// machine without a driver.
+/// This file finds the CUDA driver's functions at run time, so that a program built with CUDA also starts on
+/// a machine without a driver.
 #pragma once
 
 #include <cudaTypedefs.h>
 
 namespace chorale::cuda {
 
-// FUNCTION(name, the CUDA version that brought this form of it: the number in its PFN_ type)
+// FUNCTION(name, the CUDA version that introduced this form of it: the number in its PFN_ type)
 #define CHORALE_CUDA_DRIVER(FUNCTION) \
   FUNCTION(cuDeviceGetAttribute, 2000) \
   FUNCTION(cuPointerGetAttributes, 7000) \
@@ -35,8 +35,8 @@ struct Driver {
 #undef CHORALE_CUDA_MEMBER
 };
 
-// This table, of the same form, has the functions that only switch channels by multicast need. They are
-// looked up apart, so that everything else works with a driver that lacks them.
+// This table has the same form. It lists the functions that only switch channels by multicast need. They are
+// looked up separately, so that everything else works with a driver that lacks them.
 #define CHORALE_CUDA_MULTICAST(FUNCTION) \
   FUNCTION(cuMulticastCreate, 12010) \
   FUNCTION(cuMulticastAddDevice, 12010) \
@@ -51,7 +51,7 @@ struct MulticastDriver {
 };
 
 /// Returns the driver's functions, which the first call loads.
-/// \throws RunError other if there is no driver or it is too old; the error names what it lacks
+/// \throws RunError other if there is no driver or it is too old; the error names the missing function
 const Driver& driver();
 const MulticastDriver& multicast_driver();  ///< does the same for the functions of multicast
 

@@ -1,5 +1,5 @@
 /// \file
-/// These functions launch kernels, and return whether the launch failed.
+/// These functions launch kernels and return the launch error.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -25,16 +25,16 @@ cudaError_t enqueue(bool early, void (*kernel)(Parameters...), unsigned blocks, 
 }
 }  // namespace detail
 
-/// Enqueues a kernel of one-dimensional blocks. It does not use <<<>>>, which leaves its error among those of
-/// all other calls: an error that the application has dealt with would be taken for the kernel's.
+/// Enqueues a kernel of one-dimensional blocks. It does not use <<<>>>, which mixes its error with those of
+/// all other calls: an old error that the application has handled would look like the kernel's.
 template <class... Parameters, class... Arguments>
 cudaError_t enqueue(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, cudaStream_t stream,
                     Arguments&&... arguments) {
   return detail::enqueue(false, kernel, blocks, threads, stream, std::forward<Arguments>(arguments)...);
 }
 
-/// Enqueues a kernel that calls chorale::detail::wait_for_turn() to wait for the work before it in the
-/// stream. It may begin while that work still runs.
+/// Enqueues a kernel that calls chorale::detail::wait_for_turn() to wait for earlier work in the stream. It
+/// may begin while that work still runs.
 template <class... Parameters, class... Arguments>
 cudaError_t enqueue_early(void (*kernel)(Parameters...), unsigned blocks, unsigned threads,
                           cudaStream_t stream, Arguments&&... arguments) {

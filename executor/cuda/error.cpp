@@ -12,11 +12,11 @@ namespace {
 
 using Reason = RunError::Reason;
 
-// The driver's and the runtime's numbers are the same for errors that both have.
+// The driver and the runtime use the same numbers for errors that both have.
 static_assert(int(CUDA_ERROR_OUT_OF_MEMORY) == int(cudaErrorMemoryAllocation));
 static_assert(int(CUDA_ERROR_INVALID_HANDLE) == int(cudaErrorInvalidResourceHandle));
 
-/// Returns "; <what to do>", or "" if that is not known.
+/// Returns "; <what to do>", or "" if no remedy is known.
 const char* remedy(cudaError_t result) {
   switch (result) {
     case cudaErrorMemoryAllocation:
@@ -61,7 +61,7 @@ Reason reason_of(cudaError_t result) {
 std::string message_of(cudaError_t result, std::string_view what) {
   int device = -1;
   const bool known = cudaGetDevice(&device) == cudaSuccess;
-  cudaGetLastError();  // clears the error, so that it does not turn up again at an unrelated call
+  cudaGetLastError();  // clears the error, so that it does not show up at an unrelated call
   return fmt::format("{}: {} ({}{}){}", what, cudaGetErrorString(result), cudaGetErrorName(result),
                      known ? fmt::format(", device {}", device) : "", remedy(result));
 }
@@ -76,11 +76,11 @@ void check(cudaError_t result, std::string_view what) {
 void check(CUresult result, std::string_view what) { check(cudaError_t(result), what); }
 
 void check_quietly(cudaError_t result, std::string_view what) noexcept {
-  // When the program ends, CUDA may have gone before the last destructor.
+  // At the end of the program, CUDA may be gone before the last destructor runs.
   if (result == cudaSuccess || result == cudaErrorCudartUnloading) return;
   try {
     spdlog::warn(message_of(result, what));
-  } catch (...) {  // NOLINT: nobody is left to tell
+  } catch (...) {  // NOLINT: no one is left to tell
   }
 }
 

@@ -1,11 +1,11 @@
 /// \file
-/// This kernel is for programs that only exchange packets. Their messages are short: the time is the latency
-/// of one or two exchanges, and whatever a block does before and after them.
+/// This kernel is for programs that only exchange packets. Their messages are short. The time is the latency
+/// of one or two exchanges, plus the work of a block before and after them.
 ///
-/// It avoids what costs time there. A GPU fetches code slowly that it has not run before, so the code is
-/// short and lies in one piece. The block fetches its page, and makes addresses of either bank from the
-/// places, while it waits for its turn. It loads what it sends first while it asks for its number.
-/// data_steps.cuh and batches.cuh define what the steps mean, as for every program.
+/// The kernel avoids costs in that time. A GPU fetches code slowly the first time, so the code is short and
+/// contiguous. While it waits for its turn, the block fetches its page and computes the places' addresses for
+/// both banks. While it asks for its number, it loads the data that it sends first. data_steps.cuh and
+/// batches.cuh define the meaning of the steps, as for every program.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,18 @@
 
 namespace chorale::cuda {
 
-/// The places of a page, when both addresses of each are known.
+/// Gives access to the places of a page when both addresses of each are known.
 template <class End>
 struct Banked {
   const ProgramPlace* places;
-  uint32_t bank;  ///< bytes from a place to the address in this launch
+  uint32_t bank;  ///< offset from a place to its address in this launch, in bytes
   uint32_t flag;
   const Deadline* deadline;
 
   CHORALE_FN End operator[](uint32_t at) const {
     void* const address = *reinterpret_cast<char* const*>(reinterpret_cast<const char*>(places + at) + bank);
     if constexpr (std::is_same<End, Mem>::value) {
-      return Mem(address, unlimited);  // whole units only are moved here
+      return Mem(address, unlimited);  // this kernel moves only whole units
     } else {
       return End(address, flag, deadline);
     }
@@ -35,8 +35,8 @@ struct Banked {
   CHORALE_FN Banked operator+(uint32_t n) const { return {places + n, bank, flag, deadline}; }
 };
 
-/// Replaces the two words of each place by its addresses in launches of odd and of even number. The words
-/// were an address for launches of odd number, and what to add to it in the others.
+/// Replaces the two words of each place by its addresses in launches of odd and of even number. Before, the
+/// words are the address for odd numbers and the difference for even ones.
 CHORALE_FN void settle_banks(const Launch& launch, ProgramPlace* places) {
   static_assert(offsetof(ProgramPlace, at) == 0 && offsetof(ProgramPlace, even) == 8, "as Banked finds them");
   for (uint32_t at = threadIdx.x; at < launch.page.plain + launch.page.packets; at += blockDim.x) {
@@ -46,7 +46,7 @@ CHORALE_FN void settle_banks(const Launch& launch, ProgramPlace* places) {
   }
 }
 
-/// Begins to load what the first step copies, if its address does not depend on the launch's number.
+/// Starts to load the data that the first step copies, if its address does not depend on the launch's number.
 CHORALE_FN void prefetch_source(const Group& group, const ProgramStep* steps, const ProgramPlace* plain) {
   if (steps->kind != StepKind::copy) return;
   const uint32_t units = uint32_t(steps->bytes / unit_bytes);
@@ -69,12 +69,13 @@ CHORALE_FN Stop copy_long(const Group& group, const ProgramStep& step, const Of&
   }
   const auto sinks = sinks_of(step, plain + 1, packets);
   if (has_lines<P>(step)) return copy_whole<detail::by_line<Packets<P>>>(group, step.bytes, plain[0], sinks);
-  // Copy one unit at a time: a burst of packets delays those of the other warps, for which the peer waits.
+  // Copy one unit at a time. A burst of packets would delay those of the other warps, for which the peer
+  // waits.
   return copy_whole<false, 1>(group, step.bytes, plain[0], sinks);
 }
 
-/// Runs the programs. T is the element type, or void in a kernel for plans that do not reduce. P is the form
-/// of packets. Every block has one page; see is_exchange().
+/// Runs the programs. T is the element type, or void in a kernel for plans that do not reduce. P is the
+/// packet form. Every block has one page; see is_exchange().
 template <class T, class P>
 __global__ void __launch_bounds__(most_threads, 1) interpret_exchange(const __grid_constant__ Launch launch) {
   extern __shared__ uint4 room[];
@@ -95,7 +96,7 @@ __global__ void __launch_bounds__(most_threads, 1) interpret_exchange(const __gr
   __syncthreads();
   BlockState* const kept =
       reinterpret_cast<BlockState*>(launch.states + uint64_t(blockIdx.x) * launch.state_bytes);
-  // Before this wait a block may read only what no launch changes, as in interpret().
+  // Before this wait a block may read only memory that no launch changes, as in interpret().
   asm volatile("griddepcontrol.wait;" ::: "memory");
   const BlockState state = *kept;
   const ProgramStep* const first = reinterpret_cast<const ProgramStep*>(page_at + 16);

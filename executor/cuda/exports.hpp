@@ -1,5 +1,5 @@
 /// \file
-/// Exports keeps the allocations that this rank has given to its peers.
+/// Exports records the allocations that this rank has given to its peers.
 #pragma once
 
 #include <array>
@@ -7,16 +7,16 @@
 #include <cstdint>
 #include <vector>
 
-#include "../world/shared_memory.hpp"
+#include "../system/shared_memory.hpp"
 #include "identity.hpp"
 
 namespace chorale::cuda {
 
-/// An IPC or a fabric handle.
+/// Holds an IPC or a fabric handle.
 using HandleBytes = std::array<std::byte, 64>;
 
-/// Gives allocations numbers that peers may know them by. No number is given twice, neither for memory of
-/// cudaMalloc at an address that was freed, nor for another handle mapped at the same place.
+/// Gives allocations numbers by which peers know them. No number is reused, even for cudaMalloc memory at an
+/// address that was freed, or for another handle mapped at the same place.
 class Exports {
  public:
   Exports() = default;
@@ -26,7 +26,7 @@ class Exports {
 
   uint64_t number_of(const Segment& segment);
 
-  /// Forgets allocations that do not exist any more; returns their numbers.
+  /// Drops allocations that no longer exist; returns their numbers.
   std::vector<uint64_t> forget_freed();
 
  private:
@@ -38,7 +38,7 @@ class Exports {
   uint64_t next_ = 1;
 };
 
-/// Both return what a peer's Imported needs to open a segment.
+/// Both return the data that a peer's Imported needs to open a segment.
 /// \throws RunError
 HandleBytes handle_of(const Segment& segment);            ///< ipc, fabric
 world::Descriptor descriptor_of(const Segment& segment);  ///< descriptor

@@ -21,21 +21,21 @@ void GraphHolds::add(cudaStream_t stream) {
   cudaGraph_t graph = nullptr;
 #if CUDART_VERSION >= 13000
   check(cudaStreamGetCaptureInfo(stream, &status, &id, &graph, nullptr, nullptr, nullptr),
-        "what a stream captures");
+        "asking which graph a stream captures");
 #else
   check(cudaStreamGetCaptureInfo_v2(stream, &status, &id, &graph, nullptr, nullptr),
-        "what a stream captures");
+        "asking which graph a stream captures");
 #endif
   if (status != cudaStreamCaptureStatusActive || id == last_) return;
   auto held = std::make_unique<Count>(graphs_);
   cudaUserObject_t object = nullptr;
   check(cudaUserObjectCreate(&object, held.get(), let_go, 1, cudaUserObjectNoDestructorSync),
-        "what a graph holds of a plan");
+        "attaching a plan to a graph");
   graphs_->fetch_add(1, std::memory_order_relaxed);
   held.release();  // from here on let_go() owns it, even if the graph does not take it
   const cudaError_t result = cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove);
   if (result != cudaSuccess) check_quietly(cudaUserObjectRelease(object, 1), "cudaUserObjectRelease");
-  check(result, "what a graph holds of a plan");
+  check(result, "attaching a plan to a graph");
   last_ = id;
 }
 

@@ -9,8 +9,8 @@
 
 namespace chorale::cuda {
 
-/// Counts the graphs that launches were captured into, and all copies and executable graphs made from them,
-/// until CUDA has destroyed the last.
+/// Counts the graphs into which launches were captured, and all copies and executable graphs made from them,
+/// until CUDA has destroyed the last one.
 class GraphHolds {
  public:
   /// Adds the graph that `stream` captures.
@@ -20,9 +20,9 @@ class GraphHolds {
   bool any() const { return graphs_->load(std::memory_order_acquire) != 0; }
 
  private:
-  // Graphs may outlive this object, and let go in a thread of CUDA's.
+  // Graphs may outlive this object, and release it in a CUDA thread.
   std::shared_ptr<std::atomic<int>> graphs_ = std::make_shared<std::atomic<int>>(0);
-  unsigned long long last_ = 0;  ///< the capture that was added last
+  unsigned long long last_ = 0;  ///< the last capture that was added
 };
 
 }  // namespace chorale::cuda

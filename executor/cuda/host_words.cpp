@@ -6,13 +6,13 @@
 #include <map>
 #include <mutex>
 
-#include "../host_pages.hpp"
+#include "../system/host_pages.hpp"
 #include "error.hpp"
 
 namespace chorale::cuda {
 namespace {
 
-/// The registrations of this process, by their pages.
+/// Records the registrations of this process by their pages.
 class Registry {
  public:
   void add(uint64_t first, uint64_t last) {

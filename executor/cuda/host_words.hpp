@@ -11,14 +11,14 @@
 
 namespace chorale::cuda {
 
-/// Makes memory that exists, such as the world's abort word, visible to the GPUs of this process.
+/// Makes existing memory, such as the world's abort word, visible to the GPUs of this process.
 ///
-/// CUDA registers whole pages once per process. Several mappings of the same pages share the registration. A
-/// registration that the application made itself is used as it is and left alone.
+/// CUDA registers whole pages, once per process. Several mappings of the same pages share the registration. A
+/// registration that the application made itself is used and never removed.
 class HostMapping {
  public:
   HostMapping() = default;
-  /// \param memory  stays until this is destroyed
+  /// \param memory must outlive this object
   /// \throws RunError if CUDA cannot register it
   HostMapping(void* memory, uint64_t bytes);
   HostMapping(HostMapping&& other) noexcept { *this = std::move(other); }
@@ -29,7 +29,7 @@ class HostMapping {
   }
   ~HostMapping();
 
-  /// Returns the address on the current device of `host`, which lies in the mapped memory.
+  /// Returns the current device's address of `host`, which is in the mapped memory.
   template <class T>
   T* device(T* host) const {
     return static_cast<T*>(device_pointer(host));
@@ -41,7 +41,7 @@ class HostMapping {
   uint64_t first_ = 0, last_ = 0;  // addresses of the first page and past the last page
 };
 
-/// Zeroed memory of the host that kernels see, without the type.
+/// Owns zeroed host memory that kernels see, as bytes.
 class HostBytes {
  public:
   HostBytes() = default;
@@ -62,7 +62,7 @@ class HostBytes {
   void* device_ = nullptr;
 };
 
-/// `count` zeroed elements, pinned, for the host and the device that was current when it was made.
+/// Owns `count` zeroed, pinned elements for the host and the device that was current when it was made.
 template <class T>
 class HostArray {
   static_assert(std::is_trivially_copyable_v<T>, "a kernel shares its bytes");

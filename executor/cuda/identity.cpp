@@ -12,7 +12,7 @@
 namespace chorale::cuda {
 namespace {
 
-/// The attributes that CUDA has for an address; zeros if it does not know the address.
+/// Holds CUDA's attributes for an address; zeros if CUDA does not know the address.
 struct Attributes {
   unsigned memory_type = 0;  // CUmemorytype
   int device = -1;
@@ -41,19 +41,19 @@ struct Attributes {
   }
 };
 
-/// Finds the handle of memory of cuMemCreate(). Returns "" if the memory is of that kind and can be shared,
-/// otherwise why not.
+/// Finds the handle of memory from cuMemCreate(). Returns "" if the memory is of that kind and can be shared,
+/// or else the reason.
 std::string find_handle(CUdeviceptr address, Segment& segment) {
   CUmemGenericAllocationHandle handle = 0;
   if (driver().cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(address)) != CUDA_SUCCESS) {
-    return "it is neither of cudaMalloc nor of cuMemCreate";
+    return "it comes from neither cudaMalloc nor cuMemCreate";
   }
   CUmemAllocationProp properties{};
   const CUresult asked = driver().cuMemGetAllocationPropertiesFromHandle(&properties, handle);
   // The mapping keeps the allocation alive, and the handle keeps its number.
   check_quietly(driver().cuMemRelease(handle), "cuMemRelease");
   check(asked, "cuMemGetAllocationPropertiesFromHandle");
-  if (properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return "it is cuMemCreate memory of the host";
+  if (properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return "it is host memory made by cuMemCreate";
   segment.handle = handle;
   const unsigned types = properties.requestedHandleTypes;
   if (types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
@@ -67,12 +67,12 @@ std::string find_handle(CUdeviceptr address, Segment& segment) {
   return {};
 }
 
-/// Finds the range around an address: all that one call of cudaMalloc() gave, or one mapping of cuMemMap().
+/// Finds the range around an address: the result of one cudaMalloc(), or one mapping of cuMemMap().
 bool find_range(CUdeviceptr address, const Attributes& is, Segment& segment) {
   CUdeviceptr base = 0;
   size_t bytes = 0;
   if (driver().cuMemGetAddressRange(&base, &bytes, address) != CUDA_SUCCESS) return false;
-  // A handle backs one mapping, of which the reserved range may hold several.
+  // A handle backs one mapping, and the reserved range may hold several mappings.
   const bool narrower = is.mapping_bytes != 0 && is.mapping_bytes < bytes;
   segment.base = narrower ? is.mapping : base;
   segment.bytes = narrower ? is.mapping_bytes : bytes;
@@ -86,12 +86,12 @@ std::string find_segment(uint64_t address, Segment& segment, int& device) {
   if (is.memory_type == 0) return "CUDA does not know it: it is pageable host memory, or was freed";
   if (is.managed) return "it is managed memory";
   if (is.memory_type != CU_MEMORYTYPE_DEVICE) return "it is host memory";
-  if (is.pool) return "it is of a stream-ordered pool (cudaMallocAsync)";
+  if (is.pool) return "it comes from a stream-ordered pool (cudaMallocAsync)";
   device = is.device;
   segment.buffer_id = is.buffer_id;
-  // CUDA knows ranges by context, and a rank of this process may ask about another one's memory.
+  // CUDA records ranges by context, and a rank of this process may ask about another rank's memory.
   const CurrentDevice on(is.device);
-  if (!find_range(address, is, segment)) return "CUDA does not know its allocation";
+  if (!find_range(address, is, segment)) return "CUDA does not know the allocation that contains it";
   if (is.ipc_capable) {
     segment.sharing = Sharing::ipc;
     return {};
@@ -112,9 +112,9 @@ Located locate(const void* pointer, uint64_t bytes) {
     std::string why_not = find_segment(at, segment, device);
     const bool first = located.segments.empty();
     if (why_not.empty() && !first) {
-      if (device != located.device) why_not = "it lies on two devices";
+      if (device != located.device) why_not = "it is on two devices";
       if (segment.sharing == Sharing::ipc || located.segments[0].sharing == Sharing::ipc) {
-        why_not = "it lies in two allocations of cudaMalloc";
+        why_not = "it spans two allocations of cudaMalloc";
       }
     }
     if (!why_not.empty()) {
@@ -139,7 +139,7 @@ std::optional<Identity> identity_of(const void* pointer, uint64_t bytes, std::st
   Identity identity{.buffer_id = 0, .base = located.segments[0].base, .bytes = 0};
   for (const Segment& segment : located.segments) {
     identity.bytes += segment.bytes;
-    // This is FNV-1a. It includes the handle, as memory may be mapped anew in a range that has stayed.
+    // This is FNV-1a. It includes the handle, because memory may be mapped anew in a range that has stayed.
     for (const uint64_t word : {segment.buffer_id, uint64_t(segment.handle), segment.bytes}) {
       identity.buffer_id = (identity.buffer_id ^ word) * 0x100000001b3;
     }

@@ -1,5 +1,5 @@
 /// \file
-/// An ImportCache keeps imports by the rank that gave them and the allocations that they open.
+/// An ImportCache keeps imports, indexed by the rank that gave them and the allocations that they open.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +14,19 @@
 
 namespace chorale::cuda {
 
-/// Keeps opened imports, so that no allocation is opened twice, and none is opened again for the next buffer
-/// in it.
+/// Keeps opened imports, so that each allocation is opened only once, also for other buffers in it.
 class ImportCache {
  public:
-  using Key = std::pair<int, std::vector<uint64_t>>;  ///< rank, and its numbers of the allocations
+  using Key = std::pair<int, std::vector<uint64_t>>;  ///< the rank, and its numbers of the allocations
 
   std::shared_ptr<Imported> find(const Key& key);  ///< empty: it has to be opened
   std::shared_ptr<Imported> open(const Key& key, std::span<const Foreign> parts);
 
-  /// Closes imports that hold one of `freed`, even in use. Freed memory stays taken as long as a peer has it
-  /// open, and a binding that uses it may be kept for calls that are never made again.
+  /// Closes imports that hold one of `freed`, even if they are in use. Freed memory stays allocated as long
+  /// as a peer has it open, and a binding may keep it open for calls that never come again.
   void drop(int rank, const std::vector<uint64_t>& freed);
 
-  /// Closes the imports that have been unused for longest, until no more than `limit` are unused.
+  /// Closes the imports that have been unused for longest, until at most `limit` unused ones are left.
   void limit_unused(size_t limit);
 
   size_t size() const { return held_.size(); }

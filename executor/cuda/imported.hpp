@@ -12,18 +12,19 @@
 
 namespace chorale::cuda {
 
-/// All that is needed to open one allocation of a peer. The sharings that use a member stand beside it.
+/// Holds the data that is needed to open one allocation of a peer. The comment of a member names the sharings
+/// that use it.
 struct Foreign {
   uint64_t bytes = 0;
   Sharing sharing = Sharing::ipc;
   HandleBytes handle{};  ///< ipc, fabric
   int descriptor = -1;   ///< descriptor
   world::Process owner;  ///< ipc
-  uint64_t base = 0;     ///< ipc: in the owner's process
+  uint64_t base = 0;     ///< ipc: the address in the owner's process
 };
 
-/// One cudaMalloc allocation, or a row of cuMemCreate allocations side by side in one range of addresses.
-/// The device that is current when it is made may read and write it.
+/// Maps one cudaMalloc allocation, or a row of adjacent cuMemCreate allocations in one range of addresses.
+/// The device that is current at construction may read and write it.
 class Imported {
  public:
   /// \throws RunError
@@ -33,9 +34,9 @@ class Imported {
 
   char* data() const { return by_ipc_ ? by_ipc_->data() : range_.data(); }
 
-  /// Unmaps the memory here because its owner has freed it, even if somebody still holds this object.
+  /// Unmaps the memory here because its owner has freed it, even if this object is still in use.
   void close() noexcept;
-  /// Returns true if it was closed, by close() or as an IpcImport may be.
+  /// Returns true if it was closed, by close() or as any IpcImport may be.
   bool stale() const { return closed_ || (by_ipc_ && by_ipc_->stale()); }
 
  private:

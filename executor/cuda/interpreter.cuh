@@ -10,13 +10,13 @@ namespace chorale::cuda {
 
 constexpr uint32_t most_threads = 512;
 
-/// The data that a block's threads share beside the page.
+/// Holds the data that a block's threads share besides the page.
 struct Shared {
   Deadline deadline;
   StopRecord stop;
 };
 
-/// Waits until a word is at least `goal`. One thread calls it.
+/// Waits until a word is at least `goal`. Called by one thread.
 CHORALE_FN Stop wait_word(const Group& group, Shared& shared, const uint64_t* word, uint64_t goal,
                           bool relaxed, uint32_t peer, uint32_t op) {
   const auto came = [word, goal, relaxed]() -> bool {
@@ -33,7 +33,7 @@ CHORALE_FN Stop wait_word(const Group& group, Shared& shared, const uint64_t* wo
   return stop;
 }
 
-/// Hands one request to the proxy, which sees what the block wrote before. One thread calls it.
+/// Hands one request to the proxy, which sees everything that the block wrote before. Called by one thread.
 template <class P>
 __device__ __noinline__ Stop push_one(const Launch& launch, Shared& shared, const ProgramStep& step,
                                       const SyncItem::Push& what, const Page<P>& page) {
@@ -56,7 +56,8 @@ __device__ __noinline__ Stop push_one(const Launch& launch, Shared& shared, cons
   return Stop::none;
 }
 
-/// Runs a step that moves no data. Each item has a thread, so that posts leave, and waits look, side by side.
+/// Runs a step that moves no data. Each item has its own thread, so posts and waits of a step run in
+/// parallel.
 template <class P>
 CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& shared, uint64_t* counts,
                             const ProgramStep& step, const Page<P>& page) {
@@ -100,9 +101,9 @@ CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& sh
         break;
       case StepKind::barrier: {
         // Tickets only grow. The round ends when its last ticket has been drawn.
-        const uint64_t participants = item.meeting.participants;
-        const uint64_t ticket = add_acq_rel(&item.meeting.word->value, uint64_t(1));
-        mine = wait_word(group, shared, &item.meeting.word->value, (ticket / participants + 1) * participants,
+        const uint64_t participants = item.barrier.participants;
+        const uint64_t ticket = add_acq_rel(&item.barrier.word->value, uint64_t(1));
+        mine = wait_word(group, shared, &item.barrier.word->value, (ticket / participants + 1) * participants,
                          false, launch.rank, step.op);
         break;
       }
@@ -117,7 +118,8 @@ CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& sh
     case StepKind::release:
       return Stop::none;
     case StepKind::acquire:
-      // Take permits one after the other, as the plan lists them: they are taken in that order everywhere.
+      // Acquire permits one after the other, as the plan lists them, so that the order is the same
+      // everywhere.
       for (uint32_t at = 0; at < step.n && stop == Stop::none; ++at) {
         stop = semaphore_acquire(group, page.items[step.first_item + at].permit.semaphore, shared.deadline);
       }
@@ -139,8 +141,8 @@ CHORALE_FN void fetch_page(const PageShape& shape, char* room, const char* from)
   }
 }
 
-/// Makes addresses of a fetched page's places. The block must synchronise between fetching and this, and
-/// again before it runs the page.
+/// Computes the addresses of a fetched page's places. The block must synchronise between fetching and this
+/// call, and again before it runs the page.
 template <class P>
 CHORALE_FN Page<P> settle_page(const Launch& launch, char* room, uint64_t epoch, const Deadline* deadline) {
   const PageShape shape = launch.page;
@@ -161,7 +163,7 @@ CHORALE_FN Page<P> settle_page(const Launch& launch, char* room, uint64_t epoch,
           reinterpret_cast<const SyncItem*>(room + shape.items_at()), plain, packets};
 }
 
-/// Leaves the reason why a block had to stop. One thread calls it at the end of the block.
+/// Leaves the reason why a block had to stop. Called by one thread at the end of the block.
 CHORALE_FN void leave_stop(const Launch& launch, const StopRecord& stop, uint32_t op, uint64_t epoch,
                            Stop why) {
   StopRecord& to = launch.stops[blockIdx.x];
@@ -184,8 +186,8 @@ struct NoMoreSteps {
   }
 };
 
-/// Runs the programs. T is the element type, or void in a kernel for plans that do not reduce. P is the form
-/// of packets. More has further steps. Dynamic shared memory holds the block's state, then a page.
+/// Runs the programs. T is the element type, or void in a kernel for plans that do not reduce. P is the
+/// packet form. More has further steps. Dynamic shared memory holds the block's state, then a page.
 template <class T, class P, class More = NoMoreSteps>
 __global__ void __launch_bounds__(most_threads, 1) interpret(const __grid_constant__ Launch launch) {
   extern __shared__ uint4 room[];
@@ -194,8 +196,8 @@ __global__ void __launch_bounds__(most_threads, 1) interpret(const __grid_consta
   char* const state_at = launch.states + uint64_t(blockIdx.x) * launch.state_bytes;
   const char* pages = launch.program + uint64_t(blockIdx.x) * launch.pages * launch.page.bytes();
 
-  // The block fetches its first page while the work before this launch in the stream still runs, since no
-  // launch changes it. All else waits until that work has ended.
+  // The block fetches its first page while earlier work in the stream still runs, because no launch changes
+  // the page. Everything else waits until that work has ended.
   const uint32_t state_units = launch.state_bytes / 16;
   char* const page_at = reinterpret_cast<char*>(room + state_units);
   fetch_page(launch.page, page_at, pages);

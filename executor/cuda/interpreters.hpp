@@ -1,10 +1,11 @@
 /// \file
-/// These kernels run device programs. C++17: the kernels are compiled with it.
+/// This header lists the kernels that run device programs. It is C++17, because the kernels are compiled with
+/// it.
 #pragma once
 
 namespace chorale::cuda {
 
-/// The kernels for one dtype and one form of packets; null if the library was built without them.
+/// Holds the kernels for one dtype and one packet form; null if the library was built without them.
 struct Interpreters {
   const void* any = nullptr;       ///< runs every program: interpreter.cuh
   const void* exchange = nullptr;  ///< runs programs that only exchange packets: exchange.cuh

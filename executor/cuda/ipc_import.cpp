@@ -13,14 +13,14 @@
 namespace chorale::cuda {
 namespace {
 
-/// All imports that this process has open, of all communicators.
+/// Records all imports that this process has open, for all communicators.
 struct All {
   std::mutex mutex;
   std::vector<IpcImport*> open;
 };
 
 All& all() {
-  static All& instance = *new All;  // never destroyed, since the last import to end still needs it
+  static All& instance = *new All;  // never destroyed, because the last import to end still needs it
   return instance;
 }
 
@@ -70,7 +70,7 @@ void IpcImport::close_locked() noexcept {
   try {
     const CurrentDevice device(device_);
     check_quietly(cudaIpcCloseMemHandle(opened), "cudaIpcCloseMemHandle");
-  } catch (...) {  // NOLINT: CUDA has gone, and all mappings with it
+  } catch (...) {  // NOLINT: CUDA is gone, and all mappings with it
   }
 }
 

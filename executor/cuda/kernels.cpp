@@ -3,12 +3,12 @@
 namespace chorale::cuda {
 
 #define KERNEL(dtype) Interpreters interpreters_##dtype(uint32_t packet);
-#include "kernel_dtypes.inc"  // a row for each dtype that was built
+#include "kernel_dtypes.inc"  // one row per dtype that was built
 KERNEL(none)
 #undef KERNEL
 
 #define KERNEL(dtype) const void* multicast_interpreter_##dtype();
-#include "multicast_dtypes.inc"  // of these, a row for each that multimem.def has
+#include "multicast_dtypes.inc"  // one row per dtype of these that multimem.def has
 KERNEL(none)
 #undef KERNEL
 

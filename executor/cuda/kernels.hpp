@@ -11,12 +11,11 @@
 
 namespace chorale::cuda {
 
-/// Returns the kernels for a dtype and a form of packets. Plans that do not reduce have one pair for all
-/// dtypes.
+/// Returns the kernels for a dtype and a packet form. Plans that do not reduce share one pair for all dtypes.
 Interpreters interpreters_of(DType dtype, PacketForm packet, bool reduces);
 
-/// Returns the kernel with the steps of switches, see multicast_steps.cuh. Null for packets other than ll16,
-/// and if multicast does not combine the dtype or the library was built without it.
+/// Returns the kernel with the steps for switches, see multicast_steps.cuh. Null if `packet` is not ll16, if
+/// multicast does not combine the dtype, or if the library was built without it.
 const void* multicast_interpreter_of(DType dtype, PacketForm packet, bool reduces);
 
 /// Divides `n` elements by `ranks`, as the CPU does, so that a sum becomes an average.

@@ -1,5 +1,5 @@
 /// \file
-/// A launch on a GPU works on these structures, which host and device share. C++17.
+/// Host and device share these structures for a launch on a GPU. C++17.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ using lowering::ProgramStep;
 using lowering::StepKind;
 using lowering::SyncItem;
 
-/// A block that had to stop leaves this record for the host, in memory of the host.
+/// Holds what a block that had to stop tells the host, in host memory.
 struct alignas(64) StopRecord {
   uint32_t reason = 0;  ///< a Stop, written last
   uint32_t op = 0;
@@ -27,21 +27,21 @@ struct alignas(64) StopRecord {
   uint64_t expected = 0, seen = 0;
 };
 
-/// A request of a block to the proxy, in memory of the host.
+/// Asks the proxy to do one thing for a block, in host memory.
 struct alignas(64) PortTrigger {
   uint64_t turn = 0;  ///< the ticket plus one, written last
   const char* from = nullptr;
   char* to = nullptr;
   uint64_t bytes = 0;
-  uint32_t client = 0;  ///< the binding
+  uint32_t client = 0;  ///< the binding's number
   uint32_t channel = 0;
   uint32_t signal = 0;
 };
 
-/// A rank's ring of triggers.
+/// Describes a rank's ring of triggers.
 struct PortFifo {
   PortTrigger* slots = nullptr;
-  uint64_t* head = nullptr;        ///< tickets given, in device memory
+  uint64_t* head = nullptr;        ///< tickets given out, in device memory
   const uint64_t* tail = nullptr;  ///< triggers taken, written by the host
   uint64_t mask = 0;
   uint32_t client = 0;
@@ -51,13 +51,13 @@ struct Launch {
   const char* program = nullptr;  ///< by block: its pages
   char* states = nullptr;
   PageShape page;
-  uint32_t pages = 1;        ///< of each block
-  uint32_t state_bytes = 0;  ///< of one block, a multiple of 16
+  uint32_t pages = 1;        ///< pages of each block
+  uint32_t state_bytes = 0;  ///< bytes of one block's state, a multiple of 16
   uint32_t rank = 0;
-  uint32_t next_beside = 0;  ///< not 0: the next launch may come to its own wait before this one has ended
-  char* in = nullptr;        ///< the beginning of this round's slices, as is `out`
+  uint32_t next_beside = 0;  ///< not 0: the next launch may reach its own wait before this one has ended
+  char* in = nullptr;        ///< the start of this round's slices; `out` likewise
   char* out = nullptr;
-  uint64_t skip = 0;  ///< bytes of every chunk that lie before the slice of this round
+  uint64_t skip = 0;  ///< bytes of every chunk before the slice of this round
   AbortWord* abort = nullptr;
   uint64_t timeout_ns = 0;
   StopRecord* stops = nullptr;

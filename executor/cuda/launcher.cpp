@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "../fibers/report.hpp"
 #include "../lowering/lower.hpp"
-#include "../lowering/report.hpp"
 #include "chorale/needs.hpp"
 #include "chorale/next_launch.hpp"
 #include "chorale/resident.cuh"
@@ -17,12 +17,12 @@ namespace chorale::cuda {
 namespace {
 
 constexpr uint64_t most_page_bytes = 160 << 10;
-constexpr int most_shared_bytes = 200 << 10;  ///< of a block; the limit is the kernel's, whatever the plan
+constexpr int most_shared_bytes = 200 << 10;  ///< per block; this is the kernel's limit, for all plans
 
 uint64_t up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
 
-/// Returns the threads of a block that has something to do for `busy` threads and may have `most`. At least
-/// `least` threads fetch a page.
+/// Returns the block size when `busy` threads have work and `most` are possible. At least `least` threads
+/// fetch a page.
 uint32_t threads_for(uint64_t busy, uint32_t most) {
   constexpr uint64_t least = 64;
   return uint32_t(std::min<uint64_t>(std::max(up(busy, 32), least), most));
@@ -54,16 +54,16 @@ ChosenKernel ChosenKernel::of(const Plan& plan, const Call& call) {
   if (!chosen.interpreters.any) {
     throw UsageError(
         fmt::format("reductions of {} were left out of this library: configure it with CHORALE_CUDA_DTYPES "
-                    "that holds {}",
+                    "that contains {}",
                     dtype_name(call.dtype), dtype_name(call.dtype)));
   }
-  // This kernel runs all steps that the others run.
+  // This kernel runs all the steps of the others too.
   if (call.multicast && SwitchUse(plan).any())
     chosen.interpreters.any = multicast_interpreter_of(call.dtype, call.packet, reduces(plan));
   if (!chosen.interpreters.any) {
     throw UsageError(fmt::format(
         "plan '{}': with switch_channels = multicast there is no kernel for {} and packets of form "
-        "{}: take packet = ll16, or switch_channels = peer",
+        "{}: set packet = ll16, or switch_channels = peer",
         plan.name, dtype_name(call.dtype), packet_form_names[size_t(call.packet)]));
   }
   chosen.threads = uint32_t(std::clamp<uint64_t>(up(plan.threads_per_block, 32), 32, most_block_threads));
@@ -89,7 +89,7 @@ void Launcher::make_kernels(RoundProgram& of) const {
   if (of.exchange) of.exchange_only = ready(kernel_.interpreters.exchange, of.busy_threads, of.page.bytes());
 }
 
-/// Lowers the plan for each shape of rounds.
+/// Lowers the plan once per shape of rounds.
 std::vector<lowering::DeviceProgram> Launcher::lower(lowering::ProgramAddresses places,
                                                      PacketForm packet) const {
   std::vector<lowering::DeviceProgram> all;
@@ -103,8 +103,8 @@ std::vector<lowering::DeviceProgram> Launcher::lower(lowering::ProgramAddresses 
 
 void Launcher::make_programs(PacketForm packet, const Ends& ends, const lowering::SwitchAliases* switches) {
   const size_t channels = image_.channels.size(), blocks = image_.blocks.size();
-  // lowering::DeviceProgram name addresses of the memory that they lie in, so they are recorded twice: the
-  // first time gives their size.
+  // Programs contain addresses of the memory in which they are stored, so they are lowered twice: the first
+  // time gives their size.
   lowering::ProgramAddresses places;
   places.signals_at_peer = ends.signals_at_peer;
   places.switches = switches;
@@ -131,7 +131,7 @@ void Launcher::make_programs(PacketForm packet, const Ends& ends, const lowering
   std::vector<uint64_t> programs_at;
   for (const lowering::DeviceProgram& of : programs) {
     programs_at.push_back(part(of.bytes.size()));
-    // Blocks wait for the same channels in every round, so their states are alike.
+    // Blocks wait for the same channels in every round, so their states have the same layout.
     launch_.state_bytes = std::max(launch_.state_bytes, of.state_bytes);
     staging_bytes = std::max(staging_bytes, of.staging_bytes);
   }
@@ -140,7 +140,8 @@ void Launcher::make_programs(PacketForm packet, const Ends& ends, const lowering
                  pushed_at = part(channels * sizeof(uint64_t)),
                  semaphores_at = part(image_.semaphores.size() * sizeof(Semaphore)),
                  barriers_at = part(image_.barriers * sizeof(Signal));
-  const uint64_t known_bytes = bytes;  // nobody reads a packet in staging that has not been stored there
+  // Staging needs no zeroing: no block reads a packet there before it is stored.
+  const uint64_t known_bytes = bytes;
   const uint64_t staging_at = part(staging_bytes);
   memory_ = DeviceMemory(bytes, "a plan's program and counters");
   char* const base = memory_.data();
@@ -203,15 +204,15 @@ void Launcher::require_residence() {
         RunError::Reason::resources,
         fmt::format("plan '{}' has {} thread blocks, but only {} can be resident at a time on device {} ({} "
                     "multiprocessors, {} blocks of {} threads each): blocks that wait for one that has not "
-                    "begun would wait for ever; compile it with fewer instances",
+                    "begun would wait forever; compile it with fewer instances",
                     plan_.name, blocks, room.blocks(), common_.device, room.multiprocessors,
                     room.per_multiprocessor, kernel_.threads));
   }
 }
 
 /// Decides how a kernel is launched. Short launches take two or three microseconds. If the next launch may
-/// come to its wait early, it saves half a microsecond or more; then only busy threads are launched, since
-/// idle warps take time to be given room, started and waited for. If it may not, all threads are faster.
+/// reach its wait early, it saves half a microsecond or more. Then only busy threads are launched, because
+/// idle warps take time to be placed, started and waited for. If it may not, it is faster with all threads.
 Launcher::Kernel Launcher::ready(const void* kernel, uint32_t busy_threads, uint32_t shared_bytes) const {
   const detail::Resident room = room_for(kernel, busy_threads, shared_bytes, common_.device);
   const bool beside = detail::next_may_stand_beside(image_.blocks.size(), room.blocks());
@@ -244,7 +245,7 @@ void Launcher::launch_round(uint64_t round, char* in, char* out, cudaStream_t st
       of.exchange && (reinterpret_cast<uintptr_t>(in) | reinterpret_cast<uintptr_t>(out)) % unit_bytes == 0;
   const Kernel& kernel = exchange ? of.exchange_only : of.any;
   launch_.next_beside = kernel.next_beside;
-  // The kernel may begin before earlier work in the stream has ended, and waits for that itself: see
+  // The kernel may begin before earlier work in the stream has ended, and waits for that work itself: see
   // interpreter.cuh.
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;

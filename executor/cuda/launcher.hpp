@@ -1,5 +1,5 @@
 /// \file
-/// The Launcher holds a plan's device program and counters in the memory of a device, and launches it.
+/// The Launcher holds a plan's device program and counters in device memory, and launches the program.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "../backend.hpp"
+#include "../binding/backend.hpp"
 #include "../lowering/bind.hpp"
 #include "../lowering/lower.hpp"
 #include "../lowering/rounds.hpp"
@@ -24,31 +24,31 @@
 
 namespace chorale::cuda {
 
-/// The kernels for a plan and a call, and the size of their blocks.
+/// Holds the kernels for a plan and a call, and their block size.
 struct ChosenKernel {
   Interpreters interpreters;
-  uint32_t threads = 0;  ///< of a block
+  uint32_t threads = 0;  ///< threads per block
 
   /// Chooses the kernels.
   /// \throws UsageError if this library was built without them
   static ChosenKernel of(const Plan& plan, const Call& call);
 };
 
-/// The ends of a rank's channels.
+/// Describes the ends of a rank's channels.
 struct Ends {
   std::vector<const Signal*> signals;  ///< this rank's signals, by channel, as kernels see them
   std::vector<Signal*>
-      signals_at_peer;             ///< by channel, as their writer sees them: a kernel, or the host for a
-                                   ///< port channel; null: nobody can wait there, or it is on another host
+      signals_at_peer;  ///< by channel, as the writer sees them: a kernel or, for a port channel, the host;
+                        ///< null: no block waits there, or it is on another host
   std::vector<Proxy::FarEnd> far;  ///< by channel; empty: the plan stays on this host
-  uint64_t binding = 0;            ///< else the binding's number there, see Proxy::register_binding()
+  uint64_t binding = 0;            ///< otherwise the binding's number there, see Proxy::register_binding()
 };
 
 class Launcher {
  public:
-  /// \param plan, bound  must outlive this; the image has the bases of its buffers
-  /// \param switches     the addresses by which switch channels go; null: they go by peers' memory. Used only
-  ///                     during the call
+  /// \param plan, bound must outlive this object; the bases of the image's buffers are set
+  /// \param switches the multicast addresses of switch channels; null: they use peers' memory. Used only
+  /// during the call
   /// \throws RunError
   Launcher(const Common& common, const ChosenKernel& kernel, const Plan& plan,
            const lowering::BoundPlan& bound, PacketForm packet, const Ends& ends,
@@ -57,30 +57,29 @@ class Launcher {
   /// Enqueues one run of the plan: all rounds of the message, one after the other.
   void launch(char* in, char* out, cudaStream_t stream);
 
-  /// Returns why blocks had to stop, none if none had, and reports what each waited for. Any thread may call
-  /// it.
+  /// Returns why blocks had to stop (none if none had), and reports the wait of each. Any thread may call it.
   Stop stopped(std::string& report) const;
 
   /// Adds the spans of the last launches. See Executor::trace.
   void add_trace(std::vector<TraceSpan>& spans) const;
 
  private:
-  /// A kernel that runs programs, and how it is launched.
+  /// Holds a kernel that runs programs, and how it is launched.
   struct Kernel {
     const void* function = nullptr;
-    uint32_t threads = 0;  ///< of a block
+    uint32_t threads = 0;  ///< threads per block
     uint32_t shared_bytes = 0;
     bool next_beside = false;  ///< see Launch
   };
 
-  /// The program of all rounds of one shape.
+  /// Holds the program for all rounds of one shape.
   struct RoundProgram {
     lowering::RoundShape shape;
     const char* program = nullptr;
     PageShape page;
     uint32_t pages = 1;
-    uint32_t busy_threads = 0;  ///< threads of a block that have something to do
-    bool exchange = false;      ///< exchange.cuh can run it, if what is passed is aligned
+    uint32_t busy_threads = 0;  ///< the number of threads per block that have work
+    bool exchange = false;      ///< exchange.cuh can run it, if the passed buffers are aligned
     Kernel any, exchange_only;
   };
 
@@ -100,7 +99,7 @@ class Launcher {
   const uint32_t rank_;
   DeviceMemory memory_;
   HostArray<StopRecord> stops_;
-  HostArray<Signal> completed_;  ///< by channel: what the proxy has done
+  HostArray<Signal> completed_;  ///< by channel: the number of triggers that the proxy has done
   std::unique_ptr<LaunchTrace> trace_;
   std::unique_ptr<Proxy::Client> port_;
   Launch launch_;

@@ -2,8 +2,8 @@
 
 #include <chrono>
 
+#include "../system/thread.hpp"
 #include "../world/group.hpp"
-#include "../world/thread.hpp"
 
 namespace chorale::cuda {
 namespace {
@@ -13,7 +13,7 @@ constexpr std::chrono::milliseconds between_looks{5};
 }  // namespace
 
 Monitor::Monitor(World& world) : world_(world) {
-  thread_ = world::start_thread("the watch over kernels", [this] { watch(); });
+  thread_ = world::start_thread("watching kernels", [this] { watch(); });
 }
 
 Monitor::~Monitor() {

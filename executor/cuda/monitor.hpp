@@ -1,5 +1,5 @@
 /// \file
-/// The Monitor is a thread that notices when a kernel has given up or a peer has died, while the application
+/// The Monitor is a thread that notices when a kernel has stopped or a peer has died, while the application
 /// is busy elsewhere.
 #pragma once
 
@@ -14,17 +14,17 @@
 
 namespace chorale::cuda {
 
-/// An object whose kernels leave records when they stop.
+/// Represents an object whose kernels leave records when they stop.
 class Watched {
  public:
   virtual ~Watched() = default;
-  /// Returns why blocks had to stop, none if none had, and reports what each waited for. Any thread may call
-  /// it.
+  /// Returns why blocks had to stop (none if none had), and reports the wait of each. Any thread may call it.
   virtual Stop stopped(std::string& report) const = 0;
 };
 
-/// Stops the world, with words that name the place, when a wait of a kernel has reached its deadline; kernels
-/// only leave a record. It also looks for dead peers, so that survivors need not wait for a deadline.
+/// Stops the world, with a message that names the place, when a wait in a kernel has reached its deadline.
+/// Kernels only leave a record. It also checks for dead peers, so that survivors need not wait for a
+/// deadline.
 class Monitor {
  public:
   explicit Monitor(World& world);
@@ -32,12 +32,12 @@ class Monitor {
 
   void add(const Watched* watched);
   void remove(const Watched* watched);
-  void forget();  ///< removes all of them
+  void forget();  ///< removes all objects
 
-  /// Looks at once.
+  /// Checks at once.
   void look();
 
-  /// Returns where this rank's blocks stood when they had to stop; "" if none had to.
+  /// Returns the state of this rank's blocks when they had to stop; "" if none had to.
   std::string report() const;
 
  private:

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "../round_up.hpp"
+#include "../system/round_up.hpp"
+#include "../world/collective_try.hpp"
 #include "../world/descriptors.hpp"
-#include "../world/together.hpp"
 #include "device.hpp"
 #include "driver.hpp"
 #include "error.hpp"
@@ -14,8 +14,8 @@
 namespace chorale::cuda {
 namespace {
 
+using world::collective_try;
 using world::Descriptor;
-using world::together;
 
 bool offers(CUdevice_attribute what, int device) {
   int value = 0;
@@ -31,7 +31,7 @@ CUmulticastObjectProp properties_of(size_t members, uint64_t bytes) {
   return properties;
 }
 
-/// Returns the number that must divide the sizes and addresses of all groups' objects. CUDA's recommended one
+/// Returns the granularity of the sizes and addresses of all groups' objects. CUDA's recommended granularity
 /// would be faster, as its documentation says, but may be many times as large as a message.
 uint64_t granularity_of(const SwitchGroups& groups, uint64_t bytes) {
   uint64_t most = 1;
@@ -49,7 +49,7 @@ bool is_member(const std::vector<uint32_t>& group, int rank) {
   return std::find(group.begin(), group.end(), uint32_t(rank)) != group.end();
 }
 
-/// Returns the rank that makes the group's object.
+/// Returns the rank that creates the group's object.
 int maker_of(const std::vector<uint32_t>& group) { return int(group.front()); }
 
 }  // namespace
@@ -63,8 +63,8 @@ std::string refuse_multicast_devices(const std::vector<RankDevice>& devices, con
         const RankDevice& mine = devices[group[one]];
         if (!mine.same_device(devices[group[other]])) continue;
         return fmt::format(
-            "ranks {} and {} of a switch channel share {}, and a GPU takes part in multicast once: give each "
-            "rank a GPU of its own, or {}",
+            "ranks {} and {} of a switch channel share {}, but a GPU can join multicast only once: give each "
+            "rank its own GPU, or {}",
             group[other], group[one], mine.text(), instead);
       }
     }
@@ -81,7 +81,7 @@ std::string refuse_multicast_devices(const std::vector<RankDevice>& devices, con
   return {};
 }
 
-/// This rank's part in a group's multicast object.
+/// Holds this rank's part of a group's multicast object.
 class MulticastMemory::Object {
  public:
   Object(CUmemGenericAllocationHandle handle, int device) : handle_(handle), device_(device) {}
@@ -108,7 +108,7 @@ class MulticastMemory::Object {
           fmt::format("cuMulticastAddDevice of device {}", device_));
   }
 
-  /// Waits in CUDA until all devices have been added.
+  /// Binds the memory. CUDA waits here until all devices have been added.
   void bind(const Allocation& memory, uint64_t bytes) {
     CUmemGenericAllocationHandle of = 0;
     check(driver().cuMemRetainAllocationHandle(&of, memory.data()), "cuMemRetainAllocationHandle");
@@ -138,11 +138,11 @@ MulticastMemory::MulticastMemory(World& world, Imports& imports, uint64_t bytes,
   const int device = imports.devices()[size_t(world.rank())].ordinal;
   const CurrentDevice on(device);
   uint64_t granularity = 1;
-  together(world, [&] { granularity = granularity_of(groups, bytes); });
+  collective_try(world, [&] { granularity = granularity_of(groups, bytes); });
   for (const auto& said : world.allgather(world::bytes_of(granularity)))
     granularity = std::max(granularity, world::read_as<uint64_t>(said));
   bytes_ = round_up(std::max<uint64_t>(bytes, 1), granularity);
-  together(world, [&] {
+  collective_try(world, [&] {
     memory_ = Allocation(bytes_);
     check(cudaMemset(memory_.data(), 0, bytes_), "clearing memory for multicast");
     check(cudaStreamSynchronize(nullptr), "clearing memory for multicast");
@@ -150,14 +150,14 @@ MulticastMemory::MulticastMemory(World& world, Imports& imports, uint64_t bytes,
   mapped_ = PeerMemory::exchange(world, imports, memory_.data(), bytes_);
   make_objects(world, imports, groups);
   const auto each = [&](const auto& step) {
-    together(world, [&] {
+    collective_try(world, [&] {
       for (const auto& object : objects_) {
         if (object) step(*object);
       }
     });
   };
-  // Binding and mapping wait in CUDA for the devices of all members. By then all ranks know if one of them
-  // could not add its own.
+  // Binding and mapping wait in CUDA for the devices of all members. Before that, all ranks learn whether one
+  // of them could not add its device.
   each([](Object& object) { object.add_device(); });
   each([&](Object& object) { object.bind(memory_, bytes_); });
   each([&](Object& object) { object.map(bytes_, granularity); });
@@ -169,8 +169,8 @@ char* MulticastMemory::of_group(size_t group) const {
   return objects_[group] ? objects_[group]->data() : nullptr;
 }
 
-/// Makes the objects: the lowest member of each group makes it, the others get it by a file descriptor.
-/// Collective.
+/// Creates the objects. The lowest member of each group creates its object, and the others get it by a file
+/// descriptor. Collective.
 void MulticastMemory::make_objects(World& world, const Imports& imports, const SwitchGroups& groups) {
   const int self = world.rank(), device = imports.devices()[size_t(self)].ordinal;
   objects_.resize(groups.size());
@@ -178,7 +178,7 @@ void MulticastMemory::make_objects(World& world, const Imports& imports, const S
   std::vector<Descriptor> shared;
   std::vector<int> numbers;
   std::vector<bool> wanted(size_t(world.ranks()));
-  together(world, [&] {
+  collective_try(world, [&] {
     for (size_t group = 0; group < groups.size(); ++group) {
       if (maker_of(groups[group]) != self) {
         if (is_member(groups[group], self)) wanted[size_t(maker_of(groups[group]))] = true;
@@ -194,8 +194,9 @@ void MulticastMemory::make_objects(World& world, const Imports& imports, const S
     }
   });
   const std::vector<std::vector<Descriptor>> passed = passing.pass(world, numbers, wanted);
-  together(world, [&] {
-    std::vector<size_t> next(size_t(world.ranks()));  // by maker: its next object, in the order of groups
+  collective_try(world, [&] {
+    // Holds by maker the index of its next object, in the order of groups.
+    std::vector<size_t> next(size_t(world.ranks()));
     for (size_t group = 0; group < groups.size(); ++group) {
       const size_t maker = size_t(maker_of(groups[group])), which = next[maker]++;
       if (objects_[group] || !is_member(groups[group], self)) continue;

@@ -15,32 +15,32 @@
 
 namespace chorale::cuda {
 
-/// The members of switch channels. Each group is a list of ranks in order.
+/// Lists the members of switch channels. Each group is a list of ranks in order.
 using SwitchGroups = std::vector<std::vector<uint32_t>>;
 
-/// Returns why multicast among these ranks is impossible on `device`, and what to do. Empty: all that can be
-/// checked without trying it is there.
+/// Returns why multicast among these ranks is impossible on `device`, and what to do. Empty: all checks that
+/// need no trial have passed.
 std::string refuse_multicast_devices(const std::vector<RankDevice>& devices, const SwitchGroups& groups,
                                      int device);
 
-/// Memory of equal size on every rank. It is mapped at all peers, and bound to a multicast object for each
-/// group that the rank is a member of.
+/// Owns memory of equal size on every rank. It is mapped at all peers, and bound to a multicast object for
+/// each group of which this rank is a member.
 ///
 /// The destructor unbinds it without asking the peers. By then no launch of any rank that uses it may be
-/// under way.
+/// running.
 class MulticastMemory {
  public:
-  /// Makes the memory. Collective, with the same arguments on every rank. The memory is zeroed on return.
-  /// \throws RunError of the lowest rank for which it did not work, on all ranks
+  /// Allocates the memory. Collective, with the same arguments on every rank. The memory is zero on return.
+  /// \throws RunError of the lowest rank that failed, on all ranks
   MulticastMemory(World& world, Imports& imports, uint64_t bytes, const SwitchGroups& groups);
   MulticastMemory(const MulticastMemory&) = delete;
   MulticastMemory& operator=(const MulticastMemory&) = delete;
   ~MulticastMemory();
 
-  uint64_t bytes() const { return bytes_; }  ///< at least as many as were asked for
+  uint64_t bytes() const { return bytes_; }  ///< at least the requested bytes
   char* at(int rank) const { return mapped_.at(rank); }
-  /// Returns the address of the memory of all members, for `multimem` instructions alone. Null if this rank
-  /// is not a member.
+  /// Returns the address of all members' memory, only for `multimem` instructions. Null if this rank is not a
+  /// member.
   char* of_group(size_t group) const;
 
  private:

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "../round_up.hpp"
+#include "../system/round_up.hpp"
 
 namespace chorale::cuda {
 namespace {
@@ -93,8 +93,7 @@ std::string refuse_multicast(const Plan& plan, const lowering::BoundImage& image
     if (adds && is_float(dtype) && promises_rounding(plan)) {
       return fmt::format(
           "the certificate of plan '{}' says in which order sums are rounded, and with multicast a switch "
-          "adds {} "
-          "in an order of its own: take switch_channels = peer, or the plan without its certificate",
+          "adds {} in an order of its own: take switch_channels = peer, or the plan without its certificate",
           plan.name, dtype_name(dtype));
     }
   }

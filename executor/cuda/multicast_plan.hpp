@@ -1,5 +1,5 @@
 /// \file
-/// Finds what a plan needs for its switch channels to go by multicast. Looks at no GPU.
+/// This file finds out what a plan needs so that its switch channels can use multicast. It uses no GPU.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace chorale::cuda {
 
-/// The switch channels of all ranks. Every rank finds the same ones.
+/// Lists the switch channels of all ranks. Every rank computes the same list.
 struct SwitchUse {
   std::vector<std::vector<uint32_t>>
-      groups;  ///< their members, each group once and in order; groups of one rank are left out
+      groups;  ///< the members, each group once and in order; groups of one rank are left out
   bool passed = false,
        scratch = false;  ///< they use the input or output (passed), or the scratch, of ranks
 
@@ -24,8 +24,8 @@ struct SwitchUse {
   bool any() const { return !groups.empty(); }
 };
 
-/// Lays a rank's buffers out in memory that all members of switch channels have bound: input, output, then
-/// scratch. The layout is the same on all ranks.
+/// Lays out a rank's buffers in the memory that all members of switch channels have bound: input, output,
+/// then scratch. The layout is the same on all ranks.
 struct SwitchRoom {
   uint64_t scratch_at = 0, bytes = 0;
 
@@ -35,11 +35,11 @@ struct SwitchRoom {
 /// Returns true if a switch can combine elements with `op`, according to multimem.def. avg counts as a sum.
 bool multicast_combines(DType dtype, ReduceOp op);
 
-/// Returns why this rank's part of a plan cannot go by multicast, and what to do. Empty: nothing here forbids
+/// Returns why this rank's part of a plan cannot use multicast, and what to do. Empty: nothing here forbids
 /// it.
 ///
-/// A switch adds in an order of its own. A certificate that says how sums are rounded would not hold, so such
-/// a plan is refused when the order shows: in sums of floats.
+/// A switch adds in an order of its own, so a certificate that says how sums are rounded would not hold. Such
+/// a plan is refused if the order affects the result: in sums of floats.
 std::string refuse_multicast(const Plan& plan, const lowering::BoundImage& image, DType dtype);
 
 }  // namespace chorale::cuda

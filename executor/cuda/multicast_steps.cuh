@@ -1,8 +1,8 @@
 /// \file
-/// These functions run the steps of a program that go through a switch. They belong to the multicast
-/// realisation of switch channels, which runs only when the configuration asks for it by name. They are in a
-/// kernel of their own, so that the others have no such instruction. The code is compiled, and tests look at
-/// its instructions; it has not run on hardware.
+/// These functions run the steps of a program that go through a switch. They implement switch channels by
+/// multicast, which runs only when the configuration asks for it by name. They are in a separate kernel, so
+/// that the other kernels have no such instruction. The code is compiled, and tests check its instructions;
+/// it has not run on hardware.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace chorale::cuda {
 
-/// A sink in plain memory, which may lie at an odd address if it is what the caller passed.
+/// Writes to plain memory, which may be at an odd address if it is the caller's buffer.
 struct PlainSink {
   Mem to;
   bool whole;
@@ -44,7 +44,7 @@ CHORALE_FN void move_through_switch(const Group& group, uint64_t bytes, const So
 template <ReduceOp Op, class T>
 CHORALE_FN void reduce_through_switch(const Group& group, const ProgramStep& step, const Mem* places,
                                       bool whole) {
-  if constexpr (detail::LoadReduce<Op, T>::exists) {  // others are refused when a plan is bound
+  if constexpr (detail::LoadReduce<Op, T>::exists) {  // other combinations are refused when a plan is bound
     const MulticastReduced<Op, T> source{places[0].data};
     if (step.kind == StepKind::multicast_pass) {
       move_through_switch(group, step.bytes, source, MulticastStore{places[1].data});
@@ -54,7 +54,7 @@ CHORALE_FN void reduce_through_switch(const Group& group, const ProgramStep& ste
   }
 }
 
-/// A source in plain memory, which may lie at an odd address if it is what the caller passed.
+/// Reads plain memory, which may be at an odd address if it is the caller's buffer.
 struct PlainSource {
   Mem from;
   bool whole;
@@ -69,8 +69,8 @@ struct PlainSource {
 struct MulticastSteps {
   static CHORALE_FN constexpr bool has(StepKind kind) { return kind >= StepKind::multicast_reduce; }
 
-  /// Runs one step. Before and after it the block reads and writes by the members' own addresses, so each
-  /// thread fences on both sides, next to its own accesses.
+  /// Runs one step. Before and after it the block uses the members' own addresses, so each thread fences on
+  /// both sides, next to its own accesses.
   template <class T, class P>
   static __device__ __noinline__ Stop run(const ProgramStep& step, const Page<P>& page, uint32_t misaligned) {
     const Group group = block_group();

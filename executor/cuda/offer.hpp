@@ -19,11 +19,11 @@ struct Offer {
     HandleBytes handle{};
   };
 
-  uint64_t pointer = 0;  ///< in the owner's process
+  uint64_t pointer = 0;  ///< the address in the owner's process
   uint64_t bytes = 0;    ///< 0: nothing is offered
   uint64_t offset = 0;   ///< the offset of the buffer in the first part
   std::vector<Part> parts;
-  std::vector<uint64_t> freed;  ///< numbers of allocations that do not exist any more
+  std::vector<uint64_t> freed;  ///< numbers of allocations that no longer exist
 
   std::vector<std::byte> to_bytes() const;
   static Offer from_bytes(std::span<const std::byte> bytes);

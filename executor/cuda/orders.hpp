@@ -1,5 +1,5 @@
 /// \file
-/// Kernels send orders to a thread of the host through a ring in host memory.
+/// Kernels send orders to a host thread through a ring in host memory.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "../world/thread.hpp"
+#include "../system/thread.hpp"
 #include "chorale/device/atomics.hpp"
 #include "chorale/error.hpp"
 #include "device_memory.hpp"
@@ -20,16 +20,17 @@
 
 namespace chorale::cuda {
 
-/// A ring of `Order`. The member `turn` of an Order is written last; it is its ticket plus one. Any number of
-/// blocks push, and one thread takes.
+/// Passes orders of type `Order` through a ring. The member `turn` of an Order is written last and equals its
+/// ticket plus one. Any number of blocks push, and one thread takes.
 template <class Order>
 class Orders {
  public:
   static constexpr uint64_t slots = 1024;  ///< a power of two
 
-  /// \param take    called by the thread for each order, with the lock held
-  /// \param failed  gets what `take` or `also` threw
-  /// \param also    called by the thread again and again, with the lock held; false: there was nothing to do
+  /// \param take called by the thread for each order, with the lock held
+  /// \param failed gets the exception of `take` or `also`
+  /// \param also called by the thread again and again, with the lock held; returns false if there was nothing
+  /// to do
   Orders(int device, std::function<void(const Order&)> take, std::function<void(const RunError&)> failed,
          std::function<bool()> also = {})
       : device_(device),
@@ -42,7 +43,7 @@ class Orders {
   ~Orders() { stop(); }
   Orders(const Orders&) = delete;
 
-  /// Call start() when all that `take` uses exists, and stop() before any of it is destroyed.
+  /// Call start() when everything that `take` uses exists, and stop() before any of it is destroyed.
   void start() {
     thread_ = world::start_thread("a proxy", [this] { serve(); });
   }
@@ -51,30 +52,32 @@ class Orders {
     if (thread_.joinable()) thread_.join();
   }
 
-  // These return the ring and its counters as kernels see them.
+  // Return the ring and its counters as kernels see them.
   Order* ring() const { return ring_.device(); }
   uint64_t* head() const { return reinterpret_cast<uint64_t*>(head_.data()); }
   const uint64_t* tail() const { return tail_.device(); }
 
   std::mutex& lock() const { return mutex_; }
 
-  /// Takes the orders that are there already. Call it with the lock held.
+  /// Takes the orders that have already arrived. Call it with the lock held.
   void take_all() {
     while (next_is_there()) take_one();
   }
 
-  /// Forgets what was pushed by kernels that have stopped; none may run. Call it with the lock held.
+  /// Drops the orders of kernels that have stopped; none may run. Call it with the lock held.
   void drop() {
     // Kernels have ended, so a ticket's slot has been written, or never will be.
-    check(cudaMemcpy(&taken_, head_.data(), sizeof taken_, cudaMemcpyDeviceToHost), "a ring of orders");
+    check(cudaMemcpy(&taken_, head_.data(), sizeof taken_, cudaMemcpyDeviceToHost),
+          "reading a ring of orders");
     for (Order& slot : std::span(ring_.host(), slots)) store_relaxed(&slot.turn, uint64_t(0));
     store_release(tail_.host(), taken_);
   }
 
  private:
   void serve() {
-    // The thread keeps the device. Switching back would make a context on the first GPU, maybe a peer's.
-    check(cudaSetDevice(device_), "the GPU of a ring of orders");
+    // The thread keeps the device current. Switching back would make a context on the first GPU, which may be
+    // a peer's.
+    check(cudaSetDevice(device_), "selecting the GPU of a ring of orders");
     using Clock = std::chrono::steady_clock;
     Clock::time_point busy = Clock::now();
     while (!quit_.load(std::memory_order_relaxed)) {
@@ -87,7 +90,7 @@ class Orders {
         }
         if (also_) worked |= guarded(also_);
       }
-      // Kernels push in bursts, so look closely for a while, then leave the core to others.
+      // Kernels push in bursts, so poll closely for a while, then yield the core to others.
       const Clock::time_point now = Clock::now();
       if (worked) busy = now;
       if (now - busy > std::chrono::milliseconds(1))

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "../world/collective_try.hpp"
 #include "../world/descriptors.hpp"
-#include "../world/together.hpp"
 #include "exports.hpp"
 #include "identity.hpp"
 #include "import_cache.hpp"
@@ -13,15 +13,15 @@
 
 namespace chorale::cuda {
 
+using world::collective_try;
 using world::Descriptor;
-using world::together;
 
 struct Imports::State {
   int device = -1;
   std::vector<RankDevice> devices;
-  std::unique_ptr<world::DescriptorPassing> passing;  // null if all ranks live in this process
+  std::unique_ptr<world::DescriptorPassing> passing;  // null if all ranks are in this process
   Exports exports;
-  std::vector<uint64_t> freed;  // exports that do not exist any more, until the peers have been told
+  std::vector<uint64_t> freed;  // exports that no longer exist, until the peers know
   ImportCache cache;
   std::vector<bool> far;  // by rank: it is on another host
 
@@ -39,23 +39,22 @@ namespace {
 Located locate_shareable(const void* memory, uint64_t bytes) {
   Located located = locate(memory, bytes);
   if (located.segments.empty()) {
-    throw RunError(
-        RunError::Reason::other,
-        fmt::format("{} bytes at {} cannot be mapped by peers: {}; use memory of cudaMalloc, or copy "
-                    "through scratch",
-                    bytes, memory, located.why_not));
+    throw RunError(RunError::Reason::other,
+                   fmt::format("peers cannot map {} bytes at {}: {}; use memory of cudaMalloc, or copy "
+                               "through scratch",
+                               bytes, memory, located.why_not));
   }
   return located;
 }
 
-/// Lets this device use the memory of a peer in this process. Then the peer's pointer is good here.
+/// Lets this device use the memory of a peer in this process, so that the peer's pointer is valid here.
 void reach_mapping(const Offer& offer, int device) {
   const Located located = locate_shareable(reinterpret_cast<const void*>(offer.pointer), offer.bytes);
   if (located.device == device || located.segments[0].sharing == Sharing::ipc) return;
   for (const Segment& segment : located.segments) give_access(segment.base, segment.bytes, device);
 }
 
-/// Runs `step`. If it throws, names the rank whose memory it was about.
+/// Runs `step`. If it throws, adds the rank whose memory is concerned to the message.
 template <class Step>
 void naming_rank(int rank, const Step& step) {
   try {
@@ -92,7 +91,7 @@ std::vector<std::vector<Descriptor>> fetch_descriptors(World& world, world::Desc
   if (!any) return std::vector<std::vector<Descriptor>>(world.ranks());
   std::vector<Descriptor> exported;
   std::vector<int> numbers;
-  together(world, [&] {
+  collective_try(world, [&] {
     for (const Segment& segment : mine) {
       if (!of_me || segment.sharing != Sharing::descriptor) continue;
       exported.push_back(descriptor_of(segment));
@@ -104,7 +103,7 @@ std::vector<std::vector<Descriptor>> fetch_descriptors(World& world, world::Desc
 
 }  // namespace
 
-/// Fills `offer`; returns the segments that the buffer lies in.
+/// Fills `offer`; returns the segments that contain the buffer.
 std::vector<Segment> Imports::State::make_offer(const void* mine, uint64_t bytes, Offer& offer) {
   for (const uint64_t number : exports.forget_freed()) freed.push_back(number);
   offer.freed = freed;
@@ -114,7 +113,7 @@ std::vector<Segment> Imports::State::make_offer(const void* mine, uint64_t bytes
   offer.bytes = bytes;
   offer.offset = located.offset;
   for (const Segment& segment : located.segments) {
-    // In one process pointers suffice, but a number also ensures that identity_of() tells later memory apart.
+    // In one process pointers suffice, but a number also lets identity_of() distinguish later memory.
     Offer::Part part{exports.number_of(segment), segment.bytes, segment.sharing, {}};
     if (passing) part.handle = handle_of(segment);
     offer.parts.push_back(part);
@@ -122,7 +121,7 @@ std::vector<Segment> Imports::State::make_offer(const void* mine, uint64_t bytes
   return located.segments;
 }
 
-/// Returns the ranks from which this one needs descriptors. Closes what they have freed.
+/// Returns the ranks from which this one needs descriptors. Closes imports that those ranks have freed.
 std::vector<bool> Imports::State::want_descriptors(int self, const std::vector<Offer>& offers) {
   std::vector<bool> wanted(offers.size());
   for (size_t peer = 0; peer < offers.size(); ++peer) {
@@ -180,7 +179,7 @@ PeerMemory PeerMemory::exchange(World& world, Imports& imports, const void* mine
 
   Offer offer;
   std::vector<Segment> segments;
-  together(world, [&] { segments = state.make_offer(mine, bytes, offer); });
+  collective_try(world, [&] { segments = state.make_offer(mine, bytes, offer); });
   std::vector<Offer> offers;
   for (const auto& theirs : world.allgather(offer.to_bytes())) offers.push_back(Offer::from_bytes(theirs));
   state.freed.clear();
@@ -192,7 +191,7 @@ PeerMemory PeerMemory::exchange(World& world, Imports& imports, const void* mine
 
   PeerMemory memory;
   memory.shares_.resize(world.ranks());
-  together(world, [&] {
+  collective_try(world, [&] {
     for (int peer = 0; peer < world.ranks(); ++peer) {
       const Offer& from = offers[peer];
       if (from.bytes == 0 || state.far[peer]) continue;

@@ -1,5 +1,5 @@
 /// \file
-/// A PeerMemory is memory of the peers, mapped here.
+/// A PeerMemory is the memory of all peers, mapped here.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,17 @@ namespace chorale::cuda {
 
 class Imported;
 
-/// Keeps what one rank knows of the others' memory. An executor has one. Imported allocations are kept by
+/// Records what one rank knows of the others' memory. An executor has one. Imported allocations are kept by
 /// rank and allocation, in use or not, so that nothing is opened twice.
 ///
-/// An import keeps the physical memory even after its owner has freed it, and so does what this rank has
-/// given of cuMemCreate memory. The next exchange after that closes such imports, in use or not. Imports that
-/// nobody uses are closed when there are more than `unused_limit`.
+/// An import keeps the physical memory even after its owner has freed it, and so do this rank's exports of
+/// cuMemCreate memory. The next exchange after that closes such imports, in use or not. Unused imports are
+/// closed when there are more than `unused_limit`.
 class Imports {
  public:
   static constexpr size_t unused_limit = 64;
 
-  /// Gathers the devices of all ranks. Collective. The current device is the rank's from now on.
+  /// Gathers the devices of all ranks. Collective. The current device stays the rank's from now on.
   /// \throws RunError as gather_devices() does
   explicit Imports(World& world);
   ~Imports();
@@ -33,11 +33,11 @@ class Imports {
 
   const std::vector<RankDevice>& devices() const;  ///< by rank
 
-  /// Closes the imports that nobody uses, here only.
+  /// Closes the unused imports, on this rank only.
   void trim();
 
   size_t held() const;    ///< allocations imported, in use or not
-  size_t opened() const;  ///< how often one had to be opened
+  size_t opened() const;  ///< the number of times that one had to be opened
 
  private:
   friend class PeerMemory;
@@ -45,18 +45,18 @@ class Imports {
   std::unique_ptr<State> state_;
 };
 
-/// One buffer per rank, each addressable here. Ranks of other hosts have none.
+/// Holds one buffer per rank, all addressable here. Ranks on other hosts have none.
 ///
-/// cudaMalloc memory is mapped by its IPC handle. Memory of cuMemCreate, where one buffer may lie in several
-/// allocations side by side, is mapped by descriptors, or by fabric handles if it was made with these alone.
-/// Ranks of one process use each other's pointers. Drop it before its Imports. It may outlive memory that a
-/// peer frees, but nothing may use it then: see stale().
+/// cudaMalloc memory is mapped by its IPC handle. With cuMemCreate one buffer may span several adjacent
+/// allocations; it is mapped by descriptors, or by fabric handles if it has only these. Ranks of one process
+/// use each other's pointers. Destroy it before its Imports. It may outlive memory that a peer frees, but
+/// must not be used then: see stale().
 class PeerMemory {
  public:
-  /// Maps every rank's `[mine, mine + bytes)` here; null or 0 bytes give nothing. Collective. Sizes and kinds
-  /// of memory may differ by rank.
-  /// \throws RunError of the lowest rank for which it did not work, on all ranks: `other`, with the reason,
-  ///         for memory that cannot be shared (identity_of() tells in advance)
+  /// Maps every rank's `[mine, mine + bytes)` here; a rank with null or 0 bytes gives nothing. Collective.
+  /// Sizes and kinds of memory may differ by rank.
+  /// \throws RunError of the lowest rank that failed, on all ranks: `other`, with the reason, for memory that
+  /// cannot be shared (identity_of() tells in advance)
   static PeerMemory exchange(World& world, Imports& imports, const void* mine, uint64_t bytes);
 
   PeerMemory();
@@ -69,7 +69,8 @@ class PeerMemory {
   uint64_t bytes(int rank) const { return shares_.at(rank).bytes; }
   int ranks() const { return int(shares_.size()); }
 
-  /// Returns true if some rank has freed its memory and it was closed here. Then at() points to nothing.
+  /// Returns true if some rank has freed its memory and it was closed here. Then at() returns invalid
+  /// pointers.
   bool stale() const;
 
  private:

@@ -1,5 +1,5 @@
 /// \file
-/// PinnedPieces is pinned memory of the host, in pieces of one size, for copies from and to a GPU.
+/// PinnedPieces is pinned host memory in pieces of one size, for copies to and from a GPU.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace chorale::cuda {
 
-/// All of it is allocated at once, because CUDA may wait for kernels when it pins memory, and kernels wait
-/// for the data that goes through it. One thread at a time may use it.
+/// Allocates all of it at once, because CUDA may wait for kernels when it pins memory, and kernels wait for
+/// the data that goes through it. Only one thread at a time may use it.
 class PinnedPieces {
  public:
   PinnedPieces() = default;
@@ -20,7 +20,7 @@ class PinnedPieces {
 
   size_t piece_bytes() const { return piece_bytes_; }
 
-  /// Takes a piece; null if all are in use. A piece that is dropped is free again.
+  /// Takes a piece; null if all are in use. A piece whose last pointer is gone is free again.
   std::shared_ptr<std::byte[]> take();
 
  private:

@@ -8,26 +8,26 @@
 #include <mutex>
 #include <vector>
 
-#include "../round_up.hpp"
-#include "../world/together.hpp"
+#include "../system/round_up.hpp"
+#include "../world/collective_try.hpp"
 #include "allocation.hpp"
 #include "error.hpp"
 
 namespace chorale::cuda {
 namespace {
 
-using world::together;
+using world::collective_try;
 
-/// The place that a block is going to have. Ranks compare it byte by byte.
+/// Holds the place that a block will have. Ranks compare it byte by byte.
 struct Place {
-  uint64_t bytes = 0;  ///< the bytes that are asked for
-  uint64_t slab = 0;   ///< a slab's position; the number of slabs stands for a new one
+  uint64_t bytes = 0;  ///< the requested bytes
+  uint64_t slab = 0;   ///< a slab's position; the number of slabs means a new one
   uint64_t offset = 0;
 };
 
 struct Slab {
   uint64_t bytes = 0;
-  std::map<uint64_t, uint64_t> free;  // offset -> bytes; no two touch
+  std::map<uint64_t, uint64_t> free;  // offset -> bytes; no two are adjacent
   Allocation memory;
   PeerMemory mapped;  // destroyed before `memory`
 
@@ -85,13 +85,13 @@ struct Pool::State {
     Slab slab;
     slab.bytes = std::max(slab_bytes, round_up(bytes, 2 << 20));
     slab.free.emplace(0, slab.bytes);
-    together(world, [&] { slab.memory = Allocation(slab.bytes); });
+    collective_try(world, [&] { slab.memory = Allocation(slab.bytes); });
     slab.mapped = PeerMemory::exchange(world, imports, slab.memory.data(), slab.bytes);
     const std::lock_guard lock(mutex);
     slabs.push_back(std::move(slab));
   }
 
-  /// Zeroes memory on a stream of its own, so that it waits for no other work.
+  /// Zeroes memory on a separate stream, so that it waits for no other work.
   void clear(char* memory, uint64_t bytes) {
     if (!stream)
       check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
@@ -149,7 +149,7 @@ Pool::Block Pool::take(uint64_t bytes) {
   block.slab_ = place.slab;
   block.offset_ = place.offset;
   block.bytes_ = bytes;
-  together(world, [&] { state_->clear(block.at(world.rank()), bytes); });
+  collective_try(world, [&] { state_->clear(block.at(world.rank()), bytes); });
   return block;
 }
 

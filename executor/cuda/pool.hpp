@@ -1,5 +1,5 @@
 /// \file
-/// A Pool gives scratch that lies at the same place on every rank.
+/// A Pool gives out scratch at the same place on every rank.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace chorale::cuda {
 
-/// Has slabs of device memory. Every rank allocates them with the same size in the same order and maps them
-/// at all peers once. A block has the same slab and offset on all ranks, so that taking it moves no handles
-/// unless a slab is added.
+/// Manages slabs of device memory. Every rank allocates slabs of the same size in the same order and maps
+/// them at all peers once. A block has the same slab and offset on all ranks, so taking one exchanges no
+/// handles unless a slab is added.
 class Pool {
  public:
   static constexpr uint64_t slab_bytes = 64ull << 20;  ///< a larger block gets a slab of its size
@@ -30,7 +30,7 @@ class Pool {
   /// Takes a block, which is zero on all ranks on return. Collective, with the same `bytes` on every rank.
   ///
   /// \throws RunError mismatch if ranks ask for different sizes, or have given back different blocks since
-  ///         the last take(); resources, on all ranks, if one has too little memory
+  /// the last take(); resources, on all ranks, if one has too little memory
   Block take(uint64_t bytes);
 
   uint64_t reserved() const;  ///< bytes of all slabs
@@ -41,8 +41,8 @@ class Pool {
   std::shared_ptr<State> state_;
 };
 
-/// Gives itself back when it is destroyed, without asking the peers. The ranks must have given back the same
-/// blocks by their next take(), and no kernel of any rank may use it by then.
+/// Gives itself back when it is destroyed, without asking the peers. Before their next take(), the ranks must
+/// have given back the same blocks, and no kernel of any rank may use them.
 class Pool::Block {
  public:
   Block();

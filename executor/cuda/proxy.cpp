@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "../world/together.hpp"
+#include "../world/collective_try.hpp"
 #include "chorale/error.hpp"
 #include "device.hpp"
 #include "error.hpp"
@@ -36,7 +36,7 @@ Proxy::~Proxy() {
   orders_.stop();
   try {
     const CurrentDevice on(device_);
-    endpoint_.reset();  // it sends what is still to be sent
+    endpoint_.reset();  // sends everything that is still to be sent
   } catch (const RunError&) {
     // CUDA has failed. The application has been told, or will be.
   }
@@ -53,7 +53,7 @@ Proxy::Client::Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal
       posted_(signals_at_peer_.size()),
       done_(signals_at_peer_.size()) {
   const std::lock_guard lock(proxy_.orders_.lock());
-  // No number is given twice, because what a client has pushed may come after the client is gone.
+  // No number is reused, because a client's triggers may be processed after the client is gone.
   id_ = uint32_t(proxy_.clients_.size());
   proxy_.clients_.push_back(this);
 }
@@ -90,7 +90,7 @@ void Proxy::drop() {
 
 uint64_t Proxy::register_binding(const remote::Endpoint::Memory& memory, const std::vector<int>& peers) {
   std::unique_ptr<remote::Endpoint> first;
-  world::together(world_, [&] {
+  world::collective_try(world_, [&] {
     if (endpoint_) return;
     remote::Endpoint::Events events;
     events.done = [this](uint32_t client, uint32_t channel) { tell_done(client, channel); };
@@ -108,7 +108,7 @@ void Proxy::unregister_binding(uint64_t binding) {
   if (endpoint_) endpoint_->unregister_binding(binding);
 }
 
-/// Does what a block has asked for in this order: copies the bytes, sets the signal, tells that it is done.
+/// Carries out one trigger of a block, in this order: copies the bytes, sets the signal, reports completion.
 void Proxy::handle(const PortTrigger& trigger) {
   Client* const client = trigger.client < clients_.size() ? clients_[trigger.client] : nullptr;
   if (!client || trigger.channel >= client->done_.size()) return;
@@ -142,7 +142,7 @@ void Proxy::handle_far(Client& client, const PortTrigger& trigger) {
   endpoint_->send(order);
 }
 
-/// Tells that what was sent is at the peer. The binding may be gone if it did not wait for that.
+/// Reports that the sent data has reached the peer. The binding may be gone if it did not wait for that.
 void Proxy::tell_done(uint32_t id, uint32_t channel) {
   Client* const client = clients_[id];
   if (client) store_release(&client->completed_[channel].value, ++client->done_[channel]);

@@ -1,6 +1,6 @@
 /// \file
-/// The Proxy is the thread that serves a rank's port channels. It takes what blocks push and has the copy
-/// engine do it.
+/// The Proxy is the thread that serves a rank's port channels. It takes the triggers of blocks and lets the
+/// copy engine move their data.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -19,29 +19,29 @@ namespace chorale::cuda {
 
 class Proxy {
  public:
-  /// Starts the thread. A copy that fails stops the world, because blocks, here and at peers, wait for what
-  /// would come after it.
+  /// Starts the thread. A copy that fails stops the world, because blocks here and at peers wait for the
+  /// signals after it.
   Proxy(World& world, int device);
   ~Proxy();
 
-  /// A channel to a rank of another host.
+  /// Describes a channel to a rank on another host.
   struct FarEnd {
-    int peer = -1;                                          ///< -1: the channel leads to no other host
+    int peer = -1;                                          ///< -1: the channel does not lead to another host
     uint32_t signal_at_peer = remote::Endpoint::no_signal;  ///< the number of that rank's signal
   };
 
-  /// A binding that uses the proxy. It is registered while it lives.
+  /// Registers a binding with the proxy while it lives.
   class Client {
    public:
-    /// \param signals_at_peer  by channel; those of port channels are in the host's memory; null: nobody can
-    ///                         wait there
-    /// \param completed        by channel, in the host's memory
-    /// \param peers            by channel
-    /// \param far              by channel; empty: none leads to another host
-    /// \param binding          the result of register_binding(), if a channel leads to another host
+    /// \param signals_at_peer by channel; those of port channels are in host memory; null: no block waits
+    /// there
+    /// \param completed by channel, in host memory
+    /// \param peers by channel
+    /// \param far by channel; empty: none leads to another host
+    /// \param binding the result of register_binding(), if a channel leads to another host
     Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal* completed, std::vector<int> peers,
            std::vector<FarEnd> far = {}, uint64_t binding = 0);
-    /// Unregisters the binding. No launch of it may run any more. What its blocks have pushed is still done.
+    /// Unregisters the binding. No launch of it may still run. Triggers of its blocks are still carried out.
     ~Client();
 
     PortFifo fifo() const;
@@ -55,20 +55,20 @@ class Proxy {
     const std::vector<int> peers_;
     const std::vector<FarEnd> far_;
     const uint64_t binding_;
-    // Only the proxy writes these words, so it knows what they hold.
+    // Only the proxy writes these words, so it knows their values.
     std::vector<uint64_t> posted_, done_;
   };
 
-  /// Makes the link between hosts if there is none, and registers what this rank lets other hosts reach.
-  /// Collective, for a binding of which some rank has a channel to another host.
-  /// \param peers  the ranks of other hosts that the binding connects with this rank
+  /// Makes the endpoint to other hosts if there is none, and registers the memory of this rank that other
+  /// hosts may reach. Collective, for a binding of which some rank has a channel to another host.
+  /// \param peers the ranks of other hosts that the binding connects with this rank
   /// \return the binding's number
-  /// \throws RunError on all ranks if one of them cannot have the link
+  /// \throws RunError on all ranks if one of them cannot make the endpoint
   uint64_t register_binding(const remote::Endpoint::Memory& memory, const std::vector<int>& peers);
-  /// Undoes that: peers do not write there any more.
+  /// Undoes register_binding(): peers no longer write there.
   void unregister_binding(uint64_t binding);
 
-  /// Forgets what blocks that have stopped had pushed; none may run.
+  /// Drops the triggers of blocks that have stopped; none may run.
   void drop();
 
  private:
@@ -78,7 +78,7 @@ class Proxy {
 
   World& world_;
   const int device_;
-  // The lock of the orders guards these.
+  // The lock of the orders guards these members.
   ProxyCopies copies_;
   std::vector<Client*> clients_;
   Orders<PortTrigger> orders_;

@@ -9,7 +9,8 @@
 namespace chorale::cuda {
 namespace {
 
-constexpr size_t most_under_way = 128;  ///< copies; a further one waits until one has ended
+/// Limits the copies at a time; a further one waits until one has ended.
+constexpr size_t most_under_way = 128;
 
 }  // namespace
 
@@ -48,7 +49,7 @@ bool ProxyCopies::work() {
   return true;
 }
 
-/// Returns true if the oldest copy has ended, and counts it then.
+/// Returns true if the oldest copy has ended, and then counts it.
 bool ProxyCopies::oldest_has_ended() {
   const cudaError_t result = cudaEventQuery(events_[ended_ % most_under_way].get());
   if (result == cudaErrorNotReady) return false;

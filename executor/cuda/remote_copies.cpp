@@ -9,7 +9,7 @@
 namespace chorale::cuda {
 namespace {
 
-/// The bytes of a piece, and the number of pieces: 32 MiB each way.
+/// Set the bytes of a piece and the number of pieces: 32 MiB each way.
 constexpr size_t remote_piece_bytes = size_t{512} << 10, remote_pieces = 64;
 
 }  // namespace
@@ -19,7 +19,7 @@ RemoteCopies::Direction::Direction(const char* name)
   while (events.size() < remote_pieces) events.emplace_back(name);
 }
 
-/// Begins a copy through a piece. There are as many events as pieces, so there is an unused one.
+/// Begins a copy through a piece. There are as many events as pieces, so one is unused.
 void RemoteCopies::Direction::copy(void* to, const void* from, size_t bytes, Piece piece) {
   const OutsideCapture outside;
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream.get()), what);

@@ -1,5 +1,5 @@
 /// \file
-/// RemoteCopies copies what goes to, and comes from, other hosts out of and into a GPU's memory.
+/// RemoteCopies copies data from a GPU's memory to other hosts and back.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,11 +16,11 @@
 
 namespace chorale::cuda {
 
-/// The data go through pinned memory. All that the copies need is made at once, because CUDA may wait for
+/// Copies through pinned memory. Everything that the copies need is made at once, because CUDA may wait for
 /// kernels when it pins memory or makes an event, and kernels wait for these copies.
 class RemoteCopies final : public remote::Copies {
  public:
-  /// Makes the copies of the current device.
+  /// Makes the copies for the current device.
   /// \throws RunError
   RemoteCopies();
 
@@ -37,7 +37,7 @@ class RemoteCopies final : public remote::Copies {
  private:
   using Piece = std::shared_ptr<std::byte[]>;
 
-  /// Copies of one direction use one stream, so they end in the order in which they were begun.
+  /// Holds one direction's copies. They use one stream, so they end in the order in which they begin.
   struct Direction {
     explicit Direction(const char* name);
     void copy(void* to, const void* from, size_t bytes, Piece piece);
@@ -46,9 +46,9 @@ class RemoteCopies final : public remote::Copies {
     const char* what;
     PinnedPieces pieces;
     OwnedStream stream;
-    std::vector<OwnedEvent> events;  ///< one per piece, used for the copies in turns
-    std::deque<Piece> under_way;     ///< those of copies that have not ended
-    uint64_t ended = 0;              ///< copies
+    std::vector<OwnedEvent> events;  ///< one per piece, used for the copies in turn
+    std::deque<Piece> under_way;     ///< the pieces of copies that have not ended
+    uint64_t ended = 0;              ///< the number of ended copies
   };
 
   Direction out_{"a copy to another host"}, in_{"a copy from another host"};

@@ -6,7 +6,7 @@ namespace chorale::cuda {
 
 OwnedStream::OwnedStream(const char* what, Priority priority) {
   int least = 0, greatest = 0;
-  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "the priorities of streams");
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for the priorities of streams");
   const int number = priority == Priority::first ? greatest : least;
   check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, number), what);
 }

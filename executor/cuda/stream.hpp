@@ -10,14 +10,14 @@ namespace chorale::cuda {
 
 enum class Priority {
   plain,  ///< the priority of streams that set none
-  first   ///< its thread blocks come before those of other streams when the GPU has room for some only
+  first   ///< its thread blocks come before those of other streams when the GPU has no room for all
 };
 
-/// A stream that the default stream does not wait for, or an event, of the device that was current when it
-/// was made. Destroying one waits for nothing.
+/// Own a stream that the default stream does not wait for, or an event, on the device that was current at
+/// construction. Destroying one waits for nothing.
 class OwnedStream {
  public:
-  /// \param what  names its purpose in errors
+  /// \param what names its purpose in errors
   /// \throws RunError
   explicit OwnedStream(const char* what, Priority priority = Priority::plain);
   OwnedStream(OwnedStream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}

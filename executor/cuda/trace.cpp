@@ -12,11 +12,11 @@ LaunchTrace::LaunchTrace(const lowering::BoundImage& image, uint32_t launches)
 }
 
 void LaunchTrace::add_to(std::vector<TraceSpan>& spans, const Plan& plan, uint32_t rank) const {
-  check(cudaDeviceSynchronize(), "the end of what is traced");
+  check(cudaDeviceSynchronize(), "waiting for traced launches");
   std::vector<TraceEntry> entries(entries_);
   check(
       cudaMemcpy(entries.data(), memory_.data(), entries.size() * sizeof(TraceEntry), cudaMemcpyDeviceToHost),
-      "a trace");
+      "reading a trace");
   lowering::add_spans(spans, trace_, entries, plan, rank);
 }
 

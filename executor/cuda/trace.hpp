@@ -13,7 +13,7 @@ namespace chorale::cuda {
 
 class LaunchTrace {
  public:
-  /// \param launches  the number of launches that are kept
+  /// \param launches the number of launches that are kept
   LaunchTrace(const lowering::BoundImage& image, uint32_t launches);
 
   /// Returns the trace that blocks write to.

@@ -1,5 +1,5 @@
 /// \file
-/// A carrier runs the messages of an exchange: by threads of the CPU, or by a kernel.
+/// A carrier moves the messages of an exchange, with threads on the CPU or with a kernel on a GPU.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace chorale::exchange {
 
-/// Holds the messages of one launch and the number of its blocks.
+/// Holds the messages of one launch and its number of blocks.
 struct Launch {
   std::vector<Message> messages;
   uint32_t blocks = 0;
@@ -26,7 +26,7 @@ class Carrier {
   virtual ~Carrier() = default;
 
   virtual const Links& links() const = 0;
-  /// Returns the most messages that a launch takes.
+  /// Returns the most messages per launch.
   virtual size_t most_messages() const { return std::numeric_limits<size_t>::max(); }
 
   /// Checks that the carrier can read `data`.
@@ -38,18 +38,18 @@ class Carrier {
   virtual void reset() = 0;
 };
 
-// Both of these are collective.
+// Both functions are collective.
 std::unique_ptr<Carrier> cpu_carrier(World& world, const ExchangeOptions& options);
 /// \throws UsageError in a build without CUDA
 std::unique_ptr<Carrier> cuda_carrier(World& world, const ExchangeOptions& options, const Config& config);
 
-/// Puts the messages into launches, in the order in which these run. If there are more than `most_messages`,
-/// it cuts them into several launches. Each then has as many messages of a peer and direction as the peer's
-/// launches.
+/// Divides the messages into launches, in the order in which the launches run. There are several launches if
+/// there are more than `most_messages` messages. Each of them then has as many messages of a peer and
+/// direction as the peer's launches have.
 std::vector<Launch> launches_of(std::span<const SendTo> sends, std::span<const RecvFrom> recvs,
                                 const Links& links, size_t most_messages);
 
-/// Returns the text of a report: "rank 0 sends 5 bytes to rank 1, which receives 6; ...".
+/// Returns the text of a report, such as "rank 0 sends 5 bytes to rank 1, which receives 6; ...".
 std::string describe(const Report& report, int self, int peer, bool receives, uint32_t channel);
 
 }  // namespace chorale::exchange

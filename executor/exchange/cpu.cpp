@@ -1,4 +1,4 @@
-// Exchanges on the CPU run blocks as fibers, on the threads of the ranks that call.
+// On the CPU, exchanges run blocks as fibers, on the threads of the ranks that call.
 
 #include <fmt/format.h>
 
@@ -57,7 +57,7 @@ class CpuCarrier final : public Carrier {
     return nullptr;
   }
 
-  /// Stops the world if a block found a message of another size than it was to receive.
+  /// Stops the world if a block found that the sender's size differs from the receiver's.
   void tell(const Launch& launch, uint32_t block) {
     const Message* const message = of_block(launch, block);
     if (!message || !message->receives) return;

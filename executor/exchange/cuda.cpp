@@ -1,4 +1,4 @@
-// Exchanges on GPUs run a kernel over rings in the GPUs' memory.
+// On GPUs, exchanges run a kernel over rings in GPU memory.
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include "../cuda/error.hpp"
 #include "../cuda/host_words.hpp"
 #include "../cuda/monitor.hpp"
+#include "../world/collective_try.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
 #include "carrier.hpp"
 #include "chorale/next_launch.hpp"
 #include "chorale/transport.hpp"
@@ -20,23 +20,23 @@ namespace {
 
 using cuda::CurrentDevice;
 
-/// Messages of this length stay in one block, because sharing them would take longer for signals than for
-/// data.
+/// Messages up to this many bytes use one block, because with more blocks the signals would take longer than
+/// the data.
 constexpr uint64_t least_share = 8 << 10;
 
-/// This many blocks fill a link. More are of use only with a multiprocessor for each, because two on one move
-/// what goes to all ranks more slowly.
+/// This many blocks saturate a link. More blocks help only if each gets a separate multiprocessor. When two
+/// blocks share one, messages to all ranks move more slowly.
 constexpr uint64_t full_link = 16;
 
-/// Collective: returns a number of blocks for each peer and direction. All ranks' GPUs hold so many for all
-/// peers at a time.
+/// Returns a number of blocks per peer and direction, such that each rank's GPU holds the blocks for all
+/// peers at a time; collective.
 uint32_t blocks_that_fit(World& world) {
   const std::vector<cuda::RankDevice> devices = cuda::gather_devices(world);
   const cuda::RankDevice& mine = devices[size_t(world.rank())];
   const auto sharing = std::count_if(devices.begin(), devices.end(),
                                      [&](const cuda::RankDevice& other) { return other.same_device(mine); });
   uint64_t blocks = 0;
-  world::together(world, [&] {
+  world::collective_try(world, [&] {
     detail::Resident resident;
     cuda::check(resident_exchange_blocks(resident), "the kernel of an exchange");
     const uint64_t lines = uint64_t(sharing) * 2 * uint64_t(world.ranks());
@@ -57,7 +57,7 @@ RendezvousOptions rings(World& world, const ExchangeOptions& options) {
   made.per_peer_bytes = slot * made.depth * made.max_channels;
   made.packet_bytes = unit_bytes + std::min(longest_in_packets, slot);
   made.space = Space::device;
-  made.ring_at = RingAt::sender;  // what comes is read once, and a GPU reads faster than it writes
+  made.ring_at = RingAt::sender;  // received data is read once, and a GPU reads faster than it writes
   return made;
 }
 
@@ -66,7 +66,7 @@ class CudaCarrier final : public Carrier, private cuda::Watched {
   CudaCarrier(World& world, const ExchangeOptions& options, const Config& config)
       : world_(world), transport_(direct_rendezvous(world, rings(world, options))), monitor_(world) {
     const uint64_t reports = 2 * uint64_t(world.ranks()) * transport_->max_channels();
-    world::together(world, [&] {
+    world::collective_try(world, [&] {
       detail::Resident resident;
       cuda::check(resident_exchange_blocks(resident), "the kernel of an exchange");
       resident_ = resident.blocks();
@@ -78,8 +78,7 @@ class CudaCarrier final : public Carrier, private cuda::Watched {
     links_.reports = reports_.device();
     deadline_ = {transport_->device_abort_word(),
                  uint64_t(std::max<int64_t>(0, config.timeout.value.count())), 0};
-    // Reports that kernels have left are of the world's last life. After a reset they would stop the next
-    // one.
+    // Clear reports from before a reset of the world, because they would stop the world again.
     world.group().before_reset(world.rank(), this, [this] {
       const CurrentDevice on(transport_->device());
       cuda::check_quietly(cudaDeviceSynchronize(), "the end of what still runs");
@@ -99,7 +98,8 @@ class CudaCarrier final : public Carrier, private cuda::Watched {
   }
 
   void run(const Launch& launch, void* stream) override {
-    // Exchange, and not the transport, says which streams may be under way together.
+    // Pass no stream, because Exchange documents which streams may run at the same time, and not the
+    // transport.
     const Transport::Use use(*transport_, nullptr);
     const CurrentDevice on(transport_->device());
     KernelWork work;
@@ -112,7 +112,7 @@ class CudaCarrier final : public Carrier, private cuda::Watched {
       cuda::check(enqueue_exchange(work, launch.blocks, static_cast<cudaStream_t>(stream)),
                   "a launch of an exchange");
     } catch (const RunError& failed) {
-      world_.abort(failed.what());  // peers would wait for what this rank has not launched
+      world_.abort(failed.what());  // otherwise peers would wait for this rank, which has launched nothing
       throw;
     }
   }
@@ -130,8 +130,8 @@ class CudaCarrier final : public Carrier, private cuda::Watched {
   static void require_resident(uint64_t blocks, uint64_t resident) {
     if (blocks <= resident) return;
     throw UsageError(fmt::format(
-        "an exchange with all ranks takes {} blocks, which wait for each other, and this GPU holds {} "
-        "at a time: give fewer blocks_per_peer",
+        "an exchange with all ranks takes {} blocks, which wait for each other, but this GPU holds {} "
+        "at a time: set fewer blocks_per_peer",
         blocks, resident));
   }
 
@@ -160,11 +160,11 @@ class CudaCarrier final : public Carrier, private cuda::Watched {
 
   World& world_;
   const std::unique_ptr<Transport> transport_;
-  uint64_t resident_ = 0;  ///< blocks of the kernel that this GPU holds at a time
+  uint64_t resident_ = 0;  ///< the blocks of the kernel that this GPU holds at a time
   cuda::HostArray<Report> reports_;
   Links links_;
   Deadline deadline_;
-  cuda::Monitor monitor_;  // last, since it looks at the others
+  cuda::Monitor monitor_;  // the last member, because it reads the others
 };
 
 }  // namespace

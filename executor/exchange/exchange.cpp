@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "../one_call.hpp"
-#include "../world/fork.hpp"
+#include "../system/fork.hpp"
+#include "../system/one_call.hpp"
+#include "../world/collective_try.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
 #include "carrier.hpp"
 
 namespace chorale {
@@ -24,15 +24,15 @@ void check_message(const World& world, const char* what, const void* data, uint6
     throw UsageError(
         fmt::format("{} of {} bytes: there is no rank {}: there are {}", what, bytes, peer, world.ranks()));
   }
-  // Positions in a message are computed up to a slot or so after its end.
+  // The library computes positions up to about a slot after the end of a message, which must not overflow.
   if (bytes > ~uint64_t{0} >> 1)
-    throw UsageError(fmt::format("{} of {} bytes: that is more than there is memory", what, bytes));
+    throw UsageError(fmt::format("{} of {} bytes: that is more than any memory holds", what, bytes));
   if (!data && bytes != 0) {
     throw UsageError(fmt::format("{} of {} bytes, peer {}: the pointer is null", what, bytes, peer));
   }
 }
 
-/// Checks this rank's messages to itself, because nobody else would ever match them.
+/// Checks this rank's messages to itself, because no later call could match them.
 void check_own(int self, std::span<const SendTo> sends, std::span<const RecvFrom> recvs) {
   std::vector<uint64_t> sent, received;
   for (const SendTo& send : sends)
@@ -41,8 +41,8 @@ void check_own(int self, std::span<const SendTo> sends, std::span<const RecvFrom
     if (recv.peer == self) received.push_back(recv.bytes);
   if (sent.size() != received.size()) {
     throw UsageError(fmt::format(
-        "rank {} sends {} messages to itself and receives {}: a message to oneself is received in "
-        "the same call",
+        "rank {} sends {} messages to itself and receives {}: a call must receive the messages that a rank "
+        "sends to itself in this call",
         self, sent.size(), received.size()));
   }
   for (size_t at = 0; at < sent.size(); ++at) {
@@ -53,8 +53,9 @@ void check_own(int self, std::span<const SendTo> sends, std::span<const RecvFrom
   }
 }
 
-/// Refuses memory that is received into twice, or while it is sent from, because nobody can tell what it
-/// holds in the end. Only what a rank sends itself may come back to where it was.
+/// Refuses memory that two messages receive into, or that one message receives into while another sends from
+/// it, because the result would depend on timing. The only exception is a message from a rank to itself that
+/// stays in place.
 void check_overlaps(int self, std::span<const SendTo> sends, std::span<const RecvFrom> recvs) {
   if (recvs.empty() || sends.size() + recvs.size() < 2) return;
   struct Part {
@@ -71,7 +72,7 @@ void check_overlaps(int self, std::span<const SendTo> sends, std::span<const Rec
   for (const SendTo& send : sends) add(send.data, send.bytes, send.peer, false);
   for (const RecvFrom& recv : recvs) add(recv.data, recv.bytes, recv.peer, true);
   std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.begin < b.begin; });
-  // It is enough to look at one part of each kind before this one: the one that reaches furthest.
+  // It is enough to compare with one earlier part of each kind: the part that ends last.
   const Part* furthest[2] = {nullptr, nullptr};
   for (const Part& part : parts) {
     for (const Part* before : furthest) {
@@ -82,8 +83,8 @@ void check_overlaps(int self, std::span<const SendTo> sends, std::span<const Rec
       const Part& into = part.received ? part : *before;
       const Part& other = part.received ? *before : part;
       throw UsageError(fmt::format(
-          "what is received from rank {}, [{:#x}, {:#x}), lies in what is {} rank {} beside it, [{:#x}, "
-          "{:#x}): give it memory of its own",
+          "the memory received from rank {}, [{:#x}, {:#x}), overlaps memory {} rank {} in the same call, "
+          "[{:#x}, {:#x}): use separate memory",
           into.peer, into.begin, into.end, other.received ? "received from" : "sent to", other.peer,
           other.begin, other.end));
     }
@@ -95,21 +96,21 @@ void check_overlaps(int self, std::span<const SendTo> sends, std::span<const Rec
 /// Returns why these options are not allowed; "" if they are.
 std::string wrong(const ExchangeOptions& options, const std::string& backend, int ranks) {
   if (backend != "cpu" && backend != "cuda")
-    return fmt::format("backend '{}': there are 'cpu' and 'cuda'", backend);
+    return fmt::format("backend '{}': it must be 'cpu' or 'cuda'", backend);
   if (options.slot_bytes != 0 && (options.slot_bytes < 16 || options.slot_bytes > uint64_t{1} << 31))
-    return fmt::format("slot_bytes is {}: it is from 16 to 2 GiB, or 0", options.slot_bytes);
-  if (options.slots > 256) return fmt::format("slots is {}: it is from 1 to 256, or 0", options.slots);
+    return fmt::format("slot_bytes is {}: it must be from 16 to 2 GiB, or 0", options.slot_bytes);
+  if (options.slots > 256) return fmt::format("slots is {}: it must be from 1 to 256, or 0", options.slots);
   const int most = std::min(1024, 65535 / (2 * ranks));
   if (options.blocks_per_peer > uint32_t(most)) {
-    return fmt::format("blocks_per_peer is {}: with {} ranks it is from 1 to {}, or 0",
+    return fmt::format("blocks_per_peer is {}: with {} ranks it must be from 1 to {}, or 0",
                        options.blocks_per_peer, ranks, most);
   }
   return "";
 }
 
-/// Collective: checks that all ranks have the same options, and that these are allowed.
+/// Checks that all ranks have the same options, and that these are allowed; collective.
 void agree_on_options(World& world, const ExchangeOptions& options, const std::string& backend) {
-  const std::string mine = fmt::format("{} slots of {} bytes, {} blocks a peer, backend {}", options.slots,
+  const std::string mine = fmt::format("{} slots of {} bytes, {} blocks per peer, backend {}", options.slots,
                                        options.slot_bytes, options.blocks_per_peer, backend);
   const auto all = world.allgather(std::as_bytes(std::span(mine.data(), mine.size())));
   const auto text = [&](size_t rank) {
@@ -120,7 +121,7 @@ void agree_on_options(World& world, const ExchangeOptions& options, const std::s
     throw RunError(
         RunError::Reason::mismatch,
         fmt::format("the ranks make different exchanges: rank 0 {}, rank {} {} (0: the default); they must "
-                    "be alike",
+                    "be the same",
                     text(0), rank, text(rank)));
   }
   if (const std::string why = wrong(options, backend, world.ranks()); !why.empty())
@@ -132,9 +133,8 @@ void agree_on_options(World& world, const ExchangeOptions& options, const std::s
 std::string exchange::describe(const Report& report, int self, int peer, bool receives, uint32_t channel) {
   if (receives && report.sent != report.bytes) {
     return fmt::format(
-        "rank {} sends {} bytes to rank {}, which receives {}: messages between two ranks are matched in "
-        "their "
-        "order, and both name the same size",
+        "rank {} sends {} bytes to rank {}, which receives {}: messages between two ranks match in "
+        "order, and both ranks must name the same size",
         peer, report.sent, self, report.bytes);
   }
   return fmt::format("rank {} {} a message of {} bytes {} rank {}, channel {}, which did not come in time",
@@ -146,7 +146,7 @@ struct Exchange::State {
   World& world;
   std::atomic<bool> in_use{false};
   const world::Origin origin;
-  uint64_t resets;  ///< of the world, when the rings were new
+  uint64_t resets;  ///< the world's resets() when the rings were last cleared
   std::unique_ptr<Carrier> carrier;
 
   State(World& of, const ExchangeOptions& options, const Config& config) : world(of), resets(of.resets()) {
@@ -158,7 +158,7 @@ struct Exchange::State {
   void require_new() const {
     if (resets == world.resets()) return;
     throw UsageError(
-        "the world was reset, and the exchange was not: what was left in its rings would be taken for data; "
+        "the world was reset, but the exchange was not, so leftovers in its rings would be taken for data: "
         "call Exchange::reset() on all ranks");
   }
 };

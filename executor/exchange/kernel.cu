@@ -1,4 +1,4 @@
-// This is the kernel of exchanges on GPUs.
+// This kernel moves the messages of exchanges on GPUs.
 
 #include "../cuda/enqueue.cuh"
 #include "chorale/next_launch.hpp"
@@ -7,8 +7,8 @@
 namespace chorale::exchange {
 namespace {
 
-/// __grid_constant__ lets the messages stay where the launch has put them. Without it, every thread would
-/// have a copy of a parameter that it indexes.
+/// Moves the messages of one launch. __grid_constant__ leaves the messages in parameter memory. Without it,
+/// every thread would copy the parameter, because it indexes it.
 __global__ void __launch_bounds__(kernel_threads, 2) run_exchange(const __grid_constant__ KernelWork work) {
   chorale::detail::wait_for_turn(work.next_beside);
   run_messages(block_group(), work.links, work.messages, work.n, work.deadline);

@@ -1,4 +1,4 @@
-// This puts messages in order, and gives them the blocks that move them.
+// launches_of() orders messages, and assigns blocks to them.
 
 #include <algorithm>
 #include <map>
@@ -14,7 +14,7 @@ using Lines = std::map<std::pair<bool, int>, std::vector<Message>>;
 
 Lines lines_of(std::span<const SendTo> sends, std::span<const RecvFrom> recvs) {
   Lines lines;
-  // A kernel only reads what it sends.
+  // A kernel only reads the data that it sends, so the const_cast is safe.
   for (const SendTo& send : sends)
     lines[{false, send.peer}].push_back(
         {const_cast<void*>(send.data), send.bytes, uint16_t(send.peer), 0, 0, 0});
@@ -30,9 +30,9 @@ std::vector<Launch> launches_of(std::span<const SendTo> sends, std::span<const R
   const Lines lines = lines_of(sends, recvs);
   size_t longest = 0;
   for (const auto& [line, messages] : lines) longest = std::max(longest, messages.size());
-  // A launch ends when all its messages have. No message may wait for one that the peer has put into a later
-  // launch. So message k of a peer and direction is in launch k / each on every rank that has to cut. A rank
-  // that does not has all its messages under way.
+  // A launch ends only when all its messages have ended. So no message may wait for a message that the peer
+  // has put into a later launch. Therefore message k of a peer and direction is in launch k / each on every
+  // rank with several launches. A rank with a single launch moves all its messages at once.
   const size_t each = sends.size() + recvs.size() <= most_messages
                           ? std::max<size_t>(longest, 1)
                           : std::max<size_t>(most_messages / (2 * size_t(links.table.ranks)), 1);

@@ -49,7 +49,7 @@ class Builder {
                                  line.line ? fmt::format(", {}:{}", line.file, line.line) : "", why));
   }
 
-  /// Returns the position of a rank's buffer in the image. The same buffer is listed once.
+  /// Returns the position of a rank's buffer in the image. The image lists each buffer once.
   uint32_t buffer(uint32_t rank, uint32_t kind) {
     for (uint32_t at = 0; at < image_.buffers.size(); ++at) {
       if (image_.buffers[at].rank == rank && image_.buffers[at].kind == kind) return at;
@@ -67,7 +67,7 @@ class Builder {
       of.segment_nominal = layout_.segment_nominal();
       of.segment_bytes = layout_.segment_bytes;
       if (of.segment_bytes != 0 && of.segment_bytes == of.segment_nominal) {
-        // No segment has a gap after it. Make one of all, so that a move over several is one piece.
+        // Without gaps after segments, make one segment of all, so that a move across several is one piece.
         const uint64_t all = kind == 0 ? layout_.sizes.input : layout_.sizes.output;
         if (all != 0) of.segment_nominal = of.segment_bytes = all;
       }
@@ -86,9 +86,9 @@ class Builder {
       for (uint32_t id = 0; id < n; ++id) {
         const uint32_t peer = uint32_t(gpu_.peer(type, id));
         if (peer >= plan_.ranks()) {
-          throw UsageError(fmt::format("plan '{}': {} channel {} of rank {} leads to rank {} of {}",
-                                       plan_.name, channel_type_names[size_t(type)], id, rank_, peer,
-                                       plan_.ranks()));
+          throw UsageError(
+              fmt::format("plan '{}': {} channel {} of rank {} leads to rank {}, but there are {} ranks",
+                          plan_.name, channel_type_names[size_t(type)], id, rank_, peer, plan_.ranks()));
         }
         image_.channels.push_back({peer, signal_at(type, id, peer)});
       }
@@ -96,7 +96,8 @@ class Builder {
     }
   }
 
-  /// The k-th channel from here to a peer meets the k-th from there to here.
+  /// Returns the signal at a peer. The k-th channel from here to a peer pairs with the k-th from there to
+  /// here.
   uint32_t signal_at(ChannelType type, uint32_t id, uint32_t peer) const {
     uint32_t turn = 0;
     for (uint32_t before = 0; before < id; ++before) turn += gpu_.peer(type, before) == peer;
@@ -118,7 +119,7 @@ class Builder {
       op_ = &block.ops[at];
       in_body = at < body_end;
       if (op_->code == Opcode::pipeline) {
-        if (in_body) refuse("a pipeline inside a pipeline");
+        if (in_body) refuse("a pipeline must not be inside a pipeline");
         if (op_->body >= block.ops.size() - at) refuse("its body is longer than the thread block");
         body_end = at + 1 + op_->body;
         unit = op_->unit_bytes;
@@ -140,13 +141,15 @@ class Builder {
     record.group_size = op.group_size;
     record.participants = op.participants;
     if (op.group_size != 0 && op.group_index >= op.group_size) {
-      refuse(fmt::format("member {} of a group of {}", op.group_index, op.group_size));
+      refuse(fmt::format("group_index {} is not below group_size {}", op.group_index, op.group_size));
     }
     if (row.has(Role::Reduce)) {
       if (std::find(std::begin(all_reduce_ops), std::end(all_reduce_ops), op.reduce_op) ==
           std::end(all_reduce_ops))
-        refuse(fmt::format("reduction operator {} is none that we know", int(op.reduce_op)));
-      if (op.reduce_op == ReduceOp::avg) refuse("avg is for Arguments::op: a plan adds, and the end divides");
+        refuse(fmt::format("reduction operator {} is unknown", int(op.reduce_op)));
+      if (op.reduce_op == ReduceOp::avg)
+        refuse(
+            "use avg as Arguments::op, not in a plan: the plan adds, and the result is divided at the end");
       if (replacement_) record.reduce_op = *replacement_;
     }
     add_places(block_->sources(op), row, false);
@@ -157,8 +160,8 @@ class Builder {
     if (unit % unit_bytes != 0) {
       for (const Field& field : row.fields) {
         if (is_packet(field.role)) {
-          refuse(fmt::format("packets in a pipeline whose unit, {} bytes, is no multiple of {}", unit,
-                             unit_bytes));
+          refuse(fmt::format("packets need a pipeline whose unit is a multiple of {} bytes, but it has {}",
+                             unit_bytes, unit));
         }
       }
     }
@@ -167,12 +170,12 @@ class Builder {
 
   void add_turns(image::Record& record) {
     if (op_->unit_bytes == 0 || op_->unit_bytes % dtype_size(dtype_) != 0) {
-      refuse(fmt::format("a unit of {} bytes, which is no number of {} elements", op_->unit_bytes,
+      refuse(fmt::format("a unit of {} bytes is not a whole number of {} elements", op_->unit_bytes,
                          dtype_name(dtype_)));
     }
     const uint64_t bytes = op_->chunks * layout_.slice_bytes;
-    // A turn ends between packets. Turns of all pipelines of the plan are lengthened alike, since pipelines
-    // may count each other's turns.
+    // A turn ends between packets. The turns of all pipelines of the plan are lengthened by the same factor,
+    // because pipelines may count each other's turns.
     uint64_t turn = op_->unit_bytes;
     if (layout_.packet > unit_bytes) turn = (turn + layout_.packet - 1) / layout_.packet * layout_.packet;
     record.body = op_->body;
@@ -187,12 +190,12 @@ class Builder {
       const size_t end = field.many ? operands.size() : at + 1;
       if (at >= end || end > operands.size()) {
         if (field.many && end == at && dests) continue;  // there is no receiver
-        refuse(fmt::format("no operand '{}'", field.name));
+        refuse(fmt::format("it lacks the operand '{}'", field.name));
       }
       for (; at < end; ++at) add_place(operands[at], field);
     }
     if (at != operands.size()) {
-      refuse(fmt::format("{} {} operands, but it takes {}", operands.size(), dests ? "dst" : "src", at));
+      refuse(fmt::format("it has {} {} operands, but needs {}", operands.size(), dests ? "dst" : "src", at));
     }
   }
 
@@ -221,14 +224,14 @@ class Builder {
     const image::Position at = image::locate(shape, place.start);
     place.offset = at.offset;
     place.valid = at.valid;
-    // In the next round another number of bytes of a slice exists.
+    // In the next round the slice may have another number of bytes.
     place.whole = at.run >= place.bytes && shape.slice_bytes == 0;
     image_.places.push_back(place);
   }
 
   uint32_t target(uint32_t rank, BufferKind kind, const Operand& operand, const Field& field) {
     if (rank >= plan_.ranks())
-      refuse(fmt::format("'{}' lies at rank {} of {}", field.name, rank, plan_.ranks()));
+      refuse(fmt::format("'{}' is at rank {}, but there are {} ranks", field.name, rank, plan_.ranks()));
     const uint64_t chunks = plan_.gpus[rank].chunks[size_t(kind)];
     if (operand.size > chunks || operand.index > chunks - operand.size) {
       refuse(fmt::format("'{}' ends at chunk {}, but the {} of rank {} has {}", field.name,
@@ -236,7 +239,7 @@ class Builder {
     }
     if (!is_packet(field.role)) return buffer(rank, uint32_t(kind));
     if (kind != BufferKind::scratch) {
-      refuse(fmt::format("'{}' is packets, which are in scratch only, not in {}", field.name,
+      refuse(fmt::format("'{}' is packets, which must be in scratch, not in {}", field.name,
                          buffer_names[size_t(kind)]));
     }
     return buffer(rank, packet_kind);
@@ -264,7 +267,7 @@ class Builder {
       refuse(fmt::format("'{}' is switch channel {}, which the thread block does not have", field.name,
                          operand.ref));
     }
-    // Reductions go in rank order, whatever the order in which the channel lists its members.
+    // Reductions go in rank order, in whatever order the channel lists its members.
     std::vector<uint32_t> ranks = *group.ranks;
     std::sort(ranks.begin(), ranks.end());
     image::Switch members{uint32_t(image_.members.size()), uint32_t(ranks.size())};
@@ -273,13 +276,14 @@ class Builder {
     return uint32_t(image_.switches.size() - 1);
   }
 
-  /// Checks the sizes of operands. Each pair has one size; in other operations all operands have the same.
+  /// Checks the sizes of operands. The two operands of a pair have one size; in other operations all operands
+  /// have the same size.
   void check_sizes(const OpInfo& row, const image::Record& record) const {
     const image::Place* source = image_.places.data() + record.first_place;
     const bool pairs =
         row.fields.size() >= 2 && row.fields[0].many && row.fields[1].many && row.fields[1].in_dst;
     if (pairs && record.sources != record.dests) {
-      refuse(fmt::format("{} sources for {} destinations", record.sources, record.dests));
+      refuse(fmt::format("it has {} sources but {} destinations", record.sources, record.dests));
     }
     if (record.sources + record.dests == 0) return;
     const image::Place& first = *source;
@@ -288,8 +292,8 @@ class Builder {
                                      : at < record.sources ? source[at]
                                                            : source[at - record.sources];
       if (source[at].bytes != expected.bytes) {
-        refuse(fmt::format("operands of {} and {} chunks", expected.bytes / layout_.slice_bytes,
-                           source[at].bytes / layout_.slice_bytes));
+        refuse(fmt::format("its operands have different sizes: {} and {} chunks",
+                           expected.bytes / layout_.slice_bytes, source[at].bytes / layout_.slice_bytes));
       }
     }
   }
@@ -312,14 +316,14 @@ class Builder {
         image_.uses_port = true;
         if (row.fields[0].in_dst || !is_operand(row.fields[0].role)) {
         } else if (ids.size() != op_->destinations) {
-          refuse(fmt::format("{} channels for {} destinations", ids.size(), op_->destinations));
+          refuse(fmt::format("it has {} channels but {} destinations", ids.size(), op_->destinations));
         }
       }
     }
     record.ids = uint32_t(image_.ids.size()) - record.first_id;
   }
 
-  /// Returns true if the ids name channels that are used. A memory put needs the address only.
+  /// Returns true if the ids name channels that are used. A memory put needs only the address.
   bool uses_channels(const OpInfo& row) const {
     if ((row.has(Role::Channels) || row.has(Role::PortChannels)) && !has_proxy(op_->via)) return false;
     for (const Role role : {Role::Channels, Role::PortChannels, Role::Post, Role::PostRelaxed, Role::Await,
@@ -333,7 +337,7 @@ class Builder {
     if (!has_signals(op_->via)) {
       refuse(fmt::format("has no form over {} channels", channel_type_names[size_t(op_->via)]));
     }
-    if (info(op_->code).has(Role::Drain) && !has_proxy(op_->via)) refuse("only port channels are flushed");
+    if (info(op_->code).has(Role::Drain) && !has_proxy(op_->via)) refuse("only port channels can be flushed");
     const ChannelRefs* refs = block_->channels_of(op_->via);
     if (!refs || local >= refs->ids.size() || refs->ids[local] >= gpu_.channel_count(op_->via)) {
       refuse(fmt::format("{} channel {}, which the thread block does not have",
@@ -347,7 +351,7 @@ class Builder {
     for (uint32_t at = 0; at < barriers_.size(); ++at) {
       if (barriers_[at].first != id) continue;
       if (barriers_[at].second != op_->participants) {
-        refuse(fmt::format("barrier {} of {} thread blocks, which elsewhere has {}", id, op_->participants,
+        refuse(fmt::format("barrier {} has {} thread blocks here and {} elsewhere", id, op_->participants,
                            barriers_[at].second));
       }
       return at;
@@ -389,10 +393,10 @@ image::Image BoundImage::view() const {
 }
 
 ScratchBytes scratch_bytes(const ScratchUse& of_rank, const Layout& layout) {
-  // Banks begin on lines of their own.
+  // Each bank begins on a new line.
   const auto lines = [](uint64_t bytes) { return (bytes + 127) / 128 * 128; };
-  // Packets of any form take at most two bytes per byte of data, because chunks are whole lines when packets
-  // are lines.
+  // Packets of any form take at most two bytes per byte of data, because chunks are whole lines when the
+  // packets are lines.
   static_assert(packet_slots<LL128> <= 2 * packet_payload<LL128>);
   return {lines(of_rank.plain * layout.slice_bytes), lines(2 * of_rank.packets * layout.slice_bytes),
           of_rank.plain_banks};
@@ -426,12 +430,12 @@ BoundImage build_image(const Plan& plan, const std::vector<ScratchUse>& use, uin
 }
 
 void check_numbers(DType dtype, PacketForm packet, int32_t op) {
-  if (dtype_size(dtype) == 0) throw UsageError(fmt::format("dtype {} is none that we know", int(dtype)));
+  if (dtype_size(dtype) == 0) throw UsageError(fmt::format("dtype {} is unknown", int(dtype)));
   if (size_t(packet) >= std::size(packet_form_names))
-    throw UsageError(fmt::format("packet {} is none that we know", int(packet)));
+    throw UsageError(fmt::format("packet {} is unknown", int(packet)));
   if (op >= 0 && std::find(std::begin(all_reduce_ops), std::end(all_reduce_ops), ReduceOp(op)) ==
                      std::end(all_reduce_ops))
-    throw UsageError(fmt::format("op {} is none that we know", op));
+    throw UsageError(fmt::format("op {} is unknown", op));
 }
 
 BoundPlan bind_plan(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype, PacketForm packet,

@@ -1,13 +1,13 @@
 #pragma once
 /// \file
-/// One rank's blocks run from an image: a plan bound to a message. An image is flat records and pools,
-/// addressed by position.
+/// One rank's blocks run from an image: a plan bound to a message. An image consists of flat arrays of
+/// records, addressed by position.
 ///
-/// Operands are given in *nominal* bytes: as if every chunk had its full size. locate() returns where a
-/// nominal position is in memory, and how many bytes are there.
+/// Operands are given in *nominal* bytes: as if every chunk had its full size. locate() maps a nominal
+/// position to its place in memory, and says how many bytes exist there.
 ///
-/// A long message runs in rounds. Each of them handles one slice of every chunk, and counts as if chunks were
-/// no longer than that.
+/// A long message runs in rounds. Each round handles one slice of every chunk, and counts as if a chunk were
+/// no longer than its slice.
 
 #include <cstdint>
 
@@ -17,43 +17,43 @@
 
 namespace chorale::image {
 
-/// A buffer that operations of this rank reach, their own or a peer's.
+/// Describes a buffer that operations of this rank use, its own or a peer's.
 struct Buffer {
-  char* base = nullptr;                  ///< null: memory of a peer, which names it anew at every run
-  uint64_t segment_nominal = unlimited;  ///< bytes from one segment to the next, as operands count
+  char* base = nullptr;                  ///< null: memory of a peer, which publishes it at every run
+  uint64_t segment_nominal = unlimited;  ///< distance between segments in nominal bytes
   uint64_t segment_bytes = unlimited;    ///< bytes of a segment that exist
-  uint64_t bank_bytes = 0;               ///< scratch: from one bank to the other; 0: there is one bank
-  uint64_t slice_bytes = 0;  ///< nominal bytes of a chunk in a round; 0: scratch, or a single round
-  uint64_t chunk_bytes = 0;  ///< with rounds: bytes from one chunk to the next in memory
+  uint64_t bank_bytes = 0;               ///< scratch: distance between banks; 0: there is one bank
+  uint64_t slice_bytes = 0;  ///< nominal bytes of a chunk per round; 0: scratch, or a single round
+  uint64_t chunk_bytes = 0;  ///< with rounds: distance between chunks in memory
   uint32_t rank = 0;         ///< the owner
   uint32_t kind = 0;         ///< a BufferKind
 };
 
-/// The buffers of the members of a switch channel, all of one shape, in rank order.
+/// Lists the buffers of the members of a switch channel in rank order. All have the same shape.
 struct Switch {
-  uint32_t first = 0;  ///< in Image::members
+  uint32_t first = 0;  ///< position in Image::members
   uint32_t n = 0;
 };
 
-/// An operand: `bytes` nominal bytes from nominal byte `start` of a buffer.
+/// Describes an operand: `bytes` nominal bytes from nominal byte `start` of a buffer.
 struct Place {
   uint64_t start = 0, bytes = 0;
-  uint64_t offset = 0;  ///< bytes from the beginning of the buffer to `start`
+  uint64_t offset = 0;  ///< offset of `start` in the buffer, in bytes
   uint64_t valid = 0;   ///< bytes that exist from there on, in its segment
-  uint32_t buffer = 0;  ///< in Image::buffers, or, for switched roles, in Image::switches
-  /// All of it lies in one segment. This is computed once because a division takes long on a GPU.
+  uint32_t buffer = 0;  ///< position in Image::buffers or, for switched roles, in Image::switches
+  /// Is true if all of it is in one segment. This is computed once because a division takes long on a GPU.
   bool whole = false;
 };
 
-/// One end of a memory or port channel. Memory channels come first.
+/// Describes one end of a memory or port channel. Memory channels come first.
 struct Channel {
   uint32_t peer = 0;
-  /// The signal of the peer that a post adds to; none: nobody can wait for it.
+  /// Names the signal of the peer to which a post adds; none: no block can wait for it.
   uint32_t signal_at_peer = none;
   static constexpr uint32_t none = ~uint32_t{0};
 };
 
-/// One operation.
+/// Describes one operation.
 struct Record {
   Opcode code;
   ChannelType via;
@@ -66,7 +66,8 @@ struct Record {
   uint64_t turn_bytes = 0, turns = 0;
 };
 
-/// One thread block's operations; a record's position is that of the operation in the plan's thread block.
+/// Lists one thread block's operations. A record has the same position as the operation in the plan's thread
+/// block.
 struct Block {
   uint32_t first = 0, n = 0;  ///< in Image::records
 };
@@ -82,20 +83,20 @@ struct Image {
   const Channel* channels = nullptr;
   uint32_t n_blocks = 0;
   uint32_t n_channels = 0;
-  uint64_t alignment = 16;  ///< bytes of a unit, by which groups of blocks share an operand
-  uint64_t skip = 0;        ///< bytes of every chunk that lie before the slice of this round
+  uint64_t alignment = 16;  ///< the unit in bytes by which groups of blocks share an operand
+  uint64_t skip = 0;        ///< bytes of every chunk before the slice of this round
 };
 
 // -- Address arithmetic
 
-/// The place of a nominal position in memory.
+/// Says where a nominal position is in memory.
 struct Position {
   uint64_t offset;  ///< bytes from the start of the buffer; with rounds, from `skip` bytes after it
   uint64_t valid;   ///< bytes that exist from there on, in this segment
   uint64_t run;     ///< nominal bytes to the end of this segment
 };
 
-/// Does what locate() does for a buffer that is handled in rounds.
+/// Does what locate() does, for a buffer that is handled in rounds.
 inline Position locate_in_slices(const Buffer& buffer, uint64_t nominal, uint64_t skip) {
   const uint64_t segment = nominal / buffer.segment_nominal, in_segment = nominal % buffer.segment_nominal;
   const uint64_t inside = in_segment % buffer.slice_bytes;
@@ -116,14 +117,14 @@ inline Position locate(const Buffer& buffer, uint64_t nominal, uint64_t skip = 0
           buffer.segment_nominal - inside};
 }
 
-/// A part of an operand, in bytes from its start.
+/// Describes a part of an operand, in bytes from the operand's start.
 struct Range {
   uint64_t first = 0, end = 0;
 };
 
-/// Returns the part of `bytes` that belongs to the turn from `turn_first` on (`turn_bytes` 0: all of it), and
-/// of that the share of block `index` of `size`. Shares are whole units, as even as possible: the first
-/// blocks have one unit more.
+/// Returns the share of block `index` of `size` in the turn that begins at `turn_first` of an operand of
+/// `bytes` bytes. With `turn_bytes` 0 the turn is the whole operand. Shares are whole units and as even as
+/// possible: the first blocks have one unit more.
 inline Range range_of(uint64_t bytes, uint64_t turn_first, uint64_t turn_bytes, uint32_t index, uint32_t size,
                       uint64_t alignment) {
   Range range{0, bytes};

@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint64_t endless = UINT64_MAX;
 
-/// Returns for how many turns of `turn_bytes` bytes all is alike that ends after `left` bytes.
+/// Returns for how many turns of `turn_bytes` bytes nothing changes, if something ends after `left` bytes.
 uint64_t whole_turns(uint64_t left, uint64_t turn_bytes) { return left == 0 ? endless : left / turn_bytes; }
 
 /// Returns the buffer whose shape an operand has.

@@ -12,10 +12,11 @@
 namespace chorale::lowering {
 namespace {
 
-/// The shared memory that a kernel may take without asking for more (48 KiB), less what it declares itself.
+/// Limits the shared memory to what a kernel may use without a special request (48 KiB), less the part that
+/// it declares itself.
 constexpr uint64_t most_exchange_bytes = 40 << 10;
 
-/// Returns, by channel, how many blocks wait on it.
+/// Returns the number of blocks that wait on each channel.
 std::vector<uint32_t> count_waiters(const BoundImage& image) {
   std::vector<uint32_t> waiters(image.channels.size()), last(image.channels.size(), ~0u);
   for (uint32_t block = 0; block < image.blocks.size(); ++block) {
@@ -33,7 +34,7 @@ std::vector<uint32_t> count_waiters(const BoundImage& image) {
   return waiters;
 }
 
-/// Makes the places of one parity hold for both.
+/// Combines the places for both parities: `odd` gets the distance to `even`.
 void settle_banks(std::vector<ProgramPlace>& odd, const std::vector<ProgramPlace>& even) {
   for (size_t at = 0; at < odd.size(); ++at) odd[at].even = even[at].at - odd[at].at;
 }
@@ -95,8 +96,8 @@ DeviceProgram lower(const BoundImage& bound, const ProgramAddresses& places, Pac
   if (program.page.shared_bytes() > options.most_page_bytes) {
     throw RunError(
         RunError::Reason::resources,
-        fmt::format("a thread block's program takes {} bytes of shared memory at a time, and no more than {} "
-                    "can be given: an operation with fewer operands is needed",
+        fmt::format("a thread block's program needs {} bytes of shared memory at a time, but a thread block "
+                    "has at most {}: use operations with fewer operands",
                     program.page.shared_bytes(), options.most_page_bytes));
   }
   const uint64_t page_size = program.page.bytes();

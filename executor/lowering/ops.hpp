@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The op table becomes one struct per row, which run() takes. Its members are the operands and attributes
-/// by their roles; they are views of an image::Record.
+/// The op table generates one struct per row here, which run() takes. Its members are the operands and
+/// attributes by their roles. They are views of an image::Record.
 
 #include <cstdint>
 
@@ -14,7 +14,7 @@ namespace op {
 
 enum Arity : bool { one, many };
 
-/// The operands of one field.
+/// Views the operands of one field.
 template <Role R>
 struct Places {
   const image::Place* first = nullptr;
@@ -23,29 +23,29 @@ struct Places {
   const image::Place& operator[](uint32_t position) const { return first[position]; }
 };
 
-/// Positions in this rank's channels, semaphores or barriers.
+/// Lists positions in this rank's channels, semaphores or barriers.
 struct Ids {
   const uint32_t* first = nullptr;
   uint32_t n = 0;
 };
 
-/// A block's share of an operation that a group of blocks runs together.
+/// Says which share a block has in an operation that a group of blocks runs together.
 struct Slice {
   uint32_t index = 0, size = 0;
 };
 
-/// A barrier of this rank, and how many blocks meet there.
-struct Meeting {
+/// Names a barrier of this rank, and how many blocks take part.
+struct Barrier {
   uint32_t id = 0, participants = 0;
 };
 
-/// A pipeline's turns, and the number of records after it that are its body.
+/// Describes a pipeline: its turns, and the number of records after it that are its body.
 struct Turns {
   uint64_t n = 0, bytes = 0;
   uint32_t body = 0;
 };
 
-/// Hands a record's operands out, field after field. A `many` is the last of its list.
+/// Hands out a record's operands field by field. A `many` field is the last of its list.
 struct Cursor {
   const image::Record* record = nullptr;
   const image::Place* source = nullptr;
@@ -84,7 +84,7 @@ struct Cursor {
   uint32_t sources_left_, dests_left_;
 };
 
-// Each macro declares the member that stands for an attribute.
+// Each macro declares the member for one attribute.
 #define CHORALE_ATTR_Via ChannelType via = cursor.record->via;
 #define CHORALE_ATTR_Channels Ids channels = cursor.ids();
 #define CHORALE_ATTR_PortChannels Ids port_channels = cursor.ids();
@@ -95,7 +95,7 @@ struct Cursor {
 #define CHORALE_ATTR_Drain Ids drain = cursor.ids();
 #define CHORALE_ATTR_Acquire Ids acquire = cursor.ids();
 #define CHORALE_ATTR_Release Ids release = cursor.ids();
-#define CHORALE_ATTR_Arrive Meeting arrive{cursor.first_id[0], cursor.record->participants};
+#define CHORALE_ATTR_Arrive Barrier arrive{cursor.first_id[0], cursor.record->participants};
 #define CHORALE_ATTR_Reduce ReduceOp reduce_op = cursor.record->reduce_op;
 #define CHORALE_ATTR_Sliced Slice slice{cursor.record->group_index, cursor.record->group_size};
 #define CHORALE_ATTR_Loop Turns loop{cursor.record->turns, cursor.record->turn_bytes, cursor.record->body};

@@ -11,7 +11,8 @@ namespace {
 
 constexpr uint64_t tags = ProgramPlace::in | ProgramPlace::out;
 
-/// The places of a rank's packets in launches of odd number. The others have the same layout.
+/// Finds the places of a rank's packets in launches of odd number. Launches of even number have the same
+/// layout.
 class Used {
  public:
   Used(const std::vector<std::vector<RecordedStep>>& blocks, PacketForm form) : form_(form) {
@@ -20,7 +21,7 @@ class Used {
       for (size_t at = 0; at < steps.size(); ++at) {
         const RecordedStep& step = steps[at];
         for (size_t place = 0; place < step.packets.size(); ++place) {
-          // In a loop a place counts as all that lies from its first turn to its last.
+          // In a loop a place counts from its first turn to its last.
           const uint64_t stride = step.packet_strides.empty() ? 0 : step.packet_strides[place];
           const uint64_t bytes = packet_bytes_of(form, step.step.bytes) + (turns[at] - 1) * stride;
           longest_ = std::max(longest_, bytes);
@@ -31,8 +32,8 @@ class Used {
     std::sort(all_.begin(), all_.end());
   }
 
-  /// Returns how many packet places touch the packets of a step, in all `turns` of its loop. Its own count,
-  /// too.
+  /// Returns how many packet places touch the packets of a step, in all `turns` of its loop. The step itself
+  /// counts too.
   size_t touching(const RecordedStep& step, size_t place, uint64_t turns) const {
     const uint64_t stride = step.packet_strides.empty() ? 0 : step.packet_strides[place];
     const uint64_t at = step.packets[place].at;
@@ -56,8 +57,8 @@ bool packs_only(const RecordedStep& step) {
   return step.step.kind == StepKind::copy && step.step.plain_sinks == 0 && step.step.packet_sinks == 1;
 }
 
-/// Returns true if a sum may read `own`, which moves on by `stride`, and write its sinks. It reads each unit
-/// before it writes it, so a sink may be `own` itself.
+/// Returns true if a sum may read `own`, which advances by `stride`, and write its sinks. It reads each unit
+/// before it writes that unit, so a sink may be `own` itself.
 bool may_read(const RecordedStep& sum, const ProgramPlace& own, uint64_t stride) {
   for (size_t at = 0; at < sum.plain.size(); ++at) {
     const ProgramPlace& sink = sum.plain[at];
@@ -70,15 +71,15 @@ bool may_read(const RecordedStep& sum, const ProgramPlace& own, uint64_t stride)
   return true;
 }
 
-/// Lets the sum read the memory that `pack` packs, if it can. Returns true if it does.
-/// \param turns  of the loop that both are in, or 1
+/// Makes the sum read the memory that `pack` packs, if possible. Returns true if it does.
+/// \param turns the turns of the loop that contains both, or 1
 bool takes(RecordedStep& sum, const RecordedStep& pack, const Used& used, uint64_t turns) {
   const ProgramPlace own = pack.plain[0], packets = pack.packets[0];
   const bool loops = !pack.plain_strides.empty();
   if (sum.step.kind != StepKind::reduce_packets || sum.step.own != 0) return false;
   if (sum.step.bytes != pack.step.bytes || !may_read(sum, own, loops ? pack.plain_strides[0] : 0))
     return false;
-  // The packets must be used in this step and in the packing, and nowhere else.
+  // The packets must be used in the sum and in the packing, and nowhere else.
   if (used.touching(pack, 0, turns) != 2) return false;
   for (uint32_t at = 0; at < sum.step.n; ++at) {
     if (sum.packets[at].at != packets.at) continue;

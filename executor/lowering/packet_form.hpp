@@ -1,5 +1,5 @@
 /// \file
-/// Maps a form of packets to its type.
+/// Maps a packet form to its type.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ constexpr bool stores_as(PacketForm form) {
 static_assert(stores_as<LL8>(PacketForm::ll8) && stores_as<LL16>(PacketForm::ll16) &&
               stores_as<LL128>(PacketForm::ll128));
 
-/// Calls f(TypeTag<P>{}) with the type of packets that `form` names, and returns its result.
+/// Calls f(TypeTag<P>{}) with the packet type that `form` names, and returns its result.
 template <class F>
 auto with_packet_form(PacketForm form, const F& f) {
   switch (form) {
@@ -31,7 +31,7 @@ auto with_packet_form(PacketForm form, const F& f) {
   return f(TypeTag<LL128>{});
 }
 
-/// Returns packet_bytes() of the form.
+/// Returns packet_bytes() for the form.
 inline uint64_t packet_bytes_of(PacketForm form, uint64_t bytes) {
   return with_packet_form(form,
                           [bytes](auto tag) { return packet_bytes<typename decltype(tag)::type>(bytes); });

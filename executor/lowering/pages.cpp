@@ -14,7 +14,8 @@ PageShape plus(PageShape shape, const RecordedStep& step) {
   return shape;
 }
 
-/// Returns the end of what must lie in the same page as the step at `at`: a whole loop, or the step alone.
+/// Returns the end of the steps that must be in one page with the step at `at`: its whole loop, or the step
+/// alone.
 size_t end_of_unit(const std::vector<RecordedStep>& steps, size_t at) {
   if (steps[at].step.kind != StepKind::loop) return at + 1;
   while (steps[at].step.kind != StepKind::repeat) ++at;

@@ -1,5 +1,5 @@
 /// \file
-/// These functions make the pages of a thread block's program from its steps.
+/// These functions divide the steps of a thread block's program into pages.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,19 @@
 
 namespace chorale::lowering {
 
-/// Steps that lie in shared memory together.
+/// Lists steps that are in shared memory together.
 struct Page {
   size_t first = 0, end = 0;
-  PageShape shape;  ///< the shape that they take
+  PageShape shape;  ///< the shape that they need
 };
 
-/// Divides steps into pages. Also finds the batches of the steps, which end with their page.
-/// \param page_bytes  the most shared memory of a page, unless a single step takes more
+/// Divides steps into pages. Also finds the batches of the steps; a batch ends with its page.
+/// \param page_bytes the most shared memory for a page, unless a single step needs more
 std::vector<Page> paginate(std::vector<RecordedStep>& steps, uint64_t page_bytes);
 
 /// Writes one page.
-/// \param shape  the shape of all pages
-/// \param more   true if another page follows
+/// \param shape the shape of all pages
+/// \param more true if another page follows
 void write_page(char* to, const PageShape& shape, const std::vector<RecordedStep>& steps, const Page& page,
                 bool more);
 

@@ -1,8 +1,8 @@
 #pragma once
 /// \file
-/// This file cuts the operands of data-moving operations into pieces. In nominal space an operand may run
-/// over the end of a segment, and the operands of one operation may do so at different places. After the cut
-/// each piece of each operand is one piece of memory. No other file does this.
+/// This file cuts the operands of data-moving operations into pieces. In nominal space an operand may cross
+/// the end of a segment, and the operands of one operation may do so at different places. After the cut each
+/// piece of each operand is contiguous in memory. No other file does this.
 ///
 /// M is a machine, see semantics.hpp.
 
@@ -25,7 +25,7 @@ const image::Buffer& shape(const M& m, const Place& place) {
   return image.buffers[place.buffer];
 }
 
-/// Returns the smaller of `most` and the bytes from `at` on that lie in one segment of each operand.
+/// Returns `most` or, if smaller, the number of bytes from `at` on that are in one segment of every operand.
 template <class M, Role R>
 uint64_t within(const M& m, const op::Places<R>& places, uint64_t at, uint64_t most) {
   for (uint32_t place = 0; place < places.n; ++place) {
@@ -57,8 +57,8 @@ image::Position position(const M& m, const Place& place, uint64_t at) {
   return image::locate(shape<R>(m, place), place.start + at, m.image().skip);
 }
 
-/// Returns a position in the packet scratch that is Image::buffers[buffer]. It lies between two packets
-/// because operands begin, and are cut, at multiples of the layout's alignment.
+/// Returns a position in the packet scratch Image::buffers[buffer]. It is between two packets, because
+/// operands begin and are cut at multiples of the layout's alignment.
 template <class P, class M>
 Packets<P> packets_at(M& m, uint32_t buffer, uint64_t nominal) {
   char* const base = m.base(buffer);
@@ -80,7 +80,7 @@ Packets<P> packets(M& m, const op::Places<R>& places, uint32_t place, uint64_t a
   return packets_at<P>(m, places[place].buffer, places[place].start + at);
 }
 
-/// A list of sources or sinks in the machine's room.
+/// Views a list of sources or sinks in the machine's memory.
 template <class T>
 struct List {
   T* items;
@@ -110,7 +110,7 @@ List<Packets<P>> all_packets(M& m, uint64_t at, const op::Places<A>& first, cons
           first.n + more.n};
 }
 
-/// A position in the memory of all members of a switch channel.
+/// Names a position in the memory of all members of a switch channel.
 struct Members {
   char* const* data;
   uint32_t n;

@@ -23,7 +23,7 @@ Placement::Placement(const Plan& plan, uint32_t rank, const Layout& layout)
   out_reached_ = reached_by_peers(plan, rank, BufferKind::output);
 }
 
-Placed Placement::place(const void* in, void* out, const Rooms& rooms) const {
+Placed Placement::place(const void* in, void* out, const StagingMemory& staging) const {
   const auto [in_bytes, out_bytes] = sizes_;
   char* const user_in = static_cast<char*>(const_cast<void*>(in));
   char* const user_out = static_cast<char*>(out);
@@ -33,12 +33,11 @@ Placed Placement::place(const void* in, void* out, const Rooms& rooms) const {
   const bool in_place = in_bytes && out_bytes && in && user_in + out_at_ == user_out + in_at_;
   if (!in_place && in && in_bytes && out_bytes && user_in < user_out + out_bytes &&
       user_out < user_in + in_bytes) {
-    throw UsageError(
-        fmt::format("rank {}: input [{}, {}) and output [{}, {}) overlap, and not as in place: input at "
-                    "output + {}, output at "
-                    "input + {}",
-                    rank_, fmt::ptr(user_in), fmt::ptr(user_in + in_bytes), fmt::ptr(user_out),
-                    fmt::ptr(user_out + out_bytes), in_at_, out_at_));
+    throw UsageError(fmt::format(
+        "rank {}: input [{}, {}) and output [{}, {}) overlap, but are not in place: in place means that "
+        "input begins {} bytes and output {} bytes into the larger of the two",
+        rank_, fmt::ptr(user_in), fmt::ptr(user_in + in_bytes), fmt::ptr(user_out),
+        fmt::ptr(user_out + out_bytes), in_at_, out_at_));
   }
 
   Placed placed;
@@ -53,41 +52,41 @@ Placed Placement::place(const void* in, void* out, const Rooms& rooms) const {
     together = true;
   } else if (one_storage_ && in && in_bytes) {
     // In a reduce-scatter the plan writes its result over its input, which the call must not change.
-    placed.in = rooms.shared ? rooms.shared() : rooms.own();
+    placed.in = staging.shared ? staging.shared() : staging.own();
     placed.out = placed.in + out_at_;
     placed.before[0] = {placed.in, in, in_bytes};
     placed.after = {user_out, placed.out, out_bytes};
   } else if (in_place) {
-    placed.in = rooms.shared ? rooms.shared() : rooms.own();
+    placed.in = staging.shared ? staging.shared() : staging.own();
     placed.before[0] = {placed.in, in, in_bytes};
   }
-  if (rooms.shared && (in_reached_ || out_reached_)) place_for_peers(placed, in, out, together, rooms);
+  if (staging.shared && (in_reached_ || out_reached_)) place_for_peers(placed, in, out, together, staging);
   return placed;
 }
 
 void Placement::place_for_peers(Placed& placed, const void* in, void* out, bool one_storage,
-                                const Rooms& rooms) const {
+                                const StagingMemory& staging) const {
   const auto [in_bytes, out_bytes] = sizes_;
   if (one_storage) {
     char* const storage = std::min(placed.in - in_at_, placed.out - out_at_);
-    if (rooms.reachable(storage, std::max(in_bytes, out_bytes))) return;
+    if (staging.reachable(storage, std::max(in_bytes, out_bytes))) return;
     placed.staged = true;
-    placed.in = rooms.shared() + in_at_;
-    placed.out = rooms.shared() + out_at_;
+    placed.in = staging.shared() + in_at_;
+    placed.out = staging.shared() + out_at_;
     if (!output_is_complete_) placed.before[1] = {placed.out, out, out_bytes};
     placed.before[0] = {placed.in, in, in_bytes};
     placed.after = {out, placed.out, out_bytes};
     return;
   }
   const char* const first = placed.in;
-  if (in_reached_ && in_bytes && placed.in && !rooms.reachable(placed.in, in_bytes)) {
+  if (in_reached_ && in_bytes && placed.in && !staging.reachable(placed.in, in_bytes)) {
     placed.staged = true;
-    placed.in = rooms.shared();
+    placed.in = staging.shared();
     placed.before[0] = {placed.in, first, in_bytes};
   }
-  if (out_reached_ && out_bytes && !rooms.reachable(placed.out, out_bytes)) {
+  if (out_reached_ && out_bytes && !staging.reachable(placed.out, out_bytes)) {
     placed.staged = true;
-    placed.out = rooms.shared() + in_bytes;
+    placed.out = staging.shared() + in_bytes;
     if (!output_is_complete_) placed.before[1] = {placed.out, out, out_bytes};
     placed.after = {out, placed.out, out_bytes};
   }

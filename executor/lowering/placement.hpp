@@ -1,6 +1,6 @@
 /// \file
-/// Finds the input and output of a run from what the caller passed. When that does not fit the plan (in
-/// place or not, within the peers' reach or not), copies before and after the run make up for it.
+/// Finds the input and output of a run from the caller's buffers. If these do not suit the plan (in place or
+/// not, reachable by peers or not), copies before and after the run make up for it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace chorale::lowering {
 
-/// A copy before or after a run; 0 bytes: none.
+/// Describes a copy before or after a run; 0 bytes: no copy.
 struct Move {
   void* to = nullptr;
   const void* from = nullptr;
@@ -20,20 +20,22 @@ struct Move {
   bool needed() const { return bytes != 0 && from != nullptr && to != from; }
 };
 
-/// The placement of one run: do before[1], then before[0], then the run on `in` and `out`, then `after`.
+/// Describes one run's buffers: do before[1], then before[0], then the run on `in` and `out`, then `after`.
 struct Placed {
   char *in = nullptr, *out = nullptr;
-  bool staged = false;  ///< peers cannot reach what was passed, so it goes through Rooms::shared
+  bool staged =
+      false;  ///< peers cannot reach the caller's buffers, so the data goes through StagingMemory::shared
   Move before[2], after;
 };
 
-/// The memory that a backend offers for a placement.
-struct Rooms {
+/// Provides the staging that a backend offers for a placement.
+struct StagingMemory {
   /// Returns memory of this rank alone, of Layout::sizes.input bytes.
   std::function<char*()> own;
-  /// Returns memory that peers reach, with room for input and output. Null: peers reach whatever is passed.
+  /// Returns memory that peers can reach, large enough for input and output. Null: peers can reach any
+  /// buffer.
   std::function<char*()> shared;
-  /// Returns true if peers reach these bytes. Called only when `shared` is set.
+  /// Returns true if peers can reach these bytes. Called only when `shared` is set.
   std::function<bool(const char* at, uint64_t bytes)> reachable;
 };
 
@@ -44,17 +46,19 @@ class Placement {
   bool in_reached() const { return in_reached_; }
   bool out_reached() const { return out_reached_; }
 
-  /// \throws UsageError for a null or for buffers that overlap as they must not
-  Placed place(const void* in, void* out, const Rooms& rooms) const;
+  /// \throws UsageError for a null or for buffers that overlap in a way that the plan does not allow
+  Placed place(const void* in, void* out, const StagingMemory& staging) const;
 
  private:
-  void place_for_peers(Placed& placed, const void* in, void* out, bool one_storage, const Rooms& rooms) const;
+  void place_for_peers(Placed& placed, const void* in, void* out, bool one_storage,
+                       const StagingMemory& staging) const;
 
   MessageSizes sizes_;
   uint32_t rank_;
   bool plan_in_place_ = false;
-  bool one_storage_ = false;  ///< a plan in place has input and output in one piece, also out of place
-  bool scatters_ = false;     ///< a plan in place has its output in its input, not the other way round
+  /// A plan in place has input and output in one piece, also when the call is out of place.
+  bool one_storage_ = false;
+  bool scatters_ = false;  ///< a plan in place has its output in its input, not the other way round
   bool output_is_complete_ = false;
   bool needs_input_ = true;
   uint64_t in_at_ = 0, out_at_ = 0;  ///< in place: offsets of input and output in the larger of the two

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Holds what the machines of semantics.hpp have in common: they do nothing, and note what is to be done.
+/// Holds the common part of semantics.hpp's machines, which execute nothing and only record.
 
 #include <cstdint>
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace chorale::lowering {
 
-/// The base of machines (see semantics.hpp) that record a block. Derived classes note the steps.
+/// Serves as the base of machines (see semantics.hpp) that record a block. Derived classes record the steps.
 class Recording {
  public:
   const image::Image& image() const { return image_; }
@@ -42,7 +42,7 @@ class Recording {
   void enter(uint32_t record) { record_ = record - first_record_; }
 
  protected:
-  /// \param even  launches of an even number take the second bank of scratch
+  /// \param even launches of even number use the second bank of scratch
   Recording(const image::Image& image, PacketForm packet, bool even)
       : image_(image), packet_(packet), even_(even) {}
 

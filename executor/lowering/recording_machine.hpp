@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "../remote/far_place.hpp"
 #include "chorale/device/engine.hpp"
 #include "chorale/error.hpp"
+#include "far_place.hpp"
 #include "loops.hpp"
 #include "lower.hpp"
 #include "recording.hpp"
@@ -22,10 +22,10 @@
 
 namespace chorale::lowering {
 
-/// Records what a thread block has to do when semantics.hpp runs on it.
+/// Records the work of a thread block when semantics.hpp runs on it.
 class RecordingMachine : public Recording {
  public:
-  /// \param loops  false: pipelines are unrolled
+  /// \param loops false: pipelines are unrolled
   RecordingMachine(const image::Image& image, const ProgramAddresses& places, PacketForm packet, bool even,
                    const std::vector<uint32_t>& waiters, bool loops)
       : Recording(image, packet, even), places_(places), waiters_(waiters), loops_(loops) {}
@@ -35,8 +35,8 @@ class RecordingMachine : public Recording {
   uint64_t staged_bytes() const { return staged_bytes_; }
   using Recording::begin;
 
-  /// Makes the block wait until the proxy has read all that the block has handed to it, since the caller may
-  /// overwrite it after the launch. The wait counts as part of the last operation.
+  /// Makes the block wait until the proxy has read all data that the block has handed to it, because the
+  /// caller may overwrite the data after the launch. The wait counts as part of the last operation.
   void end() {
     if (pushed_.empty()) return;
     RecordedStep& step = other(StepKind::drain);
@@ -51,7 +51,7 @@ class RecordingMachine : public Recording {
     return reinterpret_cast<char*>(reinterpret_cast<uint64_t>(of.base) | ProgramPlace::sliced);
   }
 
-  /// Records a turn once for all turns that are alike but for their places, and makes a loop of them.
+  /// Records one turn for all turns that differ only in their places, and makes a loop of them.
   void repeat(uint32_t pipeline) {
     const uint64_t turns = image_.records[pipeline].turns;
     for (uint64_t turn = 0; turn < turns;) {
@@ -92,7 +92,7 @@ class RecordingMachine : public Recording {
   void reduce(ReduceOp op, uint64_t bytes, const First& first, const Other* others, uint32_t n,
               const Sink& sink) {
     constexpr bool plain_first = std::is_same_v<First, Mem>, plain = std::is_same_v<Other, Mem>;
-    static_assert(plain_first || !plain, "packets, then plain memory: no operation does so");
+    static_assert(plain_first || !plain, "no operation reads packets and then plain memory");
     RecordedStep& step = data(plain ? StepKind::reduce : StepKind::reduce_packets, bytes);
     step.step.reduce_op = uint8_t(op);
     add(step, first);
@@ -161,7 +161,7 @@ class RecordingMachine : public Recording {
   }
 
   void arrive(uint32_t id, uint32_t participants) {
-    item(other(StepKind::barrier)).meeting = {places_.barriers + id, participants};
+    item(other(StepKind::barrier)).barrier = {places_.barriers + id, participants};
   }
 
   // -- Port channels
@@ -178,8 +178,8 @@ class RecordingMachine : public Recording {
   void push(Action action, const op::Ids& channels, const op::Slice& slice, const op::Places<S>& src,
             const op::Places<D>& dst) {
     if constexpr (D == Role::RemotePacketWrite) {
-      // Packets tell by themselves that they have come, so they need no order after the proxy's work. The
-      // block stores them, as through a memory channel.
+      // Packets carry their own arrival flags, so they need no order after the proxy's work. The block stores
+      // them as it does over a memory channel.
       const size_t first = steps_.size();
       if (has(action, Action::pack)) {
         copy_to_packets(*this, slice, src, dst);
@@ -191,7 +191,7 @@ class RecordingMachine : public Recording {
       for (uint32_t at = 0; at < channels.n; ++at) {
         const op::Places<S> from{&src[src.n == 1 ? 0 : at], 1};
         const op::Places<D> to{&dst[at], 1};
-        // The proxy copies each piece as it is. The signal goes after the last one.
+        // The proxy copies each piece as a unit. The signal follows the last one.
         const image::Range part = range(from[0].bytes, slice);
         pieces::each(
             *this, part,
@@ -209,7 +209,7 @@ class RecordingMachine : public Recording {
   }
 
  private:
-  /// Moves whole units by the switch, if the binding uses it, and what is before and after them by `plainly`.
+  /// Moves whole units by the switch if the binding uses it, and the data before and after them by `plainly`.
   /// A channel of one rank does not need the switch.
   template <class Source, class Sink, class Plainly>
   void by_switch(StepKind kind, ReduceOp op, uint64_t bytes, const Source& source, const Sink& sink,
@@ -231,9 +231,9 @@ class RecordingMachine : public Recording {
     if (done != bytes) plainly(done, bytes - done);
   }
 
-  /// Makes a loop of the steps from `begin` on, which are those of turn `first`, for as many turns. Records
-  /// the second turn to learn how places move on, and the last one to see that all turns are as that says.
-  /// Returns false, and leaves the first turn alone, if they are not, or if the turn is too large.
+  /// Makes a loop of the steps from `begin` on, which belong to turn `first`, for up to `turns` turns.
+  /// Records the second turn to find the strides of places, and the last one to check that they hold for all
+  /// turns. Returns false, and keeps only the first turn, if they do not hold or the turn is too large.
   bool make_loop(uint32_t pipeline, uint64_t first, uint64_t turns, size_t begin, uint64_t staged) {
     std::vector<RecordedStep> body(steps_.begin() + ptrdiff_t(begin), steps_.end());
     if (body.empty()) return true;
@@ -268,11 +268,10 @@ class RecordingMachine : public Recording {
   ProgramPlace place_of(char* const* data, uint32_t n, uint64_t offset, uint64_t valid) const {
     char* const at = places_.switches->find(data, n, offset);
     if (at) return {reinterpret_cast<uint64_t>(at), 0, valid};
-    throw UsageError(
-        "operation " + std::to_string(record()) +
-        " of a thread block goes through a switch channel whose members have its place in different places "
-        "of "
-        "their buffers' memory, which multicast cannot reach at once: take switch_channels = peer");
+    throw UsageError("operation " + std::to_string(record()) +
+                     " of a thread block uses a switch channel whose members have the operand at different "
+                     "offsets of their "
+                     "buffers' memory, which multicast cannot reach at once: set switch_channels = peer");
   }
   ProgramPlace place_of(const pieces::Members& from) const {
     return place_of(from.data, from.n, from.offset, from.valid);
@@ -326,8 +325,8 @@ class RecordingMachine : public Recording {
     add(step, to);
   }
 
-  /// Makes steps from `first` on store here what they would store at other hosts; the proxy sends it as it
-  /// is. Flags are the same there, because all ranks are in the same launch.
+  /// Redirects steps from `first` on: they store packets here instead of at other hosts, and the proxy sends
+  /// them unchanged. Flags are the same there, because all ranks are in the same launch.
   void stage_far_packets(size_t first, const op::Ids& channels) {
     for (size_t at = first, end = steps_.size(); at < end; ++at) {
       const uint64_t bytes = packet_bytes_of(packet(), steps_[at].step.bytes);
@@ -383,15 +382,16 @@ class RecordingMachine : public Recording {
     add_sinks(step, sinks.b);
   }
 
-  static constexpr uint64_t least_turns = 3;       ///< of a loop
-  static constexpr size_t most_in_loop = 1 << 14;  ///< places and items, since all of a loop lies in one page
+  static constexpr uint64_t least_turns = 3;  ///< least turns of a loop
+  /// Limits places and items, because a loop must fit in one page.
+  static constexpr size_t most_in_loop = 1 << 14;
 
   const ProgramAddresses places_;
   const std::vector<uint32_t>& waiters_;
   const bool loops_;
   std::vector<RecordedStep> steps_;
-  std::map<uint32_t, uint32_t> slots_;  ///< of this block's counts, by channel
-  std::set<uint32_t> pushed_;           ///< channels with data that the block has not waited for
+  std::map<uint32_t, uint32_t> slots_;  ///< slots of this block's counts, by channel
+  std::set<uint32_t> pushed_;           ///< channels with data for which the block has not waited
   uint64_t staged_bytes_ = 0;
 };
 

@@ -1,21 +1,21 @@
 #pragma once
 /// \file
-/// This file defines every operation once. It runs on machines that record what an operation comes to: the
-/// lowering's (recording_machine.hpp) makes device programs of it, the adversary's makes single accesses.
+/// This file defines every operation once. It runs on machines that record an operation's effects. The
+/// lowering's machine (recording_machine.hpp) makes device programs; the adversary's makes single accesses.
 ///
 /// M is a machine: one thread block of a bound plan. It has
-///   image()                        the image that it runs from
-///   base(buffer), bank(bytes)      where a buffer and this run's bank of scratch are
-///   range(bytes, slice)            the part of an operand that this turn and this block of a group handle
-///   list<T>(n, item)               n items, made by item(k), in room that stays until release_lists()
-///   with_packet(f)                 f(TypeTag<P>) for the form P of packets
-///   move(bytes, source, sink)      transfer() by the block
-///   reduce(op, bytes, first, others, n, sink)   transfer() from Reduced
-///   reduce_members(op, bytes, members, sink)    transfer() from Multi
+///   image()                        returns the image that it runs from
+///   base(buffer), bank(bytes)      tell where a buffer and this run's bank of scratch are
+///   range(bytes, slice)            returns the part of an operand for this turn and this block of a group
+///   list<T>(n, item)               makes n items by item(k), which live until release_lists()
+///   with_packet(f)                 calls f(TypeTag<P>) for the packet form P
+///   move(bytes, source, sink)      does transfer() by the block
+///   reduce(op, bytes, first, others, n, sink)   does transfer() from Reduced
+///   reduce_members(op, bytes, members, sink)    does transfer() from Multi
 ///   sync()                         orders the block's threads
-///   post, await, drain, acquire, release, arrive   synchronisation with other blocks, and with the proxy
+///   post, await, drain, acquire, release, arrive   synchronise with other blocks and with the proxy
 ///   push(action, ids, src, dst)    hands a transfer of each pair, a signal, or both to the proxy
-///   turn(first, bytes)             sets the part that range() shares out; (0, 0): everything
+///   turn(first, bytes)             sets the part that range() divides; (0, 0): everything
 ///   repeat(pipeline)               runs the body of a pipeline for all its turns, as run_turns() does
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace chorale {
 
-/// The requests to a port channel's proxy, in the order in which it carries them out.
+/// Names the requests to a port channel's proxy, in the order in which it carries them out.
 enum class Action : uint32_t { copy = 1, pack = 2, copy_packets = 4, signal = 8 };
 constexpr Action operator|(Action a, Action b) { return Action(uint32_t(a) | uint32_t(b)); }
 constexpr bool has(Action all, Action one) { return (uint32_t(all) & uint32_t(one)) != 0; }
@@ -132,7 +132,7 @@ void run(M& m, const op::put_packets& o) {
 template <class M>
 void run(M& m, const op::read_put_packets& o) {
   if (!has_proxy(o.via)) return forward_packets(m, o.slice, o.src, o.dst);
-  // The block waits for the data. The proxy never does, because one channel would hold up another.
+  // The block waits for the data. The proxy never does, because one channel would then delay the others.
   forward_packets(m, o.slice, o.src, op::Places<Role::RemotePacketWrite>{});
   return m.push(Action::copy_packets, o.port_channels, o.slice, o.src, o.dst);
 }
@@ -230,7 +230,7 @@ void run(M& m, const op::switch_reduce_broadcast& o) {
 
 // -- Control
 
-/// Does nothing: run_block() has the machine repeat the body.
+/// Does nothing, because run_block() makes the machine repeat the body.
 template <class M>
 void run(M&, const op::pipeline&) {}
 
@@ -256,7 +256,7 @@ void run_turn(M& m, uint32_t pipeline, uint64_t turn) {
   m.turn(0, 0);
 }
 
-/// Runs the body of a pipeline for turns `first` up to `end`.
+/// Runs the body of a pipeline for turns `first` up to `end`, exclusive.
 template <class M>
 void run_turns(M& m, uint32_t pipeline, uint64_t first, uint64_t end) {
   for (uint64_t turn = first; turn < end; ++turn) run_turn(m, pipeline, turn);

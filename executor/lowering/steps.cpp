@@ -7,8 +7,8 @@ namespace {
 
 bool moves_data(StepKind kind) { return kind >= StepKind::copy; }
 
-/// Returns the bytes of a step, in multiples of `grain`, that exist at all its places and are aligned if what
-/// is passed is aligned.
+/// Returns how many bytes of a step, in multiples of `grain`, exist at all its places and are aligned if the
+/// passed buffers are.
 uint64_t whole_bytes(const RecordedStep& step, uint64_t grain) {
   uint64_t bytes = step.step.bytes;
   for (const ProgramPlace& place : step.plain) {
@@ -27,8 +27,8 @@ uint8_t passed_by(const RecordedStep& step) {
   return passed;
 }
 
-/// Returns true if all threads of the block meet in a step by itself, so that a sync beside it orders nothing
-/// more: the step orders what comes before it before what comes after it, and touches no data itself.
+/// Returns true if a step synchronises all threads of the block, so that a sync beside it adds no order. Such
+/// a step orders earlier accesses before later ones and touches no data itself.
 bool meets(StepKind kind) {
   switch (kind) {
     case StepKind::sync:
@@ -46,12 +46,13 @@ bool meets(StepKind kind) {
   }
 }
 
-/// Returns true if all threads of the block meet at the end of a step.
-bool ends_in_meeting(StepKind kind) {
+/// Returns true if a step ends by synchronising all threads of the block.
+bool ends_in_barrier(StepKind kind) {
   return meets(kind) || kind == StepKind::unpack || kind == StepKind::reduce_packets;
 }
 
-/// Posts next to each other leave together, and waits next to each other wait together.
+/// Returns true if two adjacent steps can be one: adjacent posts go out together, and adjacent waits wait
+/// together.
 bool joins(const ProgramStep& before, const ProgramStep& next) {
   if (before.kind != next.kind) return false;
   return next.kind == StepKind::post || next.kind == StepKind::post_relaxed || next.kind == StepKind::await ||
@@ -59,17 +60,17 @@ bool joins(const ProgramStep& before, const ProgramStep& next) {
 }
 
 /// Returns true if two pieces of memory may overlap. A plan in place has its input and output in one buffer,
-/// so the one that is passed may be the other.
+/// so the passed input may be the passed output.
 bool may_touch(const ProgramPlace& a, uint64_t a_bytes, const ProgramPlace& b, uint64_t b_bytes) {
   constexpr uint64_t tags = ProgramPlace::in | ProgramPlace::out;
   if ((a.at & tags) != (b.at & tags)) return (a.at & tags) != 0 && (b.at & tags) != 0;
-  // Banks differ by more than the length of a piece, and by the same for both pieces.
+  // The distance between banks is larger than a piece, and the same for both pieces.
   return a.at < b.at + b_bytes && b.at < a.at + a_bytes;
 }
 
 bool is_batchable(const RecordedStep& step) {
   const ProgramStep& of = step.step;
-  // A step that waits and sends could wait for what another one of the batch has yet to send.
+  // A step that waits and sends could wait for data that another step of the batch has yet to send.
   return of.whole && (of.kind == StepKind::copy || (of.kind == StepKind::unpack && of.packet_sinks == 0));
 }
 
@@ -139,7 +140,7 @@ void tidy(std::vector<RecordedStep>& steps) {
     if (step.step.kind == StepKind::sync) {
       const bool last = at + 1 == steps.size();
       if (last || meets(steps[at + 1].step.kind)) continue;
-      if (kept.empty() || ends_in_meeting(kept.back().step.kind)) continue;
+      if (kept.empty() || ends_in_barrier(kept.back().step.kind)) continue;
     }
     if (!kept.empty() && joins(kept.back().step, step.step)) {
       kept.back().items.insert(kept.back().items.end(), step.items.begin(), step.items.end());

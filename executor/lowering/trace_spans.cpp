@@ -21,7 +21,7 @@ void add_spans(std::vector<TraceSpan>& spans, const Trace& trace, std::span<cons
       if (entry.ns != 0) launches[entry.epoch].push_back(entry);
     }
     for (auto& [epoch, seen] : launches) {
-      // Pipelines may have left their body's times out of order.
+      // Pipelines may have recorded the times of their body out of order.
       std::stable_sort(seen.begin(), seen.end(),
                        [](const TraceEntry& a, const TraceEntry& b) { return a.ns < b.ns; });
       for (size_t at = 0; at + 1 < seen.size(); ++at) {

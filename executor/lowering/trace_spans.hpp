@@ -1,5 +1,5 @@
 /// \file
-/// Turns the entries that blocks have noted into the spans that Executor::trace gives.
+/// Turns the entries that blocks have recorded into the spans that Executor::trace returns.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace chorale::lowering {
 
-/// Returns a trace with room for `launches` launches of `image`, without entries yet.
+/// Returns a trace with room for `launches` launches of `image`. It has no entries yet.
 Trace trace_of(const BoundImage& image, uint32_t launches);
 
-/// Adds the spans that the blocks of `rank` have noted in `entries`, which `trace` shapes. An operation ends
-/// when the next one of its block begins.
+/// Adds the spans that the blocks of `rank` have recorded in `entries`; `trace` gives the layout. An
+/// operation ends when the next one of its block begins.
 void add_spans(std::vector<TraceSpan>& spans, const Trace& trace, std::span<const TraceEntry> entries,
                const Plan& plan, uint32_t rank);
 

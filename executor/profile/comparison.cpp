@@ -15,7 +15,7 @@ namespace {
 
 using namespace profile_of;
 
-/// Says which of the two has time for a part.
+/// Tells which of the two launches has time for a part.
 enum class Side : uint8_t { both, measured, predicted };
 
 Side side_of(const Part& part) {
@@ -35,7 +35,7 @@ ProfilePlace place_of_operation(const Plan& plan, const Op& op) {
   return {ProfilePlace::Kind::operation, info(op.code).name, plan.line_of(op)};
 }
 
-/// Adds up the times of some thread blocks, one block after the other.
+/// Adds up the times per thread block. Add all parts of one block before those of the next.
 class Blocks {
  public:
   void add(uint32_t rank, uint32_t block, const Part& part) {

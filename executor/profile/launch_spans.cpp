@@ -23,7 +23,7 @@ LaunchSpans::LaunchSpans(const Plan& plan, std::span<const TraceSpan> spans, uin
   for (uint32_t rank = 0; rank < blocks_.size(); ++rank) {
     for (uint32_t block = 0; block < blocks_[rank].size(); ++block) {
       Block& of = blocks_[rank][block];
-      // Operations that took no time stay in the plan's order.
+      // Spans that begin at the same time stay in the plan's order.
       std::stable_sort(of.spans.begin(), of.spans.end(), [](const TraceSpan* a, const TraceSpan* b) {
         return a->begin_ns != b->begin_ns ? a->begin_ns < b->begin_ns : a->op < b->op;
       });

@@ -1,5 +1,5 @@
 /// \file
-/// LaunchSpans holds the spans of one launch by thread block.
+/// LaunchSpans holds the spans of one launch, ordered by thread block.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace chorale::profile_of {
 
-/// Names a span by its thread block and by how many of the block's spans were before it.
+/// Identifies a span by its thread block and its index among the block's spans.
 struct SpanPlace {
   static constexpr uint32_t none = ~uint32_t{0};
   uint32_t rank = 0, block = 0, at = none;
@@ -20,10 +20,10 @@ struct SpanPlace {
 
 class LaunchSpans {
  public:
-  /// Takes the spans of the last launch of a message of `bytes` bytes.
+  /// Selects the spans of the last launch of a message of `bytes` bytes.
   LaunchSpans(const Plan&, std::span<const TraceSpan>, uint64_t bytes);
 
-  uint64_t launch() const { return launch_; }  ///< 0: there is none
+  uint64_t launch() const { return launch_; }  ///< the number of the launch; 0: there is none
 
   /// Returns the spans of a thread block in order of time.
   const std::vector<const TraceSpan*>& of(uint32_t rank, uint32_t block) const {
@@ -31,12 +31,12 @@ class LaunchSpans {
   }
   const TraceSpan& at(const SpanPlace& place) const { return *of(place.rank, place.block)[place.at]; }
 
-  /// Returns the span in which an operation was done. An operation that a GPU does together with one before
-  /// it has no span of its own. `at` is none if the block has no span up to this operation.
+  /// Returns the span in which an operation was done. An operation that a GPU does together with an earlier
+  /// one has no separate span. `at` is none if the block has no span up to this operation.
   SpanPlace holder(const OpPlace&) const;
 
-  /// Calls visit(OpPlace) for the operations that were done in a span: its own, and those of the same kind
-  /// after it that have no span.
+  /// Calls visit(OpPlace) for the operations that were done in a span: the operation that the span names, and
+  /// later ones of the same kind that have no separate span.
   template <class Visit>
   void each_op(const TraceSpan& span, Visit&& visit) const {
     const std::vector<Op>& ops = plan_.gpus[span.rank].threadblocks[span.block].ops;
@@ -46,7 +46,7 @@ class LaunchSpans {
     }
   }
 
-  /// Returns when the first span of a rank began.
+  /// Returns the time at which the first span of a rank began.
   uint64_t begin_of(uint32_t rank) const { return begins_[rank]; }
   static constexpr uint64_t never = ~uint64_t{0};  ///< the rank has no span
 
@@ -64,7 +64,7 @@ class LaunchSpans {
  private:
   struct Block {
     std::vector<const TraceSpan*> spans;
-    std::vector<uint32_t> holders;  ///< by operation: position in spans
+    std::vector<uint32_t> holders;  ///< by operation: the index in `spans`
   };
 
   const Plan& plan_;

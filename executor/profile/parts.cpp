@@ -20,7 +20,7 @@ bool packs_here(const OpInfo& op) {
   return op.has(Role::PacketWrite) && !op.has(Role::PacketRead) && !op.has(Role::RemotePacketWrite);
 }
 
-/// Returns the operation after `op`, past synchronisation, if it adds packets up; else none.
+/// Returns the next operation after `op` that is not synchronisation, if it adds packets; else none.
 uint32_t sum_behind(std::span<const Op> ops, uint32_t op) {
   uint32_t next = op + 1;
   while (next < ops.size() && ops[next].code == Opcode::nop) ++next;
@@ -29,13 +29,13 @@ uint32_t sum_behind(std::span<const Op> ops, uint32_t op) {
   return of.has(Role::Reduce) && of.has(Role::PacketRead) ? next : none;
 }
 
-/// Returns whether a span of `before` may hold what `op`, which comes after it, did.
+/// Returns whether a span of `before` may include the later operation `op`.
 bool holds(const Op& before, const Op& op) {
   return info(op.code).has(Role::Loop) || before.code == op.code ||
          (moves_data(info(before.code)) && moves_data(info(op.code)));
 }
 
-/// Finds, for each operation, the one that its times are counted as; none: there are no times.
+/// Finds, for each operation, the operation to which its times count; none: there are no times.
 class Owners {
  public:
   Owners(std::span<const Op> ops, const Times& measured, const Times& predicted)
@@ -61,7 +61,7 @@ class Owners {
     }
   }
 
-  /// Counts measured nops as the operation after them, as predicted ones are.
+  /// Counts measured nops as part of the operation after them, as the prediction does.
   void add_synchronisation() {
     std::vector<bool> has_prediction(ops_.size());
     for (uint32_t op = 0; op < ops_.size(); ++op)

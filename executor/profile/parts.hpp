@@ -1,5 +1,6 @@
 /// \file
-/// This cuts what a thread block did, so that a measured launch and a predicted one have the same parts.
+/// parts_of() divides the times of a thread block into parts that a measured and a predicted launch have in
+/// common.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +12,20 @@
 
 namespace chorale::profile_of {
 
-/// Holds the times of an operation, with those that one of the two sides counts as part of it.
+/// Holds the times of an operation, including operations that one of the two sides counts as part of it.
 struct Part {
   uint32_t op = 0;
-  std::vector<uint32_t> with = {};                              ///< in their order
-  std::optional<uint64_t> measured_ns = {}, predicted_ns = {};  ///< none: that side has no time for it
+  std::vector<uint32_t> with = {};                              ///< those operations, in order
+  std::optional<uint64_t> measured_ns = {}, predicted_ns = {};  ///< none: that side has no time for the part
 };
 
-/// Cuts the spans of one thread block, whose operations are `ops`, into parts.
+/// Divides the spans of one thread block with the operations `ops` into parts.
 ///
-/// An operation that is predicted and has no measured span was not done, or is in the span of another one.
-/// A GPU posts and awaits neighbouring operations side by side, and does small copies in one go. It adds its
-/// own packets from the memory they were packed from, and counts the turns of a pipeline as the operation
-/// before it. A simulated nop is in the operation after it.
+/// If an operation is predicted but has no measured span, it was not done, or its time is in the span of
+/// another operation. A GPU runs neighbouring posts and waits at the same time, and runs small copies
+/// together. It adds a rank's own packets from the memory from which they were packed, and counts the turns
+/// of a pipeline as the operation before the pipeline. The simulator counts a nop as part of the operation
+/// after it.
 std::vector<Part> parts_of(std::span<const Op> ops, std::span<const TraceSpan* const> measured,
                            std::span<const TraceSpan* const> predicted);
 

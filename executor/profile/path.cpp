@@ -29,7 +29,7 @@ std::vector<ProfileStretch> Path::to(SpanPlace end, uint64_t start_ns) {
   return std::move(stretches_);
 }
 
-/// Goes back through one span. After the first span of a block no place is left.
+/// Goes back through one span. Sets `here_` to no span after the first span of a block.
 void Path::go_back() {
   const TraceSpan& span = spans_.at(here_);
   const Release release = waits_.of(here_);
@@ -46,10 +46,10 @@ void Path::go_back() {
   here_.at = here_.at == 0 ? SpanPlace::none : here_.at - 1;
 }
 
-/// Goes to the span that released this one. Returns false if this one did not wait. The path comes to an end,
-/// whatever the times are. Each such step, and each step to the span before in a block, leads to what is
-/// earlier in every execution of the plan. At a barrier it may lead to one that came later, and from the last
-/// to none.
+/// Goes to the span that released this one. Returns false if this one did not wait. The path ends for any
+/// measured times, because each step, here or to the previous span of a block, leads to an operation that is
+/// earlier in every execution of the plan. At a barrier it may lead to an operation that arrived later, but
+/// from the last one to arrive it leads to none.
 bool Path::jump(const Release& release) {
   const TraceSpan& span = spans_.at(here_);
   const uint64_t at_ns = std::min(release.at_ns, now_ns_);
@@ -61,14 +61,14 @@ bool Path::jump(const Release& release) {
   return true;
 }
 
-/// Goes from the first operation of the path to the beginning of the launch.
+/// Adds the stretches between the beginning of the launch and the first operation of the path.
 void Path::begin(uint64_t start_ns) {
   using Kind = ProfilePlace::Kind;
   add({{Kind::block_begins, "", {}}, here_.rank, here_.block}, spans_.begin_of(here_.rank));
   add({{Kind::rank_begins, "", {}}, here_.rank, 0}, start_ns);
 }
 
-/// Goes back to `from_ns`.
+/// Adds a stretch from `from_ns` to the current time, and goes back to `from_ns`.
 void Path::add(ProfileStretch stretch, uint64_t from_ns) {
   if (from_ns >= now_ns_) return;
   stretch.from_ns = from_ns;

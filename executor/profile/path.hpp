@@ -1,6 +1,6 @@
 /// \file
-/// Path finds the critical path of a launch. It goes back in time from the end: from an operation that waited
-/// to the one that released it, and else to the one before it in the thread block.
+/// Path finds the critical path of a launch. It goes back in time from the end. From an operation that waited
+/// it goes to the operation that released it, otherwise to the previous operation of the thread block.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class Path {
  public:
   Path(const LaunchSpans& spans, const Waits& waits) : spans_(spans), waits_(waits) {}
 
-  /// Returns the path from `start_ns` to `end`, in order of time. Neighbouring stretches differ.
+  /// Returns the path from `start_ns` to `end`, in order of time. No two consecutive stretches are alike.
   std::vector<ProfileStretch> to(SpanPlace end, uint64_t start_ns);
 
  private:
@@ -30,7 +30,7 @@ class Path {
   const Waits& waits_;
   SpanPlace here_;
   uint64_t now_ns_ = 0;
-  std::vector<ProfileStretch> stretches_;  // the last one first
+  std::vector<ProfileStretch> stretches_;  // in reverse order
 };
 
 }  // namespace chorale::profile_of

@@ -14,7 +14,7 @@ namespace {
 
 using namespace profile_of;
 
-/// Counts the lines of a profile.
+/// Adds up the lines of a profile.
 class ProfiledLines {
  public:
   void add(const TraceSpan& span) {
@@ -33,7 +33,7 @@ class ProfiledLines {
     const uint64_t ns = stretch.to_ns - stretch.from_ns;
     line.path_ns += ns;
     if (stretch.place.kind == ProfilePlace::Kind::operation) return;
-    line.longest_ns = ns;  // there is one such stretch at most
+    line.longest_ns = ns;  // there is at most one such stretch
     line.rank = stretch.rank;
     line.block = stretch.block;
   }
@@ -76,7 +76,7 @@ void count(ProfileTotals& totals, const OpInfo& op, const TraceSpan& span, const
 }  // namespace
 
 Profile profile(const Plan& plan, const Arguments& arguments, std::span<const TraceSpan> all, Clocks clocks) {
-  // All forms of packets but LL128 cut messages alike.
+  // All packet forms except LL128 divide messages in the same way.
   const Layout layout =
       layout_of(plan, arguments.bytes, arguments.dtype, arguments.packet.value_or(PacketForm::ll8));
   Profile profile;

@@ -18,7 +18,7 @@ void add_peer(Release& release, uint32_t rank, const SourceLine& line) {
 
 }  // namespace
 
-/// Takes into account one operation that had to come first. Returns false if nobody knows when it came.
+/// Considers an operation that had to come first. Returns false if the time at which it came is not known.
 bool Waits::consider(const TraceSpan& waiting, const OpPlace& by, Release& release) const {
   const Op& op = plan_.gpus[by.rank].threadblocks[by.threadblock].ops[by.op];
   if (clocks_ == Clocks::per_rank && by.rank != waiting.rank) {
@@ -29,8 +29,8 @@ bool Waits::consider(const TraceSpan& waiting, const OpPlace& by, Release& relea
   if (place.at == SpanPlace::none) return false;
   const TraceSpan& span = spans_.at(place);
   if (span.begin_ns > waiting.end_ns) return false;
-  // An operation that comes to a barrier says so at once. Others do at the end of their span, or somewhat
-  // before.
+  // An operation that arrives at a barrier signals that at once. Others signal at the end of their span, or
+  // shortly before.
   const bool arrives = info(op.code).has(Role::Arrive);
   const uint64_t at_ns = arrives ? span.begin_ns : std::min(span.end_ns, waiting.end_ns);
   const bool later =

@@ -12,17 +12,17 @@
 
 namespace chorale::profile_of {
 
-/// Says what a span waited for.
+/// Tells what a span waited for.
 struct Release {
   enum class Kind : uint8_t {
-    none,     ///< it waited for nobody
+    none,     ///< it did not wait
     by_span,  ///< it waited for `by`, until `at_ns`
     by_peers,
     unknown,
   };
   Kind kind = Kind::none;
   SpanPlace by;
-  /// The latest time at which it had what it waited for. It really waited if this is after it began.
+  /// The latest time at which its wait can have ended. If this is after the span began, it really waited.
   uint64_t at_ns = 0;
   std::vector<uint32_t> peers;
   std::optional<SourceLine> peers_line;

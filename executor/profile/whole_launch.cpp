@@ -6,7 +6,8 @@
 namespace chorale::profile_of {
 namespace {
 
-/// Returns the span that ended last, of one rank or of all; the first one of several.
+/// Returns the span that ended last, of one rank or of all ranks. If several ended last, it returns the first
+/// of them.
 SpanPlace last_of(const LaunchSpans& spans, std::optional<uint32_t> rank) {
   SpanPlace last;
   spans.each([&](const SpanPlace& place, const TraceSpan& span) {
@@ -16,7 +17,7 @@ SpanPlace last_of(const LaunchSpans& spans, std::optional<uint32_t> rank) {
   return last;
 }
 
-/// Returns the last span of the rank that took longest; the first one of several.
+/// Returns the last span of the slowest rank. If several ranks are slowest, it takes the first of them.
 SpanPlace last_of_slowest(const LaunchSpans& spans, uint32_t ranks) {
   SpanPlace slowest;
   uint64_t most = 0;

@@ -1,5 +1,5 @@
 /// \file
-/// This measures a launch from its beginning to its end.
+/// whole_launch() measures a launch from its beginning to its end.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 namespace chorale::profile_of {
 
 struct WholeLaunch {
-  SpanPlace last;  ///< the span that ended last; with Clocks::per_rank of the rank that took longest
+  SpanPlace last;  ///< the span that ended last; with Clocks::per_rank, the last span of the slowest rank
   uint64_t start_ns = 0, ns = 0;
 };
 
-/// Finds when a launch began and ended.
-/// \param spans  has at least one span
+/// Finds the beginning and the end of a launch.
+/// \param spans  the spans of the launch, at least one
 WholeLaunch whole_launch(const LaunchSpans& spans, uint32_t ranks, Clocks);
 
 }  // namespace chorale::profile_of

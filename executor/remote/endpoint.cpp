@@ -7,9 +7,10 @@
 #include <iterator>
 #include <limits>
 
-#include "../world/deadline.hpp"
+#include "../system/deadline.hpp"
+#include "../system/texts.hpp"
+#include "../world/collective_try.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
 #include "chorale/device/atomics.hpp"
 #include "chorale/error.hpp"
 #include "chorale/plan.hpp"
@@ -17,10 +18,10 @@
 namespace chorale::remote {
 namespace {
 
-constexpr std::chrono::seconds patience{1};  // the longest time that the destructor goes on sending
+constexpr std::chrono::seconds patience{1};  // the longest time that the destructor sends
 constexpr std::chrono::milliseconds nap{100};
 
-/// Returns the first stream of a binding, in a map by stream.
+/// Returns the first stream of a binding in a map by stream.
 template <class Map>
 auto first_of(Map& streams, uint64_t binding) {
   return streams.lower_bound({binding, std::numeric_limits<int>::min()});
@@ -49,9 +50,9 @@ void Endpoint::connect() {
     const Lock lock(mutex_);
     if (link_ && link_->current()) return;
   }
-  // All ranks have entered the reset by now, or have had no link, so no rank still needs the old one.
+  // All ranks have entered the reset by now, or never had a link, so no rank still needs the old link.
   close();
-  world::together(world_, [this] {
+  world::collective_try(world_, [this] {
     const Lock lock(mutex_);
     copies_->finish();
   });
@@ -65,8 +66,8 @@ void Endpoint::connect() {
   const Lock lock(mutex_);
   forget();
   entries_.clear();
-  // The numbers of bindings begin anew, because ranks may have been stopped at different ones. Those from
-  // before the reset do not come again.
+  // The numbers of bindings restart, because ranks may have stopped at different numbers. Numbers from before
+  // the reset are not reused.
   registered_ = world_.resets() << 32;
   dropped_ = false;
   link_ = std::move(link);
@@ -81,7 +82,7 @@ void Endpoint::close() {
     changed_.wait_for(lock, std::chrono::milliseconds(1));
   }
   if (!link_) return;
-  // Messages from before the reset belong to no binding.
+  // Ignore messages from before the reset, because they belong to no binding.
   dropped_ = true;
   link_.reset();
 }
@@ -94,7 +95,7 @@ void Endpoint::drop() {
   forget();
 }
 
-/// Forgets all messages. No copy may be under way.
+/// Drops all messages. No copy may be running.
 void Endpoint::forget() {
   outboxes_.clear();
   inboxes_.clear();
@@ -113,7 +114,7 @@ bool Endpoint::stopped() const { return load_acquire(&world_.abort_word()->stop)
 
 uint64_t Endpoint::register_binding(const Memory& memory, const std::vector<int>& peers) {
   const Lock lock(mutex_);
-  link_->meet(peers);
+  link_->connect(peers);
   entries_[++registered_].memory = memory;
   look_again(registered_);
   return registered_;
@@ -126,7 +127,7 @@ void Endpoint::unregister_binding(uint64_t binding) {
     if (one.stream.first == binding) one.signal = nullptr;
   }
   for (auto at = first_of(inboxes_, binding); at != inboxes_.end() && at->first.first == binding;) {
-    // Nothing is done with messages for a binding that is gone, such as a signal that nobody waits for.
+    // Messages for an unregistered binding, such as a signal for which no rank waits, are only answered.
     if (!at->second.waiting.empty()) owe(at->first, at->second.waiting.rbegin()->first);
     at = inboxes_.erase(at);
   }
@@ -156,7 +157,7 @@ void Endpoint::end_run(uint64_t binding) {
   if (found != entries_.end()) found->second.running = false;
 }
 
-/// Lets messages that wait for something of a binding be looked at again.
+/// Makes deliver() check all waiting messages of a binding again.
 void Endpoint::look_again(uint64_t binding) {
   for (auto at = first_of(inboxes_, binding); at != inboxes_.end() && at->first.first == binding; ++at)
     to_deliver_.insert(at->first);
@@ -172,7 +173,7 @@ bool Endpoint::work() {
 bool Endpoint::work_locked() {
   if (!link_) return false;
   bool any = link_->progress();
-  // After a stop, a caller that has been told of it may have given its memory back.
+  // After a stop, callers may already have freed their memory.
   if (!dropped_ && !stopped()) {
     try {
       any |= begin_orders();
@@ -227,7 +228,7 @@ bool Endpoint::idle() {
   return all_done() && notes_ == notes_left_;
 }
 
-/// Returns true if peers have done all that was sent.
+/// Returns true if peers have carried out all messages of this rank.
 bool Endpoint::all_done() const {
   return std::all_of(outboxes_.begin(), outboxes_.end(), [](const auto& box) { return box.second.empty(); });
 }
@@ -242,7 +243,7 @@ std::string Endpoint::waited_for() const {
     words.push_back(
         fmt::format("rank {}, on {}, to take {} of its messages", peer, world_.group().host_text(peer), n));
   }
-  return words.empty() ? "other hosts to hear what it has done"
+  return words.empty() ? "the connections to other hosts to send its answers"
                        : fmt::format("{}", fmt::join(words, ", and "));
 }
 
@@ -258,7 +259,7 @@ bool Endpoint::settled() {
     }
     return true;
   }
-  // Nothing else looks for dead peers while the launch waits here.
+  // No other code checks for dead peers while the launch waits here.
   world_.group().check_peers();
   if (!all_done()) return false;
   while (notes_ != notes_left_) {

@@ -1,6 +1,6 @@
 /// \file
-/// The Endpoint serves port channels between hosts: it sends what one rank's proxy has for ranks of other
-/// hosts, and carries out what they send.
+/// The Endpoint serves port channels between hosts. It sends the requests of one rank's proxy to ranks of
+/// other hosts, and carries out their requests.
 #pragma once
 
 #include <array>
@@ -20,42 +20,42 @@
 #include <utility>
 #include <vector>
 
-#include "../net/world_link.hpp"
+#include "../lowering/far_place.hpp"
+#include "../ucx/world_link.hpp"
 #include "chorale/device/signal.hpp"
 #include "chorale/world.hpp"
 #include "copies.hpp"
-#include "far_place.hpp"
 #include "message.hpp"
 
 namespace chorale::remote {
 
-/// A transfer goes in pieces, one message each. Data leave the rank's memory by a copy into memory of the
-/// host. The receiver copies each piece into its memory, sets the signal after the last one, and answers that
-/// this is done. Only then is the transfer done at the sender.
+/// A transfer is cut into pieces, with one message per piece. The sender copies each piece into host memory
+/// and sends it. The receiver copies each piece into its memory, sets the signal after the last piece, and
+/// answers that it is done. Only then is the transfer done at the sender.
 ///
-/// Messages of one rank to another for one binding are a stream: they are carried out in the order in which
-/// they were sent. A message of one stream never waits for one of another stream.
+/// Messages of one rank to another for one binding form a stream. They are carried out in the order in which
+/// they were sent. A message of one stream never waits for a message of another stream.
 ///
-/// A transfer may precede the receiver's launch, as within a host. It waits at the receiver, in memory of the
-/// host, only as long as the receiver does not know where the buffer is: until its binding is registered and,
-/// if its runs name input and output, until the run has begun.
+/// A transfer may arrive before the receiver's launch, as it may within a host. It waits in the receiver's
+/// host memory until the receiver knows where the buffer is. That is when the binding is registered and, if
+/// its runs name input and output, when the run has begun.
 ///
 /// A backend with a launching thread and a thread that serves its proxy makes these calls:
 ///
 ///     to bind a plan, all ranks   connect(), then register_binding()
 ///     before a launch             begin_run(), if runs name input and output
-///     during it, the proxy        send() for each request to another host, and work() again and again
+///     during it, the proxy        send() for each request to another host, and work() repeatedly
 ///     at the end of it            start_clock(); then the proxy calls settled() between its calls of work()
-///                                 until that returns true, if the launch waits for what was sent
+///                                 until that returns true, if the launch waits for its orders
 ///     after it                    end_run(), if there was a begin_run()
 ///     between launches, the proxy work() now and then, or rest() instead; wake() ends a rest()
-///     after a stop                drop(), when no block runs any more
-///     after a reset               nothing: the next connect() makes the link anew
-///     when a binding goes         unregister_binding()
+///     after a stop                drop(), when no block runs
+///     after a reset               nothing, because the next connect() makes a new link
+///     when a binding ends         unregister_binding()
 ///
-/// All functions may be called by any thread. They take the endpoint's own lock and hold it while they call
-/// back, so callbacks must not call the endpoint. A thread that holds another lock when it calls work() has
-/// it in callbacks, too.
+/// Any thread may call any function. The functions take the endpoint's lock and hold it during callbacks, so
+/// callbacks must not call the endpoint. If a thread holds another lock when it calls work(), it also holds
+/// that lock in callbacks.
 class Endpoint {
  public:
   struct Region {
@@ -63,116 +63,116 @@ class Endpoint {
     uint64_t bytes = 0;
   };
 
-  /// The memory of one binding on this rank that peers of other hosts may write to.
+  /// Describes the memory of one binding on this rank that peers of other hosts may write to.
   struct Memory {
     std::array<Region, 4> buffers;  ///< by BufferKind; the last is for packets, lowering::packet_kind
-    Signal* signals = nullptr;      ///< in the host's memory; peers set them, and nobody else does
+    Signal* signals = nullptr;      ///< in host memory; only peers set them
     uint32_t n_signals = 0;
-    bool runs_name_buffers = false;  ///< begin_run() says where input and output are, not `buffers`
+    bool runs_name_buffers = false;  ///< begin_run() names input and output, and `buffers` does not
   };
 
-  /// A request of a block to its proxy: copy `bytes` bytes, then set the signal.
+  /// Represents a request of a block to its proxy to copy `bytes` bytes and then set the signal.
   struct Order {
-    uint32_t client = 0, channel = 0;  ///< who asks; `done` gets both
+    uint32_t client = 0, channel = 0;  ///< the source of the request; `done` gets both
     int peer = 0;
     uint64_t binding = 0;        ///< the result of register_binding()
-    uint64_t run = 0;            ///< this rank's run; 0 where runs do not name buffers
-    const char* from = nullptr;  ///< must stay as it is until the order is done
+    uint64_t run = 0;            ///< the number of this rank's run; 0 if runs do not name buffers
+    const char* from = nullptr;  ///< the data must not change until the order is done
     FarPlace to;
     uint64_t bytes = 0;           ///< may be 0
-    uint32_t signal = no_signal;  ///< the number of the peer's signal, to be set after the data
+    uint32_t signal = no_signal;  ///< the number of the peer's signal to set after the data
     uint64_t posted = 0;          ///< the value to set it to
   };
   static constexpr uint32_t no_signal = Message::no_signal;
 
   struct Events {
-    /// An order is done: its data and its signal are at the peer. Called by work(), rest() and the
-    /// destructor; once for each order, except for those of a binding that is unregistered.
+    /// Is called when an order is done, so that its data and its signal are at the peer. work(), rest() and
+    /// the destructor call it once per order, except for orders of a binding that is unregistered.
     std::function<void(uint32_t client, uint32_t channel)> done;
-    /// Something was carried out, here or at a peer, so launches make progress. Called by work() and rest().
-    /// May be empty.
+    /// Is called when something was carried out here or at a peer, so that launches make progress. work() and
+    /// rest() call it. It may be empty.
     std::function<void()> moved;
   };
 
   /// \param copies  access to the memory of this rank
   Endpoint(World& world, std::unique_ptr<Copies> copies, Events events);
 
-  /// Sends what is still to be sent, for a second at most. Then says goodbye, so that no peer takes this end
-  /// for a death, and waits for an answer for a second at most. No other thread may use the endpoint any
-  /// more.
+  /// Sends pending messages for a second at most. Then it says goodbye, so that no peer takes this rank for
+  /// dead, and waits for an answer for a second at most. No other thread may use the endpoint at that time.
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  /// Makes the link to the other hosts, if there has been none since the last reset. Collective.
-  /// \throws RunError on all ranks if one of them cannot have the link
+  /// Makes the link to the other hosts, if there is none since the last reset; collective.
+  /// \throws RunError, on all ranks, if one of them cannot make the link
   void connect();
 
-  /// Registers a binding that all ranks make, in the same order on each. What peers have sent to it already
-  /// is carried out now.
+  /// Registers a binding. All ranks register the same bindings in the same order. Messages that peers have
+  /// already sent to it are then carried out.
   /// \param peers  the ranks of other hosts that it connects with this rank
-  /// \return its number, which is the same on all ranks and is never given again
+  /// \return its number, which is the same on all ranks and is never reused
   uint64_t register_binding(const Memory& memory, const std::vector<int>& peers);
 
-  /// Undoes that: peers do not write there any more, and `done` is not called for what this rank has sent. A
-  /// last signal that is still to be sent is sent.
+  /// Unregisters a binding. Peers no longer write to its memory, and `done` is not called for its orders.
+  /// Orders that are not sent yet, such as a last signal, are still sent.
   void unregister_binding(uint64_t binding);
 
-  /// Says where input and output are in a run of a binding, until end_run() or the next begin_run(). Runs are
-  /// numbered from 1, as at the peers; each round of a message is one. A message for a run that is yet to
-  /// begin waits, and all of its stream behind it. A message that puts into input or output after the run has
-  /// ended stops the world. Scratch, packets and signals may be written at any time.
+  /// Names input and output in a run of a binding, until end_run() or the next begin_run(). Runs are numbered
+  /// from 1 on all ranks; each round of a message is a run. A message for a run that has not begun waits, and
+  /// so do all later messages of its stream. A message that writes to input or output after the run has ended
+  /// stops the world. Messages may write scratch, packets and signals at any time.
   void begin_run(uint64_t binding, uint64_t run, const Region& input, const Region& output);
   void end_run(uint64_t binding);
 
-  /// Takes an order. Any number may be given: at most 64 MiB of a rank are on the way at a time, and a
-  /// further piece of each stream that has nothing on the way. The rest waits here.
+  /// Queues an order. There is no limit to the number of orders. At most 64 MiB of a rank are in flight at a
+  /// time, plus one piece of each stream that has nothing in flight. The rest waits in the queue.
   void send(const Order& order);
 
-  /// Lets everything go on: sends, receives, carries out, calls back. Returns false if there is nothing to do
-  /// at present. A failure stops the world, and nothing is thrown.
+  /// Makes progress: it sends, receives, carries out messages and calls the callbacks. Returns false if there
+  /// is nothing to do now. A failure stops the world and is not thrown.
   bool work();
 
-  /// Starts the clock of settled(), which starts anew whenever something is done. begin_run() stops it.
+  /// Starts the clock of settled(). The clock restarts whenever there is progress. begin_run() stops it.
   void start_clock();
 
-  /// Returns true if all that was sent has been done and all peers have been told what this rank has done, or
-  /// if the world has stopped. Stops the world when the clock has run out, after the world's timeout; the
-  /// error names the ranks that it waited for.
+  /// Returns true if all orders are done and all answers to peers have been sent, or if the world has
+  /// stopped. If the clock reaches the world's timeout, it stops the world. The error then names the ranks
+  /// that it waits for.
   bool settled();
 
-  /// Returns true if nothing is on its way any more.
+  /// Returns true if nothing is in flight.
   bool idle();
 
-  /// Works. If there was nothing to do, sleeps until something has come or wake() is called, but 100 ms at
-  /// most. Where there is no link yet, sleeps until connect() has made one or wake() is called.
+  /// Calls work(). If there is nothing to do, it sleeps until a message arrives or wake() is called, for 100
+  /// ms at most. If there is no link yet, it sleeps until connect() has made one or wake() is called.
   void rest();
   void wake();
 
-  /// Forgets everything after a stop. Nothing is done any more until the next connect().
+  /// Drops all messages after a stop. The endpoint does nothing more until the next connect().
   /// \throws RunError if a copy has failed
   void drop();
 
  private:
   using Clock = std::chrono::steady_clock;
   using Lock = std::unique_lock<std::mutex>;
-  using Stream = std::pair<uint64_t, int>;  ///< a binding and the other rank
+  using Stream = std::pair<uint64_t, int>;  ///< a binding, and the other rank
 
   struct Entry {
     Memory memory;
-    uint64_t run = 0;  ///< the run that was begun last
+    uint64_t run = 0;  ///< the number of the last run that was begun
     bool running = false;
   };
   struct Sent {
     uint64_t turn, bytes;
-    std::optional<std::pair<uint32_t, uint32_t>> done;  ///< client and channel; none: more of its order comes
+    std::optional<std::pair<uint32_t, uint32_t>> done;  ///< client and channel; none: not the last piece of
+                                                        ///< its order
   };
   struct Outbox {
     std::deque<Order> orders;
-    uint64_t begun = 0;  ///< bytes of the first order that have been begun
+    uint64_t begun = 0;  ///< the bytes of the first order that have been begun
     uint64_t last_turn = 0;
-    std::deque<Sent> sent;  ///< messages that the peer has not done yet
-    bool gone = false;      ///< its binding is not registered any more
+    std::deque<Sent> sent;  ///< messages that the peer has not carried out yet
+    bool gone = false;      ///< its binding is no longer registered
     bool empty() const { return orders.empty() && sent.empty(); }
   };
   struct Held {
@@ -180,18 +180,19 @@ class Endpoint {
     net::Payload payload;
   };
   struct Inbox {
-    uint64_t begun = 0;                ///< turns
+    uint64_t begun = 0;                ///< the number of messages begun
     std::map<uint64_t, Held> waiting;  ///< by turn
   };
-  /// A piece that is being copied out of this rank's memory.
+  /// Represents a piece that is being copied out of this rank's memory.
   struct Leaving {
-    uint64_t copy;  ///< its number; copies are counted from 1
+    uint64_t copy;  ///< the copy's number, counted from 1
     int peer;
     Held held;
   };
-  /// A message that is carried out as soon as its data are in this rank's memory.
+  /// Represents a message whose data is being copied into this rank's memory. When the copy has ended, the
+  /// message is carried out.
   struct Arriving {
-    uint64_t copy = 0;  ///< its number; 0: there were no data
+    uint64_t copy = 0;  ///< the copy's number; 0: there is no data
     Stream stream;
     uint64_t turn = 0;
     Signal* signal = nullptr;  ///< null: none
@@ -224,25 +225,26 @@ class Endpoint {
   World& world_;
   const int rank_;
   const Events events_;
-  const std::unique_ptr<Copies> copies_;  // destroyed after the payloads that it has given
+  const std::unique_ptr<Copies> copies_;  // destroyed after the payloads that it has made
 
   std::mutex mutex_;
   std::condition_variable changed_;
   bool dropped_ = false, woken_ = false, asleep_ = false, moved_ = false;
 
   uint64_t registered_ = 0;
-  std::map<uint64_t, Entry> entries_;  ///< by the number of the binding
+  std::map<uint64_t, Entry> entries_;  ///< by number of the binding
   std::map<Stream, Outbox> outboxes_;
   std::map<Stream, Inbox> inboxes_;
   std::set<Stream> to_begin_;           ///< outboxes with orders
-  std::set<Stream> to_deliver_;         ///< inboxes in which a message may be carried out
-  std::map<Stream, uint64_t> to_tell_;  ///< turns that have been carried out, for the answer
+  std::set<Stream> to_deliver_;         ///< inboxes in which it may be possible to carry out a message
+  std::map<Stream, uint64_t> to_tell_;  ///< the last turn that was carried out, for the answer
   std::deque<Leaving> leaving_;
   std::deque<Arriving> arriving_;
-  uint64_t copies_out_ = 0, copies_in_ = 0;  ///< begun
+  uint64_t copies_out_ = 0, copies_in_ = 0;  ///< the numbers of copies begun
   uint64_t bytes_on_the_way_ = 0;
 
-  uint64_t notes_ = 0, notes_left_ = 0, notes_flushing_ = 0;  ///< "done" messages: sent; gone; in a flush
+  uint64_t notes_ = 0, notes_left_ = 0, notes_flushing_ = 0;  ///< "done" messages that were sent; that have
+                                                              ///< left; that are in a flush
   std::optional<net::UcxLink::Flush> flush_;
   std::optional<Clock::time_point> until_;
   std::unique_ptr<net::WorldLink> link_;  // destroyed before the members that its events use

@@ -10,8 +10,8 @@
 namespace chorale::remote {
 namespace {
 
-/// Copies packets of any form, of which the receiver may read some while others are still to come. The words
-/// of a line that are no flag come first. Other forms have a flag in each word.
+/// Copies packets of any form while the receiver may already read some of them. It writes the flag of an
+/// LL128 line after the line's other words. Other forms have a flag in each word.
 void copy_packets(char* to, const char* from, size_t bytes) {
   constexpr size_t flag_at = offsetof(LL128, flag);
   const auto copy_word = [&](size_t at, bool flag) {
@@ -26,7 +26,7 @@ void copy_packets(char* to, const char* from, size_t bytes) {
   };
   const size_t in_line = reinterpret_cast<uintptr_t>(to) % sizeof(LL128);
   for (size_t at = 0; at < bytes;) {
-    // The part of a line that this copy has.
+    // This is the part of a line that this copy covers.
     const size_t begin = (in_line + at) % sizeof(LL128), end = std::min(bytes, at + sizeof(LL128) - begin);
     const size_t flag = at + flag_at - begin;
     const bool has_flag = begin <= flag_at && flag < end;

@@ -1,5 +1,5 @@
 /// \file
-/// HostCopies serves ranks whose memory is memory of the host.
+/// HostCopies is for ranks whose memory is host memory.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace chorale::remote {
 
-/// Each copy has ended when the call returns. Payloads are allocated as they are needed.
+/// Copies synchronously: each copy has ended when the call returns. Each payload is allocated separately.
 class HostCopies final : public Copies {
  public:
   size_t piece_bytes() const override { return size_t{4} << 20; }

@@ -1,4 +1,4 @@
-// The messages of an Endpoint: how orders become messages, and what their receiver does with them.
+// This part of Endpoint turns orders into messages, and carries out received messages.
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "../lowering/bind.hpp"
-#include "../world/together.hpp"
+#include "../world/collective_try.hpp"
 #include "chorale/device/atomics.hpp"
 #include "chorale/plan.hpp"
 #include "endpoint.hpp"
@@ -15,7 +15,7 @@
 namespace chorale::remote {
 namespace {
 
-/// The most bytes that have been sent and not done. Receivers may have to keep so many.
+/// The most bytes that are sent but not done. Receivers may have to store that many.
 constexpr uint64_t most_on_the_way = uint64_t{64} << 20;
 
 }  // namespace
@@ -41,13 +41,14 @@ bool Endpoint::begin_orders() {
   return any;
 }
 
-/// Begins the next message of a stream. Returns false if there is no room for it.
+/// Begins the next message of a stream. Returns false if there is no staging memory for it.
 bool Endpoint::begin(const Stream& stream, Outbox& outbox) {
   const Order& order = outbox.orders.front();
   const uint64_t bytes = std::min<uint64_t>(order.bytes - outbox.begun, copies_->piece_bytes());
   Held held;
   if (bytes != 0) {
-    // A stream that waits at its receiver keeps no other from sending.
+    // A stream with nothing in flight may always send a piece, so that a stream that waits at its receiver
+    // does not block others.
     if (bytes_on_the_way_ >= most_on_the_way && !outbox.sent.empty()) return false;
     try {
       held.payload = copies_->copy_out(order.from + outbox.begun, bytes);
@@ -106,13 +107,13 @@ void Endpoint::take_done(const Stream& stream, uint64_t turn) {
   if (outbox.gone && outbox.empty()) outboxes_.erase(found);
 }
 
-/// Notes that a peer has said goodbye. It has done all that it will do; if anything waits for more, its wait
-/// reports that.
+/// Handles a peer's goodbye. The peer carries out nothing more, so all orders to it count as done. If some
+/// code waits for more from the peer, its wait reports that.
 void Endpoint::leave(int peer) {
   if (dropped_) return;
   for (auto at = outboxes_.begin(); at != outboxes_.end();) {
     const auto [stream, outbox] = std::pair(at->first, &at->second);
-    ++at;  // the next line may erase the outbox
+    ++at;  // take_done() may erase the outbox
     if (stream.second == peer) take_done(stream, outbox->last_turn);
   }
 }
@@ -129,7 +130,7 @@ void Endpoint::come(int from, std::span<const std::byte> header, net::Payload pa
   to_deliver_.insert(stream);
 }
 
-/// Notes that the sender is to be told that all up to `turn` is done.
+/// Records that the sender must be told that all messages up to `turn` are done.
 void Endpoint::owe(const Stream& stream, uint64_t turn) {
   uint64_t& owed = to_tell_[stream];
   owed = std::max(owed, turn);
@@ -184,7 +185,7 @@ Endpoint::Carried Endpoint::carry_out(const Stream& stream, const Held& held) {
   return Carried::yes;
 }
 
-/// Returns why a message must not be carried out; "" if it may.
+/// Returns why a message must not be carried out; "" if it can be.
 std::string Endpoint::fault_of(const Entry& entry, int from, const Held& held, bool over) const {
   const Message& message = held.message;
   const uint64_t bytes = held.payload.bytes;
@@ -209,7 +210,7 @@ std::string Endpoint::fault_of(const Entry& entry, int from, const Held& held, b
   return "";
 }
 
-/// Sets the signals behind data that are in place, and tells the senders.
+/// Sets the signals of messages whose data has been copied, and answers the senders.
 bool Endpoint::finish_arrivals() {
   for (; !arriving_.empty() && arriving_.front().copy <= copies_->ended_in(); arriving_.pop_front()) {
     const Arriving& first = arriving_.front();

@@ -1,9 +1,9 @@
-// These links are between GPUs that map each other's memory.
+// This transport links GPUs that map each other's memory.
 
 #include "../cuda/device.hpp"
 #include "../cuda/error.hpp"
 #include "../cuda/host_words.hpp"
-#include "../world/together.hpp"
+#include "../world/collective_try.hpp"
 #include "in_device_memory.hpp"
 #include "rings.hpp"
 
@@ -14,7 +14,7 @@ class DeviceDirect final : public Rings {
  public:
   DeviceDirect(World& world, const Geometry& geometry)
       : Rings(world, Space::device, geometry), memory_(device_window(world, geometry.bytes(world.ranks()))) {
-    world::together(world, [&] {
+    world::collective_try(world, [&] {
       abort_ = cuda::HostMapping(world.abort_word(), sizeof(AbortWord));
       std::vector<char*> all;
       for (int rank = 0; rank < world.ranks(); ++rank) all.push_back(memory_->at(rank));
@@ -32,8 +32,8 @@ class DeviceDirect final : public Rings {
   int device() const override { return memory_->device(); }
 
   void reset() override {
-    world::together(world(), [&] { memory_->finish(); });
-    world::together(world(), [&] {
+    world::collective_try(world(), [&] { memory_->finish(); });
+    world::collective_try(world(), [&] {
       memory_->clear(0, geometry_.state_at(world_size(), 0));
       const uint64_t packets = geometry_.packets_at(world_size(), 0, 0);
       memory_->clear(packets, geometry_.bytes(world_size()) - packets);

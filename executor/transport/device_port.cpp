@@ -1,6 +1,6 @@
-// These links are between GPUs, over a proxy. Kernels stage data in a copy of the peer's ring. A thread of
-// the host has the copy engine move it, and then writes the peer's word. Words lie in memory of the host that
-// all ranks map.
+// This transport links GPUs over a proxy. Kernels stage data in a copy of the peer's ring. A host thread
+// starts a copy on the copy engine, and writes the peer's word when the copy has ended. The words are in host
+// memory that all ranks map.
 
 #include <algorithm>
 #include <cstring>
@@ -13,8 +13,7 @@
 #include "../cuda/host_words.hpp"
 #include "../cuda/orders.hpp"
 #include "../cuda/proxy_copies.hpp"
-#include "../world/together.hpp"
-#include "carrier.hpp"
+#include "../world/collective_try.hpp"
 #include "chorale/device/port.hpp"
 #include "chorale/window.hpp"
 #include "in_device_memory.hpp"
@@ -23,7 +22,7 @@
 namespace chorale::transport {
 namespace {
 
-/// Each peer has so many streams, so that while one copy ends, the next goes on.
+/// The number of streams per peer, so that the next copy runs while one ends.
 constexpr size_t copy_streams = 2;
 
 class DevicePort final : public Rings {
@@ -32,19 +31,19 @@ class DevicePort final : public Rings {
       : Rings(world, Space::device, geometry),
         memory_(device_window(world, geometry.bytes(world.ranks()))),
         words_(Window::create(world, geometry.state_at(world.ranks(), 0))) {
-    world::together(world, [&] { connect(); });
+    world::collective_try(world, [&] { connect(); });
   }
 
   ~DevicePort() override {
     orders_->stop();
     try {
       const cuda::CurrentDevice on(device());
-      // A peer may wait for the last credit, although no launch of this rank does.
+      // Carry out the last orders, because a peer may still wait for a last credit.
       const std::lock_guard lock(orders_->lock());
       if (load_acquire(&world().abort_word()->stop) == 0) orders_->take_all();
       for (cuda::ProxyCopies& copies : copies_) copies.finish();
     } catch (const RunError&) {
-      // CUDA has failed. The application has been told so, or will be.
+      // CUDA has failed. The application has got that error already, or will get it.
     }
   }
 
@@ -57,15 +56,15 @@ class DevicePort final : public Rings {
 
   void reset() override {
     const cuda::CurrentDevice on(device());
-    world::together(world(), [&] {
+    world::collective_try(world(), [&] {
       memory_->finish();
       const std::lock_guard lock(orders_->lock());
-      // Orders that were taken are under way, to the peers as well.
+      // Orders that were taken may still be copying, also to peers.
       for (cuda::ProxyCopies& copies : copies_) copies.drop();
       orders_->drop();
       std::fill(given_.begin(), given_.end(), 0);
     });
-    world::together(world(), [&] {
+    world::collective_try(world(), [&] {
       memory_->clear(0, geometry_.state_at(world_size(), 0));
       std::memset(words_.local(), 0, words_.bytes(rank()));
     });
@@ -104,7 +103,8 @@ class DevicePort final : public Rings {
 
   void carry_out(const PortOrder& order) {
     LinkState& theirs = state(order.peer, rank(), order.channel);
-    if (order.kind == PortOrder::Kind::free) return post(theirs, true, order.end, 0);  // it waits for no copy
+    // A free slot need not wait for a copy.
+    if (order.kind == PortOrder::Kind::free) return post(theirs, true, order.end, 0);
     const uint64_t offset = order.begin % geometry_.window();
     cuda::ProxyCopies& copies = copies_[size_t(order.peer)];
     copies.copy(memory_->at(order.peer) + geometry_.ring_at(world_size(), rank(), order.channel) + offset,
@@ -118,20 +118,21 @@ class DevicePort final : public Rings {
     copies.then(words);
   }
 
-  /// Returns the words of a link's end that proxies write.
+  /// Returns the part of a link's end that proxies write.
   LinkState& state(int owner, int peer, uint32_t channel) const {
     return *reinterpret_cast<LinkState*>(words_.at(owner) + geometry_.state_at(peer, channel));
   }
 
   cuda::HostMapping abort_;
   std::unique_ptr<DeviceWindow> memory_;
-  Window words_;  ///< by rank: its LinkStates, without their cursors
+  Window words_;  ///< by rank: its LinkStates, of which the cursors are not used
   cuda::HostMapping told_;
   cuda::DeviceMemory stages_;
   std::deque<cuda::ProxyCopies> copies_;  ///< by peer
-  std::vector<uint64_t> given_;           ///< orders given to them, by peer, then by channel
+  std::vector<uint64_t> given_;           ///< the number of orders passed to `copies_`, by peer, then by
+                                          ///< channel
   std::shared_ptr<const void> queue_, table_;
-  std::unique_ptr<cuda::Orders<PortOrder>> orders_;  // last: its thread uses the others
+  std::unique_ptr<cuda::Orders<PortOrder>> orders_;  // the last member, because its thread uses the others
 };
 
 }  // namespace

@@ -1,10 +1,10 @@
-// This makes memory of GPUs that all ranks map, and copies for kernels.
+// device_window() makes GPU memory that all ranks map. device_copy() copies data to GPU memory.
 
 #include "../cuda/allocation.hpp"
 #include "../cuda/device_memory.hpp"
 #include "../cuda/peer_memory.hpp"
+#include "../world/collective_try.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
 #include "in_device_memory.hpp"
 
 namespace chorale::transport {
@@ -15,16 +15,16 @@ using cuda::check;
 class Mapped final : public DeviceWindow {
  public:
   Mapped(World& world, uint64_t bytes) : world_(world), imports_(world), self_(world.rank()), bytes_(bytes) {
-    world::together(world, [&] {
+    world::collective_try(world, [&] {
       if (bytes == 0) return;
       memory_ = cuda::Allocation(bytes);
       check(cudaMemset(memory_.data(), 0, bytes), "a window");
       check(cudaStreamSynchronize(nullptr), "a window");
     });
     peers_ = cuda::PeerMemory::exchange(world, imports_, bytes != 0 ? memory_.data() : nullptr, bytes);
-    world.barrier();  // all have cleared theirs
-    // Kernels that wait here must have seen the stop before the world runs on. They look seldom, and would
-    // otherwise stop the world's next life.
+    world.barrier();  // all ranks have cleared their memory
+    // A reset must wait for kernels that still wait in this window, because they poll the abort word seldom.
+    // Otherwise they could miss the stop, and stop the world again after the reset.
     world.group().before_reset(self_, this, [this] {
       const cuda::CurrentDevice on(device());
       cuda::check_quietly(cudaDeviceSynchronize(), "the end of what still runs");

@@ -1,4 +1,4 @@
-// These links are over memory that all ranks map: on the CPU, a Window.
+// This transport links ranks over memory that all ranks map. On the CPU that is a Window.
 
 #include <cstring>
 
@@ -22,7 +22,7 @@ class DirectTransport final : public transport::Rings {
 
   void reset() override {
     world().barrier();
-    // Rings may hold anything. Packets may not, because an old one would be taken for a new one.
+    // Rings may keep old data. Packets must be cleared, because an old packet could be taken for a new one.
     std::memset(memory(rank()), 0, geometry_.state_at(world_size(), 0));
     const uint64_t packets = geometry_.packets_at(world_size(), 0, 0);
     std::memset(memory(rank()) + packets, 0, geometry_.bytes(world_size()) - packets);

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "../world/collective_try.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
 #include "chorale/device/packet.hpp"
 #include "chorale/device/vec.hpp"
 
@@ -21,18 +21,18 @@ std::string text_of(const RendezvousOptions& options, const std::string& what) {
       options.ring_at == RingAt::sender ? ", rings at the sender" : "");
 }
 
-/// Returns the bytes of the longest form of packets, in whole lines, so that the next message begins on a
-/// line.
+/// Returns the bytes of the longest packet form for this payload, rounded up to whole lines, so that the next
+/// message begins on a line.
 uint64_t bytes_of_packets(uint64_t payload) {
   if (payload == 0) return 0;
   const uint64_t longest = std::max(packet_bytes<LL16>(payload), packet_bytes<LL128>(payload));
   return (longest + 127) / 128 * 128;
 }
 
-/// Returns whether the memory of a rank's links has fewer than 2^62 bytes, so that no sum of its sizes wraps.
+/// Returns whether the memory of a rank's links has fewer than 2^62 bytes, so that no sum of sizes overflows.
 bool addressable(const RendezvousOptions& options, int ranks) {
   constexpr int bits = 62;
-  if (options.packet_bytes >> (bits - 2) != 0) return false;  // packets are at most twice as long
+  if (options.packet_bytes >> (bits - 2) != 0) return false;  // packets take at most twice as much
   using Wide = unsigned __int128;
   const Wide channel = sizeof(LinkState) + packet_banks * Wide(bytes_of_packets(options.packet_bytes));
   return ((options.per_peer_bytes + options.max_channels * channel) * unsigned(ranks)) >> bits == 0;
@@ -41,10 +41,10 @@ bool addressable(const RendezvousOptions& options, int ranks) {
 /// Returns why these options are not allowed; "" if they are.
 std::string wrong(const RendezvousOptions& options, int ranks) {
   if (options.max_channels == 0 || options.max_channels > 1024) {
-    return fmt::format("max_channels is {}: it is from 1 to 1024", options.max_channels);
+    return fmt::format("max_channels is {}: it must be from 1 to 1024", options.max_channels);
   }
   if (options.depth == 0 || options.depth > 256) {
-    return fmt::format("depth is {}: it is from 1 to 256", options.depth);
+    return fmt::format("depth is {}: it must be from 1 to 256", options.depth);
   }
   const uint64_t slots = uint64_t(options.max_channels) * options.depth;
   if (options.per_peer_bytes / slots < unit_bytes) {
@@ -76,7 +76,7 @@ uint64_t Geometry::ring_at(int ranks, int peer, uint32_t channel) const {
   return state_at(ranks, 0) + (uint64_t(peer) * channels + channel) * window();
 }
 uint64_t Geometry::packets_at(int ranks, int peer, uint32_t channel) const {
-  // Packets lie on whole lines, for LL128.
+  // LL128 packets must be aligned to lines.
   const uint64_t begin = (ring_at(ranks, ranks, 0) + 127) / 128 * 128;
   return begin + (uint64_t(peer) * channels + channel) * packet_banks * packet_bytes;
 }
@@ -89,7 +89,7 @@ uint64_t offered_number(const World& world) {
 
 Geometry agree_on_geometry(World& world, const RendezvousOptions& options, const std::string& what) {
   world.group().require_one_host(what);
-  // The number goes first, then the text that must be the same on all ranks.
+  // `mine` holds the number, and then the text that must be the same on all ranks.
   const uint64_t offered = offered_number(world);
   std::string mine(reinterpret_cast<const char*>(&offered), sizeof offered);
   mine += text_of(options, what);
@@ -102,7 +102,7 @@ Geometry agree_on_geometry(World& world, const RendezvousOptions& options, const
     if (text(rank) != text(0)) {
       throw RunError(
           RunError::Reason::mismatch,
-          fmt::format("the ranks make different transports: rank 0 {}, rank {} {}; they must be alike",
+          fmt::format("the ranks make different transports: rank 0 {}, rank {} {}; they must be the same",
                       text(0), rank, text(rank)));
     }
   }

@@ -1,5 +1,5 @@
 /// \file
-/// This allocates memory of a transport that belongs to this process alone.
+/// host_memory() allocates memory of a transport that only this process uses.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,15 +19,15 @@ struct FreeLines {
 };
 using HostMemory = std::unique_ptr<char[], FreeLines>;
 
-/// Returns `bytes` zeros that begin at a cache line.
-/// \param what  the use of the memory, for the error
+/// Returns `bytes` bytes of zeroed memory, aligned to a cache line.
+/// \param what  what the memory is for, as the error names it
 /// \throws RunError resources
 inline HostMemory host_memory(uint64_t bytes, const char* what) {
   HostMemory memory(new (line, std::nothrow) char[bytes]());
   if (memory) return memory;
   throw RunError(
       RunError::Reason::resources,
-      fmt::format("{} bytes of memory for {} cannot be had; give the transport fewer per_peer_bytes", bytes,
+      fmt::format("cannot allocate {} bytes of memory for {}; give the transport fewer per_peer_bytes", bytes,
                   what));
 }
 

@@ -1,5 +1,5 @@
 /// \file
-/// This makes transports and windows in the memory of GPUs. A build without CUDA throws Unsupported.
+/// These functions make transports and windows in GPU memory. In a build without CUDA they throw Unsupported.
 #pragma once
 
 #include <cstdint>
@@ -10,33 +10,33 @@
 
 namespace chorale::transport {
 
-/// Collective: makes links over mapped memory.
+/// Makes links over mapped memory; collective.
 /// \throws RunError as PeerMemory::exchange()
 std::unique_ptr<Transport> direct_in_device_memory(World& world, const Geometry& geometry);
 
-/// Collective: makes links over copy engines.
+/// Makes links over copy engines; collective.
 /// \throws RunError as PeerMemory::exchange()
 std::unique_ptr<Transport> port_in_device_memory(World& world, const Geometry& geometry);
 
-/// Makes a copy that kernels read.
+/// Makes a copy of `data` in GPU memory for kernels.
 std::shared_ptr<const void> device_copy(const void* data, uint64_t bytes);
 
-/// Holds zeroed memory of every rank, mapped in all. World::reset() waits until what runs on its GPU has
-/// ended.
+/// Holds zeroed GPU memory of every rank, which all ranks map. World::reset() waits until all work on this
+/// rank's GPU has ended.
 class DeviceWindow {
  public:
   virtual ~DeviceWindow() = default;
-  virtual char* at(int rank) const = 0;  ///< null where bytes(rank) is 0
+  virtual char* at(int rank) const = 0;  ///< null if bytes(rank) is 0
   virtual uint64_t bytes(int rank) const = 0;
   virtual int device() const = 0;  ///< the GPU of this rank
 
-  /// Waits until what runs on this rank's GPU has ended.
+  /// Waits until all work on this rank's GPU has ended.
   virtual void finish() const = 0;
   /// Zeros part of this rank's memory.
   virtual void clear(uint64_t at, uint64_t bytes) const = 0;
 };
 
-/// Collective: makes a window. `bytes` may differ by rank.
+/// Makes a window; collective. `bytes` may differ by rank.
 /// \throws RunError as PeerMemory::exchange()
 std::unique_ptr<DeviceWindow> device_window(World& world, uint64_t bytes);
 

@@ -7,67 +7,66 @@
 #include <new>
 #include <vector>
 
-#include "../cpu/scheduler.hpp"
+#include "../fibers/scheduler.hpp"
+#include "../system/thrown.hpp"
 #include "../world/group.hpp"
-#include "../world/thrown.hpp"
 #include "proxied.hpp"
 
 namespace chorale {
 namespace {
 
-/// Counts the threads of a block, or of a part of one, that meet.
-struct Meeting {
-  uint64_t arrived = 0;  // in the present meeting; 0 between meetings, so their sizes may differ
-  uint64_t held = 0;     // meetings
+/// Represents a barrier of the threads of a block, or of a part of a block.
+struct Barrier {
+  uint64_t arrived = 0;  // threads at the current barrier; 0 between barriers, so their sizes may differ
+  uint64_t held = 0;     // the number of completed barriers
   uint64_t cell[2] = {0, 0};
 };
 
-/// Holds what the threads of a block share.
+/// Holds the state that the threads of a block share.
 struct Block {
   explicit Block(uint32_t threads) : threads(threads), parts(threads) {}
 
   const uint32_t threads;
   std::atomic<uint32_t> ended{0};
-  Meeting whole;
-  std::vector<Meeting> parts;  // one size of them at a time
+  Barrier whole;
+  std::vector<Barrier> parts;  // parts of one size at a time
 };
 
 std::vector<std::unique_ptr<Block>> make_blocks(uint32_t blocks, uint32_t threads) {
   try {
-    std::vector<std::unique_ptr<Block>> made;  // gone before the error's text needs memory
+    std::vector<std::unique_ptr<Block>> made;  // freed before the error's text needs memory
     for (uint32_t block = 0; block < blocks; ++block) made.push_back(std::make_unique<Block>(threads));
     return made;
   } catch (const std::bad_alloc&) {
-    throw RunError(
-        RunError::Reason::resources,
-        fmt::format("a launch of {} blocks of {} threads failed: no memory for what the threads of a "
-                    "block share; use fewer",
-                    blocks, threads));
+    throw RunError(RunError::Reason::resources,
+                   fmt::format("a launch of {} blocks of {} threads failed: no memory for the state that the "
+                               "threads of a block share; use fewer",
+                               blocks, threads));
   }
 }
 
-/// This is a thread of a block of several. It has a fiber of its own.
+/// Represents one thread of a block with several threads. Each thread has a separate fiber.
 class Thread final : public HostBlock {
  public:
-  Thread(cpu::BlockHost& fiber, Block& block, Meeting& meeting, uint32_t rank, uint32_t threads)
-      : fiber_(fiber), block_(block), meeting_(meeting), rank_(rank), threads_(threads) {
-    cell = meeting.cell;
+  Thread(cpu::BlockHost& fiber, Block& block, Barrier& barrier, uint32_t rank, uint32_t threads)
+      : fiber_(fiber), block_(block), barrier_(barrier), rank_(rank), threads_(threads) {
+    cell = barrier.cell;
   }
 
   void park(bool (*ready)(const void*), const void* state) override { fiber_.park(ready, state); }
   void step() override { fiber_.step(); }
   Stop stopped() override { return fiber_.stopped(); }
 
-  /// Threads of a stopped world meet as well, so that all of them leave a wait with one verdict. The others
-  /// give up only after a thread that has ended early, which should not be.
+  /// In a stopped world, threads still complete the barrier, so that all of them leave a wait with the same
+  /// verdict. They give up only if a thread of the block has already ended, which should not happen.
   void sync() override {
     const struct {
       const uint64_t* held;
       uint64_t before;
-    } all{&meeting_.held, load_relaxed(&meeting_.held)};
-    if (add_acq_rel(&meeting_.arrived, uint64_t{1}) + 1 == threads_) {
-      store_relaxed(&meeting_.arrived, uint64_t{0});  // before anybody can come to the next one
-      store_release(&meeting_.held, all.before + 1);
+    } all{&barrier_.held, load_relaxed(&barrier_.held)};
+    if (add_acq_rel(&barrier_.arrived, uint64_t{1}) + 1 == threads_) {
+      store_relaxed(&barrier_.arrived, uint64_t{0});  // before any thread can reach the next barrier
+      store_release(&barrier_.held, all.before + 1);
       return;
     }
     const auto here = [](const void* state) -> bool {
@@ -80,7 +79,8 @@ class Thread final : public HostBlock {
     }
   }
 
-  /// A kernel keeps its groups for as long as it likes, also while a collective makes others of its own.
+  /// Parts are kept until the thread ends, because a kernel may use a group while a collective makes other
+  /// groups.
   HostBlock* part(uint32_t threads) override {
     for (const std::unique_ptr<Thread>& part : parts_) {
       if (part->threads_ == threads) return part.get();
@@ -93,12 +93,12 @@ class Thread final : public HostBlock {
  private:
   cpu::BlockHost& fiber_;
   Block& block_;
-  Meeting& meeting_;
+  Barrier& barrier_;
   const uint32_t rank_, threads_;
-  std::vector<std::unique_ptr<Thread>> parts_;  // one of each size
+  std::vector<std::unique_ptr<Thread>> parts_;  // one per size
 };
 
-/// Says how far the links of a block that hangs have come.
+/// Describes the state of the links of a block that hangs.
 std::string describe(const Transport& transport, const LaunchName& name, const cpu::Stuck& stuck,
                      uint32_t threads, uint32_t blocks) {
   const uint32_t block = uint32_t(stuck.block) / threads;
@@ -135,19 +135,20 @@ const char* name_of(Stop stop) {
     case Stop::peer_lost:
       return "peer_lost";
   }
-  return "that there is not";
+  return "unknown";
 }
 
-/// Stops the world because a block gave `stop`, as a kernel on CUDA does. Peers wait for what the block has
-/// not done, and what it has left in the links would be taken for data. If the world has stopped, this says
-/// nothing new.
+/// Stops the world because a block returned `stop`, as on CUDA. Otherwise peers would wait for this block,
+/// and its leftovers in the links would be taken for data. If the world has already stopped, this has no
+/// effect.
 void raise_stop_of(World& world, const LaunchName& name, uint32_t block, Stop stop) {
   world.group().raise(
       stop, world.rank(),
-      fmt::format("block {} of {} at rank {} has given Stop::{} while the world ran{}; World::reset() and "
-                  "Transport::reset(), on all ranks, make the links new",
-                  block, name.what, world.rank(), name_of(stop),
-                  stop == Stop::timed_out ? ": a wait reached a deadline of the kernel's own" : ""));
+      fmt::format(
+          "block {} of {} at rank {} has returned Stop::{} while the world ran{}; call World::reset() and "
+          "Transport::reset() on all ranks to clear the links",
+          block, name.what, world.rank(), name_of(stop),
+          stop == Stop::timed_out ? ": a wait reached a deadline that the kernel set" : ""));
 }
 
 }  // namespace
@@ -171,7 +172,7 @@ void detail::run_kernel(Transport& transport, const LaunchConfig& config, const 
   scheduler.check_caller();
   const Transport::Use use(transport, nullptr);
 
-  std::vector<std::unique_ptr<Block>> blocks;  // of several threads
+  std::vector<std::unique_ptr<Block>> blocks;  // only for blocks with several threads
   const std::vector<Proxied*> proxies = transport.proxies();
   const int fibers = int(config.blocks * threads);
   const int beside = scheduler.seeded() ? int(proxies.size()) : 0;
@@ -217,15 +218,15 @@ void detail::run_kernel(Transport& transport, const LaunchConfig& config, const 
         [&](const cpu::Stuck& stuck) { return describe(transport, name, stuck, threads, config.blocks); });
     stopped = result.stop != Stop::none || gave_up.load(std::memory_order_relaxed);
   } catch (...) {
-    // Peers would wait for what this rank has not launched. If the world has stopped already, this says
-    // nothing new.
+    // Otherwise peers would wait for this rank, which has launched nothing. If the world has already stopped,
+    // abort() has no effect.
     world.abort(world::thrown_text());
     transport.set_broken();
     end_proxies(true);
     throw;
   }
   end_proxies(stopped);
-  // Orders that ended blocks left to a proxy may have got lost in a stop.
+  // Blocks may have ended normally, but a stop may have lost orders that they gave to a proxy.
   if (stopped || (!proxies.empty() && load_acquire(&world.abort_word()->stop) != 0)) {
     transport.set_broken();
     world.check();

@@ -1,10 +1,10 @@
-// A mesh makes one transport of two. Each link is of the one that its ranks' domains ask for.
+// A mesh combines two transports. The domains of two ranks decide from which transport their link comes.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "../world/together.hpp"
+#include "../world/collective_try.hpp"
 #include "in_device_memory.hpp"
 #include "rings.hpp"
 
@@ -74,13 +74,13 @@ class Mesh final : public Transport {
   const int domain_;
   const uint32_t channels_;
   std::vector<Endpoint> endpoints_;
-  std::shared_ptr<const void> table_;  ///< the same, for kernels on GPUs
+  std::shared_ptr<const void> table_;  ///< the endpoints in GPU memory, for kernels
 };
 
-/// Says which mesh a rank makes.
+/// Describes the mesh that a rank makes.
 struct Made {
-  uint64_t number;        ///< see transport::offered_number()
-  uint64_t intra, inter;  ///< their numbers
+  uint64_t number;        ///< as transport::offered_number() returns it
+  uint64_t intra, inter;  ///< the numbers of the two transports
   int64_t domain;
 
   bool operator==(const Made& other) const {
@@ -96,8 +96,7 @@ struct Made {
 std::unique_ptr<Transport> mesh(std::shared_ptr<Transport> intra, std::shared_ptr<Transport> inter,
                                 int local_domain_size) {
   if (!intra || !inter) {
-    throw UsageError(fmt::format("a mesh of a transport that is not there: {} is null, give it both",
-                                 intra ? "inter" : "intra"));
+    throw UsageError(fmt::format("a mesh needs two transports, but {} is null", intra ? "inter" : "intra"));
   }
   World& world = intra->world();
   const Made mine{transport::offered_number(world), intra->number(), inter->number(), local_domain_size};
@@ -108,11 +107,11 @@ std::unique_ptr<Transport> mesh(std::shared_ptr<Transport> intra, std::shared_pt
     if (first == other) continue;
     throw RunError(RunError::Reason::mismatch,
                    fmt::format("the ranks make different meshes: rank 0 {}; rank {} {}; transports are "
-                               "counted as they were made",
+                               "numbered in the order in which they were made",
                                first.text(), rank, other.text()));
   }
   if (local_domain_size < 1) {
-    throw UsageError(fmt::format("domains of {} ranks: a domain has one at least", local_domain_size));
+    throw UsageError(fmt::format("domains of {} ranks: a domain must have at least 1", local_domain_size));
   }
   if (intra->world_size() != inter->world_size() || intra->rank() != inter->rank()) {
     throw UsageError("a mesh of transports of two worlds");
@@ -124,8 +123,8 @@ std::unique_ptr<Transport> mesh(std::shared_ptr<Transport> intra, std::shared_pt
         intra->slot_bytes(), inter->slot_bytes()));
   }
   std::unique_ptr<Mesh> made;
-  // A mesh on GPUs takes memory, which one rank may not have.
-  world::together(world, [&] {
+  // A mesh on GPUs needs memory, and the allocation may fail on one rank.
+  world::collective_try(world, [&] {
     made = std::make_unique<Mesh>(first.number, std::move(intra), std::move(inter), local_domain_size);
   });
   return made;

@@ -8,19 +8,19 @@
 #include <span>
 #include <vector>
 
+#include "../world/collective_try.hpp"
 #include "../world/group.hpp"
-#include "../world/together.hpp"
 #include "chorale/window.hpp"
 #include "in_device_memory.hpp"
 
 namespace chorale {
 
 struct OneSidedWindow::State {
-  /// Gives access to one piece of memory a rank, of either space.
+  /// Gives access to memory in either space, with one piece per rank.
   struct Piece {
     std::function<std::byte*(int)> at;
     std::function<uint64_t(int)> bytes;
-    std::function<void()> clear;  ///< collective, with no kernel running: zeros all of it
+    std::function<void()> clear;  ///< zeroes all of it; collective, and no kernel may run
   };
   static Piece piece(World& world, uint64_t bytes, Space space) {
     if (space == Space::device) {
@@ -28,8 +28,8 @@ struct OneSidedWindow::State {
       return {[window](int rank) { return reinterpret_cast<std::byte*>(window->at(rank)); },
               [window](int rank) { return window->bytes(rank); },
               [window, &world] {
-                world::together(world, [&] { window->finish(); });
-                world::together(world, [&] { window->clear(0, window->bytes(world.rank())); });
+                world::collective_try(world, [&] { window->finish(); });
+                world::collective_try(world, [&] { window->clear(0, window->bytes(world.rank())); });
               }};
     }
     const auto window = std::make_shared<Window>(Window::create(world, bytes));
@@ -42,7 +42,7 @@ struct OneSidedWindow::State {
             }};
   }
 
-  /// Returns the address at which kernels of that space read the array.
+  /// Returns the address at which kernels of `space` read the array.
   template <class T>
   const T* where_read(const std::vector<T>& array, Space space) {
     if (space == Space::host) return array.data();
@@ -92,7 +92,7 @@ OneSidedWindow OneSidedWindow::create(World& world, uint64_t bytes, uint32_t sig
     state->barriers.push_back(at ? reinterpret_cast<Barrier*>(at + signal_bytes) : nullptr);
   }
   WindowView& view = state->view;
-  world::together(world, [&] {
+  world::collective_try(world, [&] {
     view.base = state->where_read(state->bases, space);
     view.bytes = state->where_read(state->bytes, space);
     view.signals = state->where_read(state->signals, space);

@@ -1,5 +1,5 @@
 /// \file
-/// A thread or a fiber serves the host's end of a PortQueue, on the CPU.
+/// On the CPU, a thread or a fiber serves the host's end of a PortQueue.
 #pragma once
 
 #include <atomic>
@@ -8,19 +8,20 @@
 #include <optional>
 #include <vector>
 
-#include "../cpu/queue_thread.hpp"
-#include "../cpu/scheduler.hpp"
+#include "../fibers/queue_thread.hpp"
+#include "../fibers/scheduler.hpp"
 #include "chorale/device/port.hpp"
 #include "proxied.hpp"
 
 namespace chorale::transport {
 
-/// Takes a rank's orders one after the other and gives them to `carry_out`. It sleeps between launches.
+/// Takes a rank's orders one after the other and passes them to `carry_out`. It sleeps between launches.
 class OrderProxy final : public Proxied {
  public:
   static constexpr uint64_t slots = 1024;
 
-  /// \param carry_out  returns once the data has left the sender's copy of the ring. Called by one thread
+  /// \param carry_out  must return when the data has left the sender's copy of the ring. Only one thread
+  ///                   calls it
   OrderProxy(cpu::Scheduler& scheduler, std::function<void(const PortOrder&)> carry_out);
 
   PortQueue* queue() { return &queue_; }
@@ -39,9 +40,9 @@ class OrderProxy final : public Proxied {
   std::vector<PortOrder> orders_;
   alignas(128) uint64_t head_ = 0;
   alignas(128) uint64_t tail_ = 0;
-  std::atomic<int> unfinished_{0};  ///< announced and not carried out
+  std::atomic<int> unfinished_{0};  ///< the number of orders that are announced but not carried out
   PortQueue queue_;
-  std::optional<cpu::QueueThread> thread_;  ///< none under a seed; last, since it uses the others
+  std::optional<cpu::QueueThread> thread_;  ///< none with a seed; the last member, because it uses the others
 };
 
 }  // namespace chorale::transport

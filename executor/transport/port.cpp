@@ -1,12 +1,12 @@
-// These links are over a proxy. Kernels stage what they send in a copy of the peer's ring. Own links need no
-// proxy.
+// This transport links ranks over a proxy. Kernels stage data to send in a copy of the peer's ring. A rank's
+// links to itself need no proxy.
 
 #include <fmt/format.h>
 
 #include <cstring>
 
-#include "../world/together.hpp"
-#include "carrier.hpp"
+#include "../world/collective_try.hpp"
+#include "chorale/window.hpp"
 #include "host_memory.hpp"
 #include "in_device_memory.hpp"
 #include "orders.hpp"
@@ -17,29 +17,16 @@ namespace {
 
 using namespace transport;
 
-const char* name(ProxyKind proxy) {
-  switch (proxy) {
-    case ProxyKind::shared_memory:
-      return "shared_memory";
-    case ProxyKind::tcp:
-      return "tcp";
-    case ProxyKind::copy_engine:
-      return "copy_engine";
-  }
-  return "?";
-}
-
 class PortTransport final : public Rings {
  public:
-  PortTransport(World& world, const Geometry& geometry, std::unique_ptr<Carrier> carrier)
-      : Rings(world, Space::host, geometry), carrier_(std::move(carrier)) {
-    world::together(world, [&] { connect(); });
+  PortTransport(World& world, const Geometry& geometry)
+      : Rings(world, Space::host, geometry), window_(Window::create(world, geometry.bytes(world.ranks()))) {
+    world::collective_try(world, [&] { connect(); });
   }
 
   void reset() override {
-    world().barrier();  // no kernel runs, so no proxy does
-    carrier_->forget();
-    std::memset(carrier_->memory(), 0, geometry_.state_at(world_size(), 0));
+    world().barrier();  // no kernel runs after it, so no proxy does
+    std::memset(memory_of(rank()), 0, geometry_.state_at(world_size(), 0));
     world().barrier();
     set_mended();
   }
@@ -48,32 +35,28 @@ class PortTransport final : public Rings {
 
  private:
   void connect() {
-    stages_ = host_memory(geometry_.stage_bytes(world_size()), "what a proxy is to send");
+    stages_ = host_memory(geometry_.stage_bytes(world_size()), "data that a proxy sends");
     proxy_ = std::make_unique<OrderProxy>(world().scheduler(),
                                           [this](const PortOrder& order) { carry_out(order); });
-    make_port_endpoints(carrier_->memory(), carrier_->memory(), stages_.get(), proxy_->queue());
+    make_port_endpoints(memory_of(rank()), memory_of(rank()), stages_.get(), proxy_->queue());
   }
 
+  /// Returns a rank's memory: the ends of its links and its rings, as Geometry lays them out.
+  char* memory_of(int rank) const { return reinterpret_cast<char*>(window_.at(rank)); }
+
   void carry_out(const PortOrder& order) {
-    Parcel parcel;
-    parcel.peer = order.peer;
-    parcel.channel = order.channel;
-    parcel.value = order.end;
-    if (order.kind == PortOrder::Kind::free) {
-      parcel.free = true;
-    } else {
-      parcel.offset = order.begin % geometry_.window();
-      parcel.bytes = order.end - order.begin;
-      parcel.data = at(order.peer, order.channel).send_dst + parcel.offset;
-      parcel.note = order.note;
-    }
-    carrier_->carry(parcel);
-    if (parcel.free) return;
+    char* const there = memory_of(order.peer);
+    LinkState& link = *reinterpret_cast<LinkState*>(there + geometry_.state_at(rank(), order.channel));
+    if (order.kind == PortOrder::Kind::free) return post(link, true, order.end, 0);
+    const uint64_t offset = order.begin % geometry_.window();
+    std::memcpy(there + geometry_.ring_at(world_size(), rank(), order.channel) + offset,
+                at(order.peer, order.channel).send_dst + offset, order.end - order.begin);
+    post(link, false, order.end, order.note);
     uint64_t& left = at(order.peer, order.channel).local->left.value;
     store_release(&left, left + 1);
   }
 
-  std::unique_ptr<Carrier> carrier_;
+  Window window_;
   HostMemory stages_;
   std::unique_ptr<OrderProxy> proxy_;
 };
@@ -81,29 +64,25 @@ class PortTransport final : public Rings {
 }  // namespace
 
 std::unique_ptr<Transport> port_rendezvous(World& world, const RendezvousOptions& options, ProxyKind proxy) {
-  const Geometry geometry =
-      agree_on_geometry(world, options, fmt::format("port_rendezvous by {}", name(proxy)));
+  const char* const name = proxy == ProxyKind::copy_engine ? "copy_engine" : "shared_memory";
+  const Geometry geometry = agree_on_geometry(world, options, fmt::format("port_rendezvous by {}", name));
   if (options.ring_at == RingAt::sender) {
     throw UsageError(
-        "port_rendezvous: rings at the sender: a proxy moves data to the receiver's; leave ring_at out");
+        "port_rendezvous: ring_at is sender, but a proxy moves data to rings at the receiver: leave ring_at "
+        "out");
   }
   if ((proxy == ProxyKind::copy_engine) != (options.space == Space::device)) {
-    throw UsageError(
-        fmt::format("port_rendezvous by {} in {} memory: copy engines are for device memory, and the others "
-                    "for host memory",
-                    name(proxy), options.space == Space::device ? "device" : "host"));
+    throw UsageError(fmt::format(
+        "port_rendezvous by {} in {} memory: copy engines are for device memory, and other proxies "
+        "are for host memory",
+        name, options.space == Space::device ? "device" : "host"));
   }
   if (options.packet_bytes != 0) {
     throw UsageError(
         fmt::format("packet_bytes is {}: links over a proxy have no packets", options.packet_bytes));
   }
   if (options.space == Space::device) return port_in_device_memory(world, geometry);
-  if (proxy == ProxyKind::tcp && world.scheduler().seeded()) {
-    throw UsageError("port_rendezvous by tcp in a world that runs from a seed: connections keep no order");
-  }
-  return std::make_unique<PortTransport>(
-      world, geometry,
-      proxy == ProxyKind::tcp ? carry_by_tcp(world, geometry) : carry_by_memory(world, geometry));
+  return std::make_unique<PortTransport>(world, geometry);
 }
 
 }  // namespace chorale

@@ -1,5 +1,5 @@
 /// \file
-/// A Proxied carries out a rank's orders while its kernels run.
+/// A Proxied carries out a rank's orders while the rank's kernels run.
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,13 @@ class Proxied {
  public:
   virtual ~Proxied() = default;
 
-  // A launch calls these before and after it. When end() returns, all orders have been carried out or, after
-  // a stop, dropped.
+  // A launch calls begin() before and end() after it runs. When end() returns, all orders have been carried
+  // out or, after a stop, dropped.
   virtual void begin() = 0;
   virtual void end(bool stopped) = 0;
 
-  /// Carries out orders until `threads_left` is 0 and no order is left. It is the body of a fiber beside the
-  /// blocks, in place of a thread, when everything runs from a seed.
+  /// Carries out orders until `threads_left` is 0 and no order is left. In a world with a seed, a fiber runs
+  /// it instead of a thread.
   virtual void run_fiber(HostBlock& host, const std::atomic<int>& threads_left) = 0;
 };
 

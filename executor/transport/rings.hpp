@@ -1,5 +1,5 @@
 /// \file
-/// Transports whose links have rings of one geometry share this code.
+/// Rings is the base of transports whose links have rings of one geometry.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,18 @@ namespace chorale::transport {
 /// \throws UsageError if there is no such peer or channel
 void check_place(const Transport& transport, int peer, uint32_t channel);
 
-/// Makes the table of `endpoints`, which are by peer, then by channel.
-/// \param seen  the address at which kernels read them
+/// Makes the table of `endpoints`, which are ordered by peer and then by channel.
+/// \param seen  the address at which kernels read the endpoints
 EndpointTable make_table(const Endpoint* seen, const std::vector<Endpoint>& endpoints);
+
+/// Writes a word into the link's end at its owner, once the data before it is there.
+/// \param free  the word is slot_free, else data_ready
+/// \param note  0: none
+inline void post(LinkState& link, bool free, uint64_t value, uint64_t note) {
+  if (free) return store_release(&link.slot_free.value, value);
+  if (note != 0) store_relaxed(&link.data_ready.note, note);
+  store_release(&link.data_ready.value, value);
+}
 
 class Rings : public Transport {
  public:
@@ -29,22 +38,23 @@ class Rings : public Transport {
   LinkKind link_kind(int peer) const override { return endpoint(peer, 0).kind; }
   Endpoint endpoint(int peer, uint32_t channel) const override;
 
-  /// Returns a table over memory that the host reads.
+  /// Returns a table in host memory.
   EndpointTable table() const override { return make_table(endpoints_.data(), endpoints_); }
 
  protected:
   Rings(World& world, Space space, const Geometry& geometry)
       : Transport(world, geometry.number), geometry_(geometry), space_(space) {}
 
-  /// Makes all links, with what is the same in them; `kind` is the kind of those to other ranks.
+  /// Makes all endpoints, and sets the members that do not depend on memory. `kind` is the kind of links to
+  /// other ranks.
   void make_endpoints(LinkKind kind);
-  /// Makes the ends of links over memory that is mapped here. The memory of `peer` is at memory[peer], laid
-  /// out as Geometry says.
+  /// Makes the endpoints of links over mapped memory. The memory of `peer` is at memory[peer], in the layout
+  /// of Geometry.
   void make_direct_endpoints(const std::vector<char*>& memory);
-  /// Makes the ends of links over a proxy.
-  /// \param mine    this rank's memory, laid out as Geometry says
-  /// \param told    memory in which the proxies of peers write, laid out as the beginning of `mine`
-  /// \param stages  Geometry::stage_bytes() bytes, in which kernels leave what goes to each peer
+  /// Makes the endpoints of links over a proxy.
+  /// \param mine    this rank's memory, in the layout of Geometry
+  /// \param told    memory in which the proxies of peers write, in the layout of the beginning of `mine`
+  /// \param stages  staging memory of Geometry::stage_bytes() bytes, in which kernels put data for each peer
   /// \param queue   the proxy's queue
   void make_port_endpoints(char* mine, const char* told, char* stages, PortQueue* queue);
   Endpoint& at(int peer, uint32_t channel) { return endpoints_[size_t(peer) * geometry_.channels + channel]; }

@@ -61,7 +61,8 @@ void Rings::make_direct_endpoints(const std::vector<char*>& memory) {
       Endpoint& e = at(peer, channel);
       e.told = e.local = reinterpret_cast<LinkState*>(mine + geometry_.state_at(peer, channel));
       e.remote = reinterpret_cast<LinkState*>(theirs + geometry_.state_at(self, channel));
-      // A rank's rings are for what comes from, or goes to, each of the others.
+      // Each rank has one ring per peer, for data from the peer (RingAt::receiver) or to the peer
+      // (RingAt::sender).
       char* const my_ring = mine + geometry_.ring_at(ranks, peer, channel);
       char* const their_ring = theirs + geometry_.ring_at(ranks, self, channel);
       e.recv_src = here ? my_ring : their_ring;
@@ -82,7 +83,7 @@ void Rings::make_port_endpoints(char* mine, const char* told, char* stages, Port
       e.local = reinterpret_cast<LinkState*>(mine + geometry_.state_at(peer, channel));
       e.told = reinterpret_cast<const LinkState*>(told + geometry_.state_at(peer, channel));
       e.recv_src = mine + geometry_.ring_at(ranks, peer, channel);
-      if (peer == rank()) {  // own links need no proxy
+      if (peer == rank()) {  // a rank's links to itself need no proxy
         e.told = e.remote = e.local;
         e.send_dst = const_cast<char*>(e.recv_src);
       } else {
@@ -107,23 +108,23 @@ void Transport::set_broken() {
 
 Transport::Use::Claim::Claim(Transport& of) : transport(of) {
   if (transport.in_use_.exchange(true, std::memory_order_acquire))
-    throw UsageError("a transport takes one launch at a time, and one is running");
+    throw UsageError("a transport allows one launch at a time, and one is running");
 }
 
 Transport::Use::Claim::~Claim() { transport.in_use_.store(false, std::memory_order_release); }
 
 Transport::Use::Use(Transport& transport, const void* lane) : claim_(transport) {
-  // The host does not hear whether a launch on a GPU was stopped.
+  // The host does not know whether a launch on a GPU was stopped.
   const bool forgotten = transport.space() == Space::device && transport.used_ &&
                          transport.resets_ != transport.world().resets();
   if (transport.broken_ || forgotten) {
     throw UsageError(
-        "a launch on this transport was stopped, or may have been: what it left in the links would be taken "
-        "for data; call World::reset() and then Transport::reset() on all ranks");
+        "a launch on this transport was stopped, or may have been, so leftovers in the links would be taken "
+        "for data: call World::reset() and then Transport::reset() on all ranks");
   }
   if (transport.has_lane_ && transport.lane_ != lane) {
     throw UsageError(
-        "a transport belongs to one lane, and another has used it: synchronise with that one, then call "
+        "another stream has used this transport: synchronise with that stream, then call "
         "Transport::hand_over()");
   }
   for (Transport* const part : transport.parts()) parts_.push_back(std::make_unique<Use>(*part, lane));
@@ -137,10 +138,10 @@ void Transport::hand_over() {
 }
 
 uint64_t detail::bytes_of(uint64_t elements, uint64_t element_bytes) {
-  // Positions in a message are computed up to a slot or so after its end.
+  // The library computes positions up to about a slot after the end of a message, which must not overflow.
   if (elements > (~uint64_t{0} >> 1) / element_bytes) {
     throw UsageError(
-        fmt::format("{} elements of {} bytes are more than there is memory", elements, element_bytes));
+        fmt::format("{} elements of {} bytes are more than any memory holds", elements, element_bytes));
   }
   return elements * element_bytes;
 }
@@ -148,7 +149,7 @@ uint64_t detail::bytes_of(uint64_t elements, uint64_t element_bytes) {
 void check_transfer(const Transport& transport, uint64_t elements, uint64_t element_bytes, uint32_t groups,
                     Form form) {
   const uint64_t slot = transport.slot_bytes(), region = transport.per_peer_bytes();
-  if (element_bytes == 0) throw UsageError("elements of 0 bytes: say how long one is");
+  if (element_bytes == 0) throw UsageError("element_bytes is 0: it must be the bytes of an element");
   if (slot % element_bytes != 0) {
     throw UsageError(
         fmt::format("a slot of {} bytes is no whole number of elements of {} bytes: give the transport other "
@@ -164,7 +165,7 @@ void check_transfer(const Transport& transport, uint64_t elements, uint64_t elem
   }
   if (groups == 0 || groups > transport.max_channels()) {
     throw UsageError(
-        fmt::format("{} groups for {} channels: a group needs a channel of its own, so launch from 1 to "
+        fmt::format("{} groups for {} channels: each group needs a separate channel, so launch from 1 to "
                     "{} blocks, or give the transport more max_channels",
                     groups, transport.max_channels(), transport.max_channels()));
   }
@@ -227,7 +228,7 @@ void detail::check_message(const Transport& transport, const Leg& message, uint6
   }
   if (message.tile_bytes > transport.slot_bytes()) {
     throw UsageError(fmt::format(
-        "Leg::tile_bytes is {}, and a slot holds {}: use smaller tiles, 0 for one a slot, or give "
+        "Leg::tile_bytes is {}, but a slot holds {}: use smaller tiles, 0 for one per slot, or give "
         "the transport more per_peer_bytes, or fewer channels or slots",
         message.tile_bytes, transport.slot_bytes()));
   }

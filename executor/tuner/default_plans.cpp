@@ -12,21 +12,22 @@ namespace {
 
 constexpr uint64_t KiB = 1024, MiB = 1024 * KiB, any = UINT64_MAX;
 
-/// Says what `most` is compared with.
+/// Tells what a rule compares with `most`.
 enum class Counted { message, to_all_peers };
 
 struct Rule {
   std::string_view collective;
   uint64_t most;
-  std::string_view program, variant;  ///< the shipped plan's name is both; the variant says how it was made
+  std::string_view program, variant;  ///< the shipped plan's name is program plus variant; the variant tells
+                                      ///< how the plan was made
   Counted counted = Counted::message;
 };
 
-/// These rules are for GPUs that NVLink switches connect. The first one whose `most` is not below the message
-/// is taken, and the last of each collective takes any message. The rules are near the tables that were tuned
-/// for two and for four H200s. For more ranks they follow from what goes over the links: a one-shot
-/// all-reduce sends the message to every peer, and all others send an equal share. See
-/// docs/decisions/0014-defaults-by-size.md.
+/// These rules are for GPUs that NVLink switches connect. The first rule of the collective with `most` at or
+/// above the message size applies, and the last rule of each collective accepts any size. The rules are close
+/// to the tables that were tuned on two and on four H200s. For more ranks they follow from the bytes on the
+/// links: a one-shot all-reduce sends the message to every peer, and all other plans send an equal share to
+/// each. See docs/decisions/0014-defaults-by-size.md.
 constexpr Rule gpu_rules[] = {
     {"allreduce", 16 * KiB, "allreduce_one_shot", "_b4", Counted::to_all_peers},
     {"allreduce", 128 * KiB, "allreduce_one_shot", "_b16", Counted::to_all_peers},
@@ -75,7 +76,7 @@ const Rule* rule_for(const Rule (&rules)[N], const std::string& collective, uint
   return found == std::end(rules) ? nullptr : found;
 }
 
-/// Returns the plan that takes every number of ranks and is never far from the fastest.
+/// Returns the plan that accepts every number of ranks and is never far from the fastest.
 std::string safe_default(const std::string& collective, bool rank_order) {
   if (rank_order) return collective + "_staged";
   return collective == "allreduce" ? "allreduce_all_pairs" : collective + "_direct";
@@ -88,8 +89,8 @@ std::vector<std::string> default_plans(const TunedFor& machine, const std::strin
   const Rule* rule = rule_for(gpu_rules, collective, bytes, machine.ranks);
   if (!rule) {
     throw UsageError(
-        fmt::format("no plans are chosen for '{}', only for allreduce, allgather, reducescatter, "
-                    "alltoall and broadcast: execute a plan of its own",
+        fmt::format("there are no default plans for '{}', only for allreduce, allgather, reducescatter, "
+                    "alltoall and broadcast: execute a plan that you choose",
                     collective));
   }
   const bool rank_order = machine.rank_order && collective_reduces(collective);
@@ -97,7 +98,7 @@ std::vector<std::string> default_plans(const TunedFor& machine, const std::strin
   if (machine.backend == "cuda") {
     if (rank_order) rule = rule_for(gpu_rules_in_rank_order, collective, bytes, machine.ranks);
     names.push_back(fmt::format("{}{}", rule->program, rule->variant));
-    // The program alone is the same algorithm with another number of thread blocks.
+    // The program without a variant is the same algorithm with another number of thread blocks.
     if (!rank_order) names.emplace_back(rule->program);
   }
   names.push_back(safe_default(collective, rank_order));

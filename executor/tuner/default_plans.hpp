@@ -1,5 +1,5 @@
 /// \file
-/// These plans run when no table has an entry.
+/// default_plans() chooses plans when no table has an entry.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace chorale {
 
-/// Returns the names of plans for a message, the one that is likely to be the fastest first. Not all are
-/// shipped for every number of ranks. The last one is the name of a program, which takes any number. All
-/// take every size.
-/// \param bytes  as in tables: of the input, of an all-gather of the output
-/// \throws UsageError for a collective of another name
+/// Returns the names of plans for a message, with the probably fastest plan first. Not all of them are
+/// shipped for every number of ranks. The last one is the name of a program, which accepts any number of
+/// ranks. All accept every message size.
+/// \param bytes  the bytes of the input, or for an all-gather of the output, as in tables
+/// \throws UsageError for an unknown collective
 std::vector<std::string> default_plans(const TunedFor& machine, const std::string& collective,
                                        uint64_t bytes);
 

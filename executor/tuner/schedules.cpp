@@ -1,4 +1,4 @@
-// These functions read what a configuration says of host schedules.
+// These functions read the settings for host schedules from a configuration.
 
 #include <fmt/format.h>
 

@@ -39,7 +39,7 @@ Json to_json(const TuneKey& key) {
           {"device", key.device}, {"backend", key.backend}, {"variant", key.variant}};
 }
 
-/// Writes only what is not the default.
+/// Writes only members that differ from their defaults.
 Json to_json(const TuneConfig& config) {
   Json json = Json::object();
   const auto put = [&json](const char* name, const auto& value) {
@@ -58,7 +58,7 @@ Json to_json(const TuneConfig& config) {
   return json;
 }
 
-/// Reads an object of known members; says what is wrong and where.
+/// Reads an object with known members. Its errors name the problem and the place.
 class Reader {
  public:
   Reader(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
@@ -99,7 +99,7 @@ class Reader {
     throw UsageError(fmt::format("{}: '{}' is {}: an array is expected", where_, name, found.dump()));
   }
 
-  /// Refuses a member that nobody has read, because nobody knows it.
+  /// Throws if the object has a member that no call has read, because such a member is unknown.
   void end() const {
     for (const auto& [name, value] : object_.items()) {
       if (std::find(known_.begin(), known_.end(), name) == known_.end()) {
@@ -158,9 +158,8 @@ TuneConfig config_of(const Json& json, const std::string& where) {
 void TuneKey::check() const {
   if (!default_hooks && variant.empty()) {
     throw UsageError(
-        fmt::format("a {} with hooks of its own needs a variant that names them: what is the fastest for "
-                    "copies may not be for "
-                    "them",
+        fmt::format("a {} with hooks that are not copies needs a variant that names these hooks: the "
+                    "fastest configuration for copies may not be the fastest for them",
                     kind));
   }
 }
@@ -181,14 +180,14 @@ RendezvousOptions tuned_rings(const TuneConfig& config, RendezvousOptions otherw
 void check_geometry(const Transport& transport, const TuneConfig& config) {
   if (config.slots != 0 && config.slots != transport.depth()) {
     throw UsageError(
-        fmt::format("{} slots are chosen, and this transport was made with {}: a transport keeps its "
-                    "geometry; make one with a depth of {}",
+        fmt::format("the configuration has {} slots, but this transport was made with {}, which cannot "
+                    "change: make a transport with a depth of {}",
                     config.slots, transport.depth(), config.slots));
   }
   if (config.blocks > transport.max_channels()) {
     throw UsageError(
-        fmt::format("{} blocks are chosen, and this transport was made with {} channels: a transport "
-                    "keeps its geometry; make one with more max_channels",
+        fmt::format("the configuration has {} blocks, but this transport was made with {} channels, which "
+                    "cannot change: make a transport with more max_channels",
                     config.blocks, transport.max_channels()));
   }
 }
@@ -210,11 +209,12 @@ TuneTable TuneTable::load(const std::string& path) {
 
 TuneTable TuneTable::parse(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) throw UsageError("a table of the tuner is JSON, and this is not");
+  if (json.is_discarded()) throw UsageError("this is not JSON, as a table of the tuner must be");
   Reader top(json, "the table");
   uint64_t version = 0;
   top.read("version", version, true);
-  if (version != 1) throw UsageError(fmt::format("the table: 'version' is {}, and 1 is known", version));
+  if (version != 1)
+    throw UsageError(fmt::format("the table: 'version' is {}, but only 1 is supported", version));
   TuneTable table;
   const Json& entries = top.array("entries");
   for (size_t at = 0; at < entries.size(); ++at) {
@@ -241,7 +241,7 @@ TuneTable TuneTable::parse(const std::string& text) {
 }
 
 std::string TuneTable::text() const {
-  // Each entry has a line, so that tables diff well.
+  // Each entry gets a separate line, so that diffs of tables are readable.
   std::string text = "{\"version\":1,\n\"entries\":[";
   const char* separator = "\n";
   for (const Entry& entry : entries_) {
@@ -261,12 +261,12 @@ std::string TuneTable::text() const {
 }
 
 void TuneTable::save(const std::string& path) const {
-  // The file is renamed when it is whole, so that a reader finds a table meanwhile, and after a disk was
-  // full. A link stays one.
+  // We write a new file and rename it when it is complete. So readers always find a whole table, also after
+  // the disk was full. A symbolic link stays a link.
   std::error_code none;
   const std::filesystem::path canonical = std::filesystem::canonical(path, none);
   const std::string target = none ? path : canonical.string();
-  // A device or a pipe is written to, because a rename would put a file in its place.
+  // We write directly to a device or a pipe, because a rename would replace it by a file.
   const bool replaced = !std::filesystem::is_other(std::filesystem::status(target, none));
   const std::string fresh = replaced ? fmt::format("{}.{}", target, ::getpid()) : target;
   const FileLimitAsError limited;
@@ -285,8 +285,8 @@ void TuneTable::set(const TuneKey& key, const TuneConfig& config, double ns) {
   key.check();
   if (!std::isfinite(ns) || ns < 0) {
     throw UsageError(
-        fmt::format("{} ns for a {} of {} bytes: a time is a number of 0 or more; note what did not end with "
-                    "set_failure()",
+        fmt::format("{} ns for a {} of {} bytes: a time must be a number of 0 or more; record a failed "
+                    "candidate with set_failure()",
                     ns, key.kind, key.bytes));
   }
   const auto at =

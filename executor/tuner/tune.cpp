@@ -1,4 +1,4 @@
-// Candidates run in processes of their own.
+// tune() runs each candidate in a separate process.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "../world/thrown.hpp"
+#include "../system/thrown.hpp"
 #include "chorale/error.hpp"
 #include "chorale/tuner.hpp"
 
@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Returns what a child says: one Measurement, as text.
+/// Returns a Measurement as the text that a child writes to its pipe.
 std::string encode(const Measurement& measured) {
   return fmt::format("{} {} {}", measured.correct ? 1 : 0, measured.ns, measured.why);
 }
@@ -42,7 +42,8 @@ bool decode(const std::string& text, Measurement& measured) {
     measured = trial(candidate);
     if (!measured.correct && measured.why.empty()) measured.why = "the result is wrong";
   } catch (...) {
-    // Every exception ends here: beyond is the application, which must not run a second time in a child.
+    // Every exception ends here. Otherwise it would reach code of the application, which must not run a
+    // second time in a child.
     measured = {false, 0, world::thrown_text()};
   }
   const std::string text = encode(measured);
@@ -57,15 +58,16 @@ bool decode(const std::string& text, Measurement& measured) {
   std::_Exit(0);
 }
 
-/// Reads what the child says until it has ended. Returns false when time is over. The end of the pipe says
-/// nothing, because the child may close it early, and a process that it leaves behind may hold it open.
+/// Reads the child's output until the child has ended. Returns false at the deadline. It does not rely on the
+/// end of the pipe, because the child may close the pipe early, and a process that the child leaves behind
+/// may hold it open.
 bool read_until_ended(pid_t child, int in, Clock::time_point end, std::string& text) {
   bool open = true;
   for (;;) {
     siginfo_t found{};
     const bool ended =
         ::waitid(P_PID, id_t(child), &found, WEXITED | WNOHANG | WNOWAIT) == 0 && found.si_pid == child;
-    char part[65536];  // as much as a pipe holds, so all that an ended child has left in it
+    char part[65536];  // the size of a pipe, so one read gets all that an ended child has left in it
     const ssize_t got = open ? ::read(in, part, sizeof part) : 0;
     if (got > 0) text.append(part, size_t(got));
     open = got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
@@ -79,14 +81,16 @@ bool read_until_ended(pid_t child, int in, Clock::time_point end, std::string& t
 Measurement measure(const TuneConfig& candidate, const Trial& trial, std::chrono::milliseconds limit) {
   int ends[2];
   if (::pipe(ends) != 0) {
-    throw RunError(RunError::Reason::resources, fmt::format("no pipe to a child: {}", std::strerror(errno)));
+    throw RunError(RunError::Reason::resources,
+                   fmt::format("cannot make a pipe to a child process: {}", std::strerror(errno)));
   }
   const pid_t parent = ::getpid(), child = ::fork();
   if (child < 0) {
     const int error = errno;
     ::close(ends[0]);
     ::close(ends[1]);
-    throw RunError(RunError::Reason::resources, fmt::format("no child process: {}", std::strerror(error)));
+    throw RunError(RunError::Reason::resources,
+                   fmt::format("cannot start a child process: {}", std::strerror(error)));
   }
   if (child == 0) {
     ::close(ends[0]);
@@ -95,13 +99,13 @@ Measurement measure(const TuneConfig& candidate, const Trial& trial, std::chrono
     if (::getppid() != parent) std::_Exit(1);
     run_child(ends[1], candidate, trial);
   }
-  ::setpgid(child, child);  // as the child does; either may come first
+  ::setpgid(child, child);  // the child does the same, and either process may run first
   ::close(ends[1]);
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   std::string text;
   const bool ended = read_until_ended(child, ends[0], Clock::now() + limit, text);
   ::close(ends[0]);
-  ::kill(-child, SIGKILL);  // kills what it has left running, too
+  ::kill(-child, SIGKILL);  // also kills processes that the child has left running
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -135,7 +139,7 @@ std::vector<Measurement> tune(TuneTable& table, const TuneKey& key, const std::v
   if (best) {
     table.set(key, candidates[size_t(best - all.data())], best->ns);
   } else {
-    // The old choice has failed now, or is not among the candidates any more.
+    // The old choice has failed now, or it is no longer among the candidates.
     table.forget_choice(key);
   }
   return all;

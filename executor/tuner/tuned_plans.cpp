@@ -18,7 +18,7 @@
 namespace chorale {
 
 namespace {
-/// Returns all types: this one first, then those with elements of its size, then the others.
+/// Returns all types: `dtype` first, then types with elements of the same size, then the others.
 std::vector<DType> nearest_types(DType dtype) {
   std::vector<DType> types(std::begin(all_dtypes), std::end(all_dtypes));
   const auto distance = [dtype](DType other) {
@@ -29,7 +29,7 @@ std::vector<DType> nearest_types(DType dtype) {
   return types;
 }
 
-constexpr const char* remedy = "chorale tune makes a table, and chorale compile the plans";
+constexpr const char* remedy = "chorale tune makes a table, and chorale compile makes the plans";
 }  // namespace
 
 std::string table_name(const TunedFor& machine) {
@@ -78,7 +78,7 @@ TunedPlans::Choice TunedPlans::choose(const std::string& collective, uint64_t by
     choice.name = default_name(collective, bytes);
   } else if (choice.name.empty()) {
     throw UsageError(
-        fmt::format("the table has {} of {} bytes, and no plan for it", collective, chosen.bytes));
+        fmt::format("the table's entry for {} of {} bytes names no plan", collective, chosen.bytes));
   } else if (choice.name.find('/') != std::string::npos) {
     throw UsageError(
         fmt::format("the table names '{}' for {} of {} bytes: it should be the name of a plan in {}, "
@@ -89,7 +89,7 @@ TunedPlans::Choice TunedPlans::choose(const std::string& collective, uint64_t by
     choice.packet = packet_form_of(packet);
     if (!choice.packet) {
       throw UsageError(
-          fmt::format("the table has packets of the form '{}' for {} of {} bytes, and there are {}", packet,
+          fmt::format("the table has the packet form '{}' for {} of {} bytes, but the forms are {}", packet,
                       collective, chosen.bytes, fmt::join(packet_form_names, ", ")));
     }
   }
@@ -113,14 +113,14 @@ std::string TunedPlans::file_of(const std::string& name) const {
 
 const Plan& TunedPlans::plan(const Choice& choice) {
   const Plan& plan = read_once(choice);
-  // A result of another collective would be a wrong one.
+  // A plan of another collective would compute a wrong result.
   if (plan.collective != choice.collective) {
-    throw UsageError(fmt::format("{} names {} for {}, but the plan in {} is one of {}: {}",
+    throw UsageError(fmt::format("{} names {} for {}, but the plan in {} is for {}: {}",
                                  choice.found == TuneTable::Found::none ? "the default" : "the table",
                                  choice.name, choice.collective, choice.file, plan.collective, remedy));
   }
   if (plan.ranks() != uint32_t(machine_.ranks)) {
-    throw UsageError(fmt::format("{} should be a plan of {} ranks, and is one of {}: {}", choice.file,
+    throw UsageError(fmt::format("{} should be a plan of {} ranks, but it is for {}: {}", choice.file,
                                  machine_.ranks, plan.ranks(), remedy));
   }
   return plan;
@@ -139,11 +139,12 @@ const Plan& TunedPlans::read_once(const Choice& choice) {
   Plan plan = there ? load(choice.file) : make_(choice.name, machine_.ranks);
   if (machine_.rank_order && !in_rank_order(plan)) {
     throw UsageError(
-        fmt::format("{} does not add up in the order of the ranks, as is asked for here: chorale check "
-                    "PLAN --certify FILE says how it does, and chorale tune makes a table of those that do",
+        fmt::format("{} does not add up in the order of the ranks, which this call requires: chorale check "
+                    "PLAN --certify FILE shows the order, and chorale tune makes a table of plans with "
+                    "that order",
                     choice.file));
   }
-  // The certificate tells an executor that switches must not add in an order of their own.
+  // The certificate tells an executor that switches must not change the order of additions.
   if (machine_.rank_order && combines_on_switch(plan) && plan.extension.verified.empty())
     plan.extension.verified = certificate(plan, prove_plan(plan, {}, true).facts);
   return plans_.emplace(choice.file, std::move(plan)).first->second;

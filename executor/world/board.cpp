@@ -19,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds pause{5};
-constexpr std::chrono::seconds linger{1};  // for ranks that have not come yet
+constexpr std::chrono::seconds linger{1};  // the wait for ranks that have not come yet
 /// A rank waits this long for the ranks of the last join to leave their board.
 constexpr std::chrono::seconds board_patience{3};
 
@@ -35,8 +35,8 @@ key_t key_of(uint64_t job) {
   return key == IPC_PRIVATE ? key_t(1) : key;
 }
 
-/// Does what is_alive() does, but needs no start, which a process that may open no file cannot tell of
-/// itself.
+/// Returns what is_alive() returns, but also works for a process without a known start. A process that can
+/// open no file does not know its start.
 bool lives(const Process& process) {
   if (process.start == 0) return ::kill(process.pid, 0) == 0 || errno == EPERM;
   return is_alive(process);
@@ -44,15 +44,15 @@ bool lives(const Process& process) {
 
 }  // namespace
 
-/// Holds one rank's part. Its first state is zero.
+/// Holds one rank's part of the board. It starts as zeros.
 struct Board::Slot {
   enum State : uint32_t { absent, claimed, here, left };
   std::atomic<uint32_t> state;
-  Process process;  ///< valid once `here`
+  Process process;  ///< valid when the state is `here`
 };
 
 struct Board::Page {
-  std::atomic<uint64_t> job;  ///< the first rank to come writes it
+  std::atomic<uint64_t> job;  ///< written by the first rank that comes
   Refusal refusal;
 
   Slot* slots() { return reinterpret_cast<Slot*>(this + 1); }
@@ -89,14 +89,14 @@ Board::Found Board::attach(size_t bytes, uint64_t job, const Process& self) {
   shmid_ds status{};
   if (::shmctl(id_, IPC_STAT, &status) != 0) return Found::ended;
   if (status.shm_perm.mode & SHM_DEST) return Found::ended;
-  if (status.shm_perm.cuid != ::geteuid()) return Found::not_ours;  // root may look at what others have made
+  if (status.shm_perm.cuid != ::geteuid()) return Found::not_ours;  // root can open memory of other users
   if (status.shm_segsz < sizeof(Page) + (size_t(rank_) + 1) * sizeof(Slot)) return Found::not_ours;
   slots_ = (status.shm_segsz - sizeof(Page)) / sizeof(Slot);
   return enter(job, self, status.shm_nattch == 1);
 }
 
-/// Takes this rank's slot. A rank that finds a board on which all others have ended removes it first. So
-/// nobody enters the board of an earlier job.
+/// Takes this rank's slot. If all ranks on the board have ended, the board is of an earlier job, so this
+/// removes it first.
 Board::Found Board::enter(uint64_t job, const Process& self, bool alone) {
   uint64_t nobody = 0;
   if (!page_->job.compare_exchange_strong(nobody, job) && nobody != job) return Found::not_ours;
@@ -107,7 +107,7 @@ Board::Found Board::enter(uint64_t job, const Process& self, bool alone) {
   Slot& mine = page_->slots()[rank_];
   uint32_t absent = Slot::absent;
   if (!mine.state.compare_exchange_strong(absent, Slot::claimed)) {
-    // Two processes say that they are this rank, or the last join has not quite ended.
+    // Either two processes have this rank, or the last join has not quite ended.
     const bool taken = absent == Slot::claimed || (absent == Slot::here && lives(mine.process));
     return taken ? Found::not_ours : Found::ended;
   }
@@ -116,7 +116,7 @@ Board::Found Board::enter(uint64_t job, const Process& self, bool alone) {
   return Found::entered;
 }
 
-/// \param alone  no other process is attached, so a rank that is still writing its slot was killed there
+/// \param alone  no other process is attached, so a rank with a half-written slot was killed
 bool Board::abandoned(bool alone) const {
   bool used = false;
   for (size_t at = 0; at < slots_; ++at) {
@@ -141,7 +141,7 @@ std::optional<Board::Dead> Board::dead() {
     if (peer == rank_ || size_t(peer) >= slots_) continue;
     if (state(peer).load(std::memory_order_acquire) != Slot::here) continue;
     const Process process = page_->slots()[peer].process;
-    // It may have ended its part, and then its process, since the first look.
+    // The rank may have ended its part, and then its process, since the first check.
     if (!lives(process) && state(peer).load(std::memory_order_acquire) == Slot::here)
       return Dead{peer, process.pid};
   }
@@ -167,7 +167,7 @@ void Board::close() {
   if (page_) remove();
 }
 
-/// Removes the name at once. The memory goes with the last process that looks at it.
+/// Removes the name at once. The memory is freed when the last process detaches.
 void Board::remove() { ::shmctl(id_, IPC_RMID, nullptr); }
 
 void Board::detach() {

@@ -1,5 +1,5 @@
 /// \file
-/// Ranks of one host that join a world hear from a board that one of them cannot.
+/// A board tells ranks of one host that join a world when one of them fails.
 #pragma once
 
 #include <atomic>
@@ -15,40 +15,40 @@
 
 namespace chorale::world {
 
-/// A board is System V shared memory in which the ranks of one host say that they are joining, and why one of
-/// them fails. It needs neither /dev/shm nor an open file, and no limit on the size of files applies to it.
-/// So a rank that has run into any of these limits can still tell.
+/// A board is System V shared memory of the ranks of one host. Each rank marks there that it is joining, and
+/// a rank that fails writes the reason. A board needs neither /dev/shm nor an open file, and no limit on file
+/// sizes applies to it. So a rank that has run into one of these limits can still report it.
 ///
-/// If the system has no such memory left, or the ranks do not share it, a board tells nothing, and the others
-/// wait for the deadline. See docs/decisions/0024-failures-while-joining-are-told.md.
+/// If the system has no such memory left, or if the ranks do not share it, a board reports nothing, and the
+/// other ranks wait until the deadline. See docs/decisions/0024-failures-while-joining-are-told.md.
 class Board {
  public:
-  /// Finds or makes the board of a job and says that this rank joins.
+  /// Finds or makes the board of a job, and marks that this rank joins.
   /// \param job   the same on the ranks of this host, and different for every other job on it
   /// \param near  the ranks of this host
-  /// \param used_once  no earlier job can have had this name, so a rank that is found dead died in this join
+  /// \param used_once  no earlier job can have had this name, so a dead rank on the board died in this join
   Board(const std::string& job, int rank, std::vector<int> near, const Process& self, bool used_once);
-  /// Says that the rank has ended its part.
+  /// Marks that the rank has ended its part.
   ~Board();
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
 
   /// Checks that no other rank has failed.
-  /// \throws RunError if one has, with its reason and text
+  /// \throws RunError if one has, with the reason and text of that rank
   void check() const;
 
   struct Dead {
     int rank;
     int pid;
   };
-  /// Returns a rank whose process has ended while it joined. It looks at most every 20 ms.
+  /// Returns a rank whose process ended while it joined. It looks at most every 20 ms.
   std::optional<Dead> dead();
 
-  /// Tells the others why this rank fails. Waits until all of them have come, for a second at most, so that
-  /// they hear it too. After a timeout it does not wait.
+  /// Tells the others why this rank fails. It waits for a second at most until all ranks of the host are on
+  /// the board, so that they all see the reason. It does not wait if the reason is a timeout.
   void fail(RunError::Reason reason, const std::string& text);
 
-  /// Frees the job's name, because the ranks have met.
+  /// Frees the job's name. Call it when all ranks have joined.
   void close();
 
  private:

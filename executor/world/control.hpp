@@ -1,6 +1,6 @@
 /// \file
-/// All ranks of a world share this memory for their own affairs. It is the same in one process and over
-/// several.
+/// The control memory is shared by all ranks of a world on one host. Ranks use it for barriers, small
+/// exchanges and aborts. Its layout is the same for ranks of one process and of several.
 #pragma once
 
 #include <algorithm>
@@ -15,21 +15,21 @@
 
 namespace chorale::world {
 
-/// Identifies a process. Its number alone does not: another process may have it by now, and it says nothing
-/// in another namespace.
+/// Identifies a process. The pid alone is not enough: another process may have it by now, and it has no
+/// meaning in another namespace.
 struct Process {
   int32_t pid = 0;
-  uint64_t start = 0;  ///< clock ticks from boot to its start
-  uint64_t space = 0;  ///< inode of its process namespace
+  uint64_t start = 0;  ///< its start, in clock ticks after boot
+  uint64_t space = 0;  ///< the inode of its process namespace
 
   bool operator==(const Process&) const = default;
 };
 
 enum class Presence : uint32_t { absent, claimed, joined, left };
 
-/// Names a call that a rank makes together with all others.
+/// Names a collective call.
 enum class Collective : uint32_t { barrier, allgather, agreement, binding, window, reset, join };
-/// These are indexed by Collective, and read as in "rank 1 is in a barrier".
+/// The names are indexed by Collective, and are used in text like "rank 1 is in a barrier".
 inline constexpr const char* collective_names[] = {"a barrier",
                                                    "an allgather",
                                                    "an agreement",
@@ -38,24 +38,25 @@ inline constexpr const char* collective_names[] = {"a barrier",
                                                    "a reset",
                                                    "the end of a join"};
 
-/// Says why a rank gave up an attempt to make the next world, see succession.hpp.
+/// Holds the reason why a rank gave up an attempt to make the next world. World::survivors() uses it.
 struct Failure {
-  std::atomic<uint32_t> attempt;  ///< its number plus 1; stored after all else is written
+  std::atomic<uint32_t> attempt;  ///< the attempt's number plus 1; stored after all other members
   uint32_t reason;                ///< a RunError::Reason
   char text[1000];
 };
 
-/// Says why a world cannot be joined. The first rank that says so counts. It is zero if none has.
+/// Holds the reason why a world cannot be joined. Only the first rank that writes one counts. All members are
+/// zero before.
 struct Refusal {
   static constexpr size_t text_bytes = 1000;
 
-  std::atomic<uint32_t> written;  ///< 1: a rank is writing; 2: it is all here
+  std::atomic<uint32_t> written;  ///< 1: a rank is writing; 2: complete
   uint32_t reason;                ///< a RunError::Reason
   char text[text_bytes];
 
   bool stands() const { return written.load(std::memory_order_acquire) == 2; }
 
-  /// Writes why. Returns false if another rank was first.
+  /// Writes the reason. Returns false if another rank was first.
   bool write(RunError::Reason why, const std::string& said) {
     uint32_t nobody = 0;
     if (!written.compare_exchange_strong(nobody, 1)) return false;
@@ -67,14 +68,14 @@ struct Refusal {
     return true;
   }
 
-  /// Throws the refusal. Call it only when it stands.
+  /// Throws the refusal. Call it only when stands() is true.
   [[noreturn]] void throw_it() const { throw RunError(RunError::Reason(reason), text); }
 };
 
-/// Says what a rank has launched last: `count` calls of one executor since the last reset.
+/// Counts the launches of a rank: `count` calls of one executor since the last reset.
 struct Launched {
-  uint16_t executor = 0;  ///< its number, the same on all ranks; 0: there is none
-  uint16_t resets = 0;    ///< the number of resets of the world by then
+  uint16_t executor = 0;  ///< the executor's number, the same on all ranks; 0: none
+  uint16_t resets = 0;    ///< the number of resets of the world at that time
   uint32_t count = 0;
 
   static Launched of(uint64_t word) { return {uint16_t(word >> 48), uint16_t(word >> 32), uint32_t(word)}; }
@@ -85,36 +86,37 @@ struct Launched {
   }
 };
 
-/// Holds one rank's part. Its first state is zero.
+/// Holds one rank's part of the control memory. It starts as zeros.
 struct alignas(64) Seat {
   static constexpr size_t chunk_bytes = 4096;
 
   std::atomic<Presence> presence;
-  Process process;                 ///< valid once joined
-  uint32_t host;                   ///< its host's number; ranks of one host share memory
-  std::atomic<uint64_t> arrived;   ///< number of the last barrier that it entered
-  std::atomic<uint64_t> resets;    ///< number of the last reset that it entered
+  Process process;                 ///< valid when the rank has joined
+  uint32_t host;                   ///< the number of its host; ranks of one host share memory
+  std::atomic<uint64_t> arrived;   ///< the number of the last barrier that it entered
+  std::atomic<uint64_t> resets;    ///< the number of the last reset that it entered
   std::atomic<uint64_t> launches;  ///< a Launched, see LaunchCount
-  std::atomic<uint64_t> call;      ///< the last launch: a hash of what is the same on all ranks
+  std::atomic<uint64_t> call;      ///< a hash of the last launch, over the arguments that must be the same on
+                                   ///< all ranks
 
-  // The rank says these when the next world is made. No other rank writes them.
-  std::atomic<uint32_t> came;   ///< the number of the attempt that it came to, plus 1
-  std::atomic<uint64_t> offer;  ///< a descriptor of the next world's control memory
-  std::atomic<uint64_t> ready;  ///< the attempt's word, once the rank has what that offers
+  // The rank writes these when the next world is made. No other rank writes them.
+  std::atomic<uint32_t> came;   ///< the number of the attempt that it takes part in, plus 1
+  std::atomic<uint64_t> offer;  ///< a file descriptor of the next world's control memory
+  std::atomic<uint64_t> ready;  ///< the attempt's word, when the rank has opened the offered memory
   Failure failure;
-  uint32_t former_rank;  ///< its rank in the world before, if any; written before any other rank sees it
+  uint32_t former_rank;  ///< its rank in the previous world, if any; written before any other rank sees it
 
-  // The rank says these in an exchange. Ranks meet once in each exchange, so a rank may be one exchange ahead
-  // of another that still reads, but not two. So there are two of each.
+  // The rank writes these in an exchange. Each exchange has one barrier, so a rank can be one exchange ahead
+  // of a rank that still reads, but not two. So there are two of each.
   Collective collective[2];
   uint64_t total_bytes[2];
   std::byte chunk[2][chunk_bytes];
 };
 
-/// Counts the ranks that come to a meeting. All but the last count themselves and wait for `passed`.
-struct Meeting {
+/// Counts the ranks that arrive at a barrier. Every rank but the last waits for `passed`.
+struct Barrier {
   std::atomic<uint32_t> arrived;
-  std::atomic<uint64_t> passed;  ///< number of the last meeting that all ranks entered
+  std::atomic<uint64_t> passed;  ///< the number of the last barrier that all ranks have entered
 };
 
 struct Control {
@@ -129,16 +131,16 @@ struct Control {
   Refusal refusal;  ///< while ranks join
 
   AbortWord abort;
-  std::atomic<uint32_t> why_ready;  ///< `why` is written; not so if device code stopped the world
+  std::atomic<uint32_t> why_ready;  ///< 1 when `why` is written; stays 0 if device code stopped the world
   char why[why_bytes];
 
-  std::atomic<uint32_t> bell;     ///< a futex: rung when anything that a wait looks at has changed
-  std::atomic<uint32_t> leavers;  ///< ranks that have left
-  Meeting barrier, reset;
+  std::atomic<uint32_t> bell;     ///< a futex that changes when anything changes that a rank may wait for
+  std::atomic<uint32_t> leavers;  ///< the number of ranks that have left
+  Barrier barrier, reset;
 
-  std::atomic<uint64_t> attempt;      ///< to make the next world: an Attempt
+  std::atomic<uint64_t> attempt;      ///< the word of the Attempt to make the next world
   std::atomic<uint64_t> last_failed;  ///< the word of the last attempt that failed
-  uint64_t offered_in;                ///< the word of the attempt that made this world; 0: none did
+  uint64_t offered_in;                ///< the word of the attempt that made this world; 0: none
 
   Seat* seats() { return reinterpret_cast<Seat*>(this + 1); }
   static size_t bytes(int ranks) { return sizeof(Control) + size_t(ranks) * sizeof(Seat); }

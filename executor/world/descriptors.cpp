@@ -15,17 +15,18 @@
 #include <cstring>
 #include <iterator>
 
+#include "../system/texts.hpp"
+#include "collective_try.hpp"
 #include "group.hpp"
-#include "together.hpp"
 
 namespace chorale::world {
 namespace {
 
 constexpr size_t most_in_message = 200;  // the kernel takes 253
 
-/// A Header comes before the descriptors of one message.
+/// Represents the data of one message; the descriptors accompany it.
 struct Header {
-  uint64_t pass;  ///< a pass that failed may have left messages behind
+  uint64_t pass;  ///< the number of the pass, because a failed pass may have left messages behind
   uint32_t from, count;
 };
 
@@ -47,7 +48,7 @@ Descriptor take(const Process& from, int descriptor) {
   throw_errno(fmt::format("take descriptor {} of process {}", descriptor, from.pid));
 }
 
-/// Names of sockets are abstract, so that none is left behind.
+/// Returns an abstract address, so that no file is left behind.
 sockaddr_un address_of(const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -65,7 +66,7 @@ Descriptor make_socket() {
   return made;
 }
 
-/// Anybody on the machine may connect to an abstract name.
+/// Returns whether the peer is of this user. Every user of the machine may connect to an abstract name.
 bool is_of_this_user(const Descriptor& connection) {
   ucred peer{};
   socklen_t bytes = sizeof peer;
@@ -83,7 +84,7 @@ class Patience {
       world_.check();
       if (std::chrono::steady_clock::now() - start_ > limit()) {
         throw RunError(RunError::Reason::timed_out,
-                       fmt::format("no descriptor of a peer came within {}", seconds_text(limit())));
+                       fmt::format("no descriptor of a peer arrived within {}", seconds_text(limit())));
       }
     }
   }
@@ -97,7 +98,8 @@ class Patience {
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Receives one message. Its descriptors go to the end of `into`. Returns nothing if the sender has closed.
+/// Receives one message and appends its descriptors to `into`. Returns nothing if the sender has closed the
+/// connection.
 std::optional<Header> receive_message(const Descriptor& connection, std::vector<Descriptor>& into) {
   Header header{};
   Rights control{};
@@ -142,7 +144,7 @@ DescriptorPassing::DescriptorPassing(World& world, std::optional<Way> way) {
   if (way_ == Way::send) listen(world);
 }
 
-/// Tries to take one descriptor of each peer, because what may be taken depends on who the peers are.
+/// Tries to take one descriptor of each peer, because the permission depends on the peer.
 void DescriptorPassing::try_taking(World& world) {
   int ends[2];
   const bool made = pipe2(ends, O_CLOEXEC) == 0;
@@ -168,7 +170,7 @@ void DescriptorPassing::listen(World& world) {
   static std::atomic<uint64_t> count{0};
   const std::string name =
       fmt::format("chorale-{}-{}-{}", processes_[world.rank()].pid, processes_[world.rank()].start, ++count);
-  together(world, [&] {
+  collective_try(world, [&] {
     listener_ = make_socket();
     const sockaddr_un address = address_of(name);
     if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), length_of(name)) != 0 ||
@@ -183,7 +185,8 @@ void DescriptorPassing::listen(World& world) {
 
 std::vector<DescriptorPassing::Offer> DescriptorPassing::gather(World& world, std::span<const int> mine,
                                                                 const std::vector<bool>& wanted) const {
-  // Each rank has a word that says whether it is wanted. The descriptors follow.
+  // The words start with one flag per rank, which tells whether its descriptors are wanted. The descriptors
+  // follow.
   std::vector<int> words(wanted.begin(), wanted.end());
   words.insert(words.end(), mine.begin(), mine.end());
   std::vector<Offer> offers;
@@ -202,7 +205,7 @@ std::vector<std::vector<Descriptor>> DescriptorPassing::pass(World& world, std::
   ++passes_;
   std::vector<std::vector<Descriptor>> all(world.ranks());
   if (way_ == Way::take) {
-    together(world, [&] {
+    collective_try(world, [&] {
       for (int peer = 0; peer < world.ranks(); ++peer) {
         if (!wanted[peer]) continue;
         for (const int descriptor : offers[peer].descriptors) {
@@ -212,14 +215,14 @@ std::vector<std::vector<Descriptor>> DescriptorPassing::pass(World& world, std::
     });
     return all;
   }
-  // The two steps are apart, so that nobody waits for what could not be sent. What is sent stays in the
-  // receiver's socket.
-  together(world, [&] {
+  // All ranks send before any rank receives, so that no rank waits for a message that could not be sent. Sent
+  // messages stay in the receiver's socket.
+  collective_try(world, [&] {
     for (int peer = 0; peer < world.ranks(); ++peer) {
       if (offers[peer].wanted[world.rank()] && !mine.empty()) send_to(world, peer, mine);
     }
   });
-  together(world, [&] { receive(world, offers, all); });
+  collective_try(world, [&] { receive(world, offers, all); });
   return all;
 }
 
@@ -274,11 +277,12 @@ void DescriptorPassing::receive(World& world, const std::vector<Offer>& offers,
       patience.wait_for(connection);
       std::vector<Descriptor> came;
       const std::optional<Header> header = receive_message(connection, came);
-      // A pass that failed may have left messages behind. All messages of this one have been sent.
+      // A failed pass may have left messages behind; skip them. All messages of this pass have already been
+      // sent.
       if (!header || header->pass != passes_) break;
       if (header->from >= uint32_t(world.ranks()) || header->count != came.size()) {
         throw RunError(RunError::Reason::other,
-                       fmt::format("a message of rank {} says {} descriptors and holds {}", header->from,
+                       fmt::format("a message of rank {} announces {} descriptors but holds {}", header->from,
                                    header->count, came.size()));
       }
       std::move(came.begin(), came.end(), std::back_inserter(all[header->from]));

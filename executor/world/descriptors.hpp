@@ -1,5 +1,5 @@
 /// \file
-/// Processes of a world pass open files to each other here.
+/// DescriptorPassing passes open files between the processes of a world.
 #pragma once
 
 #include <cstdint>
@@ -8,34 +8,35 @@
 #include <string>
 #include <vector>
 
+#include "../system/shared_memory.hpp"
 #include "chorale/world.hpp"
 #include "process.hpp"
-#include "shared_memory.hpp"
 
 namespace chorale::world {
 
-/// Passes any descriptor, also CUDA's, which have no path. open_of_peer() opens a file again by its path. No
-/// rank may want a descriptor of a rank on another host.
+/// Passes any descriptor, including those of CUDA, which have no path. (open_of_peer() opens a file again by
+/// its path.) It does not work between hosts.
 class DescriptorPassing {
  public:
   enum class Way {
     take,  ///< by pidfd_getfd(), which needs Linux 5.6 and permission to trace the peer
-    send   ///< over Unix sockets, when a container's or the kernel's rules forbid that
+    send   ///< over Unix sockets, when the rules of a container or of the kernel forbid `take`
   };
 
-  /// Collective: tries which way all ranks may go, unless `way` says it.
+  /// Finds the way that works for all ranks, unless `way` gives it; collective.
   explicit DescriptorPassing(World& world, std::optional<Way> way = std::nullopt);
 
   Way way() const { return way_; }
 
-  /// Collective: passes descriptors. [rank] of the result holds copies of what that rank passed as `mine`, if
-  /// `wanted[rank]`. When it returns, all ranks have taken theirs, so `mine` may be closed.
+  /// Passes descriptors; collective. If `wanted[rank]`, element [rank] of the result holds copies of the
+  /// descriptors that this rank passed as `mine`. When it returns, all ranks have their copies, so you may
+  /// close `mine`.
   /// \throws RunError on all ranks: the error of the lowest rank that failed
   std::vector<std::vector<Descriptor>> pass(World& world, std::span<const int> mine,
                                             const std::vector<bool>& wanted);
 
  private:
-  /// Says what one rank has and wants.
+  /// Lists the descriptors that a rank passes, and the ranks whose descriptors it wants.
   struct Offer {
     std::vector<int> descriptors;
     std::vector<bool> wanted;
@@ -49,7 +50,7 @@ class DescriptorPassing {
 
   Way way_ = Way::take;
   std::vector<Process> processes_;    // by rank
-  std::vector<std::string> sockets_;  // by rank: their names
+  std::vector<std::string> sockets_;  // the names of their sockets, by rank
   Descriptor listener_;
   uint64_t passes_ = 0;
 };

@@ -13,37 +13,39 @@
 #include <new>
 #include <thread>
 
-#include "../host_pages.hpp"
-#include "mirror.hpp"
+#include "../system/host_pages.hpp"
+#include "../system/texts.hpp"
+#include "control_relay.hpp"
 #include "steps.hpp"
 
 namespace chorale::world {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds stop_patience{1};  // with a rank that says why it stops the world
+constexpr std::chrono::seconds stop_patience{1};  // the wait for a rank that is writing why it stops the
+                                                  // world
 
 }  // namespace
 
-/// A Waiter is a rank in a meeting.
+/// A Waiter is a rank that waits in a barrier.
 struct Group::Waiter {
   Group* group;
-  Meeting* meeting;
+  Barrier* barrier;
   std::atomic<uint64_t> Seat::*number;
   uint64_t wanted;
   int rank;
   bool obey_stop;
   const Doubt& doubt;
 
-  bool met() const { return meeting->passed.load(std::memory_order_acquire) >= wanted; }
+  bool met() const { return barrier->passed.load(std::memory_order_acquire) >= wanted; }
 
-  /// Returns why not to wait any longer; "" if there is no reason.
+  /// Returns a reason to stop waiting; "" if there is none.
   std::string doubted() const {
     const std::string why = doubt ? doubt() : "";
     return why.empty() || met() ? "" : why;
   }
 
-  /// Returns whether a rank has left that will not come any more.
+  /// Returns whether a rank has left that this barrier still needs.
   bool hopeless() const {
     Control& control = *group->control_;
     if (control.leavers.load(std::memory_order_acquire) == 0) return false;
@@ -83,15 +85,16 @@ Group::Group(Mapping control, int rank, const Options& options, Hosts hosts)
     for (int peer = 0; peer < ranks(); ++peer) {
       if (host(peer) != host(rank)) {
         several_hosts_ = true;
-        continue;  // Mirror hears of it
+        continue;  // the control relay reports its end
       }
       const Process& process = control_->seats()[peer].process;
       if (peer != rank && process != self) watch_.add(peer, process);
     }
     start(ranks() == 1, nullptr);
-    if (!hosts.links.empty()) mirror_ = std::make_unique<Mirror>(*this, host(rank), std::move(hosts.links));
+    if (!hosts.links.empty())
+      relay_ = std::make_unique<ControlRelay>(*this, host(rank), std::move(hosts.links));
   } catch (...) {
-    // The others have seen this rank join, so they hear why it fails.
+    // The others have seen this rank join, so tell them why it fails.
     const Thrown thrown = thrown_now();
     control_->refusal.write(thrown.reason, told_text(rank, thrown));
     tell_hosts(hosts.links, rank, thrown);
@@ -120,7 +123,7 @@ void Group::start(bool complete, const cpu::Scheduler* fibers_of) {
       .idle_check = {}};
   if (complete) {
     options.ranks_in_collective = [this] {
-      return int(control_->barrier.arrived.load()) + in_succession_.load(std::memory_order_relaxed);
+      return int(control_->barrier.arrived.load()) + in_shrink_.load(std::memory_order_relaxed);
     };
   }
   if (!local_) options.idle_check = [this] { check_peers(); };
@@ -129,23 +132,23 @@ void Group::start(bool complete, const cpu::Scheduler* fibers_of) {
 
 void Group::complete_join(int rank) {
   joining_ = true;
-  meet_for(Collective::join, rank);
+  barrier_for(Collective::join, rank);
   joining_ = false;
 }
 
-void Group::barrier(int rank, Collective what) { meet_for(what, rank); }
+void Group::barrier(int rank, Collective what) { barrier_for(what, rank); }
 
-/// Returns which of the two places of a seat its next exchange has.
+/// Returns which of the two halves of a seat the rank's next exchange uses.
 size_t Group::next_half(int rank) {
   return (control_->seats()[rank].arrived.load(std::memory_order_relaxed) + 1) % 2;
 }
 
-/// Meets the others for a call. The ranks meet even in calls of different kinds, so each can say in which
-/// call the others are, and all find the same.
-void Group::meet_for(Collective what, int rank, const Doubt& doubt, bool obey_stop) {
+/// Runs the barrier of a collective call. All kinds of calls use the same barrier. So each rank sees which
+/// call the others make, and all find the same mismatch.
+void Group::barrier_for(Collective what, int rank, const Doubt& doubt, bool obey_stop) {
   const size_t half = next_half(rank);
   control_->seats()[rank].collective[half] = what;
-  meet(control_->barrier, &Seat::arrived, rank, obey_stop, collective_names[size_t(what)], doubt);
+  enter(control_->barrier, &Seat::arrived, rank, obey_stop, collective_names[size_t(what)], doubt);
   const Collective first = control_->seats()[0].collective[half];
   for (int peer = 1; peer < ranks(); ++peer) {
     const Collective other = control_->seats()[peer].collective[half];
@@ -167,7 +170,7 @@ std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const s
     seat.total_bytes[half] = mine.size();
     const size_t bytes = std::min(Seat::chunk_bytes, mine.size() - std::min(done, mine.size()));
     if (bytes) std::memcpy(seat.chunk[half], mine.data() + done, bytes);
-    meet_for(what, rank, doubt, obey_stop);
+    barrier_for(what, rank, doubt, obey_stop);
     for (int peer = 0; peer < ranks(); ++peer) {
       const Seat& from = control_->seats()[peer];
       const size_t total = from.total_bytes[half];
@@ -181,20 +184,22 @@ std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const s
   return all;
 }
 
-/// Meets the others in a reset. A rank whose reset timed out stays counted, and its next reset goes on with
-/// that. If it counted itself again, it would be the last to come, although a peer never came.
-void Group::meet_in_reset(int rank) {
-  Meeting& meeting = control_->reset;
+/// Waits for the others in a reset. A rank whose reset timed out stays counted, and its next reset continues
+/// that one. If the rank counted itself again, it would seem to be the last to arrive although a peer never
+/// arrived.
+void Group::reset_barrier(int rank) {
+  Barrier& barrier = control_->reset;
   const char* const what = collective_names[size_t(Collective::reset)];
   uint64_t& over = resets_over_[size_t(rank)];
   const uint64_t counted = control_->seats()[rank].resets.load(std::memory_order_relaxed);
-  const bool met = meeting.passed.load(std::memory_order_acquire) >= counted;
-  // A reset that the others made without this rank is of no use if the world has stopped again.
+  const bool met = barrier.passed.load(std::memory_order_acquire) >= counted;
+  // If the others have completed the reset and the world has stopped again since, this rank needs a new
+  // reset.
   if (counted == over || (met && load_acquire(&control_->abort.stop) != 0)) {
-    meet(meeting, &Seat::resets, rank, false, what);
+    enter(barrier, &Seat::resets, rank, false, what);
   } else if (!met) {
     scheduler_->check_caller();
-    wait({this, &meeting, &Seat::resets, counted, rank, false, {}}, what);
+    wait({this, &barrier, &Seat::resets, counted, rank, false, {}}, what);
   }
   over = control_->seats()[rank].resets.load(std::memory_order_relaxed);
 }
@@ -210,24 +215,24 @@ void Group::clear_stop() {
   if (local_) scheduler_->rearm();
 }
 
-bool Group::arrive(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, uint64_t wanted) {
+bool Group::arrive(Barrier& barrier, std::atomic<uint64_t> Seat::*number, int rank, uint64_t wanted) {
   (control_->seats()[rank].*number).store(wanted);
-  const bool last = meeting.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == uint32_t(ranks());
+  const bool last = barrier.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == uint32_t(ranks());
   if (last) {
-    meeting.arrived.store(0, std::memory_order_relaxed);
-    if (&meeting == &control_->reset) clear_stop();
-    meeting.passed.store(wanted, std::memory_order_release);
+    barrier.arrived.store(0, std::memory_order_relaxed);
+    if (&barrier == &control_->reset) clear_stop();
+    barrier.passed.store(wanted, std::memory_order_release);
   }
   if (last || several_hosts_) ring();
   return last;
 }
 
-void Group::meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop,
-                 const char* what, const Doubt& doubt) {
+void Group::enter(Barrier& barrier, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop,
+                  const char* what, const Doubt& doubt) {
   scheduler_->check_caller();
   if (obey_stop) check();
   const uint64_t wanted = (control_->seats()[rank].*number).load(std::memory_order_relaxed) + 1;
-  if (arrive(meeting, number, rank, wanted)) return;
+  if (arrive(barrier, number, rank, wanted)) return;
   const auto doubting = [this, rank](const Doubt* of) {
     const std::lock_guard lock(doubts_mutex_);
     doubts_[size_t(rank)] = of;
@@ -237,10 +242,11 @@ void Group::meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank
     ~Doubting() { set(nullptr); }
   } const until_the_end{doubting};
   if (doubt) doubting(&doubt);
-  wait({this, &meeting, number, wanted, rank, obey_stop, doubt}, what);
+  wait({this, &barrier, number, wanted, rank, obey_stop, doubt}, what);
 }
 
-/// Returns what ranks of this process that wait in a collective have to say about a stop.
+/// Returns the first reason that a waiting rank of this process has why its collective cannot end; "" if
+/// there is none.
 std::string Group::doubted() {
   const std::lock_guard lock(doubts_mutex_);
   for (const Doubt* const doubt : doubts_) {
@@ -266,7 +272,8 @@ void Group::wait(const Waiter& waiter, const char* what) {
     if (joining_ && control_->refusal.stands()) control_->refusal.throw_it();
     const Stop stop = Stop(load_acquire(&control_->abort.stop));
     if (stop != Stop::none && (waiter.obey_stop || stop == Stop::peer_lost)) {
-      // A rank that has met the others may be stopped by what they do next, but it has met them.
+      // After the barrier, the others may already have stopped the world. The barrier has succeeded all the
+      // same.
       if (waiter.met()) return;
       throw_stopped();
     }
@@ -283,7 +290,7 @@ void Group::wait(const Waiter& waiter, const char* what) {
       const std::string why =
           fmt::format("rank {} waited {} in {} for {}; {}", waiter.rank, seconds_text(options_.timeout), what,
                       missing(waiter.number, waiter.wanted, false), more_time);
-      // This is the last look, because a rank that came in time counts.
+      // This is the last check, because a rank that arrived in time counts.
       if (waiter.met()) return;
       raise(Stop::timed_out, waiter.rank, why);
       if (waiter.obey_stop) throw_stopped();
@@ -301,8 +308,8 @@ void Group::wait(const Waiter& waiter, const char* what) {
 void Group::require_own_process() {
   if (!forked()) return;
   throw UsageError(fmt::format(
-      "this process (pid {}) is a fork of {}, which alone takes part in the world: a fork joins, or "
-      "makes, a world of its own",
+      "this process (pid {}) is a fork of {}, which alone takes part in the world: a fork must join or make "
+      "another world",
       getpid(), local_ ? "the one that all ranks live in" : "that of " + process_text(rank_)));
 }
 
@@ -312,7 +319,7 @@ void Group::check() {
 }
 
 void Group::throw_stopped() {
-  // A rank that cannot join ends its connections, too, but that is not the cause.
+  // A rank that cannot join also ends its connections, but that is not the cause.
   if (joining_ && control_->refusal.stands()) control_->refusal.throw_it();
   const Stop stop = Stop(load_acquire(&control_->abort.stop));
   const int rank = int(control_->abort.rank);
@@ -331,7 +338,7 @@ void Group::throw_stopped() {
       throw RunError(RunError::Reason::peer_lost,
                      (why.empty() ? fmt::format("rank {} died", rank) : why) +
                          (joining_         ? " while the world was being joined"
-                          : several_hosts_ ? "; the others join anew, under another address"
+                          : several_hosts_ ? "; the other ranks can join a new world under another address"
                                            : "; the others can go on in World::survivors()"));
     default:
       throw RunError(RunError::Reason::aborted,
@@ -344,7 +351,7 @@ bool Group::raise(Stop stop, int rank, const std::string& why) {
   if (stop == Stop::deadlock || stop == Stop::timed_out) {
     if (const std::string more = doubted(); !more.empty() && more != why) text = more + "; " + why;
   }
-  // A wait in a launch does not see which ranks have not come to it, or have left. It may be for one of
+  // A wait in a launch does not know which ranks have left or have not launched. It may wait for one of
   // these.
   if (stop == Stop::timed_out && control_->leavers.load(std::memory_order_acquire) != 0)
     text = left_text() + " left the world; " + text;
@@ -360,8 +367,8 @@ bool Group::raise_as_said(Stop stop, int rank, const std::string& text) {
   for (uint32_t unclaimed = 0;
        !std::atomic_ref(word.claimed).compare_exchange_strong(unclaimed, 1, std::memory_order_acquire);
        unclaimed = 0) {
-    // The other rank is about to write why, or a reset is about to let the next stop in. If it died there,
-    // that must not hang anybody.
+    // The other rank is about to write why, or a reset is about to allow the next stop. If that rank died
+    // meanwhile, no rank may hang.
     if (Clock::now() - start > stop_patience) store_release(&word.stop, uint32_t(stop));
     if (load_acquire(&word.stop) != 0) return false;
     sched_yield();
@@ -423,7 +430,7 @@ void Group::look_for_dead() {
 }
 
 void Group::wait_for_ending_peers() const {
-  // A kernel that does not say which processes have begun to end gets a moment.
+  // Some kernels do not tell which processes have begun to end, so wait a moment first.
   std::this_thread::sleep_for(check_interval);
   watch_.wait_for_ending(options_.timeout.count() > 0 ? options_.timeout : std::chrono::seconds(30));
 }
@@ -439,8 +446,8 @@ void Group::require_one_host(const std::string& what) const {
   int other = 1;
   while (host(other) == host(0)) ++other;
   throw UsageError(
-      fmt::format("{}: rank 0 is on {} and rank {} on {}, which share no memory; between hosts there are "
-                  "plans of the CPU backend, by port channels",
+      fmt::format("{}: rank 0 is on {} and rank {} on {}, which share no memory; between hosts, only "
+                  "plans with port channels run, with an Executor",
                   what, host_text(0), other, host_text(other)));
 }
 
@@ -452,10 +459,10 @@ std::string Group::process_text(int rank) {
 std::string Group::behind_text(int rank) {
   const Launched mine = Launched::of(launches(rank).load(std::memory_order_relaxed));
   if (mine.executor == 0) return "";
-  std::map<uint32_t, std::vector<int>> behind;  // by what they have launched
+  std::map<uint32_t, std::vector<int>> behind;  // ranks by the number of their launched calls
   for (int peer = 0; peer < ranks(); ++peer) {
     Launched seen = Launched::of(launches(peer).load(std::memory_order_relaxed));
-    if (seen.executor == 0) seen = {mine.executor, mine.resets, 0};  // it has bound, as all have, and no more
+    if (seen.executor == 0) seen = {mine.executor, mine.resets, 0};  // the rank has bound but not launched
     if (seen.counts_with(mine) && int32_t(seen.count - mine.count) < 0) behind[seen.count].push_back(peer);
   }
   std::string text;
@@ -515,20 +522,6 @@ void sleep_on(std::atomic<uint32_t>& bell, uint32_t seen, std::chrono::nanosecon
 
 void wake_all(std::atomic<uint32_t>& bell) {
   syscall(SYS_futex, &bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
-
-std::string seconds_text(std::chrono::nanoseconds time) {
-  return fmt::format("{:.4g} s", std::chrono::duration<double>(time).count());
-}
-
-std::string ranks_text(const std::vector<int>& ranks) {
-  constexpr size_t shown = 16;
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t at = 0; at < std::min(shown, ranks.size()); ++at) {
-    text += (at ? ", " : "") + std::to_string(ranks[at]);
-  }
-  if (ranks.size() > shown) text += fmt::format(" and {} more", ranks.size() - shown);
-  return text;
 }
 
 }  // namespace chorale::world

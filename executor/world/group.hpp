@@ -1,5 +1,5 @@
 /// \file
-/// The handles of a world in one process share a Group.
+/// All handles of a world in one process share one Group.
 #pragma once
 
 #include <atomic>
@@ -16,26 +16,27 @@
 #include <string>
 #include <vector>
 
-#include "../cpu/scheduler.hpp"
+#include "../fibers/scheduler.hpp"
+#include "../system/fork.hpp"
+#include "../system/shared_memory.hpp"
+#include "../system/thrown.hpp"
 #include "chorale/error.hpp"
 #include "control.hpp"
-#include "fork.hpp"
 #include "process.hpp"
-#include "shared_memory.hpp"
-#include "thrown.hpp"
 
 namespace chorale::world {
 
-/// Describes the hosts of a world over several.
+/// Describes the hosts of a world that has several.
 struct Hosts {
   std::vector<std::string> names;  ///< by host
-  std::vector<Descriptor> links;   ///< by host: connections of this rank, if it speaks for its host
+  std::vector<Descriptor> links;   ///< by host: this rank's connections, if it exchanges control messages for
+                                   ///< its host
 };
 
-class Mirror;
+class ControlRelay;
 
-/// Holds the control memory, and lets ranks wait for changes in it: on a futex, or as a fiber of the seeded
-/// scheduler. Thread-safe.
+/// Holds the control memory, and lets ranks wait for changes in it. A rank waits on a futex, or as a fiber of
+/// the seeded scheduler. Thread-safe.
 class Group {
  public:
   struct Options {
@@ -45,11 +46,12 @@ class Group {
   };
 
   /// Makes a group with all ranks in this process.
-  /// \param before  the group whose survivors these are; null: none
-  /// \param former  their ranks in `before`
+  /// \param before  the group whose survivors() makes this one; null: none
+  /// \param former  the ranks' numbers in `before`
   Group(int ranks, const Options& options, Group* before = nullptr, const std::vector<int>& former = {});
 
-  /// Takes `control`, a Control that all ranks have joined. Watches the processes of the other ranks.
+  /// Makes a group from `control`, a Control that all ranks have joined. It watches the processes of the
+  /// other ranks.
   Group(Mapping control, int rank, const Options& options, Hosts hosts = {});
 
   ~Group();
@@ -57,8 +59,8 @@ class Group {
   int ranks() const { return int(control_->ranks); }
   bool local() const { return local_; }
 
-  /// Returns the host of a rank, from 0 in the order of the hosts' lowest ranks. Ranks of one host share
-  /// memory.
+  /// Returns the host of a rank. Hosts are numbered from 0 in the order of their lowest ranks. Ranks of one
+  /// host share memory.
   uint32_t host(int rank) const { return control_->seats()[rank].host; }
   /// Returns whether two ranks share memory.
   bool on_one_host(int rank, int other) const { return host(rank) == host(other); }
@@ -66,32 +68,31 @@ class Group {
   bool several_hosts() const { return several_hosts_; }
   /// Returns text like "host 1 (node8)".
   std::string host_text(int rank) const;
-  /// Checks that there is one host, for code that reaches peers by memory.
-  /// \throws UsageError that names `what` and the hosts, if there are several
+  /// Checks that there is only one host. Code that accesses peers' memory calls it.
+  /// \throws UsageError that names `what` and two hosts, if there are several
   void require_one_host(const std::string& what) const;
 
-  /// Returns whether this process is a fork of the one that made this. A fork is no rank, and must not look
-  /// like one.
+  /// Returns whether this process is a fork of the process that made this group. A fork is not a rank, and
+  /// must not act as one.
   bool forked() const { return origin_.forked(); }
   /// Checks that this process is no fork.
-  /// \throws UsageError that names the rank if it is one
+  /// \throws UsageError that names the rank if this process is a fork
   void require_own_process();
 
   std::chrono::nanoseconds timeout() const { return options_.timeout; }
   AbortWord* abort_word() { return &control_->abort; }
   cpu::Scheduler& scheduler() { return *scheduler_; }
 
-  /// Returns why the collective in which a rank waits cannot end; "" if it may. Any thread calls it while the
-  /// rank waits.
+  /// Returns why the collective in which a rank waits cannot end; "" if it can. Any thread may call it while
+  /// the rank waits.
   using Doubt = std::function<std::string()>;
 
-  /// Collective, the last step of a join: returns once all ranks of all hosts have made their groups.
-  /// \throws RunError on all ranks if one of them has failed, with its reason and text
+  /// Runs the last step of a join; collective. Returns when all ranks of all hosts have made their groups.
+  /// \throws RunError on all ranks if one of them has failed, with the reason and text of that rank
   void complete_join(int rank);
 
-  // These are the collectives of World. `what` has to be the same on all ranks: if it is not, all of them
-  // throw, and none gets what the others said. If `doubt` gives a reason, the world stops and all ranks throw
-  // the reason.
+  // These are the collectives of World. `what` must be the same on all ranks. If it differs, all ranks throw,
+  // and none gets data. If `doubt` returns a reason, the world stops and all ranks throw that reason.
   void barrier(int rank, Collective what = Collective::barrier);
   std::vector<std::vector<std::byte>> allgather(int rank, std::span<const std::byte> mine,
                                                 Collective what = Collective::allgather,
@@ -101,68 +102,72 @@ class Group {
   void leave(int rank);
   void check();
 
-  /// Looks for peers whose process has ended without leaving, at most every 20 ms, and stops the world if so.
+  /// Stops the world if a peer's process has ended without leaving the world. It looks at most every 20 ms.
   void check_peers();
 
   /// Calls check_peers() after wait_for_ending_peers(). A rank whose step has failed calls it, because a peer
   /// that died may be the cause.
   void look_for_dead();
 
-  /// Waits until peers whose processes have begun to end have ended, at most for the world's timeout (30 s if
-  /// there is none). A rank that could not open a peer's memory calls it: a process that is killed loses its
-  /// files first.
+  /// Waits until all peer processes that have begun to end have ended, at most for the world's timeout (30 s
+  /// if there is none). A rank that could not open a peer's memory calls it, because a killed process loses
+  /// its files before it ends.
   void wait_for_ending_peers() const;
 
-  /// Sets what this rank's reset() does first, for `who`, before any rank goes on. An empty `what` takes it
-  /// away.
+  /// Registers a function that this rank's reset() calls for `who` before any rank goes on. An empty `what`
+  /// unregisters it.
   void before_reset(int rank, const void* who, std::function<void()> what);
 
-  /// Sets what `rank`, of this process, shows the others in a collective; null: nothing. The group keeps
-  /// it, because a rank that leaves the collective as the world stops would else take it from those that
-  /// still look.
+  /// Sets the object that `rank`, a rank of this process, shows to the others in a collective; null: none.
+  /// The group keeps the object. Otherwise a rank that leaves the collective when the world stops would
+  /// destroy it while others still read it.
   void show(int rank, std::shared_ptr<const void> what);
   std::shared_ptr<const void> shown(int rank);
 
-  // See LaunchCount: all ranks see the first two words. The third is the rank's last number of an executor.
+  // These are for LaunchCount. All ranks see the first two words. The third word is the number of the rank's
+  // last executor.
   std::atomic<uint64_t>& launches(int rank) { return control_->seats()[rank].launches; }
   std::atomic<uint64_t>& last_call(int rank) { return control_->seats()[rank].call; }
   uint32_t& executors(int rank) { return executors_[size_t(rank)]; }
 
-  /// Returns, by rank, the rank that it had in the world whose survivors these are; empty if there was none.
+  /// Returns, by rank, its rank in the world whose survivors() made this one; empty if there is no such
+  /// world.
   std::vector<int> former_ranks() const;
 
-  /// Stops the world. Returns false if somebody did before. abort_word()->stop is set when it returns.
+  /// Stops the world. Returns false if the world had already stopped. abort_word()->stop is set when it
+  /// returns.
   bool raise(Stop stop, int rank, const std::string& why);
-  /// Does the same with `why` as the whole reason: raise() may put more before it.
+  /// Does the same, but takes `why` as the whole reason. raise() may prepend more.
   bool raise_as_said(Stop stop, int rank, const std::string& why);
 
  private:
-  friend class Mirror;
-  friend class Succession;
+  friend class ControlRelay;
+  friend class Shrink;
   struct Waiter;
 
   void start(bool complete, const cpu::Scheduler* fibers_of);
-  void meet_for(Collective what, int rank, const Doubt& doubt = {}, bool obey_stop = true);
+  void barrier_for(Collective what, int rank, const Doubt& doubt = {}, bool obey_stop = true);
   size_t next_half(int rank);
-  /// Counts `rank` into its meeting number `wanted`. Returns true if it is the last, so all others may go on.
-  bool arrive(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, uint64_t wanted);
+  /// Counts `rank` as arrived at barrier number `wanted`. Returns true if it is the last rank, so that all
+  /// others may go on.
+  bool arrive(Barrier& barrier, std::atomic<uint64_t> Seat::*number, int rank, uint64_t wanted);
   void clear_stop();
   std::optional<Thrown> prepare_reset(int rank, std::exception_ptr& failed);
-  void meet_in_reset(int rank);
-  void meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop, const char* what,
-            const Doubt& doubt = {});
+  void reset_barrier(int rank);
+  void enter(Barrier& barrier, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop,
+             const char* what, const Doubt& doubt = {});
   void wait(const Waiter& waiter, const char* what);
   [[noreturn]] void throw_stopped();
   std::string missing(std::atomic<uint64_t> Seat::*number, uint64_t wanted, bool only_left);
   std::string process_text(int rank);
   std::string doubted();
-  /// Returns "rank 3 has launched 50 calls, and rank 1 51; " for rank 1; "" if no rank has launched fewer
-  /// calls of the same executor.
+  /// Returns text like "rank 3 has launched 50 calls, and rank 1 51; " for rank 1. Returns "" if no rank has
+  /// launched fewer calls of the same executor.
   std::string behind_text(int rank);
-  /// Returns "ranks 0 and 1 have launched different calls, ...; "; "" if all that have launched as many calls
-  /// of the same executor as `rank` have launched the same.
+  /// Returns text like "ranks 0 and 1 have launched different calls, ...; ". Returns "" if all ranks that
+  /// have launched as many calls of the same executor as `rank` have launched the same call.
   std::string different_text(int rank);
-  /// Returns the ranks that have left, as in "rank 1".
+  /// Returns the ranks that have left, as text like "rank 1".
   std::string left_text();
   void ring();
 
@@ -179,34 +184,26 @@ class Group {
   Watch watch_;
   std::atomic<int64_t> next_check_ns_{0};
   std::vector<std::map<const void*, std::function<void()>>> before_reset_;  ///< by rank
-  std::vector<uint64_t> resets_over_;  ///< by rank: number of the last one in which it met the others
+  std::vector<uint64_t> resets_over_;  ///< by rank: the number of the last reset that it completed
   std::vector<uint32_t> executors_;    ///< by rank
   std::mutex shown_mutex_;
   std::vector<std::shared_ptr<const void>> shown_;  ///< by rank
   std::mutex doubts_mutex_;
-  std::vector<const Doubt*> doubts_;   ///< of the ranks of this process that wait, by rank; null: none
-  std::atomic<int> in_succession_{0};  ///< ranks of this process that wait for the next world
+  std::vector<const Doubt*> doubts_;  ///< by rank: the doubt of a rank of this process that waits; null:
+                                      ///< none
+  std::atomic<int> in_shrink_{0};     ///< the ranks of this process that wait for the next world
   std::mutex next_mutex_;
-  std::shared_ptr<Group> next_;  ///< of a local world: the offered next one
+  std::shared_ptr<Group> next_;  ///< in a local world: the next world that is offered
   std::vector<std::string> host_names_;
-  std::unique_ptr<Mirror> mirror_;  ///< of the rank that speaks for its host; last, since it uses the others
+  std::unique_ptr<ControlRelay> relay_;  ///< only on the lowest rank of its host; the last member, because it
+                                         ///< uses the others
 };
 
-/// This is the time between looks for dead peers.
+/// The time between two checks for dead peers.
 inline constexpr std::chrono::milliseconds check_interval{20};
 
 /// Sleeps until `bell` differs from `seen` or `limit` has passed. Works between processes.
 void sleep_on(std::atomic<uint32_t>& bell, uint32_t seen, std::chrono::nanoseconds limit);
 void wake_all(std::atomic<uint32_t>& bell);
-
-/// Returns text like "30 s" or "0.5 s".
-std::string seconds_text(std::chrono::nanoseconds time);
-/// Says what to do when only the time that a wait is given is wrong.
-inline constexpr const char* more_time =
-    "if it only takes longer, make the world with a longer timeout (JoinOptions, LocalOptions; "
-    "CHORALE_TIMEOUT counts where Config::join() or local() makes them)";
-
-/// Returns text like "rank 3" or "ranks 1, 2 and 5 more".
-std::string ranks_text(const std::vector<int>& ranks);
 
 }  // namespace chorale::world

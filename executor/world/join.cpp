@@ -7,12 +7,13 @@
 #include <cstring>
 #include <thread>
 
+#include "../system/texts.hpp"
+#include "../system/thrown.hpp"
 #include "board.hpp"
 #include "chorale/error.hpp"
 #include "group.hpp"
 #include "process.hpp"
 #include "steps.hpp"
-#include "thrown.hpp"
 
 namespace chorale::world {
 namespace {
@@ -20,13 +21,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Reason = RunError::Reason;
 
-/// This is one rank on its way into the world.
+/// Lets one rank join the world.
 class Joining {
  public:
   Joining(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
           std::chrono::nanoseconds timeout, bool used_once)
       : name_(name),
-        // Users share /dev/shm, but not their jobs.
+        // Users share /dev/shm, but a job belongs to one user.
         file_(fmt::format("chorale-{}-{}", getuid(), name)),
         rank_(rank),
         ranks_(int(hosts.size())),
@@ -56,7 +57,7 @@ class Joining {
   }
 
  private:
-  /// Tells the others why this rank fails, because they would wait for it in vain.
+  /// Tells the others why this rank fails, because otherwise they would wait for it until the deadline.
   void tell(const Thrown& thrown) {
     const std::string text = told_text(rank_, thrown);
     if (seated_) {
@@ -83,8 +84,8 @@ class Joining {
     return int(std::find(hosts_.begin(), hosts_.end(), hosts_[size_t(rank_)]) - hosts_.begin());
   }
 
-  /// Makes the memory on the lowest rank. It is ready before it gets its name, so that nobody ever sees half
-  /// of it.
+  /// Makes the memory; only the lowest rank calls it. The memory is complete before it gets its name, so no
+  /// rank sees half of it.
   void create() {
     memory_ = create_shared(Control::bytes(ranks_));
     mapping_ = Mapping(memory_, Control::bytes(ranks_));
@@ -99,35 +100,34 @@ class Joining {
     }
     while (!publish(memory_, file_)) {
       const Descriptor other = open_published(file_);
-      if (!other) continue;  // it has just gone
+      if (!other) continue;  // the other memory has just lost the name
       const std::optional<Process> owner = owner_of(other);
       if (owner && owner->space != self_.space) {
         throw RunError(Reason::mismatch,
-                       fmt::format("another job uses 'shm://{}', or did, in another process namespace "
-                                   "(container): give each job a name of its own; if no job runs, remove "
+                       fmt::format("another job uses 'shm://{}', or used it, in another process namespace "
+                                   "(container): give each job a different name; if no job runs, remove "
                                    "/dev/shm/{}",
                                    name_, file_));
       }
       if (owner && is_alive(*owner)) {
-        throw RunError(
-            Reason::mismatch,
-            fmt::format("another job uses 'shm://{}': its rank {} is process {}; give each job a name "
-                        "of its own",
-                        name_, rank_, owner->pid));
+        throw RunError(Reason::mismatch,
+                       fmt::format("another job uses 'shm://{}': its rank {} is process {}; give each job a "
+                                   "different name",
+                                   name_, rank_, owner->pid));
       }
       unpublish(other, file_);
       check_deadline();
     }
   }
 
-  /// Waits, on the other ranks, for the memory to appear. If a dead first rank has left one behind, its
-  /// successor replaces it.
+  /// Waits for the memory to appear; all ranks but the lowest call it. If a dead lowest rank has left memory
+  /// behind, the lowest rank of this job replaces it.
   void find() {
     for (auto pause = std::chrono::microseconds(200);; pause = std::min(pause * 2, longest_pause)) {
       memory_ = open_published(file_);
       if (memory_ && !abandoned(memory_)) break;
       if (const std::optional<Board::Dead> dead = heard_of_dead()) {
-        memory_ = open_published(file_);  // that may have happened since the last look
+        memory_ = open_published(file_);  // it may have appeared since the last check
         if (memory_ && abandoned(memory_)) unpublish(memory_, file_);
         throw_lost(*dead);
       }
@@ -156,8 +156,8 @@ class Joining {
     }
   }
 
-  /// Refuses the join, on a rank that can have no seat, because those that have one would wait for it in
-  /// vain.
+  /// Refuses the join; a rank that cannot get a seat calls it. Otherwise the ranks with a seat would wait for
+  /// it until the deadline.
   [[noreturn]] void refuse(const std::string& why) {
     control().refusal.write(Reason::mismatch, why);
     if (refused()) pass_by();
@@ -166,7 +166,7 @@ class Joining {
 
   bool refused() { return control().refusal.stands(); }
 
-  /// Marks this rank as gone, because it has heard all that there is to hear.
+  /// Marks this rank as left, because it has read the refusal.
   void pass_by() {
     Presence absent = Presence::absent;
     if (rank_ < int(control().ranks)) seat(rank_).presence.compare_exchange_strong(absent, Presence::left);
@@ -176,7 +176,7 @@ class Joining {
   void check_refused() {
     if (!refused()) return;
     if (rank_ == first()) {
-      // Ranks that are on their way should hear it, too. They do if it stands on the board.
+      // Ranks that have not come yet should see the refusal too. If it is also on the board, they will.
       const bool late = Reason(control().refusal.reason) == Reason::timed_out;
       for (const auto until = Clock::now() + linger; !late && !absent().empty() && Clock::now() < until;) {
         board_->check();
@@ -192,10 +192,10 @@ class Joining {
     return board_->dead();
   }
 
-  /// Returns whether a dead first rank has left this memory, or the memory has no Control yet.
+  /// Returns whether a dead lowest rank has left this memory, or the memory has no Control yet.
   bool abandoned(const Descriptor& memory) {
     const std::optional<Process> owner = owner_of(memory);
-    // In another namespace the owner's pid names no process here, or another one.
+    // If the owner is in another namespace, its pid is meaningless here.
     return !owner || (owner->space == self_.space && !is_alive(*owner));
   }
 
@@ -233,7 +233,7 @@ class Joining {
     seated_ = true;
     mine.process = self_;
     mine.presence.store(Presence::joined, std::memory_order_release);
-    // The rank that completes the world takes the name away, so that the next job may use it at once.
+    // The rank that completes the world removes the name, so that the next job can use it at once.
     if (control().joined.fetch_add(1) + 1 == uint32_t(ranks_)) unpublish(memory_, file_);
     ring();
   }
@@ -246,7 +246,7 @@ class Joining {
       for (int peer = 0; peer < ranks_; ++peer) {
         const Presence presence = seat(peer).presence.load(std::memory_order_acquire);
         if (presence == Presence::joined && peer != rank_ && near(peer) && !is_alive(seat(peer).process)) {
-          // It may have given up and ended since the first look.
+          // The rank may have given up and ended since the first check.
           check_refused();
           throw_lost({peer, seat(peer).process.pid});
         }
@@ -302,7 +302,7 @@ class Joining {
 
 }  // namespace
 
-Mapping meet_under(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
+Mapping join_under(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
                    std::chrono::nanoseconds timeout, bool used_once) {
   return Joining(name, rank, hosts, timeout, used_once).run();
 }

@@ -1,5 +1,5 @@
 /// \file
-/// Processes of one host find each other here.
+/// The processes of one host join a world through shared memory.
 #pragma once
 
 #include <chrono>
@@ -7,17 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "shared_memory.hpp"
+#include "../system/shared_memory.hpp"
 
 namespace chorale::world {
 
-/// Collective of a host's ranks: returns the Control of the job called `name` when all of them have joined
-/// it. The name is free again then. Ranks of other hosts count as joined from the beginning.
-/// \param hosts    by rank
-/// \param timeout  0: none
-/// \param used_once  the name is this job's alone, and was never another's
-/// \throws RunError  see World::join
-Mapping meet_under(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
+/// Joins the job called `name` and returns its Control when all ranks of this host have joined; collective
+/// over these ranks. After that the name is free again. Ranks of other hosts count as joined from the
+/// beginning.
+/// \param hosts    the host of each rank
+/// \param timeout  the limit of the wait; 0: no limit
+/// \param used_once  no other job has or had this name
+/// \throws RunError as World::join()
+Mapping join_under(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
                    std::chrono::nanoseconds timeout, bool used_once);
 
 }  // namespace chorale::world

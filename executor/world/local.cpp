@@ -1,23 +1,23 @@
-// The ranks of these worlds live in one process.
+// World::local() and run_local() make worlds whose ranks live in one process.
 
 #include <fmt/format.h>
 
 #include <exception>
 #include <thread>
 
+#include "../system/deadline.hpp"
+#include "../system/thread.hpp"
+#include "../system/thrown.hpp"
 #include "chorale/world.hpp"
-#include "deadline.hpp"
 #include "group.hpp"
-#include "thread.hpp"
-#include "thrown.hpp"
 
 namespace chorale {
 namespace {
 
 void check_ranks(int ranks) {
-  if (ranks < 1) throw UsageError(fmt::format("a world of {} ranks: it needs one at least", ranks));
+  if (ranks < 1) throw UsageError(fmt::format("a world of {} ranks: it needs at least 1", ranks));
   if (ranks > World::most_ranks)
-    throw UsageError(fmt::format("a world of {} ranks: it has {} at most", ranks, World::most_ranks));
+    throw UsageError(fmt::format("a world of {} ranks: it can have at most {}", ranks, World::most_ranks));
 }
 
 std::shared_ptr<world::Group> make_group(int ranks, const LocalOptions& options) {
@@ -26,7 +26,7 @@ std::shared_ptr<world::Group> make_group(int ranks, const LocalOptions& options)
       ranks, world::Group::Options{options.workers, options.seed, options.timeout});
 }
 
-/// Returns whether an error only says that another rank stopped the world.
+/// Returns whether an error only reports that another rank stopped the world.
 bool is_echo(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -42,7 +42,8 @@ bool is_echo(const std::exception_ptr& error) {
 std::vector<World> World::local(int ranks, LocalOptions options) {
   check_ranks(ranks);
   if (options.seed) {
-    throw UsageError("World::local() with a seed: the order can be drawn only if run_local() runs the ranks");
+    throw UsageError(
+        "World::local() does not take a seed: only run_local() can run the ranks in the order of a seed");
   }
   const std::shared_ptr<world::Group> group = make_group(ranks, options);
   std::vector<World> worlds;
@@ -63,7 +64,8 @@ void run_local(int ranks, const std::function<void(World&)>& body, LocalOptions 
       world.abort(world::thrown_text());
     }
   };
-  // All handles exist before the first body runs: a rank that ends early has left, it is not missing.
+  // We make all handles before the first body runs, so that a rank that ends early has left and is not
+  // missing.
   std::vector<World> worlds;
   for (int rank = 0; rank < ranks; ++rank) worlds.push_back(World(group, rank));
   if (options.seed) {
@@ -77,7 +79,7 @@ void run_local(int ranks, const std::function<void(World&)>& body, LocalOptions 
       for (World& world : worlds)
         threads.push_back(world::start_thread("a rank", [&run_rank, &world] { run_rank(std::move(world)); }));
     } catch (const RunError& failed) {
-      // The ranks that run would wait for this one.
+      // Otherwise the ranks that already run would wait for this one.
       const size_t rank = threads.size();
       errors[rank] = std::current_exception();
       worlds[rank].abort(failed.what());

@@ -14,14 +14,14 @@
 #include <set>
 #include <vector>
 
-#include "../net/address.hpp"
-#include "../net/greeting.hpp"
-#include "../net/hello.hpp"
+#include "../bootstrap/address.hpp"
+#include "../bootstrap/greeting.hpp"
+#include "../bootstrap/hello.hpp"
 
 namespace chorale {
 namespace {
 
-/// Returns the address as text, if the hosts of other ranks may reach this one there; else "".
+/// Returns the address as text if other hosts may be able to reach this host there; else "".
 std::string reachable_at(const sockaddr* address) {
   char text[INET6_ADDRSTRLEN] = {};
   if (address->sa_family == AF_INET) {
@@ -33,7 +33,8 @@ std::string reachable_at(const sockaddr* address) {
   return text;
 }
 
-/// Returns the first address that is not of this machine alone; one of IPv6 only if there is none of IPv4.
+/// Returns the first address that other machines can use. It returns an IPv6 address only if there is no IPv4
+/// address.
 std::string own_address() {
   std::string found[2];
   ifaddrs* all = nullptr;
@@ -50,7 +51,7 @@ std::string own_address() {
   return "127.0.0.1";
 }
 
-/// Returns a port that nothing listens on now.
+/// Returns a port on which no process listens now.
 uint16_t free_port() {
   const int file = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in here{};
@@ -62,8 +63,7 @@ uint16_t free_port() {
   return found ? ntohs(here.sin_port) : 29500;
 }
 
-/// Collective: makes a secret of this world alone. Nobody has to set one, since MPI connects its ranks
-/// already.
+/// Makes a secret for this world; collective. Users need not set one, because MPI already connects the ranks.
 std::string common_secret(int rank, MPI_Comm communicator) {
   net::Challenge random{};
   if (rank == 0) random = net::fresh_challenge();
@@ -80,8 +80,8 @@ World world_from_mpi(MPI_Comm communicator, JoinOptions options) {
   MPI_Comm_rank(communicator, &rank);
   MPI_Comm_size(communicator, &ranks);
 
-  // Names of hosts do not tell: two machines may have one name, and places that are apart on a machine have
-  // one.
+  // A host name alone cannot tell which ranks share memory. Two machines may have the same name, and on one
+  // machine containers without common memory may have the same name.
   const net::Host here = net::hello_of(rank, ranks, options.host).host;
   const std::string place = fmt::format("{} {} {} {}", here.boot, here.shared, here.user, here.label);
   constexpr int host_bytes = 512;
@@ -104,7 +104,7 @@ World world_from_mpi(MPI_Comm communicator, JoinOptions options) {
   }
 
   options.host.clear();
-  // The name is random, so that no other job of this host can have it.
+  // The name is random, so that no other job on this host has the same one.
   uint64_t name[2] = {};
   if (rank == 0) {
     std::random_device random;

@@ -12,16 +12,16 @@
 #include <string>
 #include <thread>
 
-#include "shared_memory.hpp"
+#include "../system/shared_memory.hpp"
 
 namespace chorale::world {
 namespace {
 
 struct Status {
-  int error = 0;   ///< why nothing is known of it
+  int error = 0;   ///< the error that kept the status from being read
   char state = 0;  ///< 0: there is no such process
   uint64_t start = 0;
-  /// Its first thread has begun to end: it has lost the process's files, or is about to.
+  /// The first thread has begun to end, so the process has lost its files or is about to.
   bool ending = false;
 };
 
@@ -31,8 +31,8 @@ Status status_of(int pid) {
   const ssize_t bytes = file ? read(file.get(), text, sizeof text) : -1;
   if (bytes < 0) return {.error = errno == ENOENT || errno == ESRCH ? 0 : errno};
   const std::string line(text, size_t(bytes));
-  // The second field is the program's name in parentheses and may hold anything; state is field 3, flags 9,
-  // start 22.
+  // The second field is the program's name in parentheses and may contain any characters. Field 3 is the
+  // state, field 9 the flags, field 22 the start.
   std::istringstream fields(line.substr(line.rfind(')') + 1));
   Status status;
   fields >> status.state;
@@ -79,10 +79,11 @@ Watch::~Watch() {
 
 void Watch::add(int rank, const Process& process) {
   int pidfd = open_pidfd(process.pid);
-  // A look into /proc would need a file, too.
+  // Reading /proc needs a file as well, so it cannot help here.
   if (pidfd < 0 && (errno == EMFILE || errno == ENFILE))
     throw_errno(fmt::format("watch the process of rank {}", rank));
-  // Between its death and our opening the number may have been given to another process: then watch by start.
+  // If the process died before pidfd_open(), its pid may belong to another process by now. Then watch it by
+  // its start in /proc.
   if (pidfd >= 0 && !is_alive(process)) {
     close(pidfd);
     pidfd = -1;
@@ -100,7 +101,8 @@ bool Watch::Watched::has_ended(std::chrono::milliseconds patience) const {
 }
 
 std::vector<int> Watch::dead() const {
-  // This looks one by one, since runs call it, and they must allocate nothing.
+  // Each process is polled separately, because a poll of all needs memory, and callers during a run must not
+  // allocate.
   std::vector<int> ranks;
   for (const Watched& one : watched_) {
     if (one.has_ended()) ranks.push_back(one.rank);

@@ -1,5 +1,5 @@
 /// \file
-/// These tell whether the processes of peers live.
+/// These functions tell whether the processes of peers are alive.
 #pragma once
 
 #include <chrono>
@@ -9,16 +9,16 @@
 
 namespace chorale::world {
 
-/// Returns the process that calls.
-/// \throws RunError if it may open no file to look
+/// Returns the calling process.
+/// \throws RunError if it cannot open a file in /proc
 Process this_process();
 
-/// Returns false for a process that has ended, even if nobody has waited for it yet. A process that cannot be
-/// looked at counts as alive.
-/// \param process  a process of this one's namespace
+/// Returns false for a process that has ended, even if its parent has not waited for it yet. A process whose
+/// state cannot be read counts as alive.
+/// \param process  a process in the namespace of this one
 bool is_alive(const Process& process);
 
-/// Watches the processes of all ranks, without a thread.
+/// Watches the processes of all ranks. It needs no thread.
 class Watch {
  public:
   Watch() = default;
@@ -26,26 +26,26 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  /// Watches one more process.
-  /// \throws RunError resources if no more files may be open
+  /// Adds a process to watch.
+  /// \throws RunError resources if this process cannot open more files
   void add(int rank, const Process& process);
 
-  /// Returns the ranks whose process has ended.
+  /// Returns the ranks whose processes have ended.
   std::vector<int> dead() const;
 
-  /// Waits until each process that has begun to end has ended, so that dead() names its rank. Processes that
-  /// live are not waited for. A process that is killed loses its files before it has ended: seconds before,
-  /// when the machine is busy and the process had much memory.
-  /// \param limit  the time after which it returns in any case
+  /// Waits until each process that has begun to end has ended, so that dead() names its rank. It does not
+  /// wait for other processes. A killed process loses its files before it has ended. On a busy machine, a
+  /// process with much memory may lose them seconds before.
+  /// \param limit  the longest time to wait
   void wait_for_ending(std::chrono::nanoseconds limit) const;
 
  private:
   struct Watched {
     int rank;
     Process process;
-    int pidfd;  ///< -1: the kernel has none to give, look into /proc instead
+    int pidfd;  ///< -1: the kernel gave none, so /proc is read instead
 
-    /// Waits for at most `patience`, and returns whether it has ended.
+    /// Waits for at most `patience`, and returns whether the process has ended.
     bool has_ended(std::chrono::milliseconds patience = {}) const;
   };
   std::vector<Watched> watched_;

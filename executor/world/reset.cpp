@@ -1,4 +1,4 @@
-// A world takes a stop back on all ranks, or on none.
+// World::reset() clears a stop on all ranks or on none.
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "../system/thrown.hpp"
 #include "group.hpp"
 #include "steps.hpp"
-#include "thrown.hpp"
 
 namespace chorale::world {
 
@@ -20,7 +20,7 @@ void Group::before_reset(int rank, const void* who, std::function<void()> what) 
   }
 }
 
-/// Runs what this rank's parts of the world do first.
+/// Runs the functions that before_reset() has registered for this rank.
 std::optional<Thrown> Group::prepare_reset(int rank, std::exception_ptr& failed) {
   std::optional<Thrown> first;
   for (const auto& [who, what] : before_reset_[size_t(rank)]) {
@@ -37,20 +37,21 @@ std::optional<Thrown> Group::prepare_reset(int rank, std::exception_ptr& failed)
   return first;
 }
 
-/// Resets the world. The ranks of a stopped world are anywhere in their barriers, so all start again from
-/// none.
+/// Resets the world. The ranks of a stopped world may have entered different numbers of barriers, so all
+/// counts start again from 0.
 void Group::reset(int rank) {
   require_own_process();
   scheduler_->check_caller();
   std::exception_ptr failed;
   const std::optional<Thrown> mine = prepare_reset(rank, failed);
   at_step(Step::reset);
-  meet_in_reset(rank);
-  // A rank that was counted for a reset that it gave up may not have come again. And if each process has a
-  // scheduler, nobody may stop the world while a peer's still holds the report of the last stop. If all ranks
-  // have one scheduler, a rank that stops the world now does so after the reset.
+  reset_barrier(rank);
+  // A second barrier is needed, because a rank that gave up an earlier reset is counted but may not be here.
+  // Also, if each process has a scheduler, no rank may stop the world again while a peer's scheduler still
+  // holds the report of the last stop. If all ranks share one scheduler, a rank that stops the world now does
+  // so after the reset.
   if (!local_) scheduler_->rearm();
-  // This has a byte for the reason and then the text. It is empty if all went well.
+  // `said` holds a byte for the reason and then the text. It is empty if there is no error.
   std::string said;
   if (mine) said = char('a' + int(mine->reason)) + mine->text;
   const auto all = allgather(rank, std::as_bytes(std::span(said)), Collective::reset, {}, !local_);
@@ -58,7 +59,7 @@ void Group::reset(int rank) {
     if (all[size_t(peer)].empty()) continue;
     const std::string text(reinterpret_cast<const char*>(all[size_t(peer)].data()), all[size_t(peer)].size());
     const std::string why = fmt::format("rank {} could not be reset: {}", peer, text.substr(1));
-    // The state of that rank is as it was when the world stopped.
+    // That rank still has the state in which the world stopped.
     raise(Stop::aborted, peer, why);
     if (failed) std::rethrow_exception(failed);
     throw RunError(RunError::Reason(text[0] - 'a'), why);

@@ -1,21 +1,21 @@
 /// \file
-/// Tests make a rank fail at these steps of the collectives.
+/// Tests can make a rank fail at these steps of the collectives.
 #pragma once
 
 namespace chorale::world {
 
 enum class Step {
-  memory,    ///< a join: the rank is about to make, or to look for, the control memory
-  seat,      ///< a join: it has taken its seat, and waits for the others
-  group,     ///< a join: all have a seat, and it is about to watch the others
-  window,    ///< a bind: it is about to make the memory that its peers reach
-  reset,     ///< it is about to meet the others in a reset
-  survivors  ///< it has come to make the next world
+  memory,    ///< in a join: the rank is about to make, or to look for, the control memory
+  seat,      ///< in a join: the rank has taken its seat, and waits for the others
+  group,     ///< in a join: all ranks have a seat, and the rank is about to watch the others
+  window,    ///< in a bind: the rank is about to make the memory that its peers access
+  reset,     ///< in a reset: the rank is about to wait for the others
+  survivors  ///< in survivors(): the rank is about to make the next world
 };
 
 }  // namespace chorale::world
 
-/// A test defines this. A library or program that does not define it does without.
+/// A test may define this function. It is a weak symbol, so a library or program need not define it.
 extern "C" [[gnu::weak]] void chorale_world_step(chorale::world::Step step);
 
 namespace chorale::world {

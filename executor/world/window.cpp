@@ -4,17 +4,17 @@
 
 #include <vector>
 
-#include "../host_pages.hpp"
-#include "available_memory.hpp"
+#include "../system/available_memory.hpp"
+#include "../system/host_pages.hpp"
+#include "../system/shared_memory.hpp"
+#include "collective_try.hpp"
 #include "group.hpp"
-#include "shared_memory.hpp"
 #include "steps.hpp"
-#include "together.hpp"
 
 namespace chorale {
 
-/// Holds one rank's view of all shares. In a local world the owner's share is reference-counted, so that no
-/// order of destruction leaves a peer with memory that has gone.
+/// Holds one rank's view of the shares of all ranks. In a local world a share is reference-counted, so that
+/// it stays valid for peers in any order of destruction.
 struct Window::Maps {
   struct Share {
     std::byte* data = nullptr;
@@ -27,15 +27,16 @@ struct Window::Maps {
 namespace {
 
 using world::bytes_of;
+using world::collective_try;
 using world::read_as;
-using world::together;
 
 std::shared_ptr<std::byte> allocate(uint64_t bytes) {
   world::require_memory(bytes, "a window");
   auto memory = zeroed_pages(bytes);
   if (!memory) {
-    throw RunError(RunError::Reason::resources,
-                   fmt::format("{} bytes of memory for a window cannot be had; use smaller buffers", bytes));
+    throw RunError(
+        RunError::Reason::resources,
+        fmt::format("cannot allocate {} bytes of memory for a window; use smaller buffers", bytes));
   }
   return memory;
 }
@@ -54,7 +55,7 @@ Window Window::create(World& world, uint64_t bytes) {
   mine.bytes = bytes;
 
   if (world.local()) {
-    together(world, [&] {
+    collective_try(world, [&] {
       if (bytes == 0) return;
       const auto memory = allocate(bytes);
       mine.data = memory.get();
@@ -67,21 +68,21 @@ Window Window::create(World& world, uint64_t bytes) {
       if (rank != world.rank())
         maps->shares[rank] = *static_cast<const Maps::Share*>(group.shown(rank).get());
     }
-    // The share must be shown until all have copied it or, in a world that stops, until this rank shows
-    // another.
+    // This rank must show its share until all ranks have copied it. If the world stops here, it shows the
+    // share until it shows another.
     group.barrier(world.rank(), world::Collective::window);
     group.show(world.rank(), nullptr);
     return Window(std::move(maps), world.rank());
   }
 
-  // Ranks of other hosts are not reached: they have a size here, and no address.
+  // A rank of another host cannot be mapped, so it gets a size here and no address.
   world::Descriptor memory;
   world::SharedMemory offer;
   const auto map = [](Maps::Share& share, const world::Descriptor& from, uint64_t size) {
     auto mapping = std::make_shared<world::Mapping>(from, size);
     share = {mapping->data(), size, mapping};
   };
-  together(world, [&] {
+  collective_try(world, [&] {
     world::at_step(world::Step::window);
     if (bytes == 0) return;
     memory = world::create_shared(bytes);
@@ -89,7 +90,7 @@ Window Window::create(World& world, uint64_t bytes) {
     offer = world::offer_of(memory);
   });
   const auto all = world.group().allgather(world.rank(), bytes_of(offer), world::Collective::window);
-  together(world, [&] {
+  collective_try(world, [&] {
     for (int rank = 0; rank < world.ranks(); ++rank) {
       const auto other = read_as<world::SharedMemory>(all[rank]);
       if (rank == world.rank() || other.bytes == 0) continue;
@@ -100,7 +101,7 @@ Window Window::create(World& world, uint64_t bytes) {
       map(maps->shares[rank], world::open_offered(other), other.bytes);
     }
   });
-  // together() was a barrier: all have opened what they need, and `memory` may close.
+  // collective_try() is a barrier, so all ranks have opened the memory, and `memory` may close.
   return Window(std::move(maps), world.rank());
 }
 

@@ -7,13 +7,13 @@
 #include <cstring>
 #include <string_view>
 
-#include "../net/rendezvous.hpp"
-#include "../net/secret.hpp"
-#include "deadline.hpp"
+#include "../bootstrap/rendezvous.hpp"
+#include "../bootstrap/secret.hpp"
+#include "../system/deadline.hpp"
+#include "control_relay.hpp"
 #include "group.hpp"
 #include "join.hpp"
-#include "mirror.hpp"
-#include "succession.hpp"
+#include "shrink.hpp"
 
 namespace chorale {
 namespace {
@@ -31,8 +31,8 @@ std::string shm_name(const std::string& address) {
   return name;
 }
 
-/// Reads the secret from the options, or else from the environment. Launchers pass it on as a variable, and a
-/// program that joins without a Config must not be open because of that.
+/// Reads the secret from the options, or else from the environment. Launchers pass it as a variable, so a
+/// program that joins without a Config must use it too.
 net::Secret secret_of(const JoinOptions& options) {
   const char* const variable = options.secret.empty() ? std::getenv("CHORALE_SECRET") : nullptr;
   try {
@@ -77,11 +77,11 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
   if (ranks > most_ranks)
     throw UsageError(fmt::format("rank {} of {} ranks: a world has {} at most", rank, ranks, most_ranks));
   std::optional<net::Address> rendezvous;
-  net::Met met;
+  net::Rendezvous met;
   if (address.starts_with("tcp://")) {
     rendezvous = net::parse_address(address);
   } else {
-    met.roster = net::Roster::of_one_host(shm_name(address), ranks);
+    met.membership = net::Membership::of_one_host(shm_name(address), ranks);
   }
   if (!options.host.empty() && !is_host_name(options.host)) {
     throw UsageError(
@@ -89,8 +89,8 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
   }
   if (!rendezvous && !options.host.empty()) {
     throw UsageError(
-        fmt::format("ranks that meet under '{}' share memory, and JoinOptions::host ('{}') says "
-                    "which do not: meet under tcp://host:port",
+        fmt::format("ranks that meet under '{}' share memory, so JoinOptions::host ('{}') cannot "
+                    "separate them: meet under tcp://host:port",
                     address, options.host));
   }
   world::check_timeout(options.timeout, "JoinOptions::timeout");
@@ -99,23 +99,24 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
     const auto start = std::chrono::steady_clock::now();
     met = net::rendezvous(*rendezvous, net::hello_of(rank, ranks, options.host), options.timeout,
                           secret_of(options));
-    // 0 would mean that there is no limit.
+    // The rest must stay above 0, because 0 means no limit.
     if (left.count() > 0)
       left = std::max(left - (std::chrono::steady_clock::now() - start), std::chrono::nanoseconds(1));
   }
-  // Hosts that are one machine have one /dev/shm.
-  std::string name = met.roster.name;
-  if (const uint32_t host = met.roster.hosts.at(size_t(rank)); host != 0) name += fmt::format("-{}", host);
+  // Several hosts on one machine share one /dev/shm, so the name includes the host's number.
+  std::string name = met.membership.name;
+  if (const uint32_t host = met.membership.hosts.at(size_t(rank)); host != 0)
+    name += fmt::format("-{}", host);
   world::Mapping control;
   try {
-    control = world::meet_under(name, rank, met.roster.hosts, left, rendezvous.has_value());
+    control = world::join_under(name, rank, met.membership.hosts, left, rendezvous.has_value());
   } catch (...) {
     world::tell_hosts(met.links, rank, world::thrown_now());
     throw;
   }
   World world(std::make_shared<world::Group>(
                   std::move(control), rank, world::Group::Options{options.workers, {}, options.timeout},
-                  world::Hosts{std::move(met.roster.host_names), std::move(met.links)}),
+                  world::Hosts{std::move(met.membership.host_names), std::move(met.links)}),
               rank);
   world.group_->complete_join(rank);
   return world;
@@ -132,7 +133,7 @@ std::vector<std::vector<std::byte>> World::allgather(std::span<const std::byte> 
 }
 
 void World::agree(const std::optional<std::string>& my_error, RunError::Reason reason) {
-  // This has a byte for the reason and then the message. It is empty if all went well.
+  // `mine` holds a byte for the reason and then the message. It is empty if there is no error.
   std::vector<std::byte> mine;
   if (my_error) {
     mine.resize(1 + my_error->size());
@@ -155,9 +156,8 @@ World World::survivors() {
   group_->require_own_process();
   if (group_->several_hosts()) {
     throw UsageError(
-        "survivors() is for worlds of one host, and this one has several: those that are left join anew, "
-        "under "
-        "another address");
+        "survivors() is for worlds of one host, and this one has several: the remaining ranks can join a new "
+        "world under another address");
   }
   world::Place place = world::next_of(*group_, rank_);
   return World(std::move(place.group), place.rank);

@@ -22,7 +22,7 @@ Plan make_plan(const std::string& name, int ranks, const dsl::Parameters::Settin
   wanted.settings["ranks"] = std::to_string(ranks);
   dsl::Program program = dsl::build(wanted.program, wanted.settings);
   CompileOptions options = program.compile_options();
-  options.certify = true;  // an executor may ask for it
+  options.certify = true;  // an executor may require it
   dsl::Compiled compiled = std::move(program).compile(options);
   if (!compiled.ok()) {
     throw std::invalid_argument(fmt::format("'{}' for {} ranks is not to be run:\n{}", name, ranks,

@@ -8,7 +8,7 @@
 namespace chorale {
 namespace {
 
-/// These programs have `instances` for each peer, and for the rank itself.
+/// In these programs, `instances` counts the thread blocks per peer, and those for the rank itself.
 constexpr const char* in_instances_of_peers[] = {"allgather_by_peer", "alltoall_by_peer"};
 
 bool is_program(const std::string& name) {
@@ -19,8 +19,8 @@ bool is_program(const std::string& name) {
 
 constexpr std::string_view ordered = "_ordered";
 
-/// Takes "_b<blocks>" off the end of a name: 1 to 9999, without leading zeros. Returns nothing if it does not
-/// end so.
+/// Removes "_b<blocks>" from the end of a name and returns the blocks: 1 to 9999, without leading zeros.
+/// Returns nothing if the name does not end so.
 std::optional<int> take_blocks(std::string& name) {
   const size_t mark = name.rfind("_b");
   if (mark == std::string::npos) return std::nullopt;

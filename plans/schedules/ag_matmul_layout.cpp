@@ -1,5 +1,5 @@
-// The product of ag_matmul_p2p as a layout: the rows of A are over the ranks, those of C are needed on each.
-// That A has to travel, and that slices of C can be computed meanwhile, is for the compiler to find.
+// This is the product of ag_matmul_p2p as a layout. The rows of A are over the ranks, each rank needs all
+// rows of C. The compiler finds the transfers of A, and overlaps them with the slices of C.
 
 #include <chorale/dsl.hpp>
 

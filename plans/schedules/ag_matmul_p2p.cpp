@@ -1,5 +1,5 @@
-// C = A B, with the rows of A spread over the ranks: each slice is multiplied as soon as it is here, while
-// the next ones travel. In turn i a rank takes the slice of the rank i behind it: no two ask the same.
+// Computes C = A B, with the rows of A over the ranks. Each slice is multiplied when it arrives, while the
+// next ones travel. In turn i a rank gets the slice of rank - i, so no two ranks ask the same one.
 
 #include <chorale/dsl.hpp>
 #include <stdexcept>
@@ -9,7 +9,7 @@ using namespace chorale::dsl;
 
 CHORALE_PROGRAM(ag_matmul_p2p, Parameters& with) {
   with.summary("All-gather and matrix product, slice by slice: one lane transfers in order, one computes.");
-  const std::string order = with("order", "rotated", "of the slices: rotated, or linear as in nvFuser");
+  const std::string order = with("order", "rotated", "order of the slices: rotated, or linear as in nvFuser");
   if (order != "rotated" && order != "linear")
     throw std::invalid_argument("parameter 'order' is '" + order + "', but must be rotated or linear");
   Schedule schedule({.name = "ag_matmul_p2p", .ranks = {1, 2, 3, 4, 8}});

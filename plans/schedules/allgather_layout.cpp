@@ -1,5 +1,5 @@
-// The all-gather of allgather_p2p as a layout: the same axis, a slice on each rank and then all slices on
-// each. The compiler makes the turns, the exchanges and the lanes.
+// This is the all-gather of allgather_p2p as a layout. The axis has a slice on each rank before, and all
+// slices on each rank after. The compiler makes the turns, the exchanges and the streams.
 
 #include <chorale/dsl.hpp>
 

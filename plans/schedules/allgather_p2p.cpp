@@ -1,4 +1,4 @@
-// Every rank's slice to every rank, slice by slice: in turn i all ranks exchange with rank i.
+// Every rank sends its slice to every rank. In turn i, all ranks exchange with rank i.
 
 #include <chorale/dsl.hpp>
 
@@ -15,7 +15,7 @@ CHORALE_PROGRAM(allgather_p2p, Parameters& with) {
   const Tensor all = schedule.output("t1", chorale::DType::f32, {over_lanes(ranks), n});
   const auto lane_of = [&](Index turn) { return schedule.pool(turn % schedule.lanes()); };
 
-  // A loop of its own: with fork and join in one body each turn would wait for the one before it.
+  // The fork needs a separate loop. With fork and join in one body, each turn would wait for the one before.
   schedule.loop("i", 0, ranks, [&](Index i) { lane_of(i).after({schedule.main()}); });
   schedule.loop("i", 0, ranks, [&](Index i) {
     const Lane lane = lane_of(i);

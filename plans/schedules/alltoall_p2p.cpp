@@ -1,5 +1,5 @@
-// Slice s of every rank to rank s. In turn i a rank sends to the rank i ahead and receives from the one i
-// behind, so that no two ranks send to the same.
+// Slice s of every rank goes to rank s. In turn i a rank sends to the rank i ahead and receives from the rank
+// i behind, so that no two ranks send to the same rank.
 
 #include <chorale/dsl.hpp>
 

@@ -1,4 +1,4 @@
-// C = A B, with K spread over the ranks: as matmul_rs, and then every rank gives its rows to all others.
+// Computes C = A B as matmul_rs, with K over the ranks. Then every rank sends its rows to all others.
 
 #include <chorale/dsl.hpp>
 
@@ -14,12 +14,12 @@ CHORALE_PROGRAM(matmul_ar, Parameters& with) {
   const Tensor a = schedule.input("A", f32, {over_ranks(ranks), ranks, m / ranks, k / ranks});
   const Tensor b = schedule.input("B", f32, {over_ranks(ranks), k / ranks, n});
   const Tensor c = schedule.output("C", f32, {over_lanes(ranks), m / ranks, n});
-  const Tensor partial = schedule.temporary("P", f32, {ranks, m / ranks, n});  // of each slice of rows, mine
-  const Tensor addends = schedule.temporary("R", f32, {ranks, m / ranks, n});  // of my rows, each rank's
+  const Tensor partial = schedule.temporary("P", f32, {ranks, m / ranks, n});  // my addends, by slice of rows
+  const Tensor addends = schedule.temporary("R", f32, {ranks, m / ranks, n});  // addends of my rows, by rank
   const Lane main = schedule.main(), comm = schedule.lane("comm"), comp = schedule.lane("comp");
 
   main.fork({comm, comp});
-  // My own rows come last: the others' have to travel.
+  // A rank's own rows come last, because those of others must travel.
   schedule.loop("i", 1, ranks, [&](Index i) {
     const Index to = (rank + i) % ranks, from = (rank - i) % ranks;
     comp.call("matmul", {partial[to]}, {a[0].select(1, to), b[0]});

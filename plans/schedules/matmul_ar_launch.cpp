@@ -1,5 +1,5 @@
-// C = A B, with K spread over the ranks: the partial products of a slice of rows are added up by the thread
-// blocks of an all-reduce, while the next slice is computed.
+// Computes C = A B, with K spread over the ranks. The thread blocks of an all-reduce add up the partial
+// products of a slice of rows, while the next slice is computed.
 
 #include <chorale/dsl.hpp>
 

@@ -1,4 +1,4 @@
-// The product and all-reduce of matmul_ar as a layout: matmul_rs_layout, but every rank needs all rows of C.
+// This is matmul_ar as a layout. Unlike in matmul_rs_layout, every rank needs all rows of C.
 
 #include <chorale/dsl.hpp>
 

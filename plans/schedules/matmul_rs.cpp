@@ -1,6 +1,6 @@
-// C = A B, with K spread over the ranks, and the rows of C: a rank multiplies its part of K for one slice of
-// rows after the other and sends what it has to the rank that owns the slice, which adds them up in rank
-// order.
+// Computes C = A B, with K and the rows of C spread over the ranks. A rank multiplies its part of K for
+// one slice of rows after the other. It sends each partial product to the rank that owns the slice, which
+// adds them up in rank order.
 
 #include <chorale/dsl.hpp>
 
@@ -16,12 +16,12 @@ CHORALE_PROGRAM(matmul_rs, Parameters& with) {
   const Tensor a = schedule.input("A", f32, {over_ranks(ranks), ranks, m / ranks, k / ranks});
   const Tensor b = schedule.input("B", f32, {over_ranks(ranks), k / ranks, n});
   const Tensor c = schedule.output("C", f32, {over_ranks(ranks), m / ranks, n});
-  const Tensor partial = schedule.temporary("P", f32, {ranks, m / ranks, n});  // of each slice of rows, mine
-  const Tensor addends = schedule.temporary("R", f32, {ranks, m / ranks, n});  // of my rows, each rank's
+  const Tensor partial = schedule.temporary("P", f32, {ranks, m / ranks, n});  // my addends, by slice of rows
+  const Tensor addends = schedule.temporary("R", f32, {ranks, m / ranks, n});  // addends of my rows, by rank
   const Lane main = schedule.main(), comm = schedule.lane("comm"), comp = schedule.lane("comp");
 
   main.fork({comm, comp});
-  // My own rows come last: the others' have to travel.
+  // A rank's own rows come last, because those of others must travel.
   schedule.loop("i", 1, ranks, [&](Index i) {
     const Index to = (rank + i) % ranks, from = (rank - i) % ranks;
     comp.call("matmul", {partial[to]}, {a[0].select(1, to), b[0]});

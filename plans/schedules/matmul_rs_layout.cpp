@@ -1,5 +1,5 @@
-// The product and reduce-scatter of matmul_rs as a layout: a rank has a part of K, and needs a slice of the
-// rows of C. Of each slice of rows it multiplies its part; the sum over the parts is over the ranks.
+// This is matmul_rs as a layout. A rank has a part of K and needs a slice of the rows of C. It multiplies its
+// part for each slice of rows, and the addends are summed over the ranks.
 
 #include <chorale/dsl.hpp>
 

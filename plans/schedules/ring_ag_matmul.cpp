@@ -1,5 +1,5 @@
-// C = A B, with the rows of A spread over the ranks. Slices go around a ring: what has arrived is multiplied
-// and handed on at the same time, so that a rank only ever talks to its neighbours.
+// Computes C = A B, with the rows of A spread over the ranks. Slices go around a ring: a rank multiplies
+// what has arrived and passes it on at the same time, so it talks only to its neighbours.
 
 #include <chorale/dsl.hpp>
 
@@ -21,7 +21,7 @@ CHORALE_PROGRAM(ring_ag_matmul, Parameters& with) {
   comm.copy(gathered[rank], a[0]);
   schedule.loop("i", 0, ranks, [&](Index i) {
     const Index here = (rank - i) % ranks, next = (rank - i - 1) % ranks;
-    comp.after({comm});  // in front of the exchange, which brings the slice of the next turn
+    comp.after({comm});  // before the exchange, which brings the slice of the next turn
     schedule.when(i + 1 < ranks, [&] {
       const Token exchanged = comm.group([&](Group& group) {
         group.recv(gathered[next], (rank - 1) % ranks);

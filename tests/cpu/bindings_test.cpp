@@ -1,7 +1,7 @@
 /// \file
 /// Tests which bindings an executor keeps, and what ranks agree on before they make one.
 
-#include "executor/bindings.hpp"
+#include "executor/run/bindings.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "executor/agreement.hpp"
+#include "executor/binding/agreement.hpp"
 
 namespace chorale::test {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "chorale/needs.hpp"
-#include "executor/cpu/sanitizers.hpp"
+#include "executor/fibers/sanitizers.hpp"
 #include "tests/cpu/harness.hpp"
 #include "tests/unit/scarce_memory.hpp"
 #include "tests/unit/thrown.hpp"
@@ -189,9 +189,9 @@ TEST(Calls, WithNumbersThatNameNothingAreRefused) {
     dtype.dtype = DType(99);
     op.op = ReduceOp(99);
     packet.packet = PacketForm(99);
-    EXPECT_NE(said(dtype).find("99 is none that we know"), std::string::npos);
-    EXPECT_NE(said(op).find("99 is none that we know"), std::string::npos);
-    EXPECT_NE(said(packet).find("99 is none that we know"), std::string::npos);
+    EXPECT_NE(said(dtype).find("99 is unknown"), std::string::npos);
+    EXPECT_NE(said(op).find("99 is unknown"), std::string::npos);
+    EXPECT_NE(said(packet).find("99 is unknown"), std::string::npos);
     executor.execute(plan, good);
     EXPECT_EQ(out, Ints(64, 2));
   });
@@ -217,8 +217,8 @@ TEST(Calls, WithNumbersOfOneRankThatNameNothingAreRefusedOnAll) {
       call.bytes = 256;
       said[size_t(world.rank())] = thrown([&] { executor.execute(plan, call); });
     });
-    EXPECT_EQ(said[0], "usage: rank 1: " + name + " is none that we know");
-    EXPECT_EQ(said[1], "usage: " + name + " is none that we know");
+    EXPECT_EQ(said[0], "usage: rank 1: " + name + " is unknown");
+    EXPECT_EQ(said[1], "usage: " + name + " is unknown");
   }
 }
 
@@ -239,8 +239,7 @@ TEST(Calls, OfPlansWithAnUnknownOperatorAreRefused) {
       executor.execute(plan, {.in = in.data(), .out = out.data(), .bytes = 256, .dtype = DType::i32});
       ADD_FAILURE() << "executed";
     } catch (const UsageError& error) {
-      EXPECT_NE(std::string(error.what()).find("reduction operator 99 is none that we know"),
-                std::string::npos)
+      EXPECT_NE(std::string(error.what()).find("reduction operator 99 is unknown"), std::string::npos)
           << error.what();
     }
   });

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "executor/cpu/sanitizers.hpp"
+#include "executor/fibers/sanitizers.hpp"
 #include "tests/cpu/harness.hpp"
 #include "tests/unit/scarce_memory.hpp"
 
@@ -239,8 +239,8 @@ TEST(Trace, ForWhichThereIsNoMemoryIsRefused) {
       EXPECT_EQ(error.reason, RunError::Reason::resources);
       EXPECT_NE(
           std::string(error.what())
-              .find("a trace of 1048576 launches of plan 'allgather_ring' takes 1610612736 bytes, which "
-                    "cannot be had: set CHORALE_TRACE to fewer launches"),
+              .find("a trace of 1048576 launches of plan 'allgather_ring' needs 1610612736 bytes, which "
+                    "cannot be allocated: set CHORALE_TRACE to fewer launches"),
           std::string::npos)
           << error.what();
     }

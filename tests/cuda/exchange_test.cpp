@@ -318,7 +318,7 @@ void test_faults(const Rank& rank) {
     exchange.recv(rank.memory, 100, rank.left(), rank.stream);
     rank.ended(exchange);
   } catch (const UsageError& error) {
-    require(std::string(error.what()).find("no memory that CUDA knows") != std::string::npos, error.what());
+    require(std::string(error.what()).find("CUDA does not know the ") != std::string::npos, error.what());
   }
   rank.world.barrier();
 }

@@ -240,7 +240,8 @@ TEST_F(HostsOnGpus, lines_do_not_go_between_hosts) {
     try {
       executor.prepare(plan, data.arguments());
     } catch (const UsageError& refused) {
-      return std::string(refused.what()).find("which is on another host: take ll16") != std::string::npos
+      return std::string(refused.what()).find("which is on another host: set packet = ll16") !=
+                     std::string::npos
                  ? 0
                  : verdict(refused.what());
     }

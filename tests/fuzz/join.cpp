@@ -10,19 +10,19 @@
 #include <string>
 #include <string_view>
 
-#include "executor/net/frames.hpp"
-#include "executor/net/greeting.hpp"
-#include "executor/net/hello.hpp"
-#include "executor/net/roster.hpp"
-#include "executor/net/secret.hpp"
+#include "executor/bootstrap/frames.hpp"
+#include "executor/bootstrap/greeting.hpp"
+#include "executor/bootstrap/hello.hpp"
+#include "executor/bootstrap/membership.hpp"
+#include "executor/bootstrap/secret.hpp"
 
 namespace {
 
-using chorale::net::CallersGreeting;
 using chorale::net::Challenge;
+using chorale::net::ClientsGreeting;
 using chorale::net::Greeting;
-using chorale::net::LeadersGreeting;
 using chorale::net::Secret;
+using chorale::net::ServersGreeting;
 
 void require(bool right, const char* what) {
   if (right) return;
@@ -150,8 +150,8 @@ class Between {
   Script script_;
   const uint8_t options_;
   const bool one_secret_;
-  CallersGreeting rank_;
-  LeadersGreeting leader_;
+  ClientsGreeting rank_;
+  ServersGreeting leader_;
   Way from_rank_, from_leader_;
   std::string heard_by_leader_, heard_by_rank_;
 };
@@ -173,9 +173,9 @@ void read_frames(Script script) {
                             [](char letter) { return letter >= ' ' && letter <= '~'; }),
                 "a hello shows what does not print");
       }
-      if (const auto roster = chorale::net::Roster::decode(frame->text)) {
-        for (const uint32_t host : roster->hosts)
-          require(host < roster->host_names.size(), "a host has no name");
+      if (const auto membership = chorale::net::Membership::decode(frame->text)) {
+        for (const uint32_t host : membership->hosts)
+          require(host < membership->host_names.size(), "a host has no name");
       }
     }
     require(reader.held_bytes() <= limit + 300 || reader.broken(), "more is held than a frame has");

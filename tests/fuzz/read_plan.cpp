@@ -41,7 +41,7 @@ std::string round_trip(const chorale::Plan& plan) {
 /// Returns whether the plan cannot have instances, because it has too many barriers or chunks, or operands
 /// that share a part of their chunks. Any other finding about a proved plan is an error in the compiler.
 bool is_of_the_plan(const chorale::Diagnostic& finding) {
-  return finding.check == "replicate" || finding.help.starts_with("the instances of a program share");
+  return finding.check == "replicate" || finding.help.starts_with("each instance takes an equal share");
 }
 
 void import_algorithm(std::string_view xml) {

@@ -108,7 +108,7 @@ TEST_P(HostsInTrouble, a_connection_breaks) {
       if (world.rank() == 1) cut_connections(of_world);
       for (int launch = 0; launch < 1000; ++launch) once(world, executor, plan);
     });
-    return verdict(lacking(said, {"peer_lost: rank ", ", on host ", "cannot be reached", "UCX"}));
+    return verdict(lacking(said, {"peer_lost: rank ", ", on host ", "can no longer be reached", "UCX"}));
   });
   EXPECT_EQ(codes, all_well(hosts));
 }

@@ -14,7 +14,7 @@
 
 #include "chorale/compile.hpp"
 #include "chorale/make_plan.hpp"
-#include "executor/net/ucx_link.hpp"
+#include "executor/ucx/ucx_link.hpp"
 #include "tests/cpu/harness.hpp"
 #include "tests/forked.hpp"
 #include "tests/free_port.hpp"

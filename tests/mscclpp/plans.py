@@ -28,10 +28,10 @@ COLUMNS = "plan", "loads", "round trip", "proved", "runs on the CPU", "runs on G
 REFUSED = {  # plan: the finding that the checks must report
     "unit_tests-signal_wait-signal_wait_fuse_test": "this signal is never awaited: memory channel 0 of rank 0",
 }
-RELAXED = "a relaxed signal or a packet, publishes no data", """a rank's output is written by its peers, and only a relaxed
+RELAXED = "a relaxed signal or a packet", """a rank's output is written by its peers, and only a relaxed
 signal tells it so before it ends"""
-NOBODY = "this wait for packets never ends: nothing that is left would answer it", "no operation sends the packets that are waited for"
-UNPROVED = {  # beginning of a name: the finding that the proofs must report, and why it is right
+NOBODY = "this wait for packets never ends: no remaining operation would answer it", "no operation sends the packets that are waited for"
+UNPROVED = {  # beginning of a name: what the proofs have to say, and why it is right
     "executor_plan-reduce_nvls": RELAXED,
     "executor_tests-reduce_nvls": RELAXED,
     "single_node-allgather_nvls_zero_copy__": RELAXED,

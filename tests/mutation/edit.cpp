@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "chorale/collective.hpp"
-#include "compiler/resolve.hpp"
-#include "compiler/roles.hpp"
+#include "compiler/plan/resolve.hpp"
+#include "compiler/plan/roles.hpp"
 
 namespace chorale::mutation {
 namespace {

@@ -18,11 +18,11 @@ bool is_boundary(const Node& node) { return node.kind == Node::Kind::begin || no
 /// Records the history of an execution, with the accesses of each of its nodes.
 class Trace::Accesses : public proof::History {
  public:
-  explicit Accesses(const proof::Player& player)
-      : History(player),
-        streams_(player.chains().size()),
-        counts_(player.chains().size()),
-        cells_(player.memory().cells()) {}
+  explicit Accesses(const proof::SymbolicExecutor& executor)
+      : History(executor),
+        streams_(executor.chains().size()),
+        counts_(executor.chains().size()),
+        cells_(executor.memory().cells()) {}
 
   void begin(uint32_t rank, uint32_t launch) override {
     if (launch == 0) own(rank, launch, nobody);
@@ -32,7 +32,7 @@ class Trace::Accesses : public proof::History {
       if (found != accesses_.end()) found->second.out = newest();
     }
     for (uint32_t chain = 0; chain < counts_.size(); ++chain) {
-      if (player().chains()[chain].rank == rank) counts_[chain] = 0;
+      if (executor().chains()[chain].rank == rank) counts_[chain] = 0;
     }
   }
 
@@ -43,7 +43,7 @@ class Trace::Accesses : public proof::History {
 
   void move(uint32_t chain, const proof::Step& step, std::span<const proof::Touch> touches) override {
     History::move(chain, step, touches);
-    const proof::Chain& by = player().chains()[chain];
+    const proof::Chain& by = executor().chains()[chain];
     AccessId reads{AccessId::Who::block, by.rank, by.block, by.launch, counts_[chain]++}, writes = reads;
     std::string& stream = streams_[chain];
     stream += fmt::format("{}:", step.combines ? reduce_op_name(step.reduce_op) : "");
@@ -88,12 +88,12 @@ class Trace::Accesses : public proof::History {
   void own(uint32_t rank, uint32_t launch, uint32_t after) {
     for (const bool overwrites : {false, true}) {
       const proof::Range range =
-          player().memory().buffer(rank, overwrites ? BufferKind::input : BufferKind::output);
+          executor().memory().buffer(rank, overwrites ? BufferKind::input : BufferKind::output);
       if (range.begin == range.end) continue;
       const AccessId id{AccessId::Who::application, rank, 0, launch, overwrites};
       accesses_[id] = {{rank, 0, 0}, after, nobody};
-      const uint32_t first = player().memory().cell(range, 0);
-      for (uint32_t cell = first; cell < first + player().memory().count(range); ++cell)
+      const uint32_t first = executor().memory().cell(range, 0);
+      for (uint32_t cell = first; cell < first + executor().memory().count(range); ++cell)
         overwrites ? write(cell, id, false) : read(cell, id);
     }
   }
@@ -132,10 +132,10 @@ Trace::Trace(const Plan& plan) {
   if (messages.empty()) return;
   memory_ = std::make_unique<proof::Memory>(plan, messages.back(), plan.inplace);
   if (!memory_->fits()) return;
-  player_ = std::make_unique<proof::Player>(plan, *memory_);
-  accesses_ = std::make_unique<Accesses>(*player_);
+  executor_ = std::make_unique<proof::SymbolicExecutor>(plan, *memory_);
+  accesses_ = std::make_unique<Accesses>(*executor_);
   proof::Choices choices;
-  ended_ = player_->play(memory_->banks() + 1, choices, *accesses_) && accesses_->complete();
+  ended_ = executor_->play(memory_->banks() + 1, choices, *accesses_) && accesses_->complete();
 }
 
 Trace::~Trace() = default;
@@ -153,7 +153,7 @@ std::vector<Pair> Trace::pairs_through(const OpPlace& at) const {
   std::vector<uint32_t> before(nodes.size(), nobody), behind(nodes.size(), nobody);
   for (uint32_t node = 0; node < nodes.size(); ++node) {
     if (is_boundary(nodes[node])) continue;
-    const proof::Chain& by = player_->chains()[nodes[node].chain];
+    const proof::Chain& by = executor_->chains()[nodes[node].chain];
     if (same({by.rank, by.block, nodes[node].op})) before[node] = behind[node] = 0;
   }
   const auto step = [&](uint32_t distance, uint32_t to) {
@@ -201,7 +201,7 @@ std::optional<std::vector<OpPlace>> Trace::path(const Pair& pair) const {
   for (const uint32_t node : past_->path_from(from)) {
     const Node& of = accesses_->nodes()[node];
     if (node == from || node == to || is_boundary(of)) continue;
-    const proof::Chain& by = player_->chains()[of.chain];
+    const proof::Chain& by = executor_->chains()[of.chain];
     // The path keeps only the first and the last of consecutive operations of a block.
     const auto in_block = [&](const OpPlace& other) {
       return other.rank == by.rank && other.threadblock == by.block;

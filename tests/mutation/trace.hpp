@@ -68,7 +68,7 @@ class Trace {
   class Accesses;
 
   std::unique_ptr<proof::Memory> memory_;
-  std::unique_ptr<proof::Player> player_;
+  std::unique_ptr<proof::SymbolicExecutor> executor_;
   std::unique_ptr<Accesses> accesses_;
   bool ended_ = false;
   mutable std::optional<proof::Past> past_;  // the past of the last path

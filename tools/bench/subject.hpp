@@ -3,7 +3,7 @@
 #pragma once
 
 #include "tools/bench/measure.hpp"
-#include "tools/bench/plans.hpp"
+#include "tools/plans.hpp"
 
 namespace chorale::tools {
 

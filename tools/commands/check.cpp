@@ -13,7 +13,7 @@
 #include "tools/findings.hpp"
 #include "tools/oracle.hpp"
 #include "tools/programs.hpp"
-#include "tools/schedules/options.hpp"
+#include "tools/schedule_options.hpp"
 #include "tools/words.hpp"
 
 namespace chorale::tools {

@@ -10,7 +10,7 @@
 #include "tools/doctor/examination.hpp"
 #include "tools/findings.hpp"
 #include "tools/programs.hpp"
-#include "tools/schedules/options.hpp"
+#include "tools/schedule_options.hpp"
 
 namespace chorale::tools {
 namespace {

@@ -12,11 +12,11 @@
 #include <system_error>
 
 #include "chorale/shipped_name.hpp"
-#include "tools/bench/plans.hpp"
 #include "tools/command.hpp"
+#include "tools/plans.hpp"
 #include "tools/programs.hpp"
-#include "tools/schedules/options.hpp"
-#include "tools/schedules/shipped.hpp"
+#include "tools/schedule_options.hpp"
+#include "tools/shipped.hpp"
 #include "tools/words.hpp"
 
 namespace chorale::tools {

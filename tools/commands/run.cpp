@@ -16,11 +16,11 @@
 #include "chorale/proof.hpp"
 #include "chorale/shipped_name.hpp"
 #include "tools/adversarial.hpp"
-#include "tools/bench/plans.hpp"
+#include "tools/plans.hpp"
 #include "tools/profile_options.hpp"
 #include "tools/run_options.hpp"
 #include "tools/runner.hpp"
-#include "tools/schedules/options.hpp"
+#include "tools/schedule_options.hpp"
 #include "tools/trace.hpp"
 #include "tools/tuned.hpp"
 

@@ -9,9 +9,9 @@
 #include "chorale/other_names.hpp"
 #include "chorale/profile.hpp"
 #include "tools/findings.hpp"
+#include "tools/machine_file.hpp"
 #include "tools/profile.hpp"
 #include "tools/run_options.hpp"
-#include "tools/simulate/machine_file.hpp"
 #include "tools/simulate/predictions.hpp"
 #include "tools/trace.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "tools/device.hpp"
 #include "tools/ranks.hpp"
-#include "tools/schedules/options.hpp"
+#include "tools/schedule_options.hpp"
 #include "tools/schedules/reference.hpp"
 #include "tools/shared.hpp"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "chorale/simulate.hpp"
-#include "tools/bench/plans.hpp"
+#include "tools/plans.hpp"
 
 namespace chorale::tools {
 

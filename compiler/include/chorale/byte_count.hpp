@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Reads and writes numbers of bytes as people write them.
+/// Sizes such as "4K" become numbers of bytes here, and numbers become such text.
 
 #include <cstdint>
 #include <string>
@@ -8,7 +8,7 @@
 namespace chorale {
 
 /// Reads "512", "4K", "4KiB", "1M", "2G" or "1T".
-/// \throws UsageError saying why `text` is no size
+/// \throws UsageError if `text` is not a size; the message says why
 uint64_t read_byte_count(const std::string& text);
 
 /// Returns the shortest text that read_byte_count() reads back as `bytes`.

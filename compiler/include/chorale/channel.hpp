@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Says how a rank reaches another, and what each way can do.
+/// A rank reaches another over a channel. This header says what each type of channel can do.
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace chorale {
 
-/// Names a way to reach other ranks. Each is a row of channels.def.
+/// Names a type of channel. Each is a row of channels.def.
 enum class ChannelType : uint8_t {
   none,
 #define CHORALE_CHANNEL(name, word, ends, mover) name,
@@ -22,7 +22,7 @@ inline constexpr ChannelType all_channel_types[] = {
 #include "chorale/channels.def"
 };
 
-/// These are the words of plan files, by ChannelType.
+/// Holds the words of plan files, by ChannelType.
 inline constexpr std::string_view channel_type_names[] = {
     "none",
 #define CHORALE_CHANNEL(name, word, ends, mover) word,
@@ -37,18 +37,18 @@ struct ChannelInfo {
   Mover mover = Mover::none;
 };
 
-/// Has the rows by ChannelType.
+/// Holds the rows of channels.def, by ChannelType.
 inline constexpr ChannelInfo channel_table[] = {
     {},
 #define CHORALE_CHANNEL(name, word, ends, mover) {ChannelInfo::Ends::ends, ChannelInfo::Mover::mover},
 #include "chorale/channels.def"
 };
 
-/// Returns whether channels of this type lead from one rank to another, and carry signals.
+/// Returns whether channels of this type connect two ranks and carry signals.
 constexpr bool has_signals(ChannelType type) {
   return channel_table[size_t(type)].ends == ChannelInfo::Ends::two;
 }
-/// Returns whether channels of this type have rank groups. They carry no signals.
+/// Returns whether channels of this type connect rank groups. They carry no signals.
 constexpr bool is_switched(ChannelType type) {
   return channel_table[size_t(type)].ends == ChannelInfo::Ends::group;
 }

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Tells what a collective does from its name, and what a plan promises of its outputs.
+/// This header says, from the name of a collective, what it does and what a plan must write to its outputs.
 
 #include <algorithm>
 #include <array>
@@ -23,30 +23,31 @@ struct CollectiveInfo {
   Holds holds = Holds::unknown;
   InPlace in_place = InPlace::by_use;
 
-  /// Returns whether the name alone says the layout and the result. Inputs then have one size on all ranks,
-  /// and so have outputs. Both are made of parts of one size, see segmentation(). A plan may handle them
-  /// piece by piece, each time the same place of every part, with the same result.
+  /// Returns whether the name alone determines the layout and the result. All inputs then have one size, and
+  /// so have all outputs. Input and output consist of parts of equal size, see segmentation(). A plan may
+  /// process them piece by piece, each time the same range of every part, with the same result.
   constexpr bool is_standard() const { return holds <= Holds::sender; }
-  /// Returns whether the author chooses how many chunks each buffer has, if any.
+  /// Returns whether the author chooses how many chunks each buffer has.
   constexpr bool has_free_sizes() const { return holds == Holds::post || holds == Holds::nothing; }
   constexpr bool reduces() const { return holds == Holds::sum; }
   constexpr bool has_root() const { return holds == Holds::root; }
   /// Returns whether the program chooses which rank sends to which.
   constexpr bool leaves_sender_open() const { return holds == Holds::sender; }
-  /// Returns whether a plan out of place must leave its inputs as they are.
+  /// Returns whether a plan that is not in place must leave its inputs unchanged.
   constexpr bool keeps_inputs() const { return holds != Holds::nothing; }
   /// Returns whether every plan writes all of every output.
   constexpr bool fills_outputs() const { return holds != Holds::sender && !has_free_sizes(); }
-  /// Returns whether a call in place that reads the outputs of the one before it makes the same again.
+  /// Returns whether an in-place call that reads the outputs of the previous call writes the same outputs
+  /// again.
   constexpr bool repeats_in_place() const { return holds == Holds::root || input_is_part(); }
 
   constexpr uint64_t input_parts(uint64_t ranks) const { return input == Cut::parts ? ranks : 1; }
   constexpr uint64_t output_parts(uint64_t ranks) const { return output == Cut::parts ? ranks : 1; }
-  /// Returns whether the input of a rank is, in place, this rank's part of its output.
+  /// Returns whether, in place, the input of a rank is this rank's part of its output.
   constexpr bool input_is_part() const { return input == Cut::whole && output == Cut::parts; }
-  /// Returns whether the output of a rank is, in place, this rank's part of its input.
+  /// Returns whether, in place, the output of a rank is this rank's part of its input.
   constexpr bool output_is_part() const { return input == Cut::parts && output == Cut::whole; }
-  /// Returns whether the bytes of a message are those of its output. Those of all others are of the input.
+  /// Returns whether the size of a message counts the output. For all other collectives it counts the input.
   constexpr bool counts_output() const { return input_is_part(); }
 };
 
@@ -57,10 +58,10 @@ inline constexpr CollectiveInfo collective_table[] = {
 #include "chorale/collectives.def"
 };
 
-/// Describes a collective that has no row. A plan of such a name states its own result, or none.
+/// Describes a collective without a row. A plan of such a name states its result itself, or states none.
 inline constexpr CollectiveInfo unknown_collective{};
 
-/// Returns the row of a collective, or unknown_collective.
+/// Returns the row of a collective; unknown_collective if there is none.
 constexpr const CollectiveInfo& collective_info(std::string_view word) {
   for (const CollectiveInfo& row : collective_table)
     if (row.word == word) return row;
@@ -84,8 +85,8 @@ inline constexpr auto standard_collectives = [] {
   return words;
 }();
 
-/// Says which inputs each part of an output is the sum of: those of Extension::post, or else what the
-/// collective promises. A part is a segment of segmentation(). The plan must outlive this.
+/// Says of which inputs each part of an output is the sum. Extension::post says so if it is there, else the
+/// collective does. A part is a segment of segmentation(). The plan must outlive this object.
 class Outcome {
  public:
   explicit Outcome(const Plan& plan)
@@ -95,18 +96,18 @@ class Outcome {
 
   /// Returns false if the plan does not say what it computes.
   bool is_known() const { return holds_ <= Holds::sender || !plan_->extension.post.empty(); }
-  /// Returns whether the program chooses which rank sends to which. An output that is written is then the
+  /// Returns whether the program chooses which rank sends to which. An output that is written then holds the
   /// whole input of some rank.
   bool leaves_sender_open() const { return holds_ == Holds::sender; }
 
-  /// Returns whether the collective itself sums up parts of all inputs.
+  /// Returns whether the collective itself adds up parts of all inputs.
   bool reduces() const { return holds_ == Holds::sum; }
-  /// Returns the part of each input that the output of `rank` is made of, except by Extension::post.
+  /// Returns which part of each input goes into the output of `rank`. Extension::post does not use it.
   uint64_t input_part(uint32_t rank) const { return input_in_parts_ ? rank : 0; }
 
-  /// Calls visit(Contribution) for each part of an input that a part of the output of `rank` is the sum of,
-  /// and not at all if nothing is promised there.
-  /// \param sender  the rank whose input the output is, if leaves_sender_open()
+  /// Calls visit(Contribution) for each input part that a part of `rank`'s output is the sum of. Makes no
+  /// call if nothing is promised there.
+  /// \param sender  the rank whose input the output holds, if leaves_sender_open()
   template <class Visit>
   void for_each(uint32_t rank, uint64_t part, uint32_t sender, Visit&& visit) const {
     const uint64_t own = input_part(rank);

@@ -1,7 +1,6 @@
 #pragma once
 /// \file
-/// Says a second time what the reduction operators do, for the tests and tools that check the executor. It
-/// shares no code with the executor.
+/// Tests and tools check the executor's reductions with this code. It shares no code with the executor.
 
 #include <cmath>
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace chorale::reference {
 
-/// Combines two values as docs/numbers.md says. Integers wrap. min and max take a NaN before every number,
+/// Combines two values as docs/numbers.md says. Integers wrap. min and max return NaN if either value is NaN,
 /// and -0 is less than +0. For avg this adds, and the caller divides the sum.
 template <class A>
 A combine(ReduceOp op, A left, A right) {

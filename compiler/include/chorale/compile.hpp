@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Checks and rewrites plans. Each check and each rewrite is one function, listed in passes.def.
+/// The compiler checks and rewrites plans. Each check and each rewrite is one function, listed in passes.def.
 
 #include <cstdint>
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace chorale {
 
-/// Says how the copies of a program share its data, see CompileOptions::instances.
+/// Says how the copies of a program share its data. CompileOptions::instances is the number of copies.
 enum class ReplicationPolicy : uint8_t {
   interleaved,  ///< instance j owns the j-th share of every chunk
   none,         ///< one instance, whatever `instances` says
 };
 
-/// Says what the rewrites do, and for which target. No option says what the program computes.
+/// Says what the rewrites do, and for which target. No option changes what the program computes.
 struct CompileOptions {
   bool fuse = true;        ///< MSCCL++: instr_fusion
   bool auto_sync = true;   ///< dependency_sync
@@ -35,18 +35,19 @@ namespace pass {
 #include "chorale/passes.def"
 }  // namespace pass
 
-/// Runs the checks in order. Stops after the first check with findings, and returns all of those.
+/// Runs the checks in order. Stops after the first check with findings and returns all findings of that
+/// check.
 Diagnostics check(const Plan&);
 
-/// Runs the proofs, except those named in `allow`, on a plan in which check() finds nothing. Stops after the
-/// first proof with findings, and returns all of those.
+/// Runs the proofs, except those named in `allow`. The plan must have no findings of check(). Stops after the
+/// first proof with findings and returns all findings of that proof.
 Diagnostics prove(const Plan&, const std::vector<std::string>& allow = {});
 
-/// Runs the checks, then the rewrites, then the checks again, and in the end the proofs and the checks of the
-/// target. Repeats the checks after every rewrite that changed something, but in plans of very many
-/// operations only after the last rewrite.
-/// \throws std::invalid_argument if the options have a target or a policy that does not exist, allow a name
-///   that is not known, or ask for what does not go together
+/// Runs the checks, then the rewrites, then the checks again, and at the end the proofs and the checks of the
+/// target. Repeats the checks after every rewrite that changed something. For plans with very many
+/// operations, repeats them only after the last rewrite.
+/// \throws std::invalid_argument if the target or the policy does not exist, if `allow` has an unknown name,
+///   or if two options exclude each other
 Diagnostics compile(Plan&, const CompileOptions& = {});
 
 }  // namespace chorale

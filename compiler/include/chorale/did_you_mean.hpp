@@ -1,5 +1,5 @@
 /// \file
-/// Suggests a known word for a misspelt one.
+/// A message about a misspelt word suggests the word that was meant.
 #pragma once
 
 #include <algorithm>
@@ -13,18 +13,18 @@
 
 namespace chorale {
 
-/// Returns ", did you mean 'x'?" with the known word nearest to `word`, the first of equals; "" if none is
-/// near.
+/// Returns ", did you mean 'x'?" with the known word nearest to `word`. Of equally near words it takes the
+/// first. Returns "" if none is near.
 ///
-/// A word is near if at most a third of the letters of `word` (at least one) are inserted, dropped, changed
-/// or swapped with a neighbour. Case does not count.
+/// A word is near if inserting, dropping, changing or swapping at most a third of the letters of `word` (at
+/// least one letter) makes it. Case does not count.
 inline std::string did_you_mean(std::string_view word, std::span<const std::string_view> known) {
   const auto same = [](char left, char right) {
     return std::tolower(static_cast<unsigned char>(left)) == std::tolower(static_cast<unsigned char>(right));
   };
   const auto distance = [&](std::string_view other) {
-    // Three rows of the table of distances between prefixes suffice: a swap of neighbours looks two rows
-    // back.
+    // Three rows of the table of distances between prefixes suffice, because a swap of neighbours looks two
+    // rows back.
     std::vector<size_t> before(other.size() + 1), last(other.size() + 1), row(other.size() + 1);
     std::iota(last.begin(), last.end(), size_t{0});
     for (size_t at = 1; at <= word.size(); ++at) {
@@ -45,7 +45,7 @@ inline std::string did_you_mean(std::string_view word, std::span<const std::stri
   std::string_view nearest;
   for (const std::string_view candidate : known) {
     const size_t found = distance(candidate);
-    // A word is not "near" when nothing of it is left.
+    // A word is not near when none of its letters are left.
     if (found < best && found < std::max(word.size(), candidate.size())) {
       best = found;
       nearest = candidate;

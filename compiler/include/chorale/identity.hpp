@@ -5,9 +5,9 @@
 
 namespace chorale {
 
-/// Gives an object a number that no other object of this process has or had. By this number you find what is
-/// known about an object without looking at the object. A copy gets a number of its own, and so does an
-/// object that was moved from or assigned to.
+/// Gives an object a number that no other object of this process has or had. Tables can use the number as a
+/// key without access to the object. Copies get new numbers, and so do objects that were moved from or
+/// assigned to.
 class Identity {
  public:
   Identity() noexcept : number_(next()) {}

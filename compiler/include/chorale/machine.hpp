@@ -1,14 +1,15 @@
 #pragma once
 /// \file
-/// A machine file says what plans are simulated for: times and rates in JSON, each with its unit in its key.
-/// docs/simulation.md says how to write one.
+/// A machine file describes the machine that plans are simulated on. It has times and rates in JSON, and each
+/// key has its unit. docs/simulation.md says how to write one.
 
 #include <string>
 #include <string_view>
 
 namespace chorale {
 
-/// Times are in nanoseconds and at least 0, rates in 10^9 bytes a second and above 0.
+/// Holds the parameters of a machine. Times are in nanoseconds and at least 0. Rates are in 10^9 bytes per
+/// second and above 0.
 struct Machine {
   std::string name;
 #define CHORALE_NS(name, summary) double name##_ns = 0;
@@ -16,9 +17,10 @@ struct Machine {
 #include "chorale/machine.def"
 };
 
-/// Reads the text of a machine file: {"version": 1, "machine": "name", "parameters": {"issue_ns": 40, ...}},
-/// with all parameters of machine.def; "notes" may say where they come from.
-/// \param origin  the name of the text in messages: that of the file
+/// Reads the text of a machine file:
+///   {"version": 1, "machine": "name", "parameters": {"issue_ns": 40, ...}}
+/// It must have all parameters of machine.def. "notes" may say where they come from.
+/// \param origin  the name of the file, for messages
 /// \throws UsageError with the JSON path, the value and the remedy
 Machine parse_machine(std::string_view text, const std::string& origin);
 /// Reads a machine file.
@@ -26,7 +28,7 @@ Machine parse_machine(std::string_view text, const std::string& origin);
 /// \throws std::runtime_error if the file cannot be read
 Machine load_machine(const std::string& path);
 
-/// Returns a text that parse_machine() reads.
+/// Returns a text that parse_machine() can read.
 std::string machine_text(const Machine&);
 
 }  // namespace chorale

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Finds types and operators by the names that users have for them, beyond those of types.hpp.
-/// other_names.def lists the names, and says which reductions of them there are. C++17.
+/// Users may write types and operators under other names than those of types.hpp. other_names.def lists these
+/// names and the reductions that each type has. This header is C++17.
 
 #include <cstdint>
 #include <string>
@@ -13,15 +13,15 @@
 
 namespace chorale {
 
-/// Says that a type or an operator is refused. what() names it and says why.
+/// Reports that a type or an operator is refused. what() names it and says why.
 struct NoSuchReduction : UsageError {
   NoSuchReduction(const std::string& why, std::string remedy)
       : UsageError(why + "; " + remedy), finding(why), help(std::move(remedy)) {}
   std::string finding, help;
 };
 
-/// Returns Chorale's name for what others call `word`, in upper or lower case: "f32" for "Float". Returns an
-/// unknown word as it is.
+/// Returns Chorale's name for the word of another system, in upper or lower case: "f32" for "Float". Returns
+/// an unknown word unchanged.
 std::string name_here(std::string_view word);
 
 bool names_dtype(std::string_view name);        ///< one of types.def
@@ -29,31 +29,31 @@ bool names_reduce_op(std::string_view name);    ///< one of types.def
 bool names_other_dtype(std::string_view name);  ///< one that other_names.def has
 bool names_other_op(std::string_view name);     ///< one that other_names.def has
 
-/// Returns the type that moves elements of the type `name`, which lie in memory as its elements do.
+/// Returns the type that moves elements of the type `name`. Elements of both have the same layout in memory.
 /// \throws NoSuchReduction if there is none
 DType carrier_of(std::string_view name);
 
-/// Returns the bytes of one element; 0 if nothing is called `name`, or if it is refused.
+/// Returns the bytes of one element; 0 if `name` is unknown or refused.
 uint64_t element_bytes(std::string_view name);
 
-/// Says how kernels do a reduction.
+/// Says which type and operator of the kernels perform a reduction.
 struct StandsFor {
   DType dtype;
   ReduceOp op;
 };
 
 /// Returns how kernels reduce elements of the type `type` by the operator `op`. Types and operators of
-/// types.def stand for themselves.
+/// types.def are returned unchanged.
 /// \throws NoSuchReduction if Chorale cannot do it exactly
 StandsFor stands_for(std::string_view type, std::string_view op);
 
 struct Plan;
 
-/// Returns whether a reduction operator matters to a plan: to its collective, or to one of its operations.
+/// Returns whether a plan reduces: its collective, or one of its operations.
 bool reduces(const Plan&);
 
-/// Checks a call without an operator, which then takes the plan's. A type of other_names.def may need another
-/// one.
+/// Checks a call that names no operator and so uses the plan's. A type of other_names.def may need another
+/// operator.
 /// \throws NoSuchReduction if the plan reduces and `type` is one of other_names.def
 void check_operator_of_plan(const Plan&, std::string_view type);
 

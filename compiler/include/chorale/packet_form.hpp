@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Names the forms of packets.
+/// A packet carries data together with a flag, so that it needs no signal. There are three forms.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace chorale {
 
-/// Says how packets carry their flag: in half of 8 or of 16 bytes, or in 16 bytes of a line of 128. Lines
-/// need NVLink between GPUs.
+/// Says how packets carry their flag. ll8 and ll16 use half of 8 or of 16 bytes for it. ll128 uses 16 bytes
+/// of a line of 128, and needs NVLink between GPUs.
 enum class PacketForm : uint8_t { ll8, ll16, ll128 };
 inline constexpr std::string_view packet_form_names[] = {"ll8", "ll16", "ll128"};
 
-/// Returns the form that `word` stands for, if any.
+/// Returns the form named `word`, if any.
 constexpr std::optional<PacketForm> packet_form_of(std::string_view word) {
   for (size_t form = 0; form < std::size(packet_form_names); ++form) {
     if (packet_form_names[form] == word) return PacketForm(form);
@@ -23,7 +23,7 @@ constexpr std::optional<PacketForm> packet_form_of(std::string_view word) {
   return std::nullopt;
 }
 
-/// Holds the least payload that is sent, and the bytes that are stored for it.
+/// Holds the smallest payload that is sent, and the bytes that are stored for it.
 struct PacketPayload {
   uint32_t bytes, stored;
 };

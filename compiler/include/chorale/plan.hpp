@@ -1,11 +1,10 @@
 #pragma once
 /// \file
-/// A plan says what every thread block of every rank does in one collective. In memory it mirrors the JSON of
-/// MSCCL++ level by level, so that reading and writing lose nothing. Plan::extension and Op::at hold what
-/// that schema lacks.
+/// A plan says what every thread block of every rank does in one collective. Its structures match the JSON of
+/// MSCCL++ level by level, so that nothing is lost when a plan is read and written. Plan::extension and
+/// Op::at hold what that schema lacks.
 ///
-/// A *chunk* is the unit of a plan. How many bytes it has is settled when the plan is bound to a message
-/// size.
+/// A *chunk* is the unit of a plan. Its size in bytes is known only when the plan is bound to a message size.
 
 #if __cplusplus < 202002L
 #error "Chorale on the host needs C++20 (-std=c++20, also of nvcc); <chorale/device.hpp> alone needs C++17"
@@ -31,22 +30,23 @@ namespace host {
 struct Schedule;
 }
 
-/// Names the buffers of a rank: those that the application passes, and memory of the plan's own.
+/// Names the buffers of a rank: the input and output of the application, and scratch, which belongs to the
+/// plan.
 enum class BufferKind : uint8_t { input, output, scratch };
-/// These are the words of diagnostics and the letters of plan files, by BufferKind.
+/// Holds the words of diagnostics and the letters of plan files, by BufferKind.
 inline constexpr std::string_view buffer_names[] = {"input", "output", "scratch"};
 inline constexpr std::string_view buffer_letters[] = {"i", "o", "s"};
 
-/// Tells MSCCL++ about a plan: LL if it sends packets. Our executor sees that in the operations.
+/// Tells MSCCL++ whether a plan sends packets (LL). Our executor sees it from the operations.
 enum class Protocol : uint8_t { Simple, LL };
 
-/// These are the words of plan files, by ReduceOp.
+/// Holds the words of plan files, by ReduceOp.
 inline constexpr std::string_view reduce_op_names[] = {
 #define CHORALE_REDUCE_OP(name) #name,
 #include "chorale/types.def"
 };
 
-/// Says what an operation is. Each opcode is a row of ops.def.
+/// Names an operation. Each opcode is a row of ops.def.
 enum class Opcode : uint8_t {
 #define CHORALE_OP(name, mnemonic, summary, fields) name,
 #include "chorale/ops.def"
@@ -57,13 +57,13 @@ inline constexpr size_t opcode_count =
 #include "chorale/ops.def"
     0;
 
-/// Says what an operation does with an operand, or what else it carries. "Here" is the rank that runs the
+/// Says what an operation does with an operand, or what else it carries. "Here" means the rank that runs the
 /// operation.
 enum class Role : uint8_t {
   // operands
   Read,               ///< plain chunks, read here
   Write,              ///< plain chunks, overwritten here
-  PacketRead,         ///< packets in scratch here, waited for
+  PacketRead,         ///< packets in scratch here, which it waits for
   PacketWrite,        ///< packets in scratch, written here
   RemoteRead,         ///< plain chunks, read at a peer
   RemoteWrite,        ///< plain chunks, overwritten at a peer
@@ -73,13 +73,13 @@ enum class Role : uint8_t {
   SwitchPacketWrite,  ///< packets in the scratch of every member, written
   // attributes
   Via,           ///< the channel type: Op::via
-  Channels,      ///< channel ids (thread-block-local) that only name the peer
+  Channels,      ///< channel ids (thread-block-local) that only identify the peer
   PortChannels,  ///< as Channels, written for port channels only
-  Post,          ///< channel ids whose semaphore is posted at the peer, with release
+  Post,          ///< channel ids; their semaphores are posted at the peer, with release
   PostRelaxed,   ///< as Post, without any order
   Await,         ///< channel ids awaited here, with acquire
   AwaitRelaxed,  ///< as Await, without any order
-  Drain,         ///< port channels whose transfers are waited for
+  Drain,         ///< port channels; it waits for their transfers
   Acquire,       ///< semaphore ids taken here
   Release,       ///< semaphore ids given here
   Arrive,        ///< barrier id and the number of participating thread blocks
@@ -88,13 +88,13 @@ enum class Role : uint8_t {
   Loop,          ///< pipeline: unit size, chunks, and the operations that follow as its body
 };
 
-/// Returns true for the roles that stand for an operand, false for attributes.
+/// Returns whether a role stands for an operand. Other roles are attributes.
 constexpr bool is_operand(Role role) { return role <= Role::SwitchPacketWrite; }
-/// Returns true when the operand is a thread-block-local remote buffer reference.
+/// Returns whether the operand is a thread-block-local reference to a remote buffer.
 constexpr bool is_remote(Role role) {
   return role == Role::RemoteRead || role == Role::RemoteWrite || role == Role::RemotePacketWrite;
 }
-/// Returns true when the operand is a thread-block-local switch channel reference.
+/// Returns whether the operand is a thread-block-local reference to a switch channel.
 constexpr bool is_switched(Role role) {
   return role == Role::SwitchRead || role == Role::SwitchWrite || role == Role::SwitchPacketWrite;
 }
@@ -107,7 +107,7 @@ constexpr bool is_write(Role role) {
          role == Role::RemotePacketWrite || role == Role::SwitchWrite || role == Role::SwitchPacketWrite;
 }
 
-/// Describes a field of one row, for consumers that walk the table.
+/// Describes one field of a row. Code that walks the table uses it.
 struct Field {
   Role role;
   std::string_view name;  ///< name of the operand; empty for attributes
@@ -132,9 +132,9 @@ std::span<const OpInfo> op_table();  ///< by Opcode
 /// Returns the opcode of a mnemonic or of a name; -1 if there is none.
 int find_opcode(std::string_view mnemonic_or_name);
 
-/// Names `size` chunks from chunk `index` of a buffer. The role of the operand says which buffer `ref` is: a
-/// BufferKind here (local), a position in ThreadBlock::remote_buffers of the op's channel type (remote), or a
-/// position in the block's list of switch channels (switched).
+/// Names `size` chunks from chunk `index` of a buffer. The role of the operand says how `ref` names the
+/// buffer. It is a BufferKind (local), a position in ThreadBlock::remote_buffers of the op's channel type
+/// (remote), or a position in the block's list of switch channels (switched).
 struct Operand {
   uint64_t index = 0, size = 0;
   uint32_t ref = 0;
@@ -142,12 +142,13 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
-/// Says where the compiler has to synchronise threads around a control operation (signal, wait, flush,
-/// semaphores). It is gone after the data_sync rewrite.
+/// Says where the compiler must synchronise the threads around a control operation (signal, wait, flush,
+/// semaphores). The data_sync rewrite removes it.
 enum class SyncType : uint8_t { none = 0, before = 1, after = 2, both = 3 };
 
-/// Holds one operation. Operands and ids are ranges of the pools of its ThreadBlock: first the sources, then
-/// the destinations, each in table order. It is small because programs for hundreds of ranks record millions.
+/// Holds one operation. Its operands and ids are ranges in the pools of its ThreadBlock: sources first, then
+/// destinations, each in the order of the table. It is small because a program for hundreds of ranks records
+/// millions of them.
 struct Op {
   Opcode code = Opcode::nop;
   ChannelType via = ChannelType::none;
@@ -160,7 +161,7 @@ struct Op {
   uint16_t participants = 0;  ///< barrier: number of thread blocks
   uint16_t group_index = 0;   ///< position of this block in its group
   uint16_t group_size = 0;    ///< blocks in the group; 0: not grouped
-  uint32_t body = 0;          ///< pipeline: so many operations after this one are its body
+  uint32_t body = 0;          ///< pipeline: number of operations after this one that are its body
   uint32_t unit_bytes = 0;    ///< pipeline: bytes of one turn
   uint32_t chunks = 0;        ///< pipeline: chunks that all turns cover
   uint32_t at = 0;            ///< author's line: position in Plan::source plus one; 0 unknown
@@ -168,7 +169,7 @@ struct Op {
 };
 static_assert(sizeof(Op) == 44);
 
-/// Each list of an operation (its sources, destinations or ids) has at most this many entries.
+/// Each list of an operation (sources, destinations or ids) has at most this many entries.
 inline constexpr uint32_t max_list = UINT16_MAX;
 
 /// Lists the channels of one type that a thread block uses, in order of first use. Ids are positions in the
@@ -187,8 +188,8 @@ struct RemoteBufferRefs {
   uint32_t extra = 0;
 };
 
-/// Says what one thread block does. It holds the operations, one after the other, and the local lists by
-/// which they name channels and remote buffers.
+/// Says what one thread block does. It holds the operations in order, and the local lists by which they name
+/// channels and remote buffers.
 struct ThreadBlock {
   uint32_t id = 0;
   std::vector<Op> ops;
@@ -209,7 +210,7 @@ struct ThreadBlock {
     return {operands.data() + op.first_operand + op.sources, op.destinations};
   }
   std::span<const uint32_t> op_ids(const Op& op) const { return {ids.data() + op.first_id, op.ids}; }
-  /// Returns the local list of a type; null if the block uses none.
+  /// Returns the block's list of channels of a type; null if it uses none.
   const ChannelRefs* channels_of(ChannelType type) const { return of_type(channels, type); }
   const RemoteBufferRefs* remote_buffers_of(ChannelType type) const { return of_type(remote_buffers, type); }
 
@@ -223,8 +224,8 @@ struct ThreadBlock {
   }
 };
 
-/// Holds a record of "channels": one peer per channel for a type with signals, one rank group per channel for
-/// a switched one.
+/// Holds one record of "channels". A type with signals has one peer per channel. A switched type has one rank
+/// group per channel.
 struct ChannelRecord {
   ChannelType type = ChannelType::memory;
   std::vector<uint32_t> connected_to;              ///< if has_signals(type)
@@ -233,7 +234,7 @@ struct ChannelRecord {
   uint32_t extra = 0;
 };
 
-/// Names a buffer of a peer that some operation here reaches.
+/// Names a buffer of a peer that operations of this rank access.
 struct RemoteBuffer {
   uint32_t rank = 0;
   BufferKind buffer = BufferKind::input;
@@ -241,7 +242,7 @@ struct RemoteBuffer {
   uint32_t extra = 0;
 };
 
-/// Holds one member list and buffer of a switch channel.
+/// Holds the members and the buffer of a switch channel.
 struct SwitchGroup {
   BufferKind buffer;
   const std::vector<uint32_t>* ranks;
@@ -259,12 +260,12 @@ struct Gpu {
 
   /// Returns the number of channels of a type in this rank, over all its records.
   uint32_t channel_count(ChannelType) const;
-  /// Returns the number of this rank's signals: one for each channel of signalled_types.
+  /// Returns the number of this rank's signals. Each channel of signalled_types has one.
   uint32_t signal_count() const { return first_signal(ChannelType::none); }
-  /// Returns the position of the first channel of a type among all that have signals; that of none is behind
-  /// the last.
+  /// Returns the position of a type's first channel among all channels with signals. For `none` it returns
+  /// their number.
   uint32_t first_signal(ChannelType) const;
-  /// Returns the peer of channel `id` of a type with signals; -1 if there is none.
+  /// Returns the peer of channel `id` of a type with signals; -1 if there is no such channel.
   int64_t peer(ChannelType type, uint32_t id) const {
     size_t left = id;
     for (const ChannelRecord& record : channels) {
@@ -274,18 +275,18 @@ struct Gpu {
     }
     return -1;
   }
-  /// Returns switch channel `id`; .ranks is null if there is none.
+  /// Returns switch channel `id`; .ranks is null if there is no such channel.
   SwitchGroup switch_group(uint32_t id) const;
 };
 
-/// Names chunk `chunk` of rank `rank`'s input.
+/// Names chunk `chunk` of the input of rank `rank`.
 struct Contribution {
   uint32_t rank = 0;
   uint64_t chunk = 0;
   bool operator==(const Contribution&) const = default;
 };
 
-/// Extension::requirements may hold these words only.
+/// Extension::requirements may hold only these words.
 inline constexpr std::string_view known_requirements[] = {"reduce_op", "flush", "switch_reduce",
                                                           "combine_packets"};
 
@@ -293,17 +294,17 @@ inline constexpr std::string_view known_requirements[] = {"reduce_op", "flush", 
 struct Extension {
   std::vector<std::string> requirements;  ///< "requires": features that MSCCL++ lacks
   uint32_t root = 0;                      ///< broadcast: the rank whose input is sent
-  /// Custom and test collectives have so many logical chunks per rank before replication. 0 stands for as
-  /// many as the buffer has.
+  /// Holds the number of logical chunks per rank before replication, for custom and test collectives. 0 means
+  /// the number of chunks of the buffer.
   uint64_t input_segments = 0, output_segments = 0;
-  /// For custom collectives post[rank][output segment] is the sum of these inputs. One entry is a copy; none
-  /// leaves the segment undefined. The positions count segments, not replicated chunks.
+  /// Says, for custom collectives, of which inputs post[rank][output segment] is the sum. One entry means a
+  /// copy; none leaves the segment undefined. Positions count segments, not replicated chunks.
   std::vector<std::vector<std::vector<Contribution>>> post;
-  /// When true, thread blocks may compete for semaphores and channels. Only a bounded number of orders is
-  /// then proved.
+  /// If true, thread blocks may compete for semaphores and channels. The proofs then cover only a bounded
+  /// number of orders.
   bool bounded_proof = false;
   std::string verified;  ///< JSON text, kept except for its spaces; empty: absent
-  /// Says what lanes of the host do. The thread blocks are then those of its own launches. Null: no schedule.
+  /// Holds the host schedule, if there is one. The thread blocks then belong to the plans that it launches.
   std::shared_ptr<const host::Schedule> host;
   uint32_t extra = 0;  ///< unknown keys, as Op::extra
 };
@@ -314,38 +315,38 @@ struct Plan {
   std::string collective;  ///< "allreduce" ...; "custom" and "test" for others
   Protocol protocol = Protocol::Simple;
   bool inplace = false;                    ///< input and output are one memory
-  bool reuse_resources = false;            ///< MSCCL++'s turns of a pipeline share scratch; not here
-  bool use_double_scratch_buffer = false;  ///< launches take two copies of scratch in turns
+  bool reuse_resources = false;            ///< MSCCL++: turns of a pipeline share scratch; ignored here
+  bool use_double_scratch_buffer = false;  ///< launches alternate between two copies of scratch
   std::vector<Gpu> gpus;                   ///< by rank
   uint64_t threads_per_block = 1024;       ///< a multiple of 32, to 1024
-  uint64_t buffer_alignment = 16;          ///< bytes, at multiples of which chunks begin; a power of two
+  uint64_t buffer_alignment = 16;          ///< bytes; chunks begin at multiples of it; a power of two
   uint64_t min_message_size = 0, max_message_size = UINT64_MAX;  ///< bytes, counted as in Arguments
   Extension extension;
   std::vector<SourceLine> source;   ///< authors' lines that Op::at points to
   std::vector<std::string> extras;  ///< unknown keys, as the inside of a JSON object
   uint32_t extra = 0;               ///< unknown keys of the top level, as Op::extra
-  /// If set, the plan was loaded for this rank alone, and the others have no thread blocks here.
+  /// Holds the only rank that the plan was loaded for, if so. The other ranks have no thread blocks here.
   std::optional<uint32_t> only_rank;
   uint64_t digest = 0;  ///< with only_rank: a hash of the bytes that it was read from
-  Identity identity;    ///< number of this object; a copy has its own
+  Identity identity;    ///< number of this object; a copy gets a new one
 
   uint32_t ranks() const { return uint32_t(gpus.size()); }
-  /// Returns the author's line of an operation; line 0 if unknown.
+  /// Returns the author's line of an operation; its number is 0 if unknown.
   SourceLine line_of(const Op& op) const { return op.at ? source[op.at - 1] : SourceLine{}; }
 };
 
-/// Says how a buffer of a message is cut into chunks. It has `segments` equal parts, one per rank when the
-/// collective concatenates or scatters. Each is cut into chunks / segments chunks, all of one size except the
-/// last.
+/// Says into how many segments each buffer of a message is cut. Segments have equal sizes. There is one per
+/// rank when the collective concatenates or scatters. Each segment is cut into chunks / segments chunks, all
+/// of one size except the last.
 struct Segmentation {
   uint64_t input = 1, output = 1;  ///< number of segments of each buffer
 };
-/// Returns the segments of input and output: those of the table for a standard collective (collectives.def),
-/// and for others their logical chunks.
+/// Returns the segments of input and output. For a standard collective the table in collectives.def has them.
+/// For others they are the logical chunks.
 Segmentation segmentation(const Plan&);
 
-/// Appends an operation to a thread block. The DSL, the reader and tests build plans with it. Lists are at
-/// most max_list long.
+/// Appends an operation to a thread block. The DSL, the reader and tests build plans with it. Each list has
+/// at most max_list entries.
 Op& append(ThreadBlock&, Opcode, std::span<const Operand> sources, std::span<const Operand> dests,
            std::span<const uint32_t> ids = {});
 

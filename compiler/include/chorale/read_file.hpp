@@ -1,6 +1,6 @@
 /// \file
-/// Reads whole files by names that anyone may have given. Refuses files that have no end, and says why a file
-/// cannot be read. Leaves out a byte order mark of UTF-8 in front of the text.
+/// Whole files are read here, under names that anyone may have given. Endless files are refused, and errors
+/// say why a file could not be read. A UTF-8 byte order mark at the beginning is left out.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace chorale {
 /// \throws std::runtime_error "cannot read <path>: <why>"
 std::string read_file(const std::string& path);
 
-/// Returns the bytes of a plain file of at most `most_bytes`. Refuses a pipe, because only the first of
-/// several processes could read it, and because it waits for a writer.
+/// Returns the bytes of a regular file of at most `most_bytes`. Refuses a pipe, because opening one waits for
+/// a writer, and because only the first of several processes could read it.
 /// \throws std::runtime_error "cannot read <path>: <why>"
 std::string read_plain_file(const std::string& path, uint64_t most_bytes);
 

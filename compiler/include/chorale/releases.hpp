@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Finds, for every operation that waits, the operations that it waits for.
+/// Profiles need to know, for every operation that waits, for which operations it waits. This header finds
+/// them.
 
 #include <cstdint>
 #include <vector>
@@ -9,23 +10,23 @@
 
 namespace chorale {
 
-/// Says what one operation of a launch waits for; in a pipeline, in its last turn.
+/// Says what one operation of a launch waits for. In a pipeline, this is about its last turn.
 struct Awaited {
-  /// All of these operations have to come before this one goes on, so the last of them releases it. They are
-  /// posts of its channels and semaphores, writes of its packets, and arrivals at its barrier, its own among
-  /// them. A pipeline stands for those in its turns before the last.
+  /// Lists the operations that must all come before this one goes on, so the last of them releases it. They
+  /// are posts of its channels and semaphores, writes of its packets, and arrivals at its barrier, including
+  /// its own arrival. A pipeline stands for those in its turns before the last.
   std::vector<OpPlace> releases;
-  /// It is false if thread blocks compete for what the operation takes, because the operations then differ
-  /// from run to run, or if the plan cannot be played.
+  /// False if thread blocks compete for what the operation takes, because the operations then differ from run
+  /// to run, or if the plan cannot be executed symbolically.
   bool known = true;
 };
 
 /// Lists the operations that each operation waits for, by rank, thread block and operation.
 using AwaitedByOp = std::vector<std::vector<std::vector<Awaited>>>;
 
-/// Plays one launch, as the proofs do, and lists the operations that each one waits for.
-/// \param plan  in which check() finds nothing
-/// \param chunk_bytes  bytes of a chunk of the message, which say how often pipelines turn
+/// Executes one launch symbolically, as the proofs do, and lists the operations that each one waits for.
+/// \param plan  without findings of check()
+/// \param chunk_bytes  bytes of one chunk of the message, which determine the number of turns of pipelines
 AwaitedByOp list_awaited(const Plan& plan, uint64_t chunk_bytes);
 
 }  // namespace chorale

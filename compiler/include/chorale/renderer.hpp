@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Writes many findings as text.
+/// A Renderer writes many findings of one plan as text.
 
 #include <cstdint>
 #include <map>
@@ -12,18 +12,18 @@
 
 namespace chorale {
 
-/// Does what render() does for many findings of one plan, which outlives this and stays as it is. It finds
-/// out once, not for every finding, where the operations of a thread block are in the plan file.
+/// Does what render() does, but faster for many findings. It finds the positions of a thread block's
+/// operations in the plan file only once. The plan must outlive it and must not change.
 class Renderer {
  public:
   explicit Renderer(const Plan& plan) : plan_(plan) {}
   std::string operator()(const Diagnostic&, const std::string& severity = "error");
 
  private:
-  /// Says where an operation is in the lists of a plan file. A pipeline holds its body as a list.
+  /// Says where an operation is in a plan file. The body of a pipeline is a list of its own.
   struct Slot {
     uint32_t position;  ///< in the list
-    uint32_t pipeline;  ///< the operation that the list is the body of, plus one; 0: none
+    uint32_t pipeline;  ///< number of the pipeline operation whose body the list is, plus one; 0: none
   };
 
   const std::vector<Slot>& slots_of(const OpPlace&);

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Computes how much scratch a plan takes, and in how many rounds a message runs so that it takes no more.
-/// See docs/decisions/0023-rounds.md.
+/// This header computes how much scratch a plan takes, and how many rounds a message needs to stay below a
+/// limit. See docs/decisions/0023-rounds.md.
 
 #include <cstdint>
 #include <vector>
@@ -11,37 +11,37 @@
 
 namespace chorale {
 
-/// The rounds of a message share this many bytes of scratch by default, on each rank, for one binding.
+/// By default, the rounds of a message share this many bytes of scratch, per rank and binding.
 inline constexpr uint64_t default_round_scratch = uint64_t(32) << 20;
 
-/// Counts the chunks of a rank's scratch that operations of any rank touch.
+/// Counts the chunks of one rank's scratch that operations of any rank access.
 struct ScratchUse {
   uint64_t plain = 0;    ///< by plain operands
   uint64_t packets = 0;  ///< by packets
   uint32_t plain_banks = 1;
 
-  /// Returns the bytes of scratch for each byte of a chunk. Packets have two banks, and take at most two
-  /// bytes a byte.
+  /// Returns the bytes of scratch per byte of a chunk. Packets have two banks and take at most two bytes per
+  /// byte.
   uint64_t per_chunk_byte() const { return plain_banks * plain + 4 * packets; }
 };
 
-/// Returns the use of scratch by rank. A plan that was read for one rank alone does not say what the others
-/// do, so all of its scratch counts as both kinds.
+/// Returns the use of scratch by rank. A plan that was read for one rank does not say what the others do, so
+/// all of its scratch counts both as plain and as packets.
 std::vector<ScratchUse> scratch_use(const Plan&);
 
-/// Cuts a message into rounds, so that no rank takes more than `window` bytes of scratch: sets
-/// Layout::slice_bytes. Slices are at least as long as the plan's smallest message asks for, also if these
-/// take more.
+/// Cuts a message into rounds so that no rank takes more than `window` bytes of scratch. It sets
+/// Layout::slice_bytes. Slices are never smaller than the plan's smallest message needs, even if they then
+/// take more scratch.
 /// \param window  bytes; 0: one round
 Layout in_rounds(const Plan&, const std::vector<ScratchUse>&, Layout, uint64_t window);
 
-/// Says how much scratch the rank that takes the most needs, for any message.
+/// Gives the scratch of the rank that needs the most, for any message.
 struct ScratchFormula {
   double per_message_byte = 0;
   uint64_t most = 0;  ///< bytes that no message exceeds; UINT64_MAX: there is no such limit
 };
 /// Returns the formula of a plan.
-/// \param window  as in_rounds()
+/// \param window  as in in_rounds()
 /// \throws UsageError as layout_of()
 ScratchFormula scratch_formula(const Plan&, uint64_t window);
 

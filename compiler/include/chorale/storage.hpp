@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Tells which buffers of a plan are one memory, and which of them peers reach. The proofs and the executor
-/// must see this alike.
+/// Input and output of a plan may share memory, and peers may access buffers. The proofs and the executor get
+/// the answers here, so that they agree.
 
 #include <cstdint>
 #include <vector>
@@ -11,14 +11,15 @@
 namespace chorale {
 
 /// Returns whether input and output of a rank are one memory wherever a valid plan runs. If the application
-/// gives two to such a plan, the executor makes one of them. Other plans in place run in two then.
+/// passes two buffers to such a plan, the executor merges them into one. Other plans in place run with two
+/// buffers then.
 bool is_one_storage(const Plan&, uint32_t rank);
 /// Returns whether the channels or remote buffers of any rank name this buffer of this rank.
 bool reached_by_peers(const Plan&, uint32_t rank, BufferKind);
-/// Returns, by rank, whether an operation of any rank writes its output. Such a rank receives in a program
-/// that chooses itself who sends to whom ("sendrecv"). The output of another rank stays as it is, and that is
-/// right.
-/// \param one_storage  if true, a plan in place runs in one memory, so that an operation that writes an input
+/// Returns, by rank, whether an operation of any rank writes its output. In a "sendrecv" program, which
+/// chooses itself who sends to whom, these ranks receive. The outputs of the other ranks rightly stay
+/// unchanged.
+/// \param one_storage  if true, a plan in place runs in one memory, so an operation that writes an input
 ///   writes an output; if false, that holds only for ranks with is_one_storage()
 std::vector<bool> receivers(const Plan&, bool one_storage);
 

@@ -1,6 +1,7 @@
 #pragma once
-// Names element types and reduction operations for plans, checks, the executor and kernels; types.def lists
-// them. Host code of every folder and device code include this file, so it is C++17 without CUDA headers.
+// This header names the element types and reduction operators for plans, checks, the executor and kernels;
+// types.def lists them. Host code of every folder and device code include it, so it is C++17 without CUDA
+// headers.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +15,7 @@ enum class DType : uint8_t {
 };
 
 /// Says how elements of the same index are combined: ReduceOp::sum and the others of types.def. `avg` is a
-/// sum that is divided once, when all addends are in.
+/// sum that is divided once, after all addends are in.
 enum class ReduceOp : uint8_t {
 #define CHORALE_REDUCE_OP(name) name,
 #include "chorale/types.def"
@@ -40,7 +41,7 @@ constexpr size_t dtype_size(DType type) {
   return 0;
 }
 
-/// Returns the name used in plans, on the command line and in messages: the enumerator's own.
+/// Returns the name used in plans, on the command line and in messages. It is the enumerator's name.
 constexpr const char* dtype_name(DType type) {
   switch (type) {
 #define CHORALE_DTYPE(name, bytes) \
@@ -51,7 +52,7 @@ constexpr const char* dtype_name(DType type) {
   return "?";
 }
 
-/// Returns the name of an operation, as dtype_name() does that of a type.
+/// Returns the name of an operator, which is the enumerator's name.
 constexpr const char* reduce_op_name(ReduceOp op) {
   switch (op) {
 #define CHORALE_REDUCE_OP(name) \

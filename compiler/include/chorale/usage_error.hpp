@@ -1,12 +1,12 @@
 #pragma once
 /// \file
-/// Defines the exception of a call that was wrong.
+/// This header defines the exception for wrong calls.
 
 #include <stdexcept>
 
 namespace chorale {
 
-/// The call was wrong: the caller can mend it without looking at the machine.
+/// Reports that a call was wrong. The caller can fix it without looking at the machine.
 struct UsageError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };

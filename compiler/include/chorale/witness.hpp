@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Counter-examples show with few events of an execution why a proof found something.
+/// A counter-example shows, with a few events of an execution, why a proof found something.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace chorale {
 
-/// Describes what an operation does in a launch, or the beginning or end of a rank's launch.
+/// Describes what an operation does in a launch, or the beginning or the end of a rank's launch.
 struct WitnessEvent {
   enum class Part : uint8_t {
-    context,  ///< the reason why the culprits are ordered as far as they are
+    context,  ///< shows why the culprits are ordered only as far as they are
     culprit,
-    missing,  ///< an event that would have had to happen, and does not
+    missing,  ///< an event that should happen and does not
   };
   Part part = Part::context;
   ProofEvent::Who who = ProofEvent::Who::block;
@@ -30,36 +30,37 @@ struct WitnessEvent {
 /// Says that event `to` comes after event `from`.
 struct WitnessEdge {
   uint32_t from = 0, to = 0;
-  bool publishes = true;  ///< `to` sees what `from` wrote; else `from` is only known to be over
+  bool publishes = true;  ///< `to` sees what `from` wrote; else `to` only knows that `from` has ended
 };
 
-/// Holds the slice of an execution that shows a finding.
+/// Holds the part of an execution that shows a finding.
 struct Witness {
   static constexpr size_t most_events = 12, most_ranks = 4;
 
-  std::vector<WitnessEvent> events;  ///< in an order in which they may happen, at most `most_events`
+  std::vector<WitnessEvent> events;  ///< at most `most_events`, in an order in which they may happen
   std::vector<WitnessEdge> edges;
-  uint32_t left_out = 0;              ///< events that there was no room for
-  std::vector<std::string> because;   ///< what the events show, a sentence each
-  std::vector<std::string> remedies;  ///< changes with which A and B are in order, each of which was played
+  uint32_t left_out = 0;              ///< number of events left out because there are too many
+  std::vector<std::string> because;   ///< what the events show, one sentence each
+  std::vector<std::string> remedies;  ///< changes that would order A and B; each was tried in an execution
 };
 
-/// Plays the finding's execution again and keeps what matters.
-/// \param finding  one that prove_plan(plan) found
+/// Executes the finding's execution again and keeps the events that matter.
+/// \param finding  a finding of prove_plan(plan)
 Witness explain(const Plan& plan, const Finding& finding);
 
-/// Holds a plan with fewer operations in which the same is found.
+/// Holds a plan with fewer operations that has the same finding.
 struct Shrunk {
   Plan plan;
-  Finding finding;      ///< in `plan`: by the same proof, of the same kind, at the same lines of the author
-  uint32_t proofs = 0;  ///< number of proofs that it took
+  Finding finding;      ///< in `plan`: of the same proof and the same kind, at the same lines of the author
+  uint32_t proofs = 0;  ///< number of proofs that were run
 };
 
-/// Leaves out ranks, thread blocks and operations as long as the finding stays. The rest need not be the
-/// smallest such plan, but no part of it can be left out alone, unless `most_proofs` were not enough to see.
+/// Leaves out ranks, thread blocks and operations while the finding stays. The result need not be the
+/// smallest such plan, but no single part of it can be left out, unless `most_proofs` proofs were too few to
+/// try.
 Shrunk shrink(const Plan& plan, const Finding& finding, uint32_t most_proofs = 500);
 
-/// Returns lines of text, two spaces in; empty if there are no events.
+/// Returns lines of text, indented by two spaces. It is empty if there are no events.
 std::string render(const Witness&);
 
 }  // namespace chorale

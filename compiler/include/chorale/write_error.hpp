@@ -1,18 +1,18 @@
 /// \file
-/// Explains errors of writing, with the remedy when the process's own limit is the cause.
+/// An error of writing is explained here, with the remedy when a limit of the process is the cause.
 #pragma once
 
 #include <string>
 
 namespace chorale {
 
-/// Says why a file could not be written or enlarged. When this process's limit of the size of files forbids
-/// it, the text names RLIMIT_FSIZE with its value, and `ulimit -f`.
+/// Says why a file could not be written or enlarged. When this process's limit on file sizes is the cause,
+/// the text names RLIMIT_FSIZE with its value, and `ulimit -f`.
 /// \param error  an errno
 std::string write_error(int error);
 
-/// Makes writing past RLIMIT_FSIZE fail with EFBIG on this thread while it lives. The signal (SIGXFSZ), which
-/// would end the process, is not delivered.
+/// Makes writes past RLIMIT_FSIZE fail with EFBIG on this thread while it lives. Otherwise the signal SIGXFSZ
+/// would end the process.
 class FileLimitAsError {
  public:
   FileLimitAsError();
@@ -21,7 +21,7 @@ class FileLimitAsError {
   FileLimitAsError& operator=(const FileLimitAsError&) = delete;
 
  private:
-  bool pending_before_;  ///< if so, the signal is the application's own
+  bool pending_before_;  ///< if true, the application already had such a signal pending
   bool blocked_before_ = true;
 };
 

@@ -1,6 +1,6 @@
-// Signals, waits and semaphores in MSCCL++'s executor are operations of single threads: thread k takes care
-// of channel k while the others go on. Only a fence orders them with what the other threads access: the
-// thread block is synchronised there.
+// In MSCCL++'s executor, single threads do signals, waits and semaphore operations: thread k handles channel
+// k while the others go on. Only a fence, which synchronises the thread block, orders them with the accesses
+// of the other threads.
 
 #include <utility>
 
@@ -9,12 +9,12 @@
 namespace chorale::mscclpp {
 namespace {
 
-/// Returns whether the first thread alone hands a transfer to the proxy of a port channel.
+/// Returns whether only the first thread hands a transfer to the proxy of a port channel.
 bool is_of_first_thread(const Op& op) {
   return has_proxy(op.via) && op.destinations == 1 && !shape(op.code).has_any(packet_roles);
 }
 
-/// Holds what a thread block has done since its last fence; null: nothing of the kind.
+/// Holds what a thread block has done since its last fence; null: no such operation.
 struct Since {
   const Op* wait = nullptr;
   const Op* access = nullptr;
@@ -53,7 +53,7 @@ class Fences {
       const bool of_first = is_of_first_thread(op);
       if (since.wait && tell && !(of_first && since.wait->ids == 1)) {
         accessed_early(*since.wait, at);
-        since.wait = nullptr;  // one finding for each wait
+        since.wait = nullptr;  // one finding per wait
       }
       if (!of_first) since.access = &op;
     } else if (row.has(Role::Post) || row.has(Role::Release)) {
@@ -64,14 +64,14 @@ class Fences {
   }
 
   void accessed_early(const Op& wait, size_t at) {
-    add(at, name_of(block_.ops[at]) + " comes behind " + described(wait) +
-                ", and no nop or barrier is between them, but in MSCCL++ only " + waiters(wait) + " there");
+    add(at, name_of(block_.ops[at]) + " comes after " + described(wait) +
+                ", with no nop or barrier between them, but in MSCCL++ only " + waiters(wait) + " there");
   }
 
   void posted_early(const Op& access, size_t at) {
     const Op& post = block_.ops[at];
-    add(at, described(post) + " comes behind " + name_of(access) +
-                ", and no nop or barrier is between them, but in MSCCL++ it waits for no other thread");
+    add(at, described(post) + " comes after " + name_of(access) +
+                ", with no nop or barrier between them, but in MSCCL++ it waits for no other thread");
   }
 
   static std::string described(const Op& op) {

@@ -1,6 +1,6 @@
-// In place, some buffers are a part of another one. Such a part begins at another offset on each rank, but
-// MSCCL++ adds to the address of a peer's buffer where this rank's one begins in its allocation, and over a
-// port channel reads from where the allocation begins.
+// In place, some buffers are part of another one. Such a part begins at a different offset on each rank. But
+// to the address of a peer's buffer, MSCCL++ adds the offset at which this rank's buffer begins in its
+// allocation. Over a port channel it reads from the beginning of the allocation.
 
 #include "checks.hpp"
 #include "chorale/collective.hpp"
@@ -8,7 +8,7 @@
 namespace chorale::mscclpp {
 namespace {
 
-/// Names the buffer that in place is a part of `whole`.
+/// Names the buffer that is a part of `whole` in place.
 struct Nested {
   BufferKind part, whole;
 };
@@ -49,7 +49,7 @@ void in_place(const Plan& plan, Finder& find) {
         const SwitchGroup group = switch_group(gpu, block, operand.ref);
         if (group.ranks && group.buffer == nested->part) add(field, operand, "each member", own_offset);
       } else if (has_proxy(op.via) && BufferKind(operand.ref) == nested->part) {
-        // The transfer engine reads for the thread block.
+        // The proxy reads for the thread block.
         add(field, operand, rank_name(gpu.id), "takes it from where the " + whole + " begins");
       }
     });

@@ -1,7 +1,7 @@
-// This file checks chunk counts, bytes and alignments. If something depends on the size of a message, it is
-// checked for the largest one that the plan names, or else for one of 4 GiB. A plan for messages of any size
-// is not refused for offsets: each has a size from which they do not fit into 32 bits, which
-// largest_message() tells.
+// This file checks chunk counts, bytes and alignments. What depends on the size of a message is checked for
+// the largest one that the plan names, or else for one of 4 GiB. A plan for messages of any size is not
+// refused because of offsets. From some size on, they do not fit into 32 bits, and largest_message() returns
+// that size.
 
 #include <algorithm>
 
@@ -95,7 +95,7 @@ void turns(const Plan& plan, Finder& find) {
              "this pipeline takes more than " + number(max_turns) + " turns of " +
                  count(op.unit_bytes, "byte") + " for " + count(op.chunks, "chunk") + " of " +
                  count(bytes, "byte") + ", but MSCCL++ counts to " + number(max_turns),
-             "take larger units, or lower the largest message of the plan");
+             "use larger units, or lower the largest message of the plan");
   });
 }
 

@@ -1,4 +1,4 @@
-// This file checks how much one operation and one thread block hold.
+// This file checks how much one operation and one thread block contain.
 
 #include "checks.hpp"
 
@@ -25,7 +25,7 @@ void operands(const Plan& plan, Finder& find) {
       if (found <= max_operands) return;
       find.add(at,
                name_of(op) + " has " + count(found, noun) + ", but MSCCL++ holds at most " +
-                   number(max_operands) + " of an operation",
+                   number(max_operands) + " per operation",
                {}, path_of(key, max_operands).substr(1));
     };
     compare(op.sources, "source", "src_buff");
@@ -40,7 +40,7 @@ void compare_ids(const Plan& plan, IdKind kind, const char* noun, uint32_t most,
     if (op.ids <= most || id_kind(shape(op.code), op.via) != kind) return;
     find.add(at,
              name_of(op) + " has " + count(op.ids, noun) + ", but MSCCL++ holds at most " + number(most) +
-                 " of an operation",
+                 " per operation",
              {}, path_of(std::string(noun) + "_ids", most).substr(1));
   });
 }

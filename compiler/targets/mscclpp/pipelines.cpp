@@ -1,4 +1,4 @@
-// This file finds what pipelines may not have inside.
+// This file finds what must not be in a pipeline.
 
 #include "checks.hpp"
 
@@ -25,8 +25,8 @@ void pipeline_units(const Plan& plan, Finder& find) {
   });
 }
 
-// MSCCL++ takes from what is left of an operand what the turns before had of all chunks of the pipeline, in
-// 32 bits without a sign.
+// MSCCL++ subtracts the progress of earlier turns in all chunks of the pipeline from the rest of an operand,
+// in unsigned 32-bit numbers.
 void pipelined_operands(const Plan& plan, Finder& find) {
   for_each_pipelined(plan, [&](const ThreadBlock& block, const Op& op, const Op& loop, OpPlace at) {
     for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
@@ -34,7 +34,7 @@ void pipelined_operands(const Plan& plan, Finder& find) {
       find.add(at,
                std::string(field.name) + " of " + name_of(op) + " is " + count(operand.size, "chunk") +
                    " in a pipeline over " + number(loop.chunks) +
-                   ", but MSCCL++ goes on behind its end when it has come to that",
+                   ", but MSCCL++ goes on past the end of the operand",
                "give the pipeline as many chunks as the shortest operand in it",
                operand_path(block, op, operand));
     });

@@ -1,4 +1,4 @@
-// This file finds what MSCCL++ does not reduce rightly, and operations that it does not know.
+// This file finds reductions that MSCCL++ computes wrongly, and operations that it does not know.
 
 #include "checks.hpp"
 
@@ -21,7 +21,7 @@ void switch_reduce(const Plan& plan, Finder& find) {
              "'switch_reduce' of " + count(block.sources(op)[0].size, "chunk") +
                  " is not followed by a broadcast that makes its result superfluous, but MSCCL++ has no "
                  "reduction without one",
-             "broadcast the result over the same channel, right behind it, and read it from there");
+             "broadcast the result over the same channel, right after it, and read it from there");
   });
 }
 

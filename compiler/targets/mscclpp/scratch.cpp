@@ -23,7 +23,7 @@ struct Piece {
   OpPlace at;
 };
 
-/// Returns the piece of a list, sorted by its beginning, that has chunks of [begin, end); null: none.
+/// Returns the piece of a list, sorted by beginning, that overlaps [begin, end); null if none does.
 const Piece* find_overlap(const std::vector<Piece>& pieces, const std::vector<uint64_t>& furthest,
                           uint64_t begin, uint64_t end) {
   auto next = std::lower_bound(pieces.begin(), pieces.end(), end,
@@ -39,7 +39,7 @@ const Piece* find_overlap(const std::vector<Piece>& pieces, const std::vector<ui
 
 }  // namespace
 
-// Our executor keeps packets twice whatever the plan says, so the proofs count on that.
+// Our executor always keeps two banks of packets, and the proofs rely on that.
 void packet_banks(const Plan& plan, Finder& find) {
   if (plan.use_double_scratch_buffer || !has_packets(plan)) return;
   for (const Finding& finding : prove_one_bank(plan)) {
@@ -105,7 +105,7 @@ void packet_protocol(const Plan& plan, Finder& find) {
              name_of(op) +
                  " moves packets in the protocol Simple, but MSCCL++ then has room for half of the " +
                  count(gpu.chunks[size_t(BufferKind::scratch)], "chunk") + " of scratch",
-             "give the program the protocol LL");
+             "set the protocol of the program to LL");
   });
 }
 
@@ -122,7 +122,7 @@ void double_scratch(const Plan& plan, Finder& find) {
         const SwitchGroup group = switch_group(gpu, block, operand.ref);
         wrong = group.ranks && group.buffer == BufferKind::scratch;
       } else {
-        // The transfer engine reads for the thread block.
+        // The proxy reads for the thread block.
         wrong = has_proxy(op.via) && BufferKind(operand.ref) == BufferKind::scratch;
       }
       if (!wrong) return;
@@ -134,8 +134,8 @@ void double_scratch(const Plan& plan, Finder& find) {
   });
 }
 
-// MSCCL++ then has scratch of one size, whatever size the message has. A chunk that is larger than its share
-// wraps around in a pipeline, which was not proved, and elsewhere runs into the next one.
+// MSCCL++ then has scratch of one size, whatever the size of the message. If a chunk is larger than its
+// share, it wraps around in a pipeline, which was not proved, and otherwise runs into the next chunk.
 void reused_scratch(const Plan& plan, Finder& find) {
   if (!plan.reuse_resources) return;
   const uint64_t banks = plan.use_double_scratch_buffer ? 2 : 1;
@@ -151,17 +151,17 @@ void reused_scratch(const Plan& plan, Finder& find) {
       touches |= buffer == BufferKind::scratch;
     });
     if (!touches) return;
-    // The last chunk has what the others leave it, if alignment makes their shares larger.
+    // If alignment makes the shares larger, the last chunk gets what the others leave.
     const uint64_t fits = std::min(aligned, room - std::min(room, aligned * (chunks - 1)));
     const uint64_t message = fits / plan.buffer_alignment * plan.buffer_alignment * message_chunks(plan, gpu);
-    const std::string help = "let the plan name a largest message of " + count(message, "byte") + " or less";
+    const std::string help = "set the plan's largest message to " + count(message, "byte") + " or less";
     const std::string shares = "MSCCL++ keeps " + count(room, "byte") + " of reused scratch, " +
                                count(aligned, "byte") + " for each of " + count(chunks, "chunk");
     if (largest > aligned) {
       find.add(at,
                name_of(op) + " is at scratch with chunks of up to " + count(largest, "byte") + ", but " +
                    shares +
-                   (loop ? ", and goes round in them: nothing says that they have been read"
+                   (loop ? ", and wraps around in them: nothing says that they have been read"
                          : ", and goes on in the next"),
                help);
     } else if (aligned * chunks > room && largest > room - aligned * (chunks - 1)) {

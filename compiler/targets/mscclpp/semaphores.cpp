@@ -1,7 +1,7 @@
-// MSCCL++'s executor gets some semaphores wrong. Its acquire takes one and, if there was none left, waits
-// until the value is what it was before. With a single acquirer that value is zero whenever it waits, and no
-// one else lowers it again. With two acquirers, one can lower it before the other has seen it raised: both
-// then wait for one that is there.
+// MSCCL++'s executor handles some semaphores wrongly. Its acquire subtracts one and, if there was none left,
+// waits until the value is what it was before. With a single acquirer, that value is zero whenever it waits,
+// and no one else lowers it again. With two acquirers, one can lower the value before the other has seen it
+// raised. Then both wait although the semaphore was released.
 
 #include <map>
 #include <utility>

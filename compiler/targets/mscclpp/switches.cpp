@@ -1,7 +1,7 @@
-// This file checks in which order ranks make their switch channels. The members of a channel make it
-// together, each when it comes to it in its own list, and the first member sends the others what it has made.
-// If ranks come to their shared channels in different orders, they take one for the other, or wait for each
-// other.
+// This file checks the order in which ranks create their switch channels. The members of a channel create it
+// together, each when it reaches the channel in its own list, and the first member sends the others what it
+// has created. If ranks reach their shared channels in different orders, they mistake one for another, or
+// wait for each other.
 
 #include <utility>
 
@@ -10,7 +10,7 @@
 namespace chorale::mscclpp {
 namespace {
 
-/// Holds what the members of a switch channel have to agree upon: buffer, first member, and all of them
+/// Holds what the members of a switch channel must agree on: the buffer, the first member, and all members,
 /// sorted.
 struct Shared {
   BufferKind buffer;
@@ -40,13 +40,13 @@ bool has_member(const Channel& channel, uint32_t rank) {
   return std::binary_search(channel.shared.ranks.begin(), channel.shared.ranks.end(), rank);
 }
 
-/// Returns the next position, from `at` on, of a channel that `rank` is a member of.
+/// Returns the next position, from `at` on, of a channel with the member `rank`.
 size_t next_shared(const std::vector<Channel>& channels, size_t at, uint32_t rank) {
   while (at < channels.size() && !has_member(channels[at], rank)) ++at;
   return at;
 }
 
-/// Returns "output of ranks 0, 1, made by rank 0".
+/// Describes a channel in words, such as "output of ranks 0, 1, made by rank 0".
 std::string words(const Shared& shared) {
   std::string text = std::string(buffer_names[size_t(shared.buffer)]) + " of ranks ";
   for (size_t k = 0; k < shared.ranks.size(); ++k) text += (k ? ", " : "") + number(shared.ranks[k]);
@@ -65,7 +65,7 @@ void switch_order(const Plan& plan, Finder& find) {
       for (;; ++here, ++there) {
         here = next_shared(all[left], here, right);
         there = next_shared(all[right], there, left);
-        // If only one of the two has a channel more, nothing tells in which order it should be.
+        // If only one of the two has another channel, nothing says in which order it should be.
         if (here == all[left].size() || there == all[right].size()) break;
         const Channel &one = all[left][here], &other = all[right][there];
         if (one.shared == other.shared) continue;

@@ -1,4 +1,4 @@
-// This file counts the channels, remote buffers and barriers of a thread block and a rank.
+// This file counts the channels, remote buffers and barriers of thread blocks and ranks.
 
 #include <utility>
 
@@ -7,8 +7,7 @@
 namespace chorale::mscclpp {
 namespace {
 
-/// Returns the first operation of a block for which uses(op) holds, which is where the author went past the
-/// limit.
+/// Returns the first operation of a block for which uses(op) is true. There the author exceeded the limit.
 template <class Uses>
 std::optional<OpPlace> first_use(const ThreadBlock& block, OpPlace place, Uses&& uses) {
   for (place.op = 0; place.op < block.ops.size(); ++place.op) {
@@ -50,7 +49,7 @@ std::string block_path(OpPlace place, const char* key) {
   return path_of("gpus", place.rank, "threadblocks", place.threadblock, key);
 }
 
-/// Reports a list that is too long, at its first use or, if it is not used, at the list itself.
+/// Reports a list that is too long, at its first use or, if it is unused, at the list itself.
 void report(Finder& find, std::optional<OpPlace> used, std::string path, std::string text) {
   find.add(used, std::move(text), "spread the peers over more thread blocks", used ? "" : std::move(path));
 }
@@ -68,7 +67,7 @@ void block_channels(const Plan& plan, Finder& find) {
       };
       report(find, first_use(block, place, past), block_path(place, "channels"),
              block_name(place) + " has " + count(refs.ids.size(), word(refs.type) + " channel") +
-                 ", but MSCCL++ holds at most " + number(max_block_channels) + " of a thread block");
+                 ", but MSCCL++ holds at most " + number(max_block_channels) + " per thread block");
     }
   });
 }
@@ -83,7 +82,7 @@ void block_remote_buffers(const Plan& plan, Finder& find) {
       report(find, first_use(block, place, past), block_path(place, "remote_buffer_refs"),
              block_name(place) + " reaches " + count(refs.ids.size(), "remote buffer") + " over " +
                  word(refs.type) + " channels, but MSCCL++ holds at most " +
-                 number(max_block_remote_buffers) + " of a thread block");
+                 number(max_block_remote_buffers) + " per thread block");
     }
   });
 }

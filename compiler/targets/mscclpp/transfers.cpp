@@ -1,11 +1,11 @@
-// This file finds what MSCCL++'s transfers do not do rightly.
+// This file finds transfers that MSCCL++ does wrongly.
 
 #include "checks.hpp"
 
 namespace chorale::mscclpp {
 namespace {
 
-/// Says what to do where a flush would say that a source may be written again.
+/// Says what to do instead of waiting for a flush before a source is overwritten.
 const std::string acknowledge = "use put_with_signal, and an acknowledgement by the peer";
 
 }  // namespace
@@ -19,7 +19,7 @@ void get_offsets(const Plan& plan, Finder& find) {
       find.add(at,
                "'get' reads from chunk " + number(there) + " of the peer to chunk " + number(here) +
                    " here, but MSCCL++ takes each offset for the other",
-               "let the peer put, or place both at one offset", path_of("src_buff", k).substr(1));
+               "let the peer put, or place both at the same offset", path_of("src_buff", k).substr(1));
     }
   });
 }
@@ -59,8 +59,8 @@ void flush(const Plan& plan, Finder& find) {
   });
 }
 
-// As of commit 00668b4a, put and put_with_signal take the entry of the list of offsets; this one takes the
-// list.
+// As of commit 00668b4a, put and put_with_signal use the entry of the list of offsets, but
+// put_with_signal_and_flush uses the list.
 void put_with_signal_and_flush(const Plan& plan, Finder& find) {
   for_each_op(plan, [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
     if (op.code != Opcode::put_with_signal_and_flush) return;

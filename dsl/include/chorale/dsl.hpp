@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Includes the language that algorithms are written in: everything an author needs.
+/// This header gives you the whole language: include it to write an algorithm.
 ///
 ///   #include <chorale/dsl.hpp>
 ///   using namespace chorale::dsl;

@@ -1,10 +1,11 @@
 #pragma once
 /// \file
-/// Sets a measured launch beside a predicted one, line by line of the author's source. It takes what
-/// Executor::trace() of all ranks says, and the spans of simulate(). docs/traces.md says how to read it.
+/// Compares a measured launch with a predicted one, for each line of the author's source. It takes the spans
+/// of Executor::trace() of all ranks and the spans of simulate(). docs/traces.md explains how to read the
+/// result.
 ///
-/// It compares the time that a thread block spends at an operation of a line, over all thread blocks of all
-/// ranks. This needs no common clock, and it is the time of a launch, not of one of its many spans.
+/// It compares the time that each thread block spends at each operation of a line in one launch, over all
+/// thread blocks of all ranks. This needs no common clock.
 
 #include <cstdint>
 #include <span>
@@ -14,59 +15,61 @@
 
 namespace chorale {
 
-/// Says what the time of an operation goes to.
+/// Names what an operation spends its time on.
 enum class TimeKind : uint8_t {
-  work,     ///< moving data, telling others, synchronising threads
-  packets,  ///< waiting for packets and moving them; how long each took is not known
-  turns,    ///< with the turns of a pipeline before the last, whatever they did
-  waits,    ///< for channels, semaphores, barriers and proxies; includes waits for ranks that began late
+  work,     ///< moving data, signalling other ranks, synchronising threads
+  packets,  ///< waiting for packets and moving them; the share of each is not known
+  turns,    ///< an operation with the turns of its pipeline before the last, whatever they did
+  waits,    ///< waiting for channels, semaphores, barriers and proxies; includes waits for ranks that began
+            ///< late
 };
 
-/// Holds the time of one thread block; for several blocks, the median and the longest.
+/// Holds the median and the longest time of several thread blocks. For one block both are its time.
 struct BlockTimes {
   uint64_t median_ns = 0, longest_ns = 0;
-  uint32_t rank = 0, block = 0;  ///< the place of the longest time
+  uint32_t rank = 0, block = 0;  ///< where the longest time was
 };
 
 /// Compares all operations of one name at one line.
 struct ComparedLine {
   ProfilePlace place;
   TimeKind kind = TimeKind::work;
-  /// The operations whose time is counted here because one side has no time of its own for them: those that a
-  /// GPU did together with these, and the synchronisation of threads before them.
+  /// The operations whose time is counted here, because one side does not time them separately. These are
+  /// operations that a GPU did together with this one, and the synchronisation of threads before it.
   std::vector<ProfilePlace> with;
   uint32_t blocks = 0;  ///< thread blocks, the same on both sides
   BlockTimes measured, predicted;
 
-  /// Returns the gap of the medians. It is above 0 when the launch took longer than predicted.
+  /// Returns the gap between the medians. It is above 0 when the launch took longer than predicted.
   int64_t gap_ns() const { return int64_t(measured.median_ns) - int64_t(predicted.median_ns); }
 };
 
-/// Compares all time of one kind. It includes the lines that only one side has.
+/// Compares all time of one kind, including lines that only one side has.
 struct ComparedKind {
   TimeKind kind = TimeKind::work;
-  uint32_t blocks = 0;  ///< thread blocks that have time of this kind
+  uint32_t blocks = 0;  ///< the number of thread blocks that spend time of this kind
   BlockTimes measured, predicted;
 };
 
+/// Holds the result of compare().
 struct Comparison {
-  uint64_t launch = 0;  ///< the launch that was measured; 0: no launch of this message was traced
+  uint64_t launch = 0;  ///< the number of the measured launch; 0: no launch of this message was traced
   /// The time from the beginning of the launch to its end. With Clocks::per_rank, the measured time is that
-  /// of the rank that took longest.
+  /// of the slowest rank.
   uint64_t measured_ns = 0, predicted_ns = 0;
-  /// The lines that both sides have, by the size of the gap; waits come after all else.
+  /// The lines that both sides have, sorted by the size of the gap; waits come last.
   std::vector<ComparedLine> lines;
-  std::vector<ComparedLine> only_measured;   ///< by median; the prediction has nothing to do there
-  std::vector<ComparedLine> only_predicted;  ///< by median; no span was measured there
+  std::vector<ComparedLine> only_measured;   ///< sorted by median; the prediction has no operation there
+  std::vector<ComparedLine> only_predicted;  ///< sorted by median; no span was measured there
   std::vector<ComparedKind> kinds;           ///< in the order of TimeKind; kinds without time are left out
 };
 
 /// Compares the last measured launch of a plan with its prediction.
 /// \param bytes      the size of the message
-/// \param measured   the spans of all ranks, in any order. Spans of other plans and messages are left out; of
-///                   several launches only the last counts
+/// \param measured   the spans of all ranks, in any order. It ignores spans of other plans and messages, and
+///                   all launches but the last
 /// \param clocks     the clocks of the measured spans
-/// \param predicted  Simulation::spans of a call of the same plan, bytes, dtype and packets
+/// \param predicted  Simulation::spans of a simulated call with the same plan, bytes, dtype and packets
 Comparison compare(const Plan& plan, uint64_t bytes, std::span<const TraceSpan> measured, Clocks clocks,
                    std::span<const TraceSpan> predicted);
 

@@ -1,8 +1,8 @@
 #pragma once
 /// \file
-/// The device library lets kernels and CPU blocks work on shared memory together. It is header-only, C++17,
-/// one source for CUDA and the CPU. Every function takes its Group, and every wait takes a Deadline and gives
-/// a Stop.
+/// The device library lets kernels, and thread blocks on the CPU, exchange data through shared memory. It is
+/// header-only C++17, and the same source runs on CUDA and on the CPU. Every function takes its Group. Every
+/// function that waits takes a Deadline and returns a Stop.
 
 #include "chorale/device/all_to_all_v.hpp"
 #include "chorale/device/atomics.hpp"

@@ -13,10 +13,11 @@ namespace chorale {
 struct RunError : std::runtime_error {
   enum class Reason {
     timed_out,  ///< a wait reached its deadline; the message names the ranks that are missing, if known
-    aborted,    ///< somebody called World::abort(); the message names the rank and its reason
-    deadlock,   ///< nothing can run any more: found without waiting for a deadline
+    aborted,    ///< a rank called World::abort(); the message names the rank and its reason
+    deadlock,   ///< no rank can go on; this is found without waiting for a deadline
     peer_lost,  ///< a peer's process died, or the peer has left the world
-    mismatch,   ///< the ranks disagree: two jobs under one name, two processes with one rank, other sizes
+    mismatch,   ///< the ranks disagree, for example two jobs use one name, two processes have one rank, or
+                ///< sizes differ
     resources,  ///< memory, shared memory or descriptors ran out
     other
   };

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Runs plans. An application needs this header, a World and a plan. docs/calls.md says when calls return.
+/// Runs plans. To run a plan, an application needs this header, a World and the plan. docs/calls.md says when
+/// calls return.
 
 #include <cstdint>
 #include <memory>
@@ -22,63 +23,76 @@ namespace chorale {
 
 /// Describes one call of a collective on one rank.
 struct Arguments {
-  /// This rank's input. For a collective in place it may lie in `out`, or `out` in it; a plan that is not in
-  /// place then copies it first.
+  /// This rank's input. For a collective in place, `in` may point into `out`, or `out` into `in`. If the plan
+  /// itself does not run in place, it copies the input first.
   const void* in = nullptr;
   void* out = nullptr;  ///< this rank's output
-  /// The size of the message: the bytes of the input, but of the output for all-gather (as MSCCL++ and
-  /// nccl-tests count). It is any whole number of elements; for all-gather, reduce-scatter and all-to-all it
-  /// is a multiple of `ranks` elements. With 0 there is nothing to do. The ranks agree on that in each call,
-  /// so the call waits for the others.
+  /// The size of the message. It is the bytes of the input; for all-gather it is the bytes of the output, as
+  /// in MSCCL++ and nccl-tests. It can be any whole number of elements. For all-gather, reduce-scatter and
+  /// all-to-all it must be a multiple of `ranks` elements. A call with 0 moves nothing, but it waits for the
+  /// other ranks, because each such call checks that all ranks pass 0.
   uint64_t bytes = 0;
   DType dtype = DType::f32;
   std::optional<ReduceOp> op = {};        ///< replaces the plan's reduction operator
-  std::optional<PacketForm> packet = {};  ///< default: Config
+  std::optional<PacketForm> packet = {};  ///< the packet form; default: Config::packet
 };
 
-/// Runs plans on one rank. All ranks of the world must make the same calls in the same order, with the same
-/// plan, bytes, dtype and op; a difference is an error on every rank. Use it from one thread at a time: a
-/// call beside another one throws UsageError. Only check() may be called from any thread at any time.
+/// Runs plans on one rank. For example:
 ///
-/// Two launches of one plan (of the same content) with the same bytes, dtype, op and packets must not run at
-/// once, whatever their buffers. They share counters and scratch, so both results would be wrong. On two
-/// streams, order the second after the first (cudaStreamWaitEvent), and also replays of graphs that hold
-/// them. Or give each stream an executor of its own, which has counters and scratch of its own. Other calls
-/// may run at the same time, if the GPU holds the thread blocks of all at once.
+///     Executor executor(world);
+///     const Plan plan = load("allreduce_ring_8.json");  // chorale/json.hpp
+///     executor.execute(plan, {.in = in, .out = out, .bytes = bytes}, stream);
 ///
-/// The world must outlive it and must not be moved meanwhile. Peers write into its memory, so destroy it
-/// after the launches of all ranks have ended (World::barrier()).
+/// All ranks of the world must make the same calls in the same order, with the same plan, bytes, dtype and
+/// op. If calls differ, every rank gets an error. Use it from one thread at a time: a call that runs while
+/// another one runs throws UsageError. Only check() may be called from any thread at any time.
+///
+/// Two launches of one plan (or of plans with the same content) with the same bytes, dtype, op and packets
+/// must not run at the same time, whatever their buffers. They share counters and scratch, so both results
+/// would be wrong. On two streams, order the second launch after the first (cudaStreamWaitEvent). Order
+/// replays of graphs that contain these launches in the same way. Or use a separate executor for each stream,
+/// because each executor has separate counters and scratch. Other calls may run at the same time if the GPU
+/// holds the thread blocks of all of them at once.
+///
+/// The world must outlive it; do not move the world while this object exists. Peers write into its memory, so
+/// destroy it after the launches of all ranks have ended (World::barrier()).
 class Executor {
  public:
+  /// Makes an executor for the backend that Config::backend names.
+  /// \throws UsageError for an unknown backend, packet form or setting of switch channels, or for a backend
+  ///         that this build lacks
   explicit Executor(World& world, const Config& config = Config::load());
   ~Executor();
   Executor(Executor&&) noexcept;
   Executor& operator=(Executor&&) noexcept;
 
   /// Runs `plan` once. On the CPU it returns when this rank's part has ended: `out` is complete, and errors
-  /// are thrown. With CUDA it only enqueues on `stream` (a cudaStream_t; null: the default stream). The next
-  /// call of any function here, synchronize() and check() included, throws errors that come later.
+  /// have been thrown. With CUDA it only enqueues on `stream` (a cudaStream_t; null: the default stream).
+  /// Errors that come later are thrown by your next call of any function of this class, including
+  /// synchronize() and check().
   ///
-  /// The first call with these arguments binds: it allocates and exchanges what the run needs. Later calls
-  /// with the same arguments allocate nothing. A plan is recognised by Plan::identity and not read again, so
-  /// changes to it after its first call have no effect. You may free buffers when the launches with them have
-  /// ended on all ranks; on the CPU, after a proved plan, when this call returns. Buffers that you allocate
-  /// again, at any address, are new arguments on all ranks. The next call that binds releases the memory of
-  /// the freed ones on all ranks, and waits for what runs on the GPU as cudaFree() does.
-  /// \throws UsageError for a plan that this world cannot run, or arguments that the plan does not take. When
-  ///         the call is new, an error of one rank is thrown on all ranks
+  /// The first call with these arguments binds the plan: it allocates what the run needs and exchanges it
+  /// with the other ranks. Later calls with the same arguments allocate nothing. A plan is recognised by
+  /// Plan::identity and not read again, so changes to it after its first call have no effect.
+  ///
+  /// You may free buffers when the launches that use them have ended on all ranks. On the CPU, after a proved
+  /// plan, you may free them when this call returns. Buffers that you free and allocate again are new
+  /// arguments on all ranks, even at the same address. The next call that binds releases the mappings of the
+  /// freed buffers on all ranks. It waits for running work on the GPU, as cudaFree() does.
+  /// \throws UsageError for a plan that this world cannot run, or arguments that the plan does not accept.
+  ///         When the call has to bind, an error of one rank is thrown on all ranks
   /// \throws RunError if a wait timed out, a peer died, the world was aborted, or ranks disagree. what()
-  ///         names rank, thread block, operation, channel and the author's line, and who waits for whom.
-  ///         After it, call World::reset()
+  ///         names rank, thread block, operation, channel and the author's line, and which rank waits for
+  ///         which. After it, call World::reset()
   void execute(const Plan& plan, const Arguments& arguments, void* stream = nullptr);
 
   /// Binds without running, so that the next execute() only launches. Call it before a CUDA graph captures
   /// execute().
   ///
-  /// The executor keeps Config::bindings calls ready. Beyond that, the one unused for longest is bound again
-  /// when it is made the next time, after what runs has ended. What a CUDA graph has captured stays until
-  /// that graph and all that was instantiated from it are destroyed. Do not replay a graph from before a
-  /// World::reset(): capture it again.
+  /// The executor keeps Config::bindings calls bound. When there are more, it drops the call that was unused
+  /// for longest, after running work has ended, and binds it again when you next make it. A binding that a
+  /// CUDA graph has captured stays until that graph and all instances of it are destroyed. After a
+  /// World::reset(), do not replay graphs captured before it: capture them again.
   void prepare(const Plan& plan, const Arguments& arguments);
 
   /// Throws the error of an earlier run, if there was one. Never blocks. You may call it from any thread,
@@ -88,18 +102,18 @@ class Executor {
   /// Waits for `stream`, then calls check(). On the CPU nothing is left to wait for.
   void synchronize(void* stream = nullptr);
 
-  /// Returns when each operation of the last Config::trace launches of every plan ran on this rank. Launches
-  /// from CUDA graphs are included. A span lasts until the next operation of its thread block began; in a
-  /// pipeline it is that of the last turn. Waits for the device. Returns nothing without Config::trace. On
-  /// the CPU all ranks of a host share one clock, steady_clock.
+  /// Returns the time spans of the operations on this rank, for the last Config::trace launches of every
+  /// plan. Launches from CUDA graphs are included. A span lasts until the next operation of its thread block
+  /// begins. For an operation in a pipeline, the span is that of the last turn. It waits for the device. It
+  /// returns nothing if Config::trace is 0. On the CPU all ranks of a host share one clock, steady_clock.
   std::vector<TraceSpan> trace() const;
 
-  /// Allocates zeroed memory that peers reach without a copy. The executor frees it. Collective if ranks are
-  /// processes; `bytes` may differ by rank.
+  /// Allocates zeroed memory that peers can access directly. Buffers in it need no copy. The executor frees
+  /// it. The call is collective if ranks are processes; `bytes` may differ by rank.
   void* allocate(uint64_t bytes);
 
-  /// Returns the bytes of scratch on the rank that takes the most: the same number on all ranks. It leaves
-  /// out copies of buffers that peers cannot reach, which are as long as these buffers.
+  /// Returns the bytes of scratch on the rank that uses the most; the number is the same on all ranks. It
+  /// does not count copies of buffers that peers cannot access. Such a copy is as long as its buffer.
   uint64_t scratch() const;
 
  private:

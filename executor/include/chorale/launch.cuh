@@ -1,6 +1,6 @@
 /// \file
-/// launch() on CUDA runs kernels of the device library on streams. For the host side of CUDA sources; see
-/// launch.hpp.
+/// On CUDA, launch() runs kernels of the device library on streams. Include this file in the host code of
+/// CUDA sources; see launch.hpp.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,8 +14,8 @@
 #include "chorale/next_launch.hpp"
 #include "chorale/resident.cuh"
 
-// Limits a thread to 128 registers. A multiprocessor has 65536, and blocks of 512 threads must fit. When the
-// compiler has no such attribute (CUDA before 12.4), -maxrregcount=128 does the same.
+// Limits a thread to 128 registers, because a multiprocessor has 65536 and blocks of 512 threads must fit.
+// When the compiler lacks this attribute (CUDA before 12.4), -maxrregcount=128 does the same.
 #if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 4)
 #define CHORALE_REGISTERS __maxnreg__(128)
 #else
@@ -25,9 +25,10 @@
 namespace chorale {
 
 namespace detail {
-/// Runs the kernel with each block as a group. A kernel that stops says so in the world's abort word, where
-/// its peers and the host look.
-/// \param next_beside  the next launch in the stream may come to its own wait while this one runs
+/// Runs the kernel with each block as a group. When the kernel stops early, it writes the reason to the
+/// world's abort word, which its peers and the host poll.
+/// \param next_beside  the next launch in the stream may start while this one runs, and then waits for its
+///                     turn
 template <class Kernel>
 __global__ void CHORALE_REGISTERS run_kernel(Kernel kernel, Deadline deadline, uint32_t rank,
                                              bool next_beside) {
@@ -43,18 +44,19 @@ inline void check_cuda(cudaError_t result, const char* what) {
   throw RunError(RunError::Reason::other, std::string(what) + ": " + cudaGetErrorString(result));
 }
 
-/// Says how a kernel fits on a GPU.
+/// Describes how a kernel fits on a GPU.
 struct Residence {
-  uint64_t blocks = 0;  ///< the most that the GPU holds at a time
-  bool waits = false;   ///< it was compiled to wait for what precedes it in the stream, so it may begin early
+  uint64_t blocks = 0;  ///< the most blocks that the GPU holds at a time
+  bool waits = false;   ///< the kernel is compiled with a wait for the work before it in the stream, so it
+                        ///< may begin early
 };
 
-/// Returns the Residence of a kernel in blocks of `threads` threads. It keeps the last answer, because asking
-/// CUDA takes as long as a launch.
+/// Returns the Residence of a kernel in blocks of `threads` threads. It caches the last answer, because a
+/// query of CUDA takes as long as a launch.
 template <class Kernel>
 Residence residence(uint32_t threads) {
   constexpr uint64_t waits = uint64_t(1) << 31;
-  static std::atomic<uint64_t> known{0};  // from the top: device, threads, both plus one, `waits` and blocks
+  static std::atomic<uint64_t> known{0};  // from the top: device plus 1, threads plus 1, `waits`, blocks
   int device = 0;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
   const uint64_t asked = uint64_t(device + 1) << 48 | uint64_t(threads + 1) << 32;
@@ -70,8 +72,8 @@ Residence residence(uint32_t threads) {
   return found;
 }
 
-/// Throws unless the current GPU is the transport's. A kernel on another GPU could not reach the memory of
-/// its links, or only slowly.
+/// Throws unless the current GPU is the transport's. A kernel on another GPU could access the memory of its
+/// links only slowly or not at all.
 inline void check_device(const Transport& transport) {
   int device = -1;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
@@ -81,8 +83,8 @@ inline void check_device(const Transport& transport) {
                    ": cudaSetDevice() before the launch");
 }
 
-/// Throws unless the GPU holds all blocks of a launch at a time, because they wait for each other and for
-/// those of peers.
+/// Throws unless the GPU holds all blocks of a launch at a time, because these blocks wait for each other and
+/// for the blocks of peers.
 inline void check_resident(const LaunchConfig& config, uint32_t threads, uint64_t resident) {
   if (resident >= config.blocks) return;
   if (resident == 0 && config.blocks != 0) {
@@ -98,15 +100,17 @@ inline void check_resident(const LaunchConfig& config, uint32_t threads, uint64_
 }
 }  // namespace detail
 
-/// Enqueues kernel(group, deadline) for every thread of every block; the group is the block. Kernels have up
-/// to 128 registers a thread, so that blocks of 512 threads fit. A graph may capture the launch, because
-/// nothing that it passes changes from launch to launch. The next launch on this transport, or
-/// World::check(), throws what goes wrong while it runs. Compiled for sm_90 or later, a launch whose blocks
-/// take up to a quarter of the GPU lets the blocks of the next one become resident beside it; they do their
-/// work only in their turn.
-/// \throws UsageError as Transport::Use; if the transport's GPU is not the current one; if the blocks are not
-///         resident together
-/// \throws RunError of an earlier launch; if this one fails, which stops the world
+/// Enqueues kernel(group, deadline) for every thread of every block; the group is the block. Kernels use up
+/// to 128 registers per thread, so that blocks of 512 threads fit. A graph may capture the launch, because
+/// its arguments do not change from launch to launch. When something goes wrong while the kernel runs, the
+/// next launch on this transport, or World::check(), throws the error.
+///
+/// If a kernel is compiled for sm_90 or later and its blocks take up to a quarter of the GPU, the blocks of
+/// the next launch may become resident while this launch runs. They begin their work only after this launch
+/// has ended.
+/// \throws UsageError as Transport::Use; if the transport's GPU is not the current one; if the GPU cannot
+///         hold all blocks at a time
+/// \throws RunError of an earlier launch; if this launch fails, which stops the world
 template <class Kernel>
 void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& config = {}, Lane lane = {},
             const LaunchName& = {}) {
@@ -123,8 +127,8 @@ void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& conf
   detail::check_resident(config, threads, residence.blocks);
   const Transport::Use use(transport, lane.stream);
   const Deadline deadline{transport.device_abort_word(), uint64_t(world.timeout().count()), 0};
-  // We do not launch by <<<>>>, because it leaves its error among those of all other calls. An error that the
-  // application has already handled would be taken for it.
+  // We do not launch by <<<>>>, because its error can only be read with cudaGetLastError(). That may return
+  // an older error, which the application has already handled.
   cudaLaunchConfig_t shape{};
   shape.gridDim = dim3(config.blocks);
   shape.blockDim = dim3(threads);
@@ -140,7 +144,7 @@ void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& conf
                                           uint32_t(world.rank()), next_beside),
                        "a launch of a kernel of the device library");
   } catch (const RunError& failed) {
-    // Peers would otherwise wait for what this rank has not launched.
+    // Otherwise peers would wait for this rank, which has launched nothing.
     transport.set_broken();
     world.abort(failed.what());
     throw;

@@ -1,6 +1,6 @@
 /// \file
-/// Launches kernels that only send and receive: send, recv and sendrecv. Include launch_cpu.hpp, or
-/// launch.cuh in a CUDA source: each has launch(), which runs your own kernels as well, with the same
+/// send(), recv() and sendrecv() launch kernels that only send and receive. Include launch_cpu.hpp as well,
+/// or launch.cuh in a CUDA source. Both define launch(), which also runs your kernels, with the same
 /// arguments.
 #pragma once
 
@@ -15,39 +15,41 @@
 
 namespace chorale {
 
-/// Sets blocks and threads. They change speed, never a result, but both ends of a link must have equally
-/// many blocks.
+/// Sets the blocks and threads of a launch. They change its speed, never its result. Both ends of a link must
+/// use the same number of blocks.
 struct LaunchConfig {
   uint32_t blocks = 8;
-  uint32_t threads = 0;  ///< of a block; 0: 1 on the CPU, 256 on CUDA
+  uint32_t threads = 0;  ///< threads per block; 0: 1 on the CPU, 256 on CUDA
 };
 
-/// Says where a kernel is enqueued: a cudaStream_t. On the CPU it is empty, because kernels run when they are
-/// called.
+/// Names the stream on which a kernel is enqueued, a cudaStream_t. On the CPU it is empty, because kernels
+/// run when they are called.
 struct Lane {
   void* stream = nullptr;
 };
 
-/// Names a launch in errors, and the peers that its blocks talk to (-1: none).
+/// Describes a launch for error messages: its name, and the peers that its blocks talk to (-1: none).
 struct LaunchName {
   const char* what = "a kernel";
   int to = -1, from = -1;
-  /// Tells what a block waits for, for errors on the CPU. If it is empty, errors tell how the block's links
-  /// to `to` and `from` stand.
+  /// Returns what a block waits for, for errors on the CPU. If it is empty, errors describe the state of the
+  /// block's links to `to` and `from`.
   std::function<std::string(uint32_t block)> of_block = {};
 };
 
 namespace detail {
-/// Checks a message that is sent or received in elements of `element_bytes`, unless the message sets its own.
-/// \throws UsageError as check_transfer(); also if there is no such peer, Leg::elem is no multiple of
-///         `element_bytes` and not 1, an element would be cut, or a tile is longer than a slot
+/// Checks a message that is sent or received in elements of `element_bytes`. Leg::elem of the message
+/// overrides that size.
+/// \throws UsageError as check_transfer(); also if there is no such peer, if Leg::elem is neither 1 nor a
+///         multiple of `element_bytes`, if the message would end inside an element, or if a tile is longer
+///         than a slot
 void check_message(const Transport& transport, const Leg& message, uint64_t element_bytes, int peer,
                    const LaunchConfig& config);
 
 /// Returns the bytes of `elements` elements.
 uint64_t bytes_of(uint64_t elements, uint64_t element_bytes);
 
-/// Throws if a copy has no buffer. Your own hooks may need none.
+/// Throws if a copy has no buffer. Hooks of the caller may need none.
 template <class Hook, class Copy>
 void check_buffer(const char* what, const void* data, uint64_t bytes) {
   if (std::is_same_v<Hook, Copy> && !data && bytes)
@@ -55,11 +57,11 @@ void check_buffer(const char* what, const void* data, uint64_t bytes) {
 }
 }  // namespace detail
 
-/// Sends n elements of type T to `peer`, which receives as many with as many blocks. T is the type that
-/// travels.
-/// \throws UsageError as check_transfer(); also for a message whose Leg::elem is no multiple of sizeof(T) and
-///         not 1, whose elements are cut or whose tiles are longer than a slot, and if copies are to be made
-///         and `data` is null; otherwise as launch()
+/// Sends n elements of type T to `peer`. The peer must receive the same number of elements with the same
+/// number of blocks. T is the element type on the link.
+/// \throws UsageError as check_transfer(); also if Leg::elem is neither 1 nor a multiple of sizeof(T), if the
+///         message would end inside an element, if a tile is longer than a slot, or if the hook copies and
+///         `data` is null; otherwise as launch()
 template <class T, class Produce = CopyProduce>
 void send(Transport& transport, const Leg& message, int peer, const Produce& produce = {},
           const LaunchConfig& config = {}, Lane lane = {}) {
@@ -77,6 +79,7 @@ void send(Transport& transport, const T* data, uint64_t n, int peer, const Produ
   send<T>(transport, message, peer, produce, config, lane);
 }
 
+/// Receives n elements of type T that `peer` sends. Errors are as for send().
 template <class T, class Consume = CopyConsume>
 void recv(Transport& transport, const Leg& message, int peer, const Consume& consume = {},
           const LaunchConfig& config = {}, Lane lane = {}) {
@@ -94,7 +97,7 @@ void recv(Transport& transport, T* data, uint64_t n, int peer, const Consume& co
   recv<T>(transport, message, peer, consume, config, lane);
 }
 
-/// Sends n elements to `to` and receives as many from `from` (-1: from `to`).
+/// Sends n elements to `to` and receives n elements from `from` (-1: from `to`).
 template <class T, class Produce = CopyProduce, class Consume = CopyConsume>
 void sendrecv(Transport& transport, const T* in, T* out, uint64_t n, int to, int from = -1,
               const Produce& produce = {}, const Consume& consume = {}, const LaunchConfig& config = {},

@@ -1,6 +1,6 @@
 /// \file
-/// launch() on the CPU. The threads of blocks are fibers, on the threads of the ranks that launch. See
-/// launch.hpp. A fiber has a stack of 96 KiB, so larger arrays of a kernel belong in memory of the caller.
+/// On the CPU, launch() runs the threads of blocks as fibers, on the thread of the rank that launches. See
+/// launch.hpp. A fiber has a stack of 96 KiB, so put larger arrays of a kernel into memory of the caller.
 #pragma once
 
 #include <functional>
@@ -16,10 +16,11 @@ void run_kernel(Transport& transport, const LaunchConfig& config, const LaunchNa
 }
 
 /// Runs `kernel(group, deadline)` in every thread of every block. Returns when this rank's blocks have ended.
-/// \throws RunError if the world stopped: a wait timed out, a peer died, somebody aborted, nothing can go on,
-///         or a kernel returned a Stop other than none while it ran, which stops the world with that reason;
-///         resources if there is no memory for the threads' stacks, which stops the world
-/// \throws UsageError as Transport::Use, or if blocks and threads are too many; what the kernel throws
+/// \throws RunError if the world stopped because a wait timed out, a peer died, a rank aborted, no rank can
+///         go on, or a kernel returned a Stop other than none while it ran, which stops the world with that
+///         reason; resources if there is no memory for the threads' stacks, which stops the world
+/// \throws UsageError as Transport::Use, or if there are too many blocks and threads. It also throws what the
+///         kernel throws
 template <class Kernel>
 void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& config = {}, Lane = {},
             const LaunchName& name = {}) {

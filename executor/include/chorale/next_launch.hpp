@@ -7,17 +7,17 @@
 
 namespace chorale::detail {
 
-/// Returns whether the next launch may stand beside this one. Both together must leave half of the GPU to
-/// other streams, because a peer may wait for a kernel there before it comes to this launch
-/// (docs/decisions/0010-the-next-launch-stands-beside.md).
-/// \param blocks    thread blocks of a launch
+/// Returns whether the next launch may become resident while this one runs. Both launches together must leave
+/// half of the GPU to other streams, because a peer may wait for a kernel of another stream before it makes
+/// this launch (docs/decisions/0010-the-next-launch-stands-beside.md).
+/// \param blocks    the thread blocks of one launch
 /// \param resident  how many of them the GPU holds at a time
 constexpr bool next_may_stand_beside(uint64_t blocks, uint64_t resident) { return 4 * blocks <= resident; }
 
 #if defined(__CUDACC__)
-/// Waits until what precedes this launch in the stream has ended and can be seen. The launch may run before
-/// that.
-/// \param next_beside  the next launch may come to its own wait while this one runs
+/// Waits until all work before this launch in the stream has ended and its results are visible. The launch
+/// may start before that.
+/// \param next_beside  the next launch may start and come to its wait while this one runs
 __device__ inline void wait_for_turn(bool next_beside) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");

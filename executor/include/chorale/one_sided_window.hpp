@@ -1,5 +1,6 @@
 /// \file
-/// Windows with signals and barriers, for one-sided access by kernels (device/one_sided.hpp).
+/// A OneSidedWindow is a window with signals and barriers. Kernels access it one-sidedly with the functions
+/// of device/one_sided.hpp.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +13,13 @@
 
 namespace chorale {
 
-/// Adds signals and barriers to a Window, so that its owner can be told what has been put into it. It is in
-/// the memory of hosts or of GPUs. The world must outlive it.
+/// Adds signals and barriers to a Window, so that a kernel that puts data into the window can signal its
+/// owner. The window is in host or GPU memory. The world must outlive it.
 class OneSidedWindow {
  public:
   /// Makes a window; collective. `signals`, `barriers` and `space` are the same on all ranks; `bytes` may
   /// differ.
-  /// \throws RunError mismatch, on all ranks, if they are not; otherwise as Window::create(), or
+  /// \throws RunError mismatch, on all ranks, if these differ; otherwise as Window::create(), or as
   ///         direct_rendezvous() in device memory
   static OneSidedWindow create(World& world, uint64_t bytes, uint32_t signals, uint32_t barriers,
                                Space space = Space::host);
@@ -30,12 +31,12 @@ class OneSidedWindow {
   std::byte* local() const;  ///< null if bytes() of this rank is 0
   uint64_t bytes(int rank) const;
 
-  /// Returns the window as kernels use it. It lives as long as the window.
+  /// Returns the view that you pass to kernels. It is valid as long as the window lives.
   WindowView view() const;
 
-  /// Sets signals and barriers back to their state after create(). Collective; call it with no kernel
-  /// running, after World::reset(). Otherwise the reports of a stopped launch could let a later barrier pass
-  /// before all have come. What has been put into the window stays.
+  /// Sets signals and barriers back to their state after create(). Collective; call it after World::reset(),
+  /// when no kernel is running. Without it, leftover signals of a stopped launch could let a later barrier
+  /// pass before all ranks have reached it. The data in the window stays.
   /// \throws RunError if the world stops
   void reset();
 

@@ -1,8 +1,8 @@
 #pragma once
 /// \file
-/// Shows where the time of a launch went, line by line of the author's source. It combines what
-/// Executor::trace() of all ranks says with the plan, which knows who waits for whom. docs/traces.md says how
-/// to read it.
+/// A profile shows where the time of a launch went, for each line of the author's source. It combines the
+/// spans of Executor::trace() of all ranks with the plan, which tells which thread block waits for which.
+/// docs/traces.md explains how to read it.
 
 #include <cstdint>
 #include <optional>
@@ -15,22 +15,22 @@
 
 namespace chorale {
 
-/// Says which spans share a clock and so can be compared.
+/// Tells which spans share a clock, so that their times can be compared.
 enum class Clocks : uint8_t {
-  one,       ///< those of all ranks: the CPU's, on one host
-  per_rank,  ///< only those of one rank: GPUs
+  one,       ///< all ranks share a clock, as on the CPU of one host
+  per_rank,  ///< each rank has a separate clock, as on GPUs
 };
 
-/// Names what a thread block does, or what else the time of a launch goes to.
+/// Names what a thread block does, or another part of a launch that takes time.
 struct ProfilePlace {
   enum class Kind : uint8_t {
     operation,
-    rank_begins,   ///< the rank has not begun its launch yet, and others have
-    block_begins,  ///< the rank has, and this thread block has not
+    rank_begins,   ///< other ranks have begun their launch, but this rank has not
+    block_begins,  ///< the rank has begun, but this thread block has not
   };
   Kind kind = Kind::operation;
-  std::string_view name;  ///< the operation's, a literal
-  SourceLine line;        ///< the author's; line 0: unknown
+  std::string_view name;  ///< the operation's name, a literal
+  SourceLine line;        ///< the author's line; 0: unknown
 
   bool operator==(const ProfilePlace&) const = default;
 };
@@ -46,26 +46,26 @@ struct ProfileLine {
 
 /// Describes a part of the critical path: time that one thread block spent at one operation.
 struct ProfileStretch {
-  /// Tells what is known about the thread block's waits for others.
+  /// Tells whether the thread block waited for other thread blocks, as far as that is known.
   enum class Waited : uint8_t {
     no,
-    before,     ///< it waited until it began: the path goes on from there with those that released it
-    for_peers,  ///< it waited in it, for `peers`; how long is not known, because their clocks differ
-    unknown,    ///< it may have waited in it: thread blocks compete, or the spans do not say
+    before,     ///< it waited before; the path goes on from there with the thread block that released it
+    for_peers,  ///< it waited for `peers` in the operation; their clocks differ, so the time is not known
+    unknown,    ///< it may have waited in the operation: thread blocks compete, or the spans do not tell
   };
   ProfilePlace place;
   uint32_t rank = 0, block = 0;
   uint64_t from_ns = 0, to_ns = 0;  ///< since the launch began
   Waited waited = Waited::no;
-  std::vector<uint32_t> peers = {};           ///< for_peers: these ranks, in ascending order
+  std::vector<uint32_t> peers = {};           ///< with for_peers: the ranks, in ascending order
   std::optional<SourceLine> peers_line = {};  ///< the line of the peers, if they are all at one
 };
 
 /// Adds up the time of all spans, by kind.
 struct ProfileTotals {
-  uint64_t waiting_ns = 0;            ///< for channels, semaphores, barriers, packets and proxies
+  uint64_t waiting_ns = 0;            ///< waiting for channels, semaphores, barriers, packets and proxies
   uint64_t moving_ns = 0;             ///< moving data
-  uint64_t waiting_or_moving_ns = 0;  ///< in operations on packets, which do not say when their packets came
+  uint64_t waiting_or_moving_ns = 0;  ///< in operations on packets, whose arrival times are not known
   uint64_t earlier_turns_ns = 0;      ///< in the turns of pipelines before the last
   uint64_t other_ns = 0;
 
@@ -74,20 +74,21 @@ struct ProfileTotals {
   }
 };
 
+/// Tells where the time of one launch went.
 struct Profile {
-  uint64_t launch = 0;     ///< 0: no launch of this message was traced
-  uint64_t launch_ns = 0;  ///< with Clocks::per_rank, that of the rank that took longest
-  /// The rank at which the path ends: the one whose spans ended last or, with Clocks::per_rank, that took
-  /// longest.
+  uint64_t launch = 0;     ///< the number of the launch; 0: no launch of this message was traced
+  uint64_t launch_ns = 0;  ///< with Clocks::per_rank, the time of the slowest rank
+  /// The rank at which the path ends. It is the rank whose spans ended last or, with Clocks::per_rank, the
+  /// slowest rank.
   uint32_t rank = 0;
-  std::vector<ProfileLine> lines;    ///< by time on the critical path, then by total time
+  std::vector<ProfileLine> lines;    ///< sorted by time on the critical path, then by total time
   std::vector<ProfileStretch> path;  ///< in order of time, without gaps; neighbours differ
   ProfileTotals totals;
 };
 
-/// Makes a profile of the last launch that has spans.
-/// \param arguments  those of the launches, with their packet if the configuration made it LL128
-/// \param spans      those of all ranks, in any order; spans of other plans and messages are left out
+/// Returns a profile of the last launch that has spans.
+/// \param arguments  the arguments of the launches. Set `packet` if the configuration made it LL128
+/// \param spans      the spans of all ranks, in any order; spans of other plans and messages are ignored
 /// \throws UsageError as message_sizes()
 Profile profile(const Plan& plan, const Arguments& arguments, std::span<const TraceSpan> spans,
                 Clocks clocks);

@@ -13,8 +13,8 @@ struct Resident {
   uint64_t blocks() const { return uint64_t(per_multiprocessor) * uint64_t(multiprocessors); }
 };
 
-/// Finds it for blocks of `threads` threads and `shared_bytes` of dynamic shared memory. Returns CUDA's
-/// result.
+/// Finds the number of resident blocks for blocks of `threads` threads and `shared_bytes` of dynamic shared
+/// memory. Returns CUDA's result.
 inline cudaError_t find_resident(const void* kernel, uint32_t threads, uint64_t shared_bytes, int device,
                                  Resident& found) {
   const cudaError_t result =

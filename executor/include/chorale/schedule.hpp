@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Runs host schedules, whose lanes overlap transfers with compute. docs/calls.md says when calls return.
+/// ScheduleRun runs host schedules, whose streams overlap transfers with compute. docs/calls.md says when
+/// calls return.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,7 @@ namespace chorale {
 struct TensorView {
   void* data = nullptr;  ///< its first element
   DType dtype = DType::f32;
-  std::vector<uint64_t> shape, strides;  ///< strides in elements; the axes that a view selects away are gone
+  std::vector<uint64_t> shape, strides;  ///< strides are in elements; axes with a selected index are left out
 
   uint64_t elements() const;
   bool contiguous() const;  ///< row-major, without gaps
@@ -33,57 +34,61 @@ struct TensorView {
   std::string text() const;
 };
 
-/// Holds what a function of a schedule is called with.
+/// Holds the arguments with which a schedule calls a function.
 struct HostCall {
   std::string_view name;
   std::span<const TensorView> writes, reads;  ///< as the schedule names them
   const std::map<std::string, int64_t>& attributes;
   int rank = 0, ranks = 0;
-  uint32_t lane = 0;  ///< calls of one lane come one after the other, those of different lanes at once
+  uint32_t lane = 0;  ///< the number of the schedule's stream; calls of different streams may run at the same
+                      ///< time
   /// CUDA: the cudaStream_t on which the call must enqueue its work. The call must not wait for the stream,
   /// and a graph may record it. Load its kernels before the first run, by a launch or
-  /// cudaFuncGetAttributes(): to load one, CUDA may wait for all streams, and a lane of this rank may wait
-  /// for a peer. CPU: null; the work is done when the call returns.
+  /// cudaFuncGetAttributes(). To load a kernel, CUDA may wait for all streams, and a stream of this rank may
+  /// be waiting for a peer. CPU: null; the work is done when the call returns.
   void* stream = nullptr;
 
+  /// Returns an attribute of the call, or `otherwise` if the call has no such attribute.
   int64_t attribute(std::string_view which, int64_t otherwise) const;
 };
 
-/// Computes something for the application. What it throws stops the world.
+/// Runs a function of the application as part of a schedule. An exception that it throws stops the world.
 using HostFunction = std::function<void(const HostCall&)>;
-/// Finds functions by name. One with the name of a built-in replaces it in calls, not in fills and
-/// collectives.
+/// Maps names to functions. A function with the name of a built-in function replaces it in calls, but not in
+/// fills and collectives.
 using HostFunctions = std::map<std::string, HostFunction, std::less<>>;
 
-/// Says what a schedule is bound to. `params` and `mover` are the same on all ranks.
+/// Holds what you bind a schedule to. `params` and `mover` are the same on all ranks.
 struct ScheduleArguments {
-  /// This rank's memory for inputs and outputs, by the tensors' names. Every run uses it, so it must live as
-  /// long. Only inputs that the schedule does not write may share memory. Tensors that you leave out are
-  /// allocated: see ScheduleRun::buffer(). On CUDA peers must be able to map the memory that they reach
-  /// (cudaMalloc).
+  /// This rank's memory for inputs and outputs, by the tensors' names. Every run uses this memory, so keep it
+  /// as long as the ScheduleRun. Only inputs that the schedule does not write may share memory. Tensors that
+  /// you leave out are allocated, see ScheduleRun::buffer(). On CUDA, memory that peers access must be memory
+  /// that they can map (cudaMalloc).
   std::map<std::string, void*, std::less<>> buffers = {};
-  host::Values params = {};      ///< override those of the schedule
+  host::Values params = {};      ///< override the schedule's parameters
   HostFunctions functions = {};  ///< added to the built-in ones
-  /// The plans of thread blocks that the schedule launches, by the names that it gives them. Each is for as
-  /// many ranks as the world has. They are checked and bound with the schedule.
+  /// The plans that the schedule launches, by the names that it gives them. Each is for the world's number of
+  /// ranks. They are checked and bound with the schedule.
   std::map<std::string, Plan, std::less<>> plans = {};
-  host::Mover mover = host::Mover::ce_put;  ///< for transfers that leave it open
+  host::Mover mover = host::Mover::ce_put;  ///< for transfers that do not choose a mover
   bool check = true;  ///< check the schedule for this number of ranks and these parameters before it is bound
 };
 
-/// Holds a host schedule bound on one rank: its memory, lanes, flags, and a flat list of what to enqueue.
+/// Holds a host schedule that is bound on one rank: its memory, streams and flags, and a flat list of the
+/// operations to enqueue.
 ///
 /// The built-in functions are matmul (C; A, B), linear (Y; X, W[, bias]) with W of [out, in], add (out; a,
 /// b), sum (out; in) over the axis "axis" (0), cast (out; in), copy (out; in), zero (out), fill (out) with
-/// "value" (0). On CUDA matmul and linear are those of cuBLAS, for float types only.
+/// "value" (0). On CUDA matmul and linear call cuBLAS, and take only float types.
 ///
-/// Use it from one thread at a time. The world must outlive it and must not be moved meanwhile. After a
-/// RunError call World::reset(), then bind again.
+/// Use it from one thread at a time. The world must outlive it; do not move the world while this object
+/// exists. After a RunError, call World::reset() and then bind again.
 class ScheduleRun {
  public:
-  /// Binds; collective. Allocates all temporaries, and exchanges the memory that peers reach.
-  /// \throws UsageError on all ranks for a plan without a schedule, parameters, shapes, movers, functions or
-  ///   launched plans that do not fit
+  /// Binds the schedule; collective. It allocates all temporaries, and exchanges the memory that peers
+  /// access.
+  /// \throws UsageError, on all ranks, for a plan without a schedule, or for parameters, shapes, movers,
+  ///   functions or launched plans that do not fit
   /// \throws RunError mismatch if the ranks bind different things; resources
   ScheduleRun(World& world, const Plan& plan, const ScheduleArguments& arguments,
               const Config& config = Config::load());
@@ -91,20 +96,21 @@ class ScheduleRun {
   ScheduleRun(ScheduleRun&&) noexcept;
   ScheduleRun& operator=(ScheduleRun&&) noexcept;
 
-  /// Runs the schedule once. On the CPU it returns when all lanes of this rank have ended: the outputs are
-  /// there, and errors are thrown. With CUDA it only enqueues on `stream` (a cudaStream_t; the schedule's
-  /// lane "main"). Work that follows on the stream comes after all lanes. A graph may capture it, and each
-  /// replay is a run. The next call of any function here throws errors that come later.
+  /// Runs the schedule once. On the CPU it returns when all streams of the schedule have ended on this rank:
+  /// the outputs are there, and errors have been thrown. With CUDA it only enqueues, and `stream` (a
+  /// cudaStream_t) serves as the schedule's stream "main". Work that you enqueue on `stream` later runs after
+  /// all streams of the schedule. A graph may capture the run, and each replay is a run. Errors that come
+  /// later are thrown by your next call of any function of this class.
   ///
   /// You may change buffers when the run has ended on this rank, and free them when the last run has ended on
-  /// all ranks; on the CPU, if the schedule is checked, when the last run() has returned.
-  /// \throws RunError timed_out, aborted, peer_lost ...; it names rank, lane, operation, turn and the
+  /// all ranks. On the CPU, if the schedule is checked, you may free them when the last run() has returned.
+  /// \throws RunError timed_out, aborted, peer_lost ...; it names rank, stream, operation, turn and the
   ///         author's line
-  /// \throws UsageError if a function of this schedule calls it, because it would wait for that function's
-  ///         end
+  /// \throws UsageError if a function of this schedule calls run(), because run() would wait for that
+  ///         function to end
   void run(void* stream = nullptr);
 
-  /// Waits for what is on `stream`, then calls check(). On the CPU nothing is left to wait for.
+  /// Waits for `stream`, then calls check(). On the CPU nothing is left to wait for.
   /// \throws RunError, UsageError as run()
   void synchronize(void* stream = nullptr);
 
@@ -114,9 +120,10 @@ class ScheduleRun {
   /// Returns this rank's memory of a tensor that peers and functions see.
   /// \throws UsageError for an unknown name
   void* buffer(std::string_view tensor) const;
-  uint64_t bytes(std::string_view tensor) const;               ///< of the tensor on this rank
-  std::vector<uint64_t> shape(std::string_view tensor) const;  ///< on this rank
-  std::vector<std::string> lanes() const;                      ///< by HostCall::lane
+  uint64_t bytes(std::string_view tensor) const;               ///< the tensor's bytes on this rank
+  std::vector<uint64_t> shape(std::string_view tensor) const;  ///< the tensor's shape on this rank
+  std::vector<std::string> lanes() const;                      ///< names of the schedule's streams, by
+                                                               ///< HostCall::lane
 
  private:
   struct State;

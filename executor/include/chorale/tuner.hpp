@@ -19,67 +19,66 @@ namespace chorale {
 
 struct LaunchConfig;  // launch.hpp
 
-/// Identifies a configuration in a lookup. All members must agree, except `bytes`.
+/// Identifies an entry of a table. In a lookup all members must match exactly, except `bytes`.
 struct TuneKey {
-  std::string kind = {};  ///< "sendrecv", "all_reduce", or what the application calls it
-  int world = 1;
+  std::string kind = {};  ///< "sendrecv", "all_reduce", or a name that the application chooses
+  int world = 1;          ///< the number of ranks
   DType dtype = DType::f32;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;  ///< the size of the message
   uint64_t rows = 0;
   std::string transport = "direct";  ///< "direct", "port", "mesh"
   std::string device = {};           ///< the GPU's name; "" on the CPU
   std::string backend = "cpu";
-  std::string variant = {};   ///< names the hooks; required if they are not the default
-  bool default_hooks = true;  ///< CopyProduce and CopyConsume. Not part of the key
+  std::string variant = {};   ///< a name for the hooks; required if they are not the default
+  bool default_hooks = true;  ///< the hooks are CopyProduce and CopyConsume; not part of the key
 
-  /// Throws if the hooks are not the default and have no name.
-  /// \throws UsageError without a variant for hooks that are not the default: their times are not those of
-  ///         copies
+  /// Checks that hooks that are not the default have a name.
+  /// \throws UsageError if `default_hooks` is false and `variant` is empty, because the times of other hooks
+  ///         differ from the times of copies
   void check() const;
 };
 
-/// Holds what the tuner chooses. 0 and "" leave it as it is without a tuner; see tuned_launch() and
+/// Holds what the tuner chooses. 0 and "" keep the value that is used without a tuner; see tuned_launch() and
 /// tuned_rings().
 struct TuneConfig {
   uint32_t blocks = 0, threads = 0;
-  uint32_t slots = 0;                              ///< of a ring: Transport::depth()
-  uint32_t unroll = 0, instances = 0;              ///< for the application's kernels: nothing here uses them
+  uint32_t slots = 0;                              ///< the slots of a ring, Transport::depth()
+  uint32_t unroll = 0, instances = 0;              ///< not used by Chorale; for the application's kernels
   std::string mover = {}, order = {}, style = {};  ///< for host schedules: tuned_mover(), tuned_lowering()
-  std::string plan = {};                           ///< a plan's name, if plans are chosen
+  std::string plan = {};                           ///< the name of a plan, if the tuner chooses between plans
   std::string packet = {};  ///< the form of that plan's packets: "ll8", "ll16", "ll128"
 
   bool operator==(const TuneConfig&) const = default;
 };
 
-/// Returns launch()'s configuration, with the blocks and threads that `config` names. The rest is as in
+/// Returns a configuration for launch() with the blocks and threads that `config` names. The rest is as in
 /// LaunchConfig{}.
 LaunchConfig tuned_launch(const TuneConfig& config);
 
-/// Returns options for direct_rendezvous() and the like: `otherwise`, with the slots that the configuration
-/// names, and a channel for each of its blocks.
+/// Returns options for direct_rendezvous() and port_rendezvous(). They are `otherwise`, with the slots that
+/// the configuration names, and one channel per block of the configuration.
 RendezvousOptions tuned_rings(const TuneConfig& config, RendezvousOptions otherwise);
 
-/// Throws unless an existing transport can run the configuration.
-/// \throws UsageError if it has other slots or fewer channels than the configuration needs: these are fixed
-///         when a transport is made
+/// Checks that an existing transport can run the configuration.
+/// \throws UsageError if it has another number of slots, or fewer channels than the configuration needs,
+///         because both are fixed when a transport is made
 void check_geometry(const Transport& transport, const TuneConfig& config);
 
-/// Returns ScheduleArguments::mover: how a schedule moves what it leaves open. Returns `otherwise` if the
-/// configuration leaves it open, too.
+/// Returns a value for ScheduleArguments::mover, which is for transfers that do not choose a mover. Returns
+/// `otherwise` if the configuration names no mover.
 /// \throws UsageError for an unknown mover
 host::Mover tuned_mover(const TuneConfig& config, host::Mover otherwise = host::Mover::ce_put);
 
-/// Returns parameters for a program in the layout form whose parameters are those of lowering(): `order`,
-/// `style`, and the mover as `via`, as far as the configuration names them. Compile with them to get the
-/// tuned schedule:
+/// Returns parameters for a program in the layout form, as lowering() takes them: `order`, `style`, and the
+/// mover as `via`, as far as the configuration names them. Compile with them to get the tuned schedule:
 ///   dsl::build("ag_matmul_layout", tuned_lowering(table.lookup(key).config))
 std::map<std::string, std::string, std::less<>> tuned_lowering(const TuneConfig& config);
 
-/// Says how one candidate did.
+/// Holds the result of one candidate.
 struct Measurement {
   bool correct = false;
-  double ns = 0;         ///< of one call; a correct one takes more than 0
-  std::string why = {};  ///< if it is not correct
+  double ns = 0;         ///< the time of one call; above 0 if correct
+  std::string why = {};  ///< the reason if it is not correct
 };
 
 /// Keeps configurations by key, as a JSON file.
@@ -87,36 +86,36 @@ class TuneTable {
  public:
   enum class Found : uint8_t { exact, smaller, none };
   struct Choice {
-    TuneConfig config;  ///< the default if there is none
+    TuneConfig config;  ///< the default if there is no entry
     Found found = Found::none;
-    uint64_t bytes = 0;  ///< of the entry
+    uint64_t bytes = 0;  ///< the entry's size
   };
 
-  /// Loads a table from a file; parse() takes its text.
-  /// \throws UsageError if the file does not exist or is not a table; the message names the place
+  /// load() reads a table from a file, and parse() from its text.
+  /// \throws UsageError if the file does not exist or is not a table; the message names the wrong entry
   static TuneTable load(const std::string& path);
   static TuneTable parse(const std::string& text);
 
-  /// Saves the table. Readers of the file find the old table or the new one, whole.
+  /// Saves the table. A reader of the file sees either the whole old table or the whole new one.
   /// \throws RunError resources
   void save(const std::string& path) const;
   std::string text() const;
 
-  /// Replaces the key's entry.
+  /// Replaces the key's entry. set_failure() adds a failure of a configuration, or replaces its reason.
   /// \throws as TuneKey::check(); UsageError if `ns` is not a valid time
   void set(const TuneKey& key, const TuneConfig& config, double ns);
   void set_failure(const TuneKey& key, const TuneConfig& config, const std::string& why);
 
-  /// Forgets the key's failures. Call it when the key is tuned again.
+  /// Removes the key's failures. Call it when you tune the key again.
   void forget_failures(const TuneKey& key);
-  /// Forgets the key's entry and keeps its failures. Call it when no configuration of the key is known to
-  /// be right.
+  /// Removes the key's entry and keeps its failures. Call it when no configuration of the key is known to be
+  /// right.
   void forget_choice(const TuneKey& key);
-  /// Replaces the key's entry and failures by those in `other`, which may have none. So you can merge the
+  /// Replaces the key's entry and failures by those in `other`, which may have none. Use it to merge the
   /// tables of several runs.
   void take(const TuneKey& key, const TuneTable& other);
 
-  /// Returns the entry of this key; else that of the next smaller size; else the default.
+  /// Returns the entry of this key, else the entry of the next smaller size, else the default.
   /// \throws as TuneKey::check()
   Choice lookup(const TuneKey& key) const;
 
@@ -137,12 +136,14 @@ class TuneTable {
   std::vector<Failure> failures_;
 };
 
-/// Measures one candidate, in a process of its own, because it may hang, crash, or be wrong.
+/// Measures one candidate. It runs in a separate process, because it may hang, crash, or compute a wrong
+/// result.
 using Trial = std::function<Measurement(const TuneConfig&)>;
 
-/// Tries each candidate in a child process that is killed after `limit`, and puts the fastest correct one
-/// into the table; among equals, the first. If none is correct the key loses its entry. Failures are noted
-/// with their reason. The caller must not have used CUDA, because CUDA does not survive a fork.
+/// Tries each candidate in a child process, which it kills after `limit`, and puts the fastest correct one
+/// into the table; among equals, the first. If none is correct, it removes the key's entry. It adds failures
+/// to the table with their reasons. The calling process must not have used CUDA, because CUDA does not
+/// survive a fork.
 /// \returns the measurement of each candidate, in order
 std::vector<Measurement> tune(TuneTable& table, const TuneKey& key, const std::vector<TuneConfig>& candidates,
                               const Trial& trial, std::chrono::milliseconds limit);

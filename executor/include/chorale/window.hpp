@@ -1,5 +1,5 @@
 /// \file
-/// A Window is memory of every rank that all ranks of a world can address.
+/// A Window gives every rank a piece of memory that all ranks of a world can access.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace chorale {
 
-/// Holds one zeroed piece of memory for each rank, mapped in all ranks, aligned to 4096 bytes.
+/// Holds one zeroed piece of memory per rank, which all ranks map. Each piece is aligned to 4096 bytes.
 ///
-/// A process leaves no shared memory behind, however it ends. The destructor never blocks. A peer keeps what
-/// it has mapped until it drops its own handle.
+/// A process leaves no shared memory behind, however it ends. The destructor never blocks. A peer keeps its
+/// mapping until it destroys its handle.
 class Window {
  public:
   /// Makes a window; collective. `bytes` may differ by rank and may be 0.
-  /// \throws RunError resources, on all ranks, if one rank cannot have its bytes; otherwise as
+  /// \throws RunError resources, on all ranks, if one rank cannot get its bytes; otherwise as
   ///         World::barrier()
   static Window create(World& world, uint64_t bytes);
 

@@ -1,5 +1,6 @@
 /// \file
-/// A World is one rank's handle on the group of ranks that run collectives together.
+/// A World is one rank's handle on a group of ranks that run collectives together. Make one on each rank
+/// first; all other objects need it.
 #pragma once
 
 #if __cplusplus < 202002L
@@ -30,78 +31,95 @@ namespace world {
 class Group;
 }
 
-/// Sets up ranks that live in one process. Config::local() gives the options of the environment and the ini
-/// file.
+/// Sets up ranks that live in one process. Config::local() reads these options from the environment and the
+/// ini file.
 struct LocalOptions {
-  std::optional<uint64_t> seed = std::nullopt;  ///< run everything in an order drawn from it (run_local)
-  unsigned workers = 0;                         ///< threads that run blocks at a time; 0: one a core
-  std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< of every wait, not negative; 0: none
+  std::optional<uint64_t> seed = std::nullopt;  ///< fixes the order in which everything runs, see run_local()
+  unsigned workers = 0;                         ///< threads that run blocks; 0: one per core
+  std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< limit of every wait, at least 0; 0: none
 };
 
-/// Sets up ranks that are processes. Config::join() gives the options of the environment and the ini file.
+/// Sets up ranks that are processes. Config::join() reads these options from the environment and the ini
+/// file.
 struct JoinOptions {
   unsigned workers = 0;
-  std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< of every wait, not negative; 0: none
-  uint16_t port = 0;  ///< for the rendezvous of from_environment(), which says what 0 means
-  /// A name that splits one machine into several hosts: ranks with different names share no memory. tcp://
-  /// only.
+  std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< limit of every wait, at least 0; 0: none
+  uint16_t port = 0;  ///< the port for from_environment(); 0: see there
+  /// Splits one machine into several hosts: ranks with different names share no memory. tcp:// only.
   std::string host = {};
-  /// The secret that ranks that meet over tcp:// prove to each other: the text itself, or "file:/path" of a
-  /// file that only its owner can read. If it is empty, the environment variable CHORALE_SECRET counts.
+  /// The secret that ranks prove to each other when they meet over tcp://. It is the text itself, or
+  /// "file:/path" of a file that only its owner can read. If it is empty, the environment variable
+  /// CHORALE_SECRET is used.
   std::string secret = {};
 };
 
-/// Returns whether `name` may be a JoinOptions::host: 1 to 200 printable characters of ASCII.
+/// Returns whether `name` is valid as JoinOptions::host: 1 to 200 printable ASCII characters.
 bool is_host_name(const std::string& name);
 
-/// Stands for one rank of a group: it knows the ranks, makes small exchanges between hosts, and aborts.
+/// Represents one rank in a group of ranks. It knows the other ranks, exchanges small messages with them on
+/// the host, and can abort the group. Under torchrun, mpirun or srun, each process makes its handle like
+/// this:
 ///
-/// Every wait ends: with its condition, at the deadline, at an abort, or when a peer dies. Waits of this
-/// class also end when a peer leaves that would have to come. A launch that waits for a peer that has left
-/// ends at its deadline, unless all ranks live in one process, and names the peer.
-/// Use a handle from one thread at a time; only abort() may be called from any thread. Objects that are made
-/// on it, except windows, refer to it: do not move or destroy the handle before they are gone. Destroying it
-/// marks the rank as having left and waits for nobody, except between hosts: there it waits up to a second
-/// until the other machines have the last messages.
-/// A fork of the process that made it is not a rank. There its collective calls, and those of objects made on
-/// it, throw UsageError, and aborting or destroying it does nothing.
+///     World world = World::from_environment();
+///
+/// A function that is marked as collective must be called by all ranks, in the same order.
+///
+/// Every wait ends when its condition holds, at the deadline, at an abort, or when a peer dies. A wait of
+/// this class also ends when a peer that it needs leaves the world. When a launch waits for a peer that has
+/// left, the launch ends at its deadline and its error names the peer. If all ranks live in one process, the
+/// launch ends earlier.
+///
+/// Use a handle from one thread at a time; only abort() may be called from any thread. Objects that you make
+/// with this handle, except windows, refer to it. Destroy them before you move or destroy the handle. When
+/// you destroy the handle, the rank leaves the world. The destructor does not wait for other ranks. If the
+/// world has several hosts, the destructor waits up to a second until the other machines have the last
+/// messages.
+///
+/// When the process forks, the child is not a rank. In the child, collective calls of this handle and of
+/// objects made with it throw UsageError, and abort() and the destructor do nothing.
 class World {
  public:
   static constexpr int most_ranks = 65536;
 
-  /// Makes one handle for each rank, all in this process. Use each on its own thread, or see run_local().
-  /// \throws UsageError if there are no ranks, or more than `most_ranks`, for a negative timeout, or with a
-  ///         seed, which needs run_local()
+  /// Makes one handle for each rank, all in this process. Use each handle on a separate thread, or see
+  /// run_local().
+  /// \throws UsageError if `ranks` is less than 1 or more than `most_ranks`, if the timeout is negative, or
+  ///         if there is a seed, which needs run_local()
   static std::vector<World> local(int ranks, LocalOptions options = {});
 
-  /// Joins a world of `ranks` processes; collective. They meet under `address`: "shm://name" on one host, or
-  /// "tcp://host:port" on one or several, where rank 0 listens until all have come.
+  /// Joins a world of `ranks` processes; collective. All processes pass the same `address`, which is
+  /// "shm://name" on one host, or "tcp://host:port" on one or several hosts. With tcp://, rank 0 listens on
+  /// that address until all ranks have joined.
   ///
-  /// Ranks of several hosts share no memory, so plans connect them by port channels alone. The lowest rank of
-  /// each host speaks with rank 0 for all of that host. After it has left or died, the others hear nothing
-  /// more of each other.
+  /// Ranks of different hosts share no memory, so plans can connect them only by port channels. The lowest
+  /// rank of each host exchanges control messages with rank 0 for all ranks of its host. After that rank has
+  /// left or died, its host and the other hosts get no more control messages from each other.
   ///
-  /// Over TCP the ranks authenticate each other with JoinOptions::secret. Without one, anybody who reaches
-  /// the port can join in the place of a rank, so rank 0 warns unless its address is a loopback address.
+  /// Over TCP the ranks authenticate each other with JoinOptions::secret. Without a secret, anyone who
+  /// reaches the port can join in place of a rank. Rank 0 then logs a warning, unless its address is a
+  /// loopback address.
   ///
-  /// \throws UsageError for an address of another kind, a rank outside [0, ranks), more than `most_ranks`, a
-  ///         negative timeout, or a secret that cannot be read or that others can read
-  /// \throws RunError timed_out naming the ranks that did not come; mismatch if two jobs use the address, two
-  ///         processes have one rank, the numbers of ranks, the versions or the secrets differ, or ranks of
-  ///         one machine share no memory; resources if shared memory is full or the port is in use; other if
-  ///         there is no such host. When one rank throws, or its process dies, all that have come throw too
+  /// \throws UsageError if the address has another form, the rank is outside [0, ranks), `ranks` is more than
+  ///         `most_ranks`, the timeout is negative, or the secret's file cannot be read or other users can
+  ///         read it
+  /// \throws RunError timed_out, which names the ranks that did not join; mismatch if two jobs use the
+  ///         address, two processes have the same rank, the numbers of ranks, the versions or the secrets
+  ///         differ, or ranks of one machine share no memory; resources if shared memory is full or the port
+  ///         is in use; other if there is no such host. When one rank throws, or its process dies, all ranks
+  ///         that have joined throw too
   static World join(const std::string& address, int rank, int ranks, JoinOptions options = {});
 
-  /// Joins over TCP as the launcher says in the environment; collective. It takes rank and number of ranks
-  /// from RANK and WORLD_SIZE (torchrun), OMPI_COMM_WORLD_RANK and _SIZE (mpirun of Open MPI), PMI_RANK and
-  /// PMI_SIZE (mpirun of MPICH, srun --mpi=pmi2), PMIX_RANK and WORLD_SIZE, or SLURM_PROCID and
-  /// SLURM_STEP_NUM_TASKS (srun), and the place to meet from MASTER_ADDR and MASTER_PORT. Slurm's variables
-  /// count when no others are set. Under torchrun (TORCHELASTIC_RUN_ID is set) only its own count.
+  /// Joins over TCP with the values that a launcher put into the environment; collective. It reads the rank
+  /// and the number of ranks from RANK and WORLD_SIZE (torchrun), OMPI_COMM_WORLD_RANK and _SIZE (mpirun of
+  /// Open MPI), PMI_RANK and PMI_SIZE (mpirun of MPICH, srun --mpi=pmi2), PMIX_RANK and WORLD_SIZE, or
+  /// SLURM_PROCID and SLURM_STEP_NUM_TASKS (srun). It reads the address of rank 0 from MASTER_ADDR and
+  /// MASTER_PORT. It reads Slurm's variables only when no others are set. Under torchrun (TORCHELASTIC_RUN_ID
+  /// is set) it reads only torchrun's variables.
   ///
-  /// When torchrun itself listens on MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE is True) the ranks meet on the
-  /// next port. `options.port` overrides both.
-  /// \throws UsageError naming the variable that is missing or malformed, or both variables if launchers
-  ///         disagree; otherwise as join()
+  /// When torchrun itself listens on MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE is True), the ranks meet on
+  /// the next port. When `options.port` is not 0, the ranks meet on that port.
+  /// \throws UsageError that names the variable if one is missing or malformed, or both variables if
+  ///         launchers disagree; otherwise as join()
   static World from_environment(JoinOptions options = {});
 
   World(World&&) noexcept;
@@ -110,73 +128,76 @@ class World {
 
   int rank() const { return rank_; }
   int ranks() const;
-  std::chrono::nanoseconds timeout() const;  ///< of every wait; 0: none
+  std::chrono::nanoseconds timeout() const;  ///< the limit of every wait; 0: no limit
 
-  /// Returns true if all ranks live in this process, so that a pointer of one is valid for all.
+  /// Returns whether all ranks live in this process, so that a pointer of one rank is valid for all.
   bool local() const;
 
-  /// Returns the number of the host that a rank is on. Hosts count from 0 in the order of their lowest ranks.
-  /// Ranks of one host share memory.
+  /// Returns the number of the host that a rank is on. Hosts are numbered from 0 in the order of their lowest
+  /// ranks. Ranks of one host share memory.
   int host(int rank) const;
 
   /// Waits until all ranks have called it; collective.
-  /// \throws RunError timed_out naming the missing ranks, aborted, deadlock, peer_lost, or mismatch on all
-  ///         ranks if another one makes another collective call
+  /// \throws RunError timed_out, which names the missing ranks; aborted; deadlock; peer_lost; mismatch, on
+  ///         all ranks, if another rank makes another collective call
   void barrier();
 
-  /// Returns everybody's bytes, indexed by rank; collective. Sizes may differ and may be 0. Errors are as for
-  /// barrier().
+  /// Returns the bytes of every rank, indexed by rank; collective. Sizes may differ by rank and may be 0. It
+  /// throws what barrier() throws.
   std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine);
 
   /// Throws on ALL ranks if any rank has an error; collective. The exception has the message of the lowest
-  /// rank that has one, as "rank 2: <message>", with that rank's `reason`.
+  /// rank with an error, as "rank 2: <message>", and that rank's `reason`.
   void agree(const std::optional<std::string>& my_error, RunError::Reason reason = RunError::Reason::other);
 
-  /// Ends every pending and later wait of every rank with RunError{aborted}, naming this rank and `why`. You
-  /// may call it from any thread, any number of times; the first abort of the world wins. Never blocks.
+  /// Ends every pending and later wait of every rank with RunError{aborted}, which names this rank and `why`.
+  /// You may call it from any thread, any number of times. Only the first abort in the world counts. It never
+  /// blocks.
   void abort(const std::string& why);
 
-  /// Takes back an abort, a timeout or a deadlock; collective. Every rank must call it. A peer that died or
-  /// left cannot, so then it throws peer_lost: see survivors().
+  /// Makes the world usable again after an abort, a timeout or a deadlock; collective. Every rank must call
+  /// it. If a peer died or left, it throws peer_lost; call survivors() then.
   void reset();
 
-  /// Returns a new world of the ranks that are left, numbered in the old order, with the old timeout and
-  /// workers. Collective over these ranks. former_ranks() of the new world says who they are.
+  /// Returns a new world of the remaining ranks, numbered in the old order, with the old timeout and workers.
+  /// It is collective over these ranks. former_ranks() of the new world returns their old numbers.
   ///
   /// Call it when the world has stopped because a peer died, or when a peer has left. After an abort or a
-  /// timeout that all outlived, the new world has all ranks. A rank that still waits in the old world does
-  /// not notice this call: if the old world has not stopped, abort() it first. Destroy executors, windows and
-  /// schedules of the old world as always, before or after you make those on the new one. Executors refer to
-  /// the old handle, which must stay until they are gone, so destroy them before you assign the new world to
-  /// it.
+  /// timeout that all ranks survived, the new world has all ranks. A rank that still waits in the old world
+  /// does not notice this call, so if the old world has not stopped, abort() it first. Destroy the executors,
+  /// windows and schedules of the old world as usual, before or after you make new ones. Executors refer to
+  /// the old handle, so destroy them before you assign the new world to that handle.
   ///
-  /// Either all ranks that call it get the same world, or all get an error, after which they may call it
-  /// again. A rank that dies meanwhile may still be in the new world. Then a peer has died in the new world,
-  /// and you call its survivors() in turn.
+  /// Either all ranks that call it get the same world, or all get an error and may call it again. A rank that
+  /// dies during the call may still be part of the new world. Then that world stops because a peer died, and
+  /// you can call survivors() on it.
   ///
-  /// \throws RunError timed_out naming ranks that live and have not called it within timeout(), on all that
-  ///         have; resources if one of them cannot have the memory of the new world, on all; deadlock in a
-  ///         world with a seed, where no timeout would come
-  /// \throws UsageError once it has made a world: the next one is made by survivors() of that world
+  /// \throws RunError timed_out, on all ranks that call it, if a living rank does not call it within
+  ///         timeout(); the error names that rank. RunError resources, on all ranks, if one rank cannot get
+  ///         memory for the new world. RunError deadlock in a world with a seed, where there is no timeout
+  /// \throws UsageError if it has already made a world, because the next one is made by survivors() of that
+  ///         world; if the world has several hosts
   World survivors();
 
-  /// Returns, for each rank of this world, its rank in the world whose survivors() made this one. The
-  /// result is empty if none did.
+  /// Returns, for each rank of this world, its rank in the world whose survivors() made this one. Returns an
+  /// empty vector if survivors() did not make this world.
   std::vector<int> former_ranks() const;
 
-  /// Returns how often this rank has called reset(). What was shared before the last reset is void.
+  /// Returns how often this rank has called reset(). Anything shared before the last reset is no longer
+  /// valid.
   uint64_t resets() const;
 
   /// Throws the RunError of a world that has stopped; otherwise does nothing.
   void check() const;
 
-  /// Returns the word that waits in kernels and fibers look at. All ranks share one. Never null.
+  /// Returns the word that waits in kernels and fibers poll to see an abort. All ranks share one word. Never
+  /// null.
   AbortWord* abort_word() const;
 
   /// Returns the scheduler that runs this rank's blocks on the CPU.
   cpu::Scheduler& scheduler() const;
 
-  /// Returns the group, for Window and the backends.
+  /// Returns the group. Window and the backends use it.
   world::Group& group() const { return *group_; }
 
  private:
@@ -189,16 +210,17 @@ class World {
 
 /// Runs `body` once per rank of a local world and waits for all of them.
 ///
-/// Without a seed each rank has a thread. With one, the ranks and every block that they launch are fibers of
-/// the calling thread, and a generator started from the seed picks the next one at every switch. The same
-/// seed gives the same interleaving. A body that throws aborts the world.
+/// Without a seed each rank has a thread. With a seed, the ranks and every block that they launch are fibers
+/// of the calling thread. A random generator that starts from the seed picks the next fiber at every switch,
+/// so the same seed gives the same interleaving. A body that throws aborts the world.
 ///
-/// With a seed the body of a rank has a stack of 8 MiB. A block has one of 96 KiB (256 KiB under the address
-/// and thread sanitizers), also without a seed. In a world with a seed only the body itself may wait or
-/// launch. From another thread, or after run_local() has returned, such calls throw UsageError.
+/// With a seed the body of a rank has a stack of 8 MiB. With or without a seed, a block has a stack of 96 KiB
+/// (256 KiB under the address and thread sanitizers). In a world with a seed only the body itself may wait or
+/// launch. Such calls throw UsageError from another thread, or after run_local() has returned.
 ///
 /// \throws UsageError as World::local(), or if there is no body
-/// \throws the exception of the lowest rank, preferring one that is not the echo of another rank's
+/// \throws the exception of the lowest rank that threw one. It prefers an exception that is not only the
+///         effect of another rank's exception
 void run_local(int ranks, const std::function<void(World&)>& body, LocalOptions options = {});
 
 }  // namespace chorale

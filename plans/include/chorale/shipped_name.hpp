@@ -1,5 +1,5 @@
 /// \file
-/// Tells from the name of a shipped plan how it is made.
+/// The name of a shipped plan says how the plan is made.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@ namespace chorale {
 
 struct ShippedName {
   std::string program;
-  dsl::Parameters::Settings settings;  ///< "ranks" among them
+  dsl::Parameters::Settings settings;  ///< includes "ranks"
 };
 
-/// Reads PROGRAM[_ordered][_bBLOCKS]: "_ordered" adds up in the order of the ranks, and BLOCKS is the number
-/// of thread blocks.
+/// Reads PROGRAM[_ordered][_bBLOCKS]. "_ordered" means that the plan adds up in the order of the ranks, and
+/// BLOCKS is the number of thread blocks.
 ShippedName shipped_name(const std::string& name, int ranks);
 
 }  // namespace chorale

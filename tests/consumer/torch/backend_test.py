@@ -23,7 +23,7 @@ except ImportError as error:
     sys.exit(77)
 
 if tuple(int(number) for number in torch.__version__.split(".")[:2]) < (2, 11):
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tools", "torch"))
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "bindings", "torch"))
     try:
         import chorale_torch
     except ImportError as error:

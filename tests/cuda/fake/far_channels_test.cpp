@@ -13,7 +13,7 @@
 #include "chorale/plan.hpp"
 #include "executor/cuda/device_memory.hpp"
 #include "executor/cuda/proxy.hpp"
-#include "executor/net/ucx_link.hpp"
+#include "executor/ucx/ucx_link.hpp"
 #include "state.hpp"
 #include "tests/cuda/ranks.hpp"
 #include "tests/free_port.hpp"

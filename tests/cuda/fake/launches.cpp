@@ -3,7 +3,7 @@
 #include <mutex>
 #include <utility>
 
-#include "executor/backend.hpp"
+#include "executor/binding/backend.hpp"
 #include "streams.hpp"
 
 namespace chorale {

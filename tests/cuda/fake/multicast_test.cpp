@@ -247,7 +247,7 @@ TEST_P(Multicast, AnExecutorRefusesWhatASwitchCannotDo) {
         arguments.packet = PacketForm::ll8;
         wrong = unless(failure(executor, sum(), arguments),
                        "plan 'sum': with switch_channels = multicast there is no kernel for f32 and packets "
-                       "of form ll8: take packet = ll16, or switch_channels = peer");
+                       "of form ll8: set packet = ll16, or switch_channels = peer");
         if (!wrong.empty()) return wrong;
         arguments.packet = {};
         world.barrier();

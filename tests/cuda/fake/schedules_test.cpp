@@ -12,9 +12,9 @@
 #include "chorale/dsl/registry.hpp"
 #include "chorale/executor.hpp"
 #include "chorale/schedule.hpp"
-#include "executor/host/backend.hpp"
-#include "executor/host/cuda/kernels.hpp"
-#include "executor/host/strip.hpp"
+#include "executor/schedule/backend.hpp"
+#include "executor/schedule/cuda/kernels.hpp"
+#include "executor/schedule/strided_region.hpp"
 #include "state.hpp"
 #include "streams.hpp"
 #include "tests/cuda/many_lanes.hpp"
@@ -56,12 +56,12 @@ cudaError_t enqueue_count(uint64_t* count, cudaStream_t stream) {
   test::fake::enqueue(stream, [count] { ++*count; });
   return cudaSuccess;
 }
-cudaError_t enqueue_copy(const Strip& strip, uint32_t, cudaStream_t stream) {
-  if (strip.bytes == 0) return cudaSuccess;  // there may be no memory either
-  test::fake::enqueue(stream, [strip] {
-    for (uint64_t row = 0; row < strip.rows; ++row)
-      std::memcpy(reinterpret_cast<void*>(strip.to + row * strip.to_pitch),
-                  reinterpret_cast<const void*>(strip.from + row * strip.from_pitch), strip.bytes);
+cudaError_t enqueue_copy(const StridedRegion& region, uint32_t, cudaStream_t stream) {
+  if (region.bytes == 0) return cudaSuccess;  // there may be no memory either
+  test::fake::enqueue(stream, [region] {
+    for (uint64_t row = 0; row < region.rows; ++row)
+      std::memcpy(reinterpret_cast<void*>(region.to + row * region.to_pitch),
+                  reinterpret_cast<const void*>(region.from + row * region.from_pitch), region.bytes);
   });
   return cudaSuccess;
 }

@@ -22,7 +22,7 @@
 #include <thread>
 #include <utility>
 
-#include "executor/cpu/sanitizers.hpp"
+#include "executor/fibers/sanitizers.hpp"
 #include "executor/world/steps.hpp"
 #include "tests/free_port.hpp"
 #include "tests/has.hpp"

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/resolve.hpp"
-#include "compiler/roles.hpp"
+#include "compiler/plan/resolve.hpp"
+#include "compiler/plan/roles.hpp"
 #include "tests/mutation/sites.hpp"
 
 namespace chorale::mutation {

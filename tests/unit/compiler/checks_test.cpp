@@ -107,12 +107,10 @@ TEST(Structure, ListsOfAnOperation) {
 }
 
 TEST(Structure, NoOperationDivides) {
-  EXPECT_EQ(
-      findings([](Plan& plan) {
-        add(block(plan), Opcode::reduce, {in(0), in(1)}, {out(0)}).reduce_op = ReduceOp::avg;
-      }),
-      "[structure] 'reduce' reduces by avg, which no plan does: plans add, and the executor divides at the "
-      "end\n");
+  EXPECT_EQ(findings([](Plan& plan) {
+              add(block(plan), Opcode::reduce, {in(0), in(1)}, {out(0)}).reduce_op = ReduceOp::avg;
+            }),
+            "[structure] 'reduce' reduces by avg, but plans only add: the executor divides at the end\n");
 }
 
 TEST(Structure, IdsOfAnOperation) {

@@ -61,8 +61,8 @@ TEST(Replicate, ChunksTogetherAndOneByOne) {
   ASSERT_FALSE(findings.empty());
   EXPECT_EQ(
       findings[0].help,
-      "the instances of a program share each operand in equal parts, and of these two one has 2 and one 1 "
-      "chunks: name the chunks in both together, or in both one by one, so that an instance has its own");
+      "each instance takes an equal share of every operand, and of these two one has 2 and one 1 chunks: "
+      "name the chunks together in both, or one by one in both, so that instances do not overlap");
   EXPECT_EQ(all_texts(compile(plan, {.allow = {"replay"}})), "");
 }
 
@@ -78,9 +78,9 @@ TEST(Replicate, ChunksThatOverlapInPart) {
   const Diagnostics findings = compile(two, {.instances = 2, .allow = {"replay"}});
   ASSERT_FALSE(findings.empty());
   EXPECT_EQ(findings[0].help,
-            "the instances of a program share each operand in equal parts, and of these two one is [0:2] and "
-            "one [1:3] of the program: name chunks so that operands are the same or have none in common, and "
-            "an instance has its own");
+            "each instance takes an equal share of every operand, and of these two one is [0:2] and "
+            "one [1:3] of the program: name the same chunks in both, or chunks that do not overlap, so that "
+            "instances do not overlap either");
   EXPECT_EQ(all_texts(compile(plan, {.allow = {"replay"}})), "");
 }
 

@@ -12,13 +12,13 @@ using enum ChannelType;
 std::string name_of_code(Opcode code) { return "'" + std::string(info(code).name) + "'"; }
 
 std::string early_access(const char* access, const char* wait, const char* threads) {
-  return "[mscclpp_fences] '" + std::string(access) + "' comes behind " + wait +
-         ", and no nop or barrier is between them, but in MSCCL++ only " + threads + " there\n";
+  return "[mscclpp_fences] '" + std::string(access) + "' comes after " + wait +
+         ", with no nop or barrier between them, but in MSCCL++ only " + threads + " there\n";
 }
 
 std::string early_post(const char* post, const char* access) {
-  return "[mscclpp_fences] " + std::string(post) + " comes behind '" + access +
-         "', and no nop or barrier is between them, but in MSCCL++ it waits for no other thread\n";
+  return "[mscclpp_fences] " + std::string(post) + " comes after '" + access +
+         "', with no nop or barrier between them, but in MSCCL++ it waits for no other thread\n";
 }
 
 TEST(Target, FencesBehindWaits) {

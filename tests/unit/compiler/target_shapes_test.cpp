@@ -134,12 +134,12 @@ TEST(Target, ReusedScratch) {
       "[mscclpp_reused_scratch] 'copy' is at scratch with chunks of up to 8388624 bytes, but MSCCL++ keeps "
       "67108864 bytes of reused scratch, 8388608 bytes for each of 8 chunks, and goes on in the next\n");
   EXPECT_EQ(check(plan, Target::mscclpp, {}).front().help,
-            "let the plan name a largest message of 67108864 bytes or less");
+            "set the plan's largest message to 67108864 bytes or less");
   plan.max_message_size = UINT64_MAX;
   EXPECT_NE(found(plan).find("chunks of up to 536870912 bytes"), std::string::npos);
   pipeline_of(plan, 1);
   add(block(plan), copy, {in(0)}, {scratch(0)});
-  EXPECT_NE(found(plan).find("and goes round in them"), std::string::npos);
+  EXPECT_NE(found(plan).find("and wraps around in them"), std::string::npos);
   // 36 chunks of 932068 bytes are aligned to 932080, and that is more than half of scratch.
   plan = two_ranks();
   plan.reuse_resources = plan.use_double_scratch_buffer = true;
@@ -152,7 +152,7 @@ TEST(Target, ReusedScratch) {
   // The last chunk has what the others leave of 32 MiB.
   const uint64_t fits = 36 * ((32 << 20) - 35 * 932080) / 16 * 16;
   EXPECT_EQ(check(plan, Target::mscclpp, {}).front().help,
-            "let the plan name a largest message of " + std::to_string(fits) + " bytes or less");
+            "set the plan's largest message to " + std::to_string(fits) + " bytes or less");
   plan.max_message_size = fits;
   EXPECT_EQ(found(plan), "");
   plan.max_message_size = fits + 1;

@@ -67,10 +67,11 @@ TEST(Target, Operands) {
     std::vector<Operand> sources{out(0)};
     for (uint64_t k = 0; k < others; ++k) sources.push_back(in(k % 8));
     add(block(plan), Opcode::reduce, sources, {out(0)});
-    EXPECT_EQ(found(plan), others == 9
-                               ? ""
-                               : "[mscclpp_operands] 'reduce' has 11 sources, but MSCCL++ holds at most "
-                                 "10 of an operation\n");
+    EXPECT_EQ(
+        found(plan),
+        others == 9
+            ? ""
+            : "[mscclpp_operands] 'reduce' has 11 sources, but MSCCL++ holds at most 10 per operation\n");
   }
 }
 
@@ -87,12 +88,11 @@ TEST(Target, IdsOfAnOperation) {
     add(block(plan), sem_release, {}, {}, ids);
     ids.resize(8 + more);
     add(block(plan), signal, {}, {}, ids, memory);
-    EXPECT_EQ(
-        found(plan),
-        more ? "[mscclpp_channels] 'signal' has 9 channels, but MSCCL++ holds at most 8 of an operation\n"
-               "[mscclpp_semaphores] 'sem_release' has 17 semaphores, but MSCCL++ holds at most 16 of an "
-               "operation\n"
-             : "");
+    EXPECT_EQ(found(plan),
+              more ? "[mscclpp_channels] 'signal' has 9 channels, but MSCCL++ holds at most 8 per operation\n"
+                     "[mscclpp_semaphores] 'sem_release' has 17 semaphores, but MSCCL++ holds at most 16 per "
+                     "operation\n"
+                   : "");
   }
 }
 
@@ -115,9 +115,9 @@ TEST(Target, TablesOfABlock) {
     EXPECT_EQ(
         all_texts(findings),
         more ? "[mscclpp_block_channels] thread block 0 of rank 0 has 17 memory channels, but MSCCL++ holds "
-               "at most 16 of a thread block\n"
+               "at most 16 per thread block\n"
                "[mscclpp_block_remote_buffers] thread block 0 of rank 0 reaches 17 remote buffers over "
-               "memory channels, but MSCCL++ holds at most 16 of a thread block\n"
+               "memory channels, but MSCCL++ holds at most 16 per thread block\n"
              : "");
     if (more) {
       // The finding is at the operation with which the author exceeded the limit.
@@ -270,9 +270,7 @@ TEST(Target, PipelinedOperands) {
   block(plan).ops[0].chunks = 3;
   const auto text = [](const char* what) {
     return "[mscclpp_pipelined_operands] " + std::string(what) +
-           " of 'copy' is 2 chunks in a pipeline over 3, but MSCCL++ goes on behind its end when it has come "
-           "to "
-           "that\n";
+           " of 'copy' is 2 chunks in a pipeline over 3, but MSCCL++ goes on past the end of the operand\n";
   };
   EXPECT_EQ(found(plan), text("src") + text("dst"));
 }

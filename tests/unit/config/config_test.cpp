@@ -12,7 +12,7 @@
 
 #include "chorale/did_you_mean.hpp"
 #include "chorale/packet_form.hpp"
-#include "executor/switch_channels.hpp"
+#include "executor/run/switch_channels.hpp"
 #include "tests/unit/message_of_error.hpp"
 
 namespace chorale::test {
@@ -99,7 +99,7 @@ TEST(Config, UnknownNamesAreRefusedWithASuggestion) {
   const IniFile file("[executor]\nworker = 3\n");
   EXPECT_EQ(failure(file.path, {}), file.path +
                                         ": unknown setting 'executor.worker', did you mean 'workers'? "
-                                        "Settings stand in no [section]");
+                                        "Settings are not in a [section]");
   const IniFile flat("worker = 3\n");
   EXPECT_EQ(failure(flat.path, {}), flat.path + ": unknown setting 'worker', did you mean 'workers'?");
 }
@@ -126,10 +126,9 @@ TEST(Config, BadValuesAreRefusedByName) {
             "CHORALE_REQUIRE_PROOF = : '' is neither true nor false");
   const IniFile twice("timeout = 10s\nseed = 3\ntimeout = 20s\n");
   EXPECT_EQ(failure(twice.path, {}),
-            twice.path + ": timeout stands there twice, as '10s' and as '20s': keep one of the lines");
+            twice.path + ": timeout is set twice, to '10s' and to '20s': keep one of the lines");
   const IniFile zero(std::string("timeout = 10s\0\n", 15));
-  EXPECT_EQ(failure(zero.path, {}),
-            zero.path + ": it has a byte that is zero: save it as UTF-8, and not as UTF-16");
+  EXPECT_EQ(failure(zero.path, {}), zero.path + ": it contains a zero byte: save it as UTF-8, not as UTF-16");
   const IniFile file("seed = x\n");
   EXPECT_EQ(failure(file.path, {}), file.path + ": seed = x: 'x' is neither a 64-bit number nor 'off'");
 }
@@ -145,7 +144,7 @@ TEST(Config, ASecretIsNeverShown) {
   EXPECT_EQ(read("", {"CHORALE_SECRET=none"}).join().secret, "");
 
   const IniFile twice("secret = hunter2\nsecret = hunter3\n");
-  EXPECT_EQ(failure(twice.path, {}), twice.path + ": secret stands there twice: keep one of the lines");
+  EXPECT_EQ(failure(twice.path, {}), twice.path + ": secret is set twice: keep one of the lines");
   const IniFile line("secret hunter2\n");
   EXPECT_EQ(failure(line.path, {}), line.path + ": a line with 'secret' is not 'secret = value'");
   EXPECT_TRUE(
@@ -213,7 +212,7 @@ TEST(Config, IniFilesThatAreNone) {
   EXPECT_EQ(failure(file.path, {}), "none");
   std::filesystem::resize_file(file.path, uint64_t{10} << 30);
   EXPECT_EQ(failure(file.path, {}), "CHORALE_CONFIG: cannot read " + file.path +
-                                        ": it has 10737418240 bytes, and 1048576 are the most");
+                                        ": it has 10737418240 bytes, expected at most 1048576");
   std::filesystem::remove(file.path);
   ASSERT_EQ(mkfifo(file.path.c_str(), 0600), 0);  // waits for a writer
   EXPECT_EQ(failure(file.path, {}),

@@ -101,9 +101,9 @@ const Case on_switches[] = {
      [](Fixture& f) {
        SwitchChannel(f.program, {1}, BufferKind::input).at_rank(0).broadcast(f.i0[0], 0, 1, 0);
      },
-     "rank 0 is no member of this switch channel, whose ranks are 1"},
+     "rank 0 is not a member of this switch channel, whose ranks are 1"},
     {"no_member_explicit", [](Fixture& f) { f.inputs.broadcast(5, f.i0[0], 0, 1, 0); },
-     "rank 5 is no member of this switch channel, whose ranks are 0, 1"},
+     "rank 5 is not a member of this switch channel, whose ranks are 0, 1"},
     {"src_of_another", [](Fixture& f) { f.inputs.at_rank(0).broadcast(f.i1[0], 0, 1, 0); },
      "src is on rank 1, but the rank of this call is rank 0"},
     {"dst_of_another", [](Fixture& f) { f.inputs.at_rank(1).reduce(0, 1, f.i0[0], 0); },

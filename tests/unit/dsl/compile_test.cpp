@@ -68,10 +68,9 @@ TEST(Compile, operands_that_instances_share_apart_are_named) {
     me.copy(scratch[{0, 2}], me.get_input_buffer()[{0, 2}], 0);
     const std::string text = found(program.compile());
     EXPECT_EQ(text.empty(), instances == 1) << text;
-    EXPECT_EQ(
-        text.find("help: the instances of a program share each operand in equal parts, and of these two one "
-                  "has 1 and one 2 chunks") == std::string::npos,
-        instances == 1)
+    EXPECT_EQ(text.find("help: each instance takes an equal share of every operand, and of these two one "
+                        "has 1 and one 2 chunks") == std::string::npos,
+              instances == 1)
         << text;
   }
 }
@@ -88,8 +87,7 @@ TEST(Compile, operands_that_instances_share_apart_have_two_names_in_place) {
     me.copy(all[{0, 2}], kept[{0, 2}], 0);
     for (int chunk = 0; chunk < 2; ++chunk) me.copy(in[chunk], kept[chunk], 0);
     const std::string text = found(program.compile());
-    EXPECT_NE(text.find("the instances of a program share each operand in equal parts"), std::string::npos)
-        << text;
+    EXPECT_NE(text.find("each instance takes an equal share of every operand"), std::string::npos) << text;
     EXPECT_EQ(text.find("bug in the rewrite"), std::string::npos) << text;
   }
 }

@@ -93,7 +93,7 @@ TEST(Program, bad_options) {
        "buffer_alignment is 24, but must be a power of two"},
       {{.name = "n", .collective = good, .min_message_size = 8, .max_message_size = 4},
        "min_message_size is 8, which is above max_message_size 4"},
-      {{.name = "n"}, "no collective is given, but it says how many ranks and chunks there are"},
+      {{.name = "n"}, "no collective is given, but it determines the numbers of ranks and chunks"},
       {{.name = "n", .collective = AllReduce{}}, "ranks of allreduce is 0, but must be 1 to 65536"},
       {{.name = "n", .collective = AllGather{.ranks = -3}},
        "ranks of allgather is -3, but must be 1 to 65536"},
@@ -109,7 +109,7 @@ TEST(Program, bad_options) {
       {{.name = "n", .collective = TestCollective{.ranks = 2, .input = -1, .output = 1}},
        "input of test is -1, but must be 0 to 4294967296"},
       {{.name = "n", .collective = Custom{.ranks = 2, .input = 1, .output = 1}},
-       "custom has no post, but only that says what the output holds"},
+       "custom has no post, but only post says what the output holds"},
   };
   for (const auto& wrong : cases) {
     const uint32_t line = __LINE__ + 1;

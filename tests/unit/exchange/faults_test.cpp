@@ -45,8 +45,7 @@ TEST(ExchangeFaults, SizesThatDifferAreNamedOnAllRanks) {
     for (const auto seed : {std::optional<uint64_t>{}, std::optional<uint64_t>{7}}) {
       const std::string wanted = fmt::format(
           "aborted by rank 1: rank 1 in an exchange: rank 0 sends {} bytes to rank 1, which receives {}: "
-          "messages "
-          "between two ranks are matched in their order, and both name the same size",
+          "messages between two ranks match in order, and both ranks must name the same size",
           sent, received);
       for (const std::string& said : of_other_sizes(sent, received, options, seed)) EXPECT_EQ(said, wanted);
     }
@@ -165,12 +164,12 @@ TEST(ExchangeFaults, WrongCallsAreRefusedAndHarmNothing) {
     EXPECT_EQ(message_of_error<UsageError>([&] { exchange.recv(nullptr, 6, 1); }),
               "a receive of 6 bytes, peer 1: the pointer is null");
     EXPECT_EQ(message_of_error<UsageError>([&] { exchange.send(data.data(), ~uint64_t{0}, 1); }),
-              "a send of 18446744073709551615 bytes: that is more than there is memory");
+              "a send of 18446744073709551615 bytes: that is more than any memory holds");
     EXPECT_EQ(
         message_of_error<UsageError>([&] { exchange.send(data.data(), 5, self); }),
         fmt::format(
-            "rank {} sends 1 messages to itself and receives 0: a message to oneself is received in the "
-            "same call",
+            "rank {} sends 1 messages to itself and receives 0: a call must receive the messages that a "
+            "rank sends to itself in this call",
             self));
     EXPECT_EQ(
         refused({data.data(), 5, self}, {data.data() + 50, 6, self}),
@@ -178,17 +177,18 @@ TEST(ExchangeFaults, WrongCallsAreRefusedAndHarmNothing) {
                     self));
     // The memory of a receive overlaps that of a send, or of another receive in the same call.
     const auto at = [&](size_t byte) { return reinterpret_cast<uintptr_t>(data.data() + byte); };
-    EXPECT_EQ(
-        refused({data.data(), 50, 1 - self}, {data.data() + 49, 20, 1 - self}),
-        fmt::format("what is received from rank {}, [{:#x}, {:#x}), lies in what is sent to rank {} beside "
-                    "it, [{:#x}, {:#x}): give it memory of its own",
-                    1 - self, at(49), at(69), 1 - self, at(0), at(50)));
+    EXPECT_EQ(refused({data.data(), 50, 1 - self}, {data.data() + 49, 20, 1 - self}),
+              fmt::format(
+                  "the memory received from rank {}, [{:#x}, {:#x}), overlaps memory sent to rank {} in the "
+                  "same call, [{:#x}, {:#x}): use separate memory",
+                  1 - self, at(49), at(69), 1 - self, at(0), at(50)));
     const RecvFrom twice[] = {{data.data() + 60, 20, 1 - self}, {data.data(), 61, 1 - self}};
     EXPECT_EQ(
         message_of_error<UsageError>([&] { exchange.exchange({}, twice); }),
-        fmt::format("what is received from rank {}, [{:#x}, {:#x}), lies in what is received from rank {} "
-                    "beside it, [{:#x}, {:#x}): give it memory of its own",
-                    1 - self, at(60), at(80), 1 - self, at(0), at(61)));
+        fmt::format(
+            "the memory received from rank {}, [{:#x}, {:#x}), overlaps memory received from rank {} in "
+            "the same call, [{:#x}, {:#x}): use separate memory",
+            1 - self, at(60), at(80), 1 - self, at(0), at(61)));
     // Messages may be adjacent, sent twice, empty, or sent to the rank itself and back.
     const SendTo sends[] = {{data.data(), 10, 1 - self},
                             {data.data() + 60, 0, 1 - self},
@@ -215,11 +215,12 @@ TEST(ExchangeFaults, OptionsThatCannotBe) {
     });
     return said;
   };
-  EXPECT_EQ(made({.slot_bytes = 15}, "cpu"), "an exchange: slot_bytes is 15: it is from 16 to 2 GiB, or 0");
-  EXPECT_EQ(made({.slots = 257}, "cpu"), "an exchange: slots is 257: it is from 1 to 256, or 0");
+  EXPECT_EQ(made({.slot_bytes = 15}, "cpu"),
+            "an exchange: slot_bytes is 15: it must be from 16 to 2 GiB, or 0");
+  EXPECT_EQ(made({.slots = 257}, "cpu"), "an exchange: slots is 257: it must be from 1 to 256, or 0");
   EXPECT_EQ(made({.blocks_per_peer = 1025}, "cpu"),
-            "an exchange: blocks_per_peer is 1025: with 2 ranks it is from 1 to 1024, or 0");
-  EXPECT_EQ(made({}, "tpu"), "an exchange: backend 'tpu': there are 'cpu' and 'cuda'");
+            "an exchange: blocks_per_peer is 1025: with 2 ranks it must be from 1 to 1024, or 0");
+  EXPECT_EQ(made({}, "tpu"), "an exchange: backend 'tpu': it must be 'cpu' or 'cuda'");
 }
 
 TEST(ExchangeFaults, OptionsThatDiffer) {
@@ -227,9 +228,8 @@ TEST(ExchangeFaults, OptionsThatDiffer) {
     EXPECT_EQ(
         message_of_error<RunError>(
             [&] { Exchange exchange(world, {.slots = 2 + uint32_t(world.rank())}, on_cpu()); }),
-        "the ranks make different exchanges: rank 0 2 slots of 0 bytes, 0 blocks a peer, backend cpu, rank 1 "
-        "3 "
-        "slots of 0 bytes, 0 blocks a peer, backend cpu (0: the default); they must be alike");
+        "the ranks make different exchanges: rank 0 2 slots of 0 bytes, 0 blocks per peer, backend cpu, rank "
+        "1 3 slots of 0 bytes, 0 blocks per peer, backend cpu (0: the default); they must be the same");
   });
 }
 

@@ -1,4 +1,4 @@
-#include "compiler/host/checks/box_index.hpp"
+#include "compiler/schedule/checks/box_index.hpp"
 
 #include <gtest/gtest.h>
 

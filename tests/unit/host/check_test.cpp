@@ -56,7 +56,7 @@ TEST(HostChecks, MistakesAreFound) {
       {R"({"op":"collective","token":1,"kind":"allgather","dst":["y"],"src":["x"]},{"op":"wait","token":1})",
        "allgather takes 16 bytes of x[0:4] to 16 bytes of y[0:4], on rank 0 [shapes]"},
       {R"({"op":"collective","token":1,"kind":"alltoall","dst":["y",[0,0,3]],"src":["x",[0,0,3]]},{"op":"wait","token":1})",
-       "alltoall shares x[0:3] among 2 ranks along its outermost axis, which they do not divide"},
+       "alltoall shares x[0:3] among 2 ranks along its outermost axis, whose extent they do not divide"},
       {R"({"op":"collective","token":1,"kind":"alltoall","dst":["y"],"src":["x"]})",
        "token 1 of rank 0 is never waited for [tokens]"},
       // an exchange that is not one group
@@ -104,8 +104,8 @@ TEST(HostChecks, MistakesAreFound) {
           "else":[{"op":"take","lane":"a","flag":"ready","peer":0},{"op":"post","lane":"a","flag":"ready","index":1,"peer":0},
             {"op":"take","lane":"b","flag":"ready","peer":0},{"op":"post","lane":"b","flag":"ready","index":2,"peer":0}]},
           {"op":"join","lanes":["a","b"]})",
-       "ready[0] is taken on rank 1 while another take of it may still wait: which of the two gets a post is "
-       "by chance [replay]"},
+       "ready[0] is taken on rank 1 while another take of it may still wait: chance decides which of the two "
+       "gets a post [replay]"},
       // races
       {R"({"op":"copy","dst":["y"],"src":["x"]},{"op":"copy","dst":["y",[0,1,3]],"src":["y",[0,0,3]]})",
        "the copy on rank 0 writes y[1:4] and reads y[0:3], which overlap [races]"},

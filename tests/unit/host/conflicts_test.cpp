@@ -1,4 +1,4 @@
-#include "compiler/host/checks/conflicts.hpp"
+#include "compiler/schedule/checks/conflicts.hpp"
 
 #include <gtest/gtest.h>
 

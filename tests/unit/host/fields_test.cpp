@@ -11,7 +11,7 @@
 
 #include "chorale/host/dump.hpp"
 #include "chorale/json.hpp"
-#include "compiler/host/part_codecs.hpp"
+#include "compiler/schedule/part_codecs.hpp"
 #include "tests/unit/host/text.hpp"
 
 namespace chorale::host {

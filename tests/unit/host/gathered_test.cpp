@@ -44,8 +44,8 @@ TEST(HostGathered, ASliceAtAnotherPlaceIsFound) {
         found(gather(next), mover),
         std::string(
             "a.cpp:1: error: t1[0:1, 0:3] of rank 0 is not the all-gather that its tensors say: t0[0:1, 0:3] "
-            "of rank 0 does not come into it [result]\n"
-            "a.cpp:3: note: what is there is written on ") +
+            "of rank 0 is missing from it [result]\n"
+            "a.cpp:3: note: it was last written on ") +
             writer +
             "\nplan: note: with 2 ranks\n"
             "help: put the slice of each rank at its place, or say with the tensors' axes what it is\n"

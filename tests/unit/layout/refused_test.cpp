@@ -49,7 +49,7 @@ TEST(Refused, All) {
         s.set(s.output("y", f32, {over_lanes(s.ranks())}), t);
       });
   SAYS(
-      "here: error: 'sum' of x[ranks, 3] to y[3]: the axis to sum over is none of its operand's [tags]\n"
+      "here: error: 'sum' of x[ranks, 3] to y[3]: the operand has no such axis to sum over [tags]\n"
       "help: axes are counted from 0 to 1\n"
       "1 error\n",
       [&](Schedule& s) { s.sum(s.output("y", f32, {3}), rows(s), 2); });
@@ -70,8 +70,8 @@ TEST(Refused, All) {
       });
   SAYS(
       "here: error: 'matmul' of x[ranks, 3] to y[2, 2, ranks, 3]: the number of axes does not fit [tags]\n"
-      "help: operands have the 4 axes of the result; what is the same for all of its 2 in front may go "
-      "without those\n"
+      "help: operands have the 4 axes of the result; they may lack its first 2 if they are the same for all "
+      "of them\n"
       "1 error\n",
       [&](Schedule& s) {
         const Tensor x = rows(s);
@@ -87,7 +87,7 @@ TEST(Refused, All) {
       });
   SAYS(
       "here: error: 'y' is read before anything computes it [tags]\n"
-      "help: compute it in front, or make it an input\n"
+      "help: compute it first, or make it an input\n"
       "1 error\n",
       [&](Schedule& s) {
         const Tensor y = s.temporary("y", f32, {over_lanes(s.ranks()), 3});
@@ -119,7 +119,7 @@ TEST(Refused, All) {
         s.output("z", f32, {3});
       });
   SAYS(
-      "here: error: 'copy' is of the explicit form, but the schedule has a layout, too [tags]\n"
+      "here: error: 'copy' belongs to the explicit form, but the schedule also has a layout [tags]\n"
       "help: write the schedule in one form: the compiler makes the lanes of a layout\n"
       "1 error\n",
       [&](Schedule& s) {
@@ -128,8 +128,8 @@ TEST(Refused, All) {
         s.main().copy(y[0], x[0]);
       });
   SAYS(
-      "here: error: 'set' is of whole tensors, and cannot be in a loop or condition [dsl]\n"
-      "here: error: 'for' is of the explicit form, but the schedule has a layout, too [tags]\n"
+      "here: error: 'set' works on whole tensors and cannot be in a loop or condition [dsl]\n"
+      "here: error: 'for' belongs to the explicit form, but the schedule also has a layout [tags]\n"
       "help: write the schedule in one form: the compiler makes the lanes of a layout\n"
       "2 errors\n",
       [&](Schedule& s) {
@@ -178,24 +178,24 @@ TEST(Refused, All) {
       "1 error\n",
       gather, {.order = Order::rotated, .form = Form::broadcast});
   SAYS(
-      "here: error: the lane style chained is of pool lanes, but the schedule has none [tags]\n"
+      "here: error: the lane style chained needs pool lanes, but the schedule has none [tags]\n"
       "help: give it some, as in .pool = 4, or use the style split\n"
       "1 error\n",
       gather, {.style = LaneStyle::chained});
   SAYS(
-      "here: error: the lane style ahead is of transfers between pairs, but here all ranks take part in one "
+      "here: error: the lane style ahead needs transfers between pairs, but here all ranks take part in one "
       "broadcast [tags]\n"
       "help: use the style split, or a form and axes by which slices travel between pairs\n"
       "1 error\n",
       gather, {.form = Form::broadcast, .style = LaneStyle::ahead});
   SAYS(
-      "here: error: around a ring a turn sends what the one before it has received, so that nothing can be "
-      "said ahead [tags]\n"
+      "here: error: around a ring a turn sends what the turn before it has received, so no credit can be "
+      "posted ahead [tags]\n"
       "help: use the order rotated or linear, or the style split\n"
       "1 error\n",
       gather, {.order = Order::ring, .style = LaneStyle::ahead});
   SAYS(
-      "here: error: the lane style ahead is of copy engines, but the transfers are via kernel [tags]\n"
+      "here: error: the lane style ahead needs copy engines, but the transfers are via kernel [tags]\n"
       "help: use via ce_put or ce_get, or the style split\n"
       "1 error\n",
       gather, {.style = LaneStyle::ahead, .via = host::Mover::kernel});
@@ -204,7 +204,7 @@ TEST(Refused, All) {
           s.input("x", f32, {over_ranks(s.ranks()), s.ranks(), 3}), 0);
   };
   SAYS(
-      "here: error: around a ring slices are handed on, but here each goes to one rank alone [tags]\n"
+      "here: error: around a ring slices are passed on, but here each slice goes to only one rank [tags]\n"
       "help: use the order rotated or linear\n"
       "1 error\n",
       [&](Schedule& s) {

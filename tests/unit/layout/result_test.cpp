@@ -43,9 +43,8 @@ TEST(Results, OfAnotherSlice) {
   ASSERT_EQ(call.name, "matmul");
   call.reads[0].selects[0].lo = schedule.exprs.symbol("rank");  // which exists from the first iteration on
   EXPECT_EQ(found(schedule),
-            "C[1:2, 0:2, 0:3] of rank 0 is not the matmul of the layout: A[0:1, 0:2, 0:4] of rank 1 does not "
-            "come into "
-            "it [result]");
+            "C[1:2, 0:2, 0:3] of rank 0 is not the matmul of the layout: A[0:1, 0:2, 0:4] of rank 1 is "
+            "missing from it [result]");
 }
 
 TEST(Results, WithAnAddendTwice) {
@@ -56,7 +55,7 @@ TEST(Results, WithAnAddendTwice) {
   host::Schedule twice = *program.recorded().extension.host;
   twice.body.back().reads[1] = twice.body.back().reads[0];
   EXPECT_EQ(found(twice),
-            "c[0:4] of rank 0 is not the add of the layout: b[0:4] does not come into it [result]");
+            "c[0:4] of rank 0 is not the add of the layout: b[0:4] is missing from it [result]");
 }
 
 }  // namespace

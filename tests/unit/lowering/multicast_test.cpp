@@ -263,10 +263,10 @@ TEST(Multicast, places_that_lie_apart_are_refused) {
   Plan plan = by_scratch(true);
   plan.gpus[1].chunks[size_t(BufferKind::scratch)] = 16;
   add(block(plan, 1), Opcode::copy, {in(0, 1)}, {scratch(15, 1)});  // so its second bank begins later
-  EXPECT_EQ(
-      message_of_error<UsageError>([&] { BoundRanks(plan, {.bytes = 1024, .multicast = true}); }),
-      "operation 7 of a thread block goes through a switch channel whose members have its place in different "
-      "places of their buffers' memory, which multicast cannot reach at once: take switch_channels = peer");
+  EXPECT_EQ(message_of_error<UsageError>([&] { BoundRanks(plan, {.bytes = 1024, .multicast = true}); }),
+            "operation 7 of a thread block uses a switch channel whose members have the operand at different "
+            "offsets "
+            "of their buffers' memory, which multicast cannot reach at once: set switch_channels = peer");
   plan = by_scratch(false);
   plan.gpus[1].chunks[size_t(BufferKind::scratch)] = 16;
   EXPECT_EQ(BoundRanks(plan, {.bytes = 1024, .multicast = true}).run(), "");

@@ -120,8 +120,7 @@ TEST(ComparisonText, OfAPlanThatCannotBePredicted) {
   const tools::ProfiledCall call{.arguments = {.bytes = traced_bytes, .packet = PacketForm::ll16}};
   EXPECT_EQ(
       tools::text_beside_prediction(plan, call, ran, Clocks::one, simulator, named("a GPU")),
-      "nothing is predicted for a GPU: plan 'exchange' does not come to its end: chorale check says where "
-      "it stops\n");
+      "nothing is predicted for a GPU: plan 'exchange' does not end: chorale check says where it stops\n");
 }
 
 /// If simulate() takes the plan and machine, the prediction is for the same call.

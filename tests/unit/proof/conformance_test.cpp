@@ -7,8 +7,8 @@
 #include <set>
 
 #include "chorale/device/engine.hpp"
+#include "compiler/plan/roles.hpp"
 #include "compiler/proof/memory.hpp"
-#include "compiler/roles.hpp"
 #include "executor/lowering/bind.hpp"
 #include "executor/lowering/recording.hpp"
 #include "tests/unit/compiler/helpers.hpp"

@@ -16,9 +16,8 @@ TEST(Deadlock, BothRanksWaitFirst) {
     control(plan, Opcode::signal, 0, rank);
   }
   EXPECT_EQ(stuck(plan),
-            "this wait never ends: it is one of a cycle of 2 waits, each of which comes before what would "
-            "answer the "
-            "one before it at 0.0.0\n"
+            "this wait never ends: it is one of a cycle of 2 waits, and each comes before the operation that "
+            "would answer the previous one at 0.0.0\n"
             "  this would answer it at 1.0.1\n"
             "  but comes after this wait at 1.0.0\n"
             "  this would answer it at 0.0.1\n"
@@ -63,8 +62,8 @@ TEST(Deadlock, BarrierBehindASemaphoreThatTheOtherSideOfItReleases) {
   }
   control(plan, Opcode::sem_release, 0, 0, 1);
   EXPECT_EQ(stuck(plan),
-            "this acquire never ends: it is one of a cycle of 2 waits, each of which comes before what would "
-            "answer the one before it at 0.0.0\n"
+            "this acquire never ends: it is one of a cycle of 2 waits, and each comes before the operation "
+            "that would answer the previous one at 0.0.0\n"
             "  this would answer it at 0.1.1\n"
             "  but comes after this barrier at 0.1.0\n"
             "  this would answer it at 0.0.1\n"
@@ -80,8 +79,8 @@ TEST(Deadlock, WhoComesToABarrierTwiceDoesNotAnswerItself) {
   control(plan, Opcode::sem_release, 0, 0, 0);
   meet(plan);
   EXPECT_EQ(stuck(plan),
-            "this barrier never ends: it is one of a cycle of 2 waits, each of which comes before what would "
-            "answer the one before it at 0.0.0\n"
+            "this barrier never ends: it is one of a cycle of 2 waits, and each comes before the operation "
+            "that would answer the previous one at 0.0.0\n"
             "  this would answer it at 0.1.1\n"
             "  but comes after this acquire at 0.1.0\n"
             "  this would answer it at 0.0.1\n"
@@ -124,7 +123,7 @@ TEST(Deadlock, OnlySomeTurnsFit) {
   Plan plan = pipeline(2);
   plan.gpus[0].threadblocks[1].ops.pop_back();
   plan.gpus[0].threadblocks[1].ops[0].body = 1;
-  EXPECT_EQ(stuck(plan), "this acquire never ends: nothing that is left would answer it at 0.0.1\n");
+  EXPECT_EQ(stuck(plan), "this acquire never ends: no remaining operation would answer it at 0.0.1\n");
 }
 
 TEST(Deadlock, OneOrderOfCompetitors) {

@@ -25,7 +25,7 @@ TEST(Decidable, SeveralTake) {
   EXPECT_EQ(undecided(plan),
             "thread blocks 0 and 1 both take from semaphore 0 of rank 0: which of them comes first depends "
             "on their "
-            "speed, so that no one execution speaks for all at 0.1.0\n  the other one is here at 0.0.0\n");
+            "speed, so one execution does not stand for all at 0.1.0\n  the other one is here at 0.0.0\n");
   plan.extension.bounded_proof = true;
   EXPECT_EQ(undecided(plan), "");
   const Proof proof = prove_plan(plan, {}, true);
@@ -77,7 +77,7 @@ TEST(Decidable, SeveralAdd) {
   EXPECT_EQ(undecided(plan),
             "thread blocks 0 and 1 both add to memory channel 0 of rank 0: which of them comes first depends "
             "on their "
-            "speed, so that no one execution speaks for all at 0.1.0\n  the other one is here at 0.0.0\n");
+            "speed, so one execution does not stand for all at 0.1.0\n  the other one is here at 0.0.0\n");
 }
 
 TEST(Decidable, WhoComesToABarrier) {
@@ -85,10 +85,10 @@ TEST(Decidable, WhoComesToABarrier) {
   meet(plan);
   EXPECT_EQ(undecided(plan), "");
   for (uint32_t on = 0; on < 2; ++on) control(plan, Opcode::barrier, 1, 0, on).participants = 1;
-  EXPECT_EQ(
-      undecided(plan),
-      "barrier 1 of rank 0 is for 1 thread block, but 2 come to it: who meets whom depends on their speed at "
-      "0.0.1\n");
+  EXPECT_EQ(undecided(plan),
+            "barrier 1 of rank 0 is for 1 thread block, but 2 come to it: which blocks meet depends on their "
+            "speed at "
+            "0.0.1\n");
 }
 
 TEST(Decidable, FirstOfTwoSignalsIsAnybodys) {

@@ -223,8 +223,8 @@ TEST(Messages, PipelinesThatPostAndTakeInAnotherWay) {
   EXPECT_EQ(
       found("decidable", plan_of(false)),
       "this plan cannot be proved: what a turn of this pipeline waits for depends on how many turns there "
-      "are, as those who post and those who wait do not do so in corresponding pipelines, equally often "
-      "a turn at 0.1.1\n"
+      "are, because the posts and the waits are not in corresponding pipelines, equally often per turn at "
+      "0.1.1\n"
       "  the other end is here at 0.0.1\n");
 }
 

@@ -82,13 +82,11 @@ TEST(Races, BetweenRanks) {
   EXPECT_EQ(races(exchange(true, false, false)), "");
   // Data that was visible before the launch of the poster is visible after any signal.
   EXPECT_EQ(races(exchange(true, true, false)), "");
-  EXPECT_EQ(
-      races(exchange(true, false, true)),
-      "this reads output[0:1] of rank 1, which another operation overwrites: what orders the two, a relaxed "
-      "signal or a packet, publishes no data at 1.0.2\n  the other operation is here at 0.0.1\n"
-      "this overwrites output[0:1] of rank 1, but what tells the rank so, a relaxed signal or a packet, "
-      "publishes "
-      "no data: the application may not see it at 0.0.1\n");
+  EXPECT_EQ(races(exchange(true, false, true)),
+            "this reads output[0:1] of rank 1, which another operation overwrites: a relaxed signal or a "
+            "packet orders the two, but publishes no data at 1.0.2\n  the other operation is here at 0.0.1\n"
+            "this overwrites output[0:1] of rank 1, but the rank learns this only from a relaxed signal or a "
+            "packet, which publishes no data: the application may not see it at 0.0.1\n");
 }
 
 TEST(Races, WithTheApplication) {
@@ -126,9 +124,8 @@ TEST(Races, PortChannelsReadAtTheirLeisure) {
   nop(plan);
   copy(plan, in(1), scratch(0));
   EXPECT_EQ(races(plan),
-            "this overwrites scratch[0:1] of rank 0, which the proxy reads at its leisure: nothing waits "
-            "until it has "
-            "done so at 0.0.3\n  it was handed to the proxy here at 0.0.1\n");
+            "this overwrites scratch[0:1] of rank 0, which the proxy reads at some later time: nothing waits "
+            "for that at 0.0.3\n  it was handed to the proxy here at 0.0.1\n");
   plan = two_ranks();
   copy(plan, in(0), scratch(0));
   push(Opcode::put_with_signal_and_flush);
@@ -191,7 +188,7 @@ TEST(Races, PacketsTellOnlyTheThreadsThatWaitForThem) {
     add(reader, Opcode::put_packets, {in(0)}, {at(2, 2)}, {}, ChannelType::memory);
     add(block(plan), Opcode::unpack_packets, {scratch(2, 2)}, {scratch(0, 2)});
     EXPECT_EQ(races(plan).empty(), read == 0) << races(plan);
-    EXPECT_EQ(has(races(plan), "only packets at another place of this operation say that it is over"),
+    EXPECT_EQ(has(races(plan), "only packets at another place of this operation show that it has ended"),
               read == 1)
         << races(plan);
   }

@@ -38,7 +38,7 @@ TEST(Repeats, WarnAndRaceOnlyInName) {
   EXPECT_EQ(repeats(plan), "0.0.1\n0.0.2\n0.0.4\n0.0.6\n");
   const Diagnostics found = find_repeats(plan);
   EXPECT_EQ(found[0].check, "repeats");
-  EXPECT_TRUE(has(found[0].text, "superfluous, and a race only in name"));
+  EXPECT_TRUE(has(found[0].text, "superfluous, and the race is harmless"));
 }
 
 TEST(Repeats, WhatIsNoRepeatIsARace) {

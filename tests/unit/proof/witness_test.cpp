@@ -146,10 +146,10 @@ void expect_agreement(const Plan& plan) {
   const Finding finding = first_finding(plan, {"values"});
   ASSERT_EQ(finding.kind, Finding::Kind::race);
   const proof::Memory memory(plan, proof::list_messages(plan)[0], finding.setting.one_storage);
-  proof::Player player(plan, memory);
-  History history(player);
+  proof::SymbolicExecutor executor(plan, memory);
+  History history(executor);
   proof::Choices choices;
-  player.play(finding.setting.launches, choices, history);
+  executor.play(finding.setting.launches, choices, history);
   const uint32_t first = history.find(finding.events[0]), second = history.find(finding.events[1]);
   ASSERT_NE(first, History::none);
   ASSERT_NE(second, History::none);

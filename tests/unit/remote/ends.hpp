@@ -19,9 +19,9 @@
 #include "chorale/device/atomics.hpp"
 #include "chorale/plan.hpp"
 #include "chorale/world.hpp"
-#include "executor/net/ucx_link.hpp"
 #include "executor/remote/endpoint.hpp"
 #include "executor/remote/host_copies.hpp"
+#include "executor/ucx/ucx_link.hpp"
 #include "tests/free_port.hpp"
 #include "tests/unit/world/processes.hpp"
 

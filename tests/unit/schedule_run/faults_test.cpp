@@ -12,7 +12,7 @@
 
 #include "chorale/executor.hpp"
 #include "chorale/schedule.hpp"
-#include "executor/cpu/sanitizers.hpp"
+#include "executor/fibers/sanitizers.hpp"
 #include "tests/unit/scarce_memory.hpp"
 #include "tests/unit/schedule_run/schedules.hpp"
 #include "tests/unit/thrown.hpp"
@@ -73,7 +73,7 @@ void expect_end_of_every_rank(const std::function<void()>& failing, const char* 
     // Nothing is left behind that would disturb a new binding.
     thrown([&] { schedule.synchronize(); });
     world.reset();
-    expect_parts(thrown([&] { schedule.run(); }), {"usage: ", "bind it anew"});
+    expect_parts(thrown([&] { schedule.run(); }), {"usage: ", "bind it again"});
     ScheduleRun again(world, allgather_p2p(rotated), arguments(10));
     EXPECT_EQ(thrown([&] { again.run(); }), "nothing");
     EXPECT_EQ(thrown([&] { again.synchronize(); }), "nothing");

@@ -148,10 +148,9 @@ std::string refused(const Plan& schedule, const ScheduleArguments& arguments) {
 TEST(LaunchFaults, WhatDoesNotFitIsRefusedWhenTheScheduleIsBound) {
   const Plan reduce = matmul_allreduce();
   const Plan two = block_plan("allreduce_one_shot", 2);
-  EXPECT_EQ(
-      refused(reduce, {.params = sizes, .plans = {{"redcue", two}}}),
-      "usage: launch of 'reduce', rank 0 (tp.cpp:11): it is not among ScheduleArguments::plans, of which "
-      "there are 'redcue'");
+  EXPECT_EQ(refused(reduce, {.params = sizes, .plans = {{"redcue", two}}}),
+            "usage: launch of 'reduce', rank 0 (tp.cpp:11): it is not in ScheduleArguments::plans, "
+            "which has 'redcue'");
   EXPECT_EQ(
       refused(reduce, {.params = sizes, .plans = {{"reduce", block_plan("allreduce_one_shot", 4)}}}),
       "usage: launch of 'reduce', rank 0 (tp.cpp:11): plan 'allreduce_one_shot' is for 4 ranks, but the "

@@ -10,7 +10,7 @@
 
 #include "chorale/dsl/registry.hpp"
 #include "chorale/schedule.hpp"
-#include "executor/host/carry.hpp"
+#include "executor/schedule/sm_copy.hpp"
 #include "tests/unit/schedule_run/exchange.hpp"
 #include "tests/unit/schedule_run/schedules.hpp"
 #include "tests/unit/thrown.hpp"
@@ -130,17 +130,17 @@ TEST(Movers, RowsByWords) {
             std::vector<uint8_t> expected(to.size() * 8);
             for (uint64_t row = 0; row < rows; ++row)
               std::memcpy(expected.data() + shift + row * to_pitch, source + shift + row * from_pitch, bytes);
-            const hostrun::Strip strip{.to = reinterpret_cast<uint64_t>(to.data()) + shift,
-                                       .from = reinterpret_cast<uint64_t>(from.data()) + shift,
-                                       .bytes = bytes,
-                                       .rows = rows,
-                                       .to_pitch = to_pitch,
-                                       .from_pitch = from_pitch};
+            const hostrun::StridedRegion region{.to = reinterpret_cast<uint64_t>(to.data()) + shift,
+                                                .from = reinterpret_cast<uint64_t>(from.data()) + shift,
+                                                .bytes = bytes,
+                                                .rows = rows,
+                                                .to_pitch = to_pitch,
+                                                .from_pitch = from_pitch};
             for (uint32_t thread = 0; thread < threads; ++thread) {
               Group group;
               group.rank = thread;
               group.size = threads;
-              hostrun::copy_by_words(group, strip);
+              hostrun::copy_by_words(group, region);
             }
             ASSERT_EQ(std::memcmp(to.data(), expected.data(), expected.size()), 0)
                 << threads << " threads, " << rows << " rows of " << bytes << ", " << shift << " and " << gap;
@@ -303,7 +303,7 @@ TEST(MoverFaults, GroupsThatAreNoLaunchAreRefused) {
                                         arguments(8, Mover::plan));
                  }),
                  {"usage: ", "group 1 of transfers via 'plan' of rank", "not in group 1 there", "ag.cpp:1",
-                  "let the n-th groups of the ranks meet each other"});
+                  "let the n-th groups of the ranks match"});
     const Plan alone = plan_of(
         rotated_form, "{}",
         R"({"name":"s","dtype":"u8","shape":[4],"role":"in"},{"name":"t","dtype":"u8","shape":[4],"role":"out"})",

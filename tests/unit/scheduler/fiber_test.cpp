@@ -1,7 +1,7 @@
 /// \file
 /// Tests fibers alone.
 
-#include "../../../executor/cpu/fiber.hpp"
+#include "../../../executor/fibers/fiber.hpp"
 
 #include <gtest/gtest.h>
 

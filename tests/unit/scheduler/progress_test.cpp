@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "../../../executor/cpu/interpreter.hpp"
-#include "../../../executor/cpu/scheduler_impl.hpp"
+#include "../../../executor/fibers/scheduler_impl.hpp"
 #include "scheduler_under_test.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 

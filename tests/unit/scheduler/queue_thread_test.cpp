@@ -1,6 +1,6 @@
 // These tests check the thread of a proxy, which works during launches and sleeps between them.
 
-#include "executor/cpu/queue_thread.hpp"
+#include "executor/fibers/queue_thread.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "chorale/error.hpp"
-#include "executor/cpu/sanitizers.hpp"
+#include "executor/fibers/sanitizers.hpp"
 #include "tests/unit/scarce_memory.hpp"
 
 namespace chorale {

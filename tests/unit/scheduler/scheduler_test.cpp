@@ -3,7 +3,7 @@
 #include <atomic>
 #include <stdexcept>
 
-#include "../../../executor/cpu/sanitizers.hpp"
+#include "../../../executor/fibers/sanitizers.hpp"
 #include "../scarce_memory.hpp"
 #include "chorale/error.hpp"
 #include "scheduler_under_test.hpp"

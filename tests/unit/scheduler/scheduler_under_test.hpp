@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "../../../executor/cpu/scheduler.hpp"
+#include "../../../executor/fibers/scheduler.hpp"
 
 namespace chorale::test {
 

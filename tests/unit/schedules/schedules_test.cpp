@@ -267,7 +267,7 @@ TEST(Schedules, NamesAreThoseThatAPlanFileCanHave) {
   of.main.fill(of.t, deep);
   EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "an expression of 20000 operators"), "");
   of.main.fill(of.t, wide);
-  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "an expression of 1073741823 operators, 30 within"), "");
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "an expression of 1073741823 operators, nested 30 deep"), "");
 }
 
 TEST(Schedules, WhatIsAsDeepAsItMayBeCanBeReadAgain) {

@@ -38,7 +38,7 @@ TEST(MachineFile, IsReadAsItWasWritten) {
 
 TEST(MachineFile, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(error_of("{"),
-            "m.json: this is no JSON: a machine is {\"version\": 1, \"machine\": \"name\", "
+            "m.json: this is not JSON: a machine is {\"version\": 1, \"machine\": \"name\", "
             "\"parameters\": {\"issue_ns\": 40, ...}}");
   EXPECT_EQ(error_of("[1]"), "m.json: / is [1]: an object with version, machine and parameters is expected");
   EXPECT_EQ(error_of(with("\"version\": 1", "\"version\": 2")),
@@ -56,8 +56,8 @@ TEST(MachineFile, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(error_of(with("\"memory_gb_s\": 1000000000.0", "\"memory_gb_s\": 0")),
             "m.json: /parameters/memory_gb_s is 0: a number of GB/s above 0 is expected, at most 1e12");
   EXPECT_EQ(error_of(with("\"issue_ns\": 0.0,", "")),
-            "m.json: /parameters/issue_ns is missing: how many nanoseconds it takes until a thread block "
-            "comes to an operation and begins it");
+            "m.json: /parameters/issue_ns is missing: how many nanoseconds it takes until a thread block has "
+            "begun its next operation");
   EXPECT_EQ(error_of(with("\"sync_ns\"", "\"synk_ns\"")),
             "m.json: /parameters/synk_ns is 0.0: unknown parameter, did you mean 'sync_ns'?");
 }

@@ -306,7 +306,7 @@ TEST(Simulate, RefusesWhatDoesNotEnd) {
     ns_of(plan, nothing_takes_time());
     FAIL() << "a wait without a signal came to its end";
   } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(), "plan 'two' does not come to its end: chorale check says where it stops");
+    EXPECT_STREQ(error.what(), "plan 'two' does not end: chorale check says where it stops");
   }
   EXPECT_THROW(ns_of(two_ranks(), nothing_takes_time(), 12345), UsageError);
 }

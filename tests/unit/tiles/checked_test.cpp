@@ -38,7 +38,7 @@ TEST(Contract, TwoGroupsAtATimeOnOneChannelAreTold) {
                   },
                   {.seed = seed});
       });
-      EXPECT_NE(said.find(" at a time are on channel 0 to rank "), std::string::npos)
+      EXPECT_NE(said.find(" use channel 0 to rank "), std::string::npos)
           << int(how) << ", seed " << seed << ": " << said;
     }
   }

@@ -41,9 +41,9 @@ TEST(Contract, OptionsThatCannotBeAreRefusedOnAllRanks) {
   } cases[] = {
       {{.per_peer_bytes = 0}, "per_peer_bytes is 0: 32 channels of 2 slots of at least 16 bytes need 1024"},
       {{.per_peer_bytes = 1023}, "per_peer_bytes is 1023"},
-      {{.per_peer_bytes = 1 << 20, .max_channels = 0}, "max_channels is 0: it is from 1 to 1024"},
+      {{.per_peer_bytes = 1 << 20, .max_channels = 0}, "max_channels is 0: it must be from 1 to 1024"},
       {{.per_peer_bytes = 1 << 20, .max_channels = 1025}, "max_channels is 1025"},
-      {{.per_peer_bytes = 1 << 20, .depth = 0}, "depth is 0: it is from 1 to 256"},
+      {{.per_peer_bytes = 1 << 20, .depth = 0}, "depth is 0: it must be from 1 to 256"},
       {{.per_peer_bytes = 1 << 20, .depth = 257}, "depth is 257"},
       // A sum or product of these wraps round.
       {{.per_peer_bytes = uint64_t{1} << 63, .max_channels = 1, .depth = 1},
@@ -125,7 +125,7 @@ TEST(Contract, CheckTransferTestsInOrder) {
           message_of_error<UsageError>([&] { check_transfer(*transport, elements, size, groups, form); });
       if (text.empty()) return "";
       if (text.find("whole number of elements") != std::string::npos) return "elements";
-      if (text.find("elements of 0 bytes") != std::string::npos) return "no bytes";
+      if (text.find("element_bytes is 0") != std::string::npos) return "no bytes";
       if (text.find("do not fit") != std::string::npos) return "capacity";
       if (text.find("groups for") != std::string::npos) return "groups";
       if (text.find("never ends") != std::string::npos) return "form";
@@ -213,7 +213,7 @@ TEST(Contract, LaunchersRefuseMessagesThatCannotBe) {
         "Leg::elem");
     EXPECT_EQ(
         said(1024, 4, 272),
-        "Leg::tile_bytes is 272, and a slot holds 256: use smaller tiles, 0 for one a slot, or give the "
+        "Leg::tile_bytes is 272, but a slot holds 256: use smaller tiles, 0 for one per slot, or give the "
         "transport more per_peer_bytes, or fewer channels or slots");
     // Hooks would get vectors that begin within an element.
     EXPECT_EQ(said(64, 4, 10),
@@ -234,7 +234,7 @@ TEST(Contract, MessagesLongerThanCanBeAddressedAreRefused) {
     const auto transport = direct_rendezvous(world, rings(1, 2, 256));
     float data[1] = {}, out[1] = {};
     const uint64_t n = (uint64_t{1} << 62) + 1;
-    const char* const says = "4611686018427387905 elements of 4 bytes are more than there is memory";
+    const char* const says = "4611686018427387905 elements of 4 bytes are more than any memory holds";
     EXPECT_EQ(message_of_error<UsageError>([&] { send(*transport, data, n, 0, CopyProduce{}, {1}); }), says);
     EXPECT_EQ(message_of_error<UsageError>([&] { recv(*transport, data, n, 0, CopyConsume{}, {1}); }), says);
     EXPECT_EQ(message_of_error<UsageError>([&] { sendrecv(*transport, data, out, n, 0, -1, {}, {}, {1}); }),
@@ -243,7 +243,7 @@ TEST(Contract, MessagesLongerThanCanBeAddressedAreRefused) {
     message.in = data;
     message.bytes = ~uint64_t{0};
     EXPECT_EQ(message_of_error<UsageError>([&] { send<char>(*transport, message, 0, CopyProduce{}, {1}); }),
-              "18446744073709551615 elements of 1 bytes are more than there is memory");
+              "18446744073709551615 elements of 1 bytes are more than any memory holds");
     EXPECT_EQ(load_relaxed(&transport->endpoint(0, 0).local->cursor.sent), 0u);
   });
 }

@@ -129,13 +129,15 @@ TEST(Contract, AFabricThatIsNotTheLinksIsRefused) {
       });
     });
   };
-  EXPECT_EQ(said_over(Direct{}, true),
-            "the link of rank 0 to rank 1 is a proxy's, and this transfer is over Direct, the default of "
-            "send_tiles() and the like; choose as the link is: with_link(endpoint, [&](auto fabric) { "
-            "...<T, decltype(fabric)>(...) })");
-  EXPECT_EQ(said_over(Port{}, false)
-                .find("the link of rank 0 to rank 1 is direct, and this transfer is over Port;"),
-            0u);
+  EXPECT_EQ(
+      said_over(Direct{}, true),
+      "the link of rank 0 to rank 1 is served by a proxy, but this transfer uses Direct, the default of "
+      "send_tiles() and similar functions; let the link choose the fabric: with_link(endpoint, [&](auto "
+      "fabric) { "
+      "...<T, decltype(fabric)>(...) })");
+  EXPECT_EQ(
+      said_over(Port{}, false).find("the link of rank 0 to rank 1 is direct, but this transfer uses Port;"),
+      0u);
 }
 
 }  // namespace

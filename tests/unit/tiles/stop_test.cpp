@@ -258,13 +258,12 @@ TEST(Stop, WhatAKernelGivesStopsTheWorld) {
     const char* says;
   } cases[] = {
       {Stop::timed_out, RunError::Reason::timed_out,
-       "timed out: block 1 of a kernel at rank 1 has given Stop::timed_out while the world ran: a wait "
-       "reached a deadline of the kernel's own; World::reset() and Transport::reset(), on all ranks, make "
-       "the "
-       "links new"},
+       "timed out: block 1 of a kernel at rank 1 has returned Stop::timed_out while the world ran: a wait "
+       "reached a deadline that the kernel set; call World::reset() and Transport::reset() on all ranks to "
+       "clear the links"},
       {Stop::aborted, RunError::Reason::aborted,
-       "aborted by rank 1: block 1 of a kernel at rank 1 has given Stop::aborted while the world ran; "
-       "World::reset() and Transport::reset(), on all ranks, make the links new"},
+       "aborted by rank 1: block 1 of a kernel at rank 1 has returned Stop::aborted while the world ran; "
+       "call World::reset() and Transport::reset() on all ranks to clear the links"},
   };
   for (const auto& one : cases) {
     for (const uint32_t threads : {1u, 4u}) {
@@ -312,7 +311,7 @@ TEST(Stop, AMessageOfAnotherLengthStopsTheWorld) {
              {1});
       if (world.rank() == 0) world.barrier();
     });
-    EXPECT_EQ(said.find("aborted by rank 1: block 0 of a kernel at rank 1 has given Stop::aborted"), 0u)
+    EXPECT_EQ(said.find("aborted by rank 1: block 0 of a kernel at rank 1 has returned Stop::aborted"), 0u)
         << said;
   });
 }

@@ -9,7 +9,7 @@
 
 namespace chorale::test {
 
-enum class Kind { direct, port, tcp, mixed };
+enum class Kind { direct, port, mixed };
 
 inline std::shared_ptr<Transport> make(World& world, Kind kind, const RendezvousOptions& options,
                                        int domain = 2) {
@@ -18,8 +18,6 @@ inline std::shared_ptr<Transport> make(World& world, Kind kind, const Rendezvous
       return direct_rendezvous(world, options);
     case Kind::port:
       return port_rendezvous(world, options, ProxyKind::shared_memory);
-    case Kind::tcp:
-      return port_rendezvous(world, options, ProxyKind::tcp);
     case Kind::mixed:
       break;
   }

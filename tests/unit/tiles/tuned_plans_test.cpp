@@ -93,9 +93,9 @@ TEST(TunedPlans, InRankOrderOnlyPlansThatAddSo) {
     EXPECT_NO_THROW(plans.plan(choice(collective, 4096)));
   EXPECT_EQ(message_of_error<UsageError>([&] { plans.plan(choice("allreduce", 65536)); }),
             shipped +
-                "/allreduce_ring_4.json does not add up in the order of the ranks, as is asked for here: "
-                "chorale check PLAN --certify FILE says how it does, and chorale tune makes a table of those "
-                "that do");
+                "/allreduce_ring_4.json does not add up in the order of the ranks, which this call requires: "
+                "chorale check PLAN --certify FILE shows the order, and chorale tune makes a table of plans "
+                "with that order");
   machine.rank_order = false;
   TunedPlans fastest(table, shipped, machine);
   EXPECT_EQ(fastest.choose("allreduce", 65536, DType::f32).name, "allreduce_ring");
@@ -119,14 +119,14 @@ TEST(TunedPlans, TablesOfOtherThingsAreRefused) {
     return message_of_error<UsageError>(
         [&] { TunedPlans(table, "plans", {}).choose("broadcast", 64, DType::f32); });
   };
-  EXPECT_EQ(said({.blocks = 4}), "the table has broadcast of 64 bytes, and no plan for it");
+  EXPECT_EQ(said({.blocks = 4}), "the table's entry for broadcast of 64 bytes names no plan");
   EXPECT_EQ(
       said({.plan = "broadcast_ring", .packet = "ll64"}),
-      "the table has packets of the form 'll64' for broadcast of 64 bytes, and there are ll8, ll16, ll128");
+      "the table has the packet form 'll64' for broadcast of 64 bytes, but the forms are ll8, ll16, ll128");
   EXPECT_EQ(
       message_of_error<UsageError>([] { TunedPlans({}, "plans", {}).choose("gather", 64, DType::f32); }),
-      "no plans are chosen for 'gather', only for allreduce, allgather, reducescatter, alltoall and "
-      "broadcast: execute a plan of its own");
+      "there are no default plans for 'gather', only for allreduce, allgather, reducescatter, alltoall and "
+      "broadcast: execute a plan that you choose");
 }
 
 TEST(TunedPlans, DefaultsAreShippedAndTakeOddSizes) {
@@ -255,8 +255,8 @@ TEST(TunedPlans, WhatTheFolderLacksIsMade) {
   TunedPlans of_seven(TuneTable(), "no/folder", {.ranks = 7}, make);
   EXPECT_EQ(
       message_of_error<UsageError>([&] { of_seven.plan(of_seven.choose("allreduce", 4096, DType::f32)); }),
-      "no/folder/allreduce_all_pairs_7.json should be a plan of 7 ranks, and is one of 4: chorale tune "
-      "makes a table, and chorale compile the plans");
+      "no/folder/allreduce_all_pairs_7.json should be a plan of 7 ranks, but it is for 4: chorale tune "
+      "makes a table, and chorale compile makes the plans");
 }
 
 /// A plan of another collective would run, and give a wrong result.
@@ -270,8 +270,8 @@ TEST(TunedPlans, PlansOfAnotherCollectiveAreRefused) {
     return message_of_error<UsageError>([&] { plans.plan(plans.choose("allreduce", 64, DType::f32)); });
   };
   const std::string why = "the table names alltoall_direct for allreduce, but the plan in " + shipped +
-                          "/alltoall_direct_2.json is one of alltoall: chorale tune makes a table, and "
-                          "chorale compile the plans";
+                          "/alltoall_direct_2.json is for alltoall: chorale tune makes a table, and "
+                          "chorale compile makes the plans";
   EXPECT_EQ(refused(), why);
   EXPECT_EQ(plans.plan(plans.choose("alltoall", 64, DType::f32)).collective, "alltoall");
   EXPECT_EQ(refused(), why) << "also where it has been read";

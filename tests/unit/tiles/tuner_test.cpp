@@ -71,9 +71,10 @@ TEST(Tuner, TablesThatAreNoneSayWhere) {
   };
   const std::string key =
       R"("key":{"kind":"k","world":2,"dtype":"f32","bytes":1,"transport":"direct","backend":"cpu")";
-  EXPECT_EQ(said("{"), "a table of the tuner is JSON, and this is not");
+  EXPECT_EQ(said("{"), "this is not JSON, as a table of the tuner must be");
   EXPECT_EQ(said("[]"), "the table: an object is expected");
-  EXPECT_EQ(said(R"({"version":2,"entries":[],"failures":[]})"), "the table: 'version' is 2, and 1 is known");
+  EXPECT_EQ(said(R"({"version":2,"entries":[],"failures":[]})"),
+            "the table: 'version' is 2, but only 1 is supported");
   EXPECT_EQ(said(R"({"version":1,"entries":[]})"), "the table: 'failures' is missing");
   EXPECT_EQ(said(R"({"version":1,"entries":[{"ns":1}],"failures":[]})"), "/entries/0: 'key' is missing");
   EXPECT_EQ(

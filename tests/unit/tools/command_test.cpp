@@ -5,9 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include "chorale/timeout_remedy.hpp"
+#include "executor/system/texts.hpp"
 #include "executor/world/group.hpp"
 #include "tools/bench/nccl.hpp"
-#include "tools/timeout_remedy.hpp"
 
 namespace chorale::tools {
 namespace {

@@ -1,7 +1,7 @@
 /// \file
 /// Checks that all ranks are notified of what one rank cannot do.
 
-#include "executor/agreement.hpp"
+#include "executor/binding/agreement.hpp"
 
 #include <gtest/gtest.h>
 

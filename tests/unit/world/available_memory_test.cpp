@@ -2,7 +2,7 @@
 /// Checks how much memory a machine and its control groups report as available, with files that are not the
 /// machine's.
 
-#include "executor/world/available_memory.hpp"
+#include "executor/system/available_memory.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -15,9 +15,9 @@
 #include <string_view>
 #include <thread>
 
-#include "executor/net/frames.hpp"
-#include "executor/net/greeting.hpp"
-#include "executor/net/hello.hpp"
+#include "executor/bootstrap/frames.hpp"
+#include "executor/bootstrap/greeting.hpp"
+#include "executor/bootstrap/hello.hpp"
 #include "tests/has.hpp"
 
 namespace chorale::test {
@@ -86,7 +86,7 @@ inline std::string frame(char kind, const std::string& text) {
 /// Returns a connection on which `rank` of `ranks` has greeted rank 0.
 inline int greeted_socket(uint16_t port, int rank, int ranks, const std::string& secret = {}) {
   const int file = connected_socket(port);
-  net::CallersGreeting greeting(net::Secret::read(secret), {uint32_t(rank), uint32_t(ranks), port});
+  net::ClientsGreeting greeting(net::Secret::read(secret), {uint32_t(rank), uint32_t(ranks), port});
   greet(file, greeting);
   EXPECT_EQ(greeting.state(), net::Greeting::State::done);
   return file;

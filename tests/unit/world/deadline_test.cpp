@@ -1,9 +1,9 @@
-#include "executor/world/deadline.hpp"
+#include "executor/system/deadline.hpp"
 
 #include <gtest/gtest.h>
 
 #include "chorale/world.hpp"
-#include "executor/cpu/scheduler.hpp"
+#include "executor/fibers/scheduler.hpp"
 
 namespace chorale::world {
 namespace {

@@ -1,6 +1,6 @@
 // These tests check how the ends of a connection authenticate each other, as bytes without sockets.
 
-#include "executor/net/greeting.hpp"
+#include "executor/bootstrap/greeting.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,19 +9,19 @@
 #include <utility>
 #include <vector>
 
-#include "executor/net/frames.hpp"
+#include "executor/bootstrap/frames.hpp"
 #include "tests/has.hpp"
 
 namespace chorale::test {
 namespace {
 
-using net::CallersGreeting;
 using net::Challenge;
 using net::Claim;
+using net::ClientsGreeting;
 using net::Greeting;
-using net::LeadersGreeting;
 using net::Refusal;
 using net::Secret;
+using net::ServersGreeting;
 using State = Greeting::State;
 
 constexpr uint16_t port = 29500;
@@ -40,7 +40,7 @@ std::string answer(Greeting& to, std::string_view bytes) {
 struct Talk {
   std::vector<std::string> messages;
 
-  Talk(CallersGreeting& rank, LeadersGreeting& leader) {
+  Talk(ClientsGreeting& rank, ServersGreeting& leader) {
     messages.push_back(rank.begin());
     for (Greeting* to = &leader; !messages.back().empty();
          to = to == &leader ? static_cast<Greeting*>(&rank) : &leader) {
@@ -58,8 +58,8 @@ struct Ends {
 
 /// Returns how a greeting with these secrets fails on both sides.
 Ends refusals(const std::string& of_rank, const std::string& of_leader) {
-  CallersGreeting rank(secret(of_rank), rank_1);
-  LeadersGreeting leader(secret(of_leader), port);
+  ClientsGreeting rank(secret(of_rank), rank_1);
+  ServersGreeting leader(secret(of_leader), port);
   const Talk talk(rank, leader);
   EXPECT_EQ(rank.state() == State::done, rank.refusal() == Refusal::none);
   EXPECT_EQ(leader.state() == State::done, leader.refusal() == Refusal::none);
@@ -78,8 +78,8 @@ TEST(Greeting, BothEndsSeeWhatIsWrongWithTheSecrets) {
 }
 
 TEST(Greeting, RankZeroKnowsWhichRankItIs) {
-  CallersGreeting rank(secret("s"), {3, 8, port});
-  LeadersGreeting leader(secret("s"), port);
+  ClientsGreeting rank(secret("s"), {3, 8, port});
+  ServersGreeting leader(secret("s"), port);
   const Talk talk(rank, leader);
   ASSERT_EQ(leader.state(), State::done);
   EXPECT_EQ(leader.claim().rank, 3u);
@@ -89,8 +89,8 @@ TEST(Greeting, RankZeroKnowsWhichRankItIs) {
 
 /// The greeting works however the bytes are split, and what follows them is not consumed.
 TEST(Greeting, BytesMayComeOneByOne) {
-  CallersGreeting rank(secret("s"), rank_1);
-  LeadersGreeting leader(secret("s"), port);
+  ClientsGreeting rank(secret("s"), rank_1);
+  ServersGreeting leader(secret("s"), port);
   std::string to_leader = rank.begin(), to_rank;
   while (!to_leader.empty() || !to_rank.empty()) {
     for (const char byte : std::exchange(to_leader, {})) to_rank += answer(leader, {&byte, 1});
@@ -99,8 +99,8 @@ TEST(Greeting, BytesMayComeOneByOne) {
   EXPECT_EQ(rank.state(), State::done);
   EXPECT_EQ(leader.state(), State::done);
 
-  CallersGreeting again(secret("s"), rank_1);
-  LeadersGreeting other(secret("s"), port);
+  ClientsGreeting again(secret("s"), rank_1);
+  ServersGreeting other(secret("s"), port);
   const std::string outcome = answer(other, answer(again, answer(other, again.begin()))) + "frames";
   std::string_view rest = outcome;
   EXPECT_EQ(again.take(rest), "");
@@ -110,16 +110,16 @@ TEST(Greeting, BytesMayComeOneByOne) {
 
 /// A rank's recorded message proves nothing to a rank 0 that sends another challenge.
 TEST(Greeting, AReplayProvesNothing) {
-  CallersGreeting rank(secret("s"), rank_1);
-  LeadersGreeting leader(secret("s"), port);
+  ClientsGreeting rank(secret("s"), rank_1);
+  ServersGreeting leader(secret("s"), port);
   const Talk talk(rank, leader);
-  LeadersGreeting next(secret("s"), port);
+  ServersGreeting next(secret("s"), port);
   answer(next, talk.messages[0]);
   answer(next, talk.messages[2]);
   EXPECT_EQ(next.refusal(), Refusal::wrong_secret);
 
   // Nor does rank 0's recorded message prove anything to a rank.
-  CallersGreeting next_rank(secret("s"), rank_1);
+  ClientsGreeting next_rank(secret("s"), rank_1);
   answer(next_rank, talk.messages[1]);
   answer(next_rank, talk.messages[3]);
   EXPECT_EQ(next_rank.refusal(), Refusal::wrong_secret);
@@ -128,8 +128,8 @@ TEST(Greeting, AReplayProvesNothing) {
 /// A proof is for one role: a rank's own proof, sent back to it, does not make the sender rank 0.
 TEST(Greeting, AReflectionProvesNothing) {
   const Challenge same{7};
-  CallersGreeting rank(secret("s"), rank_1, same);
-  LeadersGreeting any(secret("s"), port, same);
+  ClientsGreeting rank(secret("s"), rank_1, same);
+  ServersGreeting any(secret("s"), port, same);
   const std::string proof = answer(rank, answer(any, rank.begin()));
   const std::string digits = proof.substr(proof.size() - 32);
   answer(rank, net::head_of(1 + 1 + 32, 'o') + char(Refusal::none) + digits);
@@ -138,13 +138,13 @@ TEST(Greeting, AReflectionProvesNothing) {
 
 /// An attacker between them claims another rank, or changes anything else that they send.
 TEST(Greeting, NothingThatIsSaidCanBeChangedOnTheWay) {
-  CallersGreeting model(secret("s"), rank_1);
-  LeadersGreeting model_leader(secret("s"), port);
+  ClientsGreeting model(secret("s"), rank_1);
+  ServersGreeting model_leader(secret("s"), port);
   const Talk good(model, model_leader);
   for (size_t message = 0; message < 4; ++message) {
     for (size_t at = 0; at < good.messages[message].size(); ++at) {
-      CallersGreeting rank(secret("s"), rank_1);
-      LeadersGreeting leader(secret("s"), port);
+      ClientsGreeting rank(secret("s"), rank_1);
+      ServersGreeting leader(secret("s"), port);
       std::string said = rank.begin();
       for (size_t turn = 0; turn < 4 && !said.empty(); ++turn) {
         if (turn == message) said[at] = char(said[at] ^ 1);
@@ -159,8 +159,8 @@ TEST(Greeting, NothingThatIsSaidCanBeChangedOnTheWay) {
 }
 
 TEST(Greeting, AnotherPortIsAnotherWorld) {
-  CallersGreeting rank(secret("s"), {1, 4, 29501});
-  LeadersGreeting leader(secret("s"), port);
+  ClientsGreeting rank(secret("s"), {1, 4, 29501});
+  ServersGreeting leader(secret("s"), port);
   const Talk talk(rank, leader);
   EXPECT_EQ(rank.refusal(), Refusal::wrong_port);
   EXPECT_EQ(leader.refusal(), Refusal::wrong_port);
@@ -172,17 +172,17 @@ TEST(Greeting, WhatIsForeignIsKnownFromItsFirstByteAndNotRepeated) {
                                                            {"\x16\x03\x01\x02", "TLS"},
                                                            {"rm -rf /", "no protocol that is known here"}};
   for (const auto& [bytes, sounds] : strangers) {
-    LeadersGreeting leader(secret("s"), port);
+    ServersGreeting leader(secret("s"), port);
     std::string_view rest = bytes;
     EXPECT_EQ(leader.take(rest), "");
     EXPECT_EQ(leader.refusal(), Refusal::foreign);
     EXPECT_EQ(leader.sounds_like(), sounds);
-    CallersGreeting rank(secret("s"), rank_1);
+    ClientsGreeting rank(secret("s"), rank_1);
     rest = bytes;
     EXPECT_EQ(rank.take(rest), "");
     EXPECT_EQ(rank.refusal(), Refusal::foreign);
   }
-  LeadersGreeting leader(secret("s"), port);
+  ServersGreeting leader(secret("s"), port);
   std::string_view one = "x";
   leader.take(one);
   EXPECT_EQ(leader.refusal(), Refusal::foreign);
@@ -190,7 +190,7 @@ TEST(Greeting, WhatIsForeignIsKnownFromItsFirstByteAndNotRepeated) {
 
 /// The older version has no greetings: its hello is a frame, and it understands failed ones.
 TEST(Greeting, AnOlderVersionIsToldSo) {
-  LeadersGreeting leader(secret("s"), port);
+  ServersGreeting leader(secret("s"), port);
   const std::string hello = net::encode(net::Frame{net::FrameKind::hello, "0.1.0\n1\n4\n17\nnode\n"});
   std::string_view rest = hello;
   const std::string said = leader.take(rest);
@@ -201,10 +201,10 @@ TEST(Greeting, AnOlderVersionIsToldSo) {
   ASSERT_TRUE(frame);
   EXPECT_EQ(frame->kind, net::FrameKind::failed);
   EXPECT_TRUE(has(frame->text, "rank 0 is Chorale ")) << frame->text;
-  EXPECT_TRUE(has(frame->text, "start all ranks with one version")) << frame->text;
+  EXPECT_TRUE(has(frame->text, "start all ranks with the same version")) << frame->text;
 
   // It reads an opener as a hello, whose first line is a version other than its own.
-  CallersGreeting rank(secret("s"), rank_1);
+  ClientsGreeting rank(secret("s"), rank_1);
   reader.add(rank.begin());
   const auto opener = reader.next();
   ASSERT_TRUE(opener);
@@ -218,16 +218,16 @@ TEST(Greeting, AnOlderVersionIsToldSo) {
 
 /// Only the number of the protocol differs, in messages of the same length.
 TEST(Greeting, AnotherProtocolIsToldFromAnotherSecret) {
-  CallersGreeting rank(secret("s"), rank_1);
+  ClientsGreeting rank(secret("s"), rank_1);
   std::string opener = rank.begin();
   opener[17 + 32] = 3;
-  LeadersGreeting leader(secret("s"), port);
-  EXPECT_TRUE(has(answer(leader, opener), "start all ranks with one version"));
+  ServersGreeting leader(secret("s"), port);
+  EXPECT_TRUE(has(answer(leader, opener), "start all ranks with the same version"));
   EXPECT_EQ(leader.refusal(), Refusal::other_protocol);
 }
 
 TEST(Greeting, ALongMessageIsNotWaitedFor) {
-  LeadersGreeting leader(secret("s"), port);
+  ServersGreeting leader(secret("s"), port);
   const std::string head = "chorale/00100000h";
   std::string_view rest = head;
   leader.take(rest);

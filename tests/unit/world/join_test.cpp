@@ -8,10 +8,10 @@
 #include "../scheduler/scheduler_under_test.hpp"
 #include "chorale/executor.hpp"
 #include "chorale/window.hpp"
-#include "executor/cpu/sanitizers.hpp"
-#include "executor/launch_count.hpp"
+#include "executor/binding/launch_count.hpp"
+#include "executor/fibers/sanitizers.hpp"
+#include "executor/world/collective_try.hpp"
 #include "executor/world/process.hpp"
-#include "executor/world/together.hpp"
 #include "processes.hpp"
 #include "tests/has.hpp"
 #include "tests/unit/thrown.hpp"
@@ -102,7 +102,7 @@ TEST_F(Join, ARankThatDiesWhenItHasDoneItsPartIsNamed) {
   Processes ranks(3, [&](int rank) -> std::string {
     World world = join(rank, 3, 60s);
     const auto all = world.allgather(world::bytes_of(world::this_process()));
-    world::together(world, [&] {
+    world::collective_try(world, [&] {
       if (rank != 0) return;
       std::this_thread::sleep_for(300ms);  // until the others wait
       const auto last = world::read_as<world::Process>(all[2]);
@@ -210,7 +210,8 @@ TEST_F(Join, RanksOfDifferentProcessNamespacesAreNamed) {
   const std::string file = "chorale-" + std::to_string(getuid()) + "-" + address.substr(6);
   ASSERT_TRUE(world::publish(memory, file));
   Processes ranks(2, [&](int rank) { return join(rank, 2), "joined"; });
-  EXPECT_TRUE(has(ranks.said(0), "mismatch: another job uses '" + address + "', or did, in another process"));
+  EXPECT_TRUE(
+      has(ranks.said(0), "mismatch: another job uses '" + address + "', or used it, in another process"));
   const std::string said = ranks.said(1);
   EXPECT_TRUE(has(said, "mismatch: rank 0 (pid " + std::to_string(getpid()) + ") and rank 1 (pid ") &&
               has(said, "are in different process namespaces") && has(said, "--ipc=host --pid=host"))

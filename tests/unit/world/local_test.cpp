@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "../../../executor/cpu/sanitizers.hpp"
-#include "../../../executor/host_pages.hpp"
+#include "../../../executor/fibers/sanitizers.hpp"
+#include "../../../executor/system/host_pages.hpp"
+#include "../../../executor/world/collective_try.hpp"
 #include "../../../executor/world/group.hpp"
-#include "../../../executor/world/together.hpp"
 #include "../scheduler/scheduler_under_test.hpp"
 #include "chorale/window.hpp"
 #include "processes.hpp"
@@ -166,13 +166,13 @@ TEST(LocalWorld, WhateverAStepThrowsIsHeardEverywhere) {
           for (const auto& one : cases) {
             const bool mine = world.rank() == 1;
             EXPECT_EQ(failure([&] {
-                        world::together(world, [&] {
+                        world::collective_try(world, [&] {
                           if (mine) one.step();
                         });
                       }),
                       mine ? one.of_it : one.of_others);
           }
-          world::together(world, [] {});
+          world::collective_try(world, [] {});
         },
         options);
   }
@@ -487,8 +487,10 @@ TEST(LocalWorld, WrongCallsAreRefused) {
   EXPECT_THROW(World::local(0), UsageError);
   EXPECT_THROW(World::local(2, {.seed = 1}), UsageError);
   EXPECT_THROW(run_local(0, [](World&) {}), UsageError);
-  EXPECT_EQ(failure([] { World::local(2147483647); }), "a world of 2147483647 ranks: it has 65536 at most");
-  EXPECT_EQ(failure([] { run_local(65537, [](World&) {}); }), "a world of 65537 ranks: it has 65536 at most");
+  EXPECT_EQ(failure([] { World::local(2147483647); }),
+            "a world of 2147483647 ranks: it can have at most 65536");
+  EXPECT_EQ(failure([] { run_local(65537, [](World&) {}); }),
+            "a world of 65537 ranks: it can have at most 65536");
   EXPECT_EQ(failure([] { run_local(2, nullptr); }), "run_local(): the body is an empty function");
   const std::string negative =
       "LocalOptions::timeout is -2000000000 ns: it should be above 0, or 0 for waits without a limit";

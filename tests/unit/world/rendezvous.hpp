@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/net/rendezvous.hpp"
+#include "executor/bootstrap/rendezvous.hpp"
 #include "processes.hpp"
 #include "tests/free_port.hpp"
 #include "tests/has.hpp"
@@ -22,7 +22,8 @@ class Rendezvous : public testing::Test {
 
   std::string meet(const net::Hello& mine, std::chrono::nanoseconds timeout = std::chrono::seconds(60),
                    const std::string& secret = {}) const {
-    return net::rendezvous(net::parse_address(address), mine, timeout, net::Secret::read(secret)).roster.name;
+    return net::rendezvous(net::parse_address(address), mine, timeout, net::Secret::read(secret))
+        .membership.name;
   }
 
   const uint16_t port = free_port();

@@ -16,7 +16,7 @@
 
 #include "by_hand.hpp"
 #include "chorale/world.hpp"
-#include "executor/cpu/sanitizers.hpp"
+#include "executor/fibers/sanitizers.hpp"
 #include "processes.hpp"
 
 namespace chorale::test {
@@ -170,7 +170,8 @@ TEST_F(Rendezvous, DifferentNumbersOfRanks) {
   for (int rank = 0; rank < 3; ++rank) {
     const std::string said = ranks.said(rank);
     EXPECT_TRUE(has(said, "mismatch: rank 1 (pid ") &&
-                has(said, "says that '" + address + "' has 4 ranks, rank 0 (pid ") && has(said, ") says 3"))
+                has(said, "says that '" + address + "' has 4 ranks, but rank 0 (pid ") &&
+                has(said, ") says 3"))
         << said;
   }
 }
@@ -183,7 +184,8 @@ TEST_F(Rendezvous, AnotherVersion) {
   });
   for (int rank = 0; rank < 3; ++rank) {
     const std::string said = ranks.said(rank);
-    EXPECT_TRUE(has(said, "mismatch: a rank of '" + address + "' is Chorale 0.0.7, rank 0 (pid ")) << said;
+    EXPECT_TRUE(has(said, "mismatch: a rank of '" + address + "' is Chorale 0.0.7, but rank 0 (pid "))
+        << said;
   }
 }
 
@@ -193,20 +195,20 @@ TEST_F(Rendezvous, SeveralHosts) {
     Hello mine = hello_of(rank, 6);
     mine.host.name = "node" + std::to_string(std::vector{7, 7, 8, 9, 8, 9}[size_t(rank)]);
     mine.host.boot = mine.host.name;
-    const net::Met met = net::rendezvous(parse_address(address), mine, 60s);
-    const net::Roster& roster = met.roster;
-    if (roster.hosts != std::vector<uint32_t>{0, 0, 1, 2, 1, 2}) return "other hosts";
-    if (roster.host_names != std::vector<std::string>{"node7", "node8", "node9"}) return "other names";
+    const net::Rendezvous met = net::rendezvous(parse_address(address), mine, 60s);
+    const net::Membership& membership = met.membership;
+    if (membership.hosts != std::vector<uint32_t>{0, 0, 1, 2, 1, 2}) return "other hosts";
+    if (membership.host_names != std::vector<std::string>{"node7", "node8", "node9"}) return "other names";
     std::string said;
     for (size_t host = 0; host < met.links.size(); ++host) {
       const int link = met.links[host].get();
       if (link < 0) continue;
       if (rank == 0) {
-        if (::write(link, roster.name.data(), roster.name.size()) < 0) return "cannot write";
+        if (::write(link, membership.name.data(), membership.name.size()) < 0) return "cannot write";
       } else {
         pollfd polled{link, POLLIN, 0};
         poll(&polled, 1, 60000);
-        if (read_some(link) != roster.name) return "no word from rank 0";
+        if (read_some(link) != membership.name) return "no word from rank 0";
       }
       said += "host " + std::to_string(host) + ";";
     }
@@ -219,7 +221,8 @@ TEST_F(Rendezvous, SeveralHosts) {
 /// A program that a rank starts may outlive it, and would hide the rank's death from the others.
 TEST_F(Rendezvous, ConnectionsAreNotInheritedByPrograms) {
   Processes ranks(2, [&](int rank) -> std::string {
-    const net::Met met = net::rendezvous(parse_address(address), hello_of(rank, 2, rank ? "b" : "a"), 60s);
+    const net::Rendezvous met =
+        net::rendezvous(parse_address(address), hello_of(rank, 2, rank ? "b" : "a"), 60s);
     for (const world::Descriptor& link : met.links) {
       if (link && !(fcntl(link.get(), F_GETFD) & FD_CLOEXEC)) return "inherited";
     }
@@ -231,7 +234,7 @@ TEST_F(Rendezvous, ConnectionsAreNotInheritedByPrograms) {
 TEST_F(Rendezvous, HostsOfOneMachineByName) {
   Processes ranks(3, [&](int rank) {
     return net::rendezvous(parse_address(address), hello_of(rank, 3, rank == 1 ? "b" : "a"), 60s)
-        .roster.host_names.at(1);
+        .membership.host_names.at(1);
   });
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "b");
 }
@@ -276,7 +279,7 @@ TEST_F(Rendezvous, ForeignBytesAreNamedIfARankDoesNotCome) {
   const std::string said = ranks.said(0);
   EXPECT_TRUE(has(said, "timed_out: rank 1 did not join '" + address + "' within 3 s") &&
               has(said, "; somebody at 127.0.0.1 failed to authenticate for '" + address +
-                            "': it is no rank of Chorale: it speaks SSH"))
+                            "': it is not a rank of Chorale: it speaks SSH"))
       << said;
   close(file);
 }
@@ -366,7 +369,7 @@ TEST_F(Rendezvous, ADeadRankZeroIsNamed) {
   ASSERT_EQ(listen(file, 8), 0);
   Processes ranks(1, [&](int) { return meet(hello_of(1, 3)); });
   const int other = accept4(file, nullptr, nullptr, SOCK_CLOEXEC);
-  net::LeadersGreeting greeting({}, port);
+  net::ServersGreeting greeting({}, port);
   const std::string hello = read_until(other, "\n", greet(other, greeting));
   EXPECT_TRUE(has(hello, "chorale/")) << hello;
   write_text(other, frame('w', "rank 2"));
@@ -423,8 +426,8 @@ TEST_F(Rendezvous, AnotherServiceOnThePortIsNamed) {
     close(other);
   });
   const std::string said = ranks.said(0);
-  EXPECT_TRUE(has(said, "mismatch: what listens on '" + address +
-                            "' is no rank 0 of Chorale: it speaks SSH; choose another port"))
+  EXPECT_TRUE(has(said, "mismatch: the program that listens on '" + address +
+                            "' is not rank 0 of Chorale: it speaks SSH; choose another port"))
       << said;
   server.join();
   close(file);

@@ -1,6 +1,6 @@
 // These tests check where the secret of a world comes from.
 
-#include "executor/net/secret.hpp"
+#include "executor/bootstrap/secret.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -62,7 +62,7 @@ TEST(Secret, WhatCannotBeReadIsNamed) {
   EXPECT_TRUE(
       has(refusal("file:/no/such/file"), "the secret in '/no/such/file' cannot be read: No such file"));
   EXPECT_TRUE(has(refusal("file:relative"), "write file:/path"));
-  EXPECT_TRUE(has(refusal("file:/tmp"), "it is no plain file"));
+  EXPECT_TRUE(has(refusal("file:/tmp"), "it is not a plain file"));
   const File empty("\n");
   EXPECT_TRUE(has(refusal("file:" + empty.path), "is empty: (umask 077; openssl rand -hex 32 > "));
   EXPECT_TRUE(has(refusal(std::string(5000, 'x')), "the secret has 5000 bytes, and 4096 at most are taken"));

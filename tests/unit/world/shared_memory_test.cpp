@@ -1,4 +1,4 @@
-#include "executor/world/shared_memory.hpp"
+#include "executor/system/shared_memory.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <string>
 
-#include "executor/cpu/sanitizers.hpp"
+#include "executor/fibers/sanitizers.hpp"
 #include "tests/has.hpp"
 #include "tests/unit/thrown.hpp"
 

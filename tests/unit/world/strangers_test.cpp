@@ -77,7 +77,7 @@ TEST_F(Strangers, CannotTakeTheSeatOfARank) {
   Processes ranks = leader();
   const int file = kept(connected_socket(port));
   write_text(file, frame('h', net::encode(hello_of(1, 2))));
-  EXPECT_TRUE(has(read_some(file), "start all ranks with one version"));
+  EXPECT_TRUE(has(read_some(file), "start all ranks with the same version"));
   expect_world(ranks);
 }
 
@@ -96,7 +96,7 @@ TEST_F(Strangers, AGreetingThatIsRepeatedProvesNothing) {
     ASSERT_EQ(listen(listener, 8), 0);
     Processes rank(1, [&](int) { return meet(hello_of(1, 2), 60s, secret); });
     const int file = kept(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
-    net::LeadersGreeting greeting(net::Secret::read(secret), port);
+    net::ServersGreeting greeting(net::Secret::read(secret), port);
     while (greeting.state() == net::Greeting::State::open) {
       const std::string heard = read_some(file);
       ASSERT_FALSE(heard.empty());
@@ -121,7 +121,8 @@ TEST_F(Strangers, AGreetingThatIsRepeatedProvesNothing) {
 TEST_F(Strangers, AWrongSecretIsNamedAndTheRightOneStillJoins) {
   Processes ranks = leader();
   Processes wrong(1, [&](int) { return meet(hello_of(1, 2), 60s, another); });
-  EXPECT_TRUE(has(wrong.said(0), "mismatch: the secret of rank 1 is not that of rank 0 of '" + address +
+  EXPECT_TRUE(has(wrong.said(0), "mismatch: the secret of rank 1 differs from the secret of rank 0 of '" +
+                                     address +
                                      "'; give all ranks one CHORALE_SECRET: export it on every host"));
   expect_world(ranks);
 }
@@ -148,16 +149,17 @@ TEST_F(Strangers, ARefusedRankIsSaidToBeMissing) {
   wrong.said(0);
   const std::string said = ranks.said(0);
   EXPECT_TRUE(has(said, "timed_out: rank 1 did not join '" + address + "' within 5 s")) << said;
-  EXPECT_TRUE(has(said, "; somebody at 127.0.0.1 failed to authenticate for '" + address +
-                            "': its secret is another than that of rank 0; if that is a rank of this world, "
-                            "start it with the secret of rank 0"))
+  EXPECT_TRUE(
+      has(said, "; somebody at 127.0.0.1 failed to authenticate for '" + address +
+                    "': its secret differs from the secret of rank 0; if that is a rank of this world, "
+                    "start it with the secret of rank 0"))
       << said;
 }
 
 TEST_F(Strangers, RanksOfAnotherPortAreToldSo) {
   Processes ranks = leader();
   const int file = kept(connected_socket(port));
-  net::CallersGreeting greeting(net::Secret::read(secret), {1, 2, uint16_t(port + 1)});
+  net::ClientsGreeting greeting(net::Secret::read(secret), {1, 2, uint16_t(port + 1)});
   greet(file, greeting);
   EXPECT_EQ(greeting.refusal(), net::Refusal::wrong_port);
   expect_world(ranks);
@@ -235,7 +237,7 @@ TEST_F(Strangers, AFloodFromOneAddressDoesNotPushOutAnother) {
   Processes ranks = leader();
   const int patient = kept(connected_socket(port, "127.0.0.9"));
   for (int count = 0; count < 100; ++count) kept(connected_socket(port));
-  net::CallersGreeting greeting(net::Secret::read(secret), {1, 2, port});
+  net::ClientsGreeting greeting(net::Secret::read(secret), {1, 2, port});
   greet(patient, greeting);
   EXPECT_EQ(greeting.state(), net::Greeting::State::done);
   expect_world(ranks);
@@ -245,7 +247,7 @@ TEST_F(Strangers, AFloodFromOneAddressDoesNotPushOutAnother) {
 TEST_F(Strangers, ASlowSenderIsHungUpOn) {
   Processes ranks = leader();
   const int file = kept(connected_socket(port)), silent = kept(connected_socket(port));
-  net::CallersGreeting greeting(net::Secret::read(secret), {1, 2, port});
+  net::ClientsGreeting greeting(net::Secret::read(secret), {1, 2, port});
   const std::string opener = greeting.begin();
   size_t sent = 0;
   for (; sent < opener.size() && send(file, &opener[sent], 1, MSG_NOSIGNAL) == 1; ++sent)

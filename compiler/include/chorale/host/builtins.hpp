@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Lists the functions that every backend has, and says what views they take. This is the one home of these
-/// rules, for the check [shapes] and for the code that binds a schedule.
+/// Every backend has these built-in functions. The rules for their views are only here. The check [shapes]
+/// and the binding of schedules both use them.
 
 #include <cstdint>
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace chorale::host {
 
-/// Describes a view as a built-in function sees it.
+/// Describes a view that is passed to a built-in function.
 struct Operand {
   DType dtype = DType::f32;
   std::vector<uint64_t> shape, strides;  ///< by axis, strides in elements
@@ -24,12 +24,12 @@ struct Operand {
 bool is_builtin(std::string_view function);
 std::vector<std::string_view> builtin_names();
 
-/// Returns the axis that `sum` is over.
+/// Returns the axis that `sum` sums over.
 int64_t summed_axis(const std::map<std::string, int64_t>& attributes);
 
-/// Returns what is wrong with the views of a call of a built-in function, as in "matmul of f32[2, 3] and
-/// f32[2, 3] to f32[2, 2]: the extents do not fit". Returns "" if nothing is wrong, or if the function is no
-/// built-in one.
+/// Returns what is wrong with the views of a call of a built-in function, such as "matmul of f32[2, 3] and
+/// f32[2, 3] to f32[2, 2]: the extents do not fit". Returns "" if nothing is wrong, or if the function is not
+/// built in.
 std::string misfit(std::string_view function, std::span<const Operand> writes, std::span<const Operand> reads,
                    const std::map<std::string, int64_t>& attributes);
 

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Unrolls a host schedule for a number of ranks. Every loop is unrolled, every expression is a number, and
-/// every transfer has its other end. The checks prove this form, and the executor runs it.
+/// A host schedule is unrolled for a number of ranks: loops are gone, expressions are numbers, and every
+/// transfer knows its other end. The checks prove this form, and the executor runs it.
 
 #include <cstdint>
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace chorale::host {
 
-/// Describes a tensor as each rank holds it. It has the same shape on all ranks.
+/// Describes a tensor as each rank holds it. Its shape is the same on all ranks.
 struct ConcreteTensor {
   std::string name;
   DType dtype = DType::f32;
@@ -30,11 +30,11 @@ struct ConcreteTensor {
 struct Box {
   uint32_t tensor = 0;
   std::vector<uint64_t> lo, extent;  ///< by axis of the tensor
-  /// A function sees the axes that are not selected away, with strides in elements.
+  /// Holds the axes that a function sees: all that no select removes. Strides are in elements.
   std::vector<uint64_t> shape, strides;
   uint64_t offset_bytes = 0;  ///< offset of the first element in the tensor
   uint64_t bytes = 0;         ///< size of all elements
-  bool contiguous = true;     ///< the elements follow each other
+  bool contiguous = true;     ///< the elements are consecutive in memory
 
   bool overlaps(const Box&) const;
 };
@@ -55,15 +55,15 @@ enum class StepKind : uint8_t {
           ///< `name` and no transfers: the end of a collective
   wait,   ///< waits for all transfers of group `token`, a position in the steps of this rank
   // These exist after that.
-  put,    ///< copies reads[0] here to writes[0] at rank `peer`
-  get,    ///< copies reads[0] at rank `peer` to writes[0] here
-  carry,  ///< `transfers` of one mover that is no copy engine, both ways at once; the lane goes on when all
-          ///< are done
+  put,      ///< copies reads[0] here to writes[0] at rank `peer`
+  get,      ///< copies reads[0] at rank `peer` to writes[0] here
+  sm_copy,  ///< `transfers` of one mover that is no copy engine, both ways at once; the lane goes on when all
+            ///< are done
 };
-/// These are the words of messages and dumps, by StepKind.
+/// Holds the words of messages and dumps, by StepKind.
 inline constexpr std::string_view step_names[] = {"copy",    "fill", "call", "launch", "after",
                                                   "barrier", "mark", "post", "take",   "group",
-                                                  "wait",    "put",  "get",  "carry"};
+                                                  "wait",    "put",  "get",  "sm_copy"};
 
 /// Describes one end of a transfer.
 struct ConcreteTransfer {
@@ -75,12 +75,12 @@ struct ConcreteTransfer {
   uint32_t at = 0;
 };
 
-/// Describes a flag that `poster` sets and `taker` clears. It is one word of memory at the taker.
+/// Describes a flag that `poster` sets and `taker` clears. It is one word in the taker's memory.
 struct ConcreteFlag {
   enum class Use : uint8_t {
     author,  ///< flag of post and take in the schedule
-    credit,  ///< ce_put: the receiver's memory may be written. ce_get: the sender's may be read
-    data,    ///< ce_put: it is written. ce_get: it is read
+    credit,  ///< ce_put: the receiver's memory may be written. ce_get: the sender's memory may be read
+    data,    ///< ce_put: the memory is written. ce_get: it is read
   };
   Use use = Use::author;
   Flag::Kind kind = Flag::Kind::binary;
@@ -96,20 +96,21 @@ struct Step {
   std::vector<ConcreteTransfer> transfers;
   std::vector<uint32_t> lanes;
   std::string name;
-  /// If true, a call runs the built-in function, even if the application has one of its name. Sums of
-  /// collectives and fills are such calls.
+  /// If true, a call runs the built-in function even if the application has a function of this name. Fills
+  /// and the sums of collectives are such calls.
   bool built_in = false;
   std::map<std::string, int64_t> attributes;
   uint32_t token = 0, peer = 0;
-  uint32_t made_of = 0;  ///< group that ends a collective: so many steps before it are that collective
+  uint32_t made_of = 0;  ///< group that ends a collective: the collective is this many steps before it
   uint32_t flag = 0;     ///< position in Concrete::flags
   int64_t value = 0;
   uint32_t at = 0;                                         ///< author's line, as Op::at
-  std::vector<std::pair<std::string, int64_t>> turn = {};  ///< the loops that it is in, the outermost first
+  std::vector<std::pair<std::string, int64_t>> turn = {};  ///< the loops around it, the outermost first
 };
 
-/// Holds both ends of a transfer: the rank, its step, and the position among the transfers of the step. After
-/// expand_movers() only pairs of carries are there; those of copy engines have become flags.
+/// Holds both ends of a transfer. Each end is a rank, a step, and the position among the transfers of the
+/// step. After expand_movers() only the transfers of `carry` steps have pairs. Those of copy engines have
+/// become flags.
 struct Pair {
   struct End {
     uint32_t rank = 0, step = 0, transfer = 0;
@@ -133,37 +134,38 @@ struct Settings {
   Mover automatic = Mover::ce_put;  ///< the mover that `automatic` stands for
 };
 
-/// Makes a host schedule concrete.
-/// \param findings  gets the reasons why that is impossible: no value, out of bounds, no such peer,
-///   unmatched, tokens. If there are any, do not use the result.
+/// Makes a host schedule concrete for one number of ranks.
+/// \param findings  gets the reasons why that is impossible: missing values, bounds, peers, unmatched
+///   transfers, tokens. If there are any, do not use the result.
 Concrete concretise(const Schedule&, const Settings&, Diagnostics& findings);
 
-/// Replaces transfers by the steps that move them: flags, puts, gets and carries. No group or wait is left.
+/// Replaces each transfer by the steps that move its bytes: flags, puts, gets and SM copies. No group or wait
+/// is left.
 ///
-/// With ce_put the receiver posts a credit; the sender takes it, puts, and posts the data flag; the receiver
-/// takes that. With ce_get the sender posts a credit; the receiver takes it, gets, and posts the data flag;
-/// the sender takes that. All credits of a group come before its first take, because otherwise two ranks
-/// would wait for each other. The flag that ends a transfer is taken when the group is waited for. Every flag
-/// is posted and taken once in a run.
+/// With ce_put, the receiver posts a credit. The sender takes it, puts, and posts the data flag, which the
+/// receiver takes. With ce_get, the sender posts a credit. The receiver takes it, gets, and posts the data
+/// flag, which the sender takes. All credits of a group come before its first take, because otherwise two
+/// ranks would wait for each other. The wait for a group takes the flags that end its transfers. Every flag
+/// is posted and taken once per run.
 Concrete expand_movers(const Concrete&);
 
 /// Runs every check for each of Schedule::ranks. Stops after the first number of ranks with findings.
-/// \param params     values that override the schedule's own
+/// \param params  values that override the schedule's own
 /// \param automatic  the mover that `automatic` stands for
 Diagnostics check(const Schedule&, const Values& params = {}, Mover automatic = Mover::ce_put);
 
-/// Runs every check before anybody has chosen a mover. When the schedule leaves that open, it checks with
-/// ce_put, ce_get and kernel, which order different things. A schedule that is accepted here can be bound
-/// with any mover. Groups via `plan` also have to exchange with each other alone, which is checked when they
-/// are bound.
+/// Runs every check when the movers are not chosen yet. For transfers that leave the mover open, it checks
+/// ce_put, ce_get and kernel, because they order different things. A schedule that passes can be bound with
+/// any mover. There is one more rule for groups with mover `plan`: their ranks may exchange only with each
+/// other. Binding checks it.
 Diagnostics check_unbound(const Schedule&);
 
-/// Returns the application's declaration of a call's function; null if that is a built-in one.
+/// Returns the application's declaration of a call's function; null if the function is built in.
 const Function* function_of(const Schedule&, const Step&);
 
-/// Returns the place of a step for messages: "rank 1, i = 2".
+/// Returns the place of a step for messages, such as "rank 1, i = 2".
 std::string where(uint32_t rank, const Step&);
-/// Returns a box as an author writes it: "G[1:2, 0:4]".
+/// Returns a box as an author writes it, such as "G[1:2, 0:4]".
 std::string text(const Concrete&, const Box&);
 
 }  // namespace chorale::host

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Writes host schedules in words. The grammar is in docs/host-schedules.md.
+/// A host schedule is written here as readable text. docs/host-schedules.md has the grammar.
 
 #include <cstdint>
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace chorale::host {
 
-/// Writes a schedule before lowering: the tensors and what is computed of them as a whole.
+/// Writes a schedule before lowering: its tensors, and the operations on whole tensors.
 std::string dump_layout(std::string_view name, const Schedule&);
-/// Writes what lanes do, one statement per line.
+/// Writes the operations of all streams, one statement per line.
 std::string dump(std::string_view name, const Schedule&);
-/// Writes what one rank does: unrolled, and after expand_movers() with flags.
+/// Writes the steps of one rank. They are unrolled, and have flags after expand_movers().
 std::string dump(std::string_view name, const Concrete&, uint32_t rank);
 
 }  // namespace chorale::host

@@ -1,9 +1,9 @@
 #pragma once
 /// \file
-/// Host schedules have whole-number expressions for indices, extents, peers and conditions.
+/// Host schedules use whole-number expressions for indices, extents, peers and conditions.
 ///
-/// `/` rounds down and `%` is never negative, so that (rank - i) % ranks needs no correction. Comparisons and
-/// conditions are 0 or 1; anything but 0 counts as true.
+/// `/` rounds down and `%` is never negative, so (rank - i) % ranks needs no correction. Comparisons give 0
+/// or 1. Every value except 0 counts as true.
 
 #include <cstdint>
 #include <functional>
@@ -22,7 +22,8 @@ enum class ExprKind : uint8_t {
 #include "chorale/host/exprs.def"
 };
 
-/// Returns the word of an operator in plan files and dumps, such as "+"; "" for constants and symbols.
+/// Returns the word of an operator in plan files and dumps, such as "+". Returns "" for constants and
+/// symbols.
 std::string_view mnemonic(ExprKind);
 
 /// Names an expression of one Exprs. The default is the constant 0.
@@ -44,13 +45,13 @@ struct ExprNode {
   bool operator==(const ExprNode&) const = default;
 };
 
-/// Holds expressions that share their parts. Equal expressions have equal ids.
+/// Holds expressions that share parts. Equal expressions have equal ids.
 class Exprs {
  public:
   Exprs();
 
   Expr constant(int64_t value);
-  /// Returns the symbol of that name: "rank", "ranks", "lanes", a parameter, or the variable of a loop.
+  /// Returns the symbol of that name: "rank", "ranks", "lanes", a parameter, or a loop variable.
   Expr symbol(std::string_view name);
   Expr binary(ExprKind, Expr left, Expr right);
 
@@ -65,7 +66,7 @@ class Exprs {
   std::vector<std::string> symbols_;
 };
 
-/// Holds the values of symbols, by name. Loops shadow and restore.
+/// Holds the values of symbols, by name. A loop sets its variable and restores the old value at its end.
 using Values = std::map<std::string, int64_t, std::less<>>;
 
 /// Holds the value of an expression, or says why it has none.
@@ -76,12 +77,12 @@ struct Evaluated {
 };
 Evaluated evaluate(const Exprs&, Expr, const Values&);
 
-/// Returns a quotient in `expr` that leaves a remainder, as "( M / ranks ) is 65 / 4"; "" if there is none. A
-/// quotient of a sum may leave one, because an author rounds up that way.
+/// Returns a quotient in `expr` that leaves a remainder, such as "( M / ranks ) is 65 / 4". Returns "" if
+/// there is none. A quotient of a sum may leave one, because authors round up in this way.
 std::string rest(const Exprs&, Expr, const Values&);
 
-/// Writes an expression fully parenthesised, as in dumps: "( ( rank + i ) % ranks )". Constants and symbols
-/// stand as they are.
+/// Writes an expression with all its parentheses, as dumps have it: "( ( rank + i ) % ranks )". Constants and
+/// symbols have none.
 std::string text(const Exprs&, Expr);
 
 }  // namespace chorale::host

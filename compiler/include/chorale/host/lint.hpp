@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Warns about schedules that are right, but not what their authors want.
+/// A lint warns about schedules that are correct but probably slower than their authors want.
 
 #include <string>
 #include <string_view>
@@ -12,13 +12,13 @@ namespace chorale::host {
 
 inline constexpr std::string_view warning_names[] = {"overlap"};
 
-/// Looks for [overlap] in a schedule in which check() finds nothing, for each of Schedule::ranks. Stops after
+/// Looks for [overlap] in a schedule without findings of check(), for each of Schedule::ranks. Stops after
 /// the first number of ranks with warnings.
-/// \param allow  the warning_names that are not looked for; other names are ignored here
+/// \param allow  the warning_names to skip; other names are ignored here
 Diagnostics lint(const Schedule&, const Values& params = {}, Mover automatic = Mover::ce_put,
                  const std::vector<std::string>& allow = {});
 
-/// Writes all of them as render() writes one, without a closing line.
+/// Writes each warning as render() does, without a last line that counts them.
 std::string render_warnings(const Plan&, const Diagnostics&);
 
 }  // namespace chorale::host

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Lowers the layout form of a schedule, which says what is computed of whole tensors, to the explicit form,
-/// which says what lanes do.
+/// Lowering turns the layout form of a schedule into the explicit form. The layout form has operations on
+/// whole tensors. The explicit form has the operations of each stream.
 
 #include <cstdint>
 #include <optional>
@@ -12,11 +12,12 @@
 
 namespace chorale::host {
 
-/// Says in which order a rank goes through the slices of a loop.
+/// Says in which order a rank processes the slices of a loop.
 enum class Order : uint8_t {
   linear,   ///< slice i in turn i, on all ranks
-  rotated,  ///< the same, beginning at its own slice, so that no two ranks ask the same one
-  ring,     ///< each rank hands on what has arrived, or been summed so far, and talks to its neighbours only
+  rotated,  ///< as linear, but each rank begins at its own slice, so that no two ranks read from the same one
+            ///< at once
+  ring,     ///< each rank passes on what has arrived, or the sum so far, and talks to its neighbours only
 };
 /// Says how slices travel.
 enum class Form : uint8_t {
@@ -25,17 +26,17 @@ enum class Form : uint8_t {
   reduce,      ///< sums over ranks: turn i is a reduction to rank i
   collective,  ///< both, and a sum that all ranks need is one all-reduce a turn
 };
-/// Says which lanes the turns of a loop are on.
+/// Says on which streams the turns of a loop run.
 enum class LaneStyle : uint8_t {
-  split,    ///< transfers in order on one lane, compute on another
-  ahead,    ///< the same, but peers are told before the first turn what they have to know first
-  pool,     ///< turn i on pool lane i % lanes
-  chained,  ///< the same, with the transfers of the turns in order
+  split,    ///< transfers in order on one stream, compute on another
+  ahead,    ///< as split, but peers get the credits that they need before the first turn
+  pool,     ///< turn i on pool stream i % lanes
+  chained,  ///< as pool, with the transfers of all turns in order
 };
-/// Says what travels when an operand is spread over ranks, but its result is not.
+/// Says what is sent when an operand is spread over ranks but its result is not.
 enum class Reshard : uint8_t {
-  before,  ///< the operand travels, before the computation
-  after,   ///< the result travels; it is computed where the operand is
+  before,  ///< the operand is sent, before the computation
+  after,   ///< the result is sent; each rank computes it from its own operand
 };
 
 /// These are the words for Order, Form, LaneStyle and Reshard, by enumerator.
@@ -45,20 +46,20 @@ inline constexpr std::string_view lane_style_names[] = {"split", "ahead", "pool"
 inline constexpr std::string_view reshard_names[] = {"before", "after"};
 
 struct Lowering {
-  std::optional<Order> order = {};  ///< rotated, unless ranks go through slices together
+  std::optional<Order> order = {};  ///< none: rotated, or linear if ranks process slices together
   Form form = Form::p2p;
   LaneStyle style = LaneStyle::split;
   Reshard reshard = Reshard::before;
   Mover via = Mover::automatic;
 };
 
-/// `compute` may name these functions of the layout form.
+/// Lists the functions that `compute` may name in the layout form.
 inline constexpr std::string_view layout_functions[] = {"set", "matmul", "linear", "add", "sum"};
 
-/// Makes Schedule::body, lanes and temporaries from Schedule::layout, at the lines of its author. After that,
-/// reshards are operations of their own in the layout.
+/// Makes Schedule::body, lanes and temporaries from Schedule::layout. The new operations have the author's
+/// lines. After that, reshards are separate operations of the layout.
 ///
-/// \param findings  if there are any, do not use the schedule
+/// \param findings  gets what is wrong; if there are any, do not use the schedule
 void lower(Schedule&, const Lowering&, Diagnostics& findings);
 
 }  // namespace chorale::host

@@ -4,8 +4,8 @@
 
 namespace chorale::host {
 
-/// Makes windows of the tensors that peers reach into: of what is received, for movers that write there, and
-/// of what is sent, for those that read there. `automatic` counts as ce_put.
+/// Turns tensors into windows if peers access them. These are received tensors whose mover writes at the
+/// receiver, and sent tensors whose mover reads at the sender. `automatic` counts as ce_put.
 void place(Schedule&);
 
 }  // namespace chorale::host

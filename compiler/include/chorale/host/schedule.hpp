@@ -1,9 +1,10 @@
 #pragma once
 /// \file
-/// A host schedule is a program of lanes (CUDA streams, or threads of the CPU), transfers and calls, in which
-/// transfers overlap with compute. It is one program for all ranks and any number of them.
+/// A host schedule is a program of streams, transfers and calls in which transfers overlap with compute. A
+/// stream (`Lane`) is a CUDA stream, or a thread of the CPU backend. One schedule serves all ranks and any
+/// number of them.
 ///
-/// A view names storage, and several operations may write it. The checks prove that they are in order.
+/// A view names storage, and several operations may write it. The checks prove that they are ordered.
 
 #include <cstdint>
 #include <map>
@@ -19,17 +20,17 @@
 
 namespace chorale::host {
 
-/// Says how one axis of a tensor is spread. With `ranks` there is a slice per rank, and each rank holds its
-/// own as index 0. With `lanes` the axis is whole on every rank, with a slice for each turn of the loop that
-/// the compiler makes.
+/// Says how one axis of a tensor is spread. With `ranks` there is one slice per rank, and each rank holds its
+/// own slice as index 0. With `lanes` the axis is whole on every rank, and each turn of the loop that the
+/// compiler makes takes one slice.
 enum class Tag : uint8_t { whole, ranks, lanes };
-/// Says where a temporary lives. Peers can reach a `window`.
+/// Says where a temporary is stored. Peers can access a `window`.
 enum class Space : uint8_t { local, window, host };
 enum class Role : uint8_t { in, out, temp };
-/// Says how the bytes of a transfer travel. With `automatic` the executor chooses when it binds.
+/// Says how the bytes of a transfer are moved. With `automatic` the executor chooses when it binds.
 enum class Mover : uint8_t { automatic, ce_put, ce_get, kernel, staged, port, plan };
 
-/// These are the words of plan files and dumps, by Tag, Space, Role and Mover.
+/// Holds the words of plan files and dumps, by Tag, Space, Role and Mover.
 inline constexpr std::string_view tag_names[] = {"", "ranks", "lanes"};
 inline constexpr std::string_view space_names[] = {"local", "window", "host"};
 inline constexpr std::string_view role_names[] = {"in", "out", "temp"};
@@ -41,7 +42,7 @@ struct Axis {
   Tag tag = Tag::whole;
 };
 
-/// Describes a row-major tensor, with the last axis contiguous. On a rank, an axis that is spread over the
+/// Describes a row-major tensor, whose last axis is contiguous. On each rank, an axis that is spread over the
 /// ranks has extent 1.
 struct Tensor {
   std::string name;
@@ -53,8 +54,8 @@ struct Tensor {
   uint32_t at = 0;    ///< author's line: position in Schedule::source plus one; 0 unknown
 };
 
-/// Selects part of an axis: elements [lo, lo + len). Without `len` it is the one element `lo`, and the axis
-/// is gone.
+/// Selects part of an axis: elements [lo, lo + len). Without `len` it selects the one element `lo` and drops
+/// the axis.
 struct Select {
   uint8_t axis = 0;
   Expr lo;
@@ -62,7 +63,7 @@ struct Select {
   bool operator==(const Select&) const = default;
 };
 
-/// Names a box of a tensor: whole axes, except those selected. Selects are in the order of their axes.
+/// Names a box of a tensor. Axes without a select are whole. The selects are in the order of their axes.
 struct View {
   uint32_t tensor = 0;  ///< position in Schedule::tensors
   std::vector<Select> selects;
@@ -71,14 +72,14 @@ struct View {
 
 struct Lane {
   enum class Kind : uint8_t { main, pool, named };
-  Kind kind = Kind::main;  ///< main: the caller's
-  Expr index;              ///< pool: which one of `lanes`
+  Kind kind = Kind::main;  ///< main: the caller's stream
+  Expr index;              ///< pool: which one of the pool streams
   uint32_t name = 0;       ///< named: position in Schedule::lanes
   bool operator==(const Lane&) const = default;
 };
 
-/// Describes one side of a transfer. The k-th send of a rank to a peer with a tag meets the k-th receive
-/// there, in program order.
+/// Describes one side of a transfer. The k-th send from one rank to another with a tag matches the k-th such
+/// receive, in program order.
 struct Transfer {
   bool is_send = false;
   View view;
@@ -97,14 +98,14 @@ enum class OpKind : uint8_t {
 inline constexpr std::string_view collective_names[] = {"allgather", "allreduce", "reducescatter",
                                                         "broadcast", "reduce",    "alltoall"};
 
-/// Holds one operation. The fields of its kind, in ops.def, say which members count.
+/// Holds one operation. The fields of its kind in ops.def say which members it uses.
 struct Op {
   OpKind kind = OpKind::mark;
   Lane lane;
   std::vector<View> writes, reads;
   std::vector<Transfer> transfers;  ///< send and recv have one
-  uint32_t token = 0;               ///< group and collective make it, wait takes it
-  Expr index;                       ///< index of a token or a flag, so that turns of a loop have their own
+  uint32_t token = 0;               ///< group and collective complete it, wait waits for it
+  Expr index;                       ///< index of a token or a flag, so that each turn of a loop can have one
   std::vector<Lane> lanes;
   std::string name;
   std::map<std::string, Expr> attributes;
@@ -116,7 +117,7 @@ struct Op {
   bool operator==(const Op&) const = default;
 };
 
-/// Describes one row of the op table.
+/// Describes one row of ops.def.
 struct OpInfo {
   std::string_view name, summary;  ///< name: the word of plan files
   std::string_view text;           ///< lines of the text form
@@ -124,8 +125,9 @@ struct OpInfo {
 const OpInfo& info(OpKind);
 std::span<const OpInfo> op_table();  ///< by OpKind
 
-/// Describes a flag that ranks post at each other and take. A `binary` flag is 0 or 1, and the taker clears
-/// it. A `counter` grows by one with every post, but a graph would record the awaited value only once.
+/// Describes a flag that ranks post to each other and take. A `binary` flag is 0 or 1, and the taker clears
+/// it. A `counter` grows by one with every post, so it does not work in a CUDA graph, which records the
+/// awaited value only once.
 struct Flag {
   enum class Kind : uint8_t { binary, counter };
   std::string name;
@@ -140,31 +142,32 @@ struct Function {
   uint32_t writes = 1, reads = 1;
 };
 
-/// Describes a whole number that is settled when the schedule is bound.
+/// Describes a whole number that gets its value when the schedule is bound.
 struct Param {
   std::string name;
-  std::optional<int64_t> value;  ///< the value unless another is given
+  std::optional<int64_t> value;  ///< the default; none: the caller must give one
 };
 
 struct Schedule {
   Exprs exprs;
   std::vector<Param> params;
   std::vector<uint32_t> ranks;     ///< numbers of ranks that it is checked for
-  std::vector<std::string> lanes;  ///< the named ones
-  Expr pool;                       ///< how many pool lanes there are: the symbol `lanes`
-  /// Holds the settings that the compiler was given (order, style ...), for readers.
+  std::vector<std::string> lanes;  ///< the named streams
+  Expr pool;                       ///< number of pool streams: the symbol `lanes`
+  /// Holds the settings that the compiler was given (order, style ...), for people who read the plan.
   std::map<std::string, std::string> made_with;
   std::vector<Flag> flags;
   std::vector<Tensor> tensors;
   std::vector<Function> functions;
   std::vector<Op> layout;          ///< the layout form: the computation on whole tensors; may be empty
-  std::vector<Op> body;            ///< the explicit form: the operations of lanes
+  std::vector<Op> body;            ///< the explicit form: the operations of streams
   std::vector<SourceLine> source;  ///< authors' lines that `at` points to
 
   SourceLine line_of(uint32_t at) const { return at ? source[at - 1] : SourceLine{}; }
   /// Returns the position of a tensor; tensors.size() if there is none.
   uint32_t find_tensor(std::string_view name) const;
-  /// Returns the application's function of that name; null if there is none, so that it is a built-in one.
+  /// Returns the application's function of that name; null if there is none, so that the name means a
+  /// built-in one.
   const Function* find_function(std::string_view name) const;
 };
 

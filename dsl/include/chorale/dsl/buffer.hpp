@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Names buffers of a rank, and the chunks in them.
+/// This header names the buffers of a rank and the chunks in them.
 
 #include <concepts>
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace chorale::dsl {
 
-/// Names `size` chunks from chunk `index` of a buffer of a rank. Slicing a buffer makes one. If you make one
-/// by hand, the call that uses it checks it.
+/// Names `size` chunks of a buffer of a rank, from chunk `index` on. You get one by slicing a buffer. You may
+/// also make one by hand; the call that uses it then checks it.
 /// Source: MSCCL++ Chunk(rank, buffer, index, size).
 struct Chunk {
   Chunk(int64_t rank, BufferKind buffer, int64_t index, int64_t size)
@@ -27,8 +27,8 @@ struct Chunk {
   bool poisoned_ = false;  // its maker has reported what is wrong
 };
 
-/// Names a slice: `buffer[{a, b}]` is chunks a to b - 1, `buffer[i]` is chunk i. It takes the author's line,
-/// which operator[] itself cannot before C++23.
+/// Names a slice: `buffer[{a, b}]` is chunks a to b - 1, `buffer[i]` is chunk i. A Slice records the author's
+/// line, because operator[] cannot do so before C++23.
 struct Slice {
   template <std::integral Number>
   requires(!std::same_as<Number, bool>) Slice(Number index, Here at = Here::current())
@@ -41,7 +41,7 @@ struct Slice {
   Here at;
 };
 
-/// Names a run of chunks of one rank's input, output or scratch. You get it from Rank or Buffer.
+/// Names consecutive chunks of one rank's input, output or scratch. You get it from Rank or Buffer.
 /// Source: MSCCL++ BaseBuffer.
 class BaseBuffer {
  public:
@@ -52,7 +52,7 @@ class BaseBuffer {
   /// It refuses slices that are negative, reversed, empty, or past the end. The result is then a chunk that
   /// every call ignores.
   Chunk operator[](Slice) const;
-  /// Does what operator[] does, as a named call.
+  /// Returns the same chunks as operator[].
   Chunk slice(int64_t start, int64_t stop, Here at = Here::current()) const;
 
   int64_t rank() const { return rank_; }
@@ -72,11 +72,11 @@ class BaseBuffer {
   bool poisoned_;
 };
 
-/// Takes the next `size` chunks of one rank's scratch, and keeps them until the program ends.
+/// Reserves the next `size` chunks of one rank's scratch until the program ends.
 ///
-/// All scratch buffers of a rank are parts of one allocation, in order of creation;
-/// only its size is in the plan: "scratch_chunks". `size` is 1 to 2^32, and so is the
-/// sum. Source: MSCCL++ Buffer(rank, size).
+/// All scratch buffers of a rank share one allocation, in the order of their creation. The plan has only its
+/// size: "scratch_chunks". `size` is 1 to 2^32, and the sizes of a rank add up to at most 2^32.
+/// Source: MSCCL++ Buffer(rank, size).
 class Buffer : public BaseBuffer {
  public:
   Buffer(Program&, int64_t rank, int64_t size, Here at = Here::current());

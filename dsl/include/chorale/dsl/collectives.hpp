@@ -1,7 +1,8 @@
 #pragma once
 /// \file
-/// Collectives say what a program computes, and with how many chunks. The numbers of chunks below are per
-/// rank, for N ranks and chunk factor c. With `inplace` a caller may pass one buffer as input and output.
+/// A collective says what a program computes and how many chunks its buffers have. The numbers of chunks
+/// below are per rank, for N ranks and chunk factor c. With `inplace` a caller may pass one buffer as input
+/// and output.
 /// Source: MSCCL++ collectives.py; Broadcast and Custom are ours.
 
 #include <cstdint>
@@ -49,22 +50,22 @@ struct Broadcast {
   bool inplace = false;
 };
 
-/// Lets the program itself say what goes where. Input and output have c chunks each. An output that is
-/// written holds the whole input of one rank, and there is at least one.
+/// Lets the program choose which rank receives whose input. Input and output have c chunks each. An output
+/// that is written holds the whole input of one rank, and at least one output must be written.
 struct SendRecv {
   static constexpr std::string_view word = "sendrecv";
   int64_t ranks = 0, chunk_factor = 1;
   bool inplace = false;
 };
 
-/// Has `input` and `output` chunks, and promises nothing about what the output holds.
+/// Has `input` and `output` chunks. It promises nothing about the output.
 struct TestCollective {
   int64_t ranks = 0, input = 0, output = 0;
 };
 
-/// Has `input` and `output` chunks, and the author's own promise, which the checks prove: output chunk
-/// `chunk` of rank `rank` is the sum of the inputs that post(rank, chunk) lists. One entry is a copy; none
-/// leaves the chunk undefined.
+/// Has `input` and `output` chunks and the author's own promise, which the checks prove. Output chunk `chunk`
+/// of rank `rank` is the sum of the inputs that post(rank, chunk) lists. A list of one entry means a copy. An
+/// empty list leaves the chunk undefined.
 ///
 ///   Custom{.ranks = 4, .input = 1, .output = 1, .post = [](int64_t rank, int64_t) {
 ///     return std::vector<Contribution>{{.rank = uint32_t(rank + 3) % 4, .chunk = 0}};  // from the left
@@ -78,7 +79,7 @@ struct Custom {
 /// Holds any of the above.
 struct Collective {
   Collective() = default;
-  /// Holds a collective that has a row in collectives.def of this word, such as AllReduce.
+  /// Takes a collective whose word has a row in collectives.def, such as AllReduce.
   template <class Kind>
   requires requires { Kind::word; }
   Collective(const Kind& kind) : Collective(Kind::word, kind.ranks, kind.chunk_factor, kind.inplace) {
@@ -87,7 +88,7 @@ struct Collective {
   Collective(const TestCollective&);
   Collective(Custom);
 
-  std::string name;  ///< as in plan files: "allreduce"; empty: not chosen
+  std::string name;  ///< the word of plan files, such as "allreduce"; empty: not chosen
   int64_t ranks = 0;
   int64_t chunk_factor = 1;  ///< 1 where it does not apply
   int64_t input_parts = 0;   ///< the input has input_parts * chunk_factor chunks

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Defines what every header of the language uses.
+/// This header defines what all headers of the language use.
 
 #include <concepts>
 #include <cstdint>
@@ -24,12 +24,12 @@ using chorale::ReplicationPolicy;
 using chorale::SyncType;
 using chorale::Target;
 
-/// These are MSCCL++'s names for two of them.
+/// MSCCL++ uses these names for two of the types above.
 using BufferType = chorale::BufferKind;
 using ReduceOperationType = chorale::ReduceOp;
 
 class Program;
-/// Holds the plan and the findings of a Program so far; private to dsl/.
+/// Holds the plan and the findings of a Program so far. It is private to dsl/.
 class Recording;
 
 /// Holds the caller's line. A default argument takes it, so leave it out. (Clang 14 has no

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A program under construction is the object that every other one records into.
+/// A Program collects the operations of an algorithm and compiles them into a plan.
 
 #include <cstdint>
 #include <memory>
@@ -13,40 +13,42 @@
 
 namespace chorale::dsl {
 
-/// Says what a program is called, computes and asks of its executor. Values out of bounds are findings.
+/// Holds the name of a program, its collective, and options of compiler and executor. A value out of its
+/// bounds is a finding.
 struct ProgramOptions {
   std::string name = {};       ///< not empty
   Collective collective = {};  ///< the collective that it computes, and for how many ranks
   Protocol protocol = Protocol::Simple;
   int64_t instances = 1;  ///< copies that each take a share of every chunk; 1 to 1024
   bool fuse = true;       ///< MSCCL++: instr_fusion
-  bool auto_sync = true;  ///< threads are synchronised where operations of a block touch the same memory here
+  bool auto_sync = true;  ///< synchronises threads where operations of a block access the same memory here
   ReplicationPolicy replication = ReplicationPolicy::interleaved;  ///< MSCCL++: replication_policy
-  bool reuse_resources = false;            ///< MSCCL++'s turns of a pipeline share scratch; not here
+  bool reuse_resources = false;            ///< MSCCL++: turns of a pipeline share scratch; ignored here
   int64_t threads_per_block = 1024;        ///< a multiple of 32, to 1024; MSCCL++: num_threads_per_block
-  bool use_double_scratch_buffer = false;  ///< launches take two copies of scratch in turns
+  bool use_double_scratch_buffer = false;  ///< launches alternate between two copies of scratch
   int64_t buffer_alignment = 16;           ///< bytes; a power of two
   uint64_t min_message_size = 0, max_message_size = UINT64_MAX;  ///< bytes; min is not above max
-  /// When true, thread blocks may compete for semaphores and channels. Then a bounded number of orders is
-  /// proved.
+  /// If true, thread blocks may compete for semaphores and channels. The proofs then cover only a bounded
+  /// number of orders.
   bool bounded_proof = false;
   Target target = Target::chorale;  ///< the executor that it is compiled for
 };
 
-/// Holds a compiled plan, and what was found. Do not run a plan with findings.
+/// Holds a compiled plan and the findings. Do not run a plan that has findings.
 struct Compiled {
   Plan plan;
   Diagnostics diagnostics;
   bool ok() const { return diagnostics.empty(); }
 };
 
-/// Records an algorithm as a Plan. Nothing is global, so you can build several programs at once, one thread
-/// each. Moving a Program keeps the handles made from it (Rank, Buffer, channels) valid. When you assign
-/// another program to one, every call with the old handles is refused, as a finding of that other program.
+/// Records an algorithm as a Plan. Nothing is global, so you can build several programs at once, one per
+/// thread. The handles made from a Program (Rank, Buffer, channels) stay valid when it is moved. If you
+/// assign another program to it, calls with old handles are refused, and the finding is reported by the
+/// program that was assigned.
 ///
 ///   Program program({.name = "mine", .collective = AllReduce{.ranks = 8}, .protocol = Protocol::LL});
 ///
-/// It becomes the top level of the plan. Violated bounds are findings as everywhere.
+/// It becomes the top level of the plan. A value out of its bounds is a finding.
 /// Source: MSCCL++ CollectiveProgram(name, collective, num_ranks, ...).
 class Program {
  public:
@@ -60,32 +62,32 @@ class Program {
   const std::string& name() const;
   int64_t num_ranks() const;
 
-  /// Runs `body` once. What it records becomes a loop over the units of `num_chunks` chunks, in which every
-  /// operand advances by `unit_bytes` a turn. See LoopIterationContext.
+  /// Runs `body` once. The operations that it records become the body of a loop over the units of
+  /// `num_chunks` chunks. Each turn advances every operand by `unit_bytes`. See LoopIterationContext.
   template <class Body>
   void loop(int64_t unit_bytes, int64_t num_chunks, Body&& body, Here at = Here::current());
 
-  /// Returns the findings of the calls so far, in order. Equal findings of one line count once.
+  /// Returns the findings of the calls so far, in order. Equal findings at one line count once.
   Diagnostics diagnostics() const;
 
   /// Returns the plan as recorded, before any rewrite.
   Plan recorded() const;
 
-  /// Returns the options that are for the compiler.
+  /// Returns the options of the program that the compiler needs.
   CompileOptions compile_options() const;
 
-  /// Runs the checks and the rewrites on a copy of the recording, so a second call gives the same. If the
-  /// program has findings of its own, it stops there, and the plan is as recorded.
+  /// Runs the checks and the rewrites on a copy of the recording, so a second call gives the same result. If
+  /// the calls of the program had findings, it does not compile and returns the plan as recorded.
   /// Source: MSCCL++ to_json().
   Compiled compile() const& { return compile(compile_options()); }
-  /// Compiles with other options than those of the program.
+  /// Compiles with the given options instead of those of the program.
   Compiled compile(const CompileOptions&) const&;
 
-  /// Compiles the recording itself, in half the memory. The program is moved from.
+  /// Compiles the recording itself, which takes half the memory. The program is then moved from.
   Compiled compile() && { return std::move(*this).compile(compile_options()); }
   Compiled compile(const CompileOptions&) &&;
 
-  /// Returns the number of operations recorded so far. Those of one loop count once.
+  /// Returns the number of operations recorded so far. The operations of a loop count once.
   uint64_t recorded_ops() const;
 
  private:
@@ -95,12 +97,12 @@ class Program {
   std::unique_ptr<Recording> recording_;  // on the heap: handles point to it
 };
 
-/// Makes operations the body of a loop, from here to the end of the scope.
+/// Makes the operations recorded until the end of the scope the body of a loop.
 ///
-/// At the end they are grouped by rank and thread block, and each group is appended to its block as
+/// At the end it groups them by rank and thread block and appends each group to its block as
 ///   {"name":"pipeline","iter_context":{"unit_size":unit_bytes,"num_chunks":num_chunks},"ops":[...]}
-/// `unit_bytes` and `num_chunks` are 1 to 2^32. Loops do not nest. A scope that is left by an
-/// exception records no operation. Program::loop() is the same with a function.
+/// `unit_bytes` and `num_chunks` are 1 to 2^32 - 1. Loops do not nest. If an exception leaves the scope, no
+/// operation is recorded. Program::loop() does the same with a function.
 /// Source: MSCCL++ LoopIterationContext(unit, num_chunks).
 class LoopIterationContext {
  public:

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A rank has operations on its own memory and for its own thread blocks.
+/// A Rank records operations on its own memory. A Semaphore orders the thread blocks of one rank.
 
 #include <cstdint>
 #include <optional>
@@ -12,13 +12,14 @@
 
 namespace chorale::dsl {
 
-/// Names one rank of a program. You may copy the handle freely; it is valid as long as its Program is.
+/// Names one rank of a program. You may copy the handle freely. It is valid as long as its Program.
 ///
-/// In every call chunks are on this rank and inside their buffers, and thread blocks are 0 to 65535.
+/// In every call, chunks must be on this rank and inside their buffers, and numbers of thread blocks must be
+/// 0 to 65535.
 /// Source: MSCCL++ rank.py.
 class Rank {
  public:
-  /// `rank` is 0 to the program's number of ranks - 1. Program::rank() is the same.
+  /// Names rank `rank`, which is 0 to the program's number of ranks - 1. Program::rank() does the same.
   Rank(Program&, int64_t rank, Here at = Here::current());
 
   int64_t rank() const { return rank_; }
@@ -38,22 +39,23 @@ class Rank {
   ///   {"name":"upkt","src_buff":[src],"dst_buff":[dst]}
   void unpack_packets(Chunk dst, Chunk src, Block tb, Here at = Here::current()) const;
 
-  /// Combines src with every one of `others`, in this order, into dst. If you leave out dst, it is src.
+  /// Combines src with each of `others`, in this order, and writes the result to dst. If you leave out dst,
+  /// it is src.
   ///   {"name":"re","src_buff":[src,others...],"dst_buff":[dst],"reduce_op":"sum"}
   ///
-  /// With `packet` the others are packets in scratch, which the operation waits for: "repkt". All chunks have
-  /// one size and `others` is not empty. ReduceOp::avg is refused: the average is a sum that the run divides,
-  /// which you choose when you execute the plan.
+  /// With `packet` the others are packets in scratch, and the operation waits for them: "repkt". All chunks
+  /// must have one size, and `others` must not be empty. ReduceOp::avg is refused. To get an average, record
+  /// a sum and choose avg when you execute the plan, which then divides.
   void reduce(Chunk src, const std::vector<Chunk>& others, Block tb, std::optional<Chunk> dst = std::nullopt,
               ReduceOp reduce_op = ReduceOp::sum, bool packet = false, Here at = Here::current()) const;
 
-  /// Combines every one of `packets`, in this order, into dst. They are packets in scratch, which the
-  /// operation waits for.
+  /// Combines all `packets`, in this order, and writes the result to dst. They are packets in scratch, and
+  /// the operation waits for them.
   ///   {"name":"chorale_combine_packets","src_buff":[packets...],"dst_buff":[dst],"reduce_op":"sum"}
   ///
-  /// It does what reduce() with `packet` does, but no part comes from plain memory, so that every rank can
-  /// combine in one order. All chunks have one size and `packets` is not empty; avg is refused as in
-  /// reduce(). MSCCL++ has no such operation and refuses the plan.
+  /// Unlike reduce() with `packet`, it takes no part from plain memory, so that every rank can combine in the
+  /// same order. All chunks must have one size, and `packets` must not be empty. ReduceOp::avg is refused, as
+  /// in reduce(). MSCCL++ lacks this operation and refuses the plan.
   void combine_packets(Chunk dst, const std::vector<Chunk>& packets, Block tb,
                        ReduceOp reduce_op = ReduceOp::sum, Here at = Here::current()) const;
 
@@ -61,8 +63,8 @@ class Rank {
   ///   {"name":"barrier","barrier_id":0,"num_threadblocks":2}   in each of two
   ///   {"name":"nop"}                                           in one
   ///
-  /// Lists of the same blocks in the same order share a barrier_id. A list is not empty and names no block
-  /// twice.
+  /// Lists of the same blocks in the same order share a barrier_id. A list must not be empty and must name no
+  /// block twice.
   void barrier(const NumberList& tb_list, Here at = Here::current()) const;
 
  private:
@@ -73,21 +75,21 @@ class Rank {
   bool poisoned_;
 };
 
-/// Counts on one rank to order its thread blocks: release adds one, acquire takes one and blocks while there
-/// is none. The value outlives a launch.
+/// Orders the thread blocks of one rank by a counter. release() adds one. acquire() takes one, and blocks
+/// while the counter is zero. The counter keeps its value from launch to launch.
 ///
-/// It becomes an entry {"init_value":n} of the rank's "semaphores", numbered in order of creation;
+/// It becomes an entry {"init_value":n} of the rank's "semaphores", which are numbered in order of creation.
 /// `initial_value` is 0 to 2^31 - 1.
 /// Source: MSCCL++ Semaphore(rank, initial_value).
 class Semaphore {
  public:
   Semaphore(Program&, int64_t rank, int64_t initial_value, Here at = Here::current());
 
-  /// Takes one, and blocks while there is none. `data_sync` says where the threads of the block are
-  /// synchronised around it.
+  /// Takes one, and blocks while the counter is zero. `data_sync` says whether the threads of the block
+  /// synchronise before it, after it, or both.
   ///   {"name":"sem_acquire","semaphore_ids":[id]}
   void acquire(int64_t tb, SyncType data_sync = SyncType::both, Here at = Here::current()) const;
-  /// Adds one, and publishes what the block did before.
+  /// Publishes everything that the block did before, then adds one.
   ///   {"name":"sem_release","semaphore_ids":[id]}
   void release(int64_t tb, SyncType data_sync = SyncType::both, Here at = Here::current()) const;
 

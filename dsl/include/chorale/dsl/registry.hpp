@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Finds programs by name, and gives them parameters. `chorale compile mine.cpp --set ranks=8` builds such a
-/// program.
+/// The registry finds programs by name and passes them parameters. `chorale compile mine.cpp --set ranks=8`
+/// builds such a program.
 
 #include <cstdint>
 #include <functional>
@@ -30,12 +30,13 @@ struct Parameter {
   Bounds bounds;
 };
 
-/// Holds the settings of one build, and the declarations that ask for them.
+/// Holds the settings of one build and the parameters that the program declares. The call
 ///
 ///   const int ranks = with("ranks", 8, "number of GPUs", {.min = 2, .max = 1024});
 ///
-/// declares a parameter with its default and returns its value: what was set, or the default.
-/// \throws std::invalid_argument if what was set does not fit
+/// declares a parameter with its default and returns its value: the setting if there is one, else the
+/// default.
+/// \throws std::invalid_argument if the setting does not fit the parameter
 class Parameters {
  public:
   using Settings = std::map<std::string, std::string, std::less<>>;
@@ -51,13 +52,13 @@ class Parameters {
   std::string operator()(std::string_view name, const std::string& default_value,
                          std::string_view description);
 
-  /// Sets the one sentence that lists of programs show.
+  /// Sets the sentence that lists of programs show.
   void summary(std::string_view text) { summary_ = text; }
 
   const std::string& summary() const { return summary_; }
   const std::vector<Parameter>& declared() const { return declared_; }
-  /// Refuses settings that the program does not know.
-  /// \throws std::invalid_argument if a setting names no declared parameter
+  /// Throws if a setting names no declared parameter.
+  /// \throws std::invalid_argument naming the setting
   void refuse_unknown() const;
 
  private:
@@ -72,7 +73,7 @@ class Parameters {
 
 using Factory = Program (*)(Parameters&);
 
-/// Names a program, and where its author has put it.
+/// Holds the name of a program and the place of its CHORALE_PROGRAM.
 struct RegisteredProgram {
   std::string name, file;  ///< file: without folders
   uint32_t line = 0;
@@ -85,19 +86,19 @@ struct Description {
   std::vector<Parameter> parameters;
 };
 
-/// Returns every program of this process, by name; also those of shared objects, as long as they are loaded.
+/// Returns every program of this process, by name. Programs of shared objects count while they are loaded.
 std::vector<RegisteredProgram> programs();
 
-/// Returns the parameters of a program, which it finds by building it with its defaults.
-/// \throws std::invalid_argument as build() for the name
+/// Returns the parameters of a program. It builds the program with its defaults to find them.
+/// \throws std::invalid_argument as build() does for the name
 Description describe(std::string_view name);
 
-/// Builds a program. A program of a shared object hides those of its name that were loaded before it.
-/// \throws std::invalid_argument if there is no such program or its file has two, if a setting names no
-///   parameter or does not fit it, or if the program refuses the values
+/// Builds a program. If several have this name, the one that was loaded last is built.
+/// \throws std::invalid_argument if there is no such program, if its file has two of that name, if a setting
+///   names no parameter or does not fit it, or if the program refuses the values
 Program build(std::string_view name, const Parameters::Settings& settings = {});
 
-/// Enters a program in the registry for as long as it lives. CHORALE_PROGRAM makes one.
+/// Keeps a program in the registry while this object lives. CHORALE_PROGRAM makes one.
 class Registration {
  public:
   Registration(const char* name, Factory, Here at = Here::current());

@@ -1,9 +1,9 @@
 #pragma once
 /// \file
-/// Host schedules have their own language: lanes, loops, transfers, calls. A schedule is one program for all
-/// ranks.
+/// A host schedule overlaps transfers with compute on the streams of a GPU. This header has the language for
+/// it: streams (`Lane`), loops, transfers and calls. One schedule serves all ranks.
 ///
-///   // Sends every rank's slice to every rank, over pool lanes.
+///   // Sends every rank's slice to every rank, over pool streams.
 ///   CHORALE_PROGRAM(allgather_p2p, Parameters& with) {
 ///     Schedule schedule({.name = "allgather_p2p", .ranks = {2, 4, 8}, .pool = 4});
 ///     const Index rank = schedule.rank(), ranks = schedule.ranks(), n = schedule.param("n", 1024);
@@ -55,8 +55,8 @@ using host::Reshard;
 class Schedule;
 class ScheduleRecording;
 
-/// Holds a whole number, or an expression of rank, ranks, parameters and loop variables. `/` rounds down, `%`
-/// is never negative. Comparisons are 0 or 1.
+/// Holds a whole number, or an expression of the rank, the number of ranks, parameters and loop variables.
+/// `/` rounds down and `%` is never negative. Comparisons give 0 or 1.
 class Index {
  public:
   Index(int64_t value) : value_(value) {}
@@ -93,7 +93,7 @@ inline Index operator>=(const Index& left, const Index& right) { return Index::a
 inline Index operator&&(const Index& left, const Index& right) { return Index::both(left, right); }
 inline Index operator||(const Index& left, const Index& right) { return Index::either(left, right); }
 
-/// Describes one axis of a tensor: an extent, and how it is spread.
+/// Describes one axis of a tensor: its extent, and how it is spread.
 struct Extent {
   Extent(Index extent, host::Tag tag = host::Tag::whole) : extent(extent), tag(tag) {}
   template <std::integral Number>
@@ -101,12 +101,12 @@ struct Extent {
   Index extent;
   host::Tag tag = host::Tag::whole;
 };
-/// Makes an axis with a slice per rank. Each rank holds its own slice as index 0.
+/// Makes an axis with one slice per rank. Each rank holds its own slice, as index 0.
 inline Extent over_ranks(Index extent) { return {extent, host::Tag::ranks}; }
-/// Makes an axis that is whole on every rank, with a slice for each turn of the loop that works on it.
+/// Makes an axis that is whole on every rank. The loop that works on it takes one slice per turn.
 inline Extent over_lanes(Index extent) { return {extent, host::Tag::lanes}; }
 
-/// Holds an index, and the author's line, which an operator cannot take as an argument of its own.
+/// Holds an index and the author's line, because an operator has no argument for the line.
 struct Subscript {
   template <std::convertible_to<Index> Number>
   Subscript(const Number& index, Here at = Here::current()) : index(index), at(at) {}
@@ -114,10 +114,10 @@ struct Subscript {
   Here at;
 };
 
-/// Names a box of a tensor. Axes are counted as in the tensor, also after a select.
+/// Names a box of a tensor. Axes keep their numbers after a select.
 class View {
  public:
-  /// Selects element `index` of axis 0, which is gone then.
+  /// Selects element `index` of axis 0 and drops the axis.
   View operator[](Subscript subscript) const { return select(0, subscript.index, subscript.at); }
   View select(uint8_t axis, Index index, Here at = Here::current()) const;
   /// Selects elements [first, first + length) of an axis.
@@ -130,23 +130,24 @@ class View {
   host::View view_;
 };
 
-/// Names a tensor, and is the view of all of it.
+/// Names a tensor. It is a view of all elements.
 class Tensor : public View {
  private:
   friend class ScheduleRecording;
   using View::View;
 };
 
-/// Says which receive a send meets, and what moves the bytes.
+/// Says which receive matches a send, and what moves the bytes.
 struct TransferOptions {
-  uint32_t tag = 0;  ///< the k-th send to a peer with a tag meets the k-th receive with it there
-  host::Mover via = host::Mover::automatic;  ///< the same at both ends; automatic: chosen when it is bound
+  uint32_t tag = 0;  ///< the k-th send to a peer with this tag matches the k-th receive with it there
+  host::Mover via = host::Mover::automatic;  ///< the same at both ends; automatic: the executor chooses
 };
 
-/// Stands for a group or a collective that a lane can wait for.
+/// Stands for a group or a collective that a stream can wait for.
 class Token {
  public:
-  /// Returns one token of many, such as that of a turn. Groups make them, and other loops wait for them.
+  /// Returns one token of an array, such as the token of one turn. Groups in one loop complete it, and
+  /// another loop waits for it.
   Token operator[](Index index) const {
     Token one = *this;
     one.index_ = index;
@@ -161,7 +162,7 @@ class Token {
   Index index_ = 0;
 };
 
-/// Holds sends and receives that go on together. Loops and conditions stand around a group, not in it.
+/// Holds sends and receives that run together. Put loops and conditions around a group, not into it.
 class Group {
  public:
   void send(const View& src, Index peer, TransferOptions options = {}, Here at = Here::current());
@@ -174,7 +175,7 @@ class Group {
   std::vector<host::Transfer> transfers_;
 };
 
-/// Names a flag that ranks post at each other and take.
+/// Names a flag that ranks post to each other and take.
 class Flag {
  private:
   friend class ScheduleRecording;
@@ -183,24 +184,24 @@ class Flag {
   uint32_t id_;
 };
 
-/// Holds options that only some collectives ask for.
+/// Holds options that only some collectives use.
 struct CollectiveOptions {
-  Index root = 0;                   ///< the rank that sends, or gets
+  Index root = 0;                   ///< the rank that sends, or receives
   ReduceOp reduce = ReduceOp::sum;  ///< operator of the collectives that combine
-  std::optional<Token> token = {};  ///< the token that it makes; none: one of its own
+  std::optional<Token> token = {};  ///< the token that it completes; none: a new one
 };
 
-/// Stands for a CUDA stream, or a thread of the CPU, on which work runs in order. Each method is an operation
-/// of docs/host-schedules.md.
+/// Stands for a CUDA stream, or for a thread of the CPU backend. Its work runs in order.
+/// docs/host-schedules.md describes the operation of each method.
 class Lane {
  public:
   void copy(const View& dst, const View& src, Here at = Here::current()) const;
   void fill(const View& dst, Index value, Here at = Here::current()) const;
-  /// Sends a view without a group. The lane goes on only after the peer has come here, too.
+  /// Sends a view without a group. The stream goes on only when the peer has reached its receive, too.
   void send(const View& src, Index peer, TransferOptions options = {}, Here at = Here::current()) const;
   void recv(const View& dst, Index peer, TransferOptions options = {}, Here at = Here::current()) const;
   Token group(const std::function<void(Group&)>& body, Here at = Here::current()) const;
-  /// Records a group that makes the given token, which is from Schedule::token().
+  /// Records a group that completes the given token, which comes from Schedule::token().
   Token group(Token, const std::function<void(Group&)>& body, Here at = Here::current()) const;
   void wait(Token, Here at = Here::current()) const;
   Token collective(std::string_view kind, const View& dst, const View& src, CollectiveOptions options = {},
@@ -223,22 +224,23 @@ class Lane {
   host::Lane lane_;
 };
 
-/// Says what a schedule is called, and for how many ranks it is.
+/// Holds the name of a schedule and its numbers of ranks.
 struct ScheduleOptions {
   std::string name = {};             ///< not empty
   std::vector<uint32_t> ranks = {};  ///< numbers of ranks that it is checked for
-  int64_t pool = 0;                  ///< number of pool lanes
+  int64_t pool = 0;                  ///< number of streams in the pool
   host::Lowering lowering = {};      ///< how the compiler lowers the layout form
 };
 
 class Parameters;
 
-/// Declares how the compiler lowers a layout, as parameters of the program: order, form, style, reshard, via.
-/// \throws std::invalid_argument for a word that is none of theirs
+/// Declares parameters of the program that say how the compiler lowers a layout: order, form, style, reshard,
+/// via.
+/// \throws std::invalid_argument if the value of one is an unknown word
 Lowering lowering(Parameters&, Lowering defaults = {});
 
-/// Records a host schedule: one program for all ranks. It becomes a Program, whose plan has the schedule in
-/// Extension::host. Mistakes are findings at the author's line.
+/// Records a host schedule, which is one program for all ranks. It becomes a Program, whose plan holds the
+/// schedule in Extension::host. Mistakes become findings at the author's line.
 ///
 ///   Schedule s({.name = "mine", .ranks = {2, 4}});
 ///   const Tensor a = s.input("A", DType::f32, {...});
@@ -253,48 +255,49 @@ class Schedule {
   Index rank() const;
   Index ranks() const;
   Index lanes() const;  ///< of the pool
-  /// Declares a number that is settled when the schedule is bound. It is `value` unless another is given.
+  /// Declares a number that gets its value when the schedule is bound. The value is `value` unless the caller
+  /// gives another.
   Index param(std::string_view name, int64_t value, Here at = Here::current());
 
   Tensor input(std::string_view name, DType, std::vector<Extent>, Here at = Here::current());
   Tensor output(std::string_view name, DType, std::vector<Extent>, Here at = Here::current());
-  /// Declares storage that is made once, when the schedule is bound.
+  /// Declares storage that is allocated once, when the schedule is bound.
   Tensor temporary(std::string_view name, DType, std::vector<Extent>, bool zero = false,
                    Here at = Here::current());
 
   Lane main() const;
   Lane lane(std::string_view name, Here at = Here::current());
   Lane pool(Index index, Here at = Here::current()) const;
-  /// Returns a token for groups and collectives to make, as in `lane.group(token[i], ..)` in one loop and
-  /// `wait(token[i])` in another.
+  /// Returns a token that groups and collectives complete. For example, one loop has `lane.group(token[i],
+  /// ..)` and another `wait(token[i])`.
   Token token();
   Flag flag(std::string_view name, host::Flag::Kind = host::Flag::Kind::binary, Here at = Here::current());
-  /// Declares a function of the application.
+  /// Declares a function that the application provides.
   void function(std::string_view name, uint32_t writes, uint32_t reads, Here at = Here::current());
 
-  /// Runs the body for each value of the variable from lo to hi, without hi.
+  /// Runs the body once per value of the variable, from lo to hi - 1.
   void loop(std::string_view variable, Index lo, Index hi, const std::function<void(Index)>& body,
             Here at = Here::current());
   void when(Index condition, const std::function<void()>& then, const std::function<void()>& otherwise = {},
             Here at = Here::current());
 
-  // The layout form says what is computed of whole tensors. The compiler cuts it into slices along the axes
-  // over lanes, fetches what other ranks hold of the axes over ranks, and makes the lanes.
+  // The layout form says what is computed, with whole tensors. The compiler cuts the tensors into slices
+  // along the axes over lanes, fetches the slices of axes over ranks from other ranks, and creates the
+  // streams.
 
-  /// Gives `out` the elements of `in`, spread in another way.
+  /// Sets `out` to the elements of `in`, which may be spread in another way.
   void set(const Tensor& out, const Tensor& in, Here at = Here::current());
-  /// Computes [.., m, n] of [.., m, k] and [.., k, n] or [k, n]. The axes in front of the matrices are those
-  /// of `out`.
+  /// Computes [.., m, n] from [.., m, k] and [.., k, n] or [k, n]. The leading axes are those of `out`.
   void matmul(const Tensor& out, const Tensor& a, const Tensor& b, Here at = Here::current());
-  /// Computes [.., m, n] of [.., m, k], the weight [n, k], and a bias [n].
+  /// Computes [.., m, n] from [.., m, k], the weight [n, k], and a bias [n].
   void linear(const Tensor& out, const Tensor& in, const Tensor& weight, Here at = Here::current());
   void linear(const Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& bias,
               Here at = Here::current());
   void add(const Tensor& out, const Tensor& a, const Tensor& b, Here at = Here::current());
-  /// Sums over an axis of `in`, which `out` does not have.
+  /// Sums over an axis of `in`. `out` lacks that axis.
   void sum(const Tensor& out, const Tensor& in, uint8_t axis, Here at = Here::current());
 
-  /// Returns the program of a schedule. Its checks run when it is compiled.
+  /// Returns the program of a schedule. Compiling it runs the checks.
   operator Program() const;
 
  private:

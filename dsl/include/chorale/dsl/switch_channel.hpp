@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A switch channel reads or writes the buffers of a group of ranks all at once.
+/// A switch channel reads or writes one buffer on every rank of a group in a single operation.
 
 #include <cstdint>
 #include <vector>
@@ -14,14 +14,14 @@ class Call;     // private to dsl/
 struct Region;  // private to dsl/
 struct Step;    // private to dsl/
 
-/// Joins one buffer of each rank of a group by a switch.
+/// Joins one buffer of each rank of a group over a switch.
 ///
-/// It becomes in every member a record
+/// Each member gets a record
 ///   {"channel_type":"switch","buffer_type":"i","rank_groups":[{"size":2,"ranks":[0,1]}]}
-/// `rank_list` names ranks of the program, none of them twice, and is not empty.
-/// In every call `rank` is the member that runs it and owns the chunk. The region [buffer_offset,
-/// buffer_offset + size) lies inside the buffer of every member (scratch: what is allocated by then), and the
-/// chunk has `size` chunks.
+/// `rank_list` must name ranks of the program, each once, and must not be empty.
+/// In every call, `rank` is the member that runs the operation, and the chunk is on that rank and has `size`
+/// chunks. The region [buffer_offset, buffer_offset + size) must lie inside the buffer of every member. For
+/// scratch, only what is allocated before the call counts.
 /// Source: MSCCL++ SwitchChannel(rank_list, buffer_type).
 class SwitchChannel {
  public:
@@ -29,11 +29,11 @@ class SwitchChannel {
 
   SwitchChannel(Program&, const NumberList& rank_list, BufferKind buffer_type, Here at = Here::current());
 
-  /// Returns the calls below for one member; `rank` is in rank_list.
+  /// Returns a view that makes the calls below for the member `rank`, which is in rank_list.
   RankView at_rank(int64_t rank, Here at = Here::current()) const;
 
-  /// Combines the region of every member, in rank order, into dst. Refuses ReduceOp::avg, as Rank::reduce()
-  /// does.
+  /// Combines the region of every member, in rank order, and writes the result to dst. ReduceOp::avg is
+  /// refused, as in Rank::reduce().
   ///   {"name":"glre","src_buff":[{"switch_channel_id":0,"index":0,"size":1}],"dst_buff":[dst],
   ///    "channel_type":"switch","reduce_op":"sum"}
   void reduce(int64_t rank, int64_t buffer_offset, int64_t size, Chunk dst, int64_t tb,
@@ -45,8 +45,8 @@ class SwitchChannel {
   void broadcast(int64_t rank, Chunk src, int64_t buffer_offset, int64_t size, int64_t tb,
                  Here at = Here::current()) const;
 
-  /// Waits for this launch's packets at `src`, in scratch, and stores them to the region of every
-  /// member; the buffer of the channel is scratch as well: "gstorepkt".
+  /// Waits for this launch's packets at `src`, in scratch, and stores them to the region of every member:
+  /// "gstorepkt". The channel's buffer must be scratch, too.
   void broadcast_packets(int64_t rank, Chunk src, int64_t buffer_offset, int64_t size, int64_t tb,
                          Here at = Here::current()) const;
 
@@ -64,7 +64,7 @@ class SwitchChannel {
   bool poisoned_ = false;
 };
 
-/// Shows a switch channel from one member.
+/// Makes the calls of a switch channel for one member.
 /// Source: MSCCL++ SwitchChannelRankView.
 class SwitchChannel::RankView {
  public:

@@ -1,15 +1,16 @@
 #pragma once
-// The counts of this all-to-all lie in memory that the kernel reads. An earlier kernel, such as a router of
-// tokens, has just found them. The host knows none of them, so a launch in a CUDA graph may be replayed with
-// others.
+// This all-to-all reads its counts from device memory when the kernel runs. An earlier kernel, such as a
+// router of tokens, may have just written them. The host never needs them, so you can capture a launch in a
+// CUDA graph and replay it with other counts.
 //
-// To each peer a group sends its count first, then its share of the data. If the link has packets the count
-// is one, and so is a short share after it if the hooks take values. Otherwise the count has a slot of the
-// ring, as every tile has. Slot s goes to all peers before slot s - 1 is taken from any. So a group waits
-// only for an earlier step of a peer, however many steps each makes, and rings of two slots are enough.
+// To each peer a group first sends the count, then its share of the data. If the link has packets, the count
+// goes as one packet. A short share follows as packets too if the hooks take values. Without packets the
+// count takes a slot of the ring, as each tile does. A group sends slot s to all peers before it takes slot s
+// - 1 from any of them. So it waits only for an earlier step of a peer, and rings of two slots are enough,
+// however many steps each peer makes.
 //
-// If the hooks take values, the links are dealt out to the warps of a block, and all of this holds for each
-// team of them and its links.
+// If the hooks take values, teams of the block's warps share the links. Then all of the above holds for each
+// team and its links.
 
 #include <cstdint>
 #include <cstring>
@@ -24,45 +25,45 @@
 
 namespace chorale {
 
-/// Says how much each rank gets, and where it lies. Arrays have a number for each rank, and must not change
-/// until the kernel ends; negative numbers are refused. Counts are of runs of `each` elements: rows, tokens.
+/// Says how many runs each rank gets and where they are. A run is `each` elements: a row or a token. Each
+/// array has one number per rank and must not change until the kernel ends. A negative number is refused.
 ///
-/// Data that comes and does not fit, by `most` or by `room`, is dropped: no hook sees it. `received` counts
-/// it, too.
+/// Received data that exceeds `most` or `room` is dropped: no hook sees it. `received` still counts it.
 template <class N = int64_t>
 struct Counts {
-  const N* send = nullptr;     ///< how much goes to each rank
-  const N* send_at = nullptr;  ///< the place where that begins in `in`; null: one after the other
-  N* received = nullptr;       ///< written: how much each rank has sent; null: not wanted
-  /// The place where that begins in `out`, apart from the others'; null: what is kept, one after the other.
+  const N* send = nullptr;     ///< the number of runs that go to each rank
+  const N* send_at = nullptr;  ///< the run of `in` where these begin; null: one rank's after the other's
+  N* received = nullptr;       ///< output: the number of runs that each rank has sent; null: not wanted
+  /// Gives the run of `out` where a rank's data begins; the ranks' data must not overlap. Null: the kept data
+  /// of one rank follows that of the rank before.
   const N* receive_at = nullptr;
-  uint64_t each = 1;          ///< elements that are counted as one
-  uint64_t most = unlimited;  ///< the runs that are kept of each rank, at most
-  uint64_t room = unlimited;  ///< the runs that `out` holds
+  uint64_t each = 1;          ///< elements per run
+  uint64_t most = unlimited;  ///< keeps at most so many runs of each rank
+  uint64_t room = unlimited;  ///< the number of runs that `out` holds
 };
 
 namespace detail {
 
-/// Goes first from a group to each peer.
+/// Holds the first thing that a group sends to each peer.
 struct alignas(unit_bytes) CountNote {
   uint64_t count;
-  uint64_t kind;  ///< what is counted, and by how many groups: the same at both ends
+  uint64_t kind;  ///< says what is counted, and by how many groups; it must match at both ends
 };
 static_assert(sizeof(CountNote) == unit_bytes);
 
-/// Holds this group's part of what goes to a rank, or comes from it.
+/// Holds this group's part of what goes to a rank or comes from it.
 struct CountedShare {
   uint64_t first = 0;             ///< the shard's first element, in all that is sent or kept
-  uint64_t begin = 0, bytes = 0;  ///< of the part, in the shard
-  uint64_t limit = 0;             ///< bytes of the shard that are kept
-  uint64_t tiles = 0;             ///< in the ring; none if all of it goes as packets
+  uint64_t begin = 0, bytes = 0;  ///< the part's offset in the shard, and its size
+  uint64_t limit = 0;             ///< the number of bytes of the shard that are kept
+  uint64_t tiles = 0;             ///< the number of tiles in the ring; 0 if the whole part goes as packets
 };
 
-/// Holds what the group knows of each rank. To find it takes trips to memory and divisions.
+/// Holds what the group knows of each rank. Finding it takes accesses to memory and divisions.
 struct CountedRanks {
   CountedShare to[most_ranks], from[most_ranks];
-  uint64_t came[most_ranks];                                        ///< the runs that each rank has sent
-  uint64_t packets_sent[most_ranks], packets_received[most_ranks];  ///< before this call
+  uint64_t came[most_ranks];  ///< the number of runs that each rank has sent
+  uint64_t packets_sent[most_ranks], packets_received[most_ranks];  ///< counts before this call
 };
 
 #if defined(__CUDACC__)
@@ -73,8 +74,9 @@ CHORALE_FN CountedRanks* ranks_of_block() {
 }
 #endif
 
-/// Runs the group's part of an all_to_all_v(), over all links. `came`, how much has come of each rank, is not
-/// a member: what is looked up by a number is in memory, and then all else here would be, too.
+/// Runs the group's part of an all_to_all_v() over all links. `came`, the number of runs that each rank has
+/// sent, is not a member: an array with a variable index is in local memory, and it would drag the whole
+/// object there.
 template <class T, class N, class Produce, class Consume, class X>
 class CountedExchange {
  public:
@@ -92,8 +94,8 @@ class CountedExchange {
         consume_(consume),
         deadline_(deadline),
         extra_(extra) {
-    if (table.ranks > most_ranks) refuse("a collective of more ranks than there may be");
-    if (counts.each == 0) refuse("runs of 0 elements are counted");
+    if (table.ranks > most_ranks) refuse("a collective has more than 64 ranks");
+    if (counts.each == 0) refuse("Counts::each is 0: a run has at least one element");
 #if defined(__CUDACC__)
     if (group.scope == Scope::block) shared_ = ranks_of_block();
 #endif
@@ -137,8 +139,8 @@ class CountedExchange {
   CHORALE_FN const Endpoint& link(int32_t peer) const { return table_.at(peer, group_.id); }
   CHORALE_FN static bool has_packets(const Endpoint& e) { return e.packet_bytes != 0; }
 
-  /// Calls f(peer) for each rank: each in one thread or, without `shared_`, all of them in every thread. One
-  /// thread runs `f` alone.
+  /// Calls f(peer) for each rank. With `shared_`, the threads divide the ranks among them. Without it, every
+  /// thread makes all calls. `f` is always called by one thread alone.
   template <class F>
   CHORALE_FN void each_rank(const F& f) const {
     const uint32_t first = shared_ ? group_.rank : 0, stride = shared_ ? group_.size : 1;
@@ -150,7 +152,7 @@ class CountedExchange {
     const uint32_t team = group_.rank / team_.size;
     for (uint32_t step = team; step < uint32_t(table_.ranks); step += teams_) f(int32_t(step));
   }
-  /// Returns whether this thread is the one that writes in each_rank().
+  /// Returns whether the calling thread writes the results of each_rank().
   CHORALE_FN bool writes() const { return shared_ || group_.leader(); }
 
   // These functions find what goes where.
@@ -178,8 +180,8 @@ class CountedExchange {
     if (counts_.send_at) {
       at = place_in(counts_.send_at, peer);
     } else {
-      // The thread that sends to a rank refuses its negative count. A condition after each load here would
-      // wait for the load.
+      // The thread that sends to a rank refuses its negative count. A check after each load here would make
+      // each load wait for the one before.
       for (int32_t before = 0; before < peer; ++before) at += uint64_t(counts_.send[before]);
     }
     return share(peer, count_to(peer), at);
@@ -212,7 +214,7 @@ class CountedExchange {
     found.first = at * counts_.each;
     found.begin = leg.begin;
     found.bytes = leg.bytes;
-    // Both ends know only their link, so all shards are taken to be as long.
+    // Each end knows only its own link, so it assumes that all shards have this length.
     const bool packets =
         by_value && has_packets(e) && as_packets(e, leg.bytes) && packets_for_all(shard.bytes, table_.ranks);
     found.tiles = packets ? 0 : Progress(e, leg, 0, true).tiles;
@@ -229,16 +231,16 @@ class CountedExchange {
     return leg;
   }
 
-  /// Returns how a part stands in a stream that is at `start`. The part of the count is the slot before tile
-  /// 0.
+  /// Returns the progress of a part in a stream that is at position `start`. The count's slot comes before
+  /// tile 0.
   CHORALE_FN Progress tiles_of(const Endpoint& e, const Leg& leg, uint64_t start, uint64_t slot) const {
     Progress at(e, leg, start, true);
     at.head = has_packets(e) ? 0 : 1;
-    at.tile = slot - 1;  // position() wraps
+    at.tile = slot - 1;  // wraps for the count's slot, as position() expects
     return at;
   }
 
-  /// Returns the slots of the team's longest stream, with those of the counts.
+  /// Returns the number of slots of the team's longest stream, including the one for the count.
   template <class ShareOf>
   CHORALE_FN uint64_t slots(const ShareOf& share_at) const {
     uint64_t most = 1;
@@ -251,7 +253,7 @@ class CountedExchange {
 
   // These functions move packets.
 
-  // These return the messages on a link before this call.
+  // Return the number of messages on a link before this call.
   CHORALE_FN uint64_t packets_sent(int32_t peer, const Endpoint& e) const {
     return shared_ ? shared_->packets_sent[peer] : load_relaxed(&e.local->cursor.packets_sent);
   }
@@ -259,15 +261,15 @@ class CountedExchange {
     return shared_ ? shared_->packets_received[peer] : load_relaxed(&e.local->cursor.packets_received);
   }
 
-  /// Waits until the peers have room for packets. Sets `by_ring` to whether anything goes through a ring, to
-  /// any rank.
+  /// Waits until the peers have room for packets. Sets `by_ring` to whether this rank sends anything through
+  /// a ring.
   CHORALE_FN Stop await_room(bool& by_ring) const {
     Stop stop = Stop::none;
     bool only_packets = true;
     each_rank([&](int32_t peer) {
       const Endpoint& e = link(peer);
-      if (e.depth < 2) refuse("all_to_all_v() needs rings of two slots at least");
-      // All of it is loaded before the first is looked at.
+      if (e.depth < 2) refuse("all_to_all_v() needs rings of at least two slots");
+      // All loads start before the first result is used.
       const uint64_t sent = load_relaxed(&e.local->cursor.packets_sent),
                      received = load_relaxed(&e.local->cursor.packets_received),
                      credit = seen_credit(&e.local->slot_free.note);
@@ -286,7 +288,7 @@ class CountedExchange {
     return by_ring ? group_.agree(stop) : Stop::none;
   }
 
-  /// Sends the count to a peer, and the data if they go as packets. Called by a team.
+  /// Sends the count to a peer, and its data if they go as packets. Called by a team.
   CHORALE_FN void send_as_packets(int32_t peer) const {
     const Endpoint& e = link(peer);
     if (!has_packets(e)) return;
@@ -313,7 +315,7 @@ class CountedExchange {
                          &deadline_);
   }
 
-  /// Takes the counts of all ranks, and the data that came as packets. Sets `by_ring` to whether anything
+  /// Takes the counts of all ranks and the data that came as packets. Sets `by_ring` to whether anything
   /// comes through a ring.
   CHORALE_FN Stop take_counts(uint64_t* came, bool& by_ring) const {
     Stop stop = Stop::none;
@@ -355,12 +357,12 @@ class CountedExchange {
       group_.step();
       give_credit(&e.remote->slot_free.note, received);
     });
-    group_.sync();  // so that all threads see it in the next call
+    group_.sync();  // makes the change visible to all threads in the next call
     return Stop::none;
   }
 
-  /// Gives the hook what fits of a part that came as packets. Called by a team. The rest is not looked at:
-  /// whatever the peer writes in its place comes after it.
+  /// Gives the hook the data of a part that came as packets, as far as it fits. Called by a team. Ignores the
+  /// rest, which the peer's next message overwrites.
   CHORALE_FN Stop keep_packets(int32_t peer, const CountedShare& share) const {
     const uint64_t bytes = kept_bytes(share, 0, share.bytes);
     if (share.tiles != 0 || bytes == 0) return Stop::none;
@@ -377,7 +379,7 @@ class CountedExchange {
     return ctx;
   }
 
-  /// Returns how much is kept of `bytes` bytes, `done` into a part.
+  /// Returns how many of the `bytes` bytes that begin `done` bytes into a part are kept.
   CHORALE_FN static uint64_t kept_bytes(const CountedShare& share, uint64_t done, uint64_t bytes) {
     const uint64_t at = share.begin + done, left = at < share.limit ? share.limit - at : 0;
     return left < bytes ? left : bytes;
@@ -385,7 +387,7 @@ class CountedExchange {
 
   // These functions move data through the ring.
 
-  /// Sends a slot on each of the team's links, of which the longest has `to_send`.
+  /// Sends a slot on each of the team's links. The longest of these sends `to_send` slots.
   CHORALE_FN Stop send_slot(uint64_t slot, uint64_t to_send) const {
     Stop stop = Stop::none;
     if (slot >= to_send) return stop;
@@ -396,7 +398,7 @@ class CountedExchange {
     return stop;
   }
 
-  /// Sends a slot to a peer: the count, or a tile. Called by a team.
+  /// Sends one slot to a peer: the count or a tile. Called by a team.
   CHORALE_FN Stop send(int32_t peer, uint64_t slot) const {
     const Endpoint& e = link(peer);
     const CountedShare share = share_to(peer);
@@ -421,7 +423,7 @@ class CountedExchange {
   CHORALE_FN Stop take_count(int32_t peer, uint64_t* came) const {
     const Endpoint& e = link(peer);
     const uint64_t start = load_relaxed(&e.local->cursor.received);
-    // The count is here; it says how many tiles follow.
+    // The count has arrived, and says how many tiles follow.
     const Progress first = tiles_of(e, leg_of(peer, share(peer, 0, 0)), start, 0);
     const Stop stop = await_slot(group_, e, first, unit_bytes, deadline_);
     if (stop != Stop::none) return stop;
@@ -472,7 +474,7 @@ class CountedExchange {
   CHORALE_FN void refuse_count(int32_t, int64_t) const { refuse("a count is negative"); }
   CHORALE_FN void refuse_place(const char*, int32_t, int64_t) const { refuse("a place is negative"); }
   CHORALE_FN void refuse_kind(const Endpoint&, const CountNote&) const {
-    refuse("the sender counts something else");
+    refuse("the sender has other elements, another `each`, number of blocks or kind of hooks");
   }
 #else
   void refuse_count(int32_t peer, int64_t count) const {
@@ -496,27 +498,27 @@ class CountedExchange {
 
   const Group& group_;
   const uint32_t teams_;
-  /// The group itself, if it is one team. Block hooks have no teams, because they may have shared memory, for
-  /// one tile.
+  /// Equals the group if there is one team. Block hooks have no teams because they may use shared memory,
+  /// which has room for one tile.
   const Group team_;
   const EndpointTable& table_;
   const Leg message_;
-  const uint64_t grain_;  ///< parts are multiples of so many bytes
+  const uint64_t grain_;  ///< parts are multiples of this number of bytes
   const Counts<N> counts_;
   const Produce& produce_;
   const Consume& consume_;
   const Deadline& deadline_;
   X* const extra_;
-  CountedRanks* shared_ = nullptr;  ///< null: every thread looks at all ranks
+  CountedRanks* shared_ = nullptr;  ///< null: every thread handles all ranks
 };
 
 }  // namespace detail
 
-/// Sends counts.send[p] runs of elements to each rank p, and takes what all have sent. `message` says where
-/// they lie; its length is not looked at. Hooks see every shard as a message of its own: Ctx::index counts
-/// from its first element, and Ctx::first says where that is in all of `in`, or of `out`. Short shards go as
-/// packets if the links have them and the hooks take values: Ctx::region is null then. For value hooks a
-/// block uses its named barriers, as multiwarp_group() does.
+/// Sends counts.send[p] runs of elements to each rank p and takes what all ranks have sent. `message` says
+/// where the data is; its length is ignored. Hooks see each shard as a message of its own: Ctx::index counts
+/// from the shard's first element, and Ctx::first gives that element's index in all of `in` or `out`. Short
+/// shards go as packets if the links have them and the hooks take values; then Ctx::region is null. With
+/// value hooks the block uses its named barriers, as multiwarp_group() does.
 template <class T, class N, class Produce = CopyProduce, class Consume = CopyConsume, class X = None>
 CHORALE_FN Stop all_to_all_v(const Group& group, const EndpointTable& table, const Leg& message,
                              const Counts<N>& counts, const Produce& produce = {},

@@ -1,8 +1,8 @@
 #pragma once
-// These memory accesses are ordered or atomic for the whole machine: every GPU, the host, and peers behind a
-// mapping. Only this file, signal.hpp, packet.hpp and multicast.hpp name memory orders. On CUDA each function
-// is one PTX instruction at system scope on global memory; on the CPU it is one __atomic builtin. T is a 32-
-// or 64-bit unsigned integer, naturally aligned.
+// These memory accesses are ordered or atomic across the whole machine: all GPUs, the host, and peers whose
+// memory is mapped. Only this file, signal.hpp, packet.hpp and multicast.hpp name memory orders. On CUDA each
+// function is one PTX instruction at system scope on global memory; on the CPU it is one __atomic builtin. T
+// is a naturally aligned unsigned integer of 32 or 64 bits.
 
 #include <cstdint>
 #include <type_traits>
@@ -74,12 +74,12 @@ CHORALE_PTX_LOAD(load_relaxed, "relaxed")
 CHORALE_PTX_LOAD(load_acquire, "acquire")
 CHORALE_PTX_STORE(store_relaxed, "relaxed")
 CHORALE_PTX_STORE(store_release, "release")
-/// The additions return the value before.
+/// These additions return the old value.
 CHORALE_PTX_ADD(add_relaxed, "relaxed")
 CHORALE_PTX_ADD(add_release, "release")
 CHORALE_PTX_ADD(add_acq_rel, "acq_rel")
-/// These additions return nothing, so that a thread does not wait for the value before and a post costs no
-/// round trip.
+/// These additions return nothing. So a thread does not wait for the old value, and a post costs no round
+/// trip.
 CHORALE_PTX_POST(post_relaxed, "relaxed")
 CHORALE_PTX_POST(post_release, "release")
 
@@ -107,7 +107,7 @@ CHORALE_FN bool compare_exchange_acquire(T* at, T expected, T desired) {
   return seen == expected;
 }
 
-/// Orders this thread's accesses before it with those after it, as the whole machine sees them.
+/// Orders this thread's earlier accesses before its later ones, for every observer in the machine.
 CHORALE_FN void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 
 #else
@@ -136,7 +136,7 @@ CHORALE_FN void store_release(T* to, T value) {
   __atomic_store_n(to, value, __ATOMIC_RELEASE);
 }
 
-/// The additions return the value before.
+/// These additions return the old value.
 template <class T>
 CHORALE_FN T add_relaxed(T* at, T addend) {
   static_assert(detail::is_atomic_word<T>);
@@ -155,7 +155,7 @@ CHORALE_FN T add_acq_rel(T* at, T addend) {
   return __atomic_fetch_add(at, addend, __ATOMIC_ACQ_REL);
 }
 
-/// These additions do not return the value before.
+/// These additions return nothing.
 template <class T>
 CHORALE_FN void post_relaxed(T* at, T addend) {
   add_relaxed(at, addend);
@@ -178,7 +178,7 @@ CHORALE_FN bool compare_exchange_acquire(T* at, T expected, T desired) {
 #pragma GCC diagnostic ignored \
     "-Wtsan"  // the sanitizer does not model fences; nothing that it checks relies on one
 #endif
-/// Orders this thread's accesses before it with those after it, as the whole machine sees them.
+/// Orders this thread's earlier accesses before its later ones, for every observer in the machine.
 CHORALE_FN void fence_system() { __atomic_thread_fence(__ATOMIC_ACQ_REL); }
 #if defined(__SANITIZE_THREAD__) && !defined(__clang__)
 #pragma GCC diagnostic pop

@@ -1,7 +1,7 @@
 #pragma once
-// This switch decides whether ranks check each other. Senders say, and receivers check, how long a message is
-// and how many groups move it, because two ranks that differ there would hang or mix up their data. It costs
-// one word a message. Groups also check whether another group was on their channel.
+// This switch makes ranks check each other's messages. A sender says how long a message is and how many
+// groups move it, and the receiver compares. Without the check, two ranks that disagree would hang or mix up
+// their data. It costs one word per message. Groups also check that no other group uses their channel.
 
 #if !defined(CHORALE_CHECKED)
 #if defined(NDEBUG)

@@ -1,18 +1,17 @@
 #pragma once
-// These collectives work over an EndpointTable, with hooks, as parts of kernels. Each group does its share of
-// every shard over the channel of its id, and sends tile s before it takes tile s - 1, so rings need two
-// slots. Links of all kinds may be mixed. A rank's own shard goes through its ring to itself.
+// Kernels call these collectives with an EndpointTable and hooks. Each group does its share of every shard
+// over the channel that has its id. It sends tile s before it takes tile s - 1, so rings need two slots.
+// Links of all kinds may be mixed. A rank's own shard goes through its ring to itself.
 //
-// Short messages of value hooks go as packets instead, if all links have them: see packet_collectives.hpp.
-// Groups must then be of one kind on all ranks: blocks of whole warps, or others.
+// Short messages of value hooks go as packets instead if all links have them; see packet_collectives.hpp.
+// Then groups must be of one kind on all ranks: blocks of whole warps, or others.
 //
-// A shard is what one rank sends to another. `leg` describes the first, for all groups together, and Shards
-// says how far the others are from it. Results are the same bits in every run, because sums are made in rank
-// order.
+// A shard is what one rank sends to another. `leg` describes the first shard, for all groups together, and
+// Shards gives the distance to the others. Results have the same bits in every run, because sums are made in
+// rank order.
 //
-// Collectives may be in place: `out` is `in` or, if one of the two is a single shard, this rank's shard of
-// the other. A hook must then read no elements but those that it makes, and write none but those that it
-// takes.
+// Collectives may run in place: `out` is `in` or, if one of the two is a single shard, this rank's shard of
+// the other. A hook must then read only the elements that it makes and write only those that it takes.
 
 #include <cstdint>
 #include <type_traits>
@@ -27,9 +26,10 @@
 
 namespace chorale {
 
-/// Gives the bytes between a shard and the next in the Leg's `in` and `out`. Shards of `out` that are apart
-/// are taken side by side. If `out` is 0 all shards come to one place, as for a hook that accumulates. Then
-/// they are taken one after the other: this rank's first, then that of the rank before it and so on.
+/// Gives the distance in bytes between consecutive shards in the Leg's `in` and `out`. Shards of `out` at
+/// different places are taken in parallel. If `out` is 0, all shards go to one place, as for a hook that
+/// accumulates. Then they are taken one after the other: this rank's first, then that of the rank before it,
+/// and so on.
 struct Shards {
   uint64_t in = 0, out = 0;
 };
@@ -38,36 +38,36 @@ namespace detail {
 
 /// Returns `group`'s share of shard `of`.
 CHORALE_FN Leg shard_of(Leg leg, const Shards& shards, int32_t of) {
-  // If there is no buffer, hooks get none, and copies drop what comes.
+  // Without a buffer, hooks get a null pointer, and copies drop what comes.
   if (leg.in) leg.in = static_cast<const char*>(leg.in) + uint64_t(of) * shards.in;
   if (leg.out) leg.out = static_cast<char*>(leg.out) + uint64_t(of) * shards.out;
   leg.shard = uint32_t(of);
   return leg;
 }
 
-/// Returns how many teams of a block take what comes to these shards.
+/// Returns how many teams of a block take the incoming shards.
 CHORALE_FN uint32_t teams_for(const Group& group, const EndpointTable& table, const Shards& shards) {
   return shards.out != 0 ? link_teams(group, table.ranks) : 1;
 }
 
-/// Gives the regions of all ranks' rings, by number.
+/// Gives the ring regions of all ranks by index.
 struct AllRegions {
   char* const* regions;
   CHORALE_FN Mem operator()(uint32_t number) const { return Mem(regions[number]); }
 };
 
-/// Runs the group's part of a collective, over all links. One thread waits and signals for each link, all of
-/// them at once. Links are dealt out to teams of the group's warps, which move their data. The whole group
-/// runs block hooks, for one link after the other.
+/// Runs the group's part of a collective over all links. One thread per link waits and signals, for all links
+/// at once. Teams of the group's warps share the links and move their data. Block hooks run in the whole
+/// group, one link after the other.
 template <class T, class X>
 class Exchange {
  public:
   /// Prepares a collective over all links of the group.
-  /// \param teams      see link_teams()
-  /// \param largest    a share of this group that none of its others is longer than
-  /// \param stride     tiles on each link for a tile of the shards
-  /// \param positions  see NearLinks. It is not a member: what is looked up by a number is in memory, and
-  ///                   then all else here would be, too
+  /// \param teams see link_teams()
+  /// \param largest the longest share of this group
+  /// \param stride the number of tiles on each link per tile of the shards
+  /// \param positions see NearLinks. It is not a member: an array with a variable index is in local memory,
+  /// and it would drag the whole object there.
   CHORALE_FN Exchange(const Group& group, const EndpointTable& table, uint32_t teams, const Leg& largest,
                       uint32_t stride, Positions& positions, const Deadline& deadline, X* extra)
       : group_(group),
@@ -81,9 +81,9 @@ class Exchange {
         shape_(table.at(table.self, group.id), largest, 0, true) {
     shape_.stride = stride;
     each_link([&](int32_t peer) {
-      // Links of a mesh differ in depth.
+      // Links of a mesh may differ in depth.
       if (links_[peer].depth < 2 && (tiles() > 1 || stride > 1)) {
-        refuse("a collective needs rings of two slots at least");
+        refuse("a collective needs rings of at least two slots");
       }
       return Stop::none;
     });
@@ -97,7 +97,7 @@ class Exchange {
     return (table_.self + table_.ranks - step) % table_.ranks;
   }
 
-  /// Makes a tile of each peer's leg and sends it there. `leg_of` gives legs by rank, here and below.
+  /// Makes a tile of each peer's leg and sends it there. `leg_of` returns the leg of a rank, here and below.
   template <class LegOf, class Produce>
   CHORALE_FN Stop send_each(const LegOf& leg_of, uint64_t tile, uint32_t phase, const Produce& produce) {
     const Stop stop = settle([&](int32_t peer) { return wait_free(peer, tile, phase); });
@@ -116,8 +116,8 @@ class Exchange {
     return Stop::none;
   }
 
-  /// Makes a tile of `leg` once and sends it to everybody. fill() gets its context and the sinks, this rank's
-  /// own first.
+  /// Makes a tile of `leg` once and sends it to all ranks. fill() gets its context and the sinks; this rank's
+  /// own sink is the first.
   template <class Fill>
   CHORALE_FN Stop send_all(const Leg& leg, uint64_t tile, uint32_t phase, const Fill& fill) {
     const Stop stop = settle([&](int32_t peer) { return wait_free(peer, tile, phase); });
@@ -130,7 +130,7 @@ class Exchange {
     return Stop::none;
   }
 
-  /// Takes a tile that each peer has sent.
+  /// Takes the tile that each peer has sent.
   template <class LegOf, class Consume>
   CHORALE_FN Stop receive_each(const LegOf& leg_of, uint64_t tile, uint32_t phase, const Consume& consume) {
     const Stop stop = settle([&](int32_t peer) { return wait(peer, leg_of(peer), tile, phase); });
@@ -149,7 +149,7 @@ class Exchange {
     return Stop::none;
   }
 
-  /// Waits for a tile of `leg` from everybody, and gives their sum, in rank order, to `consume`. Block hooks
+  /// Waits for a tile of `leg` from all ranks and gives their sum, in rank order, to `consume`. Block hooks
   /// get it in this rank's own ring.
   template <ReduceOp Op, class Consume>
   CHORALE_FN Stop reduce(const Leg& leg, uint64_t tile, uint32_t phase, const Consume& consume) {
@@ -174,7 +174,7 @@ class Exchange {
     return Stop::none;
   }
 
-  /// Waits for a tile of `leg` from everybody, phase 0, and sends their sum to everybody, phase 1.
+  /// Waits for a tile of `leg` from all ranks (phase 0) and sends their sum to all ranks (phase 1).
   template <ReduceOp Op>
   CHORALE_FN Stop reduce_and_send(const Leg& leg, uint64_t tile) {
     const Stop stop = settle([&](int32_t peer) {
@@ -192,8 +192,8 @@ class Exchange {
     return Stop::none;
   }
 
-  /// Waits until nothing of what was sent is read from this rank's memory. Called when all has been sent and
-  /// received.
+  /// Waits until no peer still reads sent data from this rank's memory. Called when everything has been sent
+  /// and received.
   CHORALE_FN Stop end() {
     return settle([&](int32_t peer) { return drain_link(thread_, links_[peer], deadline_); });
   }
@@ -202,8 +202,8 @@ class Exchange {
   // These functions find where things are.
 
   CHORALE_FN Progress progress(uint64_t start, uint64_t tile, uint32_t phase) const {
-    // All links make equally many steps, whatever the lengths of their shares. Tiles after a share's end are
-    // empty.
+    // All links make equally many steps, whatever the lengths of their shares. Tiles after the end of a share
+    // are empty.
     Progress at = shape_;
     at.start = start;
     at.tile = tile;
@@ -216,14 +216,14 @@ class Exchange {
   CHORALE_FN Progress from(int32_t peer, uint64_t tile, uint32_t phase) const {
     return progress(links_.received(peer), tile, phase);
   }
-  /// Finds the regions to fill, by step.
+  /// Finds the regions to fill; they are indexed by step.
   CHORALE_FN void stage_all(uint64_t tile, uint32_t phase, char** regions) const {
     for (int32_t step = 0; step < ranks(); ++step) {
       const int32_t peer = next(step);
       regions[step] = staged_slot(links_[peer], to(peer, tile, phase));
     }
   }
-  /// Finds the regions to read, by rank.
+  /// Finds the regions to read; they are indexed by rank.
   CHORALE_FN void land_all(uint64_t tile, uint32_t phase, char** regions) const {
     for (int32_t rank = 0; rank < ranks(); ++rank) {
       regions[rank] = const_cast<char*>(landed_slot(links_[rank], from(rank, tile, phase)));
@@ -245,21 +245,23 @@ class Exchange {
 
   // These functions wait and signal.
 
-  /// Calls f(peer) for each link, each in one thread. After a stop it calls no more.
+  /// Calls f(peer) for each link, in one thread per link. Makes no more calls after a stop.
   template <class F>
   CHORALE_FN void each_link(const F& f) {
     for (uint32_t peer = group_.rank; peer < uint32_t(ranks()); peer += group_.size) {
       if (stop_ == Stop::none) stop_ = f(int32_t(peer));
     }
   }
-  /// Does each_link(), and gives all threads the verdict, also of what was done before. Synchronises.
+  /// Does each_link() and returns the same verdict in all threads. The verdict includes earlier stops.
+  /// Synchronises.
   template <class F>
   CHORALE_FN Stop settle(const F& f) {
     each_link(f);
     return stop_ = group_.agree(stop_);
   }
 
-  /// Calls f(group, step) for each link whose data the calling thread moves, with the group that moves it.
+  /// Calls f(group, step) for each link whose data the calling thread moves. `group` is the group that moves
+  /// it.
   template <class Hook, class F>
   CHORALE_FN void each_step(const F& f) const {
     if constexpr (is_block_hook<Hook>) {
@@ -271,8 +273,8 @@ class Exchange {
     }
   }
 
-  /// Moves what there is to move. It synchronises after block hooks, because they may use memory of their own
-  /// from call to call.
+  /// Moves the data, if there is any. Synchronises after block hooks, because they may reuse their own memory
+  /// in the next call.
   template <class Hook, class F>
   CHORALE_FN void move(uint64_t bytes, const F& f) const {
     if (bytes == 0) return;
@@ -289,14 +291,14 @@ class Exchange {
     const Progress at = from(peer, tile, phase);
     const uint64_t bytes = at.bytes(leg);
     const Stop stop = await_slot(thread_, e, at, bytes, deadline_);
-    // For 0 bytes it has not waited, and so may not have been told.
+    // For 0 bytes wait() has not waited, so the note may not have arrived.
     if (CHORALE_CHECKED && stop == Stop::none && tile == 0 && phase == 0 && bytes != 0) {
       check_note(thread_, e, leg, at);
     }
     return stop;
   }
 
-  /// Lets each peer see a tile, after all threads have filled it.
+  /// Makes a tile visible to each peer, after all threads have filled it.
   template <class LegOf>
   CHORALE_FN void signal(const LegOf& leg_of, uint64_t tile, uint32_t phase) {
     group_.sync();
@@ -308,7 +310,7 @@ class Exchange {
     });
   }
 
-  /// Lets each peer write to a slot again, after all threads have read it.
+  /// Allows each peer to write to a slot again, after all threads have read it.
   CHORALE_FN void free(uint64_t tile, uint32_t phase, bool stored) {
     group_.sync();
     each_link([&](int32_t peer) { return give_free(peer, tile, phase, stored); });
@@ -327,10 +329,10 @@ class Exchange {
   const uint32_t teams_;
   const Group team_;
   Progress shape_;
-  Stop stop_ = Stop::none;  ///< of the calling thread
+  Stop stop_ = Stop::none;  ///< the calling thread's
 };
 
-/// Fills all sinks with what a hook makes of a tile of `leg`.
+/// Fills all sinks with a tile of `leg` that a hook makes.
 template <class T, class Produce>
 struct FillFromHook {
   const Group& group;
@@ -343,7 +345,7 @@ struct FillFromHook {
     const uint64_t bytes = at.bytes(leg);
     if (bytes == 0) return;
     if constexpr (is_block_hook<Produce>) {
-      // The hook makes it once, into this rank's own ring; it is copied from there to the others.
+      // The hook makes the tile once, in this rank's own ring. It is copied from there to the others.
       detail::produce<T>(group, leg, produce, ctx, at.offset(), bytes, sinks(0));
       group.sync();
       transfer(group, bytes, Mem(static_cast<const char*>(sinks.regions[0])),
@@ -356,7 +358,7 @@ struct FillFromHook {
 };
 }  // namespace detail
 
-/// Sends shard p of `in` to rank p. What rank p sent comes to shard p of `out`.
+/// Sends shard p of `in` to rank p. Data from rank p goes to shard p of `out`.
 template <class T, class Produce = CopyProduce, class Consume = CopyConsume, class X = None>
 CHORALE_FN Stop all_to_all(const Group& group, const EndpointTable& table, const Leg& message,
                            const Shards& shards, const Produce& produce = {}, const Consume& consume = {},
@@ -379,8 +381,8 @@ CHORALE_FN Stop all_to_all(const Group& group, const EndpointTable& table, const
   return stop != Stop::none ? stop : exchange.end();
 }
 
-/// Sends `in`, one shard, to everybody. What rank p sent comes to shard p of `out`. A producer is called once
-/// for each of its elements.
+/// Sends `in`, one shard, to all ranks. Data from rank p goes to shard p of `out`. A producer is called once
+/// per element of `in`.
 template <class T, class Produce = CopyProduce, class Consume = CopyConsume, class X = None>
 CHORALE_FN Stop all_gather(const Group& group, const EndpointTable& table, const Leg& message,
                            const Shards& shards, const Produce& produce = {}, const Consume& consume = {},
@@ -407,7 +409,7 @@ CHORALE_FN Stop all_gather(const Group& group, const EndpointTable& table, const
   return stop != Stop::none ? stop : exchange.end();
 }
 
-/// Combines shard p of everybody's `in` at rank p, in rank order. The result comes to `out`, one shard.
+/// Combines shard p of all ranks' `in` at rank p, in rank order. The result goes to `out`, one shard.
 template <ReduceOp Op, class T, class Produce = CopyProduce, class Consume = CopyConsume, class X = None>
 CHORALE_FN Stop reduce_scatter(const Group& group, const EndpointTable& table, const Leg& message,
                                const Shards& shards, const Produce& produce = {}, const Consume& consume = {},
@@ -433,8 +435,8 @@ CHORALE_FN Stop reduce_scatter(const Group& group, const EndpointTable& table, c
   return stop != Stop::none ? stop : exchange.end();
 }
 
-/// Combines `in` of all ranks in rank order. The result comes to everybody's `out`. `message` is all of it;
-/// ranks combine shares of it, which are whole tiles if the Leg has tile_bytes.
+/// Combines `in` of all ranks in rank order. The result goes to `out` on every rank. `message` is the whole
+/// message. Each rank combines a share of it, which is whole tiles if the Leg has tile_bytes.
 template <ReduceOp Op, class T, class Produce = CopyProduce, class Consume = CopyConsume, class X = None>
 CHORALE_FN Stop all_reduce(const Group& group, const EndpointTable& table, const Leg& message,
                            const Produce& produce = {}, const Consume& consume = {},
@@ -449,7 +451,7 @@ CHORALE_FN Stop all_reduce(const Group& group, const EndpointTable& table, const
                                                   deadline, extra);
     }
   }
-  // Tiles of two kinds take turns on each link: parts, and sums.
+  // Two kinds of tiles alternate on each link: parts and sums.
   detail::Positions positions;
   detail::Exchange<T, X> exchange(group, table, teams, longest, 2, positions, deadline, extra);
   const Leg own = share(table.self);

@@ -9,7 +9,7 @@
 
 namespace chorale {
 
-/// Stands for the data of kernels that have none of their own.
+/// Stands for the extra data of a kernel that has none.
 struct None {};
 
 /// Gives the strides of a matrix in a user's buffer, in elements.
@@ -17,61 +17,63 @@ struct Strides {
   uint64_t row = 0, col = 0;
 };
 
-/// Returns `strides` or, if none are given, those of rows of `cols` elements one after the other.
+/// Returns `strides`. If none are given, returns those of `cols`-element rows that follow each other.
 CHORALE_HD Strides strides_or_dense(const Strides& strides, uint64_t cols) {
   return strides.row == 0 && strides.col == 0 ? Strides{cols, 1} : strides;
 }
 
-/// Tells a hook where its call is. New needs become new members, so that the form of hooks does not change.
+/// Tells a hook where in the message it is called. New needs become new members, so the signature of hooks
+/// does not change.
 ///
-/// `index`, `first`, `pos`, `count` and `cols` are in elements: a value hook's are the T that it makes and
-/// takes, whatever Leg::elem is; a block hook's have Leg::elem bytes.
+/// `index`, `first`, `pos`, `count` and `cols` are in elements. For a value hook these are the T that it
+/// makes and takes, whatever Leg::elem is. For a block hook an element has Leg::elem bytes.
 template <class X = None>
 struct Ctx {
-  const void* in = nullptr;  ///< the Leg's, from the message's first element on
+  const void* in = nullptr;  ///< Leg::in: from the message's first element on
   void* out = nullptr;
-  /// The tile: at the peer when sending, here when receiving. A producer may write it.
+  /// Points to the tile's memory: at the peer when sending, here when receiving. A producer may write it.
   char* region = nullptr;
   uint64_t slot_base = 0;  ///< the tile's position in the stream
 
   uint64_t tile = 0;                      ///< the tile's number in this group's share, from 0
-  uint32_t slot = 0;                      ///< of the ring
+  uint32_t slot = 0;                      ///< the tile's slot of the ring
   uint64_t step = 0;                      ///< the tile's number among all that the link has carried
-  uint64_t tile_bytes = 0;                ///< of a full tile
-  uint32_t tile_rows = 0, tile_cols = 0;  ///< of a full tile, if the Leg has `cols`
+  uint64_t tile_bytes = 0;                ///< bytes of a full tile
+  uint32_t tile_rows = 0, tile_cols = 0;  ///< those of a full tile, if the Leg has `cols`
 
-  uint32_t block = 0, thread = 0;    ///< this group among those of the kernel, this thread in the group
-  uint32_t blocks = 1, threads = 1;  ///< how many groups and threads there are
+  uint32_t block = 0, thread = 0;    ///< the number of this group in the kernel, of this thread in the group
+  uint32_t blocks = 1, threads = 1;  ///< the number of groups and of threads
 
   int32_t self = -1;                  ///< this rank
   int32_t peer = -1, recv_peer = -1;  ///< the ranks that producers send to and consumers receive from
   int32_t ranks = 0;
-  uint32_t shard = 0;  ///< the Leg's
+  uint32_t shard = 0;  ///< Leg::shard
 
-  uint32_t rows = 0, cols = 0;  ///< the Leg's
+  uint32_t rows = 0, cols = 0;  ///< Leg::rows and Leg::cols
   Strides in_strides, out_strides;
 
-  uint64_t index = 0;  ///< first element of this vector, or of this tile, in the message
-  uint64_t first = 0;  ///< in all_to_all_v(): the message's first element, in all that is sent or kept
-  uint64_t pos = 0;    ///< as `index`, but in the tile
-  uint32_t count = 0;  ///< valid elements of this vector, or of a block hook's tile
+  uint64_t index = 0;  ///< the index in the message of the first element of this vector or tile
+  /// For all_to_all_v() this is the index of the message's first element in all that is sent or kept.
+  uint64_t first = 0;
+  uint64_t pos = 0;    ///< like `index`, but counted from the start of the tile
+  uint32_t count = 0;  ///< the number of valid elements in this vector or, for a block hook, in the tile
 
   X* extra = nullptr;  ///< the kernel's own data
 };
 
-/// Describes one side of a transfer as one group sees it: its share of a message. Sizes are in bytes as they
-/// travel.
+/// Describes one side of a transfer for one group: its share of a message. Sizes are in bytes as they travel.
 struct Leg {
   const void* in = nullptr;   ///< the message, for producers
   void* out = nullptr;        ///< the message, for consumers
-  uint64_t bytes = 0;         ///< of the share, a whole number of elements
-  uint64_t begin = 0;         ///< of the share in the message
-  uint64_t tile_bytes = 0;    ///< of a tile, at most a slot; 0: a slot. The same on both sides
-  uint64_t signal_bytes = 0;  ///< how much the sender signals, or the receiver awaits, at a time within a
-                              ///< tile; 0: a tile. The sides may differ
-  /// The bytes that no tile and no share cuts: a multiple of the call's sizeof(T); 1: sizeof(T).
+  uint64_t bytes = 0;         ///< size of the share, a whole number of elements
+  uint64_t begin = 0;         ///< offset of the share in the message
+  uint64_t tile_bytes = 0;    ///< size of a tile, at most a slot; 0: a slot. The same on both sides
+  uint64_t signal_bytes = 0;  ///< the step in which the sender signals, or the receiver waits, within a tile;
+                              ///< 0: the whole tile. The sides may differ
+  /// Gives the size of an element in bytes: no tile and no share cuts one. A multiple of sizeof(T) of the
+  /// call; 1 means sizeof(T).
   uint32_t elem = 1;
-  uint32_t shard = 0;  ///< passed on to hooks, as are the following
+  uint32_t shard = 0;  ///< passed on to hooks, as are the members below
   uint32_t rows = 0, cols = 0;
   Strides in_strides, out_strides;
 };
@@ -93,7 +95,7 @@ CHORALE_HD uint64_t units_in(uint64_t bytes, uint64_t unit) {
   return quotient(bytes, unit) + (modulo(bytes, unit) != 0 ? 1 : 0);
 }
 
-/// Returns `n` units of a message from `first` on, or as many of them as the message has.
+/// Returns `n` units of a message from unit `first` on, or as many of them as the message has.
 CHORALE_HD Leg part_of(const Leg& message, uint64_t unit, uint64_t first, uint64_t n) {
   const uint64_t begin = first * unit, end = begin + n * unit;
   Leg part = message;
@@ -103,15 +105,14 @@ CHORALE_HD Leg part_of(const Leg& message, uint64_t unit, uint64_t first, uint64
 }
 }  // namespace detail
 
-/// Returns the part of a message that group `id` of `count` moves. Parts are whole multiples of `unit` bytes,
-/// as even as possible; the last part has the message's end.
+/// Returns the part of a message that group `id` of `count` moves. Parts are whole multiples of `unit` bytes
+/// and as even as possible. The last part ends where the message ends.
 CHORALE_HD Leg share_of(const Leg& message, uint32_t id, uint32_t count, uint64_t unit) {
   const detail::EvenParts parts(detail::units_in(message.bytes, unit), count);
   return detail::part_of(message, unit, parts.first(id), parts.size(id));
 }
 
-/// Returns the least number of bytes, at least `least`, that is whole elements of `elem` bytes and whole
-/// units.
+/// Returns the smallest number of bytes that is at least `least`, a multiple of `elem` and a multiple of 16.
 CHORALE_HD uint64_t whole_units(uint64_t elem, uint64_t least = 1) {
   if (elem == 0) elem = 1;  // senders and receivers refuse it
   uint64_t unit = elem;
@@ -120,20 +121,20 @@ CHORALE_HD uint64_t whole_units(uint64_t elem, uint64_t least = 1) {
   return detail::quotient(least + unit - 1, unit) * unit;
 }
 
-/// Returns the bytes that a cut of the message must be a multiple of: a tile if it has tiles of its own, else
+/// Returns the granularity in bytes at which the message may be cut: a tile if the Leg sets tile_bytes, else
 /// whole elements and units.
 CHORALE_HD uint64_t share_unit(const Leg& message) {
   return message.tile_bytes ? message.tile_bytes : whole_units(message.elem);
 }
 
-/// Returns the part that group `id` of `count` moves, in whole share_unit()s.
+/// Returns the part that group `id` of `count` moves, in multiples of share_unit().
 CHORALE_HD Leg share_of(const Leg& message, uint32_t id, uint32_t count) {
   return share_of(message, id, count, share_unit(message));
 }
 
 namespace detail {
-/// Returns the parts that group `id` of `count` moves of the shards into which `ranks` ranks divide a
-/// message. They are the same as share_of() of share_of(), and cost less than calling that for each shard.
+/// Returns group `id`'s part (of `count`) of each shard, when `ranks` ranks divide a message into shards. The
+/// result equals share_of() of share_of(), but costs less than that call for each shard.
 class SharesOfShards {
  public:
   CHORALE_HD SharesOfShards(const Leg& message, uint32_t ranks, uint32_t id, uint32_t count)

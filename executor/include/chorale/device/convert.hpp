@@ -1,8 +1,8 @@
 #pragma once
 // These conversions between all element types give the same bits on the CPU and on CUDA.
 //
-// C++ does not define the result when an integer type has no room for a float, and machines differ there.
-// Here:
+// C++ leaves the result undefined when a float does not fit an integer type, and machines differ there. These
+// conversions define it:
 //
 //   from a float to an integer   rounds towards zero; a value that is too large or too small becomes the
 //                                nearest end of the range, and a NaN becomes 0
@@ -22,9 +22,9 @@
 namespace chorale {
 namespace detail {
 
-/// Returns `value`, which is no NaN, rounded to odd: if no float equals it, the one of its two neighbours
-/// whose lowest bit is set. Rounding that to a type with two bits less gives the same as rounding `value`
-/// once, because the set bit tells that it lies neither in the middle nor on a value.
+/// Rounds `value`, which is no NaN, to odd: if no float equals it, returns the neighbour whose lowest bit is
+/// set. Rounding the result to a type with at least two bits less gives the same as rounding `value` once.
+/// The set bit shows that the value is neither representable there nor halfway between two values.
 CHORALE_HD float odd_float(double value) {
   const float nearest = float(value);
   uint32_t bits = float_bits(nearest);
@@ -35,7 +35,8 @@ CHORALE_HD float odd_float(double value) {
   return bits_float(bits);
 }
 
-/// Rounds to odd like odd_float(): it folds the low bits, for which a double may have no room, into one bit.
+/// Rounds to odd like odd_float(). A double may have no room for the low bits, so they are folded into one
+/// bit.
 CHORALE_HD double odd_double(int64_t value) {
   constexpr uint64_t low = (uint64_t(1) << 11) - 1;
   uint64_t magnitude = value < 0 ? 0 - uint64_t(value) : uint64_t(value);
@@ -52,7 +53,7 @@ template <class To>
 CHORALE_HD To integer_from(double value) {
   if (value != value) return To(0);
   if (value <= double(least<To>)) return least<To>;
-  // For 64 bits the bound rounds up, to a value that is too large already.
+  // For 64 bits the bound rounds up to a value that is already too large.
   if (value >= double(most<To>)) return most<To>;
   return To(value);
 }
@@ -90,8 +91,8 @@ CHORALE_HD To no_number() {
 
 }  // namespace detail
 
-/// Converts `value` to a To. Going through double or int64_t gives the same, because they hold all other
-/// types exactly.
+/// Converts `value` to type To. A conversion through double or int64_t gives the same result, because these
+/// hold all other types exactly.
 template <class To, class From>
 CHORALE_HD To convert(From value) {
   if constexpr (std::is_same_v<To, From>) {

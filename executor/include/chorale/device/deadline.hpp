@@ -1,5 +1,5 @@
 #pragma once
-// Every wait ends: when what it waits for comes, when its time is over, or when the world stops.
+// Every wait ends: when its condition holds, when its time is over, or when the world stops.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,16 +14,16 @@
 
 namespace chorale {
 
-/// Tells all that the world has stopped. There is one for each world and rank, in memory that the host and
-/// all its kernels see. It is zero while the world runs. The first that stops the world decides what the
-/// others are told.
+/// Tells all threads that the world has stopped. Each rank of a world has one AbortWord, in memory that the
+/// host and all its kernels see. It is zero while the world runs. The first one to stop the world sets the
+/// reason that the others see.
 struct alignas(64) AbortWord {
   uint32_t stop = 0;     ///< a Stop, written last
   uint32_t rank = 0;     ///< the rank to blame, valid once `stop` is not zero
-  uint32_t claimed = 0;  ///< settles which of several raisers on the host writes
+  uint32_t claimed = 0;  ///< decides which of several host threads writes
 };
 
-/// Returns the nanoseconds of a clock that only goes forward.
+/// Returns the time in nanoseconds of a monotonic clock.
 CHORALE_FN uint64_t now_ns() {
 #if defined(__CUDACC__)
   uint64_t now;
@@ -36,13 +36,13 @@ CHORALE_FN uint64_t now_ns() {
 #endif
 }
 
-/// Stops the world with `reason`, blaming `rank`, unless somebody has stopped it before. Returns true if this
-/// call did it. Called by one thread.
+/// Stops the world with `reason` and blames `rank`, unless the world has already stopped. Returns true if
+/// this call stopped it. Called by one thread.
 CHORALE_FN bool raise_stop(AbortWord* word, Stop reason, uint32_t rank) {
 #if defined(__CUDACC__)
   // The word is in host memory, where a read-modify-write of a GPU is usually not atomic. So one store writes
-  // both reason and rank. If GPUs raise at the same moment the last one counts, and a reader between their
-  // stores may blame one's rank for the other's reason.
+  // both reason and rank. If several GPUs raise at the same moment, the last one wins, and a reader between
+  // their stores may combine one's rank with the other's reason.
   static_assert(offsetof(AbortWord, stop) == 0 && offsetof(AbortWord, rank) == 4);
   if (load_acquire(&word->stop) != 0 || load_relaxed(&word->claimed) != 0) return false;
   store_release(reinterpret_cast<uint64_t*>(word), uint64_t(rank) << 32 | uint32_t(reason));
@@ -54,30 +54,30 @@ CHORALE_FN bool raise_stop(AbortWord* word, Stop reason, uint32_t rank) {
   return true;
 }
 
-/// Returns the time by now_ns() when `ns` nanoseconds from now are over. A time that no clock reaches stays
-/// in the future.
+/// Returns the time by now_ns() at `ns` nanoseconds from now. On overflow it returns the largest time, which
+/// never comes.
 CHORALE_FN uint64_t ns_from_now(uint64_t ns) {
   const uint64_t now = now_ns();
   return ns < ~uint64_t{0} - now ? now + ns : ~uint64_t{0};
 }
 
-/// Limits a wait. The default waits for ever.
+/// Limits a wait. The default waits forever.
 struct Deadline {
-  AbortWord* shared = nullptr;  ///< polled during waits; null: nobody can stop us
-  uint64_t ticks = 0;           ///< nanoseconds a wait may take; 0: any time
-  /// The time by now_ns() when waits end; 0: not started, each wait starts a copy of its own.
+  AbortWord* shared = nullptr;  ///< polled during waits; null: no one can stop the wait
+  uint64_t ticks = 0;           ///< the time that a wait may take, in nanoseconds; 0: no limit
+  /// Holds the time by now_ns() when waits end; 0: not started, so each wait starts a clock of its own.
   uint64_t until = 0;
 
-  /// Starts the clock, to give several waits one limit together.
+  /// Starts the clock, so that several waits share one limit.
   CHORALE_FN void start() { until = ticks != 0 ? ns_from_now(ticks) : 0; }
 
-  /// Returns the time when a wait that begins now must end: `until` if it was started, else by a clock of its
-  /// own; 0: never.
+  /// Returns the time when a wait that begins now must end: `until` if the clock was started, else `ticks`
+  /// from now. 0 means never.
   CHORALE_FN uint64_t started() const { return until != 0 ? until : ticks != 0 ? ns_from_now(ticks) : 0; }
 
   CHORALE_FN bool expired() const { return until != 0 && now_ns() >= until; }
 
-  /// Returns the reason to stop waiting now, or none. Called by one thread.
+  /// Returns the reason to stop waiting now, or Stop::none. Called by one thread.
   CHORALE_FN Stop poll() const {
     if (shared) {
       const uint32_t stop = load_acquire(&shared->stop);
@@ -87,7 +87,7 @@ struct Deadline {
   }
 };
 
-/// Returns the reason if the group has to stop, the same in every thread. Synchronises.
+/// Returns why the group has to stop, or Stop::none; the same in every thread. Synchronises.
 CHORALE_FN Stop stop_for(const Group& group, const Deadline& deadline) {
   Stop stop = Stop::none;
   if (group.leader()) {
@@ -97,17 +97,17 @@ CHORALE_FN Stop stop_for(const Group& group, const Deadline& deadline) {
   return group.agree(stop);
 }
 
-/// The number of looks between two polls of a deadline. The abort word is across PCIe, which takes one poll
-/// after the other. If thousands of threads polled at each look, they would keep PCIe busy for longer than
-/// the wait itself takes; peers would then wait for them and poll in their turn, and so on for ever.
+/// Sets the number of checks between two polls of a deadline. The abort word is across PCIe, which serves one
+/// poll after the other. If thousands of threads polled at each check, they would occupy PCIe for longer than
+/// the wait itself takes. Peers would then wait for them and poll in turn, and so on forever.
 #if defined(__CUDACC__)
 constexpr uint32_t looks_between_polls = 4096;
 #else
 constexpr uint32_t looks_between_polls = 64;
 #endif
 
-/// Looks until ready() holds or the wait must end. What came in time counts, even on the last look. Called by
-/// one thread.
+/// Spins until ready() holds or the wait must end. Data that came in time counts, even at the last check.
+/// Called by one thread.
 template <class Ready>
 CHORALE_FN Stop spin_until(const Group& group, const Deadline& deadline, const Ready& ready) {
   if (ready()) return Stop::none;
@@ -115,7 +115,7 @@ CHORALE_FN Stop spin_until(const Group& group, const Deadline& deadline, const R
   limit.until = deadline.started();
   for (uint32_t spin = 1;; ++spin) {
     if (limit.until != 0) {
-      // A scheduler that parks us has to look at the clock as well.
+      // A scheduler that parks this thread must check the clock too.
       group.park([&ready, &limit]() -> bool { return ready() || limit.expired(); }, spin);
     } else {
       group.park(ready, spin);

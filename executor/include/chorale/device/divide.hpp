@@ -1,6 +1,6 @@
 #pragma once
-// These divisions are fast for powers of two, which most divisors are. A division of 64 bits is a hundred
-// instructions on a GPU.
+// These divisions are fast for powers of two, which most divisors are. A 64-bit division takes about a
+// hundred instructions on a GPU.
 
 #include <cstdint>
 
@@ -31,8 +31,8 @@ CHORALE_HD uint64_t modulo(uint64_t a, uint64_t b) {
 #endif
 }
 
-/// Divides `units` into `count` parts, as evenly as possible: the first `more` parts have one more than the
-/// others.
+/// Divides `units` into `count` parts as evenly as possible. The first `more` parts have one unit more than
+/// the others.
 struct EvenParts {
   uint64_t base, more;
 

@@ -1,16 +1,17 @@
 #pragma once
-// A transfer reads from a source and writes to a sink: memory, or several sinks at once. See packets.hpp for
-// packets, reduce.hpp for the sources that combine and engine.hpp for the loop.
+// A transfer reads from a source and writes to a sink. Each of them is plain memory, packets, a combination
+// of several, or a hook. See packets.hpp for packets, reduce.hpp for sources that combine and engine.hpp for
+// the loop.
 //
 // A SOURCE has                                         A SINK has
-//   waits, at_once   whether it can stop; CUDA: units a thread holds at once, if it may_take_several()
+//   waits, at_once   whether it can stop; CUDA: units a thread holds at once, if may_take_several()
 //   whole(bytes)     CUDA: all whole units within `bytes` are whole and aligned here too
-//   read<W>(turn)    CUDA: a turn's units                write<W>(turn)  CUDA: a turn's units
-//   gather<W>(turn)  CUDA: those of several sources at once, each as what unit_of() takes
+//   read<W>(turn)    CUDA: the units of a turn           write<W>(turn)  CUDA: the units of a turn
+//   gather<W>(turn)  CUDA: those of several sources at once, each as unit_of() takes it
 //   run(at), view()  CPU: a span of bytes                put()           CPU: a span of bytes
 //   by_line          both, optional: true if it moves whole LL128 lines
-// `at` counts bytes from the start of the transfer and is a multiple of 16, and of 112 by line. A span's data
-// is padded to whole units.
+// `at` counts bytes from the start of the transfer. It is a multiple of 16, and of 112 for lines. The data of
+// a span is padded to whole units.
 
 #include <cstdint>
 #include <cstring>
@@ -25,14 +26,14 @@ namespace chorale {
 constexpr uint64_t unlimited = ~uint64_t{0};
 
 #if defined(__CUDACC__)
-/// Says what a thread moves in one step: n units, `stride` apart.
+/// Says what a thread moves in one step: n units that are `stride` units apart.
 struct Turn {
   uint64_t unit;
   uint64_t stride;
   uint32_t n;
-  uint32_t bytes;  ///< of each unit; fewer than 16 only if n is at most 1
-  // When lines are moved: the lines that the thread has a part in. Its unit of a line may be past the end of
-  // the data, or it has the flag of the line.
+  uint32_t bytes;  ///< size of each unit; less than 16 only if n is at most 1
+  // Used when lines are moved: the lines that the thread has a part in. Its unit of a line may be past the
+  // end of the data, or the thread may have the flag of the line.
   uint64_t line = 0;
   uint64_t line_stride = 0;
   uint32_t lines = 0;
@@ -40,11 +41,11 @@ struct Turn {
 #endif
 
 namespace detail {
-/// The bytes that a source which must stage or wait hands on at a time on the CPU. They fit on a fiber's
-/// stack.
+/// Sets the number of bytes that a source which stages or waits hands on at a time on the CPU. They fit on a
+/// fiber's stack.
 constexpr uint32_t span_bytes = 2048;
 
-/// Returns the bytes of unit `unit`, at most `bytes`, that lie before `limit`. For CUDA.
+/// Returns how many of the first `bytes` bytes of unit `unit` are before `limit`. For CUDA.
 CHORALE_FN uint32_t bytes_within(uint64_t unit, uint32_t bytes, uint64_t limit) {
   const uint64_t at = unit * unit_bytes;
   const uint64_t left = at < limit ? limit - at : 0;
@@ -59,15 +60,15 @@ constexpr bool by_line<End, std::enable_if_t<End::by_line>> = true;
 CHORALE_HD uint64_t padded(uint64_t bytes) { return units_of(bytes) * unit_bytes; }
 }  // namespace detail
 
-/// Plain memory is a source or a sink. From `valid` bytes on, and when `data` is null, it gives zeros as a
-/// source and drops what comes as a sink. Any alignment works; a multiple of 16 is fast.
+/// Uses plain memory as a source or a sink. From `valid` bytes on, and when `data` is null, a source reads
+/// zeros and a sink drops the data. Any alignment works; a multiple of 16 is fast.
 struct Mem {
   char* data = nullptr;
   uint64_t valid = unlimited;
 
   Mem() = default;
   CHORALE_HD Mem(void* data, uint64_t valid = unlimited) : data(static_cast<char*>(data)), valid(valid) {}
-  /// Makes a source only: a sink made of it would write to const memory.
+  /// Makes a source only. A sink made from it would write to const memory.
   CHORALE_HD Mem(const void* data, uint64_t valid = unlimited)
       : data(static_cast<char*>(const_cast<void*>(data))), valid(valid) {}
 
@@ -83,7 +84,7 @@ struct Mem {
            valid >= bytes / unit_bytes * unit_bytes;
   }
 
-  /// Loads the turn's units from sources at(0) .. at(n-1), n <= K. It starts all loads before it needs one.
+  /// Loads the turn's units from sources at(0) .. at(n-1), n <= K. Starts all loads before it uses the first.
   template <bool Whole, uint32_t K, uint32_t N, class At>
   CHORALE_FN static Stop gather(const Group&, const Turn& turn, uint32_t n, const At& at, Unit (&to)[K][N]) {
     const char* from[K];
@@ -95,8 +96,8 @@ struct Mem {
       const uint32_t bytes = from[source] ? detail::bytes_within(unit, turn.bytes, at(source).valid) : 0;
       return load_unit(from[source] + unit * unit_bytes, bytes);
     };
-    // Usually no condition stands between the loads. Where one does, we also set what is not loaded: a
-    // register that is written on some paths only would be kept for it round every loop outside.
+    // Usually no branch is between the loads. In the other case also set the elements that are not loaded: a
+    // register that only some paths write would stay reserved through every outer loop.
     if (n == K && turn.n == N) {
 #pragma unroll
       for (uint32_t item = 0; item < K * N; ++item) to[item / N][item % N] = load(item / N, item % N);
@@ -159,8 +160,8 @@ struct Mem {
 
 #if defined(__CUDACC__)
 namespace detail {
-/// Writes to sinks at(0) .. at(n-1). It looks up where they are before the first store, because a look-up
-/// after a store would wait for it.
+/// Writes to sinks at(0) .. at(n-1). It looks up their addresses before the first store, because a load after
+/// a store would wait for it.
 template <bool Whole, uint32_t N, class At>
 CHORALE_FN void write_all(const Turn& turn, uint32_t n, const At& at, const Unit (&from)[N]) {
   constexpr uint32_t ahead = 8;
@@ -180,7 +181,7 @@ CHORALE_FN void write_all(const Turn& turn, uint32_t n, const At& at, const Unit
 }  // namespace detail
 #endif
 
-/// This sink writes to all of n sinks of one type, in order. The array must outlive the transfer.
+/// Writes to all of n sinks of one type, in order. The array must outlive the transfer.
 template <class S>
 struct Many {
   static constexpr bool by_line = detail::by_line<S>;
@@ -207,7 +208,7 @@ struct Many {
 #endif
 };
 
-/// This sink writes to all of at(0) .. at(n-1), in order. It calls at() for each of them again and again.
+/// Writes to all of at(0) .. at(n-1), in order. It calls at() for each of them many times.
 template <class At>
 struct ManyAt {
   using Sink = std::decay_t<decltype(std::declval<const At&>()(0u))>;
@@ -238,18 +239,18 @@ namespace detail {
 /// Returns the same place in the memory of each member of a switch channel, by rank.
 struct AtMembers {
   char* const* members = nullptr;
-  uint64_t offset = 0;  ///< bytes into each member
+  uint64_t offset = 0;  ///< offset in each member's memory, in bytes
   uint64_t valid = unlimited;
 
   CHORALE_FN Mem operator()(uint32_t rank) const { return {members[rank] + offset, valid}; }
 };
 }  // namespace detail
 
-/// This sink writes to the same place in the memory of all members of a switch channel, by plain stores.
+/// Writes to the same place in the memory of all members of a switch channel, by plain stores.
 struct MultiStore {
   char* const* members = nullptr;  ///< by rank
   uint32_t n = 0;
-  uint64_t offset = 0;  ///< bytes into each member
+  uint64_t offset = 0;  ///< offset in each member's memory, in bytes
   uint64_t valid = unlimited;
 
   CHORALE_FN ManyAt<detail::AtMembers> all() const { return {{members, offset, valid}, n}; }
@@ -267,7 +268,7 @@ struct MultiStore {
 #endif
 };
 
-/// This sink writes to both.
+/// Writes to two sinks.
 template <class A, class B>
 struct Tee {
   static constexpr bool by_line = detail::by_line<A> || detail::by_line<B>;

@@ -1,6 +1,6 @@
 #pragma once
-// This is the one loop that moves data, unit by unit from a source to a sink. The plan interpreter and users'
-// kernels share it.
+// This is the only loop that moves data, unit by unit from a source to a sink. The plan interpreter and
+// users' kernels share it.
 
 #include <cstdint>
 #include <type_traits>
@@ -14,23 +14,23 @@
 
 namespace chorale {
 
-/// Moves `bytes` bytes, a whole number of elements, from `source` to `sink`. If neither end has LL128
-/// packets, the group's threads take units in turn: unit u goes by thread u % size. If an end has them, the
-/// group must be whole warps, and its warps take lines in turn: a unit then goes by another thread. Source
-/// and sink may be the same memory, but not overlap otherwise.
+/// Moves `bytes` bytes, a whole number of elements, from `source` to `sink`. Without LL128 packets at either
+/// end, thread u % size moves unit u. With LL128 packets the group must be whole warps, and its warps take
+/// lines in turn, so a unit goes through a different thread. Source and sink may be the same memory but must
+/// not overlap in another way.
 ///
-/// A source that waits can stop. Then Stop says why, the same in every thread; units that had come may have
-/// been passed on, each of them complete. With such a source the group is synchronised at the end. With other
-/// sources it is not, and Stop is none: synchronise before you signal or use units that other threads have
-/// moved.
+/// A source that waits can stop. Then the returned Stop says why, and is the same in every thread. Units that
+/// had arrived may have been passed on, each of them complete. After such a source the group is synchronised.
+/// After other sources it is not, and Stop is none: synchronise before you signal or use units that other
+/// threads have moved.
 template <class Source, class Sink>
 CHORALE_FN Stop transfer(const Group& group, uint64_t bytes, const Source& source, const Sink& sink);
 
 #if defined(__CUDACC__)
 
 namespace detail {
-/// Moves the calling thread's units from `unit` on that lie before `units`, N at a time. Several loads are in
-/// flight before the first store, to hide the latency of peers' memory.
+/// Moves the calling thread's units in `unit` .. `units`-1, N at a time. Several loads are in flight before
+/// the first store, to hide the latency of peers' memory.
 template <uint32_t N, class Source, class Sink>
 CHORALE_FN Stop move_whole(const Group& group, uint64_t& unit, uint64_t units, const Source& source,
                            const Sink& sink) {
@@ -57,7 +57,7 @@ CHORALE_FN Stop by_units(const Group& group, uint64_t bytes, const Source& sourc
                ? move_whole<Source::at_once>(group, unit, units, source, sink)
                : move_whole<1>(group, unit, units, source, sink);
   }
-  // This moves the tail, or everything.
+  // Moves the tail, or everything if the data is not whole and aligned.
   for (; stop == Stop::none && unit < units_of(bytes); unit += group.size) {
     const Turn turn{unit, group.size, 1, bytes_within(unit, unit_bytes, bytes)};
     Unit held[1];
@@ -67,9 +67,9 @@ CHORALE_FN Stop by_units(const Group& group, uint64_t bytes, const Source& sourc
   return stop;
 }
 
-/// Calls part(turn) for a warp's lines of begin .. end-1, N at a time, beginning with its line `first`;
-/// `first` is then after them. Called by a warp, for data of `bytes` bytes. Ends at the first stop, which
-/// `part` gives alike in all lanes. With Whole, no unit of these lines lies past the end of the data.
+/// Calls part(turn) for a warp's lines in begin .. end-1, N at a time, from line `first` on. Afterwards
+/// `first` is past them. Called by a warp, for data of `bytes` bytes. Ends at the first stop, which `part`
+/// must return alike in all lanes. With Whole, no unit of these lines is past the end of the data.
 template <bool Whole, uint32_t N, class Part>
 CHORALE_FN Stop each_turn_of_lines(const Group& group, uint64_t& first, uint64_t begin, uint64_t end,
                                    uint64_t bytes, const Part& part) {
@@ -115,8 +115,8 @@ CHORALE_FN Stop move_lines(const Group& group, uint64_t& first, uint64_t begin, 
   });
 }
 
-/// Does transfer() line by line. A warp has four lines at a time: lanes 8k to 8k+6 have the units of one, and
-/// lane 8k+7 has its flag.
+/// Does transfer() line by line. A warp moves four lines at a time: lanes 8k to 8k+6 have the units of one
+/// line, and lane 8k+7 has its flag.
 template <class Source, class Sink>
 CHORALE_FN Stop by_lines(const Group& group, uint64_t bytes, const Source& source, const Sink& sink) {
   const uint64_t lines = packet_bytes<LL128>(bytes) / sizeof(LL128), stride = group.size / (LL128::units + 1);
@@ -154,8 +154,8 @@ CHORALE_FN Stop transfer(const Group& group, uint64_t bytes, const Source& sourc
 
 template <class Source, class Sink>
 CHORALE_FN Stop transfer(const Group& group, uint64_t bytes, const Source& source, const Sink& sink) {
-  // A thread alone moves long spans, through memcpy and vector code. Several threads take units in turn, just
-  // as on CUDA, so that what a kernel may and may not assume about its threads is tested here too.
+  // A thread alone moves long spans, through memcpy and vector code. Several threads take units in turn as on
+  // CUDA. So the CPU also tests what a kernel may assume about its threads.
   constexpr uint64_t longest =
       std::is_same_v<Source, Mem> && std::is_same_v<Sink, Mem> ? unlimited : 64 * 1024;
   constexpr uint64_t grain =

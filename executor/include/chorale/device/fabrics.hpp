@@ -1,17 +1,17 @@
 #pragma once
-// A fabric is what the data of a kernel travels over. Each is one struct, which each call chooses by a
-// template argument. All device code that knows a fabric is here.
+// A fabric is the medium over which the data of a kernel travels. Each fabric is a struct, and each call
+// chooses one by a template argument. All device code that depends on the fabric is here.
 //
-//   stage(e, position)     returns the place to write what is sent at this position of the stream
-//   land(e, position)      returns the place of what was received at this position
+//   stage(e, position)     returns where to write the data that is sent at this position of the stream
+//   land(e, position)      returns where the data received at this position is
 //   put, get               move one vector to and from such a region
 //   signal(...)            tells the peer that it may see what the group staged up to here
-//   wait(...)              waits until the peer has done so
+//   wait(...)              waits until the peer has signalled
 //   signal_free(...)       tells the peer that it may write again where the group has read what it received
 //                          up to here. `stored`: each thread has stored what it read, so the credit may be
 //                          relaxed
-//   wait_free(...)         waits until the peer has done so
-//   drain(...)             waits until nothing of what was sent is read from this rank's memory any more
+//   wait_free(...)         waits until the peer has given this credit
+//   drain(...)             waits until no sent data is still read from this rank's memory
 //
 // The whole group calls each of them. If one returns a Stop other than none, it has told the peer nothing.
 
@@ -38,8 +38,8 @@ struct Direct {
     return e.recv_src + detail::modulo(position, e.window);
   }
 
-  /// Stores the first n elements of `values` at vector `index` of a region; get() loads them, and the rest is
-  /// zero.
+  /// Stores the first n elements of `values` at vector `index` of a region. get() loads them and sets the
+  /// rest to zero.
   template <class T, int N>
   CHORALE_FN static void put(char* region, uint64_t index, const Pack<T, N>& values, uint32_t n = N) {
     static_assert(sizeof values == unit_bytes, "regions are read and written by units");
@@ -51,8 +51,8 @@ struct Direct {
     return elements_of<T>(load_unit(region + index * unit_bytes, n * uint32_t(sizeof(T))));
   }
 
-  /// Tells the peer that it has everything before position `upto`. `begin` is what this group has signalled
-  /// before. `note` is not 0 with the first signal of a message; see link.hpp.
+  /// Tells the peer that it has everything before position `upto`. `begin` is the position that this group
+  /// has signalled before. `note` is not 0 with the first signal of a message; see link.hpp.
   CHORALE_FN static Stop signal(const Group& group, const Endpoint& e, uint64_t begin, uint64_t upto,
                                 uint64_t note, const Deadline&) {
     (void)begin;
@@ -83,12 +83,13 @@ struct Direct {
   CHORALE_FN static Stop drain(const Group&, const Endpoint&, const Deadline&) { return Stop::none; }
 };
 
-/// Links this rank to itself: ring, counters and peer are its own. It works as Direct does, so another group
-/// of the rank may be the other half.
+/// Links this rank to itself: it owns the ring and the counters, and is its own peer. It works as Direct
+/// does, so another group of the rank may be the other half.
 struct Self : Direct {};
 
 /// Moves data by a proxy, which copies it from a ring in this rank's memory and tells the peer. The peer's
-/// credit comes back only after the data has been read there, so it also says that this ring is free again.
+/// credit comes back only after the peer has read the data, so it also says that the sender's ring is free
+/// again.
 struct Port {
   CHORALE_FN static char* stage(const Endpoint& e, uint64_t position) { return Direct::stage(e, position); }
   CHORALE_FN static const char* land(const Endpoint& e, uint64_t position) {
@@ -108,7 +109,7 @@ struct Port {
                                 uint64_t note, const Deadline& deadline) {
     const PortRequest request{PortRequest::Kind::data, e.peer, e.channel, begin, upto, note};
     const Stop stop = push_order(group, *e.port, request, deadline);
-    uint64_t* const orders = &e.local->cursor.orders;  // of the leader alone
+    uint64_t* const orders = &e.local->cursor.orders;  // used by the leader alone
     if (stop == Stop::none && group.leader()) store_relaxed(orders, load_relaxed(orders) + 1);
     return stop;
   }
@@ -132,42 +133,44 @@ struct Port {
   }
 };
 
-/// True if signal() and signal_free() of a fabric never stop, because they tell the peer themselves. If they
-/// tell somebody else, they may have to wait for room.
+/// Is true if signal() and signal_free() of a fabric never stop, because they write to the peer directly. A
+/// fabric that goes through a proxy may have to wait for room.
 template <class Ops>
 inline constexpr bool signals_at_once = std::is_base_of_v<Direct, Ops>;
 
 namespace detail {
-/// Ends a message that began at `start` and has gone through a stream, or come. Called by one thread. If
-/// another group was on the same channel at the same time, it began where this one did, and is refused.
+/// Ends a message that began at `start` of a stream that is sent or received. Called by one thread. If
+/// another group used the same channel at the same time, both began at the same position, and this call
+/// refuses.
 CHORALE_FN void end_message(const Endpoint& e, uint64_t* position, uint64_t start, uint64_t end) {
   if (CHORALE_CHECKED && load_relaxed(position) != start) {
 #if defined(__CUDACC__)
     (void)e;
-    refuse("two groups at a time are on one channel");
+    refuse("two groups use one channel at the same time");
 #else
-    refuse("two groups of rank " + std::to_string(e.self) + " at a time are on channel " +
-           std::to_string(e.channel) + " to rank " + std::to_string(e.peer) +
-           "; give parts of a split channels of their own: EndpointTable::from_channel()");
+    refuse("two groups of rank " + std::to_string(e.self) + " use channel " + std::to_string(e.channel) +
+           " to rank " + std::to_string(e.peer) +
+           " at the same time; give each part of a split its own channels: EndpointTable::from_channel()");
 #endif
   }
   store_relaxed(position, end);
 }
 
-/// Gives a signal by give(), and moves the position of the stream from `start` to `end` if the signal is a
-/// message's last. After a stop the position is what it was.
+/// Signals by give() and, if this signal is the last of a message, moves the position of the stream from
+/// `start` to `end`. After a stop the position is unchanged.
 template <class Ops, class Give>
 CHORALE_FN Stop signal_and_advance(const Group& group, const Endpoint& e, bool last, uint64_t* position,
                                    uint64_t start, uint64_t end, const Give& give) {
   if constexpr (signals_at_once<Ops>) {
-    // This comes before the signal, whose synchronisation makes the new position the group's.
+    // This comes before the signal, because the signal synchronises and so shows the new position to the
+    // group.
     if (last && group.leader()) end_message(e, position, start, end);
     return give();
   } else {
     const Stop stop = give();
     if (!last || stop != Stop::none) return stop;
     if (group.leader()) end_message(e, position, start, end);
-    group.sync();  // so that all threads see it in the next message
+    group.sync();  // makes the change visible to all threads in the next message
     return Stop::none;
   }
 }
@@ -180,7 +183,8 @@ CHORALE_FN bool fits(const Endpoint& e) {
   return !std::is_base_of_v<Direct, Ops> || e.kind != LinkKind::port;
 }
 
-/// Calls f(Direct{}), f(Port{}) or f(Self{}), as the endpoint's link is, so that one kernel can mix them.
+/// Calls f(Direct{}), f(Port{}) or f(Self{}), depending on the endpoint's link, so that one kernel can mix
+/// them.
 template <class F>
 CHORALE_FN decltype(auto) with_link(const Endpoint& e, F&& f) {
   switch (e.kind) {

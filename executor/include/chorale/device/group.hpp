@@ -1,6 +1,6 @@
 #pragma once
-// A group is the threads that work on something together. Every function of the device library takes its
-// group; nothing is implied.
+// A group is the set of threads that work on something together. Every function of the device library takes
+// its group as an argument; no group is implied.
 
 #include <cstdint>
 #include <cstring>
@@ -19,27 +19,26 @@
 
 namespace chorale {
 
-/// Says why a wait ended; `none` means that what was waited for came. When threads disagree the larger wins.
+/// Says why a wait ended; `none` means that its condition holds. If threads disagree, the larger value wins.
 enum class Stop : uint32_t { none = 0, timed_out, aborted, deadlock, peer_lost };
 
-/// Says what a group is made of, and so how it synchronises.
+/// Says what a group consists of, and so how it synchronises.
 enum class Scope : uint8_t { thread, warp, multiwarp, block, cluster };
 
 struct HostBlock;
 
 #if !defined(__CUDACC__)
-/// Serves a thread of a CPU block (a fiber, or the one thread of a block of size 1). Whoever runs the block
-/// implements it.
+/// Serves one thread of a CPU block, which is a fiber or the only thread of its block. The code that runs the
+/// block implements it.
 struct HostBlock {
   virtual ~HostBlock() = default;
 
-  /// Parks this thread, which cannot go on until ready(state). Returns then or when the world stops, or
-  /// earlier; the caller looks again. `ready` neither waits nor changes anything and may be called from
-  /// another thread.
+  /// Parks this thread until ready(state) holds or the world stops. It may return earlier, so the caller
+  /// checks again. `ready` neither waits nor changes anything, and another thread may call it.
   virtual void park(bool (*ready)(const void*), const void* state) = 0;
 
-  /// Waits until all threads of the block have called it, or the world has stopped. What they wrote before is
-  /// visible.
+  /// Waits until all threads of the block have called it, or the world has stopped. Writes before the call
+  /// are visible to all of them after it.
   virtual void sync() = 0;
 
   /// Lets a deterministic scheduler switch threads. Called before accesses that peers can see.
@@ -55,15 +54,15 @@ struct HostBlock {
     return nullptr;
   }
 
-  /// Hands a value round the block's threads, between calls of sync(). Only Group uses it. If each thread has
-  /// a HostBlock of its own, all of them point to one cell.
+  /// Passes a value among the block's threads, between calls of sync(). Only Group uses it. If each thread
+  /// has a HostBlock of its own, all of them point to one cell.
   uint64_t* cell = own_cell;
   uint64_t own_cell[2] = {0, 0};
 };
 #endif
 
-/// Ends a kernel that was called wrongly, when going on would hang a peer or harm its memory. CUDA: traps.
-/// CPU: throws, which stops the world.
+/// Ends a kernel that was called wrongly, when continuing would hang a peer or corrupt its memory. CUDA:
+/// traps. CPU: throws, which stops the world.
 CHORALE_FN void refuse(const char* why) {
 #if defined(__CUDACC__)
   (void)why;
@@ -78,27 +77,28 @@ inline void refuse(const std::string& why) { throw std::logic_error(why); }
 
 struct Split;
 
-/// Describes a group of threads, as one of its threads sees it. Copies name the same group. All threads of a
-/// group must call a function that takes it, with the same arguments, unless the function says otherwise.
+/// Describes a group of threads from the view of one of its threads. Copies name the same group. All threads
+/// of a group must call a function that takes it, with the same arguments, unless the function says
+/// otherwise.
 struct Group {
-  uint32_t rank = 0;   ///< this thread in the group, 0 .. size-1
-  uint32_t size = 1;   ///< threads in the group
-  uint32_t id = 0;     ///< this group among its peers, 0 .. count-1; renumbered by a split
-  uint32_t count = 1;  ///< groups that share the work
-  uint32_t block = 0;  ///< the thread block it runs in; survives splits
+  uint32_t rank = 0;   ///< this thread's number in the group, 0 .. size-1
+  uint32_t size = 1;   ///< the number of threads in the group
+  uint32_t id = 0;     ///< this group's number among its peers, 0 .. count-1; a split renumbers it
+  uint32_t count = 1;  ///< the number of groups that share the work
+  uint32_t block = 0;  ///< the thread block that it runs in; a split does not change it
   Scope scope = Scope::thread;
   uint32_t barrier = 0;       ///< CUDA: the named barrier of a block (0) or multiwarp group (1..15)
-  HostBlock* host = nullptr;  ///< CPU only; null: one thread, that yields when it must wait
+  HostBlock* host = nullptr;  ///< CPU only; null: one thread, which yields when it must wait
 
   CHORALE_FN bool leader() const { return rank == 0; }
 
-  /// Waits until all threads of the group have called it, and orders their memory accesses among each other.
+  /// Waits until all threads of the group have called it, and orders their memory accesses.
   CHORALE_FN void sync() const;
 
-  /// Spends a moment of a wait whose `spin`-th look failed. Called by one thread.
+  /// Pauses briefly within a wait, after check number `spin` has failed. Called by one thread.
   CHORALE_FN void pause(uint32_t spin) const;
 
-  /// Gives way until ready() may hold; the caller looks again. Called by one thread. CUDA: as pause.
+  /// Yields until ready() may hold; the caller checks again. Called by one thread. CUDA: same as pause().
   template <class Ready>
   CHORALE_FN void park(const Ready& ready, uint32_t spin) const;
 
@@ -108,32 +108,33 @@ struct Group {
   /// Returns why the world stopped, as far as this thread's scheduler knows. Called by one thread; CPU only.
   CHORALE_FN Stop stopped() const;
 
-  /// Returns the leader's value in every thread. T is trivially copyable, at most 16 bytes. Synchronises.
+  /// Returns the leader's value in every thread. T is trivially copyable and at most 16 bytes. Synchronises.
   template <class T>
   CHORALE_FN T broadcast(T value) const;
 
-  /// Returns true in every thread if every thread says yes, else false in every thread. Synchronises.
+  /// Returns true if `yes` is true in every thread; the result is the same in all threads. Synchronises.
   CHORALE_FN bool all(bool yes) const;
 
   /// Returns the largest of the threads' reasons to stop, the same in every thread. Synchronises.
   CHORALE_FN Stop agree(Stop mine) const;
 
-  /// Divides the `count` groups into `parts` runs of neighbours whose sizes differ by at most one. Moves no
-  /// thread. With more parts than groups, some parts have no group. Refuses 0 parts; so do the other splits.
+  /// Divides the `count` groups into `parts` runs of neighbours whose sizes differ by at most one. It moves
+  /// no thread. With more parts than groups, some parts have no group. All splits refuse 0 parts.
   CHORALE_FN Split split(uint32_t parts) const;
 
   /// Divides the groups round-robin: group g is in part g % parts.
   CHORALE_FN Split split_interleaved(uint32_t parts) const;
 
-  /// Divides the groups into runs of neighbours of about weights[part] / sum of weights each. Refuses weights
-  /// that are all 0.
+  /// Divides the groups into runs of neighbours. The size of a run is about weights[part] / sum of weights of
+  /// all groups. Refuses weights that are all 0.
   CHORALE_FN Split split_weighted(const uint32_t* weights, uint32_t parts) const;
 
   /// Returns the calling thread's warp of a block or multiwarp group. The warps share this group's work. CPU:
   /// each thread is a warp. CUDA: refuses a group that is not whole warps.
   CHORALE_FN Group warps() const;
 
-  /// Calls f(item) for this group's run of 0 .. items-1. All its threads get the same items.
+  /// Calls f(item) for this group's contiguous part of 0 .. items-1. All threads of the group get the same
+  /// items.
   template <class F>
   CHORALE_FN void each_contiguous(uint64_t items, F&& f) const {
     const detail::EvenParts parts(items, count);
@@ -148,7 +149,7 @@ struct Group {
   }
 };
 
-/// Says which part of a split this group fell into, and has the group renumbered within it.
+/// Says which part of a split this group belongs to, and holds the group as it is numbered in that part.
 struct Split {
   uint32_t part;
   Group group;
@@ -207,10 +208,10 @@ CHORALE_FN Stop Group::agree(Stop mine) const {
   return Stop::timed_out;
 }
 
-// These groups are within a block, or around it. They share the work of all blocks, or of those that a split
-// left in one part, because their ids follow from the block's.
+// These groups are parts of a block, or contain it. They share the work of all blocks, or of those that a
+// split left in one part, because their ids follow from the block's id.
 
-/// Returns the calling thread alone.
+/// Returns the calling thread as a group of one.
 CHORALE_FN Group thread_group(const Group& block) {
   Group thread = block;
   thread.rank = 0;
@@ -224,15 +225,15 @@ CHORALE_FN Group thread_group(const Group& block) {
 /// Returns the calling thread's warp. CUDA: the block is a multiple of 32 threads.
 CHORALE_FN Group warp_group(const Group& block) { return block.warps(); }
 
-/// Returns the calling thread's run of `threads` neighbours; runs divide the block. CUDA: `threads` is a
+/// Returns the calling thread's run of `threads` neighbours. The runs divide the block. CUDA: `threads` is a
 /// multiple of 32, and a block has at most 15 runs, which use the named barriers 1 to 15. So only one size of
-/// runs may be at work at a time, on the CPU as well. Refuses a size that does not divide the block, and a
-/// group that is not a block.
+/// runs may be in use at a time, also on the CPU. Refuses a size that does not divide the block, and a group
+/// that is not a block.
 CHORALE_FN Group multiwarp_group(const Group& block, uint32_t threads);
 
-/// Returns the blocks of the calling thread's cluster as one group. It has as many blocks as the launch says:
-/// one if it says nothing, and always one on the CPU. CUDA: sm_90 and later. Refuses blocks that a split has
-/// renumbered, because a cluster's blocks may be in several of its parts.
+/// Returns the blocks of the calling thread's cluster as one group. The launch sets the number of blocks in a
+/// cluster: one by default, and always one on the CPU. CUDA: sm_90 and later. Refuses blocks that a split has
+/// renumbered, because the blocks of a cluster may be in different parts.
 CHORALE_FN Group cluster_group(const Group& block);
 
 namespace detail {

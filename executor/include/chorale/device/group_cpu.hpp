@@ -1,5 +1,5 @@
 #pragma once
-// Groups on the CPU. Included by group.hpp.
+// This file defines groups on the CPU. group.hpp includes it.
 
 #include <cassert>
 #include <cstdint>
@@ -35,7 +35,7 @@ template <class T>
 CHORALE_FN T Group::broadcast(T value) const {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(HostBlock::own_cell));
   if (size == 1) return value;
-  sync();  // nobody reads the cell of an earlier call any more
+  sync();  // no thread still reads the cell for an earlier call
   if (leader()) std::memcpy(host->cell, &value, sizeof value);
   sync();
   std::memcpy(&value, host->cell, sizeof value);
@@ -44,7 +44,7 @@ CHORALE_FN T Group::broadcast(T value) const {
 
 CHORALE_FN bool Group::all(bool yes) const {
   if (size == 1) return yes;
-  sync();  // nobody reads the cell of an earlier call any more
+  sync();  // no thread still reads the cell for an earlier call
   if (leader()) store_relaxed(&host->cell[0], uint64_t{1});
   sync();
   if (!yes) store_relaxed(&host->cell[0], uint64_t{0});
@@ -62,7 +62,7 @@ CHORALE_FN Group Group::warps() const {
   return warp;
 }
 
-/// Returns one CPU thread as all of block `block` of `blocks`.
+/// Returns one CPU thread as the whole of block `block` of `blocks`.
 CHORALE_FN Group block_group(uint32_t block = 0, uint32_t blocks = 1, HostBlock* host = nullptr) {
   Group group;
   group.id = group.block = block;
@@ -81,7 +81,7 @@ CHORALE_FN Group cluster_group(const Group& block) {
 
 CHORALE_FN Group multiwarp_group(const Group& block, uint32_t threads) {
   if (block.scope != Scope::block || threads == 0 || block.size % threads != 0) {
-    refuse("a block is cut into groups that do not divide it");
+    refuse("the size of a group does not divide its block");
   }
   const uint32_t groups = block.size / threads;
   Group group = block;

@@ -1,5 +1,5 @@
 #pragma once
-// Groups on CUDA. Included by group.hpp. Blocks are one-dimensional.
+// This file defines groups on CUDA. group.hpp includes it. Blocks are one-dimensional.
 
 #include <cstdint>
 #include <cstring>
@@ -13,8 +13,8 @@ namespace detail {
 constexpr uint32_t warp_threads = 32;
 constexpr uint32_t named_barriers = 16;
 
-// We do not use the .aligned forms, because the leader of a group may come from a wait of its own, apart from
-// the rest of its warp.
+// We do not use the .aligned forms, because the leader of a group may come from a wait of its own, diverged
+// from the rest of its warp.
 
 CHORALE_FN void named_sync(uint32_t barrier, uint32_t threads) {
   asm volatile("barrier.cta.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
@@ -42,7 +42,7 @@ CHORALE_FN void cluster_sync() {
           : "memory");
 }
 
-/// Returns the address in block 0 of the cluster of the shared variable at `here`.
+/// Returns the address, in block 0 of the cluster, of the shared variable at `here`.
 CHORALE_FN uint32_t in_first_block(const void* here) {
   uint32_t there;
   asm volatile("mapa.shared::cluster.u32 %0, %1, 0;"
@@ -51,12 +51,12 @@ CHORALE_FN uint32_t in_first_block(const void* here) {
   return there;
 }
 
-/// These do what broadcast() and all() do, through the shared memory of the cluster's first block. They are
-/// functions of their own, so that kernels without clusters do not have their shared memory.
+/// These functions do what broadcast() and all() do, through the shared memory of the cluster's first block.
+/// They are separate functions, so that kernels without clusters do not allocate that shared memory.
 template <class T>
 CHORALE_FN T cluster_broadcast(T value, bool leader) {
   __shared__ uint64_t cell[2];
-  cluster_sync();  // nobody reads the cell of an earlier call any more
+  cluster_sync();  // no thread still reads the cell for an earlier call
   if (leader) std::memcpy(cell, &value, sizeof(T));
   cluster_sync();
   const uint32_t there = in_first_block(cell);
@@ -102,8 +102,8 @@ CHORALE_FN void Group::sync() const {
 }
 
 CHORALE_FN void Group::pause(uint32_t spin) const {
-  // A wait is mostly short, and a sleep is longer than a poll. So only a thread that has waited long makes
-  // room for others.
+  // Most waits are short, and a sleep takes longer than a poll. So only a thread that has waited long gives
+  // way to others.
   if (spin > 4096) __nanosleep(100);
 }
 
@@ -121,7 +121,7 @@ CHORALE_FN T Group::broadcast(T value) const {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 16);
   if (scope == Scope::thread) return value;
   if (scope == Scope::warp) {
-    // Shuffles and votes meet, but order no memory: __syncwarp() does.
+    // Shuffles and votes synchronise but do not order memory; __syncwarp() does.
     __syncwarp();
     uint32_t words[(sizeof(T) + 3) / 4] = {};
     std::memcpy(words, &value, sizeof(T));
@@ -133,9 +133,8 @@ CHORALE_FN T Group::broadcast(T value) const {
     return value;
   }
   if (scope == Scope::cluster) return detail::cluster_broadcast(value, leader());
-  __shared__ uint64_t
-      cells[detail::named_barriers][2];  // one for each group that can be at a barrier at a time
-  sync();                                // nobody reads the cell of an earlier call any more
+  __shared__ uint64_t cells[detail::named_barriers][2];  // one per group that can be at a barrier at a time
+  sync();                                                // no thread still reads the cell for an earlier call
   if (leader()) std::memcpy(cells[barrier], &value, sizeof(T));
   sync();
   std::memcpy(&value, cells[barrier], sizeof(T));
@@ -162,7 +161,7 @@ CHORALE_FN bool Group::all(bool yes) const {
 }
 
 CHORALE_FN Group Group::warps() const {
-  if (size % detail::warp_threads != 0) refuse("a group that is no whole number of warps has no warps");
+  if (size % detail::warp_threads != 0) refuse("warps() needs a group of whole warps");
   const uint32_t warps = size / detail::warp_threads;
   Group warp = *this;
   warp.scope = Scope::warp;
@@ -173,7 +172,7 @@ CHORALE_FN Group Group::warps() const {
   return warp;
 }
 
-/// Returns the calling thread's block, one among the grid's.
+/// Returns the calling thread's block as one of the grid's blocks.
 CHORALE_FN Group block_group() {
   Group group;
   group.rank = threadIdx.x;
@@ -203,7 +202,7 @@ CHORALE_FN Group cluster_group(const Group& block) {
 CHORALE_FN Group multiwarp_group(const Group& block, uint32_t threads) {
   if (block.scope != Scope::block || threads == 0 || threads % detail::warp_threads != 0 ||
       block.size % threads != 0 || block.size / threads >= detail::named_barriers) {
-    refuse("a block is cut into groups that do not divide it");
+    refuse("the size of a group does not divide its block");
   }
   const uint32_t here = block.rank / threads, groups = block.size / threads;
   Group group = block;
@@ -216,7 +215,7 @@ CHORALE_FN Group multiwarp_group(const Group& block, uint32_t threads) {
   return group;
 }
 
-// These return the whole grid's groups, for kernels that launch() does not run.
+// These return the groups of the whole grid, for kernels that launch() does not run.
 
 CHORALE_FN Group thread_group() { return thread_group(block_group()); }
 CHORALE_FN Group warp_group() { return warp_group(block_group()); }

@@ -1,5 +1,5 @@
 #pragma once
-// Hooks are the ends of a transfer here; see endpoints.hpp.
+// These sources and sinks let hooks be the ends of a transfer; see endpoints.hpp.
 
 #include <cstdint>
 #include <cstring>
@@ -11,7 +11,7 @@
 namespace chorale {
 
 namespace detail {
-/// Returns `ctx` for the vector of `bytes` valid bytes that lies `at` bytes into the transfer.
+/// Returns `ctx` for the vector of `bytes` valid bytes that begins `at` bytes into the transfer.
 template <class T, class X>
 CHORALE_FN Ctx<X> vector_at(const Ctx<X>& ctx, uint64_t at, uint32_t bytes) {
   Ctx<X> here = ctx;
@@ -22,7 +22,7 @@ CHORALE_FN Ctx<X> vector_at(const Ctx<X>& ctx, uint64_t at, uint32_t bytes) {
 }
 }  // namespace detail
 
-/// This source gives what a value hook makes. `ctx` is that of the transfer's first element.
+/// Reads the elements that a value hook makes. `ctx` is for the transfer's first element.
 template <class T, class Hook, class X>
 struct Produced {
   static_assert(unit_bytes % sizeof(T) == 0, "value hooks make whole units: use a block hook");
@@ -69,7 +69,7 @@ struct Produced {
 #endif
 };
 
-/// This sink hands what comes to a value hook.
+/// Hands the data to a value hook.
 template <class T, class Hook, class X>
 struct Consumed {
   static_assert(unit_bytes % sizeof(T) == 0, "value hooks take whole units: use a block hook");
@@ -105,7 +105,7 @@ struct Consumed {
 #endif
 };
 
-/// This source gives what another source gives, as a value hook's forward() changes it.
+/// Reads another source and changes its data by a value hook's forward().
 template <class T, class Hook, class X>
 struct Forwarded {
   Mem from;

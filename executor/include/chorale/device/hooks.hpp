@@ -4,19 +4,20 @@
 // A value hook makes or takes 16 bytes of elements as they travel:
 //   Pack<T, 16 / sizeof(T)> produce(const Ctx<X>&) const
 //   void consume(const Ctx<X>&, const Pack<T, 16 / sizeof(T)>&) const
-//   Pack<T, 16 / sizeof(T)> forward(const Ctx<X>&, const Pack<T, ...>&) const   for forward_tiles(): what is
-//                                                                               passed on, and consumed
-// A block hook makes or takes a whole tile, by all threads of the group. Other threads may not yet see what
-// it does in its last step:
+//   Pack<T, 16 / sizeof(T)> forward(const Ctx<X>&, const Pack<T, ...>&) const
+// For forward_tiles(), forward() returns the data that is passed on and consumed.
+//
+// All threads of the group make or take a whole tile in a block hook. Other threads may not yet see the
+// writes of its last step:
 //   using block_hook = void;
 //   void produce(const Ctx<X>&, const Group&, TileOut) const
 //   void consume(const Ctx<X>&, const Group&, TileIn) const
 //
 // Hooks are function objects, and their members hold what they need. They do not wait for peers, and write
-// only to what Ctx and their members give them. When a value hook returns it has stored what it is to keep.
-// Elements from `count` on are padding: do not read them from a user's buffer, nor write them to it. In a
-// collective the threads of a block may work with several peers at a time, so value hooks of two peers must
-// not write to one place, unless it is Ctx::out with Shards::out of 0.
+// only to the memory that Ctx and their members give them. When a value hook returns, it has stored
+// everything that it keeps. Elements from `count` on are padding: do not read them from a user's buffer or
+// write them to it. In a collective the threads of a block may work with several peers at a time. So value
+// hooks for two peers must not write to the same place, unless it is Ctx::out with Shards::out of 0.
 
 #include <cstdint>
 #include <type_traits>
@@ -28,7 +29,7 @@
 
 namespace chorale {
 
-/// Holds a unit's elements.
+/// Holds the elements of one unit.
 template <class T>
 using Vector = Pack<T, int(unit_bytes / sizeof(T))>;
 
@@ -37,8 +38,8 @@ inline constexpr bool is_block_hook = false;
 template <class Hook>
 inline constexpr bool is_block_hook<Hook, std::void_t<typename Hook::block_hook>> = true;
 
-/// Loads elements index .. index+count-1 of a buffer; the rest is zero. The buffer may have any alignment
-/// that T allows.
+/// Loads elements index .. index+count-1 of a buffer and sets the rest to zero. The buffer may have any
+/// alignment that T allows.
 template <class T>
 CHORALE_FN Vector<T> load_elements(const void* buffer, uint64_t index, uint32_t count) {
   const char* const from = reinterpret_cast<const char*>(static_cast<const T*>(buffer) + index);
@@ -50,11 +51,11 @@ CHORALE_FN void store_elements(void* buffer, uint64_t index, const Vector<T>& va
   store_unit(to, unit_of<T>(values), count * uint32_t(sizeof(T)));
 }
 
-/// Copy the message as it travels, from Ctx::in or to Ctx::out. These are the fastest hooks.
+/// Copy the message unchanged, from Ctx::in or to Ctx::out. These are the fastest hooks.
 struct CopyProduce {};
 struct CopyConsume {};
 
-/// Drops the data of a leg that nobody wants here: forward_tiles() then only passes it on.
+/// Drops the data of a leg that this rank does not need. forward_tiles() then only passes it on.
 struct DropConsume {
   template <class X, class V>
   CHORALE_FN void consume(const Ctx<X>&, const V&) const {}
@@ -73,7 +74,7 @@ struct ScaleProduce {
   }
 };
 
-/// Stores what comes, plus a constant.
+/// Stores the received data plus a constant.
 template <class T>
 struct AddConsume {
   Accumulator<T> addend;
@@ -96,7 +97,7 @@ CHORALE_FN Vector<T> combined(const Vector<T>& first, const Vector<T>& second) {
 }
 }  // namespace detail
 
-/// Combines what is in `out`, the first operand, with what comes.
+/// Combines the contents of `out`, the first operand, with the received data.
 template <ReduceOp Op, class T>
 struct AccumulateConsume {
   template <class X>
@@ -106,8 +107,8 @@ struct AccumulateConsume {
   }
 };
 
-/// Combines what comes, the first operand, with what is in `in`; passes the result on, and stores it if there
-/// is an `out`. For forward_tiles(): a step of a reduction along a chain.
+/// Combines the received data, the first operand, with `in`. Passes the result on, and also stores it if
+/// there is an `out`. Used in forward_tiles() as one step of a reduction along a chain.
 template <ReduceOp Op, class T>
 struct AccumulateForward {
   template <class X>
@@ -120,8 +121,8 @@ struct AccumulateForward {
   }
 };
 
-/// Sends the transpose of the Leg's `rows` x `cols` matrix in `in`, by rows of the transpose. Without
-/// `in_strides` its rows lie one after the other.
+/// Sends the transpose of the Leg's `rows` x `cols` matrix in `in`, row by row. Without `in_strides` the
+/// matrix is dense.
 template <class T>
 struct TransposeProduce {
   template <class X>
@@ -137,8 +138,8 @@ struct TransposeProduce {
   }
 };
 
-/// Sends rows of `cols` elements each of the table in `in`: the table's row index[row] as row `row`. The
-/// elements of a row lie side by side; without `in_strides` the rows do, too.
+/// Sends rows of the table in `in`: row index[row] of the table as row `row`. Each row has `cols` contiguous
+/// elements. Without `in_strides` the rows follow each other.
 template <class T, class I>
 struct GatherProduce {
   const I* index;
@@ -156,8 +157,8 @@ struct GatherProduce {
   }
 };
 
-/// Sends elements of type From, divided by *scale, as 8-bit floats. What is too large becomes the largest
-/// finite one, because the scale is to keep data in range. A NaN stays.
+/// Sends elements of type From, divided by *scale, as 8-bit floats. A value that is too large becomes the
+/// largest finite one, because the scale is meant to keep data in range. A NaN stays.
 template <class From, class To = fp8_e4m3>
 struct QuantizeFp8 {
   const float* scale;
@@ -187,8 +188,8 @@ struct DequantizeFp8 {
   }
 };
 
-/// Holds 128 elements and the scale that makes the largest of them the largest 8-bit float, as blockwise
-/// quantisation sends them. It travels as one element: Leg::elem is its size.
+/// Holds 128 elements and their scale for blockwise quantisation. The scale makes the largest element the
+/// largest 8-bit float. The struct travels as one element: Leg::elem is its size.
 template <class F = fp8_e4m3>
 struct alignas(16) Fp8Block {
   static constexpr uint32_t elements = 128;
@@ -198,13 +199,13 @@ struct alignas(16) Fp8Block {
 };
 static_assert(sizeof(Fp8Block<>) == 144);
 
-/// These block hooks turn runs of 128 From, with a scale each, into Fp8Block and back. A message is a whole
-/// number of blocks; if `elements` ends within the last one, the rest of it is zero. A thread makes whole
-/// blocks.
+/// Convert runs of 128 From to Fp8Block, with one scale per run, and back. These are block hooks. A message
+/// is a whole number of blocks. If `elements` ends within the last block, the rest of it is zero. Each thread
+/// makes whole blocks.
 template <class From, class F = fp8_e4m3>
 struct QuantizeFp8Blocks {
   using block_hook = void;
-  uint64_t elements;  ///< of the buffer
+  uint64_t elements;  ///< the number of elements in the buffer
 
   template <class X>
   CHORALE_FN void produce(const Ctx<X>& ctx, const Group& group, TileOut tile) const {

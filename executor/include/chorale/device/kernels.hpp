@@ -1,6 +1,6 @@
 #pragma once
-// These kernels only send and receive. A kernel is a function object: each thread of every group calls Stop
-// operator()(group, deadline) const.
+// These kernels only send and receive. A kernel is a function object: each thread of every group calls its
+// Stop operator()(group, deadline) const.
 
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 
 namespace chorale {
 
-/// Sends `message` to `peer`: every group sends its share, over whatever link there is.
+/// Sends `message` to `peer` over a link of any kind. Every group sends its share.
 template <class T, class Produce>
 struct SendKernel {
   EndpointTable table;

@@ -1,5 +1,5 @@
 #pragma once
-// LL128 packets are an end of a transfer here; see endpoints.hpp.
+// These sources and sinks let LL128 packets be the ends of a transfer; see endpoints.hpp.
 
 #include <cstdint>
 #include <cstring>
@@ -25,13 +25,13 @@ CHORALE_FN Stop agree_in_warp(Stop stop) { return Stop(__reduce_max_sync(0xfffff
 }  // namespace detail
 #endif
 
-/// Lines are a source or a sink. As a source it waits for every line. As a sink it sends whole lines, and
-/// pads the last one. CUDA: for groups of whole warps.
+/// Uses lines as a source or a sink. The source waits for every line. The sink sends whole lines and pads the
+/// last one. CUDA: for groups of whole warps.
 template <>
 struct Packets<LL128> {
   LL128* slots = nullptr;
   uint32_t flag = 0;
-  const Deadline* deadline = nullptr;  ///< for a source; null: waits for ever
+  const Deadline* deadline = nullptr;  ///< only for a source; null: waits forever
 
   Packets() = default;
   CHORALE_HD Packets(void* slots, uint32_t flag, const Deadline* deadline = nullptr)
@@ -51,12 +51,12 @@ struct Packets<LL128> {
   CHORALE_FN bool whole(uint64_t) const { return true; }
 
   /// Waits for the turn's lines from sources at(0) .. at(n-1), n <= K, as Packets<P>::gather does. Called by
-  /// a warp; all lanes get one verdict. Lanes that have the flag, and those past the end of the data, get
-  /// values that are no data.
+  /// a warp; all lanes get the same verdict. Lanes that have the flag, and lanes past the end of the data,
+  /// get undefined values.
   template <bool, uint32_t K, uint32_t N, class At>
   CHORALE_FN static Stop gather(const Group& group, const Turn& turn, uint32_t n, const At& at,
                                 Unit (&to)[K][N]) {
-    static_assert(K * N <= 32, "a bit for each line");
+    static_assert(K * N <= 32, "there is one bit per line");
     const uint32_t flag = n != 0 ? at(0).flag : 0, flag_lane = detail::flag_lane();
     const char* from[K];
     uint32_t missing = 0;
@@ -79,12 +79,12 @@ struct Packets<LL128> {
     for (uint32_t spin = 1;; ++spin) {
 #pragma unroll
       for (uint32_t line = 0; line < K * N; ++line) {
-        // A lane that has no flag shows its data here, and nobody looks at it.
+        // A lane that has no flag votes with its data, and that vote is ignored.
         const uint32_t flags = __ballot_sync(0xffffffffu, to[line / N][line % N].item[0] == flag);
         if (flags >> flag_lane & 1) missing &= ~(1u << line);
       }
       if (!__any_sync(0xffffffffu, missing != 0)) break;
-      if (stop != Stop::none) return stop;  // what came in time counts, even on the last look
+      if (stop != Stop::none) return stop;  // data that came in time counts, even at the last check
       group.pause(spin);
       if (spin % looks_between_polls == 0 && at(0).deadline) {
         const Deadline* const deadline = at(0).deadline;
@@ -112,7 +112,7 @@ struct Packets<LL128> {
     return stop;
   }
 
-  /// Stores a line. Its lanes store at once, also those past the end of the data.
+  /// Stores a line. All its lanes store at once, including those past the end of the data.
   template <bool, uint32_t N>
   CHORALE_FN void write(const Turn& turn, const Unit (&from)[N]) const {
     __syncwarp(0xffu << (detail::flag_lane() - LL128::units));

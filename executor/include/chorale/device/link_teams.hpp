@@ -1,6 +1,6 @@
 #pragma once
-// A block deals its links out to teams of its warps, so that the waits for memory of one link overlap with
-// those of the others.
+// Teams of a block's warps share its links, so that the waits for memory of one link overlap with those of
+// the others.
 
 #include <cstdint>
 
@@ -9,13 +9,13 @@
 
 namespace chorale {
 
-/// The most ranks of a collective.
+/// Limits the number of ranks in a collective.
 constexpr int32_t most_ranks = 64;
 
 namespace detail {
 
-/// Returns how many teams deal with a group's links, each with its own. Teams are whole warps of a block, all
-/// of one size, and at most one for each rank.
+/// Returns how many teams share a group's links. Teams are whole warps of a block and all of one size. There
+/// is at most one team per rank.
 CHORALE_FN uint32_t link_teams(const Group& group, int32_t ranks) {
 #if defined(__CUDACC__)
   constexpr uint32_t least = warp_threads, most = named_barriers - 1;
@@ -30,7 +30,7 @@ CHORALE_FN uint32_t link_teams(const Group& group, int32_t ranks) {
   return teams;
 }
 
-/// Returns the calling thread's team, in a block of whole warps. The team has the group's number, and so its
+/// Returns the calling thread's team, in a block of whole warps. The team has the group's id, and so its
 /// channels.
 CHORALE_FN Group team_of_links(const Group& block, uint32_t teams) {
   Group team = multiwarp_group(block, block.size / teams);

@@ -1,14 +1,14 @@
 #pragma once
-// These macros are all that differs between a CUDA and a plain C++ translation unit.
+// These macros hold all differences between a CUDA and a plain C++ translation unit.
 //
 //   CHORALE_FN    marks a function of the device library: device code in a CUDA translation unit, ordinary
 //                 code elsewhere. The same source is never compiled for both sides of one translation unit,
-//                 so it may use what only one side has.
-//   CHORALE_HD    marks small functions without synchronisation that host code of a CUDA translation unit
+//                 so it may use features that only one side has.
+//   CHORALE_HD    marks a small function without synchronisation that host code of a CUDA translation unit
 //                 uses as well.
-//   CHORALE_COLD  marks long functions that seldom run. They are as CHORALE_FN, but are called instead of
+//   CHORALE_COLD  marks a long function that seldom runs. It is like CHORALE_FN, but is called instead of
 //                 inlined: a GPU that runs code for the first time waits for it, even if it only jumps over
-//                 it. Pass arguments by value, because what is passed by reference must be in memory.
+//                 it. Pass arguments by value, because arguments passed by reference must be in memory.
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #error "kernels of the device library need a GPU of sm_80 or later: give nvcc -arch=sm_80, or a later one"

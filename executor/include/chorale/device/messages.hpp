@@ -1,14 +1,14 @@
 #pragma once
-// Messages here say how long they are, so that ends that disagree find out instead of hanging or mixing up
-// their data. They go over a transport's rings, as those of tiles.hpp do, or as its packets, as those of
-// packet_link.hpp do. They may stand between messages of these files.
+// These messages carry their length, so that two ends that disagree find out instead of hanging or mixing up
+// their data. They use a transport's rings, as tiles.hpp does, or its packets, as packet_link.hpp does. They
+// may alternate with messages of these files.
 //
-// Equally many groups move a message on either side, each its share over the channel of its id. A share
-// begins with a unit that says how long the message is. If the link has packets that unit is one, and so is
-// the data after it if it fits in a bank; longer data goes through the ring. If the link has none, the unit
-// lies in the slot of the first data, so what fits in a slot is one signal. Groups wait for their link only.
-// So a rank that has a group for each peer and direction may send to and receive from everybody, whatever the
-// order of its peers and however short the rings.
+// Sender and receiver use the same number of groups. Each group moves its share over the channel that has its
+// id. A share begins with a unit that holds the message's length. If the link has packets, this unit goes as
+// a packet. Data after it goes as packets too if it fits in a bank; longer data goes through the ring.
+// Without packets, the unit shares a slot with the first data, so a message that fits in a slot takes one
+// signal. A group waits only for its link. So a rank that has a group for each peer and direction may send to
+// and receive from all ranks, in any order of peers and with rings of any length.
 
 #include <cstdint>
 #include <cstring>
@@ -29,15 +29,15 @@ namespace detail {
 
 /// Begins each share of a message.
 struct alignas(unit_bytes) MessageHead {
-  uint64_t bytes;   ///< of the message
-  uint64_t groups;  ///< the groups that move it
+  uint64_t bytes;   ///< bytes of the message
+  uint64_t groups;  ///< the number of groups that move it
 };
 static_assert(sizeof(MessageHead) == unit_bytes);
 
 CHORALE_FN void refuse_groups(const Endpoint& e, uint64_t said, uint32_t ours) {
 #if defined(__CUDACC__)
   (void)e, (void)said, (void)ours;
-  refuse("the sender's message is moved by another number of groups");
+  refuse("the sender moves the message by another number of groups");
 #else
   refuse("over channel " + std::to_string(e.channel) + " rank " + std::to_string(e.peer) +
          " sends a message by " + std::to_string(said) + " groups, and rank " + std::to_string(e.self) +
@@ -51,7 +51,7 @@ CHORALE_FN Unit unit_of(const MessageHead& head) {
   return unit;
 }
 
-/// Takes the head of a share. `sent` is as for recv_message().
+/// Takes the head of a share. `sent` is the same as in recv_message().
 CHORALE_FN Stop hear_head(const Group& group, const Endpoint& e, const Unit& unit, uint64_t bytes,
                           uint64_t& sent) {
   MessageHead head;
@@ -75,11 +75,11 @@ CHORALE_FN bool as_packets(const Endpoint& e, uint64_t share) {
 
 /// Tracks a group's share of a message in the slots of a ring.
 struct ShareInSlots {
-  uint64_t bytes = 0;  ///< of the share
+  uint64_t bytes = 0;  ///< bytes of the share
   uint64_t slot = 0;
-  uint64_t position = 0;  ///< of the slot at hand, in the stream
-  uint64_t done = 0;      ///< bytes of the share before it
-  uint32_t head = 0;      ///< bytes of the slot at hand before those of the share
+  uint64_t position = 0;  ///< the current slot's position in the stream
+  uint64_t done = 0;      ///< bytes of the share before the current slot
+  uint32_t head = 0;      ///< bytes of the current slot before its part of the share
   bool first = true;
 
   /// Begins a share of `share` bytes at `position` of the stream.
@@ -87,7 +87,7 @@ struct ShareInSlots {
   CHORALE_FN ShareInSlots(const Endpoint& e, uint64_t share, bool head, uint64_t position)
       : bytes(share), slot(e.slot_bytes()), position(position), head(head ? uint32_t(unit_bytes) : 0) {}
 
-  /// Returns the bytes of the share in the slot at hand.
+  /// Returns how many bytes of the share are in the current slot.
   CHORALE_FN uint64_t part() const {
     const uint64_t left = bytes - done, room = slot - head;
     return left < room ? left : room;
@@ -103,7 +103,7 @@ struct ShareInSlots {
 };
 
 /// Sends a share through the slots of a ring.
-/// \param head  null if the peer has been told
+/// \param head null if the peer has already got it
 template <class Ops>
 CHORALE_FN Stop send_in_slots(const Group& group, const Endpoint& e, const MessageHead* head,
                               const char* share, uint64_t bytes, const Deadline& deadline) {
@@ -111,8 +111,8 @@ CHORALE_FN Stop send_in_slots(const Group& group, const Endpoint& e, const Messa
   ShareInSlots at(e, bytes, head != nullptr, start);
   for (bool more = true; more; at.advance()) {
     const uint64_t behind = at.position + at.slot;
-    // Always wait before the first slot: the wait synchronises, so that all threads have read the position
-    // that the leader is about to advance.
+    // Always wait before the first slot. The wait synchronises, so all threads have read the position before
+    // the leader advances it.
     if (behind > e.window || at.first) {
       const Stop stop = Ops::wait_free(group, e, behind > e.window ? behind - e.window : 0, deadline);
       if (stop != Stop::none) return stop;
@@ -131,15 +131,15 @@ CHORALE_FN Stop send_in_slots(const Group& group, const Endpoint& e, const Messa
 }
 
 /// Receives a share through the slots of a ring.
-/// \param hear  takes the unit that the first slot begins with; not called if there is no `head`
+/// \param hear takes the unit with which the first slot begins; not called without `head`
 template <class Ops, class Hear>
 CHORALE_FN Stop recv_in_slots(const Group& group, const Endpoint& e, bool head, const Hear& hear, char* share,
                               uint64_t bytes, const Deadline& deadline) {
   const uint64_t start = load_relaxed(&e.local->cursor.received);
   ShareInSlots at(e, bytes, head, start);
   for (bool more = true; more; at.advance()) {
-    // There is one signal a slot. So when its first unit is there all of it is, however long the peer thinks
-    // it is.
+    // There is one signal per slot. So when the first unit has arrived, the whole slot has, whatever length
+    // the peer assumes.
     Stop stop = Ops::wait(group, e, at.position + unit_bytes, deadline);
     if (stop != Stop::none) return stop;
     const char* const region = Ops::land(e, at.position);
@@ -170,7 +170,7 @@ CHORALE_FN Stop send_as_packets(const Group& group, const Endpoint& e, const Mes
   }
   transfer(group, bytes, Mem(static_cast<const void*>(share)),
            Packets<LL16>(static_cast<void*>(slots + packets_per_unit<LL16>), flag));
-  group.sync();  // so that all threads see the number in the next message
+  group.sync();  // makes the number visible to all threads in the next message
   return Stop::none;
 }
 
@@ -185,7 +185,7 @@ CHORALE_FN Stop recv_as_packets(const Group& group, const Endpoint& e, const Hea
   stop = group.agree(stop);
   if (stop == Stop::none) stop = hear(head);
   if (stop != Stop::none) return stop;
-  // The transfer ends synchronised, because it waits.
+  // The transfer waits, so it ends synchronised.
   stop = transfer(group, bytes, Packets<LL16>(slots + packet_slots<LL16>, flag, &deadline),
                   Mem(static_cast<void*>(share)));
   if (stop != Stop::none) return stop;
@@ -195,8 +195,8 @@ CHORALE_FN Stop recv_as_packets(const Group& group, const Endpoint& e, const Hea
 
 }  // namespace detail
 
-/// Sends this group's share of `bytes` bytes at `data` to the peer of `e`. Any length, 0 too, and any
-/// alignment work; multiples of 16 are fast. The data must stay until the call returns, and no longer.
+/// Sends this group's share of the `bytes` bytes at `data` to the peer of `e`. Any length (also 0) and any
+/// alignment work; multiples of 16 are fast. The data must stay unchanged until the call returns.
 template <class Ops = Direct>
 CHORALE_FN Stop send_message(const Group& group, const Endpoint& e, const void* data, uint64_t bytes,
                              const Deadline& deadline = {}) {
@@ -210,12 +210,12 @@ CHORALE_FN Stop send_message(const Group& group, const Endpoint& e, const void* 
   return detail::send_in_slots<Ops>(group, e, nullptr, share, leg.bytes, deadline);
 }
 
-/// Receives this group's share of `bytes` bytes from the peer of `e` to `data`, as send_message() sends it.
-/// Other threads of the group may read what it has written when it returns.
+/// Receives this group's share of `bytes` bytes from the peer of `e` into `data`; the peer calls
+/// send_message(). When it returns, other threads of the group may read the data.
 ///
-/// \param sent  set in every thread: `bytes`, or the length of the peer's message if that is another. Then it
-///              takes nothing of the message and returns Stop::aborted. Somebody has to stop the world,
-///              because the peer may be waiting for room.
+/// \param sent set in every thread: `bytes`, or the length of the peer's message if that differs. In that
+/// case the call takes nothing of the message and returns Stop::aborted. The caller must then stop the world,
+/// because the peer may be waiting for room.
 template <class Ops = Direct>
 CHORALE_FN Stop recv_message(const Group& group, const Endpoint& e, void* data, uint64_t bytes,
                              const Deadline& deadline, uint64_t& sent) {

@@ -1,17 +1,18 @@
 #pragma once
 // A multicast address reaches the memory of all members of a switch channel at once: the switch combines and
-// stores through it. It belongs to a mapped multicast object of CUDA (cuMulticastCreate), at compute
-// capability 9.0. This code is compiled, and its instructions are checked; it has not run on hardware.
+// stores through it. The address belongs to a mapped multicast object of CUDA (cuMulticastCreate) and needs
+// compute capability 9.0. This code is compiled, and its instructions are checked, but it has not run on
+// hardware.
 //
-// A multicast address allows no other accesses than these. They move whole units: the address is a multiple
-// of 16, and so is a transfer's size. The rest of the data goes by the members' own addresses.
+// Use a multicast address only through these functions. They move whole units: the address and the size of a
+// transfer are multiples of 16. The rest of the data goes through the members' own addresses.
 //
-// To the memory model the address is another name of the members' memory. A fence_alias() must order accesses
-// by different names: call it before a thread reads what was stored by another name, and after it has stored,
-// or read, what is accessed by another name next.
+// To the memory model this address is another name for the members' memory. A fence_alias() must order
+// accesses by different names. Call it before a thread reads data that was stored by another name. Call it
+// also after a thread has stored or read data that is accessed by another name next.
 //
 // The switch combines in an order of its own, so floats may get other bits than those of Multi. When `min` or
-// `max` meet a NaN, it is not known which operand is left.
+// `max` meet a NaN, either operand may be the result.
 
 #include <cstdint>
 #include <cstring>
@@ -24,8 +25,8 @@
 
 namespace chorale {
 
-/// Orders this thread's earlier accesses, by whatever address, before its later ones by other addresses of
-/// the same memory.
+/// Orders this thread's earlier accesses, by any address, before its later ones by other addresses of the
+/// same memory.
 CHORALE_FN void fence_alias() { asm volatile("fence.proxy.alias;" ::: "memory"); }
 
 namespace detail {
@@ -84,8 +85,8 @@ struct LoadReduce {
 #undef CHORALE_MULTIMEM_words
 #undef CHORALE_MULTIMEM_pairs
 
-/// Stores a unit in the memory of all members. It stores bits, whatever the elements are; the instruction's
-/// vector is of floats.
+/// Stores a unit in the memory of all members. It stores the bits of any element type, though the instruction
+/// has a vector of floats.
 CHORALE_FN void store_multicast(char* to, const Unit& unit) {
   asm volatile("multimem.st.relaxed.sys.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(unit.item[0]),
                "r"(unit.item[1]), "r"(unit.item[2]), "r"(unit.item[3])
@@ -94,10 +95,10 @@ CHORALE_FN void store_multicast(char* to, const Unit& unit) {
 
 }  // namespace detail
 
-/// This source gives what all members have there, combined by the switch.
+/// Reads the data of all members, combined by the switch.
 template <ReduceOp Op, class T>
 struct MulticastReduced {
-  static_assert(detail::LoadReduce<Op, T>::exists, "multimem.def has what a switch combines");
+  static_assert(detail::LoadReduce<Op, T>::exists, "a switch cannot combine this: see multimem.def");
 
   const char* at = nullptr;
 
@@ -112,7 +113,7 @@ struct MulticastReduced {
     const auto load = [&](uint32_t index) {
       return detail::LoadReduce<Op, T>::of(at + (turn.unit + index * turn.stride) * unit_bytes);
     };
-    // Usually no condition stands between the loads, as in Mem::gather().
+    // Usually no branch is between the loads, as in Mem::gather().
     if (turn.n == N) {
 #pragma unroll
       for (uint32_t index = 0; index < N; ++index) to[index] = load(index);
@@ -127,7 +128,7 @@ struct MulticastReduced {
   }
 };
 
-/// This sink writes to the memory of all members.
+/// Writes to the memory of all members.
 struct MulticastStore {
   char* at = nullptr;
 

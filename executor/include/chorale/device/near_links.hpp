@@ -1,5 +1,5 @@
 #pragma once
-// A collective looks up the links of its group here, for each tile and peer anew.
+// A collective looks up the links of its group here, again for each tile and peer.
 
 #include <cstdint>
 
@@ -17,9 +17,9 @@ struct Positions {
 };
 
 #if defined(__CUDACC__)
-/// Holds a block's links in shared memory. The table is further away, because each wait that acquires makes a
-/// multiprocessor forget what it had read of the table. Positions are here too: a thread looks them up by a
-/// number, and so would have them in local memory.
+/// Holds a block's links in shared memory. The table is slower, because each acquiring wait makes a
+/// multiprocessor drop the parts of the table in its cache. Positions are here too: an array with a variable
+/// index would be in local memory.
 struct LinksOfBlock {
   Endpoint links[most_ranks];
   Positions positions;
@@ -31,16 +31,18 @@ CHORALE_FN LinksOfBlock& links_of_block() {
 }
 #endif
 
-/// Holds a group's links, and where their streams stood before a collective. A block may have one at a time.
+/// Holds a group's links and the positions of their streams before a collective. A block may have only one of
+/// these at a time.
 class NearLinks {
  public:
-  /// Looks up the links and the positions of their streams. A block must meet before a thread looks up the
-  /// links of other peers than group.rank, group.rank + group.size and so on. Before that it may advance the
-  /// streams of these peers, and no others.
-  /// \param positions  keeps the positions if the group is no block, and must live as long as this
+  /// Looks up the links and the positions of their streams. A thread may look up the links of peers
+  /// group.rank, group.rank + group.size and so on at once, and may advance their streams. The block must
+  /// synchronise before a thread looks up the links of other peers, and no stream of theirs may advance
+  /// before that.
+  /// \param positions keeps the positions if the group is no block; it must outlive this object
   CHORALE_FN NearLinks(const Group& group, const EndpointTable& table, Positions& positions)
       : table_(table), channel_(group.id), positions_(&positions) {
-    if (table.ranks > most_ranks) refuse("a collective of more ranks than there may be");
+    if (table.ranks > most_ranks) refuse("a collective has more than 64 ranks");
 #if defined(__CUDACC__)
     if (group.scope == Scope::block) {
       LinksOfBlock& near = links_of_block();

@@ -1,10 +1,11 @@
 #pragma once
 // These element types and their arithmetic give the same bits on the CPU and on CUDA.
 //
-// Narrow floats are storage only: they are widened to float, combined there, and rounded once (to nearest,
+// Narrow floats are storage types: they are widened to float, combined there, and rounded once (to nearest,
 // ties to even). A NaN stays a NaN, in the canonical form that the GPU's conversions give (all exponent and
-// mantissa bits set, no sign). A value that is too large becomes infinity, or NaN in fp8_e4m3, which has no
-// infinities; so you can see an overflow. docs/numbers.md has the rules of all types and operators.
+// mantissa bits set, no sign). A value that is too large becomes infinity, so you can see an overflow; in
+// fp8_e4m3, which has no infinities, it becomes NaN. docs/numbers.md has the rules of all types and
+// operators.
 
 #include <cstdint>
 #include <cstring>
@@ -42,11 +43,11 @@ CHORALE_HD float bits_float(uint32_t bits) {
   return value;
 }
 
-// The conversions below work on a uint32_t or on a vector of them (U), so that there is one formula for one
-// element and for several at once. They compute every case and select, without branches.
+// The conversions below work on a uint32_t or on a vector of them (U), so one formula serves one element and
+// several at once. They compute every case and select, without branches.
 
 #if !defined(__CUDACC__)
-/// Holds 16 bytes of A side by side, as the vector extension of GCC and Clang has them.
+/// Holds 16 bytes of A side by side, in the vector extension of GCC and Clang.
 template <class A>
 struct LanesOf {
   typedef A type __attribute__((vector_size(16)));
@@ -58,30 +59,29 @@ CHORALE_HD Lanes<float> bits_float(Lanes<uint32_t> bits) { return (Lanes<float>)
 CHORALE_HD Lanes<float> count_float(Lanes<uint32_t> count) {
   return __builtin_convertvector((Lanes<int32_t>)count, Lanes<float>);
 }
-/// Returns value < limit ? yes : no, in each lane. Values are below 2^31, for which signed comparison is
-/// cheaper.
+/// Returns value < limit ? yes : no in each lane. Values are below 2^31, where signed comparison is cheaper.
 CHORALE_HD Lanes<uint32_t> below(Lanes<uint32_t> value, uint32_t limit, Lanes<uint32_t> yes,
                                  Lanes<uint32_t> no) {
   return (Lanes<int32_t>)value < int32_t(limit) ? yes : no;
 }
 #endif
 CHORALE_HD float count_float(uint32_t count) { return float(int32_t(count)); }
-/// Returns value < limit ? yes : no, in each lane.
+/// Returns value < limit ? yes : no.
 CHORALE_HD uint32_t below(uint32_t value, uint32_t limit, uint32_t yes, uint32_t no) {
   return value < limit ? yes : no;
 }
 
-/// Returns the magnitude bits of a narrow float with `Mantissa` mantissa bits and exponent bias `Bias`, from
-/// a float's. Rounds to nearest even as if exponents had no upper limit: the caller deals with overflow and
-/// NaN.
+/// Rounds a float's magnitude bits to a narrow float with `Mantissa` mantissa bits and exponent bias `Bias`,
+/// and returns the narrow float's magnitude bits. Rounds to nearest even as if exponents had no upper limit:
+/// the caller handles overflow and NaN.
 template <int Mantissa, int Bias, class U>
 CHORALE_HD U round_magnitude(U magnitude) {
   constexpr int drop = 23 - Mantissa;
-  // Rebiasing and rounding are one addition: half a unit less one, plus the lowest bit kept, rounds ties to
+  // Rebiasing and rounding are one addition: half a unit less one, plus the lowest kept bit, rounds ties to
   // even.
   constexpr uint32_t rebias_and_half = ((1u << (drop - 1)) - 1) - (uint32_t(127 - Bias) << 23);
   const U normal = (magnitude + rebias_and_half + ((magnitude >> drop) & 1u)) >> drop;
-  // Below the smallest normal the unit is fixed: adding a float whose unit is the same lets the hardware
+  // Below the smallest normal the unit is fixed. The addition of a float with the same unit lets the hardware
   // round.
   constexpr uint32_t same_unit = uint32_t(127 + 1 - Bias - Mantissa + 23) << 23;
   const U subnormal = float_bits(bits_float(magnitude) + bits_float(same_unit)) - same_unit;
@@ -89,19 +89,19 @@ CHORALE_HD U round_magnitude(U magnitude) {
   return below(magnitude, smallest_normal, subnormal, normal);
 }
 
-/// Returns the float bits of a narrow float's magnitude bits that are neither infinity nor NaN.
+/// Returns the float bits for a narrow float's magnitude bits, which are neither infinity nor NaN.
 template <int Mantissa, int Bias, class U>
 CHORALE_HD U widen_magnitude(U magnitude) {
   const U normal = (magnitude << (23 - Mantissa)) + (uint32_t(127 - Bias) << 23);
-  // A subnormal is its mantissa times a fixed unit: both the conversion and the product are exact.
+  // A subnormal is its mantissa times a fixed unit. Both the conversion and the product are exact.
   const float unit = bits_float(uint32_t(127 + 1 - Bias - Mantissa) << 23);
   const U subnormal = float_bits(count_float(magnitude) * unit);
   return below(magnitude, 1u << Mantissa, subnormal, normal);
 }
 
-constexpr uint32_t above_infinity = 0x7f800001u;  ///< from here on a float's magnitude is a NaN's
+constexpr uint32_t above_infinity = 0x7f800001u;  ///< from here on a float's magnitude is that of a NaN
 
-/// Returns a float's bits, from a narrow float's.
+/// Converts a narrow float's bits to a float's bits.
 template <class T, class U>
 CHORALE_HD U widen_bits(U bits) {
   if constexpr (std::is_same_v<T, bf16>) {
@@ -118,7 +118,7 @@ CHORALE_HD U widen_bits(U bits) {
   }
 }
 
-/// Returns a narrow float's bits, from a float's.
+/// Converts a float's bits to a narrow float's bits.
 template <class T, class U>
 CHORALE_HD U narrow_bits(U bits) {
   const U magnitude = bits & 0x7fffffffu, zero = magnitude & 0u;
@@ -126,16 +126,16 @@ CHORALE_HD U narrow_bits(U bits) {
     const U rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
     return below(magnitude, above_infinity, rounded, zero + 0x7fffu);
   } else if constexpr (std::is_same_v<T, f16>) {
-    // All values from 65536 on are infinity; from 65520 on, rounding itself gives it.
+    // All values from 65536 on are infinity. From 65520 on, the rounding itself gives infinity.
     const U rounded = below(magnitude, 0x47800000u, round_magnitude<10, 15>(magnitude), zero + 0x7c00u);
     return below(magnitude, above_infinity, rounded | ((bits >> 16) & 0x8000u), zero + 0x7fffu);
   } else if constexpr (std::is_same_v<T, fp8_e4m3>) {
-    // Up to 464, half a unit above the largest value, which is even, rounding gives 448.
+    // Up to 464, which is half a unit above the largest (even) value, rounding gives 448.
     return below(magnitude, 0x43e80001u, round_magnitude<3, 7>(magnitude) | ((bits >> 24) & 0x80u),
                  zero + 0x7fu);
   } else {
     static_assert(std::is_same_v<T, fp8_e5m2>);
-    // All values from 65536 on are infinity; from 61440 on, rounding itself gives it.
+    // All values from 65536 on are infinity. From 61440 on, the rounding itself gives infinity.
     const U rounded = below(magnitude, 0x47800000u, round_magnitude<2, 15>(magnitude), zero + 0x7cu);
     return below(magnitude, above_infinity, rounded | ((bits >> 24) & 0x80u), zero + 0x7fu);
   }
@@ -189,8 +189,8 @@ CHORALE_HD T from_float(float value) {
   return result;
 }
 
-/// Clamps a value to the finite ones of an fp8 type. This is for scaled data, in which nothing overflows by
-/// intent. A NaN stays.
+/// Clamps a value to the finite range of an fp8 type. Use it for scaled data, which should never overflow. A
+/// NaN stays.
 template <class T>
 CHORALE_HD float clamp_to(float value) {
   static_assert(std::is_same_v<T, fp8_e4m3> || std::is_same_v<T, fp8_e5m2>);
@@ -227,7 +227,7 @@ CHORALE_HD T narrow(Accumulator<T> value) {
   }
 }
 
-/// True if an operation is a sum, as far as combine() goes.
+/// Is true if combine() treats the operation as a sum.
 template <ReduceOp Op>
 inline constexpr bool is_sum = Op == ReduceOp::sum || Op == ReduceOp::avg;
 
@@ -241,7 +241,7 @@ CHORALE_HD bool has_sign(double value) {
 }
 
 /// Returns the min or max of two values. For floats it is a NaN when either is one, and -0 is less than +0,
-/// so that the result does not depend on the order.
+/// so the result does not depend on the order.
 template <ReduceOp Op, class A>
 CHORALE_HD A extreme(A sum, A next) {
   constexpr bool least = Op == ReduceOp::min;
@@ -267,7 +267,7 @@ CHORALE_HD A extreme(A sum, A next) {
 
 }  // namespace detail
 
-/// Combines `sum` with one more addend. A is an Accumulator. Integers wrap. min and max give NaN when either
+/// Combines `sum` with one more operand. A is an Accumulator. Integers wrap. min and max give NaN when either
 /// is NaN, and -0 is less than +0. avg adds; finish_avg() divides.
 template <ReduceOp Op, class A>
 CHORALE_HD A combine(A sum, A next) {
@@ -275,8 +275,8 @@ CHORALE_HD A combine(A sum, A next) {
   if constexpr (Op == ReduceOp::min || Op == ReduceOp::max) {
     return detail::extreme<Op>(sum, next);
   } else if constexpr (std::is_integral_v<A>) {
-    // We compute in unsigned, at least as wide as unsigned int, because signed overflow is undefined, and so
-    // is that of a promoted product.
+    // We compute in unsigned, at least as wide as unsigned int. Signed overflow is undefined, also after the
+    // promotion of a narrower product.
     using Wide = std::common_type_t<std::make_unsigned_t<A>, unsigned>;
     return is_sum<Op> ? A(Wide(sum) + Wide(next)) : A(Wide(sum) * Wide(next));
   } else {
@@ -284,7 +284,7 @@ CHORALE_HD A combine(A sum, A next) {
   }
 }
 
-/// Returns the average, from a sum of n addends, n > 0. Integers are truncated towards zero.
+/// Returns the average, given a sum of n values, n > 0. Integers are truncated towards zero.
 template <class T>
 CHORALE_HD Accumulator<T> finish_avg(Accumulator<T> sum, uint32_t n) {
   using A = Accumulator<T>;
@@ -302,7 +302,7 @@ struct TypeTag {
   using type = T;
 };
 
-/// Calls f(TypeTag<T>{}) with the type that `type` names, and returns its result.
+/// Calls f(TypeTag<T>{}) for the type that `type` names, and returns its result.
 template <class F>
 CHORALE_FN decltype(auto) with_dtype(DType type, F&& f) {
   switch (type) {
@@ -335,7 +335,7 @@ CHORALE_FN decltype(auto) with_dtype(DType type, F&& f) {
 template <ReduceOp Op>
 using OpTag = std::integral_constant<ReduceOp, Op>;
 
-/// Calls f(OpTag<Op>{}) with the operation that `op` names, and returns its result. avg comes as avg.
+/// Calls f(OpTag<Op>{}) for the operation that `op` names, and returns its result. avg stays avg.
 template <class F>
 CHORALE_FN decltype(auto) with_reduce_op(ReduceOp op, F&& f) {
   switch (op) {

@@ -1,6 +1,6 @@
 #pragma once
-// Kernels have one-sided access to the windows of all ranks: put, get, signals, barriers. The host makes the
-// view (chorale/one_sided_window.hpp).
+// Kernels can access the windows of all ranks one-sidedly: put, get, signals, barriers. The host makes the
+// WindowView (chorale/one_sided_window.hpp).
 
 #include <cstdint>
 
@@ -11,12 +11,12 @@
 
 namespace chorale {
 
-/// Holds one rank's view of everybody's window, in memory that kernels read.
+/// Holds one rank's view of the windows of all ranks, in memory that kernels read.
 struct WindowView {
-  char* const* base = nullptr;         ///< by rank; null if there is nothing, or it is not mapped here
+  char* const* base = nullptr;         ///< by rank; null if the rank has no window or it is not mapped here
   const uint64_t* bytes = nullptr;     ///< by rank
-  Signal* const* signals = nullptr;    ///< by rank; there by sender, then by id
-  Barrier* const* barriers = nullptr;  ///< by rank; there by id
+  Signal* const* signals = nullptr;    ///< by rank; within a rank by sender, then by id
+  Barrier* const* barriers = nullptr;  ///< by rank; within a rank by id
   int32_t self = -1, ranks = 0;
   uint32_t signal_count = 0, barrier_count = 0;
 
@@ -34,8 +34,8 @@ struct WindowView {
 };
 
 namespace detail {
-/// Adds to the word that word_of(peer) gives for each rank, beginning `first` ranks after this one, after
-/// everything the group did. Threads take the ranks in turn, so that none waits for another's post.
+/// Adds to one word per rank, word_of(peer), beginning `first` ranks after this one. The posts come after
+/// everything that the group did. Threads take the ranks in turn, so that none waits for another's post.
 template <class WordOf>
 CHORALE_FN void post_to_ranks(const Group& group, const WindowView& view, uint32_t first, uint64_t addend,
                               const WordOf& word_of) {
@@ -47,36 +47,36 @@ CHORALE_FN void post_to_ranks(const Group& group, const WindowView& view, uint32
 }
 }  // namespace detail
 
-/// Returns the address here of `offset` bytes into a peer's window; null if it has none.
+/// Returns the address here of `offset` bytes into a peer's window, or null if the peer has none.
 CHORALE_FN char* address(const WindowView& view, int32_t peer, uint64_t offset) {
   if (uint32_t(peer) >= uint32_t(view.ranks)) refuse("there is no such peer");
   return view.base[peer] && offset <= view.bytes[peer] ? view.base[peer] + offset : nullptr;
 }
 
-/// Copies to the peer's window. The peer may see the data after a later signal. Refuses a range that is not
-/// in the window.
+/// Copies to the peer's window. The peer may see the data after a later signal. Refuses a range outside the
+/// window.
 CHORALE_FN void put(const Group& group, const WindowView& view, int32_t peer, uint64_t offset,
                     const void* source, uint64_t bytes) {
   char* const to = address(view, peer, offset);
-  if (!to || bytes > view.bytes[peer] - offset) refuse("a put outside the peer's window");
+  if (!to || bytes > view.bytes[peer] - offset) refuse("put(): the range is outside the peer's window");
   transfer(group, bytes, Mem(source), Mem(to));
 }
 
-/// Copies from the peer's window data that an earlier signal of its owner has announced. The owner may
-/// overwrite it after a later signal of this group.
+/// Copies data from the peer's window, after the owner has announced it by a signal. The owner may overwrite
+/// the data after a later signal of this group.
 CHORALE_FN void get(const Group& group, const WindowView& view, int32_t peer, uint64_t offset, void* to,
                     uint64_t bytes) {
   const char* const from = address(view, peer, offset);
-  if (!from || bytes > view.bytes[peer] - offset) refuse("a get outside the peer's window");
+  if (!from || bytes > view.bytes[peer] - offset) refuse("get(): the range is outside the peer's window");
   transfer(group, bytes, Mem(from), Mem(to));
 }
 
-/// Adds to the signal `id` of this rank at the peer, after everything the group did.
+/// Adds to signal `id` of this rank at the peer, after everything that the group did.
 CHORALE_FN void signal_peer(const Group& group, const WindowView& view, int32_t peer, uint32_t id,
                             uint64_t value = 1) {
   signal_add(group, view.signal_at(peer, view.self, id), value);
 }
-/// Adds to the signal `id` of this rank at every rank, this one too, all together.
+/// Adds to signal `id` of this rank at every rank including this one, in parallel.
 CHORALE_FN void signal_all(const Group& group, const WindowView& view, uint32_t id, uint64_t value = 1) {
   detail::post_to_ranks(group, view, 0, value,
                         [&](int32_t peer) { return &view.signal_at(peer, view.self, id)->value; });
@@ -88,36 +88,36 @@ CHORALE_FN void put_signal(const Group& group, const WindowView& view, int32_t p
   signal_peer(group, view, peer, id, value);
 }
 
-/// Waits until the sum of what `peer` has signalled here as `id` compares to `value` as `cmp` says. Signals
-/// are never reset, so a kernel that runs again must wait for more.
+/// Waits until the sum of `peer`'s signals `id` here compares to `value` as `cmp` says. Signals are never
+/// reset, so a kernel that runs again must wait for a larger value.
 CHORALE_FN Stop wait_signal_from(const Group& group, const WindowView& view, int32_t peer, uint32_t id,
                                  Cmp cmp, uint64_t value, const Deadline& deadline = {}) {
   return wait_until(group, view.signal_at(view.self, peer, id), cmp, value, deadline);
 }
 
-/// Returns in every thread what `peer` has signalled here as `id` so far.
+/// Returns in every thread the sum of `peer`'s signals `id` here so far.
 CHORALE_FN uint64_t read_signal(const Group& group, const WindowView& view, int32_t peer, uint32_t id) {
   const Signal* const signal = view.signal_at(view.self, peer, id);
   return group.broadcast(group.leader() ? load_acquire(&signal->value) : uint64_t{0});
 }
 
-/// Reports at a peer's barrier `id`, after everything the group did.
+/// Arrives at barrier `id` of a peer, after everything that the group did.
 CHORALE_FN void arrive_at(const Group& group, const WindowView& view, int32_t peer, uint32_t id) {
   arrive(group, view.barrier_at(peer, id));
 }
-/// Reports at barrier `id` of every other rank, all together.
+/// Arrives at barrier `id` of every other rank, in parallel.
 CHORALE_FN void arrive_all(const Group& group, const WindowView& view, uint32_t id) {
   detail::post_to_ranks(group, view, 1, 1,
                         [&](int32_t peer) { return &view.barrier_at(peer, id)->arrived.value; });
 }
-/// Waits for one more report of every other rank at this rank's barrier `id`. Only one group may wait at a
+/// Waits for one more arrival of every other rank at this rank's barrier `id`. Only one group may wait at a
 /// barrier.
 CHORALE_FN Stop wait_all(const Group& group, const WindowView& view, uint32_t id,
                          const Deadline& deadline = {}) {
   return wait(group, view.barrier_at(view.self, id), deadline, uint64_t(view.ranks) - 1);
 }
 
-/// Waits until a group of each rank has called it with this id. Only one group of a rank may use an id.
+/// Waits until a group of each rank has called it with this id. Only one group per rank may use an id.
 CHORALE_FN Stop barrier(const Group& group, const WindowView& view, uint32_t id,
                         const Deadline& deadline = {}) {
   arrive_all(group, view, id);

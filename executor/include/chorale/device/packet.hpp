@@ -2,14 +2,13 @@
 // A packet is data that carries its own arrival flag, so that one store replaces a store, a fence and a
 // signal.
 //
-// A flag and the data it vouches for share one naturally aligned 64-bit word, and words are written and read
-// whole (relaxed, system scope). So whoever sees the flag in a word sees the data in it, on every machine,
-// without a fence. A reader waits until all words of a packet hold exactly the flag it expects, so an older
-// flag and a later one both mean "not yet". A flag must not be used again while a packet that carries it may
-// still be in memory.
+// A flag and its data share one naturally aligned 64-bit word, and words are written and read whole (relaxed,
+// system scope). So a reader that sees the flag in a word also sees the data in it, on every machine, without
+// a fence. A reader waits until all words of a packet hold exactly the expected flag, so an older flag and a
+// later one both mean "not yet". A flag must not be used again while a packet with it may still be in memory.
 //
-// A slot is in memory that the writer reaches and the reader owns, 16-byte aligned. Fresh memory holds zero,
-// which means no flag.
+// A slot is in memory that the writer can reach and the reader owns, 16-byte aligned. Fresh memory holds
+// zero, which means no flag.
 
 #include <cstdint>
 #include <cstring>
@@ -38,8 +37,8 @@ struct alignas(16) LL16 {
     const uint64_t first = detail::packet_word(payload.data[0], flag),
                    second = detail::packet_word(payload.data[1], flag);
 #if defined(__CUDACC__)
-    // We store two 64-bit elements, because the PTX memory model makes each of them single-copy atomic. It
-    // would not make four 32-bit ones so.
+    // We store two 64-bit elements, because the PTX memory model makes each of them single-copy atomic. Four
+    // 32-bit elements would not be enough.
     asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2};" ::"l"(slot), "l"(first), "l"(second)
                  : "memory");
 #else
@@ -48,7 +47,7 @@ struct alignas(16) LL16 {
 #endif
   }
 
-  /// Reads the payload, and returns whether the packet with this flag is there. Called by one thread.
+  /// Reads the payload and returns whether the packet with this flag has arrived. Called by one thread.
   CHORALE_FN static bool try_read(const LL16* slot, uint32_t flag, Payload& payload) {
     uint64_t first, second;
 #if defined(__CUDACC__)
@@ -79,7 +78,7 @@ struct alignas(8) LL8 {
     store_relaxed(&slot->word, detail::packet_word(payload.data[0], flag));
   }
 
-  /// Reads the payload, and returns whether the packet with this flag is there. Called by one thread.
+  /// Reads the payload and returns whether the packet with this flag has arrived. Called by one thread.
   CHORALE_FN static bool try_read(const LL8* slot, uint32_t flag, Payload& payload) {
     const uint64_t word = load_relaxed(&slot->word);
     payload.data[0] = uint32_t(word);
@@ -87,9 +86,9 @@ struct alignas(8) LL8 {
   }
 };
 
-/// Carries 112 bytes in a line of 128: seven units and the flag, by one store of eight neighbouring lanes of
-/// a warp. If you see the flag you see the whole line only when the hardware delivers such a line whole, as
-/// over NVLink and within a GPU: see docs/memory-orders.md. On the CPU the flag is released after the data.
+/// Carries 112 bytes in a line of 128: seven units and the flag, stored at once by eight neighbouring lanes
+/// of a warp. A visible flag means a visible line only if the hardware delivers such a line whole, as NVLink
+/// and a GPU's own memory do; see docs/memory-orders.md. On the CPU the flag is released after the data.
 struct alignas(128) LL128 {
   static constexpr uint32_t units = 7;
 
@@ -99,8 +98,8 @@ struct alignas(128) LL128 {
 };
 static_assert(sizeof(LL128) == 128);
 
-/// packet_payload is the least payload that is sent, and packet_slots the bytes of slots that it takes. Data
-/// of several packets begins and is cut at multiples of packet_payload.
+/// packet_payload is the smallest payload that is sent, and packet_slots the bytes of slots that it takes.
+/// The data of several packets begins and is cut at multiples of packet_payload.
 template <class P>
 constexpr uint32_t packet_payload = unit_bytes;
 template <>
@@ -110,33 +109,34 @@ constexpr uint32_t packet_slots = 2 * unit_bytes;
 template <>
 inline constexpr uint32_t packet_slots<LL128> = sizeof(LL128);
 
-/// The banks of a link's packets. Messages take two in turn, and those of LL128 two others: the payload of
-/// LL128 lies where LL8 and LL16 have their flags, so what it left there could be taken for a flag.
+/// Sets the number of banks for a link's packets. Messages alternate between two, and those of LL128 between
+/// two others: the payload of LL128 is where LL8 and LL16 have their flags, so old data could be taken for a
+/// flag.
 inline constexpr uint32_t packet_banks = 4;
 
-/// Returns the bank of a link's message `number`.
+/// Returns the bank of message `number` of a link.
 template <class P>
 CHORALE_HD uint64_t packet_bank(uint64_t number) {
   return number % 2 + (std::is_same_v<P, LL128> ? 2 : 0);
 }
 
-/// Returns the bytes of slots that `bytes` bytes of payload take.
+/// Returns the bytes of slots for `bytes` bytes of payload.
 template <class P>
 CHORALE_HD uint64_t packet_bytes(uint64_t bytes) {
   return (bytes / packet_payload<P> + (bytes % packet_payload<P> != 0 ? 1 : 0)) * packet_slots<P>;
 }
 
-/// Returns the offset of the slots of the data that begins at `payload`, a multiple of packet_payload.
+/// Returns the offset of the slots for data that begins at `payload`, a multiple of packet_payload.
 template <class P>
 CHORALE_HD uint64_t packet_offset(uint64_t payload) {
   return payload / packet_payload<P> * packet_slots<P>;
 }
 
-/// The number of LL8 or LL16 packets that carry one unit.
+/// Gives the number of LL8 or LL16 packets that carry one unit.
 template <class P>
 constexpr uint32_t packets_per_unit = unit_bytes / sizeof(typename P::Payload);
 
-/// Sends one unit in the slots from `slots` on. Called by one thread.
+/// Sends one unit in the slots that begin at `slots`. Called by one thread.
 template <class P>
 CHORALE_FN void write_unit(P* slots, const Unit& unit, uint32_t flag) {
   typename P::Payload payload[packets_per_unit<P>];
@@ -149,7 +149,7 @@ CHORALE_FN void write_unit(P* slots, const Unit& unit, uint32_t flag) {
 }
 
 #if defined(__CUDACC__)
-/// Holds the words of a unit's packets during a wait for them. They lie alike in every form of packet.
+/// Holds the words of a unit's packets during a wait for them. All forms of packets have the same layout.
 struct PacketWords {
   static constexpr uint32_t n = 2 * unit_bytes / sizeof(uint64_t);
   uint64_t word[n];
@@ -165,7 +165,7 @@ struct PacketWords {
     }
   }
 
-  /// Returns whether each word carries the flag.
+  /// Returns whether each word has the flag.
   CHORALE_FN bool carry(uint32_t flag) const {
     uint32_t wrong = 0;
 #pragma unroll
@@ -182,7 +182,7 @@ CHORALE_FN Unit unit_of(const PacketWords& words) {
 }
 #endif
 
-/// Reads the unit, and returns whether all its packets are there. Called by one thread.
+/// Reads the unit and returns whether all its packets have arrived. Called by one thread.
 template <class P>
 CHORALE_FN bool try_read_unit(const P* slots, uint32_t flag, Unit& unit) {
   typename P::Payload payload[packets_per_unit<P>];

@@ -1,7 +1,7 @@
 #pragma once
-// Collectives of short messages go as packets. Those of collectives.hpp do so when hooks take values, groups
-// are blocks, all links have packets and what a group sends over one is short. There is one message a link
-// and call, so a block waits for its peers once, or twice if sums are sent on.
+// Collectives of short messages go as packets. Those of collectives.hpp do so when the hooks take values, the
+// groups are blocks, all links have packets, and a group sends little over each link. There is one message
+// per link and call. So a block waits for its peers once, or twice if it also sends sums on.
 
 #include <cstdint>
 #include <type_traits>
@@ -18,47 +18,48 @@ template <class Produce, class Consume>
 constexpr bool by_value = !is_block_hook<Produce> && !is_block_hook<Consume>;
 
 /// Returns whether a collective goes as packets if its hooks are by_value. Its groups send up to `longest`
-/// bytes over a link in one piece, and take `slots` bytes of its packets. The answer is the same on all
-/// ranks.
+/// bytes over a link in one piece, which take `slots` bytes of the link's packets. The answer is the same on
+/// all ranks.
 CHORALE_FN bool goes_as_packets(const Group& group, const EndpointTable& table, uint64_t longest,
                                 uint64_t slots) {
 #if defined(__CUDACC__)
-  // It takes one kind of group only, which makes for less code.
+  // Supporting only one kind of group keeps the code small.
   if (group.size % warp_threads != 0) return false;
 #endif
   return group.scope == Scope::block && longest != 0 && longest <= longest_in_packets &&
          packets_for_all(longest * group.count, table.ranks) && slots <= table.packet_bytes;
 }
 
-/// Says where the packets of a block's links go and come from, and how many messages there will have been.
+/// Says where the packets of a block's links go and come from, and how many messages each link will have had.
 struct PacketPlaces {
-  Packets<LL16> to[most_ranks];    ///< by step: this rank's own, then those to the next rank and so on
+  Packets<LL16> to[most_ranks];    ///< by step: this rank's own, then those to the next rank, and so on
   Packets<LL16> from[most_ranks];  ///< by rank
   uint64_t sent[most_ranks], received[most_ranks];  ///< by step
 };
 
 #if defined(__CUDACC__)
-/// Returns the places in shared memory. One thread makes each, and all look them up by a number, so a
-/// thread's own would be in local memory.
+/// Returns the places in shared memory. One thread makes each. They are in an array with a variable index,
+/// which would be in local memory if each thread had its own.
 CHORALE_FN PacketPlaces& packet_places_of_block() {
   __shared__ alignas(16) char room[sizeof(PacketPlaces)];
   return *reinterpret_cast<PacketPlaces*>(room);
 }
 #endif
 
-/// These packets are of one of several links, each of which has had messages of its own and so its own flag.
+/// Reads or writes the packets of one of several links. Each link has its own count of messages, and so its
+/// own flag.
 struct LinkPackets : Packets<LL16> {
   using Packets<LL16>::Packets;
 
   static constexpr bool own_flags = true;
 };
 
-/// Returns the packets of a place, `offset` bytes of slots after its first.
+/// Returns the packets of a place that begin `offset` bytes of slots after its first.
 CHORALE_FN LinkPackets packets_at(const Packets<LL16>& place, uint64_t offset, const Deadline* deadline) {
   return LinkPackets(reinterpret_cast<const char*>(place.slots) + offset, place.flag, deadline);
 }
 
-/// Returns the packets of all ranks, by number. Only sources need a `deadline`.
+/// Returns the packets of all ranks by index. Only sources need a `deadline`.
 struct AllPackets {
   const Packets<LL16>* places;
   uint64_t offset;
@@ -69,7 +70,7 @@ struct AllPackets {
   }
 };
 
-/// Does transfer() of short messages, in less code: a thread moves one unit at a time, whether whole or not.
+/// Does transfer() for short messages with less code: a thread moves one unit at a time, whole or not.
 template <class Source, class Sink>
 CHORALE_FN Stop transfer_short(const Group& group, uint64_t bytes, const Source& source, const Sink& sink) {
 #if defined(__CUDACC__)
@@ -87,8 +88,8 @@ CHORALE_FN Stop transfer_short(const Group& group, uint64_t bytes, const Source&
 #endif
 }
 
-/// Runs one block's part of such a collective, over all links: begin(), sends, hear(), receives, end(). Links
-/// are dealt out to teams of its warps, each_of_team(). The whole block does what stands outside of that.
+/// Runs one block's part of such a collective over all links: begin(), sends, hear(), receives, end(). Teams
+/// of its warps share the links by each_of_team(). The whole block does everything else.
 template <class T, class X>
 class PacketCollective {
  public:
@@ -122,7 +123,7 @@ class PacketCollective {
   }
 
   /// Waits until all peers have room. After a stop nothing has been sent. Synchronises.
-  /// \param bytes  all ranks must agree on it; hear() checks that
+  /// \param bytes must be the same on all ranks; hear() checks it
   CHORALE_FN Stop begin(uint64_t bytes) {
     Stop stop = Stop::none;
     for (uint32_t step = first_place(); step < uint32_t(table_.ranks); step += places_apart()) {
@@ -152,8 +153,8 @@ class PacketCollective {
     return stop;
   }
 
-  /// Checks that peers agree on `bytes`, if messages are checked. Called before anything is received.
-  /// Each peer sends a packet at the beginning of its message. Synchronises if it does anything.
+  /// Checks that the peers have the same `bytes`, if messages are checked. Called before anything is
+  /// received. Each peer sends a packet at the beginning of its message. Synchronises if it checks anything.
   CHORALE_FN Stop hear(uint64_t bytes) const {
     if constexpr (CHORALE_CHECKED) {
       Stop stop = Stop::none;
@@ -171,43 +172,43 @@ class PacketCollective {
     }
   }
 
-  /// Makes a group's part of `leg`, and sends it to one rank.
+  /// Makes a group's part of `leg` and sends it to one rank.
   template <class Produce>
   CHORALE_FN void send(const Group& group, int32_t step, uint64_t offset, const Leg& leg,
                        const Produce& produce) const {
     make(group, next(step), leg, produce, packets_at(places_.to[step], offset, nullptr));
   }
 
-  /// Makes a group's part of `leg` once, and sends it to everybody. `owner` is the rank whose shard it is.
+  /// Makes a group's part of `leg` once and sends it to all ranks. `owner` is the rank whose shard it is.
   template <class Produce>
   CHORALE_FN void send_all(const Group& group, int32_t owner, uint64_t offset, const Leg& leg,
                            const Produce& produce) const {
     make(group, owner, leg, produce, to_all(offset));
   }
 
-  /// Takes a group's part of `leg` that a rank has sent. Synchronises the group.
+  /// Takes a group's part of `leg` from one rank. Synchronises the group.
   template <class Consume>
   CHORALE_FN Stop receive(const Group& group, int32_t peer, uint64_t offset, const Leg& leg,
                           const Consume& consume) const {
     return take(group, peer, leg, consume, packets_at(places_.from[peer], offset, &deadline_));
   }
 
-  /// Takes everybody's part of `leg`, combined. `owner` is the rank whose shard it is. Synchronises the
-  /// group.
+  /// Takes the part of `leg` from all ranks, combined. `owner` is the rank whose shard it is. Synchronises
+  /// the group.
   template <ReduceOp Op, class Consume>
   CHORALE_FN Stop reduce(const Group& group, int32_t owner, uint64_t offset, const Leg& leg,
                          const Consume& consume) const {
     return take(group, owner, leg, consume, combined<Op>(offset));
   }
 
-  /// Combines the block's part of everybody's `leg` at `offset`, and sends the result to everybody, to `to`.
+  /// Combines the block's part of all ranks' `leg` at `offset`, and sends the result to all ranks, at `to`.
   template <ReduceOp Op>
   CHORALE_FN Stop reduce_and_send(uint64_t offset, const Leg& leg, uint64_t to) const {
     return transfer_short(group_, leg.bytes, combined<Op>(offset), to_all(to));
   }
 
-  /// Tells the peers that they have room again, after each thread has read what it reads. After a stop it
-  /// tells them nothing.
+  /// Tells the peers that they have room again, after all threads have read their data. After a stop it tells
+  /// them nothing.
   CHORALE_FN Stop end(Stop stop) const {
     stop = group_.agree(stop);
     if (stop != Stop::none) return stop;
@@ -219,7 +220,7 @@ class PacketCollective {
       group_.step();
       give_credit(&e.remote->slot_free.note, received);
     }
-    group_.sync();  // so that all threads see them in the next call
+    group_.sync();  // makes the counts visible to all threads in the next call
     return Stop::none;
   }
 
@@ -281,8 +282,8 @@ class PacketCollective {
 #endif
 };
 
-/// Runs all_to_all() as packets. `teams`: see link_teams(); `shard`: this group's part of what goes to a
-/// rank, or comes from it.
+/// Runs all_to_all() as packets. `teams`: see link_teams(). `shard`: this group's part of the data to or from
+/// a rank.
 template <class T, class Shard, class Produce, class Consume, class X>
 CHORALE_FN Stop all_to_all_as_packets(const Group& group, const EndpointTable& table, uint32_t teams,
                                       const Shard& shard, const Produce& produce, const Consume& consume,
@@ -293,7 +294,7 @@ CHORALE_FN Stop all_to_all_as_packets(const Group& group, const EndpointTable& t
   Stop stop = all.begin(bytes);
   if (stop != Stop::none) return stop;
   all.each_of_team([&](int32_t step) { all.send(all.team(), step, 0, shard(all.next(step)), produce); });
-  // The data that comes must not overwrite what another team has still to send from the same place.
+  // The received data must not overwrite data in the same place that another team has yet to send.
   if (own.in == own.out) group.sync();
   stop = all.hear(bytes);
   all.each_of_team([&](int32_t step) {
@@ -303,7 +304,8 @@ CHORALE_FN Stop all_to_all_as_packets(const Group& group, const EndpointTable& t
   return all.end(stop);
 }
 
-/// Runs all_gather() as packets. `shard`: as above, of what comes; `own`: of what goes.
+/// Runs all_gather() as packets. `shard`: this group's part of the data from a rank. `own`: the part that it
+/// sends.
 template <class T, class Shard, class Produce, class Consume, class X>
 CHORALE_FN Stop all_gather_as_packets(const Group& group, const EndpointTable& table, uint32_t teams,
                                       const Leg& own, const Shard& shard, const Produce& produce,
@@ -320,7 +322,8 @@ CHORALE_FN Stop all_gather_as_packets(const Group& group, const EndpointTable& t
   return all.end(stop);
 }
 
-/// Runs reduce_scatter() as packets. `shard`: as above, of what goes; `own`: of what comes.
+/// Runs reduce_scatter() as packets. `shard`: this group's part of the data to a rank. `own`: the part of the
+/// result.
 template <ReduceOp Op, class T, class Shard, class Produce, class Consume, class X>
 CHORALE_FN Stop reduce_scatter_as_packets(const Group& group, const EndpointTable& table, uint32_t teams,
                                           const Leg& own, const Shard& shard, const Produce& produce,
@@ -334,8 +337,8 @@ CHORALE_FN Stop reduce_scatter_as_packets(const Group& group, const EndpointTabl
   return all.end(all.template reduce<Op>(group, table.self, 0, own, consume));
 }
 
-/// Returns whether short messages of `ranks` shards go to everybody, and each rank adds them up. That sends
-/// more, but waits only once. `share`: bytes of a group's part of a shard.
+/// Returns whether a short message of `ranks` shards goes to all ranks in full, and each rank adds it up.
+/// That sends more but waits only once. `share`: the bytes of a group's part of a shard.
 CHORALE_FN bool all_reduce_in_one(int32_t ranks, uint64_t share) {
   return share * uint64_t(ranks) * uint64_t(ranks - 1) <= longest_in_packets;
 }
@@ -345,8 +348,8 @@ CHORALE_FN uint64_t slots_of_all_reduce(int32_t ranks, uint64_t share) {
   return packet_bytes<LL16>(share) * (all_reduce_in_one(ranks, share) ? uint64_t(ranks) : 2);
 }
 
-/// Runs all_reduce() as packets. `share`: this group's part of a rank's shard; `longest`: bytes of the
-/// longest.
+/// Runs all_reduce() as packets. `share`: this group's part of a rank's shard. `longest`: the bytes of the
+/// longest part.
 template <ReduceOp Op, class T, class Share, class Produce, class Consume, class X>
 CHORALE_FN Stop all_reduce_as_packets(const Group& group, const EndpointTable& table, uint32_t teams,
                                       const Share& share, uint64_t longest, const Produce& produce,
@@ -354,7 +357,7 @@ CHORALE_FN Stop all_reduce_as_packets(const Group& group, const EndpointTable& t
   PacketCollective<T, X> all(group, table, teams, deadline, extra);
   const uint64_t part = packet_bytes<LL16>(longest);
   uint64_t bytes = 0;
-  if constexpr (CHORALE_CHECKED) {  // the longest part may be as long in messages that are not
+  if constexpr (CHORALE_CHECKED) {  // the longest part may be equal even when the messages differ
     for (int32_t rank = 0; rank < table.ranks; ++rank) bytes += share(rank).bytes;
   }
   Stop stop = all.begin(bytes);
@@ -373,8 +376,8 @@ CHORALE_FN Stop all_reduce_as_packets(const Group& group, const EndpointTable& t
     return all.end(stop);
   }
   all.each_of_team([&](int32_t step) { all.send(all.team(), step, 0, share(all.next(step)), produce); });
-  // A rank that adds up nothing is sent nothing that it could hear of. Those that do add up hear of
-  // everybody.
+  // A rank that adds up nothing receives no data, so it has nothing to check. The ranks that add up check all
+  // peers.
   if (share(table.self).bytes != 0) stop = all.hear(bytes);
   if (stop == Stop::none) stop = all.template reduce_and_send<Op>(0, share(table.self), part);
   all.each_of_team([&](int32_t step) {

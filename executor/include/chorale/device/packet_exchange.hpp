@@ -1,18 +1,18 @@
 #pragma once
-// Every rank sends packets to every other and reads theirs, in one message a link. Collectives of short
-// messages are made of this. The threads of the group share out the waits and credits of all links, so that
-// many peers cost no more than one.
+// Every rank sends packets to every other and reads theirs, in one message per link. Collectives of short
+// messages are built on this. The threads of the group share the waits and credits of all links, so that many
+// peers cost no more than one.
 //
 //   PacketExchange<LL16> exchange(group, table, deadline);
 //   stop = exchange.begin(bytes);              bytes of slots in the message to each peer
-//   exchange.send(offset, unit, value);        a unit for everybody, or exchange.send_to(peer, ...)
-//   exchange.sum<Op, T>(offset, unit, own, to) a unit of everybody, combined in rank order
-//   exchange.receive(peer, offset, unit, to)   a unit of one peer
+//   exchange.send(offset, unit, value);        a unit for all peers, or exchange.send_to(peer, ...)
+//   exchange.sum<Op, T>(offset, unit, own, to) a unit from all peers, combined in rank order
+//   exchange.receive(peer, offset, unit, to)   a unit from one peer
 //   exchange.end();
 //
-// `offset` is in bytes of slots, and `unit` counts from there; a thread may send and read any units. The
-// slots of a message may be cut into several parts that are used one after the other, such as a reduction and
-// its result.
+// `offset` is in bytes of slots, and `unit` counts from there. A thread may send and read any units. The
+// slots of a message may be divided into parts that are used one after the other, such as a reduction and its
+// result.
 
 #include <cstdint>
 #include <type_traits>
@@ -23,9 +23,9 @@
 
 namespace chorale {
 
-/// Exchanges packets of form P, LL8 or LL16. One group uses a channel, that of its id, on all ranks; all
-/// links of that channel must have had equally many messages of packets. On CUDA the group is a whole block,
-/// and its exchanges follow one another.
+/// Exchanges packets of form P, LL8 or LL16. One group per rank uses a channel: the group with the channel's
+/// id. All links of that channel must have had the same number of packet messages. On CUDA the group is a
+/// whole block, and its exchanges follow one another.
 template <class P>
 class PacketExchange {
  public:
@@ -40,7 +40,7 @@ class PacketExchange {
 #endif
         self_(table.self),
         ranks_(table.ranks) {
-    if (ranks_ > most_ranks) refuse("an exchange of packets between more ranks than there may be");
+    if (ranks_ > most_ranks) refuse("an exchange of packets has more than 64 ranks");
   }
 
   CHORALE_FN int32_t peers() const { return ranks_ - 1; }
@@ -48,7 +48,7 @@ class PacketExchange {
   /// Waits until all peers have room. After a stop nothing has been sent.
   CHORALE_FN Stop begin(uint64_t bytes) {
     if (ranks_ == 1) return Stop::none;
-    // Look up where the counts lie before any of them is loaded. That saves one trip to memory.
+    // Look up the addresses of all counts before the first count is loaded. That saves one access to memory.
     const auto link_to = [&](int32_t peer) { return table_.at(peer, group_.id).local; };
     const int32_t mine = int32_t(group_.rank) == self_ ? ranks_ : int32_t(group_.rank);
     const LinkState* const any = link_to(self_ == 0 ? 1 : 0);
@@ -67,13 +67,13 @@ class PacketExchange {
         refuse("a message of packets is longer than the transport's packet_bytes, or its link has none");
       }
       places_.from[peer < self_ ? peer : peer - 1] = Packets<P>(e.packet_src + bank * e.packet_bytes, flag);
-      // The order differs from rank to rank, so that no two begin with the same peer.
+      // Each rank begins with a different peer.
       places_.to[distance(peer)] = Packets<P>(static_cast<void*>(e.packet_dst + bank * e.packet_bytes), flag);
     }
     return group_.agree(stop);
   }
 
-  /// Sends a unit to everybody. Called by one thread.
+  /// Sends a unit to all peers. Called by one thread.
   CHORALE_FN void send(uint64_t offset, uint64_t unit, const Unit& value) const {
     constexpr int32_t ahead = 8;
     for (int32_t first = 0; first < peers(); first += ahead) {
@@ -96,18 +96,17 @@ class PacketExchange {
     write(places_.to[distance(peer)], offset, unit, value);
   }
 
-  /// Waits for a unit of `peer`, another rank. Called by one thread.
+  /// Waits for a unit from `peer`, another rank. Called by one thread.
   CHORALE_FN Stop receive(int32_t peer, uint64_t offset, uint64_t unit, Unit& to) const {
     return at(peer < self_ ? peer : peer - 1, offset).receive(group_, unit, to);
   }
 
-  /// Waits for this unit of all peers, and combines them and this rank's own in rank order. Called by one
+  /// Waits for this unit from all peers and combines theirs and this rank's own in rank order. Called by one
   /// thread.
   template <ReduceOp Op, class T>
   CHORALE_FN Stop sum(uint64_t offset, uint64_t unit, const Unit& own, Unit& to) const;
 
-  /// Tells the peers that their room is free again, after the group has read all that they sent.
-  /// Synchronises.
+  /// Tells the peers that their room is free again, after the group has read all their data. Synchronises.
   CHORALE_FN void end() const {
     group_.sync();
     for (int32_t peer = int32_t(group_.rank); peer < ranks_; peer += int32_t(group_.size)) {
@@ -118,7 +117,7 @@ class PacketExchange {
       group_.step();
       give_credit(&e.remote->slot_free.note, number_);
     }
-    group_.sync();  // so that all threads see it in the next exchange
+    group_.sync();  // makes the count visible to all threads in the next exchange
   }
 
  private:
@@ -129,8 +128,8 @@ class PacketExchange {
   };
 
 #if defined(__CUDACC__)
-  /// Returns the places in shared memory; one thread makes each. They are indexed at run time, so a
-  /// thread's own would be in local memory, which for a large block is more than a cache holds.
+  /// Returns the places in shared memory; one thread makes each. They are indexed at run time, so a thread's
+  /// own would be in local memory. For a large block that is more than a cache holds.
   CHORALE_FN static Places& places_of_block() {
     __shared__ alignas(16) char room[sizeof(Places)];
     return *reinterpret_cast<Places*>(room);
@@ -147,14 +146,14 @@ class PacketExchange {
     const uint64_t sent = load_relaxed(&link.cursor.packets_sent),
                    received = load_relaxed(&link.cursor.packets_received);
     if (sent + 1 != number_ || received + 1 != number_) {
-      refuse("the links of a channel have not had as many messages of packets");
+      refuse("the links of this channel have had different numbers of packet messages");
     }
     return detail::await_packet_room(alone(group_), link, number_, deadline_);
   }
 
   CHORALE_FN int32_t distance(int32_t peer) const { return (peer - self_ - 1 + ranks_) % ranks_; }
 
-  /// Returns what the index-th peer in rank order sends, from `offset` on.
+  /// Returns the packets of the index-th peer in rank order, from `offset` on.
   CHORALE_FN Packets<P> at(int32_t index, uint64_t offset) const {
     return Packets<P>(reinterpret_cast<const char*>(places_.from[index].slots) + offset,
                       places_.from[index].flag, &deadline_);
@@ -182,7 +181,7 @@ class PacketExchange {
 template <class P>
 template <ReduceOp Op, class T>
 CHORALE_FN Stop PacketExchange<P>::sum(uint64_t offset, uint64_t unit, const Unit& own, Unit& to) const {
-  // K peers are looked at together, as many as a node of eight GPUs has; see Packets<P>::gather.
+  // K peers are checked together, as many as a node of eight GPUs has; see Packets<P>::gather.
   constexpr uint32_t K = detail::together<T, 1>;
   const Turn turn{unit, 1, 1, unit_bytes};
   const uint32_t n = uint32_t(peers()), now = n < K ? n : K, self = uint32_t(self_);
@@ -206,7 +205,7 @@ CHORALE_FN Stop PacketExchange<P>::sum(uint64_t offset, uint64_t unit, const Uni
     if (stop != Stop::none) return stop;
     sum.add(unit_of(next[0][0]));
   }
-  // This adds the last rank's own. If K ranks have been gone through, it was not among them.
+  // This adds the last rank's own data. If the loop has handled K ranks, it was not among them.
   if (self == n && n >= K) sum.add(own);
   to = sum.finish(Op == ReduceOp::avg ? uint32_t(ranks_) : 0);
   return Stop::none;

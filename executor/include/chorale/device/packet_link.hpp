@@ -1,15 +1,16 @@
 #pragma once
-// Short messages are sent and received as packets. Data carries its own arrival flag, so no signal after it
-// has to be waited for. In return each byte takes two bytes of memory, and the message has to fit there.
+// Short messages are sent and received as packets. The data carries its own arrival flag, so the receiver
+// waits for no separate signal. In return each byte takes two bytes of memory, and the whole message has to
+// fit there.
 //
-// Message m of a link (from 1, counted by both ends in device memory) is in one of two banks of its form,
-// that of m % 2. Its flag comes from m, so nothing that is passed to a kernel changes from run to run.
-// Message m may be written once the peer has read m - 2, because no later one was in the same bank. The peer
-// says so after its reading, when usually nobody waits for it.
+// Both ends count the messages of a link in device memory, from 1. Message m is in one of two banks of its
+// packet form, chosen by m % 2. Its flag also comes from m, so no kernel argument changes from run to run.
+// Message m may be written once the peer has read m - 2, because no later message was in the same bank. The
+// peer sends this credit after it has read, when usually no one waits for it.
 //
-// When messages are checked (CHORALE_CHECKED, see checked.hpp) a sender says beside its packets how long they
-// are, and a receiver waits for that first. If the sender's build does not say it, its packets count
-// unchecked.
+// When messages are checked (CHORALE_CHECKED, see checked.hpp), a sender announces the length of its packets
+// beside them, and a receiver waits for that first. If the sender's build does not check, the receiver
+// accepts its packets unchecked.
 
 #include <cstdint>
 #include <type_traits>
@@ -18,34 +19,34 @@
 
 namespace chorale {
 
-/// The most bytes of a group's share of a message that go as packets when the library chooses. Longer ones go
-/// through the ring even if packets could hold them, because packets take twice the bandwidth.
+/// Limits the share of a message, in bytes, that goes as packets when the library chooses. A longer share
+/// goes through the ring even if packets could hold it, because packets take twice the bandwidth.
 inline constexpr uint64_t longest_in_packets = 16 << 10;
 
-/// The most bytes that all groups of a rank send in a collective in one piece as packets when the library
-/// chooses. Beyond it the additional bandwidth of packets costs more time than the signals that they save.
+/// Limits the bytes that all groups of a rank send in a collective in one piece as packets when the library
+/// chooses. Beyond this the extra bandwidth of packets costs more time than the saved signals gain.
 inline constexpr uint64_t most_in_packets = 1 << 20;
 
 namespace detail {
-/// Returns whether packets may carry all that a rank sends, if each of the others gets `bytes` bytes.
+/// Returns whether packets may carry all that a rank sends, if each other rank gets `bytes` bytes.
 CHORALE_FN bool packets_for_all(uint64_t bytes, int32_t ranks) {
   return bytes * uint32_t(ranks - 1) <= most_in_packets;
 }
 
 CHORALE_FN uint32_t packet_flag(uint64_t message) { return uint32_t(message % 0xffffffffu) + 1; }
 
-/// Returns the peer's credit at which message `number` may be written: the peer has then read what that bank
-/// held.
+/// Returns the peer's credit at which message `number` may be written. The peer has then read the bank's
+/// earlier message.
 CHORALE_FN uint64_t packet_credit(uint64_t number) { return number < 2 ? 0 : number - 2; }
 
-/// Waits until the peer has read what the bank of message `number` held. Synchronises the group.
+/// Waits until the peer has read the earlier message in the bank of message `number`. Synchronises the group.
 CHORALE_FN Stop await_packet_room(const Group& group, const LinkState& link, uint64_t number,
                                   const Deadline& deadline) {
   return await_credit(group, &link.slot_free.note, packet_credit(number), deadline);
 }
 
-/// Tells the peer that it has room again. Called by a group that has met after its last look at message
-/// `number`. Synchronises, so that all threads see the number in the next call.
+/// Tells the peer that it has room again. Called by a group that has synchronised after its last read of
+/// message `number`. Synchronises, so that all threads see the number in the next call.
 CHORALE_FN void free_packets(const Group& group, const Endpoint& e, uint64_t number) {
   if (group.leader()) {
     end_message(e, &e.local->cursor.packets_received, number - 1, number);
@@ -55,14 +56,14 @@ CHORALE_FN void free_packets(const Group& group, const Endpoint& e, uint64_t num
   group.sync();
 }
 
-/// Returns what the two ends of a link must agree on for a message of `bytes` bytes from each group.
+/// Returns the note that both ends of a link must agree on, for a message of `bytes` bytes from each group.
 template <class P>
 CHORALE_FN Note packet_note(uint64_t number, uint32_t groups, uint64_t bytes) {
   return {number, groups, sizeof(P), bytes};
 }
 
-/// Tells the peer the note of a message. Called by one thread, once the peer has room and before a packet
-/// goes there.
+/// Sends the peer the note of a message. Called by one thread, after the peer has room and before the first
+/// packet.
 CHORALE_FN void say_packets(const Group& group, const Endpoint& e, uint64_t number, const Note& note) {
   PacketNote& there = e.remote->left.packets[number % 2];
   group.step();
@@ -80,7 +81,7 @@ CHORALE_FN bool first_packet_came(const LL128* line, uint32_t flag) {
 }
 
 /// Waits for the note of a message and checks it, before the first packet is taken. Synchronises the group.
-/// \param slots  those of the message; it begins with a packet there
+/// \param slots the message's slots; the first one holds a packet
 template <class P>
 CHORALE_FN Stop hear_packets(const Group& group, const Endpoint& e, uint64_t number, const void* slots,
                              const Note& ours, const Deadline& deadline) {
@@ -89,8 +90,8 @@ CHORALE_FN Stop hear_packets(const Group& group, const Endpoint& e, uint64_t num
   const uint32_t flag = packet_flag(number);
   const auto said = [there, number]() -> bool { return load_acquire(&there->number) == number; };
   const Stop stop = leader_awaits(group, deadline, [&said, first, flag]() -> bool {
-    // The packet is looked at first, because its note was written before it. Nothing orders the two between
-    // GPUs: if a packet overtakes its note, the message goes unchecked.
+    // The packet is checked first, because its note was written before it. Nothing orders the two between
+    // GPUs. If a packet overtakes its note, the message goes unchecked.
     const bool came = first_packet_came(first, flag);
     return said() || came;
   });
@@ -105,7 +106,7 @@ template <class P>
 CHORALE_FN void check_packets(const Group& group, const Endpoint& e, const Leg& leg) {
 #if defined(__CUDACC__)
   if (std::is_same_v<P, LL128> && group.size % warp_threads != 0)
-    refuse("LL128 packets are moved by whole warps");
+    refuse("LL128 packets need groups of whole warps");
 #else
   (void)group;  // a warp is one thread
 #endif
@@ -115,7 +116,7 @@ CHORALE_FN void check_packets(const Group& group, const Endpoint& e, const Leg& 
 }
 }  // namespace detail
 
-/// Sends as send_tiles() does, in packets of form P. Takes no block hooks. LL128 needs groups of whole warps,
+/// Sends as send_tiles() does, in packets of form P. Takes no block hooks. LL128 needs groups of whole warps
 /// and refuses others.
 template <class P, class T, class Produce = CopyProduce, class X = None>
 CHORALE_FN Stop send_packets(const Group& group, const Endpoint& e, const Leg& message,
@@ -136,11 +137,11 @@ CHORALE_FN Stop send_packets(const Group& group, const Endpoint& e, const Leg& m
   char* const slots = e.packet_dst + packet_bank<P>(number) * e.packet_bytes;
   detail::produce<T>(group, leg, produce, ctx, 0, leg.bytes, Packets<P>(slots, detail::packet_flag(number)));
   if (group.leader()) detail::end_message(e, &e.local->cursor.packets_sent, number - 1, number);
-  group.sync();  // so that all threads see it in the next call
+  group.sync();  // makes the number visible to all threads in the next call
   return Stop::none;
 }
 
-/// Receives as recv_tiles() does what send_packets() sent with the same P.
+/// Receives as recv_tiles() does, from a send_packets() with the same P.
 template <class P, class T, class Consume = CopyConsume, class X = None>
 CHORALE_FN Stop recv_packets(const Group& group, const Endpoint& e, const Leg& message,
                              const Consume& consume = {}, const Deadline& deadline = {}, X* extra = nullptr) {
@@ -156,7 +157,7 @@ CHORALE_FN Stop recv_packets(const Group& group, const Endpoint& e, const Leg& m
     const Stop heard = detail::hear_packets<P>(group, e, number, slots, ours, deadline);
     if (heard != Stop::none) return heard;
   }
-  // The transfer ends synchronised, because it waits.
+  // The transfer waits, so it ends synchronised.
   const Stop stop = detail::consume<T>(group, leg, consume, ctx, 0, leg.bytes,
                                        Packets<P>(slots, detail::packet_flag(number), &deadline));
   if (stop != Stop::none) return stop;

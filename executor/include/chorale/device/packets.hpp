@@ -1,5 +1,5 @@
 #pragma once
-// Packets are an end of a transfer here; see endpoints.hpp.
+// These sources and sinks let packets be the ends of a transfer; see endpoints.hpp.
 
 #include <cstdint>
 #include <cstring>
@@ -13,13 +13,13 @@
 
 namespace chorale {
 
-/// Packets of type P are a source or a sink; they take two bytes of slots for each byte of payload. As a
-/// source it waits for every packet. As a sink it sends whole units, and pads the last one with zeros.
+/// Uses packets of type P as a source or a sink. They take two bytes of slots per byte of payload. The source
+/// waits for every packet. The sink sends whole units and pads the last one with zeros.
 template <class P>
 struct Packets {
   P* slots = nullptr;
   uint32_t flag = 0;
-  const Deadline* deadline = nullptr;  ///< for a source; null: waits for ever
+  const Deadline* deadline = nullptr;  ///< only for a source; null: waits forever
 
   Packets() = default;
   CHORALE_HD Packets(void* slots, uint32_t flag, const Deadline* deadline = nullptr)
@@ -38,14 +38,14 @@ struct Packets {
   CHORALE_FN bool may_take_several() const { return true; }
   CHORALE_FN bool whole(uint64_t) const { return true; }
 
-  /// Waits for the turn's units from sources at(0) .. at(n-1), n <= K. Called by one thread. All sources have
-  /// the deadline of at(0), and its flag unless they have flags of their own. It looks at all units before it
-  /// waits for one, so that packets of several peers cost one round trip and not one each. Then it looks
-  /// again only at what is missing. The data comes with the look that finds it.
+  /// Waits for the turn's units from sources at(0) .. at(n-1), n <= K. Called by one thread. All sources use
+  /// the deadline of at(0), and its flag unless they have flags of their own. It checks all units before it
+  /// waits for one, so that packets of several peers cost only one round trip. Then it checks again only the
+  /// missing ones. The check that finds a packet also reads its data.
   template <bool, uint32_t K, uint32_t N, class At>
   CHORALE_FN static Stop gather(const Group& group, const Turn& turn, uint32_t n, const At& at,
                                 PacketWords (&to)[K][N]) {
-    static_assert(K * N <= 32, "a bit for each unit");
+    static_assert(K * N <= 32, "there is one bit per unit");
     using Source = std::decay_t<decltype(at(0))>;
     const uint32_t common = n != 0 && !Source::own_flags ? at(0).flag : 0;
     const auto flag_of = [&](uint32_t source) -> uint32_t {
@@ -59,7 +59,7 @@ struct Packets {
       from[source] = source < n ? at(source).slots + first : nullptr;
     }
     uint32_t missing = 0;
-    if (n == K && turn.n == N) {  // the usual case: no condition stands between the loads
+    if (n == K && turn.n == N) {  // the usual case: no branch is between the loads
       missing = ~0u >> (32 - K * N);
 #pragma unroll
       for (uint32_t unit = 0; unit < K * N; ++unit)
@@ -82,14 +82,14 @@ struct Packets {
         if (to[unit / N][unit % N].carry(flag_of(unit / N))) missing &= ~(1u << unit);
       }
       if (missing == 0) break;
-      if (stop != Stop::none) return stop;  // what came in time counts, even on the last look
+      if (stop != Stop::none) return stop;  // data that came in time counts, even at the last check
       group.pause(spin);
       if (spin % looks_between_polls == 0 && at(0).deadline) {
         const Deadline* const deadline = at(0).deadline;
         if (until == 0) until = deadline->started();
         stop = Deadline{deadline->shared, 0, until}.poll();
       }
-      // Places are looked up again, because keeping them would take a fourth more registers.
+      // The addresses are computed again, because keeping them would take a fourth more registers.
 #pragma unroll
       for (uint32_t unit = 0; unit < K * N; ++unit) {
         if (missing & 1u << unit) {
@@ -130,7 +130,7 @@ struct Packets {
   /// Waits for one unit. Called by one thread.
   Stop receive(const Group& group, uint64_t unit, Unit& to) const {
     const P* at = slots + unit * packets_per_unit<P>;
-    // A scheduler's look must change nothing, so we read the packet again once it is known to be there. It
+    // A check by the scheduler must not change anything, so we read the packet again once it has arrived. It
     // stays there until its reader has allowed the next one.
     const auto came = [this, at]() -> bool {
       Unit seen;

@@ -1,5 +1,5 @@
 #pragma once
-// Kernels ask a proxy on the host to move data and to tell the peer. They do so through a ring of orders.
+// Kernels ask a proxy on the host to move data and to signal the peer. They do so through a ring of orders.
 
 #include <cstdint>
 
@@ -10,38 +10,39 @@
 
 namespace chorale {
 
-/// Asks the proxy to do one thing. The data of `data` is in the sender's copy of the ring, at `begin` ..
-/// `end` of the stream, within one slot.
+/// Asks the proxy to do one thing. For an order of kind `data`, the data is in the sender's copy of the ring,
+/// at `begin` .. `end` of the stream, within one slot.
 struct PortRequest {
   enum class Kind : uint32_t { data, free };
 
   Kind kind;
   int32_t peer;
   uint32_t channel;
-  uint64_t begin, end;  ///< free: only `end`, the position up to which the peer's data has been read
-  uint64_t note;        ///< data: for the peer's data_ready.note
+  uint64_t begin, end;  ///< for `free` only `end`: the position up to which the peer's data has been read
+  uint64_t note;        ///< for `data`: goes to the peer's data_ready.note
 };
 
-/// Holds a request in its place in the ring.
+/// Holds a request in its slot of the ring.
 struct alignas(64) PortOrder : PortRequest {
   uint64_t turn;  ///< the ticket plus one, written last
 };
 static_assert(sizeof(PortOrder) == 64);
 
-/// Describes a rank's ring of orders. Any number of groups push, one proxy takes.
+/// Describes a rank's ring of orders. Any number of groups push to it; one proxy takes from it.
 struct PortQueue {
   PortOrder* orders = nullptr;     ///< CUDA: in host memory
   uint64_t slots = 0;              ///< a power of two
-  uint64_t* head = nullptr;        ///< tickets given; CUDA: in device memory
+  uint64_t* head = nullptr;        ///< tickets given out; CUDA: in device memory
   const uint64_t* tail = nullptr;  ///< orders taken; CUDA: in host memory
 
-  /// CPU only: called with `announced` for an order before anybody can see it, so that a proxy at work never
-  /// looks like a deadlock. May be null.
+  /// CPU only; may be null. Called with `announced` before an order becomes visible, so that a proxy at work
+  /// never looks like a deadlock.
   void (*announce)(void* of) = nullptr;
   void* announced = nullptr;
 };
 
-/// Pushes an order, after everything the group did, and waits for room. If it stops nobody sees the order.
+/// Pushes an order, after everything that the group did, and waits for room. After a stop no one sees the
+/// order.
 CHORALE_COLD Stop push_order(Group group, PortQueue queue, PortRequest request, Deadline deadline) {
   group.sync();
   Stop stop = Stop::none;

@@ -1,7 +1,7 @@
 #pragma once
-// These sources combine other sources: element by element, in the order in which the sources are given, in
-// the accumulator type, rounded once. The order is part of a plan's meaning, so nothing here reorders.
-// Results are the same bits in every run, for every group size and on both backends.
+// These sources combine other sources element by element, in the given order, in the accumulator type,
+// rounded once. The order is part of a plan's meaning, so this code never reorders. Results have the same
+// bits in every run, for every group size and on both backends.
 
 #include <cstdint>
 #include <cstring>
@@ -70,8 +70,8 @@ inline Lanes<A> combine_lanes(Lanes<A> sum, Lanes<A> next) {
   }
 }
 
-// Zero-extends the lower or the upper half of the lanes, and keeps the lower half of each lane of two vectors
-// (both little-endian).
+// lower_half() and upper_half() zero-extend half of the lanes. join() keeps the lower half of each lane of
+// two vectors. Lanes are little-endian.
 inline Lanes<uint32_t> lower_half(Lanes<uint16_t> v) {
   return (Lanes<uint32_t>)__builtin_shufflevector(v, v ^ v, 0, 8, 1, 9, 2, 10, 3, 11);
 }
@@ -94,16 +94,16 @@ inline Lanes<uint8_t> join(Lanes<uint16_t> a, Lanes<uint16_t> b) {
                                  22, 24, 26, 28, 30);
 }
 
-/// Holds one span's elements while they are combined: whole units, at any address. Lanes are spelled out,
-/// because loops would become vector code at some optimisation levels of some compilers only, and loops over
-/// narrow floats at none.
+/// Holds one span's elements while they are combined: whole units, at any address. The lanes are spelled out.
+/// Only some compilers turn loops into vector code, at some optimisation levels, and none does for narrow
+/// floats.
 template <ReduceOp Op, class T>
 struct Sum {
   using A = Accumulator<T>;
   static constexpr uint32_t per_unit = unit_bytes / sizeof(T), lanes = unit_bytes / sizeof(A);
   alignas(64) A values[span_bytes / sizeof(T)];
 
-  /// Holds a unit's elements as they are accumulated.
+  /// Holds a unit's elements in the accumulator type.
   struct Wide {
     Lanes<A> part[per_unit / lanes];
   };
@@ -179,9 +179,10 @@ struct Sum {
 #endif
 
 #if defined(__CUDACC__)
-/// The number of sources whose units are loaded together before the first is used. The peers of a node with
-/// eight GPUs then cost one round trip. With several units at a time as many loads are in flight, of fewer
-/// sources. Elements of one byte leave registers for fewer, because their sums take four times their room.
+/// Gives the number of sources whose units are loaded together before the first is used. The peers of a node
+/// with eight GPUs then cost one round trip. With several units at a time the number of loads in flight is
+/// the same, from fewer sources. For one-byte elements the number is smaller, because their sums take four
+/// times their size in registers.
 template <class T, uint32_t N>
 constexpr uint32_t together = N > 1 ? 3 : (sizeof(T) > 1 ? 7 : 4);
 
@@ -190,9 +191,9 @@ template <ReduceOp Op, class T, bool Whole, uint32_t N, class First, class At>
 CHORALE_FN Stop combine_all(const Group& group, const Turn& turn, const First& first, uint32_t n,
                             const At& at, uint32_t average_over, Unit (&to)[N]) {
   using Other = std::decay_t<decltype(at(0))>;
-  constexpr uint32_t K = Whole || Other::waits ? together<T, N> : 1;  // the slow way is kept small instead
+  constexpr uint32_t K = Whole || Other::waits ? together<T, N> : 1;  // the slow path is kept small instead
   Stop stop = first.template read<Whole, N>(group, turn, to);
-  // The lanes of a warp must go on together.
+  // The lanes of a warp must continue together.
   if constexpr (First::waits && by_line<Other>) stop = agree_in_warp(stop);
   if (stop != Stop::none) return stop;
   typename Other::Loaded held[K][N];
@@ -208,7 +209,7 @@ CHORALE_FN Stop combine_all(const Group& group, const Turn& turn, const First& f
       if (source < now) sums[index].add(unit_of(held[source][index]));
     }
   }
-  // The rest go one by one, because many units and sums together would take too many registers.
+  // The others are added one by one, because many units and sums together would take too many registers.
 #pragma unroll 1
   for (uint32_t source = K; source < n; ++source) {
     typename Other::Loaded next[1][N];
@@ -223,7 +224,7 @@ CHORALE_FN Stop combine_all(const Group& group, const Turn& turn, const First& f
   return Stop::none;
 }
 
-/// Sets to = at(0) + .. + at(n-1), for sources that wait. It takes K of them at a time, one unit a thread.
+/// Sets to = at(0) + .. + at(n-1), for sources that wait. It takes K of them at a time, one unit per thread.
 template <ReduceOp Op, class T, bool Whole, uint32_t K, class At>
 CHORALE_FN Stop combine_in_turns(const Group& group, const Turn& turn, uint32_t n, const At& at,
                                  uint32_t average_over, Unit& to) {
@@ -252,9 +253,9 @@ CHORALE_FN Stop combine_in_turns(const Group& group, const Turn& turn, uint32_t 
 
 }  // namespace detail
 
-/// This source combines first, then others[0] .. others[n-1]. The array must outlive the transfer. Others
-/// that are packets must have one flag and one deadline. With `average_over` > 1, for avg only, the sum is
-/// divided by it before it is rounded; leave it 0 if more addends follow in a later step.
+/// Combines first, then others[0] .. others[n-1]. The array must outlive the transfer. If the others are
+/// packets, they must share one flag and one deadline. With `average_over` > 1 (only for avg), the sum is
+/// divided by it before it is rounded. Leave it 0 if a later step adds more.
 template <ReduceOp Op, class T, class First = Mem, class Other = Mem>
 struct Reduced {
   First first;
@@ -303,9 +304,9 @@ struct Reduced {
 #endif
 };
 
-/// This source combines at(0) .. at(n-1), n > 0, in this order. It calls at() for each of them again and
-/// again. Sources that are packets must have one deadline, and one flag unless they say otherwise.
-/// `average_over` is as in Reduced.
+/// Combines at(0) .. at(n-1), n > 0, in this order. It calls at() for each of them many times. If the sources
+/// are packets, they must share one deadline, and one flag unless they declare own_flags. `average_over` is
+/// the same as in Reduced.
 template <ReduceOp Op, class T, class At>
 struct ReducedAt {
   using Source = std::decay_t<decltype(std::declval<const At&>()(0u))>;
@@ -330,7 +331,7 @@ struct ReducedAt {
   template <bool Whole, uint32_t N>
   CHORALE_FN Stop read(const Group& group, const Turn& turn, Unit (&to)[N]) const {
     if constexpr (waits) {
-      static_assert(N == 1, "a unit at once");
+      static_assert(N == 1, "this source moves one unit at a time");
       return detail::combine_in_turns<Op, T, Whole, 4>(group, turn, n, at, average_over, to[0]);
     } else {
       return detail::combine_all<Op, T, Whole, N>(
@@ -360,15 +361,15 @@ struct ReducedAt {
 #endif
 };
 
-/// This source combines the same place in the memory of all members of a switch channel, in rank order by
-/// plain loads. n > 0.
+/// Combines the same place in the memory of all members of a switch channel, in rank order, by plain loads. n
+/// > 0.
 template <ReduceOp Op, class T>
 struct Multi {
   char* const* members = nullptr;  ///< by rank
   uint32_t n = 0;
-  uint64_t offset = 0;  ///< bytes into each member
+  uint64_t offset = 0;  ///< offset in each member's memory, in bytes
   uint64_t valid = unlimited;
-  uint32_t average_over = 0;  ///< as in Reduced
+  uint32_t average_over = 0;  ///< same as in Reduced
 
   using All = ReducedAt<Op, T, detail::AtMembers>;
   static constexpr bool waits = All::waits;

@@ -1,6 +1,6 @@
 #pragma once
-// These functions work on a slot of a link's ring, over whichever fabric. Collectives use them at each of
-// many links. `at` says which tile is in the slot.
+// These functions work on one slot of a link's ring, over any fabric. Collectives use them on each of many
+// links. `at` says which tile is in the slot.
 
 #include <cstdint>
 
@@ -9,8 +9,9 @@
 namespace chorale {
 namespace detail {
 
-/// Does what with_link() does, but takes Direct for a rank's link to itself. So threads that each see to a
-/// link all go the same way, and what they wrote is ordered once; that takes two microseconds between GPUs.
+/// Does what with_link() does, but takes Direct for a rank's link to itself. So threads that each handle one
+/// link all take the same branch, and their writes are ordered once. Ordering takes two microseconds between
+/// GPUs.
 template <class F>
 CHORALE_FN decltype(auto) with_ring(const Endpoint& e, F&& f) {
   if (e.kind == LinkKind::port) return f(Port{});
@@ -18,7 +19,7 @@ CHORALE_FN decltype(auto) with_ring(const Endpoint& e, F&& f) {
   return f(Direct{});
 }
 
-/// Return where the slot is filled, and where it is read.
+/// Return the address where the slot is filled, and the one where it is read.
 CHORALE_FN char* staged_slot(const Endpoint& e, const Progress& at) {
   return with_ring(e, [&](auto fabric) { return decltype(fabric)::stage(e, at.position()); });
 }
@@ -26,22 +27,21 @@ CHORALE_FN const char* landed_slot(const Endpoint& e, const Progress& at) {
   return with_ring(e, [&](auto fabric) { return decltype(fabric)::land(e, at.position()); });
 }
 
-/// Waits until the peer has read what the slot held.
+/// Waits until the peer has read the previous tile in the slot.
 CHORALE_FN Stop await_free_slot(const Group& group, const Endpoint& e, const Progress& at,
                                 const Deadline& deadline) {
   const uint64_t behind = at.position() + at.slot, upto = behind > e.window ? behind - e.window : 0;
   return with_ring(e, [&](auto fabric) { return decltype(fabric)::wait_free(group, e, upto, deadline); });
 }
 
-/// Waits until `bytes` bytes of the slot have come.
+/// Waits until `bytes` bytes of the slot have arrived.
 CHORALE_FN Stop await_slot(const Group& group, const Endpoint& e, const Progress& at, uint64_t bytes,
                            const Deadline& deadline) {
   const uint64_t upto = at.position() + units_of(bytes) * unit_bytes;
   return with_ring(e, [&](auto fabric) { return decltype(fabric)::wait(group, e, upto, deadline); });
 }
 
-/// Tells the peer of `bytes` bytes. `last` says that nothing of the message comes after them; `note`: see
-/// link.hpp.
+/// Signals `bytes` bytes to the peer. `last` says that they end the message. `note`: see link.hpp.
 CHORALE_FN Stop signal_slot(const Group& group, const Endpoint& e, const Progress& at, uint64_t bytes,
                             bool last, uint64_t note, const Deadline& deadline) {
   const uint64_t begin = at.position(), end = begin + units_of(bytes) * unit_bytes;
@@ -52,7 +52,7 @@ CHORALE_FN Stop signal_slot(const Group& group, const Endpoint& e, const Progres
   });
 }
 
-/// Tells the peer that there is room again. `stored` is as for a fabric's signal_free().
+/// Tells the peer that it has room again. `stored` is the same as in a fabric's signal_free().
 CHORALE_FN Stop free_slot(const Group& group, const Endpoint& e, const Progress& at, bool last, bool stored,
                           const Deadline& deadline) {
   const uint64_t upto = at.position() + at.slot;
@@ -63,7 +63,7 @@ CHORALE_FN Stop free_slot(const Group& group, const Endpoint& e, const Progress&
   });
 }
 
-/// Waits until nothing of what has been sent over a link is read from this rank's memory any more.
+/// Waits until no data sent over a link is still read from this rank's memory.
 CHORALE_FN Stop drain_link(const Group& group, const Endpoint& e, const Deadline& deadline) {
   return with_ring(e, [&](auto fabric) { return decltype(fabric)::drain(group, e, deadline); });
 }

@@ -2,10 +2,10 @@
 // Groups wait for each other by signals, barriers and counting semaphores.
 //
 // The pattern is always the same. A poster's threads synchronise, then its leader posts with release order at
-// system scope. So whoever sees the post sees what any of them wrote before. A waiter's leader looks with
-// acquire order, then its threads synchronise, so all of them see what came before the post. Counts only
-// grow, so a replay needs no reset. A wait gives the same verdict in every thread of its group. After any
-// verdict but Stop::none do not assume or send anything.
+// system scope. So a reader that sees the post sees all earlier writes of these threads. A waiter's leader
+// checks with acquire order, then its threads synchronise, so all of them see what came before the post.
+// Counts only grow, so a replay needs no reset. A wait returns the same verdict in every thread of its group.
+// After any verdict but Stop::none, do not use the data and do not send anything.
 
 #include <cstdint>
 
@@ -16,8 +16,8 @@
 
 namespace chorale {
 
-/// A peer writes this counter and its owner waits for it. It has a cache line of its own, so that waiting
-/// disturbs nobody.
+/// Holds a counter that a peer writes and its owner waits for. It has a cache line of its own, so that
+/// polling disturbs no other data.
 struct alignas(128) Signal {
   uint64_t value = 0;
   uint64_t note = 0;  ///< for checks in debug builds: written before `value`
@@ -44,8 +44,8 @@ CHORALE_HD bool compare(uint64_t seen, Cmp cmp, uint64_t wanted) {
   return false;
 }
 
-/// Sets the signal, after everything the group did. Only one group may set a signal. With `relaxed` it orders
-/// nothing, and does not synchronise the group.
+/// Sets the signal, after everything that the group did. Only one group may set a signal. With `relaxed` it
+/// orders nothing and does not synchronise the group.
 CHORALE_FN void signal_set(const Group& group, Signal* at_peer, uint64_t value, bool relaxed = false) {
   if (!relaxed) group.sync();
   if (!group.leader()) return;
@@ -57,8 +57,8 @@ CHORALE_FN void signal_set(const Group& group, Signal* at_peer, uint64_t value, 
   }
 }
 
-/// Adds to the signal, after everything the group did. Any number of groups may add. `relaxed` is as in
-/// signal_set().
+/// Adds to the signal, after everything that the group did. Any number of groups may add. `relaxed` is the
+/// same as in signal_set().
 CHORALE_FN void signal_add(const Group& group, Signal* at_peer, uint64_t addend = 1, bool relaxed = false) {
   if (!relaxed) group.sync();
   if (!group.leader()) return;
@@ -83,8 +83,8 @@ CHORALE_FN Stop leader_awaits(const Group& group, const Deadline& deadline, cons
 }
 }  // namespace detail
 
-/// Waits until `mine cmp value`. Synchronises the group. With `relaxed`, what the poster did before need
-/// not be visible afterwards.
+/// Waits until `mine cmp value`. Synchronises the group. With `relaxed`, the poster's earlier writes need not
+/// be visible afterwards.
 CHORALE_FN Stop wait_until(const Group& group, const Signal* mine, Cmp cmp, uint64_t value,
                            const Deadline& deadline = {}, bool relaxed = false) {
   return detail::leader_awaits(group, deadline, [mine, cmp, value, relaxed]() -> bool {
@@ -92,12 +92,12 @@ CHORALE_FN Stop wait_until(const Group& group, const Signal* mine, Cmp cmp, uint
   });
 }
 
-// Credits say what a group has read, so that the peer may write there again. They publish nothing. On CUDA
-// they may be relaxed, which waits for nothing; a release would first wait until all that the group itself
-// has written has arrived, also at other GPUs. docs/memory-orders.md says when a relaxed credit is right.
+// A credit says how much a group has read, so that the peer may write there again. It publishes no data. On
+// CUDA it may be relaxed, which waits for nothing. A release would first wait until all the group's own
+// writes have arrived, also at other GPUs. docs/memory-orders.md says when a relaxed credit is right.
 
-/// Gives a relaxed credit. Called by one thread, after its group has met. Each thread must have done
-/// something with all that it read before it came to the meeting: compared or stored it.
+/// Gives a relaxed credit. Called by one thread, after its group has synchronised. Before that, each thread
+/// must have compared or stored everything that it read.
 CHORALE_FN void give_credit(uint64_t* at_peer, uint64_t count) {
 #if defined(__CUDACC__)
   store_relaxed(at_peer, count);
@@ -106,8 +106,8 @@ CHORALE_FN void give_credit(uint64_t* at_peer, uint64_t count) {
 #endif
 }
 
-/// Returns the last credit that a peer gave, of either kind. Called by one thread. What is then written there
-/// again must depend on the credit.
+/// Returns the last credit that a peer gave, relaxed or not. Called by one thread. A write that reuses the
+/// space must depend on the credit.
 CHORALE_FN uint64_t seen_credit(const uint64_t* mine) {
 #if defined(__CUDACC__)
   return load_relaxed(mine);
@@ -123,20 +123,20 @@ CHORALE_FN Stop await_credit(const Group& group, const uint64_t* mine, uint64_t 
                                [mine, count]() -> bool { return seen_credit(mine) >= count; });
 }
 
-/// Collects the reports of peers that have arrived. It lies at the rank that waits; `expected` is for the
-/// waiter alone.
+/// Counts the peers that have arrived. It is in the memory of the rank that waits. Only the waiter uses
+/// `expected`.
 struct alignas(128) Barrier {
   Signal arrived;
   Signal expected;
 };
 
-/// Reports at a peer's barrier, after everything the group did.
+/// Arrives at a peer's barrier, after everything that the group did.
 CHORALE_FN void arrive(const Group& group, Barrier* at_peer) { signal_add(group, &at_peer->arrived); }
 
-/// Waits for `arrivals` more reports than all waits before. Only one group may wait at a barrier.
+/// Waits for `arrivals` more arrivals than all waits before. Only one group may wait at a barrier.
 CHORALE_FN Stop wait(const Group& group, Barrier* mine, const Deadline& deadline = {},
                      uint64_t arrivals = 1) {
-  // Only the leader touches `expected`, so it needs no order: this group is its one reader and writer.
+  // Only the leader uses `expected`, so it needs no memory order.
   Stop stop = Stop::none;
   if (group.leader()) {
     group.step();
@@ -153,7 +153,7 @@ struct alignas(128) Semaphore {
   uint64_t permits = 0;
 };
 
-/// Adds permits, after everything the group did.
+/// Adds permits, after everything that the group did.
 CHORALE_FN void semaphore_release(const Group& group, Semaphore* semaphore, uint64_t permits = 1) {
   group.sync();
   if (!group.leader()) return;
@@ -161,10 +161,10 @@ CHORALE_FN void semaphore_release(const Group& group, Semaphore* semaphore, uint
   post_release(&semaphore->permits, permits);
 }
 
-/// Takes one permit, waiting for it; takes none when it stops. It takes a permit by compare-and-swap from a
-/// count that was seen positive. So the count never passes below zero, and misleads no releaser and no other
-/// taker. The taker sees what the releaser of every permit still counted did, because releases are
-/// read-modify-writes and so one release sequence.
+/// Waits for one permit and takes it; takes none if it stops. It takes a permit by compare-and-swap from a
+/// count that it has seen positive. So the count never passes below zero, and misleads no releaser and no
+/// other taker. The taker sees the earlier writes of the releasers of all permits that are still counted,
+/// because releases are read-modify-writes and so one release sequence.
 CHORALE_FN Stop semaphore_acquire(const Group& group, Semaphore* semaphore, const Deadline& deadline = {}) {
   Stop stop = Stop::none;
   if (group.leader()) {

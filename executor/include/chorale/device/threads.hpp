@@ -1,6 +1,5 @@
 #pragma once
-// Here the threads of a group do more together than synchronise: they add up values, and share out work one
-// by one.
+// In these functions the threads of a group add up values, and do work one thread after the other.
 
 #include <cstdint>
 #include <cstring>
@@ -10,8 +9,7 @@
 
 namespace chorale {
 
-/// Returns the calling thread as a group, for waits and signals that the threads of a group share out among
-/// them.
+/// Returns the calling thread as a group, for waits and signals that the group's threads share.
 CHORALE_FN Group alone(const Group& group) {
   Group thread = group;
   thread.rank = 0;
@@ -23,7 +21,7 @@ CHORALE_FN Group alone(const Group& group) {
 #if defined(__CUDACC__)
 namespace detail {
 CHORALE_FN float add_up_in_warp(float value) {
-  // Each step adds the same two numbers in both lanes, so all end with the same bits.
+  // Each step adds the same two numbers in both lanes, so all lanes end with the same bits.
 #pragma unroll
   for (int other = int(warp_threads) / 2; other != 0; other /= 2) {
     value += __shfl_xor_sync(0xffffffffu, value, other);
@@ -32,16 +30,16 @@ CHORALE_FN float add_up_in_warp(float value) {
 }
 }  // namespace detail
 
-/// Returns the sum of the threads' values, with the same bits in every thread and run, because the order
-/// depends on the size only. CUDA: the group is whole warps, and not a cluster. Synchronises.
+/// Returns the sum of the threads' values. It has the same bits in every thread and run, because the order
+/// depends only on the size. CUDA: the group is whole warps, and not a cluster. Synchronises.
 CHORALE_FN float add_up(const Group& group, float value) {
   using detail::warp_threads;
   if (group.scope == Scope::thread) return value;
   if (group.scope == Scope::cluster || group.size % warp_threads != 0) {
-    refuse("a sum over threads that are no whole warps of a block");
+    refuse("add_up() needs a group of whole warps of one block");
   }
   if (group.size == warp_threads) {
-    // Shuffles meet, but order no memory: __syncwarp() does.
+    // Shuffles synchronise but do not order memory; __syncwarp() does.
     __syncwarp();
     value = detail::add_up_in_warp(value);
     __syncwarp();
@@ -50,7 +48,7 @@ CHORALE_FN float add_up(const Group& group, float value) {
   value = detail::add_up_in_warp(value);
   __shared__ float parts[detail::named_barriers][warp_threads];
   const uint32_t lane = group.rank % warp_threads, warps = group.size / warp_threads;
-  group.sync();  // nobody reads the parts of an earlier call any more
+  group.sync();  // no thread still reads the parts of an earlier call
   if (lane == 0) parts[group.barrier][group.rank / warp_threads] = value;
   group.sync();
   return detail::add_up_in_warp(lane < warps ? parts[group.barrier][lane] : 0.0f);
@@ -60,7 +58,7 @@ CHORALE_FN float add_up(const Group& group, float value) {
   if (group.size == 1) return value;
   float sum = 0;
   for (uint32_t thread = 0; thread < group.size; ++thread) {
-    group.sync();  // everybody has read what the thread before has said
+    group.sync();  // all threads have read the result of the thread before
     if (group.rank == thread) std::memcpy(group.host->cell, &value, sizeof value);
     group.sync();
     float next;

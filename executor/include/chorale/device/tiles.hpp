@@ -1,16 +1,17 @@
 #pragma once
-// Groups send and receive here tile by tile, with hooks, by the ring, its credits and its signals.
+// These functions send and receive messages tile by tile, with hooks, through the ring with its credits and
+// signals.
 //
-// Equally many groups move a message on either side, each its share over the channel of its id. A tile takes
-// a slot of the ring, and a message begins with a new slot, so tiles lie alike in every run. The sender waits
-// until the slot is free, fills it and signals. The receiver waits for the signal, takes the tile and frees
-// the slot. Nothing that the host passes or resets changes what is sent and received.
+// Sender and receiver use the same number of groups. Each group moves its share over the channel that has its
+// id. A tile takes a slot of the ring, and a message begins with a new slot, so the layout is the same in
+// every run. The sender waits until the slot is free, fills it and signals. The receiver waits for the
+// signal, takes the tile and frees the slot. The host passes nothing and resets nothing between runs.
 //
-// After a Stop other than none nothing more is said to any peer and no position is advanced. All ranks must
+// After a Stop other than none, a group tells its peers nothing more and advances no position. All ranks must
 // then reset the links (Transport::reset()).
 //
 // A group that sends and then receives over the ring of one peer hangs as soon as the message is longer than
-// the ring, because its peer does the same. Use sendrecv_tiles(), or a group for each.
+// the ring, because its peer does the same. Use sendrecv_tiles(), or one group for each direction.
 
 #include <cstdint>
 #include <string>
@@ -32,9 +33,10 @@ namespace chorale {
 
 namespace detail {
 
-/// Packs into a word what a sender says of a message. From the top: which of 256 it is, because a ring has no
-/// more slots and each message takes one; a bit that is set; how many groups move it; its tiles, mixed with
-/// what is above 4 GiB of this group's share of it; and the rest of that share's bytes.
+/// Packs into a word what a sender says about a message. From the top, the word has: the step at which the
+/// message begins, modulo 256, because a ring has at most 256 slots and each message takes at least one; a
+/// bit that is always set; the number of groups that move it; the tile size, mixed with the bits of this
+/// group's share above 4 GiB; and the low bits of that share's size in bytes.
 struct Note {
   uint64_t word = 0;
 
@@ -49,14 +51,15 @@ struct Note {
   CHORALE_FN uint32_t bytes() const { return uint32_t(word); }
 };
 
-/// Tracks how a group's share is cut, and which tile is next.
+/// Tracks how a group's share is divided, and which tile is next.
 struct Progress {
-  uint64_t slot = 0;   ///< bytes of the ring that a tile takes
+  uint64_t slot = 0;   ///< bytes of the ring per tile
   uint64_t start = 0;  ///< position of the stream when the message began
   uint32_t head = 0;   ///< slots from there to the first tile
   uint64_t tile_bytes = 0, part_bytes = 0;
-  uint64_t tiles = 0, tile = 0;    ///< the number of tiles, and the next one
-  uint32_t stride = 1, phase = 0;  ///< a collective may put several messages into the stream, tile by tile
+  uint64_t tiles = 0, tile = 0;  ///< the number of tiles, and the next one
+  /// A collective may interleave several messages in the stream, tile by tile.
+  uint32_t stride = 1, phase = 0;
 
   CHORALE_FN Progress(const Endpoint& e, const Leg& leg, uint64_t position, bool whole_tiles) {
     slot = e.slot_bytes();
@@ -81,8 +84,8 @@ struct Progress {
     return left < tile_bytes ? left : tile_bytes;
   }
 
-  /// Refuses a tile or an element that a slot does not hold.
-  /// \param element  true if an element is too long, false if a tile is
+  /// Refuses a tile or an element that does not fit in a slot.
+  /// \param element true if an element is too long, false if a tile is
   CHORALE_FN static void refuse_tile(const Endpoint& e, const Leg& leg, bool element) {
 #if defined(__CUDACC__)
     (void)e, (void)leg, (void)element;
@@ -96,7 +99,7 @@ struct Progress {
 #endif
   }
 
-  /// Returns what the two ends of a link must agree on, and for which message; never 0.
+  /// Returns the note that both ends of a link must agree on for this message; never 0.
   CHORALE_FN Note note(const Leg& leg, const Group& group) const {
     return {detail::quotient(start, slot), group.count, tile_bytes, leg.bytes};
   }
@@ -143,7 +146,8 @@ CHORALE_FN void locate(Ctx<X>& ctx, const Endpoint& e, const Leg& leg, const Pro
   ctx.count = uint32_t(detail::quotient(bytes, leg.elem));
 }
 
-/// Returns `ctx` as a value hook of T counts, for what begins `offset` bytes into the share.
+/// Returns `ctx` counted in T, as a value hook expects it, for the data that begins `offset` bytes into the
+/// share.
 template <class T, class X>
 CHORALE_FN Ctx<X> in_values(Ctx<X> ctx, const Leg& leg, uint64_t offset) {
   const uint32_t in_element = leg.elem / uint32_t(sizeof(T));
@@ -154,8 +158,8 @@ CHORALE_FN Ctx<X> in_values(Ctx<X> ctx, const Leg& leg, uint64_t offset) {
   return ctx;
 }
 
-/// Fills a sink with what `hook` makes of `bytes` bytes, `offset` into the share. Regions of block hooks are
-/// memory. A hook is not called for 0 bytes: collectives have empty tiles after the ends of short shares.
+/// Fills a sink with `bytes` bytes that `hook` makes, `offset` bytes into the share. For block hooks the sink
+/// is memory. A hook is not called for 0 bytes: collectives have empty tiles after the ends of short shares.
 template <class T, class Hook, class X, class Sink>
 CHORALE_FN void produce(const Group& group, const Leg& leg, const Hook& hook, const Ctx<X>& ctx,
                         uint64_t offset, uint64_t bytes, const Sink& sink) {
@@ -169,7 +173,7 @@ CHORALE_FN void produce(const Group& group, const Leg& leg, const Hook& hook, co
   }
 }
 
-/// Returns the sink that gives `hook` what it takes; not for block hooks.
+/// Returns the sink that hands its data to `hook`; not for block hooks.
 template <class T, class Hook, class X>
 CHORALE_FN auto sink_of(const Leg& leg, const Hook& hook, const Ctx<X>& ctx, uint64_t offset) {
   if constexpr (std::is_same_v<Hook, CopyConsume>) {
@@ -193,7 +197,7 @@ CHORALE_FN Stop consume(const Group& group, const Leg& leg, const Hook& hook, co
 CHORALE_FN void refuse_elements(uint32_t elem, uint32_t size) {
 #if defined(__CUDACC__)
   (void)elem, (void)size;
-  refuse("Leg::elem is no whole number of elements");
+  refuse("Leg::elem is not a whole number of elements");
 #else
   refuse("Leg::elem is " + std::to_string(elem) + ", and what travels are elements of " +
          std::to_string(size) + " bytes: make it a multiple of that, or 1, for one of them");
@@ -207,19 +211,20 @@ CHORALE_FN Leg typed(Leg leg) {
   return leg;
 }
 
-/// Refuses a fabric that is not the link's. If only a proxy has a way to a peer, a kernel cannot write to the
-/// link's memory. Kernels that are to be as fast as possible do not check.
+/// Refuses a fabric that does not match the link. If only a proxy reaches a peer, a kernel cannot write to
+/// the link's memory. Builds for speed do not check.
 template <class Ops>
 CHORALE_FN void check_fabric(const Endpoint& e) {
 #if defined(__CUDACC__)
-  if (CHORALE_CHECKED && !fits<Ops>(e)) refuse("a link of another fabric: see with_link()");
+  if (CHORALE_CHECKED && !fits<Ops>(e)) refuse("the link needs another fabric: see with_link()");
 #else
   if (fits<Ops>(e)) return;
   const bool proxied = e.kind == LinkKind::port;
   refuse("the link of rank " + std::to_string(e.self) + " to rank " + std::to_string(e.peer) + " is " +
-         (proxied ? "a proxy's" : "direct") + ", and this transfer is over " +
-         (proxied ? "Direct, the default of send_tiles() and the like" : "Port") +
-         "; choose as the link is: with_link(endpoint, [&](auto fabric) { ...<T, decltype(fabric)>(...) })");
+         (proxied ? "served by a proxy" : "direct") + ", but this transfer uses " +
+         (proxied ? "Direct, the default of send_tiles() and similar functions" : "Port") +
+         "; let the link choose the fabric: with_link(endpoint, [&](auto fabric) { ...<T, "
+         "decltype(fabric)>(...) })");
 #endif
 }
 
@@ -246,8 +251,8 @@ class Sender {
   CHORALE_FN Stop step() {
     const uint64_t position = at_.position(), bytes = at_.bytes(leg_);
     const uint64_t behind = position + at_.slot;
-    // Always wait before the first tile: the wait synchronises, so that all threads have read the position
-    // that the leader is about to advance.
+    // Always wait before the first tile. The wait synchronises, so all threads have read the position before
+    // the leader advances it.
     if (behind > e_.window || at_.tile == 0) {
       const Stop stop = Ops::wait_free(group_, e_, behind > e_.window ? behind - e_.window : 0, deadline_);
       if (stop != Stop::none) return stop;
@@ -280,12 +285,12 @@ class Sender {
   Ctx<X> ctx_;
 };
 
-/// Refuses a message of the sender that is not the one received. `pieces` names what a message is sent in: it
-/// may differ in them and still be as long.
+/// Refuses a sender's message that differs from the expected one. `pieces` names the units in which it is
+/// sent, because messages of equal length may differ in them.
 CHORALE_FN void refuse_message(const Endpoint& e, const Note& said, const Note& ours, const char* pieces) {
 #if defined(__CUDACC__)
   (void)e, (void)said, (void)ours, (void)pieces;
-  refuse("the sender's message is another one");
+  refuse("the sender's message is not the one that is received");
 #else
   const auto share = [](const Note& of) {
     return std::to_string(of.bytes()) + " bytes, of a message that " + std::to_string(of.groups()) +
@@ -299,7 +304,7 @@ CHORALE_FN void refuse_message(const Endpoint& e, const Note& said, const Note& 
 #endif
 }
 
-/// Checks what the sender said of a message, before its first tile is taken.
+/// Checks the sender's note about a message, before its first tile is taken.
 CHORALE_FN void check_note(const Group& group, const Endpoint& e, const Leg& leg, const Progress& at) {
   if (!group.leader()) return;
   const Note said(load_relaxed(&e.told->data_ready.note)), ours = at.note(leg, group);
@@ -357,9 +362,9 @@ class Receiver {
 
 }  // namespace detail
 
-/// Sends this group's share to the peer of `e`, over the fabric `Ops`, which must be that of the link: see
-/// with_link(). Over Port what is sent has left this rank's memory after Port::drain(). T is the type that
-/// travels. The data that hooks read must stay until the call returns, and no longer.
+/// Sends this group's share to the peer of `e` over the fabric `Ops`, which must match the link; see
+/// with_link(). Over Port the data has left this rank's memory only after Port::drain(). T is the element
+/// type that travels. The data that hooks read must stay unchanged until the call returns.
 template <class T, class Ops = Direct, class Produce = CopyProduce, class X = None>
 CHORALE_FN Stop send_tiles(const Group& group, const Endpoint& e, const Leg& leg, const Produce& produce = {},
                            const Deadline& deadline = {}, X* extra = nullptr) {
@@ -371,8 +376,8 @@ CHORALE_FN Stop send_tiles(const Group& group, const Endpoint& e, const Leg& leg
   return Stop::none;
 }
 
-/// Receives this group's share from the peer of `e`. Other threads of the group may read what hooks have
-/// written when it returns.
+/// Receives this group's share from the peer of `e`. When it returns, other threads of the group may read
+/// what hooks have written.
 template <class T, class Ops = Direct, class Consume = CopyConsume, class X = None>
 CHORALE_FN Stop recv_tiles(const Group& group, const Endpoint& e, const Leg& leg, const Consume& consume = {},
                            const Deadline& deadline = {}, X* extra = nullptr) {
@@ -385,8 +390,8 @@ CHORALE_FN Stop recv_tiles(const Group& group, const Endpoint& e, const Leg& leg
 }
 
 /// Sends to one peer and receives from another, or the same. Tile s is sent before tile s-1 is received, so
-/// that no group waits for room that only its own receiving makes. A ring of one slot takes messages of one
-/// tile only.
+/// no group waits for room that only its own receiving frees. A ring of one slot can carry only messages of
+/// one tile.
 template <class T, class Out = Direct, class Produce = CopyProduce, class Consume = CopyConsume,
           class X = None, class In = Out>
 CHORALE_FN Stop sendrecv_tiles(const Group& group, const Endpoint& to, const Endpoint& from, const Leg& send,
@@ -403,15 +408,15 @@ CHORALE_FN Stop sendrecv_tiles(const Group& group, const Endpoint& to, const End
   return Stop::none;
 }
 
-/// Receives from one peer, passes on to another, and consumes, in one pass over the data. A hook with
-/// forward() changes what is passed on and consumed. Both rings must have slots of one size.
+/// Receives from one peer, passes the data on to another, and consumes it, in one pass. A hook with forward()
+/// changes the data that is passed on and consumed. Both rings must have slots of one size.
 template <class T, class In = Direct, class Out = Direct, class Hook = CopyConsume, class X = None>
 CHORALE_FN Stop forward_tiles(const Group& group, const Endpoint& from, const Endpoint& to, const Leg& leg,
                               const Hook& hook = {}, const Deadline& deadline = {}, X* extra = nullptr);
 
 namespace detail {
-/// Tells whether a hook has a member forward of any kind: the name is then ambiguous in a class that gets
-/// another one beside it. Without this a forward() that cannot be called would be ignored silently.
+/// Detects whether a hook has any member named forward: the name is then ambiguous in a class that inherits
+/// another one. Without this check, a forward() with a wrong signature would be ignored silently.
 struct AnotherForward {
   int forward;
 };
@@ -422,7 +427,7 @@ inline constexpr bool names_forward = true;
 template <class Hook>
 inline constexpr bool names_forward<Hook, std::void_t<decltype(&HookBeside<Hook>::forward)>> = false;
 
-/// Names what a hook's forward() returns when it is called as hooks.hpp says.
+/// Names the return type of a hook's forward() when it is called as hooks.hpp says.
 template <class Hook, class V, class X>
 using GivenByForward =
     decltype(std::declval<const Hook&>().forward(std::declval<const Ctx<X>&>(), std::declval<const V&>()));
@@ -436,7 +441,7 @@ template <class Hook, class V, class X>
 CHORALE_FN constexpr bool has_forward() {
   constexpr bool fits = can_forward<Hook, V, X>;
   if constexpr (std::is_final_v<Hook>) {
-    return fits;  // a class cannot be derived from it
+    return fits;  // a final class allows no derived class for the test
   } else {
     static_assert(fits || !names_forward<Hook>,
                   "a hook's forward() is: Pack<T, 16 / sizeof(T)> forward(const Ctx<X>&, const Pack<T, 16 / "
@@ -466,7 +471,7 @@ CHORALE_FN void pass_on(const Group& group, const Leg& leg, const Hook& hook, co
 template <class T, class In, class Out, class Hook, class X>
 CHORALE_FN Stop forward_tiles(const Group& group, const Endpoint& from, const Endpoint& to,
                               const Leg& message, const Hook& hook, const Deadline& deadline, X* extra) {
-  if (from.slot_bytes() != to.slot_bytes()) refuse("forwarding between rings with slots of other sizes");
+  if (from.slot_bytes() != to.slot_bytes()) refuse("forward_tiles() needs rings with slots of one size");
   detail::check_fabric<In>(from);
   detail::check_fabric<Out>(to);
   const Leg leg = detail::typed<T>(message);

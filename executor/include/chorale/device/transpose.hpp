@@ -1,5 +1,5 @@
 #pragma once
-// This block hook transposes by reading and writing runs of neighbours, through shared memory on CUDA.
+// This block hook transposes by reading and writing contiguous runs, through shared memory on CUDA.
 
 #include <cstdint>
 
@@ -10,8 +10,8 @@
 
 namespace chorale {
 
-/// Sends the transpose, as TransposeProduce does, as a block hook. Tiles must be whole rows of the transpose:
-/// Leg::tile_bytes is a multiple of `rows` elements.
+/// Sends the transpose as TransposeProduce does, but as a block hook. Tiles must be whole rows of the
+/// transpose: Leg::tile_bytes is a multiple of `rows` elements.
 template <class T>
 struct TransposeTiles {
   using block_hook = void;
@@ -38,7 +38,7 @@ CHORALE_FN void TransposeTiles<T>::turn(const Group& group, const T* from, const
   // memory is fastest with long runs.
   constexpr uint32_t n = unit_bytes / sizeof(T), wide = 64 / sizeof(T), tall = 256;
   constexpr uint32_t in_row = wide / n, in_col = tall / n, units = in_row * tall;
-  // A column begins one unit after a whole number of turns round the banks, so at most two lanes share one.
+  // Each column begins one unit after a multiple of the bank cycle, so at most two lanes share a bank.
   constexpr uint32_t pitch = tall + n;
   constexpr uint32_t ahead = 4;
   __shared__ alignas(16) unsigned char memory[wide * pitch * sizeof(T)];
@@ -82,7 +82,7 @@ CHORALE_FN void TransposeTiles<T>::turn(const Group& group, const T* from, const
                           *reinterpret_cast<const Vector<T>*>(piece + col * pitch + row),
                           left < n ? left : n);
       }
-      group.sync();  // so that nobody overwrites what is still read
+      group.sync();  // makes sure that no thread overwrites data that is still read
     }
   }
 }

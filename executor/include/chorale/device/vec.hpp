@@ -1,5 +1,5 @@
 #pragma once
-// A thread moves sixteen bytes in one step.
+// These types and functions handle the 16 bytes that a thread moves in one step.
 
 #include <cstdint>
 #include <cstring>
@@ -15,16 +15,16 @@ struct alignas(sizeof(T) * N) Pack {
   T item[N];
 };
 
-/// The unit of every transfer, 16 bytes.
+/// Names the unit of every transfer, 16 bytes.
 using Unit = Pack<uint32_t, 4>;
 constexpr uint32_t unit_bytes = 16;
 
-/// Returns how many units hold `bytes` bytes; the last may be partly filled.
+/// Returns how many units hold `bytes` bytes. The last one may be partly filled.
 CHORALE_HD uint64_t units_of(uint64_t bytes) {
   return bytes / unit_bytes + (bytes % unit_bytes != 0 ? 1 : 0);
 }
 
-/// Returns as a unit what a source has loaded. Other sources have their own overloads.
+/// Returns a source's loaded data as a unit. Other sources have their own overloads.
 CHORALE_HD const Unit& unit_of(const Unit& unit) { return unit; }
 
 /// Converts a unit to its elements, and back.
@@ -43,8 +43,8 @@ CHORALE_HD Unit unit_of(const Pack<T, int(unit_bytes / sizeof(T))>& elements) {
 
 #if defined(__CUDACC__)
 namespace detail {
-// These are memcpy between registers and memory of type W, which the address is aligned for: one load or
-// store each.
+// These are memcpy between registers and memory of type W, whose alignment the address has. Each is one load
+// or store.
 template <class W>
 CHORALE_FN void load_words(Unit* to, const char* from, uint32_t bytes) {
   W words[unit_bytes / sizeof(W)] = {};
@@ -68,7 +68,7 @@ CHORALE_FN void store_words(char* to, const Unit& from, uint32_t bytes) {
 
 #if defined(__CUDACC__)
 namespace detail {
-/// Does load_unit() for what is not a whole unit, or not aligned to one.
+/// Does load_unit() for a partial or unaligned unit.
 CHORALE_COLD Unit load_part(const char* from, uint32_t bytes) {
   Unit unit{};
   const uint32_t fit = uint32_t(reinterpret_cast<uintptr_t>(from)) | bytes;
@@ -98,8 +98,8 @@ CHORALE_FN bool whole_unit(const void* at, uint32_t bytes) {
 }  // namespace detail
 #endif
 
-/// Loads the first `bytes` (at most 16) bytes at `from`; the rest is zero. Any alignment works. CUDA takes
-/// the widest access that the address and the count allow.
+/// Loads the first `bytes` (at most 16) bytes at `from` and sets the rest to zero. Any alignment works. CUDA
+/// uses the widest access that the address and the size allow.
 CHORALE_FN Unit load_unit(const char* from, uint32_t bytes = unit_bytes) {
 #if defined(__CUDACC__)
   return detail::whole_unit(from, bytes) ? *reinterpret_cast<const Unit*>(from)

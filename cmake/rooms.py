@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Checks that includes go only where the table of rooms lets them: rooms.py SOURCE_FOLDER
+
+rooms.txt has a row per room: the room's folder, a colon, and the rooms whose files it may include. A file belongs to the
+room with the longest name that its path begins with. An include that no row allows, a row that names a room of a later
+row, an arrow that no include needs and a file without a room are errors.
+"""
+import os
+import pathlib
+import re
+import sys
+
+TOPS = ("bindings", "compiler", "dsl", "executor", "plans", "tools")
+SUFFIXES = {".cpp", ".cu", ".cuh", ".def", ".h", ".hpp", ".in"}
+# Quoted names are looked for in the folder of the file, and then in these.
+INCLUDE_FOLDERS = ("", "bindings/c/include", "compiler/include", "dsl/include", "executor/include", "plans/include")
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+["<]([^">]+)[">]')
+
+
+def read_rooms(path, errors):
+    """Returns the rooms that each room may include, by room."""
+    rooms = {}
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        line = line.split("#")[0].strip()
+        if not line:
+            continue
+        name, _, allowed = line.partition(":")
+        for other in allowed.split():
+            if other not in rooms:
+                errors.append(f"{path}:{number}: {name} may include {other}, which has no row above: includes would go in a circle")
+        rooms[name] = set(allowed.split())
+    return rooms
+
+
+def room_of(path, rooms):
+    """Returns the room of a file; None: it has none."""
+    return max((room for room in rooms if path.startswith(room + "/")), key=len, default=None)
+
+
+def target_of(path, name, files):
+    """Returns the file of ours that an include names; None: it is another library's."""
+    for folder in (os.path.dirname(path), *INCLUDE_FOLDERS):
+        found = os.path.normpath(os.path.join(folder, name))
+        if found in files:
+            return found
+    return None
+
+
+def main(root):
+    errors = []
+    rooms = read_rooms(root / "cmake/rooms.txt", errors)
+    files = {str(path.relative_to(root)) for top in TOPS for path in (root / top).rglob("*") if path.suffix in SUFFIXES}
+    unused = {(room, other) for room, allowed in rooms.items() for other in allowed}
+    for path in sorted(files):
+        room = room_of(path, rooms)
+        if room is None:
+            errors.append(f"{path}: it is in no room of cmake/rooms.txt")
+            continue
+        for number, line in enumerate((root / path).read_text().splitlines(), 1):
+            include = INCLUDE.match(line)
+            target = include and target_of(path, include.group(1), files)
+            other = target and room_of(target, rooms)
+            if not other or other == room:
+                continue
+            unused.discard((room, other))
+            if other not in rooms[room]:
+                errors.append(f"{path}:{number}: {room} may not include {other} (cmake/rooms.txt), but includes {target}")
+    errors += [f"cmake/rooms.txt: {room} names {other}, and includes nothing of it: take the name away" for room, other in sorted(unused)]
+    for error in errors:
+        print(f"error: {error}")
+    if not errors:
+        print(f"{len(files)} files in {len(rooms)} rooms")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1])))

@@ -1,0 +1,83 @@
+#pragma once
+/// \file
+/// An Execution runs an unrolled schedule once and finds the order that the schedule guarantees. Flags and
+/// transfers have fixed ends, so the order in which ranks proceed changes nothing. One execution stands for
+/// all.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "chorale/host/concrete.hpp"
+
+namespace chorale::host {
+
+/// Names step `step` of a rank, in run `run`.
+struct Event {
+  uint32_t rank = 0, step = 0, run = 0;
+  bool operator==(const Event&) const = default;
+};
+
+enum class Queues : uint8_t {
+  by_lane,   ///< each stream proceeds independently
+  one_each,  ///< all streams of a rank are one queue in the order of enqueueing, as CUDA may map streams
+};
+
+/// Returns whether all ranks must reach this step, one such step after the other. Groups of transfers via
+/// `plan` are launches, too.
+bool is_launch(const Step&);
+
+class Execution {
+ public:
+  /// Treats groups as a rendezvous if the schedule has any. If it has none, flags determine the order.
+  Execution(const Concrete&, Queues, uint32_t runs);
+
+  /// Returns the steps that have begun and never end. It is empty if all steps ended.
+  const std::vector<Event>& blocked() const { return blocked_; }
+  /// Returns whether `first` has ended when `second` begins, in every execution.
+  bool before(const Event& first, const Event& second) const;
+  /// Returns how many steps had ended before this one ended, in an execution in which nothing is blocked. A
+  /// step that comes before this one has a smaller number.
+  uint32_t number(const Event&) const;
+
+ private:
+  struct State {
+    bool begun = false, over = false;
+    uint32_t number = 0;                 ///< how many steps had ended before it ended
+    std::vector<uint32_t> begins, ends;  ///< by queue: how many of its steps have ended by then
+  };
+  State& state(uint32_t rank, size_t position) { return states_[rank][position]; }
+  const Step& step(uint32_t rank, size_t position) const {
+    return made_.steps[rank][position % made_.steps[rank].size()];
+  }
+  uint32_t queue(uint32_t rank, uint32_t lane) const {
+    return uint32_t(rank * lanes_ + (queues_ == Queues::one_each ? 0 : lane));
+  }
+  void plan_order();
+  bool try_begin(uint32_t rank, size_t position);
+  bool try_end(uint32_t rank, size_t position);
+  bool meet(uint32_t rank, size_t position, std::vector<uint32_t>& clock);
+  bool meet_all(uint32_t rank, size_t position, std::vector<uint32_t>& clock);
+  void run();
+
+  const Concrete& made_;
+  Queues queues_;
+  uint32_t runs_;
+  uint32_t over_ = 0;  // number of steps that have ended
+  size_t lanes_;
+  std::vector<std::vector<State>> states_;               // by rank, by position in all runs
+  std::vector<std::vector<std::vector<size_t>>> waits_;  // by rank and position: the steps to wait for
+  /// Holds, by rank and position, another launch that must have ended, although it may leave work unfinished.
+  std::vector<std::vector<std::optional<size_t>>> turns_;
+  std::vector<std::vector<uint32_t>> numbers_;  // by rank and position: its number in its queue, from 1
+  std::vector<std::vector<std::vector<size_t>>> together_;  // by rank: positions of barriers, and of launches
+  /// Holds, by flag, what is known to each post that is not taken yet. [replay] checks that there is never
+  /// more than one such post.
+  std::vector<std::deque<std::vector<uint32_t>>> posts_;
+  std::vector<uint32_t> clock_;  // of the step being tried; kept, so that an attempt allocates nothing
+  std::vector<Event> blocked_;
+};
+
+}  // namespace chorale::host

@@ -1,0 +1,40 @@
+#include "chorale/host/place.hpp"
+
+namespace chorale::host {
+namespace {
+
+/// Returns whether the peer accesses the view of a transfer. Movers with their own staging do not access
+/// tensors of peers.
+bool reaches(const Transfer& one) {
+  switch (one.mover) {
+    case Mover::ce_get:
+      return one.is_send;
+    case Mover::automatic:
+    case Mover::ce_put:
+    case Mover::kernel:
+      return !one.is_send;
+    case Mover::staged:
+    case Mover::port:
+    case Mover::plan:
+      return false;
+  }
+  return false;
+}
+
+void walk(const std::vector<Op>& ops, std::vector<Tensor>& tensors) {
+  for (const Op& op : ops) {
+    for (const Transfer& one : op.transfers)
+      if (reaches(one)) tensors[one.view.tensor].space = Space::window;
+    // The addends of sums have separate windows.
+    if (op.kind == OpKind::collective && op.name != "reduce" && op.name != "reducescatter")
+      tensors[op.writes[0].tensor].space = Space::window;
+    walk(op.body, tensors);
+    walk(op.orelse, tensors);
+  }
+}
+
+}  // namespace
+
+void place(Schedule& schedule) { walk(schedule.body, schedule.tensors); }
+
+}  // namespace chorale::host

@@ -1,0 +1,34 @@
+/// \file
+/// These functions check that all ranks bind the same call, and report one rank's error to all ranks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../system/thrown.hpp"
+#include "backend.hpp"
+#include "launch_count.hpp"
+
+namespace chorale {
+
+/// Checks that all ranks are about to bind the same call; collective.
+/// \param launches   this rank's count; the first call numbers it
+/// \param evictable  the bindings that this rank can drop, see Bindings
+/// \param cannot     the reason if this rank cannot bind; nothing if it can
+/// \return the bindings that all ranks can drop, in rank 0's order
+/// \throws RunError, on all ranks: mismatch if a rank is about to bind another call; deadlock if a rank has
+///         already launched the call that this rank has to bind; otherwise, if a rank cannot bind, as
+///         agree_on_use()
+std::vector<uint64_t> agree_on_binding(World& world, const Plan& plan, const Call& call,
+                                       LaunchCount& launches, const std::vector<uint64_t>& evictable,
+                                       const std::optional<world::Thrown>& cannot = std::nullopt);
+
+/// Runs `step`, and throws on all ranks if it throws on one; collective.
+/// \throws UsageError or RunError, on all ranks: the error of the lowest rank that threw. On a rank that
+///         threw a UsageError, its own UsageError
+void agree_on_use(World& world, const std::function<void()>& step);
+
+}  // namespace chorale

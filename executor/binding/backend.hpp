@@ -1,0 +1,112 @@
+/// \file
+/// A backend binds plans and runs them on the CPU or on GPUs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "chorale/executor.hpp"
+#include "chorale/splitmix64.hpp"
+
+namespace chorale {
+
+/// Describes a call by the values that must be the same on all ranks.
+struct Call {
+  uint64_t plan_hash = 0;
+  uint64_t bytes = 0;
+  DType dtype = DType::f32;
+  int32_t op = -1;  ///< a ReduceOp that replaces the plan's; -1: none
+  PacketForm packet = PacketForm::ll8;
+  bool multicast = false;      ///< GPUs run switch channels by multicast, see Config::switch_channels
+  uint32_t bindings = 0;       ///< Config::bindings, the number of bindings to keep
+  uint64_t round_scratch = 0;  ///< Config::round_scratch
+  uint64_t scratch = 0;        ///< Config::scratch
+
+  bool operator==(const Call&) const = default;
+
+  /// Returns a hash. Different calls have the same hash only by chance.
+  uint64_t hash() const {
+    uint64_t hash = plan_hash;
+    for (const uint64_t part : {bytes, uint64_t(dtype), uint64_t(op), uint64_t(packet), uint64_t(multicast),
+                                uint64_t(bindings), round_scratch, scratch})
+      hash = mix64(hash ^ part);
+    return hash;
+  }
+};
+
+/// Holds a plan that is bound to a message on one rank.
+class Binding {
+ public:
+  explicit Binding(const Call& call) : call_(call), call_hash_(call.hash()) {}
+  virtual ~Binding() = default;
+
+  const Call& call() const { return call_; }
+  uint64_t call_hash() const { return call_hash_; }
+
+  /// Returns whether this binding also works for these addresses. If not, they need another binding.
+  virtual bool serves(const Arguments&) { return true; }
+
+  /// Prepares the next run() for these addresses.
+  /// \param stream  the stream on which run() will enqueue; null: not known yet
+  /// \throws UsageError if the buffers overlap in a way that is not allowed, or if they cannot be prepared
+  ///         while `stream` is captured
+  virtual void prepare(const Arguments&, void* stream) = 0;
+
+  /// Runs once, or enqueues the run on `stream`.
+  /// \throws RunError
+  virtual void run(const Plan&, void* stream) = 0;
+
+  /// Records that the next run() goes into the graph that `stream` captures. The binding must live as long as
+  /// the graph.
+  virtual void hold(void*) {}
+
+  /// Returns whether any such graph still exists.
+  virtual bool held() const { return false; }
+
+  /// Returns the bytes of memory that this binding takes in addition to the caller's buffers, on the rank
+  /// that takes the most. The number is the same on all ranks.
+  virtual uint64_t scratch() const { return 0; }
+
+  /// Appends the spans for Executor::trace().
+  virtual void add_trace(std::vector<TraceSpan>&) {}
+
+ private:
+  Call call_;
+  uint64_t call_hash_;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  /// Binds a plan to a message; collective. It uses `plan` only during the call.
+  /// \throws UsageError, on all ranks, for a plan that one of them cannot run
+  virtual std::unique_ptr<Binding> bind(const Plan& plan, const Call& call, const Arguments& arguments) = 0;
+
+  /// Returns the Binding::scratch() that bind() would give, as far as it is known before. It is not
+  /// collective.
+  /// \throws UsageError for a message that the plan does not accept
+  virtual uint64_t scratch_of(const Plan&, const Call&) { return 0; }
+
+  /// Checks that `stream` is in a state in which you may call bind().
+  /// \throws UsageError if it is not
+  virtual void require_bindable(void*) {}
+
+  /// Returns whether a graph captures `stream`, so that a run goes into the graph and not to the device.
+  virtual bool capturing(void*) { return false; }
+
+  /// Waits until all runs of this rank have ended. Returns false if it cannot wait now.
+  virtual bool drain() { return true; }
+
+  virtual void* allocate(uint64_t bytes) = 0;
+  virtual void check() = 0;
+  virtual void synchronize(void* stream) = 0;
+};
+
+std::unique_ptr<Backend> make_cpu_backend(World& world, const Config& config);
+
+/// \throws UsageError if this library was built without CUDA
+std::unique_ptr<Backend> make_cuda_backend(World& world, const Config& config);
+
+}  // namespace chorale

@@ -1,0 +1,128 @@
+/// \file
+/// A session holds the state that the rendezvous server and client both use.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <cerrno>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../system/deadline.hpp"
+#include "../system/texts.hpp"
+#include "address.hpp"
+#include "chorale/error.hpp"
+#include "connection.hpp"
+#include "hello.hpp"
+#include "rendezvous.hpp"
+
+namespace chorale::net {
+
+using Clock = std::chrono::steady_clock;
+using Reason = RunError::Reason;
+
+/// Holds the result of a rendezvous: a membership, or an error.
+struct Verdict {
+  std::optional<Reason> error;
+  std::string text;  ///< the encoded membership, or the error message
+};
+
+inline Frame frame_of(const Verdict& verdict) {
+  if (!verdict.error) return {FrameKind::joined, verdict.text};
+  return {FrameKind::failed, char('a' + int(*verdict.error)) + verdict.text};
+}
+
+/// Decodes the verdict in a `joined` or `failed` frame.
+inline Verdict verdict_of(const Frame& frame) {
+  if (frame.kind == FrameKind::joined) return {{}, frame.text};
+  const int reason = frame.text.empty() ? -1 : frame.text[0] - 'a';
+  const bool known = reason >= 0 && reason <= int(Reason::other);
+  return {known ? Reason(reason) : Reason::other, frame.text.empty() ? "" : frame.text.substr(1)};
+}
+
+/// Holds one rank's side of a rendezvous: its hello, its secret and its deadline.
+struct Session {
+  Session(const Address& at, const Hello& me, std::chrono::nanoseconds limit, const Secret& shared)
+      : address(at), mine(me), timeout(limit), secret(shared), start(Clock::now()) {}
+
+  bool expired() const { return timeout.count() > 0 && Clock::now() - start >= timeout; }
+
+  /// Runs the started operations until `done` returns true, or until `limit` or the deadline. Returns whether
+  /// `done` returned true.
+  bool run_until(const std::function<bool()>& done, Clock::time_point limit = Clock::time_point::max()) {
+    return run(done, std::min(limit, world::deadline_after(timeout, start)));
+  }
+
+  /// Sends all queued data. It also works after the deadline, because errors are sent after it.
+  void flush(const std::vector<std::shared_ptr<Connection>>& connections) {
+    const auto sent = [&] {
+      return std::none_of(connections.begin(), connections.end(),
+                          [](const auto& one) { return one->sending(); });
+    };
+    run(sent, Clock::now() + std::chrono::seconds(2));
+  }
+
+  std::string timed_out_text(const std::string& missing) const {
+    return fmt::format("{} did not join {} within {}, says rank {}", missing, where(),
+                       world::seconds_text(timeout), mine.rank);
+  }
+
+  /// Returns timed_out_text() and the remedy.
+  std::string absent_text(const std::string& missing) const {
+    return fmt::format("{}: start all ranks with one address; {}", timed_out_text(missing), world::more_time);
+  }
+
+  std::string where() const { return "'" + address.text() + "'"; }
+
+  const Address address;
+  const Hello mine;
+  const std::chrono::nanoseconds timeout;
+  const Secret secret;
+  const Clock::time_point start;
+  boost::asio::io_context io;
+
+ private:
+  bool run(const std::function<bool()>& done, Clock::time_point limit) {
+    while (!done()) {
+      const Clock::time_point now = Clock::now();
+      if (now >= limit) return false;
+      io.restart();
+      // Wait in slices, because time_point::max() would overflow inside run_one_until().
+      io.run_one_until(std::min(limit, now + std::chrono::seconds(1)));
+    }
+    return true;
+  }
+};
+
+/// Throws if this process cannot open more files, because then neither another address nor another try helps.
+/// \throws RunError as world::throw_errno() if `error` is of that kind
+inline void throw_if_full(const boost::system::error_code& error, const std::string& what) {
+  if (error != boost::system::errc::too_many_files_open &&
+      error != boost::system::errc::too_many_files_open_in_system)
+    return;
+  errno = error.value();
+  world::throw_errno(what);
+}
+
+/// Returns the endpoints of the host. It retries while the resolver reports a temporary failure.
+/// \throws RunError other
+std::vector<tcp::endpoint> resolve(Session& session);
+
+/// Runs the rendezvous server, on rank 0.
+/// \throws RunError
+Rendezvous serve(Session& session);
+/// Runs the rendezvous client, on all other ranks.
+/// \throws RunError
+Rendezvous connect_to_server(Session& session);
+
+/// Asks the program that already listens on rank 0's address, and returns its verdict about a second rank 0;
+/// none if it is not a rendezvous server.
+std::optional<Verdict> ask_other_server(Session& session, const tcp::endpoint& at);
+
+}  // namespace chorale::net

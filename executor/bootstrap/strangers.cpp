@@ -1,0 +1,84 @@
+#include "strangers.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <map>
+
+namespace chorale::net {
+
+Strangers::~Strangers() {
+  for (const One& one : all_) one.connection->close();
+}
+
+void Strangers::add(std::shared_ptr<Connection> connection) {
+  if (all_.size() >= most_)
+    drop_one(fmt::format("it was the oldest of {} that had no seat yet", all_.size()));
+  std::string address = connection->peer();
+  all_.push_back(
+      {std::move(connection), std::move(address), ++added_, boost::asio::steady_timer(io_, patience)});
+  all_.back().time.async_wait([this, number = added_](const boost::system::error_code& error) {
+    // The timer of a connection that was just removed may still call this.
+    const Place place =
+        std::find_if(all_.begin(), all_.end(), [&](const One& one) { return one.number == number; });
+    if (error || place == all_.end()) return;
+    drop(place, fmt::format("it did not authenticate itself within {} s", patience.count()));
+  });
+}
+
+std::shared_ptr<Connection> Strangers::take(const Connection& connection) {
+  const Place place = std::find_if(all_.begin(), all_.end(),
+                                   [&](const One& one) { return one.connection.get() == &connection; });
+  if (place == all_.end()) return nullptr;
+  std::shared_ptr<Connection> taken = std::move(place->connection);
+  all_.erase(place);
+  return taken;
+}
+
+bool Strangers::drop_one(const std::string& why) {
+  std::map<std::string, size_t> count;
+  size_t highest = 0;
+  for (const One& one : all_) highest = std::max(highest, ++count[one.address]);
+  const Place place =
+      std::find_if(all_.begin(), all_.end(), [&](const One& one) { return count[one.address] == highest; });
+  if (place == all_.end()) return false;
+  drop(place, why);
+  return true;
+}
+
+void Strangers::drop(Place place, const std::string& why) {
+  const std::shared_ptr<Connection> connection = std::move(place->connection);
+  all_.erase(place);
+  dropped_(*connection, why);
+  connection->close();
+}
+
+std::vector<std::shared_ptr<Connection>> Strangers::all() const {
+  std::vector<std::shared_ptr<Connection>> connections;
+  for (const One& one : all_) connections.push_back(one.connection);
+  return connections;
+}
+
+void Complaints::note(const std::string& address, const std::string& what) {
+  last_ = what;
+  if (said_.size() > most_addresses || !said_.insert(address).second) return;
+  warn(what + "; rank 0 still waits for its ranks");
+  if (said_.size() > most_addresses)
+    warn("there are no warnings about connections of further addresses that are not ranks");
+}
+
+void warn(const std::string& text) {
+  std::shared_ptr<spdlog::logger> log = spdlog::get("chorale");
+  if (!log) {
+    // A program that has not loaded a Config has no log yet. Log to standard error, because standard output
+    // belongs to the program.
+    log =
+        std::make_shared<spdlog::logger>("chorale", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+    log->set_pattern("[%T.%e %^%l%$] chorale: %v");
+  }
+  log->warn(text);
+}
+
+}  // namespace chorale::net

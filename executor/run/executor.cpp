@@ -1,0 +1,227 @@
+#include "chorale/executor.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <vector>
+
+#include "../binding/agreement.hpp"
+#include "../binding/backend.hpp"
+#include "../binding/launch_count.hpp"
+#include "../binding/scratch_limit.hpp"
+#include "../lowering/bind.hpp"
+#include "../system/fork.hpp"
+#include "../system/one_call.hpp"
+#include "../system/thrown.hpp"
+#include "../world/group.hpp"
+#include "bindings.hpp"
+#include "chorale/layout.hpp"
+#include "chorale/proof.hpp"
+#include "switch_channels.hpp"
+
+namespace chorale {
+
+struct Executor::State {
+  World& world;
+  const world::Origin origin;
+  Config config;
+  PacketForm packet;
+  bool multicast;       ///< switch channels use multicast
+  uint64_t resets;      ///< the world's resets() when the bindings were made
+  bool failed = false;  ///< whether a run has failed since the last reset of the world
+  std::atomic<bool> in_use{false};
+  std::unique_ptr<Backend> backend;
+  Bindings bindings;
+  LaunchCount launches;
+
+  OneCall one_call() { return OneCall(in_use, "an executor"); }
+
+  /// Caches the hash of a plan's content, because it takes too long to compute in every call.
+  struct Known {
+    uint64_t identity, hash;
+  };
+  static constexpr size_t most_known = 256;
+  std::vector<Known> known;
+  size_t last_known = 0;
+
+  State(World& of, const Config& with)
+      : world(of),
+        config(with),
+        resets(of.resets()),
+        bindings(config.bindings, config.scratch),
+        launches(of) {
+    const std::string name = config.backend, form = config.packet;
+    const std::optional<PacketForm> named = packet_form_of(form);
+    if (!named)
+      throw UsageError(fmt::format("packet '{}': none of {}", form, fmt::join(packet_form_names, ", ")));
+    packet = *named;
+    multicast = name == "cuda" && wants_multicast(config, std::getenv("NCCL_NVLS_ENABLE"));
+    if (name == "cpu") {
+      backend = make_cpu_backend(world, config);
+    } else if (name == "cuda") {
+      backend = make_cuda_backend(world, config);
+    } else {
+      throw UsageError(fmt::format("backend '{}': neither 'cpu' nor 'cuda'", name));
+    }
+  }
+
+  void check_ranks(const Plan& plan) const {
+    if (plan.gpus.empty() && plan.extension.host)
+      throw UsageError(fmt::format("plan '{}' is a host schedule: run it with ScheduleRun", plan.name));
+    if (plan.ranks() != uint32_t(world.ranks())) {
+      throw UsageError(fmt::format("plan '{}' is for {} ranks, but the world has {}", plan.name, plan.ranks(),
+                                   world.ranks()));
+    }
+  }
+
+  /// Throws if the plan has an invalid certificate, or has none although require_proof is set.
+  void check_certificate(const Plan& plan) const {
+    if (plan.extension.verified.empty() && !config.require_proof.value) return;
+    const std::string wrong = refute_certificate(plan);
+    if (wrong.empty()) return;
+    const std::string asked = config.require_proof.value
+                                  ? fmt::format("; require_proof is set ({})", config.require_proof.from)
+                                  : "";
+    throw UsageError(
+        fmt::format("plan '{}' has no certificate that holds: {}{}. chorale check PLAN --certify FILE proves "
+                    "it and writes one",
+                    plan.name, wrong, asked));
+  }
+
+  uint64_t hash_of(const Plan& plan) {
+    const uint64_t identity = plan.identity.number();
+    for (size_t look = 0; look < known.size(); ++look) {
+      const size_t at = (last_known + look) % known.size();
+      if (known[at].identity != identity) continue;
+      last_known = at;
+      return known[at].hash;
+    }
+    check_certificate(plan);
+    if (known.size() == most_known) known.erase(known.begin());
+    known.push_back({identity, content_hash(plan)});
+    last_known = known.size() - 1;
+    return known.back().hash;
+  }
+
+  /// Returns the bytes of scratch that a binding would take; 0 for a message that bind() will refuse.
+  uint64_t scratch_of(const Plan& plan, const Call& call) {
+    try {
+      return backend->scratch_of(plan, call);
+    } catch (const UsageError&) {
+      return 0;
+    }
+  }
+
+  /// Returns the binding for a call, and makes it if there is none. Returns null if the message has 0 bytes.
+  Binding* bind(const Plan& plan, const Arguments& arguments, void* stream) {
+    world.scheduler().check_caller();
+    backend->check();
+    if (resets != world.resets()) {
+      bindings.retire();
+      launches.restart();
+      failed = false;
+      resets = world.resets();
+    }
+    if (failed)
+      throw RunError(RunError::Reason::other, "an earlier run has failed: call World::reset() on all ranks");
+    Call call{0,
+              arguments.bytes,
+              arguments.dtype,
+              arguments.op ? int32_t(*arguments.op) : -1,
+              arguments.packet.value_or(packet),
+              multicast,
+              config.bindings,
+              config.round_scratch,
+              config.scratch};
+    // For 0 bytes the ranks agree in every call, even while a graph is captured.
+    const bool binds = call.bytes != 0;
+    Binding* known = nullptr;
+    uint64_t more = 0;  // the bytes of scratch that a new binding takes
+    // Collect an error instead of throwing it, so that peers that bind get the reason and do not wait for
+    // this rank.
+    const std::optional<world::Thrown> cannot = world::thrown_by([&] {
+      check_ranks(plan);
+      lowering::check_numbers(call.dtype, call.packet, call.op);
+      call.plan_hash = hash_of(plan);
+      known = bindings.find(call, arguments);
+      if (known || !binds) return;
+      backend->require_bindable(stream);
+      more = scratch_of(plan, call);
+    });
+    if (known) return known;
+    const bool may_evict = !cannot && binds && bindings.crowded(more) && backend->drain();
+    const std::vector<uint64_t> evictable =
+        agree_on_binding(world, plan, call, launches, bindings.evictable(may_evict), cannot);
+    if (!binds) {
+      layout_of(plan, 0, call.dtype, call.packet);
+      return nullptr;
+    }
+    bindings.evict(evictable, more);
+    if (!bindings.fits(more)) require_scratch(plan, call, more, bindings.scratch());
+    return bindings.add(backend->bind(plan, call, arguments));
+  }
+};
+
+Executor::Executor(World& world, const Config& config) : state_(std::make_unique<State>(world, config)) {}
+Executor::~Executor() { world::keep_if_forked(state_); }
+Executor::Executor(Executor&&) noexcept = default;
+Executor& Executor::operator=(Executor&& other) noexcept {
+  world::replace(state_, other.state_);
+  return *this;
+}
+
+void Executor::prepare(const Plan& plan, const Arguments& arguments) {
+  const OneCall call = state_->one_call();
+  if (Binding* const binding = state_->bind(plan, arguments, nullptr)) binding->prepare(arguments, nullptr);
+}
+
+void Executor::execute(const Plan& plan, const Arguments& arguments, void* stream) {
+  const OneCall call = state_->one_call();
+  Binding* const binding = state_->bind(plan, arguments, stream);
+  if (!binding) return;
+  try {
+    binding->prepare(arguments, stream);
+    const bool capturing = state_->backend->capturing(stream);
+    capturing ? state_->launches.capture() : state_->launches.add(binding->call_hash());
+    if (capturing) binding->hold(stream);
+    binding->run(plan, stream);
+  } catch (const UsageError&) {
+    throw;  // from prepare(); the launch is not counted, because nothing was launched
+  } catch (const std::exception& error) {
+    // Otherwise peers would wait for this rank, which has launched nothing. If the world has already stopped,
+    // abort() has no effect.
+    state_->failed = true;
+    state_->world.abort(error.what());
+    throw;
+  }
+}
+
+// This reads only the world and state that the backend protects, so threads that watch a launch may call it.
+void Executor::check() { state_->backend->check(); }
+
+void Executor::synchronize(void* stream) {
+  const OneCall call = state_->one_call();
+  state_->backend->synchronize(stream);
+}
+
+std::vector<TraceSpan> Executor::trace() const {
+  const OneCall call = state_->one_call();
+  std::vector<TraceSpan> spans;
+  state_->bindings.add_trace(spans);
+  return spans;
+}
+
+uint64_t Executor::scratch() const {
+  const OneCall call = state_->one_call();
+  return state_->bindings.scratch();
+}
+
+void* Executor::allocate(uint64_t bytes) {
+  const OneCall call = state_->one_call();
+  return state_->backend->allocate(bytes);
+}
+
+}  // namespace chorale

@@ -1,0 +1,115 @@
+#include "copies.hpp"
+
+#include <numeric>
+
+namespace chorale::hostrun {
+namespace {
+
+/// Gives the elements of a box as runs of bytes that are contiguous in memory.
+class Runs {
+ public:
+  Runs(const host::Box& box, const host::ConcreteTensor& tensor) : bytes_(dtype_size(tensor.dtype)) {
+    uint64_t stride = bytes_;
+    bool inner_whole = true;
+    for (size_t axis = tensor.shape.size(); axis-- > 0;) {
+      first_ += box.lo[axis] * stride;
+      if (inner_whole) {
+        bytes_ = box.extent[axis] * stride;
+      } else if (box.extent[axis] != 1) {
+        outer_.insert(outer_.begin(), {box.extent[axis], stride});
+      }
+      inner_whole = inner_whole && box.extent[axis] == tensor.shape[axis];
+      stride *= tensor.shape[axis];
+    }
+  }
+
+  uint64_t bytes() const { return bytes_; }  ///< bytes of each run
+  /// Returns the offset of run `index` from the start of the tensor.
+  uint64_t at(uint64_t index) const {
+    uint64_t offset = first_;
+    for (size_t axis = outer_.size(); axis-- > 0;) {
+      offset += index % outer_[axis].extent * outer_[axis].stride;
+      index /= outer_[axis].extent;
+    }
+    return offset;
+  }
+
+ private:
+  struct Axis {
+    uint64_t extent, stride;
+  };
+  uint64_t bytes_, first_ = 0;
+  std::vector<Axis> outer_;
+};
+
+/// Adds a piece. It becomes a row of the last strided region if it is where the next row would be.
+void add(std::vector<StridedRegion>& regions, const StridedRegion& piece) {
+  if (!regions.empty()) {
+    StridedRegion& last = regions.back();
+    if (last.rows == 1 && last.bytes == piece.bytes && piece.to >= last.to + last.bytes &&
+        piece.from >= last.from + last.bytes) {
+      last.to_pitch = piece.to - last.to;
+      last.from_pitch = piece.from - last.from;
+      last.rows = 2;
+      return;
+    }
+    if (last.rows > 1 && last.bytes == piece.bytes && piece.to == last.to + last.rows * last.to_pitch &&
+        piece.from == last.from + last.rows * last.from_pitch) {
+      ++last.rows;
+      return;
+    }
+  }
+  regions.push_back(piece);
+}
+
+/// Acts as a tensor whose elements are the bytes of a message.
+struct Message {
+  host::ConcreteTensor tensor;
+  host::Box box;
+  explicit Message(uint64_t bytes) {
+    tensor.dtype = DType::u8;
+    tensor.shape = box.extent = {bytes};
+    tensor.bytes = box.bytes = bytes;
+    box.lo = {0};
+  }
+};
+
+}  // namespace
+
+std::vector<StridedRegion> regions_between(const host::Box& to, const host::ConcreteTensor& to_tensor,
+                                           const host::Box& from, const host::ConcreteTensor& from_tensor) {
+  std::vector<StridedRegion> regions;
+  if (to.bytes == 0) return regions;
+  const Runs there(to, to_tensor), here(from, from_tensor);
+  const uint64_t piece = std::gcd(there.bytes(), here.bytes());
+  for (uint64_t done = 0; done < to.bytes; done += piece) {
+    add(regions, {.to = there.at(done / there.bytes()) + done % there.bytes(),
+                  .from = here.at(done / here.bytes()) + done % here.bytes(),
+                  .bytes = piece,
+                  .begin = done});
+  }
+  return regions;
+}
+
+std::vector<StridedRegion> regions_to_message(const host::Box& from,
+                                              const host::ConcreteTensor& from_tensor) {
+  const Message message(from.bytes);
+  return regions_between(message.box, message.tensor, from, from_tensor);
+}
+
+std::vector<StridedRegion> regions_from_message(const host::Box& to, const host::ConcreteTensor& to_tensor) {
+  const Message message(to.bytes);
+  return regions_between(to, to_tensor, message.box, message.tensor);
+}
+
+std::vector<Copy> copies_between(char* to_base, const host::Box& to, const host::ConcreteTensor& to_tensor,
+                                 const char* from_base, const host::Box& from,
+                                 const host::ConcreteTensor& from_tensor) {
+  std::vector<Copy> copies;
+  for (const StridedRegion& region : regions_between(to, to_tensor, from, from_tensor))
+    copies.push_back({to_base + region.to, from_base + region.from, region.bytes, region.rows,
+                      region.to_pitch, region.from_pitch});
+  return copies;
+}
+
+}  // namespace chorale::hostrun

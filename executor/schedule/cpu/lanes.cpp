@@ -1,0 +1,374 @@
+#include "lanes.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <optional>
+
+#include "../../fibers/report.hpp"
+#include "../../fibers/scheduler.hpp"
+#include "../../system/deadline.hpp"
+#include "../../system/texts.hpp"
+#include "../../system/thread.hpp"
+#include "../../system/thrown.hpp"
+#include "../../transport/proxied.hpp"
+#include "../../world/collective_try.hpp"
+#include "../../world/group.hpp"
+#include "chorale/device/group_cpu.hpp"
+
+namespace chorale::hostrun {
+namespace {
+
+using host::StepKind;
+using Clock = std::chrono::steady_clock;
+
+/// Sets the time between checks of the world and of dead peers, which ring no bell.
+constexpr std::chrono::milliseconds between_looks{20};
+
+/// Sets the time between checks at first; after a long wait it is longer.
+constexpr std::chrono::microseconds without_bell{50};
+constexpr unsigned most_doublings = 4;
+constexpr unsigned looks_between_peers = unsigned(between_looks / (without_bell * (1u << most_doublings)));
+
+std::atomic<uint32_t>& word(uint32_t* flag) { return *reinterpret_cast<std::atomic<uint32_t>*>(flag); }
+static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t) &&
+              std::atomic<uint32_t>::is_always_lock_free);
+
+void ring(std::atomic<uint32_t>& bell) { world::wake_all(bell); }
+
+/// Tells the scheduler that other streams of the rank may make progress while one stream is in a launch:
+/// peers may wait for their data. The scheduler cannot tell when threads make no more progress, so deadlines
+/// end them. With a seed the scheduler runs all streams itself.
+class AtWork {
+ public:
+  explicit AtWork(cpu::Scheduler& scheduler) : scheduler_(scheduler), threads_(!scheduler.seeded()) {
+    if (threads_) scheduler_.busy(1);
+  }
+  ~AtWork() {
+    if (threads_) scheduler_.busy(-1);
+  }
+
+ private:
+  cpu::Scheduler& scheduler_;
+  const bool threads_;
+};
+
+/// Runs a stream as a block of the scheduler.
+class FiberHost final : public LaneHost {
+ public:
+  FiberHost(cpu::BlockHost& host, uint32_t lane, uint32_t lanes, AbortWord* abort, const RankProgram& program)
+      : host_(host), group_(block_group(lane, lanes, &host)), deadline_{abort, 0, 0}, program_(program) {}
+
+  Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>*,
+            const Action& action) override {
+    host_.set_waiting({"a lane", uint32_t(&action - program_.actions.data()), 0, nullptr, action.peer});
+    return spin_until(group_, deadline_, [ready, state] { return ready(state); });
+  }
+  void step() override { group_.step(); }
+  void wait_in(const Action& action) override {
+    host_.set_waiting({"a launch", uint32_t(&action - program_.actions.data()), 0, nullptr, -1});
+  }
+
+ private:
+  cpu::BlockHost& host_;
+  Group group_;
+  Deadline deadline_;
+  const RankProgram& program_;
+};
+
+}  // namespace
+
+/// Runs a stream as a thread.
+class ThreadHost final : public LaneHost {
+ public:
+  ThreadHost(CpuLanes& lanes, uint32_t lane) : lanes_(lanes), lane_(lane) {}
+
+  Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>* bell,
+            const Action& action) override {
+    world::Group& group = lanes_.world_.group();
+    const AbortWord* const abort = lanes_.world_.abort_word();
+    // A wait for another stream of this rank needs no deadline. If that stream is late, its own wait has one.
+    const Clock::time_point limit =
+        action.peer >= 0 ? world::deadline_after(lanes_.bound_.timeout) : Clock::time_point::max();
+    for (unsigned looks = 0;; ++looks) {
+      const uint32_t seen = bell ? bell->load(std::memory_order_acquire) : 0;
+      if (ready(state)) return Stop::none;
+      Stop stop = Stop(load_acquire(&abort->stop));
+      if (stop == Stop::none && Clock::now() > limit) {
+        group.raise(Stop::timed_out, lanes_.world_.rank(),
+                    fmt::format("{} waited {}; {}", lanes_.text(action),
+                                world::seconds_text(lanes_.bound_.timeout), world::more_time));
+        stop = Stop::timed_out;
+      }
+      if (stop != Stop::none) {
+        if (ready(state)) return Stop::none;  // it came in time
+        const std::lock_guard lock(lanes_.mutex_);
+        lanes_.progress_[lane_].stopped_at = lanes_.text(action);
+        return stop;
+      }
+      if (looks < 32) {
+        sched_yield();
+      } else if (bell) {
+        group.check_peers();
+        world::sleep_on(*bell, seen, between_looks);
+      } else {
+        if (looks % looks_between_peers == 0) group.check_peers();
+        std::this_thread::sleep_for(without_bell * (1u << std::min(looks / 32 - 1, most_doublings)));
+      }
+    }
+  }
+
+ private:
+  CpuLanes& lanes_;
+  const uint32_t lane_;
+};
+
+CpuLanes::CpuLanes(Bound bound)
+    : bound_(std::move(bound)),
+      world_(bound_.world),
+      memory_(bound_),
+      program_(make_rank_program(bound_.unrolled, bound_.rank(), memory_.places(), bound_.functions,
+                                 memory_.before(), memory_.after())),
+      launches_(world_, bound_.config, bound_.plans, program_),
+      sm_copies_(world_, bound_.unrolled, Space::host, program_),
+      fibers_(program_.lanes.size()),
+      progress_(program_.lanes.size()) {
+  try {
+    world::collective_try(world_, [this] { start(); });
+  } catch (...) {
+    quit();
+    throw;
+  }
+}
+
+CpuLanes::~CpuLanes() { quit(); }
+
+void CpuLanes::start() {
+  if (world_.scheduler().seeded()) return;
+  threads_.reserve(program_.lanes.size());
+  for (uint32_t lane = 0; lane < program_.lanes.size(); ++lane)
+    threads_.push_back(world::start_thread("a lane", [this, lane] { serve(lane); }));
+}
+
+/// Ends all threads, even if only some of them could be started.
+void CpuLanes::quit() {
+  {
+    const std::lock_guard lock(mutex_);
+    quit_ = true;
+  }
+  requested_changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+// -- Running actions
+
+Stop CpuLanes::play(uint32_t lane, uint64_t run, LaneHost& host) {
+  Progress& mine = progress_[lane];
+  for (const uint32_t index : program_.lanes[lane]) {
+    const Action& action = program_.actions[index];
+    Stop stop = Stop(load_acquire(&world_.abort_word()->stop));
+    if (stop == Stop::none) stop = attempt(action, run, host);
+    if (stop != Stop::none) return stop;
+    mine.done.fetch_add(1, std::memory_order_release);
+    mine.bell.fetch_add(1, std::memory_order_release);
+    ring(mine.bell);
+  }
+  return Stop::none;
+}
+
+/// Does an action. An exception stops the world, because no caller of a stream could catch it.
+Stop CpuLanes::attempt(const Action& action, uint64_t run, LaneHost& host) {
+  std::optional<AtWork> at_work;
+  if (action.kind == StepKind::launch) at_work.emplace(world_.scheduler());
+  try {
+    return act(action, run, host);
+  } catch (...) {
+    // This has no effect in a world that has already stopped, which is why a launch may end early.
+    world_.abort(fmt::format("{}: {}", text(action), world::thrown_text()));
+  }
+  const std::lock_guard lock(mutex_);
+  progress_[action.lane].stopped_at = text(action);
+  return Stop(load_acquire(&world_.abort_word()->stop));
+}
+
+Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
+  host.step();
+  switch (action.kind) {
+    case StepKind::copy:
+    case StepKind::put:
+    case StepKind::get:
+      for (const Copy& copy : action.copies) {
+        for (uint64_t row = 0; row < copy.rows; ++row)
+          std::memmove(copy.to + row * copy.to_pitch, copy.from + row * copy.from_pitch, copy.bytes);
+      }
+      return Stop::none;
+    case StepKind::fill:
+    case StepKind::call:
+      call_function(action, world_);
+      return Stop::none;
+    case StepKind::launch:
+      return launch(action, host);
+    case StepKind::sm_copy:
+      return sm_copy(action, host);
+    case StepKind::after:
+      for (const Action::Point& point : action.points) {
+        Progress& other = progress_[point.lane];
+        const std::pair<const Progress&, uint64_t> wanted{
+            other, run * program_.lanes[point.lane].size() + point.actions};
+        const auto there = [](const void* state) {
+          const auto& [progress, count] = *static_cast<const decltype(wanted)*>(state);
+          return progress.done.load(std::memory_order_acquire) >= count;
+        };
+        if (const Stop stop = host.wait(there, &wanted, &other.bell, action); stop != Stop::none) return stop;
+      }
+      return Stop::none;
+    case StepKind::post:
+      store_release(action.flag, 1u);
+      ring(word(action.flag));
+      return Stop::none;
+    case StepKind::take: {
+      const auto set = [](const void* flag) { return load_acquire(static_cast<const uint32_t*>(flag)) != 0; };
+      const Stop stop = host.wait(set, action.flag, &word(action.flag), action);
+      // The owner of a flag clears it. The poster sets it again only after it has taken a later post of this
+      // rank.
+      if (stop == Stop::none) store_relaxed(action.flag, 0u);
+      return stop;
+    }
+    default:
+      return Stop::none;
+  }
+}
+
+Stop CpuLanes::launch(const Action& action, LaneHost& host) {
+  host.wait_in(action);
+  launches_.execute(action, nullptr);
+  return Stop::none;
+}
+
+Stop CpuLanes::sm_copy(const Action& action, LaneHost& host) {
+  class Host final : public SmCopyHost {
+   public:
+    Host(LaneHost& lane, const Action& action) : lane_(lane), action_(action) {}
+    void wait(bool (*ready)(const void*), const void* state) override {
+      lane_.wait(ready, state, nullptr, action_);
+    }
+    void step() override { lane_.step(); }
+
+   private:
+    LaneHost& lane_;
+    const Action& action_;
+  } of_lane(host, action);
+  std::optional<SmCopies::Use> use;
+  if (!world_.scheduler().seeded()) use.emplace(sm_copies_);
+  const SmCopy& work = sm_copies_.work(action);
+  const Deadline deadline{world_.abort_word(), 0, 0};  // the stream checks the clock
+  return fibers_[action.lane].run(
+      work.blocks, [&](const Group& block) { return hostrun::sm_copy(block, work, deadline); },
+      world_.abort_word(), of_lane,
+      [&](const std::string& why) { world_.abort(fmt::format("{}: {}", text(action), why)); });
+}
+
+void CpuLanes::serve(uint32_t lane) {
+  ThreadHost host(*this, lane);
+  for (uint64_t run = 0;; ++run) {
+    {
+      std::unique_lock lock(mutex_);
+      requested_changed_.wait(lock, [&] { return quit_ || requested_ > run; });
+      if (requested_ <= run) return;
+    }
+    play(lane, run, host);
+    {
+      const std::lock_guard lock(mutex_);
+      progress_[lane].runs = run + 1;
+    }
+    runs_changed_.notify_all();
+  }
+}
+
+// -- Runs
+
+/// Returns when all streams have ended, also after an error, because the caller may then free its buffers.
+void CpuLanes::run(void*) {
+  if (is_lane()) refuse_in_a_function("run");
+  check();
+  if (world_.scheduler().seeded()) return run_as_fibers();
+  {
+    std::unique_lock lock(mutex_);
+    const uint64_t mine = ++requested_;
+    requested_changed_.notify_all();
+    runs_changed_.wait(lock, [&] {
+      return std::all_of(progress_.begin(), progress_.end(),
+                         [mine](const Progress& lane) { return lane.runs >= mine; });
+    });
+  }
+  check();
+}
+
+void CpuLanes::run_as_fibers() {
+  world_.scheduler().check_caller();
+  const uint32_t lanes = uint32_t(program_.lanes.size());
+  const uint64_t run = requested_++;
+  const std::vector<Proxied*>& proxies = sm_copies_.proxies();
+  const FlagSet in_fibers(is_in_fibers_);
+  std::atomic<int> lanes_left{int(lanes)};
+  const cpu::LaunchResult result = world_.scheduler().launch(
+      world_.rank(), int(lanes + proxies.size()),
+      [&](int lane, cpu::BlockHost& block) {
+        if (lane >= int(lanes)) return proxies[size_t(lane) - lanes]->run_fiber(block, lanes_left);
+        struct Leave {
+          std::atomic<int>& left;
+          ~Leave() { left.fetch_sub(1, std::memory_order_release); }
+        } const leave{lanes_left};
+        FiberHost host(block, uint32_t(lane), lanes, world_.abort_word(), program_);
+        play(uint32_t(lane), run, host);
+      },
+      [this](const lowering::Stuck& stuck) {
+        return stuck.waiting.what ? "  " + text(program_.actions[stuck.waiting.op_index]) : "";
+      });
+  if (result.stop == Stop::none) return;
+  try {
+    world_.check();
+  } catch (const RunError& error) {
+    throw RunError(error.reason,
+                   error.what() + lowering::describe(result.stuck, lowering::Ranks::all, error.what()));
+  }
+}
+
+/// Returns true if a stream calls. A function that waited for the end of its own run would never return.
+bool CpuLanes::is_lane() const {
+  const auto is_this = [](const std::thread& one) { return one.get_id() == std::this_thread::get_id(); };
+  return is_in_fibers_ || std::any_of(threads_.begin(), threads_.end(), is_this);
+}
+
+void CpuLanes::synchronize(void*) {
+  if (is_lane()) refuse_in_a_function("synchronize");
+  check();
+}
+
+/// Throws the world's error. Adds the state of this rank's streams, unless the error already includes it.
+void CpuLanes::check() {
+  try {
+    world_.check();
+  } catch (const RunError& error) {
+    std::string said = error.what();
+    const std::lock_guard lock(mutex_);
+    for (const Progress& lane : progress_) {
+      if (!lane.stopped_at.empty() && said.find(lane.stopped_at) == std::string::npos)
+        said += "\n  " + lane.stopped_at;
+    }
+    throw RunError(error.reason, said);
+  }
+}
+
+void* CpuLanes::buffer(uint32_t tensor) const { return memory_.places().tensors[bound_.rank()][tensor]; }
+
+std::string CpuLanes::text(const Action& action) const {
+  return describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action);
+}
+
+std::unique_ptr<Lanes> make_cpu_lanes(Bound bound) { return std::make_unique<CpuLanes>(std::move(bound)); }
+
+}  // namespace chorale::hostrun

@@ -1,0 +1,95 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "../../system/texts.hpp"
+#include "../../system/thread.hpp"
+#include "../../world/group.hpp"
+#include "lanes.hpp"
+
+namespace chorale::hostrun {
+namespace {
+
+constexpr std::chrono::milliseconds between_looks{5};
+
+/// The value that a released wait finds. Any value from 1 on ends the wait, see CudaLanes::take().
+constexpr uint32_t released = 2;
+
+}  // namespace
+
+Watcher::Watcher(const Bound& bound, const RankProgram& program, std::vector<uint32_t*> flags)
+    : bound_(bound),
+      program_(program),
+      flags_(std::move(flags)),
+      at_(std::max<size_t>(program.lanes.size(), 1)),
+      stopped_at_(at_.size()),
+      runs_(1),
+      stands_(program.lanes.size()) {
+  thread_ = world::start_thread("watching lanes", [this] { watch(); });
+}
+
+Watcher::~Watcher() {
+  quit_ = true;
+  thread_.join();
+}
+
+std::string Watcher::report() const {
+  const std::lock_guard lock(mutex_);
+  return report_;
+}
+
+void Watcher::watch() {
+  world::Group& group = bound_.world.group();
+  while (!quit_.load(std::memory_order_relaxed)) {
+    group.check_peers();
+    if (load_acquire(&bound_.world.abort_word()->stop) != 0) {
+      release();
+    } else {
+      look();
+    }
+    std::this_thread::sleep_for(between_looks);
+  }
+}
+
+/// Stops the world if a stream has been at one take or SM copy of one run for too long.
+void Watcher::look() {
+  if (bound_.timeout.count() == 0) return;
+  const auto now = std::chrono::steady_clock::now();
+  const uint64_t run = load_acquire(runs_.host());
+  for (size_t lane = 0; lane < stands_.size(); ++lane) {
+    Stand& stand = stands_[lane];
+    const uint32_t at = load_acquire(at_.host() + lane);
+    if (at == 0 || at != stand.at || run != stand.run) {
+      stand = {at, run, now};
+    } else if (now - stand.since > bound_.timeout) {
+      const std::string where =
+          describe(*bound_.schedule, bound_.unrolled, bound_.rank(), program_.actions[at - 1]);
+      bound_.world.group().raise(
+          Stop::timed_out, int(bound_.rank()),
+          fmt::format("{} waited {}; {}", where, world::seconds_text(bound_.timeout), world::more_time));
+      return;
+    }
+  }
+}
+
+/// Lets every stream of this rank reach its end. It is called again and again, because a stream clears a flag
+/// and may wait for it once more in the next enqueued run.
+void Watcher::release() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (report_.empty()) {
+      for (size_t lane = 0; lane < stands_.size(); ++lane) {
+        uint32_t at = load_acquire(at_.host() + lane);
+        if (at == 0) at = load_acquire(stopped_at_.host() + lane);
+        if (at == 0) continue;
+        report_ += (report_.empty() ? "" : "\n  ") +
+                   describe(*bound_.schedule, bound_.unrolled, bound_.rank(), program_.actions[at - 1]);
+      }
+    }
+  }
+  for (uint32_t* const flag : flags_)
+    if (flag) store_release(flag, released);
+}
+
+}  // namespace chorale::hostrun

@@ -1,0 +1,21 @@
+/// \file
+/// This function turns groups of transfers into launches of plans of thread blocks.
+#pragma once
+
+#include <cstdint>
+
+#include "launches.hpp"
+
+namespace chorale::hostrun {
+
+/// Turns transfers via the mover `plan` into launches. Each rank copies all that it sends into one contiguous
+/// staging buffer. A plan made here moves it to the receivers' staging, all transfers in parallel. Each
+/// receiver copies it from there to its destination. All ranks take part in a launch, so the n-th groups of
+/// all ranks must exchange only with each other.
+/// \param made as expand_movers() returns it; gets the staging buffers as tensors
+/// \param plans gets the plans
+/// \param blocks the most thread blocks per transfer
+/// \throws UsageError if groups do not fit together
+void groups_as_launches(const host::Schedule&, host::Concrete& made, BlockPlans& plans, uint32_t blocks);
+
+}  // namespace chorale::hostrun

@@ -1,0 +1,346 @@
+#include "shrink.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "../system/shared_memory.hpp"
+#include "../system/texts.hpp"
+#include "../system/thrown.hpp"
+#include "chorale/error.hpp"
+#include "control.hpp"
+#include "group.hpp"
+#include "process.hpp"
+#include "steps.hpp"
+
+namespace chorale::world {
+
+/// Runs one rank's part of a shrink.
+///
+/// A living rank is never left out. When every rank has come, died or left, the lowest rank that has come
+/// offers the memory of the next world. The memory lists the ranks of the next world before any rank sees it.
+/// A rank that has opened the memory marks itself as ready. The offer becomes the next world when all ranks
+/// in it are ready or dead. Only the offering rank makes that change, so another rank takes over only after
+/// it has seen the offering rank dead. A rank that gives up makes the attempt fail by a change of the same
+/// word. So either all ranks that came get the world, or none does. See
+/// docs/decisions/0013-survivors-agree-by-one-word.md.
+class Shrink {
+ public:
+  Shrink(Group& old, int rank) : old_(old), control_(*old.control_), rank_(rank), lost_(size_t(old.ranks())) {
+    ++old_.in_shrink_;
+  }
+  ~Shrink() { --old_.in_shrink_; }
+  Shrink(const Shrink&) = delete;
+
+  Place run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Phase = Attempt::Phase;
+
+  Attempt current() const { return Attempt::of(control_.attempt.load()); }
+  Seat& seat(int rank) const { return control_.seats()[rank]; }
+  Seat& mine() const { return seat(rank_); }
+  bool has_come(int rank) const { return seat(rank).came.load() == number_ + 1; }
+  bool gone(int rank) const { return lost_[size_t(rank)] || seat(rank).presence.load() == Presence::left; }
+
+  void come();
+  bool advance(Attempt from, Attempt to);
+  void step(const Attempt& now);
+  void gather(const Attempt& now);
+  void offer(const Attempt& now);
+  std::shared_ptr<Group> make_local(const std::vector<int>& members) const;
+  Descriptor make_shared_by_processes(const std::vector<int>& members, uint64_t word) const;
+  void accept(const Attempt& now);
+  Place open_offered(const Attempt& now) const;
+  void confirm(const Attempt& now);
+  void give_up(const Attempt& now, RunError::Reason reason, const std::string& why);
+  [[noreturn]] void throw_failed(const Attempt& failed) const;
+
+  void look_for_dead();
+  std::vector<int> missing(const Attempt& now) const;
+  void check_deadline(const Attempt& now);
+  void pause(uint32_t seen);
+
+  Group& old_;
+  Control& control_;
+  const int rank_;
+  uint32_t number_ = 0;     ///< the number of the attempt
+  std::vector<bool> lost_;  ///< by rank: whether its process has ended
+  bool starved_ = false;    ///< in a seeded world: no other rank can run
+  Clock::time_point start_ = Clock::now();
+
+  Descriptor offered_;            ///< the memory that this rank offers
+  std::optional<Attempt> ready_;  ///< the offer that `next_` comes from
+  Place next_;
+};
+
+Place Shrink::run() {
+  come();
+  at_step(Step::survivors);
+  for (;;) {
+    const uint32_t seen = control_.bell.load(std::memory_order_acquire);
+    const Attempt now = current();
+    if (now.number != number_) throw_failed(Attempt::of(control_.last_failed.load()));
+    if (now.phase == Phase::failed) throw_failed(now);
+    if (now.phase == Phase::made) {
+      const std::lock_guard lock(old_.next_mutex_);
+      old_.next_.reset();  // all ranks have it
+      return std::move(next_);
+    }
+    try {
+      step(now);
+    } catch (const RunError& error) {
+      give_up(now, error.reason, fmt::format("rank {}: {}", rank_, error.what()));
+    } catch (const std::bad_alloc&) {
+      give_up(now, RunError::Reason::resources, fmt::format("rank {}: out of memory", rank_));
+    } catch (...) {
+      give_up(now, RunError::Reason::other, fmt::format("rank {}: {}", rank_, thrown_text()));
+    }
+    if (current() != now) continue;
+    check_deadline(now);
+    pause(seen);
+  }
+}
+
+/// Joins the current attempt, or the next one.
+void Shrink::come() {
+  for (;;) {
+    const Attempt now = current();
+    if (now.phase == Phase::made) {
+      throw UsageError(
+          "survivors() has already made the next world of this one: if the next world has lost a rank too, "
+          "call survivors() on it");
+    }
+    if (now.phase == Phase::failed) {
+      control_.last_failed.store(now.word());
+      advance(now, {now.number + 1, Phase::open, 0});
+      continue;
+    }
+    number_ = now.number;
+    mine().came.store(number_ + 1);
+    const Attempt then = current();
+    if (then.number != number_ || then.phase == Phase::failed) continue;  // it ended before
+    old_.ring();
+    return;
+  }
+}
+
+bool Shrink::advance(Attempt from, Attempt to) {
+  uint64_t expected = from.word();
+  if (!control_.attempt.compare_exchange_strong(expected, to.word())) return false;
+  old_.ring();
+  return true;
+}
+
+void Shrink::step(const Attempt& now) {
+  look_for_dead();
+  if (now.phase == Phase::open || gone(int(now.rank))) return gather(now);
+  if (ready_ != now) accept(now);
+  if (int(now.rank) == rank_) confirm(now);
+}
+
+/// Makes the lowest living rank offer the memory, when no rank has offered it or the offering rank has died.
+/// It waits until all living ranks have come. Only one rank sees all lower ranks gone.
+void Shrink::gather(const Attempt& now) {
+  for (int rank = 0; rank < old_.ranks(); ++rank) {
+    if (gone(rank)) continue;
+    if (!has_come(rank)) return;
+  }
+  int first = 0;
+  while (gone(first)) ++first;
+  if (first == rank_) offer(now);
+}
+
+void Shrink::offer(const Attempt& now) {
+  std::vector<int> members;
+  for (int rank = 0; rank < old_.ranks(); ++rank) {
+    if (!gone(rank)) members.push_back(rank);
+  }
+  const Attempt offered{number_, Phase::offered, uint32_t(rank_)};
+  if (old_.local()) {
+    std::shared_ptr<Group> next = make_local(members);
+    next->control_->offered_in = offered.word();
+    const std::lock_guard lock(old_.next_mutex_);
+    old_.next_ = std::move(next);
+  } else {
+    offered_ = make_shared_by_processes(members, offered.word());
+    mine().offer.store(uint64_t(offered_.get()));
+  }
+  if (advance(now, offered)) start_ = Clock::now();
+}
+
+std::shared_ptr<Group> Shrink::make_local(const std::vector<int>& members) const {
+  return std::make_shared<Group>(int(members.size()), old_.options_, &old_, members);
+}
+
+/// Makes the next world's memory. It is complete before any rank sees it, and has no name.
+Descriptor Shrink::make_shared_by_processes(const std::vector<int>& members, uint64_t word) const {
+  const int ranks = int(members.size());
+  Descriptor memory = create_shared(Control::bytes(ranks));
+  const Mapping mapping(memory, Control::bytes(ranks));
+  Control& next = *reinterpret_cast<Control*>(mapping.data());
+  next.magic = Control::version;
+  next.ranks = uint32_t(ranks);
+  next.owner = mine().process;
+  next.joined = uint32_t(ranks);
+  next.offered_in = word;
+  for (int rank = 0; rank < ranks; ++rank) {
+    Seat& to = next.seats()[rank];
+    to.process = seat(members[size_t(rank)]).process;
+    to.former_rank = uint32_t(members[size_t(rank)]);
+    to.presence = Presence::joined;
+  }
+  return memory;
+}
+
+void Shrink::accept(const Attempt& now) {
+  start_ = Clock::now();
+  next_ = {};
+  ready_.reset();
+  try {
+    next_ = open_offered(now);
+  } catch (const RunError&) {
+    // If the offering rank has died, another rank takes over.
+    old_.wait_for_ending_peers();
+    look_for_dead();
+    if (gone(int(now.rank)) || current() != now) return;
+    throw;
+  }
+  ready_ = now;
+  mine().ready.store(now.word());
+  old_.ring();
+}
+
+Place Shrink::open_offered(const Attempt& now) const {
+  Place place;
+  Mapping mapping;
+  if (old_.local()) {
+    const std::lock_guard lock(old_.next_mutex_);
+    place.group = old_.next_;
+  } else {
+    const Seat& from = seat(int(now.rank));
+    Descriptor opened;
+    if (int(now.rank) != rank_) opened = open_of_peer(from.process.pid, int(from.offer.load()));
+    const Descriptor& memory = int(now.rank) == rank_ ? offered_ : opened;
+    const uint64_t bytes = size_of(memory);
+    if (bytes >= sizeof(Control)) mapping = Mapping(memory, bytes);
+  }
+  Control* const next = place.group ? place.group->control_ : reinterpret_cast<Control*>(mapping.data());
+  if (!next || next->offered_in != now.word()) {
+    throw RunError(
+        RunError::Reason::mismatch,
+        fmt::format("the memory that rank {} offers for the next world is not valid; are the ranks in "
+                    "different process namespaces?",
+                    now.rank));
+  }
+  for (int rank = 0; rank < int(next->ranks); ++rank) {
+    if (int(next->seats()[rank].former_rank) == rank_) place.rank = rank;
+  }
+  if (place.rank < 0)
+    throw RunError(RunError::Reason::peer_lost,
+                   "the other ranks consider this rank dead, and go on without it");
+  if (!place.group) place.group = std::make_shared<Group>(std::move(mapping), place.rank, old_.options_);
+  return place;
+}
+
+/// Makes the offer the next world when all living ranks are ready. The offering rank calls it.
+void Shrink::confirm(const Attempt& now) {
+  if (!missing(now).empty()) return;
+  advance(now, {number_, Phase::made, uint32_t(rank_)});
+}
+
+/// Makes the attempt fail. It has no effect if the attempt has already reached another phase.
+void Shrink::give_up(const Attempt& now, RunError::Reason reason, const std::string& why) {
+  Failure& failure = mine().failure;
+  failure.attempt.store(0);
+  failure.reason = uint32_t(reason);
+  const size_t length = std::min(why.size(), sizeof failure.text - 1);
+  std::memcpy(failure.text, why.data(), length);
+  failure.text[length] = 0;
+  failure.attempt.store(number_ + 1);
+  advance(now, {number_, Phase::failed, uint32_t(rank_)});
+}
+
+void Shrink::throw_failed(const Attempt& failed) const {
+  const Failure& failure = seat(int(failed.rank)).failure;
+  if (failed.number == number_ && failure.attempt.load() == number_ + 1) {
+    const std::string text(failure.text, strnlen(failure.text, sizeof failure.text - 1));
+    const auto reason = RunError::Reason(failure.reason);
+    if (failure.attempt.load() == number_ + 1) throw RunError(reason, text);
+  }
+  throw RunError(
+      RunError::Reason::timed_out,
+      fmt::format("rank {} called survivors() too late: the other ranks have given up and are trying again",
+                  rank_));
+}
+
+void Shrink::look_for_dead() {
+  if (old_.local()) return;
+  for (const int rank : old_.watch_.dead()) lost_[size_t(rank)] = true;
+}
+
+/// Returns the living ranks for which the attempt waits.
+std::vector<int> Shrink::missing(const Attempt& now) const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < old_.ranks(); ++rank) {
+    if (gone(rank)) continue;
+    const bool here = now.phase == Phase::open ? has_come(rank) : seat(rank).ready.load() == now.word();
+    if (!here) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+void Shrink::check_deadline(const Attempt& now) {
+  const std::chrono::nanoseconds timeout = old_.timeout();
+  const bool late = timeout.count() > 0 && Clock::now() - start_ > timeout;
+  if (!late && !starved_) return;
+  std::vector<int> ranks = missing(now);
+  if (ranks.empty()) ranks.push_back(int(now.rank));  // only the offering rank's last step is missing
+  const std::string whom = ranks_text(ranks);
+  if (starved_) {
+    give_up(
+        now, RunError::Reason::deadlock,
+        fmt::format("deadlock: rank {} waits in survivors() for {}, and every rank waits for another: all "
+                    "ranks that are left have to call it",
+                    rank_, whom));
+    return;
+  }
+  give_up(now, RunError::Reason::timed_out,
+          fmt::format("timed out: rank {} waited {} in survivors() for {}: all ranks that are left have to "
+                      "call it, and {}; {}",
+                      rank_, seconds_text(timeout), whom, ranks.size() == 1 ? "that one lives" : "those live",
+                      more_time));
+}
+
+void Shrink::pause(uint32_t seen) {
+  cpu::Scheduler& scheduler = old_.scheduler();
+  if (!scheduler.seeded()) {
+    old_.check_peers();
+    sleep_on(control_.bell, seen, check_interval);
+    return;
+  }
+  struct Rung {
+    const std::atomic<uint32_t>& bell;
+    uint32_t seen;
+  } const rung{control_.bell, seen};
+  starved_ = !scheduler.wait(
+      [](const void* of) {
+        const Rung& one = *static_cast<const Rung*>(of);
+        return one.bell.load(std::memory_order_acquire) != one.seen;
+      },
+      &rung, false);
+}
+
+Place next_of(Group& old, int rank) {
+  old.scheduler().check_caller();
+  return Shrink(old, rank).run();
+}
+
+}  // namespace chorale::world

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Includes that the table of rooms does not allow are errors: rooms.py SOURCE_FOLDER
+
+The test makes small trees of files and runs cmake/rooms.py on each.
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(sys.argv[1])
+TABLE = """
+compiler/include:
+compiler/plan: compiler/include
+compiler/proof: compiler/include compiler/plan
+"""
+FILES = {
+    "compiler/include/chorale/plan.hpp": "#include <vector>\n",
+    "compiler/plan/resolve.hpp": '#include "chorale/plan.hpp"\n',
+    "compiler/proof/prove.cpp": '#include "chorale/plan.hpp"\n#include "../plan/resolve.hpp"\n',
+}
+failures = 0
+
+
+def expect(what, wanted, table=TABLE, **changed):
+    """Runs the check on the tree with some files replaced. `wanted` is a part of what it prints, or None for a tree that is right."""
+    global failures
+    with tempfile.TemporaryDirectory() as folder:
+        for path, text in {"cmake/rooms.txt": table, **FILES, **changed.get("files", {})}.items():
+            file = pathlib.Path(folder, path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        run = subprocess.run([sys.executable, str(ROOT / "cmake/rooms.py"), folder], text=True, capture_output=True)
+    right = run.returncode == 0 if wanted is None else run.returncode == 1 and wanted in run.stdout
+    print("ok  " if right else "FAIL", what)
+    if not right:
+        print(run.stdout, run.stderr)
+        failures += 1
+
+
+expect("a tree that is right", None)
+expect("an include that goes up", "compiler/plan/resolve.hpp:1: compiler/plan may not include compiler/proof",
+       files={"compiler/plan/resolve.hpp": '#include "../proof/findings.hpp"\n', "compiler/proof/findings.hpp": ""})
+expect("an include from the root of the project", "compiler/plan may not include compiler/proof",
+       files={"compiler/plan/resolve.hpp": '#  include "compiler/proof/findings.hpp"\n', "compiler/proof/findings.hpp": ""})
+expect("a public header that includes a private one", "compiler/include may not include compiler/plan",
+       files={"compiler/include/chorale/plan.hpp": '#include "../../plan/resolve.hpp"\n'})
+expect("rows in a circle", "which has no row above",
+       table=TABLE.replace("compiler/plan: compiler/include", "compiler/plan: compiler/include compiler/proof"))
+expect("a name that is not needed", "compiler/plan names compiler/json, and includes nothing of it",
+       table="compiler/json:" + TABLE.replace("compiler/plan: ", "compiler/plan: compiler/json "))
+expect("a file without a room", "compiler/new/x.cpp: it is in no room", files={"compiler/new/x.cpp": ""})
+sys.exit(failures != 0)

@@ -1,0 +1,168 @@
+#include "tools/plans.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+#include "chorale/collective.hpp"
+#include "chorale/compile.hpp"
+#include "chorale/proof.hpp"
+#include "chorale/shipped_name.hpp"
+#include "tools/findings.hpp"
+#include "tools/run_options.hpp"
+#include "tools/schedule_options.hpp"
+
+namespace chorale::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Returns "allreduce_ring" for "allreduce_ring_8.json".
+std::string name_of(const fs::path& file, uint32_t ranks) {
+  std::string name = file.stem().string();
+  const std::string ending = "_" + std::to_string(ranks);
+  if (name.ends_with(ending)) name.resize(name.size() - ending.size());
+  return name;
+}
+
+/// Adds the same algorithm in place, if the program offers it.
+void add_in_place(std::vector<NamedPlan>& plans, const std::string& full_name, const Plan& plan,
+                  dsl::Parameters::Settings settings, const std::vector<std::string>& allow) {
+  const std::vector<dsl::RegisteredProgram> programs = dsl::programs();
+  const auto known = [&](const std::string& name) {
+    return std::any_of(programs.begin(), programs.end(), [&](const auto& one) { return one.name == name; });
+  };
+  const ShippedName shipped = shipped_name(full_name, int(plan.ranks()));
+  const std::string& name = shipped.program;
+  if (plan.inplace || !known(name) || settings.contains("inplace")) return;
+  settings.insert(shipped.settings.begin(), shipped.settings.end());
+  const std::vector<dsl::Parameter> declared = describe_program(name).parameters;
+  const bool has_choice =
+      std::any_of(declared.begin(), declared.end(), [](const auto& one) { return one.name == "inplace"; });
+  if (!has_choice) return;
+  settings["inplace"] = "true";
+  Built built = build_program(name, settings, {.target = {}, .allow = allow});
+  if (built.diagnostics.empty()) plans.push_back({full_name, std::move(built.plan), true});
+}
+
+/// Makes the plans of these names for this number of ranks. It skips algorithms that do not take this number.
+std::vector<NamedPlan> made_as_shipped(const std::set<std::string>& names, uint32_t ranks) {
+  std::vector<NamedPlan> plans;
+  for (const std::string& name : names) {
+    const ShippedName shipped = shipped_name(name, int(ranks));
+    try {
+      Built built = build_program(shipped.program, shipped.settings);
+      if (built.diagnostics.empty()) plans.push_back({name, std::move(built.plan)});
+    } catch (const Failure&) {
+      continue;  // the algorithm does not take this number of ranks
+    }
+  }
+  return plans;
+}
+
+}  // namespace
+
+size_t count_distinct(std::span<const NamedPlan> plans) {
+  std::set<std::pair<std::string, uint64_t>> distinct;
+  for (const NamedPlan& named : plans) {
+    if (!named.also_in_place) distinct.emplace(named.name, content_hash(named.plan));
+  }
+  return distinct.size();
+}
+
+std::string shipped_folder() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  for (const fs::path& folder :
+       {self.parent_path() / CHORALE_SHIPPED_FROM_COMMAND, fs::path(CHORALE_SHIPPED)}) {
+    if (fs::is_directory(folder, error)) return folder.string();
+  }
+  throw Failure(Exit::command_wrong, "the shipped plans are not found: there is no folder " CHORALE_SHIPPED,
+                "name plan files, or install chorale");
+}
+
+std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ranks) {
+  if (ranks == 0) {
+    throw Failure(Exit::command_wrong,
+                  "'" + collective + "' stands for all shipped plans for one number of ranks",
+                  "say how many with --ranks");
+  }
+  const std::string folder = shipped_folder();
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(collective + "_") && name.ends_with(".json")) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  std::set<std::string> names;
+  std::vector<NamedPlan> plans;
+  for (const fs::path& file : files) {
+    Plan plan = load_plan(file.string());
+    if (plan.collective != collective) continue;
+    names.insert(name_of(file, plan.ranks()));
+    if (plan.ranks() != ranks) continue;
+    if (report(plan, chorale::check(plan)))
+      throw Failure(Exit::plan_wrong, "a plan with findings is not run");
+    plans.push_back({name_of(file, ranks), std::move(plan)});
+  }
+  if (plans.empty()) plans = made_as_shipped(names, ranks);
+  if (plans.empty()) {
+    throw Failure(Exit::command_wrong,
+                  "no plan that is shipped for " + collective + " can be made for " + count(ranks, "rank"),
+                  "chorale compile says why, of an algorithm: chorale list");
+  }
+  return plans;
+}
+
+std::span<const std::string> collective_words() {
+  static const std::vector<std::string> words = [] {
+    std::vector<std::string> shipped(std::begin(standard_collectives), std::end(standard_collectives));
+    // No plan is shipped for a collective whose programs do different things.
+    std::erase_if(shipped, [](const auto& word) { return collective_info(word).leaves_sender_open(); });
+    return shipped;
+  }();
+  return words;
+}
+
+bool names_collective(const std::string& what) {
+  const auto words = collective_words();
+  return std::find(words.begin(), words.end(), what) != words.end();
+}
+
+std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common, uint32_t ranks,
+                                  const std::vector<std::string>& allow, const char* command) {
+  const uint32_t asked = ranks;
+  std::vector<NamedPlan> plans;
+  for (const std::string& word : words) {
+    if (names_collective(word)) {
+      if (!common.set.empty() || !common.name.empty()) {
+        throw Failure(Exit::command_wrong,
+                      "--set and --name are for programs; '" + word + "' stands for shipped plans",
+                      "name the algorithm: chorale list");
+      }
+      for (NamedPlan& shipped : shipped_plans(word, ranks)) {
+        plans.push_back(std::move(shipped));
+        add_in_place(plans, plans.back().name, Plan(plans.back().plan), {}, {});
+      }
+    } else {
+      const bool program = names_program(word);
+      // A program is compiled for the ranks of the first plan. A plan file has its own number of ranks.
+      Plan plan = plan_for({word, common.name, common.set}, program ? ranks : asked, allow);
+      refuse_schedule(plan, command, "chorale run times host schedules, and bench_overlap compares them");
+      const std::string name = program ? plan.name : name_of(word, plan.ranks());
+      if (ranks && plan.ranks() != ranks) {
+        throw Failure(Exit::command_wrong,
+                      "plan '" + name + "' is for " + count(plan.ranks(), "rank") + ", but plan '" +
+                          plans.front().name + "' is for " + std::to_string(ranks),
+                      std::string(command) + " compares plans for one number of ranks");
+      }
+      plans.push_back({name, plan});
+      if (program) add_in_place(plans, name, plan, parse_settings(common.set), allow);
+    }
+    if (ranks == 0) ranks = plans.front().plan.ranks();
+  }
+  return plans;
+}
+
+}  // namespace chorale::tools
