@@ -250,7 +250,7 @@ Plan allgather_matmul(uint32_t ranks, const Form& form, Halves halves) {
 
 namespace {
 
-/// The tensors of a product that is reduced and scattered.
+/// Holds the tensors of a product that is reduced and scattered.
 struct Sums {
   Tensor a, b, c;
   Tensor partial, addends;  ///< for each slice: this rank's product, and the products that arrive

@@ -82,7 +82,7 @@ struct Ring {
   }
 };
 
-/// The expected output of launch `launch`: expected(rank, chunk, element), or none.
+/// Computes the expected output of launch `launch`: expected(rank, chunk, element), or none.
 using Expected =
     std::function<std::optional<int64_t>(uint32_t rank, uint64_t chunk, uint64_t at, int launch)>;
 

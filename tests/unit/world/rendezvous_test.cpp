@@ -146,7 +146,7 @@ TEST_F(Rendezvous, LocalhostIsHeardNowhereElse) {
   }
 }
 
-// --- who does not fit; every rank is told ---
+// --- ranks that do not fit: every rank gets the error ---
 
 TEST_F(Rendezvous, TwoProcessesWithOneRank) {
   // Rank 2 never comes, so the ranks cannot have connected before the second rank 1 came.
@@ -296,7 +296,7 @@ TEST_F(Rendezvous, ConnectionsThatSayNothingDoNotMatter) {
   close(silent);
 }
 
-// --- who does not come, or goes ---
+// --- ranks that do not come, or leave ---
 
 TEST_F(Rendezvous, AMissingRankIsNamed) {
   for (const int missing : {1, 2}) {

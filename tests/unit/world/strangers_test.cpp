@@ -58,7 +58,7 @@ class Strangers : public Rendezvous {
   std::vector<int> open_;
 };
 
-// --- without a seat nothing can be said ---
+// --- strangers without a seat have no say ---
 
 TEST_F(Strangers, CannotEndAWorldWithAFrame) {
   Processes ranks = leader();
@@ -116,7 +116,7 @@ TEST_F(Strangers, AGreetingThatIsRepeatedProvesNothing) {
   expect_world(ranks);
 }
 
-// --- secrets that are not alike ---
+// --- secrets that differ ---
 
 TEST_F(Strangers, AWrongSecretIsNamedAndTheRightOneStillJoins) {
   Processes ranks = leader();
@@ -178,7 +178,7 @@ TEST_F(Strangers, WorldsHaveTheSecretOfOptionsOrEnvironment) {
   EXPECT_EQ(ranks.said(1), "good");
 }
 
-// --- those that cost time or memory ---
+// --- strangers that cost time or memory ---
 
 /// Returns the bytes that a process holds.
 size_t resident_bytes(pid_t process) {

@@ -41,7 +41,7 @@ extern "C" {
 
 // -- Versions
 
-/// The version of this header's interface. It rises when a part of the interface changes, but not when
+/// Gives the version of this interface. It rises when a part of the interface changes, but not when
 /// something is added.
 #define CHORALE_ABI 1
 
