@@ -195,7 +195,7 @@ TEST(Trace, OfAPipelineHasOneTurn) {
     spans = executor.trace();
   });
   ASSERT_EQ(spans.size(), 4u);
-  EXPECT_EQ(spans[0].name, "pipeline");  // all iterations but the last
+  EXPECT_EQ(spans[0].name, "pipeline");  // all turns but the last
   for (uint32_t at = 0; at < spans.size(); ++at) {
     EXPECT_EQ(spans[at].op, at);
     EXPECT_EQ(spans[at].launch, 2u);

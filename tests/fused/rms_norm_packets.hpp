@@ -16,7 +16,7 @@ struct RmsNormPackets {
   CHORALE_FN chorale::Unit own(uint64_t row, uint64_t unit) const {
     return chorale::load_unit(reinterpret_cast<const char*>(in + row * cols + unit * in_unit));
   }
-  /// Returns how many of `all` iterations group.each_strided() gives to this group.
+  /// Returns how many of `all` turns group.each_strided() gives to this group.
   CHORALE_FN static uint64_t turns_of(const chorale::Group& group, uint64_t all) {
     return all > group.id ? (all - group.id - 1) / group.count + 1 : 0;
   }

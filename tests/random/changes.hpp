@@ -15,7 +15,7 @@ namespace chorale::random {
 /// Says how a program begins.
 enum class Start : uint8_t {
   nothing,
-  pipelines,  ///< one in each block; posts between blocks, inside and outside an iteration, let them run
+  pipelines,  ///< one in each block; posts between blocks, inside and outside a turn, let them run
               ///< ahead
   rivals,     ///< blocks of one rank whose pipelines compete for semaphores; they compute a sum
 };

@@ -1,4 +1,4 @@
-// The iterations of a pipeline take 0 bytes.
+// The turns of a pipeline take 0 bytes.
 
 #include <chorale/dsl.hpp>
 

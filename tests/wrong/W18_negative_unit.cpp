@@ -1,4 +1,4 @@
-// A pipeline has -1 chunks in iterations of -16 bytes.
+// A pipeline has -1 chunks in turns of -16 bytes.
 
 #include <chorale/dsl.hpp>
 

@@ -1,4 +1,4 @@
-// Packets are in a pipeline: every iteration moves its unit.
+// Packets are in a pipeline: every turn moves its unit.
 
 #include <chorale/dsl.hpp>
 

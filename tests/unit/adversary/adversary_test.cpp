@@ -33,8 +33,8 @@ TEST(Adversary, EveryFormOfPacketsStands) {
   }
 }
 
-/// The first chunk of the output is copied to the next two, iteration by iteration. This is right if a chunk
-/// is at least as long as an iteration.
+/// The first chunk of the output is copied to the next two, turn by turn. This is right if a chunk
+/// is at least as long as a turn.
 TEST(Adversary, ChunksShorterThanATurnFail) {
   using namespace dsl;
   const auto post = [](int64_t, int64_t) { return std::vector<Contribution>{{.rank = 0, .chunk = 0}}; };
@@ -50,7 +50,7 @@ TEST(Adversary, ChunksShorterThanATurnFail) {
       me.copy(kept[{0, 2}], out[{0, 2}], 0);
       me.copy(out[{1, 3}], kept[{0, 2}], 0);
     });
-    // Chunks are multiples of 16 bytes. Iterations are lengthened only if the plan takes shorter chunks.
+    // Chunks are multiples of 16 bytes. Turns are lengthened only if the plan takes shorter chunks.
     EXPECT_EQ(try_hard(plan_of(program), 100).ok(), least > 4080) << least;
     if (least == 0) {
       EXPECT_TRUE(try_hard(plan_of(program), 100, {.bytes = 8192}).ok());
@@ -59,7 +59,7 @@ TEST(Adversary, ChunksShorterThanATurnFail) {
 }
 
 /// An operand reaches beyond the chunks of its pipeline, where nothing was written. This is right if a chunk,
-/// of 16 bytes or more, is at least as long as an iteration.
+/// of 16 bytes or more, is at least as long as a turn.
 TEST(Adversary, ChunksThatAreATurnStand) {
   using namespace dsl;
   for (const int64_t unit : {16, 32}) {

@@ -96,7 +96,7 @@ TEST(DependencySync, InPlaceIsOneMemory) {
 }
 
 TEST(DependencySync, BetweenTurnsOfAPipeline) {
-  Plan plan = two_ranks();  // each iteration has its own unit
+  Plan plan = two_ranks();  // each turn has its own unit
   loop(plan, 2);
   add(block(plan), copy, {in(0)}, {scratch(0)});
   add(block(plan), copy, {scratch(0)}, {out(0)});

@@ -69,7 +69,7 @@ TEST(Target, FencesOfPortChannels) {
   EXPECT_EQ(found(plan), early_access("put_with_signal", "'wait' of 2 channels", "2 threads wait"));
 }
 
-// The first operations of a pipeline's body follow its last ones, in the next iteration.
+// The first operations of a pipeline's body follow its last ones, in the next turn.
 TEST(Target, FencesOfPipelines) {
   for (const bool fenced : {true, false}) {
     Plan plan = two_ranks();

@@ -225,7 +225,7 @@ TEST(Target, Turns) {
 TEST(Target, Pipelines) {
   Plan plan = two_ranks();
   plan.protocol = Protocol::LL;
-  plan.max_message_size = 1 << 20;  // otherwise it has too many iterations
+  plan.max_message_size = 1 << 20;  // otherwise it has too many turns
   Op& outside = add(block(plan), copy, {in(0)}, {out(0)});
   outside.group_size = 2;
   pipeline_of(plan, 3);

@@ -204,7 +204,7 @@ TEST(HostChecks, LaunchesMayBeInPlace) {
       << text;
 }
 
-/// An iteration exchanges a slice and then works on it.
+/// A turn exchanges a slice and then works on it.
 std::string overlapped(bool both_in_one_body) {
   const std::string fork = R"({"op":"fork","lanes":[["pool",["%","i","lanes"]]]})";
   const std::string lane = R"("lane":["pool",["%","i","lanes"]])";
@@ -234,7 +234,7 @@ TEST(HostChecks, ForkAndJoinInOneBodySerialise) {
             std::string::npos)
       << text;
   EXPECT_EQ(text.find("error"), std::string::npos) << text;
-  // Sums of collectives do not count as compute, and an operation outside loops has no iteration before it.
+  // Sums of collectives do not count as compute, and an operation outside loops has no turn before it.
   const std::string of_tensors =
       R"({"lanes":["comm"],"tensors":[{"name":"x","dtype":"f32","shape":[3,4],"role":"in"},
       {"name":"y","dtype":"f32","shape":[3,4],"role":"out"},{"name":"t","dtype":"f32","shape":[3,4],"role":"temp"}],"body":[)";

@@ -9,7 +9,7 @@
 namespace chorale::host {
 namespace {
 
-/// Returns exchanges with one iteration per peer; `slot` is the place of the slice of rank i.
+/// Returns exchanges with one turn per peer; `slot` is the place of the slice of rank i.
 std::string gather(const std::string& slot, const std::string& tag = R"("lanes")",
                    const std::string& more = "") {
   return R"({"tensors":[{"name":"t0","dtype":"f32","shape":["ranks",3],"tags":["ranks",null],"role":"in"},

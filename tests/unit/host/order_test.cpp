@@ -62,7 +62,7 @@ TEST(HostOrder, LaunchesOfDifferentLanesAreInOrder) {
 }
 
 /// A wait on another stream is for its group, and not for what has come on the stream after it, such as the
-/// transfer of the next iteration.
+/// transfer of the next turn.
 TEST(HostOrder, AWaitIsForItsGroupAlone) {
   const auto copied_behind = [](const char* via, const char* between) {
     return fmt::format(

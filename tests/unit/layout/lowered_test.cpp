@@ -47,7 +47,7 @@ std::vector<Lowering> every_lowering() {
 struct Lowered {
   Plan plan;
   std::string how;
-  bool ahead = false;  ///< true: it signals before the first iteration, which only copy engines can do
+  bool ahead = false;  ///< true: it signals before the first turn, which only copy engines can do
 };
 
 /// Returns all different schedules of a layout, checked for `ranks`.

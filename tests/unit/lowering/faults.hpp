@@ -11,7 +11,7 @@
 
 namespace chorale::test {
 
-/// Holds a page with its places resolved for one iteration of one launch.
+/// Holds a page with its places resolved for one turn of one launch.
 struct SettledPage {
   const lowering::PageHeader& header;
   const lowering::ProgramStep* steps;

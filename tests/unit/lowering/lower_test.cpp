@@ -372,7 +372,7 @@ TEST(Lower, unrolls_pipelines) {
   EXPECT_EQ(steps[6].plain[0].at, ProgramPlace::in + 96);
 }
 
-/// Copies five chunks in iterations of 32 bytes.
+/// Copies five chunks in turns of 32 bytes.
 Plan in_turns() {
   Plan plan = two_wholes();
   Op& loop = add(block(plan), Opcode::pipeline);
@@ -422,7 +422,7 @@ TEST(Lower, puts_a_loop_on_one_page) {
   EXPECT_GT(steps[4].page, steps[0].page);
 }
 
-/// The last chunk of the message has 4 bytes, so the iteration with these bytes is not part of the loop.
+/// The last chunk of the message has 4 bytes, so the turn with these bytes is not part of the loop.
 TEST(Lower, ends_a_loop_where_data_end) {
   Plan plan = two_wholes();
   Op& loop = add(block(plan), Opcode::pipeline);

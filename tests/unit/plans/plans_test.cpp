@@ -160,7 +160,7 @@ TEST(Model, FindsWhatIsMissing) {
   EXPECT_NE(first_failure(without("alltoall_in_turns", "3", Opcode::wait, 0), 100), "");
   EXPECT_NE(first_failure(without("alltoall_in_turns", "3", Opcode::wait, 3), 100), "");
   for (const char* name : {"allgather_by_port", "alltoall_by_port"}) {
-    // These operations say where the first iteration may write, and what the last one brings.
+    // These operations say where the first turn may write, and what the last one brings.
     EXPECT_NE(first_failure(without(name, "3", Opcode::wait, 0), 100), "") << name;
     EXPECT_NE(first_failure(without(name, "3", Opcode::wait, 3), 100), "") << name;
     EXPECT_NE(first_failure(without(name, "3", Opcode::flush, 0), 100), "") << name;

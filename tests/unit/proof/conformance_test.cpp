@@ -1,6 +1,6 @@
 // These tests compare the steps that the proof assumes for an operation with those of run() in semantics.hpp.
 // run() works on a machine that only records the requests: the bytes, who accesses them, and the order around
-// them. Operands, slices and iterations are random.
+// them. Operands, slices and turns are random.
 
 #include <ostream>
 #include <random>
@@ -232,7 +232,7 @@ std::vector<Done> declared(const Plan& plan) {
   return done;
 }
 
-/// Leaves out steps without effect: a second synchronisation, and a move of no bytes in an iteration.
+/// Leaves out steps without effect: a second synchronisation, and a move of no bytes in a turn.
 std::vector<Done> effective(const std::vector<Done>& all) {
   std::vector<Done> kept;
   for (const Done& one : all) {

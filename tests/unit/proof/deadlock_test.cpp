@@ -98,7 +98,7 @@ TEST(Deadlock, PacketsThatWaitForEachOther) {
   EXPECT_EQ(stuck(plan), "");
 }
 
-/// A consumer acquires what a producer released. The producer may be two iterations ahead.
+/// A consumer acquires what a producer released. The producer may be two turns ahead.
 Plan pipeline(int64_t room) {
   Plan plan = two_ranks();
   plan.gpus[0].semaphores = {0, room, 0};
@@ -119,7 +119,7 @@ TEST(Deadlock, PipelinesHandOver) {
 }
 
 TEST(Deadlock, OnlySomeTurnsFit) {
-  // Nothing is given back, so there is space for two iterations only.
+  // Nothing is given back, so there is space for two turns only.
   Plan plan = pipeline(2);
   plan.gpus[0].threadblocks[1].ops.pop_back();
   plan.gpus[0].threadblocks[1].ops[0].body = 1;

@@ -155,7 +155,7 @@ TEST(Races, SlicesOfSeveralGroupsMayBeTheSameByChance) {
 }
 
 TEST(Races, ATurnMayBeTheSliceOfAGroupByChance) {
-  // If a chunk has two iterations, each is as long as the share of a block of the group.
+  // If a chunk has two turns, each is as long as the share of a block of the group.
   Plan plan = two_ranks();
   for (uint32_t on = 0; on < 2; ++on) {
     Op& op = add(block(plan, 0, on), Opcode::copy, {in(0)}, {scratch(0)});

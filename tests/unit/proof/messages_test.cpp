@@ -13,7 +13,7 @@ void turns(Plan& plan, uint32_t on, uint32_t unit, uint64_t chunks, uint32_t bod
   op.body = body;
 }
 
-/// Copies output 0 to the next two chunks, which takes an iteration for each.
+/// Copies output 0 to the next two chunks, which takes a turn for each.
 Plan spread() {
   Plan plan = two_ranks();
   plan.gpus.pop_back();
@@ -38,7 +38,7 @@ Plan spread() {
 }
 
 TEST(Messages, ChunksShorterThanAUnit) {
-  // A short message's chunks are all in the first iteration, which reads what the second one would read.
+  // A short message's chunks are all in the first turn, which reads what the second one would read.
   EXPECT_NE(found("values", spread()), "");
   // This does not hold if the plan takes no short message.
   Plan plan = spread();
@@ -47,8 +47,8 @@ TEST(Messages, ChunksShorterThanAUnit) {
 }
 
 TEST(Messages, ChunksBetweenUnits) {
-  // One block takes one iteration where the other takes two, except in the shortest messages and in those of
-  // two iterations.
+  // One block takes one turn where the other takes two, except in the shortest messages and in those of
+  // two turns.
   const auto plan_of = [](uint32_t first, uint32_t second) {
     Plan plan = two_ranks();
     for (uint32_t on = 0; on < 2; ++on) {
@@ -62,9 +62,9 @@ TEST(Messages, ChunksBetweenUnits) {
 }
 
 TEST(Messages, TurnsOfLongPackets) {
-  // The reader says that it takes a unit before it does. This is right if there is another iteration before
-  // the next launch, which is so if chunks have 80 bytes or more, and two of them more than an iteration. But
-  // in lines of 112 bytes an iteration has 224, as two chunks have. If the plan sends packets, they may have
+  // The reader says that it takes a unit before it does. This is right if there is another turn before
+  // the next launch, which is so if chunks have 80 bytes or more, and two of them more than a turn. But
+  // in lines of 112 bytes a turn has 224, as two chunks have. If the plan sends packets, they may have
   // that form.
   for (const bool packets : {false, true}) {
     Plan plan = two_ranks();
@@ -95,7 +95,7 @@ TEST(Messages, TurnsOfLongPackets) {
 }
 
 TEST(Messages, BlocksThatRunAhead) {
-  // Credits outside the pipelines let the writer run two iterations ahead of the reader, and reach it one
+  // Credits outside the pipelines let the writer run two turns ahead of the reader, and reach it one
   // chunk later.
   Plan plan = two_ranks();
   copy(plan, in(0, 3), scratch(0, 3));
@@ -114,7 +114,7 @@ TEST(Messages, BlocksThatRunAhead) {
 }
 
 /// The first block writes after its pipeline what the last one reads in a pipeline. Each block is one
-/// iteration behind the previous one, with which it synchronises at a barrier, or whose semaphore it takes.
+/// turn behind the previous one, with which it synchronises at a barrier, or whose semaphore it takes.
 Plan turns_behind(uint32_t blocks, bool barriers) {
   Plan plan = two_ranks();
   plan.gpus[0].semaphores.assign(blocks, 0);
@@ -147,9 +147,9 @@ TEST(Messages, BlocksThatRunAheadOfThoseThatRunAhead) {
 }
 
 TEST(Messages, TurnsThatAreOrderedFromBothEnds) {
-  // One block writes what another one reads in the same iteration. The first iterations are ordered because a
-  // third block has taken their posts before its own pipeline. The last iterations are ordered because a
-  // fourth block posts for them after its own. Nothing orders the iterations between them.
+  // One block writes what another one reads in the same turn. The first turns are ordered because a
+  // third block has taken their posts before its own pipeline. The last turns are ordered because a
+  // fourth block posts for them after its own. Nothing orders the turns between them.
   Plan plan = two_ranks();
   plan.gpus[0].semaphores.assign(4, 0);
   add_blocks(plan, 4);
@@ -182,8 +182,8 @@ TEST(Messages, TurnsThatAreOrderedFromBothEnds) {
 }
 
 TEST(Messages, BlocksThatWaitATurnLater) {
-  // Each block gives the next one a unit that it gets itself only before its next iteration, and the first
-  // block begins when the last one is done. So as many iterations as blocks are too many.
+  // Each block gives the next one a unit that it gets itself only before its next turn, and the first
+  // block begins when the last one is done. So as many turns as blocks are too many.
   for (const bool packets : {false, true}) {
     for (const uint32_t blocks : {3u, 6u}) {
       Plan plan = two_ranks();
@@ -204,8 +204,8 @@ TEST(Messages, BlocksThatWaitATurnLater) {
 }
 
 TEST(Messages, PipelinesThatPostAndTakeInAnotherWay) {
-  // One block posts in each iteration of two pipelines. The other one takes in one pipeline, twice per
-  // iteration. So the second pipeline's first post is for the first iteration if there is one, and for the
+  // One block posts in each turn of two pipelines. The other one takes in one pipeline, twice per
+  // turn. So the second pipeline's first post is for the first turn if there is one, and for the
   // second if there are two.
   const auto plan_of = [](bool alike) {
     Plan plan = two_ranks();

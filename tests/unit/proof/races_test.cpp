@@ -352,7 +352,7 @@ TEST(Races, CompetitorsInEveryOrder) {
   EXPECT_NE(races(plan), "");
 }
 
-/// A block fills scratch iteration by iteration and another empties it. With `back` the second block signals
+/// A block fills scratch turn by turn and another empties it. With `back` the second block signals
 /// that, and the first one waits for it.
 Plan ring_of_chunks(bool back) {
   Plan plan = two_ranks();
@@ -377,7 +377,7 @@ Plan ring_of_chunks(bool back) {
 TEST(Races, PipelinesAdvanceUnitByUnit) {
   EXPECT_EQ(races(ring_of_chunks(true)), "");
   EXPECT_EQ(races(ring_of_chunks(false)), "");
-  // Without a token each iteration reads what is being written.
+  // Without a token each turn reads what is being written.
   Plan plan = ring_of_chunks(false);
   plan.gpus[0].threadblocks[1].ops[1].code = Opcode::sem_release;
   plan.gpus[0].threadblocks[0].ops[2].code = Opcode::sem_acquire;

@@ -118,7 +118,7 @@ Plan in_turns(bool ahead) {
 TEST(Releases, InTheLastTurnOfAPipeline) {
   for (const uint64_t bytes : {16, 32, 48, 1 << 20})
     EXPECT_EQ(releases(in_turns(false), 1, 0, 1, bytes), "0.0.1") << bytes;
-  // The signal is one iteration ahead: the last iteration waits for the signal of the previous one, for which
+  // The signal is one turn ahead: the last turn waits for the signal of the previous one, for which
   // the pipeline stands.
   EXPECT_EQ(releases(in_turns(true), 1, 0, 1, 16), "0.0.0");
   for (const uint64_t bytes : {32, 48, 1 << 20}) {

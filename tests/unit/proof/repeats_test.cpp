@@ -121,7 +121,7 @@ TEST(Repeats, InAPipelineAreInOneTurn) {
   copy(plan, in(0), scratch(0));
   EXPECT_EQ(repeats(plan), "0.0.2\n");
   EXPECT_EQ(races(plan), "");
-  // First the iteration's share, and then all of it.
+  // First the turn's share, and then all of it.
   plan = two_ranks();
   loop(plan, 1);
   copy(plan, in(0), scratch(0));

@@ -27,7 +27,7 @@ TEST(Threads, PairsOfAnOperation) {
 }
 
 TEST(Threads, TurnsOfAPipeline) {
-  // An iteration reads what the previous one wrote, one chunk further.
+  // A turn reads what the previous one wrote, one chunk further.
   for (const bool synchronised : {false, true}) {
     Plan plan = two_ranks();
     loop(plan, synchronised ? 3 : 1).chunks = 2;

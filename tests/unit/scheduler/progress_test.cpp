@@ -214,7 +214,7 @@ TEST(Progress, WhatPeersSeeCounts) {
   EXPECT_TRUE(of.at.moved);
 }
 
-/// Each step of a program is progress, and so is each iteration of a loop. Another block of the rank may wait
+/// Each step of a program is progress, and so is each turn of a loop. Another block of the rank may wait
 /// for all.
 TEST(Progress, StepsOfAProgramCount) {
   struct Host : BlockHost {

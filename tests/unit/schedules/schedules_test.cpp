@@ -287,7 +287,7 @@ TEST(Schedules, WhatIsAsDeepAsItMayBeCanBeReadAgain) {
   EXPECT_EQ(write(read(text)), text);
 }
 
-/// Each iteration has its own token, for which another loop waits.
+/// Each turn has its own token, for which another loop waits.
 TEST(Schedules, TokensMayHaveAnIndex) {
   Pair of;
   const Lane comm = of.schedule.lane("comm");

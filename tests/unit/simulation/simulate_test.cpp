@@ -175,7 +175,7 @@ TEST(Simulate, PipelinesTakeTurns) {
   EXPECT_EQ(result.spans[0].end_ns, 440u);
   EXPECT_EQ(result.spans[1].name, "copy");
   EXPECT_EQ(result.spans[1].end_ns, 550u);
-  // Longer messages take more iterations. A recording of another size does not apply.
+  // Longer messages take more turns. A recording of another size does not apply.
   Simulator simulator(plan);
   EXPECT_NEAR(simulator.simulate({.bytes = made_up_bytes, .dtype = DType::u8}, machine).ns, 550, near);
   EXPECT_NEAR(simulator.simulate({.bytes = 2 * made_up_bytes, .dtype = DType::u8}, machine).ns, 1100, near);
