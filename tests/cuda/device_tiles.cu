@@ -69,7 +69,7 @@ extern "C" __global__ void forwards(EndpointTable table, Leg leg, Deadline deadl
   out[threadIdx.x] = stop;
 }
 
-/// Runs the collectives over connections of all kinds.
+/// Runs the collectives over links of all kinds.
 extern "C" __global__ void collectives(EndpointTable table, Leg leg, Shards shards, const float* scale,
                                        Deadline deadline, Stop* out) {
   const Group block = block_group();

@@ -138,7 +138,7 @@ inline void test_experts(const Rank& rank, uint32_t tokens, uint32_t cols) {
   }
 }
 
-/// Tests connections of both kinds, with no more slots than needed, with runs of whole units and others.
+/// Tests links of both kinds, with no more slots than needed, with runs of whole units and others.
 inline void test_all_to_all_v(const Rank& rank, bool quick) {
   for (const uint32_t blocks : {1u, 4u}) {
     RendezvousOptions options = Rank::rings(blocks, 2, 4 << 10);

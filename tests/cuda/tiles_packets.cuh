@@ -1,5 +1,5 @@
 /// \file
-/// Tests packets of every form over separate connections, because one form's data may look like another's
+/// Tests packets of every form over separate links, because one form's data may look like another's
 /// flags.
 #pragma once
 

@@ -27,7 +27,7 @@ class Rank {
   /// kernels when it allocates or frees, and if ranks share the GPU these kernels wait for this rank.
   void ready() const { world.barrier(); }
 
-  /// Waits until all launches have ended on all ranks, so that no connection is destroyed while a peer writes
+  /// Waits until all launches have ended on all ranks, so that no link is destroyed while a peer writes
   /// there.
   void ended() const {
     check(cudaStreamSynchronize(stream));

@@ -1,5 +1,5 @@
 /// \file
-/// Tests launches that the host refuses with a message, and that leave the connections unchanged.
+/// Tests launches that the host refuses with a message, and that leave the links unchanged.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 /// \file
-/// Tests sends, receives and collectives of one length, number of blocks and kind of connection.
+/// Tests sends, receives and collectives of one length, number of blocks and kind of link.
 #pragma once
 
 #include <cstdint>
@@ -114,7 +114,7 @@ inline void test_shape(const Rank& rank, Transport& links, uint64_t n, const Lau
   rank.ended();
   out.expect("uneven shares", rank.stream, n, Sent{uint64_t(rank.left)});
 
-  // After these calls some connections have carried more messages of packets than others.
+  // After these calls some links have carried more messages of packets than others.
   if (n * 4 / config.blocks + 16 <= packet_bytes) {
     in.fill(rank.stream, rank.self);
     for (int call = 0; call < 5; ++call) {

@@ -34,7 +34,7 @@ __global__ void stall(uint64_t ns) {
   while (now_ns() < end) __nanosleep(1000);
 }
 
-/// Tests connections over the copy engine, and one kernel over both kinds: two domains.
+/// Tests links over the copy engine, and one kernel over both kinds: two domains.
 void test_port_and_mesh(const Rank& rank, bool quick) {
   for (const uint64_t n : {0, 1000, 70001, 1 << 20}) {
     if (quick && n > 1000) break;

@@ -1,4 +1,4 @@
-// Tests connections and windows in the memory of GPUs. This fake CUDA has its memory on the host, so kernels
+// Tests links and windows in the memory of GPUs. This fake CUDA has its memory on the host, so kernels
 // can run there. Without a GPU, the tests show what the transports set up, and what the proxy does with the
 // copy engine. cuda_tiles runs the same on GPUs.
 

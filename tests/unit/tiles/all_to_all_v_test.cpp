@@ -176,7 +176,7 @@ TEST(AllToAllV, WhatIsLongOverAllBlocksAndLinksGoesThroughRings) {
   run_local(3, [&](World& world) {
     const auto transport = direct_rendezvous(world, with_packets(rings(blocks, 2, 1024), 1 << 15));
     const int peer = (world.rank() + 1) % 3;
-    // Each of two connections has half of the 1 MiB that may go as packets.
+    // Each of two links has half of the 1 MiB that may go as packets.
     for (const uint64_t n : {uint64_t(1) << 17, (uint64_t(1) << 17) + 1}) {
       const auto in = message_of<float>(uint64_t(world.rank()), 3 * n);
       std::vector<float> out(3 * n);
@@ -237,7 +237,7 @@ TEST(AllToAllV, IsRightInAThousandOrders) {
   }
 }
 
-/// Other collectives use the same connections before and after it.
+/// Other collectives use the same links before and after it.
 TEST(AllToAllV, LeavesTheStreamWhereOthersGoOn) {
   for (const bool packets : {false, true}) {
     run_local(4, [&](World& world) {

@@ -277,7 +277,7 @@ TEST(Mixed, MeshesThatCannotBeAreRefused) {
   });
 }
 
-/// The connections of the parts are those of the mesh.
+/// The links of the parts are those of the mesh.
 TEST(Mixed, PartsAreNotUsedAfterAStopOfTheirMesh) {
   run_local(2, [](World& world) {
     const std::shared_ptr<Transport> near = direct_rendezvous(world, rings(1, 2, 256));

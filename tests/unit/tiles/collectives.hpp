@@ -76,7 +76,7 @@ void all_four(World& world, Transport& transport, uint64_t n, const LaunchConfig
   }
 }
 
-/// Returns how many messages of packets have gone over a connection, and whether the ring was used.
+/// Returns how many messages of packets have gone over a link, and whether the ring was used.
 inline std::pair<uint64_t, bool> sent_over(const Transport& transport, int peer, uint32_t channel = 0) {
   const LinkState::Cursor& cursor = transport.endpoint(peer, channel).local->cursor;
   return {load_relaxed(&cursor.packets_sent), load_relaxed(&cursor.sent) != 0};

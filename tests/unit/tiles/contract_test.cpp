@@ -95,7 +95,7 @@ TEST(Contract, RingsAreWhereTheOptionsSay) {
       const auto transport = direct_rendezvous(world, options);
       for (int peer = 0; peer < 3; ++peer) {
         const Endpoint e = transport->endpoint(peer, 1);
-        // A rank's rings follow its ends of connections, the first of which is to rank 0.
+        // A rank's rings follow its ends of links, the first of which is to rank 0.
         const char* const mine = reinterpret_cast<const char*>(transport->endpoint(0, 0).local);
         const auto here = [mine](const char* ring) {
           return ring > mine && ring < mine + 3 * 2 * (sizeof(LinkState) + 2 * 64);

@@ -139,7 +139,7 @@ TEST(Groups, AThreadThatThrowsLeavesNobodyBehind) {
                std::runtime_error);
 }
 
-/// Makes ranks wait on each other's signals, which are in the first connection.
+/// Makes ranks wait on each other's signals, which are in the first link.
 struct PingPong {
   EndpointTable table;
   uint64_t rounds;

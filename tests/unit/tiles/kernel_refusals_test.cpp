@@ -104,7 +104,7 @@ TEST(Contract, ElementsThatAreNoneAreRefusedByTheKernelToo) {
   EXPECT_EQ(share_of(message, 0, 2).bytes, 64u) << "a kernel's own call comes before";
 }
 
-/// Sends over a fabric, whatever the connection is.
+/// Sends over a fabric, whatever the link is.
 template <class Ops>
 struct SendOver {
   EndpointTable table;

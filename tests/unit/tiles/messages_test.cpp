@@ -81,7 +81,7 @@ TEST(Messages, AsPackets) {
 }
 
 /// Messages are right in any order of ranks, blocks and threads, even with several in flight on one
-/// connection.
+/// link.
 TEST(Messages, AreRightInAThousandOrders) {
   struct Several {
     EndpointTable table;

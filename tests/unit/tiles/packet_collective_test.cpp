@@ -56,7 +56,7 @@ TEST(Collectives, WhatPacketsDoNotHoldGoesThroughRings) {
 }
 
 TEST(Collectives, WhatIsLongOverAllBlocksAndLinksGoesThroughRings) {
-  // 16 KiB per block and connection fit, and 1 MiB per rank.
+  // 16 KiB per block and link fit, and 1 MiB per rank.
   for (const auto& [ranks, blocks] : {std::pair<int, uint32_t>{2, 64}, {3, 32}}) {
     run_local(ranks, [&, blocks = blocks](World& world) {
       const auto transport = direct_rendezvous(world, with_packets(rings(blocks + 1, 2, 1024), 1 << 15));

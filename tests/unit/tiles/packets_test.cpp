@@ -81,7 +81,7 @@ TEST(Seeds, PacketsAreRightInAThousandOrders) {
   }
 }
 
-/// Rank 0 sends rank 1 messages of all forms in turn over one connection. The payload of LL128 messages is
+/// Rank 0 sends rank 1 messages of all forms in turn over one link. The payload of LL128 messages is
 /// nothing but flags of the message after the next, which is the first one that could find it in its bank.
 struct FormsInTurn {
   static constexpr uint32_t calls = 12;

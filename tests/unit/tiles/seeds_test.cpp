@@ -77,7 +77,7 @@ TEST(Seeds, TilesAreRightInAThousandOrders) {
 }
 
 /// Rank 0 sends, the others forward, the last one keeps. If Sums, each adds its own data. It runs over any
-/// connections.
+/// links.
 template <bool Sums>
 struct ForwardOver {
   using T = uint32_t;
@@ -115,7 +115,7 @@ struct ForwardOver {
   }
 };
 
-/// In the mesh rank 1 forwards from a direct connection to a proxy, and rank 2 the other way.
+/// In the mesh rank 1 forwards from a direct link to a proxy, and rank 2 the other way.
 template <bool Sums>
 void forward_over(World& world, uint64_t seed) {
   const Kind kind = seed % 4 == 0 ? Kind::direct : seed % 4 == 1 ? Kind::port : Kind::mixed;

@@ -119,7 +119,7 @@ TEST(Stop, TimeoutIsAlikeInAllThreadsAndAdvancesNothing) {
   }
 }
 
-/// Holds connections over a proxy that accepts no more orders, so every signal of a rank stops. Rank 0 is at
+/// Holds links over a proxy that accepts no more orders, so every signal of a rank stops. Rank 0 is at
 /// one end of each, and no rank at the other. The work of peers is done beforehand.
 struct FullOfOrders {
   static constexpr uint64_t slot = 256;
