@@ -1,8 +1,9 @@
-// Compares all-reduce on the CPU on one machine, in one run: Chorale's ranks as threads of one process
-// against MPI_Allreduce between as many processes. mpirun starts it; see README.md.
+// Compares all-reduce on the CPU of one machine, in one run: Chorale's ranks, which are threads of one
+// process, against MPI_Allreduce between as many processes. mpirun starts it; see README.md.
 //
 // The two take turns at every size. During MPI's turn all processes are in MPI_Allreduce. During Chorale's
-// turn process 0 runs all its ranks, and the others sleep: they check every millisecond whether it has ended.
+// turn process 0 runs all its ranks, and the other processes sleep. They check every millisecond whether the
+// turn has ended.
 
 #include <mpi.h>
 #include <unistd.h>
@@ -43,10 +44,10 @@ size_t wrong_elements(const std::vector<float>& sums, int ranks) {
 
 struct Measured {
   double seconds = 0;  ///< the time of one call on the slowest rank
-  size_t wrong = 0;    ///< the number of wrong elements over all ranks
+  size_t wrong = 0;    ///< the number of wrong elements on all ranks
 };
 
-/// Returns the number of calls that last about `budget` seconds in all if one of them lasts `one`.
+/// Returns the number of calls that take about `budget` seconds together if one of them takes `one`.
 int calls_in(double budget, double one) {
   return int(std::clamp(budget / std::max(one, 1e-7), 3.0, 20000.0));
 }
@@ -87,7 +88,7 @@ Measured run_chorale(const chorale::Plan& plan, int ranks, size_t elements, doub
     const chorale::Arguments arguments{.in = in.data(), .out = out.data(), .bytes = elements * sizeof(float)};
     executor.prepare(plan, arguments);
     for (int turn = 0; turn < 2;
-         ++turn) {  // the first one warms up, and says how many calls the second makes
+         ++turn) {  // the first turn warms up, and decides how many calls the second one makes
       world.barrier();
       const auto start = Clock::now();
       for (int call = 0; call < calls; ++call) executor.execute(plan, arguments);
@@ -102,7 +103,7 @@ Measured run_chorale(const chorale::Plan& plan, int ranks, size_t elements, doub
   return measured;
 }
 
-/// A shipped algorithm, and the largest message for which its scratch is worth having.
+/// Names a shipped algorithm, and the largest message for which its scratch pays off.
 struct Candidate {
   std::string name;
   size_t most_bytes;
@@ -120,7 +121,7 @@ std::vector<Candidate> candidates(int ranks) {
   return all;
 }
 
-/// Waits until process 0 has ended its part; the other processes sleep.
+/// Waits until process 0 has ended its part. Other processes sleep meanwhile.
 void wait_for_turn() {
   MPI_Request request;
   MPI_Ibarrier(MPI_COMM_WORLD, &request);

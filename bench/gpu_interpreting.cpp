@@ -1,5 +1,5 @@
-// Measures the cost of interpreting on GPUs. It runs the hand-written packet all-reduces and the plans of the
-// same algorithms in turns, with the same blocks, threads and form of packets, in CUDA graphs, in one run.
+// Measures the cost of interpreting plans on GPUs. It runs the hand-written packet all-reduces and the plans
+// of the same algorithms in turns, with the same blocks, threads and packet form, in CUDA graphs, in one run.
 // See README.md.
 
 #include <cuda_runtime_api.h>
@@ -30,9 +30,9 @@ namespace {
 
 using cuda::check;
 
-constexpr unsigned calls = 50;          ///< the calls in a graph
-constexpr unsigned graphs_in_turn = 4;  ///< the graphs that are timed, after one that warms up
-constexpr double bar = 1.10;            ///< the plan's time divided by the hand-written one's, at every size
+constexpr unsigned calls = 50;          ///< the number of calls in a graph
+constexpr unsigned graphs_in_turn = 4;  ///< the number of graphs that are timed, after one that warms up
+constexpr double bar = 1.10;            ///< the limit of plan / hand-written time, at every size
 
 struct Options {
   int ranks = 0, blocks = 8, threads = int(handwritten::most_threads), turns = 5;
@@ -83,7 +83,7 @@ std::vector<float> sums_of(int ranks, uint64_t elements) {
 
 // -- Timing
 
-/// The scratch and counters of one hand-written all-reduce, for messages of one size.
+/// Holds the scratch and counters of one hand-written all-reduce, for messages of one size.
 class ByHand {
  public:
   /// Collective.
@@ -125,7 +125,7 @@ class Rank {
     check(cudaEventCreate(&stop_), "an event");
   }
 
-  /// The number of wrong elements, and whether the plan misses the bar, over all sizes.
+  /// Counts the wrong elements, and says whether the plan misses the bar, over all sizes.
   struct Verdict {
     uint64_t wrong = 0;
     bool slow = false;
@@ -146,7 +146,7 @@ class Rank {
   }
 
  private:
-  /// The microseconds of a call: the mean of this rank, then the largest of all ranks.
+  /// Holds the microseconds of a call: this rank's mean, then the largest of all ranks.
   struct Times {
     double by_hand = 0, plan = 0;
   };
@@ -197,12 +197,12 @@ class Rank {
     wrong += uint64_t(over_ranks(double(here), [](double a, double b) { return a + b; }));
     const auto larger = [](double a, double b) { return std::max(a, b); };
     times = {over_ranks(times.by_hand, larger), over_ranks(times.plan, larger)};
-    world_.barrier();  // so that no rank frees scratch that others still write
+    world_.barrier();  // until then other ranks may write to this rank's scratch
     return times;
   }
 
   void finish() {
-    executor_->synchronize(stream_);  // throws also for a hand-written kernel: it raises the same abort word
+    executor_->synchronize(stream_);  // hand-written kernels raise the same abort word, so it throws for them
   }
 
   double timed(bench::Graph& graph) {
@@ -221,8 +221,8 @@ class Rank {
 
   uint64_t wrong_elements(bench::Graph& graph, const cuda::DeviceMemory& output,
                           const std::vector<char>& sums) {
-    check(cudaMemset(output.data(), 0xff, sums.size()), "an output that is no sum");
-    check(cudaStreamSynchronize(nullptr), "an output that is no sum");
+    check(cudaMemset(output.data(), 0xff, sums.size()), "an output that is not the sum");
+    check(cudaStreamSynchronize(nullptr), "an output that is not the sum");
     world_.barrier();
     graph.launch();
     finish();
@@ -281,7 +281,7 @@ int run_rank(const Options& options, const std::string& address, int rank) {
       }
       world.barrier();
     } catch (const std::exception& error) {
-      world.abort(error.what());  // the others may wait for this rank
+      world.abort(error.what());  // the other ranks may wait for this one
       throw;
     }
     return result;
@@ -291,7 +291,7 @@ int run_rank(const Options& options, const std::string& address, int rank) {
   }
 }
 
-/// Runs `body` in a process of its own, which exits with its result. CUDA does not survive a fork.
+/// Runs `body` in a separate process, which exits with its result. CUDA does not survive a fork.
 template <class Body>
 pid_t in_process(const Body& body) {
   const pid_t process = fork();
@@ -320,7 +320,7 @@ int gpus() {
 int main(int argc, char** argv) {
   chorale::Options options;
   CLI::App app("Times the hand-written packet all-reduces and the plans of the same algorithms on GPUs.");
-  app.add_option("--ranks", options.ranks, "2, 4 or 8; default: as many as there are GPUs for")
+  app.add_option("--ranks", options.ranks, "2, 4 or 8; default: the largest for which there are GPUs")
       ->check(CLI::IsMember({2, 4, 8}));
   app.add_option("--bytes", options.sizes, "Sizes of the message; default 1K to 1M, times 4")
       ->transform(CLI::AsSizeValue(false))
@@ -329,16 +329,18 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"bf16", "f32"}));
   app.add_option("--algorithm", options.algorithm, "one_shot, two_shot or both; default both")
       ->check(CLI::IsMember({"one_shot", "two_shot", "both"}));
-  app.add_option("--blocks", options.blocks, "Thread blocks, of both; default 8")->check(CLI::Range(1, 128));
-  app.add_option("--threads", options.threads, "Threads of a block, of both: a multiple of 32; default 512")
+  app.add_option("--blocks", options.blocks, "Number of thread blocks of kernel and plan; default 8")
+      ->check(CLI::Range(1, 128));
+  app.add_option("--threads", options.threads,
+                 "Threads per block of kernel and plan, a multiple of 32; default 512")
       ->check(CLI::Range(32, int(chorale::handwritten::most_threads)));
-  app.add_option("--turns", options.turns, "Turns of each; default 5")->check(CLI::Range(1, 1000));
+  app.add_option("--turns", options.turns, "Number of turns of each; default 5")->check(CLI::Range(1, 1000));
   CLI11_PARSE(app, argc, argv);
 
   const int gpus = chorale::gpus();
   if (options.ranks == 0) options.ranks = gpus >= 8 ? 8 : gpus >= 4 ? 4 : 2;
   if (gpus < options.ranks) {
-    std::fprintf(stderr, "error: %d ranks need as many GPUs, and there are %d\n", options.ranks, gpus);
+    std::fprintf(stderr, "error: %d ranks need as many GPUs, but there are %d\n", options.ranks, gpus);
     return 3;
   }
   options.threads = options.threads / 32 * 32;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Times what docs/benchmarks.md shows, on the GPUs of this machine, and writes its tables.
+"""Runs the benchmarks of docs/benchmarks.md on the GPUs of this machine, and writes the tables of that page.
 
     bench/report.py BUILD FOLDER --ranks N [--parts NAME...] [--commit TEXT] [--torch python3]
 
-BUILD was configured with -DCHORALE_CUDA=ON -DCHORALE_BENCH=ON. FOLDER gets what every program printed, and page.md: the
-tables of all parts that have been timed there, now or before. A program that fails, or takes longer than its part may,
-is named, and the others run. Exit status: 0, or 1 if one failed or missed its bar.
+BUILD is a build folder configured with -DCHORALE_CUDA=ON -DCHORALE_BENCH=ON. FOLDER receives the output of every program,
+and page.md with the tables of all parts that have been timed there, now or before. If a program fails or exceeds its time
+limit, the script prints its name and runs the others. Exit status: 0, or 1 if one failed or missed its bar.
 """
 import argparse
 import json
@@ -18,7 +18,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHIPPED = ROOT / "plans" / "shipped"
 
-# These shipped plans have a chance, those for short messages first. Not all exist for all numbers of ranks.
+# These shipped plans may be the fastest, those for short messages first. Some do not exist for all numbers of ranks.
 COLLECTIVES = {
     "allreduce": (("one_shot*", "two_shot*", "all_pairs_b16", "all_pairs_b64"),
                   ("all_pairs_b64", "all_pairs_b128", "ring_b64", "staged_b64")),
@@ -28,12 +28,12 @@ COLLECTIVES = {
 }
 LENGTHS = (("short", "1K:1M:4"), ("long", "4M:1G:4"))
 MOVERS = ("ce_put", "ce_get", "kernel", "staged", "port", "plan")
-BLOCKS = (4, 8, 16)  # the thread blocks with which the cost of interpreting is measured
+BLOCKS = (4, 8, 16)  # the numbers of thread blocks with which the cost of interpreting is measured
 PARTS = (*COLLECTIVES, "interpreting", "tiles", "fused", "overlap", "movers")
 
 
 def table(title, names, rows, words=(0,)):
-    """A section in Markdown; the columns `words` are no numbers. Nothing without rows."""
+    """Returns a section in Markdown, or "" without rows. The columns `words` hold no numbers."""
     if not rows:
         return ""
     bars = [":--" if column in words else "--:" for column in range(len(names))]
@@ -49,14 +49,14 @@ class Timing:
         self.failed = False
 
     def run(self, name, *command, limit=240):
-        """What a program prints goes to FOLDER/name.log."""
+        """Runs a program with its output in FOLDER/name.log."""
         begin = time.monotonic()
         with open(self.folder / f"{name}.log", "w") as log:
             try:
                 status = subprocess.run([str(word) for word in command], stdout=log, stderr=subprocess.STDOUT,
                                         timeout=limit).returncode
             except subprocess.TimeoutExpired:
-                status = f"no end in {limit} s"
+                status = f"did not end in {limit} s"
         verdict = {0: "ok", 1: "missed its bar"}.get(status, f"FAILED ({status})")
         self.failed |= status != 0
         print(f"{name:<28} {verdict}, {time.monotonic() - begin:.0f} s", flush=True)
@@ -81,14 +81,14 @@ class Timing:
             self.run(name, self.bench / "bench_overlap", self.ranks, "--form", "ce_", *torch, "--json",
                      self.folder / "overlap.json", limit=500)
         else:
-            # Each mover has a run of its own, without the streams, rings and thread blocks of the others.
+            # Each mover has a separate run, without the streams, rings and thread blocks of the others.
             for mover in MOVERS:
                 self.run(f"movers_{mover}", self.bench / "bench_overlap", self.ranks, "--only", "all-gather", "--shapes", 1, "--form",
                          mover, "--json", self.folder / f"movers_{mover}.json")
 
 
 class Page:
-    """The tables of what lies in a folder."""
+    """Makes the tables from the results in a folder."""
 
     def __init__(self, folder, ranks):
         self.folder, self.ranks = folder, ranks
@@ -98,7 +98,7 @@ class Page:
         return file.read_text() if file.exists() else ""
 
     def rows(self, name, columns):
-        """The lines of so many words that are no head."""
+        """Returns the lines that have this many columns and are not headings, as words."""
         split = (line.split() for line in self.text(name).splitlines())
         return [words for words in split if len(words) == columns and any(re.fullmatch(r"[\d.]+", word) for word in words)]
 
@@ -115,7 +115,7 @@ class Page:
         return ""
 
     def collective(self, name):
-        """One table of two runs: the second's rows behind the first's."""
+        """Returns one table of two runs, with the rows of the second after those of the first."""
         short, long = self.text(f"{name}_short.md"), self.text(f"{name}_long.md")
         rows = [line for line in long.splitlines() if re.match(r"\| \d+[KMG]? \|", line)]
         return "\n".join([short[short.index("## "):].rstrip("\n"), *rows, ""]) if "## " in short else ""
@@ -184,11 +184,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--ranks", type=int, choices=(2, 4, 8), required=True, help="GPUs, a process each")
+    parser.add_argument("--ranks", type=int, choices=(2, 4, 8), required=True, help="number of GPUs, with one process each")
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS, metavar="NAME",
-                        help="of " + ", ".join(PARTS) + "; default: all")
-    parser.add_argument("--commit", default="unknown", help="what BUILD was made of, for the page")
-    parser.add_argument("--torch", help="a Python with PyTorch, whose fused operations are timed beside ours")
+                        help="some of " + ", ".join(PARTS) + "; default: all")
+    parser.add_argument("--commit", default="unknown", help="the commit that BUILD was made from, for the page")
+    parser.add_argument("--torch", help="a Python with PyTorch, to time its fused operations beside ours")
     arguments = parser.parse_args()
     if not (arguments.build / "bench" / "bench_fused").exists():
         sys.exit(f"error: {arguments.build} has no bench/bench_fused: configure with -DCHORALE_CUDA=ON -DCHORALE_BENCH=ON and build")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A benchmark that is cut off leaves what it has measured: bench_cut_off.py <chorale>"""
+"""Checks that a benchmark that is interrupted keeps what it has measured: bench_cut_off.py <chorale>"""
 import json
 import pathlib
 import signal
@@ -10,14 +10,14 @@ import time
 
 
 def cut_off(chorale, folder, how, ranks_as, form):
-    """The output file, the page and standard output of a long run that `how` ends after its first results."""
+    """Returns the output file, the page and standard output of a long run that `how` ends after its first results."""
     output, page = folder / f"out.{form}", folder / "page.md"
     words = [chorale, "bench", "allreduce_ring", "--ranks", "2", "--bytes", "1K:256M", "--calls", "10000", ranks_as,
              "--format", form, "--markdown", str(page)]
     if how == signal.SIGKILL:
         words += ["-o", str(output)]
     run = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for line in run.stderr:  # one a result
+    for line in run.stderr:  # one line per result
         if line.startswith("allreduce_ring at "):
             break
     else:

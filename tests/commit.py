@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a build says of its commit: commit.py <cmake> <cmake/commit.cmake>"""
+"""Checks what a build reports as its commit: commit.py <cmake> <cmake/commit.cmake>"""
 import os
 import pathlib
 import shutil

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What tests/cuda/run leaves out has a line, too: cuda_run_skips.py <tests/cuda/run>
+"""Checks that tests/cuda/run prints a line for what it leaves out: cuda_run_skips.py <tests/cuda/run>
 
-Its GPUs and programs are scripts that only end well."""
+Its GPUs and programs are scripts that only exit with success."""
 import os
 import pathlib
 import shutil
@@ -25,7 +25,7 @@ def script(path, text="exit 0"):
 
 
 def said(folder, pattern):
-    """The lines of a run on two GPUs."""
+    """Returns the lines of a run on two GPUs."""
     environment = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}"}
     environment.pop("CUDA_VISIBLE_DEVICES", None)
     done = subprocess.run([folder / "tree/tests/cuda/run", folder / "build", pattern], capture_output=True, text=True,

@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""Programs and calls that the pages and the public headers show are right: documented.py <chorale>
+"""Checks that programs and calls shown in the pages and the public headers are right: documented.py <chorale>
 
-Every program, from CHORALE_PROGRAM on, is compiled by `chorale compile`, which proves it, and run. A script in Python that writes
-plan.json is run, and the plan checked and run; of others the syntax is looked at: they need PyTorch, and backend_test.py makes their calls, or the installed library, and consumer/c_api/test.py runs them. Other C++ is run by documented_calls_test: here every snippet has to have its row in documented_calls.py and its place in tests/documented. Findings that README.md and docs/counter-examples.md show are those that their programs give. pages.py is for what pages say of each other.
+Every program, from CHORALE_PROGRAM on, is compiled by `chorale compile`, which proves it, and run. A Python script
+that writes plan.json is run, and the plan is checked and run. Other Python scripts are only parsed: they need
+PyTorch, and backend_test.py makes their calls, or the installed library, and consumer/c_api/test.py runs them.
+documented_calls_test runs other C++. Here every snippet must have a row in documented_calls.py and a place in
+tests/documented. Findings shown in README.md and docs/counter-examples.md must be those of their programs. pages.py
+checks what pages say about each other.
 """
 import pathlib
 import re
@@ -16,7 +20,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def blocks(path, language="cpp"):
-    """The C++ of a page, or the programs of the comments of a header. What stands for something left out is taken away."""
+    """Returns the C++ of a page, or the programs in the comments of a header. It removes the marks for parts that
+    are left out."""
     text = path.read_text()
     if path.suffix == ".md":
         found = re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
@@ -61,12 +66,13 @@ class Documented:
         self.programs += 1
         head = "" if "#include" in block else "#include <chorale/dsl.hpp>\nusing namespace chorale::dsl;\n"
         self.look(page, head + block, [self.chorale, "compile", str(self.source), "-o", f"{self.folder}/plan.json"])
-        # A schedule is for several numbers of ranks, and its tensors have sizes of their own.
+        # A schedule is for several numbers of ranks, and its tensors have their own sizes.
         how = ["--ranks", "4"] if "Schedule " in block else ["--bytes", "4K", "--no-times"]
         self.look(page, head + block, [self.chorale, "run", f"{self.folder}/plan.json", *how])
 
     def look_at_findings(self, page, program, options):
-        """What the page shows between indents of this program's findings is what `chorale compile` says, line by line."""
+        """Checks that the indented findings of this program on the page are what `chorale compile` prints, line by
+        line."""
         said = subprocess.run([self.chorale, "compile", program.name, *options, "-o", f"{self.folder}/plan.json"],
                               text=True, capture_output=True, timeout=300, cwd=program.parent).stderr.splitlines()
         first = next((line for line in said if "error: " in line), "no finding")
@@ -78,7 +84,7 @@ class Documented:
         at = shown.index("    " + first)
         for line in said:
             if at == len(shown) or not shown[at].startswith("    "):
-                break  # it may leave out the rest
+                break  # the page may leave out the rest
             if shown[at] != "    " + line:
                 self.wrong += 1
                 print(f"FAILED {page.relative_to(ROOT)}:{at + 1} shows\n{shown[at]}\nand {program.name} gives\n    {line}")
@@ -90,7 +96,7 @@ class Documented:
         page = ROOT / "README.md"
         program = next(block for block in blocks(page) if "CHORALE_PROGRAM(" in block).splitlines(True)
         waits = [at for at, line in enumerate(program) if ".wait(" in line]
-        for left_out in ([waits[-1]], [waits[-1] - 1, waits[-1]]):  # the last wait; the last signal and wait
+        for left_out in ([waits[-1]], [waits[-1] - 1, waits[-1]]):  # first without the last wait, then without the last signal and wait
             folder = pathlib.Path(self.folder) / f"without_{len(left_out)}"
             folder.mkdir()
             source = folder / "my_allgather.cpp"

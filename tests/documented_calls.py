@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Snippets of the pages that call the library: documented_calls.py <folder> writes each as a file that a test in tests/documented includes.
+"""Writes each snippet of the pages that calls the library as a file that a test in tests/documented includes:
+documented_calls.py <folder>
 
-A snippet's headers are those of its page so far, in PAGE_headers.inc. Types in front of its calls are in NAME_types.inc, since a function cannot hold templates.
-An address is one where the test's ranks meet, and what a page leaves out is what the test says in its place: LEFT_OUT_1 and so on. documented.py looks at
-whether every snippet has a row here, and is included.
+A snippet's headers are those of its page so far, in PAGE_headers.inc. Types before its calls are in NAME_types.inc,
+because a function cannot contain templates. Addresses become one where the test's ranks connect. The test defines
+what a page leaves out: LEFT_OUT_1 and so on. documented.py checks that every snippet has a row here and is included.
 """
 import pathlib
 import re
@@ -12,7 +13,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "bench/README.md", ROOT / "CONTRIBUTING.md"]
 
-# By page and a word of the snippet: the name of its file.
+# Maps a page and a word of the snippet to the name of its file.
 CALLS = {
     ("README.md", "World::join"): "execute",
     ("README.md", "TunedPlans"): "tuned_plans",
@@ -35,26 +36,26 @@ CALLS = {
     ("docs/tuning.md", "rank_order"): "rank_order",
 }
 
-# Those that are compiled and not run: why.
+# Maps snippets that are compiled but not run to the reason.
 NOT_RUN = {
     "on_gpus": "it needs a GPU; tests/cuda/matrix_test.cpp captures and replays every plan there",
 }
 
 
 def snippets(page):
-    """The C++ of a page that is no program."""
+    """Returns the C++ of a page that is not a program."""
     found = re.findall(r"^```(?:cpp|c\+\+|c)\n(.*?)^```$", page.read_text(), re.M | re.S)
     return [block for block in found if "CHORALE_PROGRAM(" not in block]
 
 
 def name_of(page, block):
-    """Of a snippet's file; None if it has no row."""
+    """Returns the name of a snippet's file; None if it has no row."""
     path = page.relative_to(ROOT).as_posix()
     return next((name for (of, word), name in CALLS.items() if of == path and word in block), None)
 
 
 def wrong_rows():
-    """Snippets that no test runs or at least compiles, and rows that are of no snippet."""
+    """Returns the snippets that no test runs or compiles, and the rows without a snippet."""
     tests = {path: path.read_text() for path in sorted((ROOT / "tests/documented").glob("*.cpp"))}
     found = []
     for page in PAGES:
@@ -79,7 +80,7 @@ def wrong_rows():
 
 
 def pieces(block):
-    """What a test includes of a snippet: headers, types, calls."""
+    """Returns what a test includes of a snippet: headers, types, calls."""
     headers = "".join(re.findall(r"^#include.*\n", block, re.M))
     body = re.sub(r"^#include.*\n", "", block, flags=re.M)
     body = re.sub(r'"(shm|tcp)://[^"]*"', "ADDRESS", body)

@@ -1,5 +1,5 @@
 /// \file
-/// Ranks as forked processes that end with a verdict.
+/// Runs ranks as forked processes that end with a verdict.
 #pragma once
 
 #include <sys/wait.h>
@@ -13,7 +13,7 @@ namespace chorale::test {
 
 /// Runs `f` once for each rank, each time in its own process, which exits with the value of `f`. If `f`
 /// throws, the process prints why and exits with 99.
-/// \returns how they ended by rank: exit statuses, and signals as numbers below 0
+/// \returns by rank how the processes ended: exit statuses, and signals as negative numbers
 template <class F>
 std::vector<int> forked(int ranks, const F& f) {
   std::vector<pid_t> children;

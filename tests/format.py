@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Every source is as clang-format 14 writes it: format.py SOURCE_FOLDER [--mend]
+"""Checks that every source is formatted as by clang-format 14: format.py SOURCE_FOLDER [--mend]
 
-Other versions of clang-format break lines elsewhere, so without version 14 the test is skipped. With --mend the sources are
-written. Folders whose .clang-format disables it stay as they are.
+Other versions of clang-format break lines elsewhere, so without version 14 the test is skipped. With --mend the script
+formats the sources. It leaves out folders whose .clang-format disables formatting.
 """
 import concurrent.futures
 import os
@@ -19,7 +19,7 @@ SKIPPED = 77
 
 
 def formatter():
-    """The program of the version that decides; None if there is none."""
+    """Returns clang-format of the required version; None if there is none."""
     for name in (f"clang-format-{VERSION}", "clang-format"):
         if program := shutil.which(name):
             said = subprocess.run([program, "--version"], capture_output=True, text=True).stdout

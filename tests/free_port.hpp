@@ -1,5 +1,5 @@
 /// \file
-/// TCP ports for ranks to meet on.
+/// Finds TCP ports on which ranks can connect.
 #pragma once
 
 #include <arpa/inet.h>
@@ -26,7 +26,7 @@ inline int bound_socket(uint16_t port) {
   return -1;
 }
 
-/// Returns a port that is free now, outside of the range from which connections take theirs.
+/// Returns a port that is free now, outside the range from which the system assigns ports to connections.
 inline uint16_t free_port() {
   static std::random_device random;
   for (;;) {

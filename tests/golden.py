@@ -3,7 +3,7 @@
 
 A test is one file:
 
-    # one line that says what it shows
+    # one line that says what the test shows
     run: check - --some "quoted word"
     {"name": ...}                 what the command reads on standard input; may be absent
     ==== exit 1
@@ -11,17 +11,18 @@ A test is one file:
     what the command wrote: standard output, then standard error
 
 There may be several `run:` lines. They run one after the other in one temporary folder, until one does not exit
-with 0; only the last has the standard input. In commands and output {TMP} is that folder, {SRC} this
-one and {BUILD} the one in whose tools/ <chorale> is. `env: NAME=value` sets a variable for the commands; all other CHORALE_ variables are unset. `show: FILE` adds
-what the commands have left in a file. `keep: regex` drops output lines in which it is not found, for those that are another program's; if it has a
-group, all of a line but what that found. Times of traces are shown as T.
+with 0. Only the last one gets the standard input. In commands and output {TMP} is that folder, {SRC} is this folder, and
+{BUILD} is the folder whose tools/ has <chorale>. `env: NAME=value` sets a variable for the commands; all other CHORALE_
+variables are unset. `show: FILE` adds the contents of a file that the commands have written. `keep: regex` keeps only the
+output lines that match, to drop another program's lines. If the regex has a group, it keeps only what the group matched.
+Times of traces are shown as T.
 
 Every test of tests/wrong has a line `verdict: ` and one of
     refused                     the command ends with exit status 1
     right                       all commands end with 0
-    passes wrongly: <reason>    all commands end with 0, and should not. Once they do not, the mark has to go
+    passes wrongly: <reason>    all commands end with 0, but should not. Remove the mark when they no longer do
 
---update rewrites what stands behind `==== exit`. Read the difference before you commit it: it is the review.
+--update rewrites what follows `==== exit`. Read the difference before you commit it: that is the review.
 """
 import concurrent.futures
 import difflib
@@ -37,11 +38,11 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 FOLDERS = ("golden", "wrong", "broken")
 LIMIT_S = 300
-BROKEN_MB = 512  # what reading and checking a small broken plan may take, with any sanitizer
+BROKEN_MB = 512  # the limit for reading and checking a small broken plan, with any sanitizer
 
 
 def normal(text, folder, build):
-    """Output without what differs from machine to machine."""
+    """Returns output without the parts that differ from machine to machine."""
     text = text.replace(folder, "{TMP}").replace(build, "{BUILD}").replace(str(HERE), "{SRC}")
     return re.sub(r'"(ts|dur)":[-+.e0-9]+', r'"\1":T', text)
 
@@ -74,7 +75,7 @@ def kept(keep, line):
 
 
 def run(chorale, text):
-    """What the file should say, from its own first part."""
+    """Returns the expected text of the file, made by the commands in its first part."""
     head, runs, stdin, variables, show, keep, _ = parse(text)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("CHORALE_")}
     with tempfile.TemporaryDirectory(prefix="golden-") as folder:
@@ -103,7 +104,7 @@ def run(chorale, text):
 
 
 def complain(test, text, got):
-    """What is wrong with a test whatever its golden text: --update does not mend it."""
+    """Returns the faults of a test that its golden text cannot contain, and that --update does not fix."""
     folder = test.relative_to(HERE).parts[0]
     verdict = parse(text)[-1]
     well, refused = "==== exit 0\n" in got, "==== exit 1\n" in got

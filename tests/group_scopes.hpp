@@ -10,7 +10,7 @@
 namespace chorale::test {
 
 /// Checks what must hold for a group of any scope. `room` has a word for each of its threads.
-/// \param expect  expect(holds, line) notes what does not
+/// \param expect  expect(holds, line) records a failure if `holds` is false
 template <class Expect>
 CHORALE_FN void check_group(const Group& group, uint64_t* room, const Expect& expect) {
   for (uint32_t round = 0; round < 20; ++round) {
@@ -30,7 +30,7 @@ CHORALE_FN void check_group(const Group& group, uint64_t* room, const Expect& ex
   }
 }
 
-/// Every thread goes through all groups that it is in, by the names that both backends have.
+/// Visits with every thread all groups that it is in, by the names that both backends have.
 template <class Expect>
 struct EveryScope {
   uint64_t* room;  ///< a word for each thread of the grid
@@ -42,12 +42,12 @@ struct EveryScope {
     const Group warp = warp_group(block);
     look(block, warp, Scope::warp);
     look(block, thread_group(block), Scope::thread);
-    // The groups have several warps, or one.
+    // The groups have several warps or one.
     for (uint32_t parts = 1; parts <= 8; parts *= 2) {
       if (block.size % (parts * warp.size) != 0) continue;
       look(block, multiwarp_group(block, block.size / parts), Scope::multiwarp);
     }
-    // Within a part of a split, groups are renumbered as the blocks are. The room is still the grid's.
+    // Within a part of a split, groups are renumbered like blocks. `room` is still the grid's.
     const Split half = block.split(2);
     const uint32_t parts = block.size % (2 * warp.size) == 0 ? 2 : 1;
     const Group part = multiwarp_group(half.group, block.size / parts);
@@ -59,14 +59,14 @@ struct EveryScope {
   }
 
  private:
-  /// Checks the groups of one scope, which share the grid's threads out among them in order.
+  /// Checks the groups of one scope, which divide the grid's threads among them in order.
   CHORALE_FN void look(const Group& block, const Group& group, Scope scope) const {
     const uint32_t threads = block.count * block.size, thread = block.id * block.size + block.rank;
     expect(group.scope == scope && group.block == block.block, __LINE__);
     expect(group.id == thread / group.size && group.rank == thread % group.size, __LINE__);
     expect(group.count == threads / group.size && threads % group.size == 0, __LINE__);
     check_group(group, room + group.id * group.size, expect);
-    block.sync();  // the next groups meet elsewhere, and write the same words
+    block.sync();  // the next groups are different, and write the same words
   }
 };
 

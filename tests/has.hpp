@@ -1,5 +1,5 @@
 #pragma once
-// Parts of texts.
+// Finds parts of texts.
 
 #include <string>
 

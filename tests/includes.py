@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Every file includes what it uses of the standard library: includes.py SOURCE_FOLDER [--mend]
+"""Checks that every file includes what it uses of the standard library: includes.py SOURCE_FOLDER [--mend]
 
-A file that relies on another library's header for <cstdint> stops compiling when a newer compiler's headers include less.
-So a header includes what it uses itself, and a source may also rely on our own headers that it includes. With --mend the
-missing lines are written; read the diff.
+A file that relies on another library's header for <cstdint> stops compiling when a newer compiler's headers include
+less. So a header must include what it uses itself. A source may also rely on our own headers that it includes. With
+--mend the script adds the missing lines; read the diff.
 """
 import os
 import pathlib
@@ -13,10 +13,10 @@ import sys
 FOLDERS = ("bench", "bindings", "compiler", "dsl", "executor", "plans", "tests", "tools")
 HEADERS = (".hpp", ".cuh", ".h")
 SUFFIXES = {".cpp", ".cu", *HEADERS}
-# Where "chorale/x.hpp" and "folder/x.hpp" are looked for, after the folder of the file.
+# "chorale/x.hpp" and "folder/x.hpp" are searched for in these folders, after the folder of the file.
 INCLUDE_FOLDERS = ("", "compiler/include", "dsl/include", "executor/include", "plans/include", "bindings/c/include")
 
-# Words that follow std::, by the header that has them.
+# Maps each header to the words that follow std:: and come from it.
 QUALIFIED = {
     "algorithm": "all_of any_of none_of for_each find find_if find_if_not count count_if equal mismatch search copy copy_if copy_n "
                  "copy_backward fill fill_n generate replace replace_if remove remove_if unique reverse rotate shuffle sort "
@@ -114,7 +114,7 @@ QUALIFIED = {
     "variant": "variant visit get_if holds_alternative monostate variant_size_v in_place_index variant_alternative_t",
     "vector": "vector",
 }
-# Words without std::, and functions that are called without it.
+# Maps words without std::, and functions that are called without it, to their headers.
 PLAIN = {
     "cerrno": r"errno",
     "cinttypes": r"PRI[dux](8|16|32|64|PTR)",
@@ -131,7 +131,7 @@ CALLED = {
     "cstdlib": r"getenv|setenv|abort",
     "cstring": r"mem(cpy|set|cmp|move)|str(len|cmp|error)",
 }
-# Other headers that have to declare the same.
+# These other headers must declare the same.
 AS_WELL = {
     "fmt/format.h": "fmt/ranges.h fmt/chrono.h spdlog/spdlog.h",
     "cstddef": "cstdio cstdlib cstring ctime cwchar stddef.h",
@@ -143,12 +143,12 @@ AS_WELL = {
     "ostream": "fstream iostream sstream",
     "ratio": "chrono",
 }
-# Other libraries, which builds with CHORALE_PRECOMPILED=ON have in every file.
+# Builds with CHORALE_PRECOMPILED=ON have the headers of these libraries in every file.
 LIBRARIES = {
     "fmt/format.h": r"\bfmt::(format|join|format_to|memory_buffer|to_string|print)\b",
     "gtest/gtest.h": r"\b(TEST|TEST_F|TEST_P|EXPECT_\w+|ASSERT_\w+)\(",
 }
-# Headers that no file may include but those of a folder, with the reason.
+# Only the files of one folder may include these headers, for the given reason.
 REFUSED = {
     "regex": ("tests", "its templates are parts of a program's public symbols, and those of PyTorch's libraries, which another compiler "
                        "made, crash ours: match by hand"),
@@ -158,13 +158,13 @@ HEADER_OF = {word: header for header, words in QUALIFIED.items() for word in wor
 
 
 def code(text):
-    """The text without comments, literals and includes."""
+    """Returns the text without comments, literals and includes."""
     text = re.sub(r'R"(\w*)\(.*?\)\1"', '""', INCLUDE.sub("", text), flags=re.S)
     return re.sub(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'""", " ", text, flags=re.S)
 
 
 def used(text):
-    """Each header that the code needs, with a word that needs it."""
+    """Maps each header that the code needs to a word that needs it."""
     text = code(text)
     needs = {}
     for word in re.findall(r"(?<!cuda::)\bstd::(\w+)", text):
@@ -192,13 +192,13 @@ class Tree:
         self.ours = {path: self.our_headers(path) for path in self.text}
 
     def our_headers(self, path):
-        """The headers of ours that it includes."""
+        """Returns our headers that the file includes."""
         folders = [os.path.dirname(path), *(os.path.join(self.root, folder) for folder in INCLUDE_FOLDERS)]
         paths = ([os.path.normpath(os.path.join(folder, name)) for folder in folders] for name in self.includes[path])
         return {header for tried in paths if (header := next((one for one in tried if one in self.text), None))}
 
     def reached(self, path):
-        """All that it includes, itself or by our headers."""
+        """Returns everything that the file includes, directly or through our headers."""
         seen, left = set(), [path]
         while left:
             one = left.pop()
@@ -208,14 +208,14 @@ class Tree:
         return set().union(*(self.includes[one] for one in seen))
 
     def missing(self, path):
-        """Each header that the file has to include, with a word that needs it."""
+        """Maps each header that the file must include to a word that needs it."""
         there = self.includes[path] if path.endswith(HEADERS) else self.reached(path)
         return {header: word for header, word in sorted(used(self.text[path]).items())
                 if not there & {header, header.removeprefix("c") + ".h", *AS_WELL.get(header, "").split()}}
 
 
 def mended(text, headers):
-    """The text with the headers among those of the standard library, in order."""
+    """Returns the text with the headers sorted into those of the standard library."""
     lines = text.split("\n")
     standard = [at for at, line in enumerate(lines) if re.match(r"#include <[a-z_]+>", line)]
     if standard:
@@ -238,7 +238,7 @@ def mended(text, headers):
         lines[at:at] = ["", *block]
     elif any_include:
         at = any_include[0]
-        own = lines[at + 1:at + 2] == [""] and len(any_include) > 1  # a source's own header stands alone, first
+        own = lines[at + 1:at + 2] == [""] and len(any_include) > 1  # a source's own header comes first and alone
         at = at + 2 if own else at
         lines[at:at] = [*block, ""]
     else:

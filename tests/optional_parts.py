@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Parts that are installed, or removed, after a build folder was configured: optional_parts.py CMAKE SOURCE_FOLDER
+"""Installs and removes parts after a build folder was configured: optional_parts.py CMAKE SOURCE_FOLDER
 
-cmake/parts.cmake looks for each kind of part anew, and tools/left_out.py names what a run of the tests lacked.
+cmake/parts.cmake must look for each kind of part again, and tools/left_out.py must name what a run of the tests
+lacked.
 """
 import os
 import pathlib
@@ -25,7 +26,7 @@ chorale_part(LISTED LISTS cat @MACHINE@/listed WITHOUT "w listed" HELP "h listed
 chorale_part(OFF IF SWITCH LISTS echo there WITHOUT "w off" HELP "h off")
 chorale_write_parts(${PROJECT_BINARY_DIR}/parts.txt)
 """
-# As FindMPI does, it keeps that a search failed, and what it found once.
+# Like FindMPI, it remembers that a search failed, and what it once found.
 FIND_STICKY = """
 if(NOT DEFINED STICKY_WORKS)
   if(EXISTS @MACHINE@/sticky.h)
@@ -63,7 +64,7 @@ def install(machine):
 
 
 def states(cmake, folder, machine, *options):
-    """The state of each part after a configuration."""
+    """Returns the state of each part after a configuration."""
     done = subprocess.run([cmake, "-G", "Ninja", "-S", folder, "-B", folder / "build", f"-DPython3_EXECUTABLE={sys.executable}", *options],
                           capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(machine)})
     check(done.returncode == 0, done.stdout + done.stderr)
@@ -105,7 +106,7 @@ def skips_are_named(source, folder):
 
 
 def rows_are_whole(source):
-    """Each row says what is lacking without it, and what to do."""
+    """Checks that each row says what is lacking without the part, and how to get it."""
     table = (source / "cmake/optional_parts.cmake").read_text()
     rows = re.findall(r"^chorale_part\((.*?)\)$", table, re.M | re.S)
     check(len(rows) >= 9, f"{len(rows)} rows")

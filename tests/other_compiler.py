@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Another compiler takes the sources of the library and its tools: other_compiler.py BUILD_FOLDER CLANG [PATTERN]
+"""Checks that another compiler accepts the sources of the library and its tools: other_compiler.py BUILD_FOLDER
+CLANG [PATTERN]
 
-The sources are only parsed, with the commands of a build folder of Ninja's, and only those whose paths match PATTERN. What most
-of them include is parsed once, into a precompiled header: tests/includes.py looks for missing #includes.
+It only parses the sources, with the commands of a Ninja build folder. With PATTERN it parses only sources whose
+paths match. It parses the headers that most sources include once, into a precompiled header. tests/includes.py looks
+for missing #includes.
 """
 import concurrent.futures
 import json
@@ -17,13 +19,13 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OURS = re.compile(r"^(bindings|compiler|dsl|executor|plans|tools)/.*\.cpp$")
 KEPT = re.compile(r"-(I|D|std=)")
-# Beside cmake/precompiled.hpp: what takes longest to parse.
+# These headers take the longest to parse, besides cmake/precompiled.hpp.
 SLOW = ("CLI/CLI.hpp", "boost/asio/ip/tcp.hpp", "boost/asio/write.hpp", "fmt/ranges.h", "nlohmann/json.hpp", "spdlog/spdlog.h",
         "chorale/plan.hpp")
 
 
 def sources_in(path):
-    """The source itself, or those that it includes if the build wrote it to compile them together."""
+    """Returns the source itself, or the sources that it includes if the build wrote it to compile them together."""
     if path.suffix != ".cxx":
         return [path]
     return [pathlib.Path(source) for source in re.findall(r'#include "(.*)"', path.read_text())]
@@ -34,8 +36,8 @@ def is_ours(path):
 
 
 def commands(build):
-    """The path of each source of ours, with the options that a compiler has to know. Sources that the build compiles together
-    (cmake/unity.cmake) are one file here, too."""
+    """Maps the path of each of our sources to the options that a compiler needs. Sources that the build compiles
+    together (cmake/unity.cmake) are one file here, too."""
     listed = subprocess.run(["ninja", "-C", str(build), "-t", "compdb"], check=True, capture_output=True, text=True).stdout
     found = {}
     for entry in json.loads(listed):
@@ -54,7 +56,7 @@ def commands(build):
 
 
 def parse(compiler, options, path, *more):
-    """What the compiler says if it does not take the file."""
+    """Returns the compiler's message if it does not accept the file."""
     done = subprocess.run([compiler, *options, "-w", *more, str(path)], capture_output=True, text=True)
     return done.stderr if done.returncode else ""
 
@@ -76,7 +78,8 @@ def main():
 
         def judged(source):
             path, options = source
-            # Names of the headers that are parsed for all may be ambiguous with ours: then the source is parsed alone.
+            # The names in the headers that are parsed for all sources may be ambiguous with ours. Then the source is
+            # parsed alone.
             return (parse(compiler, options, path, "-include-pch", str(parsed), "-fsyntax-only") and
                     parse(compiler, options, path, "-fsyntax-only"))
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What pages say of each other, of files, commands and settings is so: pages.py <chorale>
+"""Checks what pages say about each other and about files, commands and settings: pages.py <chorale>
 
-Links lead somewhere, docs/README.md has a line for every page, files that are named are there, commands and their options exist,
-docs/settings.md has the settings with their defaults, docs/proof.md the checks, and README.md the range of what docs/benchmarks.md has measured of products.
+Links must lead somewhere, docs/README.md must have a line for every page, and named files, commands and options must
+exist. docs/settings.md must have the settings with their defaults, docs/proof.md the checks, and README.md the range
+of the products measured in docs/benchmarks.md.
 """
 import os
 import pathlib
@@ -12,7 +13,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "bench/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# Files that only a user makes, or that stand for many.
+# These are files that only a user makes, or that stand for many.
 MADE = {"tests/wrong/Wnn_what.cpp", "FOLDER/page.md", "plans/tuned/cpu.json", "plans/tuned/<GPU>.json", "plans/tuned/<device>.json"}
 SUFFIXES = "hpp|cpp|cuh|cu|def|py|sh|json|in|md|tsv|xml|h"
 
@@ -22,14 +23,14 @@ def prose(page):
 
 
 def anchors(page):
-    """As GitHub makes them."""
+    """Makes anchors as GitHub does."""
     headings = re.findall(r"^#+ (.*)$", prose(page), re.M)
     plain = [re.sub(r"[`*]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)) for heading in headings]
     return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in plain}
 
 
 def links(page):
-    """(file, anchor) of each link to a page or file here."""
+    """Returns (file, anchor) of each link to a local page or file."""
     text = re.sub(r"`[^`\n]*`", "", prose(page))
     for target in re.findall(r"\]\(([^)]+)\)", text):
         if not target.startswith("http"):
@@ -92,7 +93,7 @@ def wrong_commands(chorale):
 
 
 def wrong_settings(chorale):
-    """Names and defaults of docs/settings.md, in the order in which they are listed."""
+    """Returns names and defaults of docs/settings.md, in the order of the page."""
     page = ROOT / "docs/settings.md"
     there = re.findall(r"^ *(\w+) = (\S+)  \(default\)$", run(chorale, "doctor", "--only", "settings"), re.M)
     shown = re.findall(r"^\| `(\w+)` \|.*\| `([^`]*)` \|$", page.read_text(), re.M)
@@ -104,7 +105,7 @@ def wrong_settings(chorale):
 
 
 def checks_without_a_line():
-    """docs/proof.md has every check and what it says, and every proof."""
+    """Checks that docs/proof.md has every proof, and every check with its message."""
     page = ROOT / "docs/proof.md"
     table = (ROOT / "compiler/include/chorale/passes.def").read_text()
     passes = re.findall(r'^CHORALE_(CHECK|PROOF)\((\w+), "(.*)"\)$', table, re.M)
@@ -116,7 +117,7 @@ def checks_without_a_line():
 
 
 def wrong_figures():
-    """README.md's rows of products are the ranges of docs/benchmarks.md: of each shape the best form."""
+    """Checks that README.md's rows of products are the ranges of docs/benchmarks.md: for each shape the best form."""
     table = (ROOT / "README.md").read_text()
     sections = (ROOT / "docs/benchmarks.md").read_text().split("\n# Four GPUs\n")
     for column, section in enumerate(sections):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""docs/plan.schema.json is that of the command, and tells plans from what is none: plan_schema.py <chorale> <source folder>"""
+"""Checks that docs/plan.schema.json is the command's output, and that it accepts plans and nothing else:
+plan_schema.py <chorale> <source folder>"""
 import copy
 import json
 import pathlib

@@ -1,3 +1,3 @@
-// The program whose precompiled headers those of the tests are.
+// This program exists for its precompiled headers, which the tests use.
 
 int main() {}

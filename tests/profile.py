@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What run and bench print with --profile and --machine, of real launches: profile.py <chorale> <source folder>
+"""Checks the output of run and bench with --profile and --machine, for real launches: profile.py <chorale> <source
+folder>
 
 tests/unit/profile has launches of which every time is known."""
 import collections
@@ -26,7 +27,7 @@ def call(chorale, words):
 
 
 def planned(plan):
-    """How many operations the plan has by line and mnemonic. A `nop` beside a signal or a wait has no step of its own."""
+    """Counts the plan's operations by line and mnemonic. A `nop` beside a signal or a wait has no step of its own."""
     lines = plan["chorale"]["source"]
     return collections.Counter((lines[op["at"]], op["name"])
                                for gpu in plan["gpus"] for block in gpu["threadblocks"] for op in block["ops"]
@@ -34,7 +35,7 @@ def planned(plan):
 
 
 def check_profile(plan, text, size, launch):
-    """One profile, which accounts for all of its launch."""
+    """Checks one profile, which must account for all of its launch."""
     rows = text.splitlines()
     head = re.fullmatch(rf"profile of {plan['name']}, {size} bytes, launch (\d+): {NUMBER} us", rows[0])
     check(head, f"no head: {rows[0]}")
@@ -69,15 +70,15 @@ def check_profile(plan, text, size, launch):
 
 
 def beside(measured, predicted):
-    """Two times are said to be as far apart as they are."""
+    """Checks that the printed difference of two times is right."""
     gap = round(float(measured) - float(predicted), 2)
     return gap, "no gap" if gap == 0 else f"{abs(gap):.2f} us {'more' if gap > 0 else 'less'}"
 
 
 def check_comparison(plan, text, size, in_a_row=None):
-    """A prediction beside a profile. What is measured differs from run to run, what is predicted does not.
+    """Checks a prediction beside a profile. Measurements differ from run to run; predictions do not.
 
-    in_a_row: what bench and simulate say of a call of many in a row, in microseconds"""
+    in_a_row: the microseconds that bench and simulate report for one call of many in a row"""
     rows = text.splitlines()
     check(re.fullmatch(rf"beside what is predicted for all 100: launch \d+ of {plan['name']}, {size} bytes", rows[0]), rows[0])
     whole = re.match(rf"  the launch: {NUMBER} us, predicted {NUMBER}: ", rows[1])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Includes that the table of rooms does not allow are errors: rooms.py SOURCE_FOLDER
+"""Checks that includes which the table of rooms does not allow are errors: rooms.py SOURCE_FOLDER
 
 The test makes small trees of files and runs cmake/rooms.py on each.
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What tools/setup.sh does for tools/quickstart and tools/test: setup_steps.py SOURCE_FOLDER
+"""Checks what tools/setup.sh does for tools/quickstart and tools/test: setup_steps.py SOURCE_FOLDER
 
-Its cmake, ninja and packages are scripts that only note how they were called.
+Its cmake, ninja and packages are scripts that only record how they were called.
 """
 import os
 import pathlib
@@ -18,7 +18,7 @@ def check(condition, what):
 
 
 def sourced(folder, text, **more):
-    """A shell that has sourced setup.sh, with the scripts of the folder first on its PATH."""
+    """Runs a shell that has sourced setup.sh, with the scripts of the folder first on its PATH."""
     environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "BUILD_DIR": str(folder / "build"),
                    "TMPDIR": str(folder), "CALLS": str(folder / "calls"), **more}
     return subprocess.Popen(["bash", "-c", f". {SOURCE}/tools/setup.sh; {text}"], stdout=subprocess.PIPE,
@@ -42,7 +42,7 @@ def script(path, text):
 
 
 def steps_say_how_far_they_are(folder):
-    """The command ends only after the line has been read."""
+    """Checks that the command ends only after the line has been read."""
     command = f"echo [240/681] cc; for try in $(seq 900); do [ -e {folder}/seen ] && break; sleep 0.1; done"
     process = sourced(folder, f"step building {folder}/log bash -c '{command}'", tell_every="1")
     for line in process.stdout:
@@ -69,7 +69,7 @@ def configured_folders_are_configured_again(folder):
 
 
 def tests_can_be_left_out(folder):
-    """What is left out is left out by its whole name, and all other targets are built."""
+    """Checks that a target is left out only by its whole name, and that all other targets are built."""
     script(folder / "bin/ninja", """case "$*" in
       *"query all") printf 'all:\\n  input: phony\\n    dsl/all\\n    || tools/all\\n    tests/all\\n  outputs:\\n    other\\n';;
       *"query tests/all") printf 'tests/all:\\n  input: phony\\n    tests/dsl_test\\n    tests/dsl_test_too\\n    tests/other\\n';;
@@ -81,7 +81,8 @@ def tests_can_be_left_out(folder):
 
 
 def tests_of_a_label_need_their_targets(folder):
-    """A label is a regular expression, as ctest takes it; what a script needs is not known, so that all is built."""
+    """Checks labels. A label is a regular expression, as ctest takes it. The needs of a script are not known, so
+    everything is built."""
     (folder / "build/test_targets.txt").write_text("script all\nunit.proof proof_test\nunit.dsl a_test\nhosts hosts_test\n")
     for label, targets in (("unit", " a_test proof_test"), ("proof", " proof_test"), ("unit|script", "")):
         ended(sourced(folder, f"build_project --label '{label}'"))
@@ -91,7 +92,7 @@ def tests_of_a_label_need_their_targets(folder):
 
 
 def optional_packages_are_optional(folder):
-    """One that cannot be installed stops nothing; all that the table names are tried."""
+    """Checks that a package that cannot be installed stops nothing, and that all packages of the table are tried."""
     script(folder / "bin/dpkg-query", "exit 1")
     script(folder / "bin/sudo", 'exec "$@"')
     script(folder / "bin/apt-get", 'case "$*" in *libucx-dev*) exit 100;; esac')

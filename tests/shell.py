@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Standard input and output that are no good, links, and names that are no UTF-8: shell.py <chorale> <source folder>"""
+"""Tests standard input and output that do not work, links, and names that are not UTF-8: shell.py <chorale> <source
+folder>"""
 import json
 import os
 import pathlib
@@ -15,7 +16,7 @@ RESULTS = "cannot write the results to standard output"
 
 
 def run(words, stdin="/dev/null", stdout="/dev/null", limit=None):
-    """Its exit status and what it says on standard error."""
+    """Returns the exit status and the text on standard error."""
     with open(stdin, "rb") as source, open(stdout, "wb") as sink:
         try:
             done = subprocess.run(words, stdin=source, stdout=sink, stderr=subprocess.PIPE, timeout=LIMIT_S,
@@ -26,7 +27,7 @@ def run(words, stdin="/dev/null", stdout="/dev/null", limit=None):
 
 
 def streams(shipped, folder):
-    """Words, standard input, standard output, and a part of the error if there has to be one."""
+    """Holds words, standard input, standard output, and a part of the error if one is expected."""
     plan, small = str(shipped / "allreduce_one_shot_2.json"), str(shipped / "allgather_ring_2.json")
     schedule = str(shipped / "schedules/ag_matmul_p2p.json")
     algorithm = str(shipped / "../../tests/golden/sources/exchange.xml")
@@ -50,7 +51,7 @@ def streams(shipped, folder):
 
 
 def limited(chorale, shipped, folder):
-    """Where the process may write no larger files, whatever writes one names the limit."""
+    """Checks that every command that writes a file names the limit if the process may write no larger files."""
     plan = str(shipped / "allreduce_one_shot_2.json")
     says = "RLIMIT_FSIZE lets this process write files of at most 64 bytes; raise it (ulimit -f"
     out = f"{folder}/limited"
@@ -65,14 +66,14 @@ def limited(chorale, shipped, folder):
 
 
 def names(shipped, folder):
-    """Words, and the file of JSON that they write."""
+    """Maps words to the JSON file that they write."""
     odd = os.fsencode(folder) + b"/odd\xff"
     os.mkdir(odd)
     plan, races, out = odd + b"/plan\xff.json", odd + b"/races\xff.json", odd + b"/out\xff.json"
     text = (shipped / "allgather_ring_2.json").read_text()
     with open(plan, "w") as file:
         file.write(text)
-    with open(races, "w") as file:  # without the last signals and waits, and lines of the author to name instead
+    with open(races, "w") as file:  # without the last signals and waits, and with the author's lines
         file.writelines(
             re.sub(',"at":[0-9]+', "", line) for line in text.splitlines(keepends=True)
             if not re.search('"(signal|wait)".*"at":[45]', line))
@@ -93,7 +94,7 @@ def names(shipped, folder):
 
 
 def links(chorale, shipped, folder):
-    """What is written to a link goes to where it points, whether there is a file yet or not."""
+    """Checks that output to a link goes to its target, whether or not the target exists."""
     plan = str(shipped / "allgather_ring_2.json")
     os.mkdir(f"{folder}/behind")
     for words in (["convert", plan, "-o"], ["bench", plan, "--bytes", "1K", "--calls", "1", "--tuned-out"]):
@@ -122,11 +123,12 @@ def links(chorale, shipped, folder):
 
 
 def closed(chorale, shipped, folder):
-    """A closed standard error stays taken, or the next file that is opened would get its number, and the talk."""
+    """Checks that a closed standard error stays taken. Otherwise the next opened file would get its number, and the
+    messages."""
     pipe = f"{folder}/pipe"
     os.mkfifo(pipe)
     with subprocess.Popen(["sh", "-c", 'exec "$0" check "$1" >/dev/null 2>&-', chorale, pipe]) as child:
-        with open(pipe, "w") as plan:  # which waits until it is opened to be read
+        with open(pipe, "w") as plan:  # this waits until the pipe is opened for reading
             stream = os.readlink(f"/proc/{child.pid}/fd/2")
             plan.write((shipped / "allgather_ring_2.json").read_text())
         status = child.wait(LIMIT_S)

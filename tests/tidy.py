@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""clang-tidy 14 finds none of the faults that .clang-tidy lists: tidy.py BUILD_FOLDER [--since COMMIT | --all | --sample N]
+"""Checks that clang-tidy 14 finds none of the faults that .clang-tidy lists: tidy.py BUILD_FOLDER [--since COMMIT |
+--all | --sample N]
 
-It looks at sources as a folder that was built compiles them, one or several at a time. Without an option it takes those that differ from
-the last commit, with --since those that differ from that commit. A header that differs is looked at through one source that
-includes it. --sample takes what --since HEAD~1 would, and fills up with others to N compilations: which ones depends on the commit,
-so that each is looked at now and then. The whole tree takes about twelve minutes on two cores.
+It checks sources as a built folder compiles them, one or several at a time. Without an option it takes the sources
+that differ from the last commit, with --since those that differ from that commit. It checks a changed header through
+one source that includes it. --sample takes what --since HEAD~1 would take, and adds others up to N compilations. The
+commit decides which ones, so that all are checked in the course of time. The whole tree takes about twelve minutes
+on two cores.
 """
 import argparse
 import concurrent.futures
@@ -26,7 +28,7 @@ SKIPPED = 77
 
 
 def tidier():
-    """The program of the version whose checks are listed; None if there is none."""
+    """Returns clang-tidy of the version whose checks are listed; None if there is none."""
     for name in (f"clang-tidy-{VERSION}", "clang-tidy"):
         if program := shutil.which(name):
             said = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
@@ -41,12 +43,12 @@ def git(*words):
 
 
 def sources_of(path):
-    """The source itself, or those that it includes if the build wrote it to compile them together."""
+    """Returns the source itself, or the sources that it includes if the build wrote it to compile them together."""
     return re.findall(r'#include "(.*)"', path.read_text()) if path.suffix == ".cxx" else [str(path)]
 
 
 def compilations(build):
-    """The options of each compilation of ours, and the names of its sources."""
+    """Returns the options of each of our compilations, and the names of its sources."""
     listed = subprocess.run(["ninja", "-C", str(build), "-t", "compdb"], check=True, capture_output=True, text=True).stdout
     found = {}
     for entry in json.loads(listed):
@@ -63,7 +65,7 @@ def compilations(build):
 
 
 def changed(found, since):
-    """The compilations of what differs from a commit."""
+    """Returns the compilations of everything that differs from a commit."""
     names = {name for name in git("diff", "--name-only", since) + git("ls-files", "--others", "--exclude-standard")}
     paths = [path for path, (_, sources) in found.items() if names & set(sources)]
     for header in sorted(name for name in names if name.endswith((".hpp", ".h"))):
@@ -74,7 +76,7 @@ def changed(found, since):
 
 
 def sample(found, most):
-    """What the last commit changed, then others in an order of this commit's own."""
+    """Returns what the last commit changed, then others in an order that the commit decides."""
     commit = "".join(git("rev-parse", "HEAD"))
     others = sorted(found, key=lambda path: hashlib.sha256(f"{commit} {path.name} {found[path][1]}".encode()).digest())
     return list(dict.fromkeys(changed(found, "HEAD~1") + others))[:most]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What run and bench write with --trace: trace.py <chorale> <source folder>; on GPUs what run writes, with
---backend cuda [--share-gpus] behind these."""
+"""Checks what run and bench write with --trace: trace.py <chorale> <source folder>; on GPUs what run writes, with
+--backend cuda [--share-gpus] after these."""
 import collections
 import json
 import pathlib
@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 LIMIT_S = 300
-NAME = "allgather_ring_2"  # the k-th channels of both ranks meet, and one block each uses them
+NAME = "allgather_ring_2"  # the k-th channels of both ranks belong together, and one block each uses them
 
 
 def check(condition, what):
@@ -18,15 +18,16 @@ def check(condition, what):
 
 
 def traced(chorale, file, words):
-    """The events that a command writes."""
+    """Returns the events that a command writes."""
     done = subprocess.run([chorale, *words, "--trace", str(file)], capture_output=True, text=True, timeout=LIMIT_S)
     check(done.returncode == 0, f"{words}: {done.stderr}")
     return json.loads(file.read_text())["traceEvents"]
 
 
 def check_structure(plan, events, launch, gpus=False):
-    """A span of each operation of each block, in the plan's order, with its line, but for those that have no step of their
-    own: here a `nop`, as all of them are beside a signal or a wait, and on GPUs waits side by side."""
+    """Checks that each operation of each block has a span with its line, in the plan's order. Operations without a
+    step of their own have none: here a `nop`, because each is beside a signal or a wait, and on GPUs waits side
+    by side."""
     spans = collections.defaultdict(list)
     for event in events:
         if event["ph"] == "X":
@@ -55,7 +56,7 @@ def check_structure(plan, events, launch, gpus=False):
 
 
 def check_clock(events, one_thread):
-    """One clock: the first span of all is at 0, and a wait ends after the signal that it waits for began."""
+    """Checks that ranks have one clock: the first span of all is at 0, and a wait ends after its signal began."""
     times = collections.defaultdict(list)
     first = {}
     for event in events:
@@ -78,14 +79,15 @@ def check_clock(events, one_thread):
 
 
 def check_clocks(plan, events):
-    """Of GPUs: the first span of each rank is at 0."""
+    """Checks that on GPUs the first span of each rank is at 0."""
     for gpu in plan["gpus"]:
         first = min(event["ts"] for event in events if event["ph"] == "X" and event["pid"] == gpu["id"])
         check(first == 0, f"rank {gpu['id']} begins at {first}")
 
 
 def check_stopped(chorale, source, file):
-    """A run whose ranks, processes here, time out leaves what they have done: last of each is what did not end."""
+    """Checks that a run whose ranks, here processes, time out leaves its trace. The last span of each rank is the
+    operation that did not end."""
     plan = str(source / "tests/golden/sources/bad_deadlock.cpp")
     words = ["run", plan, "--bytes", "1K", "--allow", "deadlock", "--allow", "values", "--processes", "--timeout", "2s"]
     done = subprocess.run([chorale, *words, "--trace", str(file)], capture_output=True, text=True, timeout=LIMIT_S)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two runs that keep their results in one table at the same time lose none: tune_together.py <chorale>"""
+"""Checks that two runs which keep their results in one table at the same time lose none: tune_together.py <chorale>"""
 import json
 import pathlib
 import subprocess
@@ -15,7 +15,7 @@ def main():
     chorale = sys.argv[1]
     with tempfile.TemporaryDirectory() as name:
         table = pathlib.Path(name) / "table.json"
-        # The other one begins and ends while it is at its longer sizes.
+        # The other run starts and ends while this one is at its longer sizes.
         first = subprocess.Popen(words(chorale, "allgather", "1K,4M,16M,64M", table), stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, text=True)
         if not first.stdout.readline().startswith("allgather"):

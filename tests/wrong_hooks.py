@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A forward() that forward_tiles() cannot call does not compile, rather than being passed over, and the compiler says
-what it has to be.
+"""Checks that a forward() that forward_tiles() cannot call does not compile, instead of being ignored, and that the
+compiler says what it must be.
 
     wrong_hooks.py COMPILER REPOSITORY"""
 

@@ -16,7 +16,7 @@ namespace chorale::tools {
 
 namespace {
 
-/// The seconds between lines of progress when stderr is no terminal.
+/// Gives the seconds between lines of progress when stderr is not a terminal.
 constexpr double seconds_between_lines = 30;
 
 struct Tried {
@@ -24,7 +24,7 @@ struct Tried {
   uint64_t schedules = 0;
 };
 
-/// Reports progress from a thread of its own, because a schedule of a large message takes long.
+/// Reports progress from its own thread, because a schedule of a large message takes long.
 class Teller {
  public:
   explicit Teller(std::function<std::string()> words)
@@ -47,10 +47,10 @@ class Teller {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool over_ = false;
-  std::thread thread_;  // comes last because it uses the other members
+  std::thread thread_;  // is last because it uses the other members
 };
 
-/// Runs at least one schedule, until one goes wrong, all are done or the time has passed.
+/// Runs at least one schedule, until one fails, all are done or the time has passed.
 Tried try_schedules(Adversary& adversary, const AdversarialRequest& request) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
@@ -88,8 +88,8 @@ Exit run_adversarial(const Plan& plan, const AdversarialRequest& request) {
                 request.launches, static_cast<unsigned long long>(tried), verdict.ok() ? "yes" : "NO");
     std::fflush(stdout);
     if (verdict.ok() && tried < request.schedules) {
-      std::cerr << fmt::format("note: {} of {} were tried when the time was over: --limit gives more\n",
-                               tried, count(request.schedules, "schedule"));
+      std::cerr << fmt::format("note: {} of {} were tried before the time limit: --limit raises it\n", tried,
+                               count(request.schedules, "schedule"));
     }
     if (verdict.ok()) continue;
     if (verdict.kind == Verdict::Kind::refused) throw Failure(Exit::command_wrong, verdict.text);

@@ -10,14 +10,14 @@
 namespace chorale::tools {
 namespace {
 
-std::string text;  // the living note's text, as a signal handler gets no argument for it
+std::string text;  // the text of the note that exists; a signal handler gets no argument for it
 
-std::string ended;  // the message if the process ends by itself; empty while no note lives
+std::string ended;  // the message if the process exits; empty while no note exists
 
-/// Refuses exit() in a program, which would end the command as if all were well.
+/// Refuses exit() in a program, because it would end the command with success.
 extern "C" void refuse_exit() {
   if (ended.empty()) return;
-  std::fflush(nullptr);  // the program's output may say why
+  std::fflush(nullptr);  // the program's output may tell why
   [[maybe_unused]] const auto written = ::write(2, ended.data(), ended.size());
   ::_exit(int(Exit::plan_wrong));
 }
@@ -31,20 +31,21 @@ CrashNote::CrashNote(const std::string& program) {
          "' was built\nhelp: CXX='c++ -g' gdb --args chorale ..., with the arguments of this command, stops "
          "where\n";
   ended = "error: program '" + program +
-          "' ended the process\nhelp: leave exit() out: a program returns, or throws what is wrong\n";
+          "' ended the process\nhelp: leave exit() out: a program returns, or throws an exception that says "
+          "what is wrong\n";
   [[maybe_unused]] static const int registered = std::atexit(refuse_exit) | std::at_quick_exit(refuse_exit);
-  stack_t stack = {};  // a stack of its own, as an endless recursion uses up the other
+  stack_t stack = {};  // an endless recursion uses up the other stack
   stack.ss_sp = stack_;
   stack.ss_size = sizeof stack_;
   ::sigaltstack(&stack, &old_stack_);
   struct sigaction action = {};
   action.sa_handler = say;
-  // The handler is reset, so that the instruction that is tried again, or abort(), now ends the process.
+  // The handler is reset first. Then the process ends when the instruction runs again, or abort() is called.
   action.sa_flags = SA_RESETHAND | SA_ONSTACK;
   for (size_t which = 0; which < std::size(signals_); ++which) {
     ::sigaction(signals_[which], nullptr, &old_[which]);
     const bool taken = (old_[which].sa_flags & SA_SIGINFO) || old_[which].sa_handler != SIG_DFL;
-    if (!taken) ::sigaction(signals_[which], &action, nullptr);  // a sanitizer says more
+    if (!taken) ::sigaction(signals_[which], &action, nullptr);  // a sanitizer's handler says more
   }
 }
 
@@ -67,7 +68,7 @@ PrintsAside::~PrintsAside() {
   const bool failed = !std::cout || std::ferror(stdout);
   std::cout.flush();
   std::fflush(stdout);
-  if (!failed) {  // output that standard error does not take is no loss of results
+  if (!failed) {  // results are not lost if standard error cannot take the output
     std::cout.clear();
     std::clearerr(stdout);
   }

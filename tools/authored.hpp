@@ -1,5 +1,5 @@
 /// \file
-/// Runs an author's program: it is built in this process, and may do whatever C++ can.
+/// Runs an author's program, which is built in this process and may do whatever C++ can.
 #pragma once
 
 #include <csignal>
@@ -12,9 +12,9 @@
 
 namespace chorale::tools {
 
-/// While a CrashNote lives, a crash first names the program. Then it goes on as without the note: to a core
-/// file, or to the debugger. A program that calls exit() is named, too, and the status is that of a wrong
-/// plan.
+/// Names the program when it crashes while the note exists. Then the crash goes on as without the note: to a
+/// core file, or to the debugger. The note also names a program that calls exit(), and the status is then
+/// that of a wrong plan.
 class CrashNote {
  public:
   explicit CrashNote(const std::string& program);
@@ -28,8 +28,8 @@ class CrashNote {
   char stack_[1 << 16];
 };
 
-/// While it lives, output to standard output goes to standard error, so that an author may print without
-/// spoiling the results.
+/// Sends standard output to standard error while it exists, so that an author may print without spoiling the
+/// results.
 class PrintsAside {
  public:
   PrintsAside();
@@ -37,12 +37,12 @@ class PrintsAside {
   PrintsAside(const PrintsAside&) = delete;
 
  private:
-  int output_;  // the real one
+  int output_;  // the file descriptor of the real standard output
 };
 
 /// Calls `body`, which runs `program`, and returns its result.
-/// \throws Failure command_wrong if the program refuses its parameters, plan_wrong for all else that it
-/// throws
+/// \throws Failure command_wrong if the program refuses its parameters, plan_wrong for everything else that
+/// it throws
 template <class Body>
 auto authored(const std::string& program, const Body& body) {
   const CrashNote note(program);
@@ -56,7 +56,8 @@ auto authored(const std::string& program, const Body& body) {
   } catch (const std::exception& error) {
     throw Failure(Exit::plan_wrong, "program '" + program + "' failed: " + error.what());
   } catch (...) {
-    throw Failure(Exit::plan_wrong, "program '" + program + "' failed: it threw what is no std::exception");
+    throw Failure(Exit::plan_wrong,
+                  "program '" + program + "' failed: it threw an object that is not a std::exception");
   }
 }
 

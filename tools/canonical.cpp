@@ -38,7 +38,7 @@ void each_operand(ThreadBlock& block, Op& op, Use&& use) {
   }
 }
 
-/// Orders a list by first use and drops unused entries; `visit(use)` calls use(position) by reference.
+/// Orders a list by first use and drops unused entries. `visit(use)` calls use(position) with a reference.
 template <class Refs, class Visit>
 void order_by_use(Refs& refs, Visit&& visit) {
   std::vector<uint32_t> place(refs.ids.size(), unused), ids;
@@ -78,7 +78,8 @@ void canonicalise_block(ThreadBlock& block) {
             [](auto& a, auto& b) { return a.type < b.type; });
 }
 
-/// Returns the first use of each rank-level channel of a type: its place in the order of blocks and lists.
+/// Returns the first use of each rank-level channel of a type, as its position in the order of blocks and
+/// lists.
 std::vector<uint32_t> first_uses(const Gpu& gpu, ChannelType type) {
   std::vector<uint32_t> first(gpu.channel_count(type), unused);
   uint32_t next = 0;
@@ -92,10 +93,10 @@ std::vector<uint32_t> first_uses(const Gpu& gpu, ChannelType type) {
   return first;
 }
 
-/// Numbers the channels of one type by peer and, among those to one peer, by the use at the lower rank of the
-/// two.
+/// Numbers the channels of one type by peer. Channels to one peer are numbered by their use at the lower of
+/// the two ranks.
 void order_channels(Plan& plan, ChannelType type) {
-  // A link is the lower rank, the higher rank, and the position among their channels.
+  // A link is the lower rank, the higher rank, and the channel's position among the channels of these two.
   using Link = std::tuple<uint32_t, uint32_t, uint32_t>;
   std::map<Link, uint32_t> use_of;
   std::vector<std::vector<Link>> links(plan.gpus.size());
@@ -177,7 +178,7 @@ std::vector<uint32_t> order_ids(Gpu& gpu, Role role, Role other, size_t count) {
   return order;
 }
 
-/// Renumbers semaphores; those that nothing uses come last.
+/// Renumbers semaphores; the unused ones come last.
 void order_semaphores(Gpu& gpu) {
   std::vector<uint32_t> order = order_ids(gpu, Role::Acquire, Role::Release, gpu.semaphores.size());
   std::vector<int64_t> sorted;

@@ -1,5 +1,5 @@
 /// \file
-/// Gives one numbering to plans that differ only in the ids of thread blocks, channels, remote buffers,
+/// Gives the same numbering to plans that differ only in the ids of thread blocks, channels, remote buffers,
 /// semaphores and barriers.
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace chorale::tools {
 
-/// Numbers thread blocks by position, and channels and remote buffers, of ranks and of thread blocks, and
-/// semaphores and barriers of ranks in an order that depends on nothing but their use. Channels of two ranks
-/// are paired by position (the n-th one to a peer with the peer's n-th one back), so the n-th channels of
-/// both ends move together. Ids that name nothing stay.
+/// Numbers thread blocks by position. Channels and remote buffers (of ranks and of thread blocks), and
+/// semaphores and barriers of ranks, get numbers that depend only on their use. Channels of two ranks are
+/// paired by position: the n-th channel to a peer belongs to the peer's n-th channel back. So the n-th
+/// channels of both ends move together. Ids that name nothing stay.
 void canonicalise(Plan&);
 
 }  // namespace chorale::tools

@@ -70,8 +70,8 @@ Findings CheckRun::compare(uint64_t turn) {
   device_.look(buffers_.end, guard_bytes, [&](const std::byte* piece, uint64_t, uint64_t bytes) {
     intact = std::all_of(piece, piece + bytes, [](std::byte byte) { return byte == guard; });
   });
-  if (!intact) return {1, who + " was written to behind the end of its buffer" + when};
-  // A plan that does not say what its result is may write the result into its input.
+  if (!intact) return {1, who + " was written past the end of its buffer" + when};
+  // A plan that does not define its result may write into its input.
   if (!buffers_.in_place && oracle_.knows_result() &&
       compare_with(device_, buffers_.in, oracle_.input(rank_, turn))) {
     return {1, who + ": its input was changed by a run out of place" + when};

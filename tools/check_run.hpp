@@ -12,13 +12,13 @@
 
 namespace chorale::tools {
 
-/// The bytes after every buffer that nothing may touch.
+/// Counts the bytes after every buffer that a run must not write.
 inline constexpr uint64_t guard_bytes = 64;
 
-/// The places of input and output for one size.
+/// Holds the places of input and output for one size.
 struct Buffers {
   std::byte *in = nullptr, *out = nullptr;
-  std::byte* end = nullptr;  ///< the guard, after the last byte that may be touched
+  std::byte* end = nullptr;  ///< the guard, after the last byte that the run may write
   MessageSizes sizes;
   bool in_place = false;
 };
@@ -28,7 +28,7 @@ struct Buffers {
 Buffers place(std::byte* first, std::byte* second, const std::string& collective, bool in_place,
               uint32_t rank, MessageSizes sizes);
 
-/// The errors in a run's result.
+/// Describes the errors in a run's result.
 struct Findings {
   uint64_t elements = 0;  ///< the number of wrong elements
   std::string what;       ///< a sentence; empty if nothing is wrong
@@ -39,8 +39,9 @@ class CheckRun {
   CheckRun(Device& device, const Oracle& oracle, uint32_t rank, DType dtype, const Buffers& buffers)
       : device_(device), oracle_(oracle), rank_(rank), dtype_(dtype), buffers_(buffers) {}
 
-  /// Fills in new input, and an output that is not right by chance or from before. Another `turn` gives other
-  /// data. A barrier has to follow, so that no rank writes into memory that its owner still fills.
+  /// Fills in new input, and an output that cannot be right by chance or from an earlier run. Another `turn`
+  /// gives other data. The caller runs a barrier next, so that no rank writes into memory that its owner
+  /// still fills.
   void fill(uint64_t turn);
 
   /// Compares the whole output, the guard after it and, out of place, the input.

@@ -1,4 +1,4 @@
-// The command chorale writes, checks, compares, runs and times GPU collectives.
+// Starts the command `chorale`, which compiles, checks, compares, runs and times GPU collectives.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ using namespace chorale;
 using namespace chorale::tools;
 
 constexpr const char* footer =
-    "'-' as a plan is standard input. Results go to stdout, talk to stderr.\n"
+    "A plan '-' is standard input. Results go to stdout, messages to stderr.\n"
     "exit status: 0 all is well, 1 the plan is wrong, 2 the command is wrong, 3 the run failed";
 
 int fail(Exit status, const std::string& message, const std::string& help = "") {
@@ -35,7 +35,7 @@ int fail(Exit status, const std::string& message, const std::string& help = "") 
   return int(status);
 }
 
-/// Ends a command. Its results may not have reached a disk that is full.
+/// Ends a command, and reports an error if its results could not be written, for example to a full disk.
 int end(Exit status) {
   std::cout.flush();
   if (!std::cout || std::ferror(stdout)) {
@@ -77,8 +77,8 @@ std::vector<char*> as_option(int argc, char** argv) {
   return words;
 }
 
-/// Refuses misspelt commands and options before CLI11 parses, which would complain of the words that are then
-/// missing.
+/// Refuses misspelt commands and options before CLI11 parses. CLI11 would complain about words that are
+/// missing as a result.
 void refuse_unknown_words(CLI::App& app, int argc, char** argv) {
   const CLI::App* at = &app;
   int next = 1;
@@ -106,7 +106,7 @@ void refuse_unknown_words(CLI::App& app, int argc, char** argv) {
   }
 }
 
-/// Refuses empty values: "--bytes '$SIZE'" without such a variable would count as if there were no --bytes.
+/// Refuses empty values. "--bytes '$SIZE'" without such a variable would count as no --bytes.
 void refuse_empty_values(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     const std::vector<std::string>& values = option->results();
@@ -117,7 +117,7 @@ void refuse_empty_values(const CLI::App& command) {
 }
 
 /// Opens closed standard streams so that their use still fails. Otherwise a file that is opened later would
-/// get the number of such a stream, and its output.
+/// get the number of such a stream, and receive its output.
 void keep_closed_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF)
@@ -139,8 +139,9 @@ int run(int argc, char** argv) {
 #define COMMAND(name, summary) add(#name, summary, command::name);
 #include "tools/commands.def"
 
-  app.footer(std::string("chorale help COMMAND, or chorale COMMAND --help, lists what a command takes.\n") +
-             footer);  // set after the commands, which inherit the footer before
+  app.footer(
+      std::string("chorale help COMMAND, or chorale COMMAND --help, lists what a command takes.\n") +
+      footer);  // is set after the commands, because commands inherit the footer that exists before them
 
   if (argc < 2) {
     std::cerr << app.help();
@@ -166,7 +167,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   keep_closed_streams();
-  ::signal(SIGXFSZ, SIG_IGN);  // writing past RLIMIT_FSIZE is an error that names it
+  ::signal(SIGXFSZ, SIG_IGN);  // a write past RLIMIT_FSIZE is then an error that names the file
   try {
     std::vector<char*> words = as_option(argc, argv);
     return run(int(words.size()), words.data());

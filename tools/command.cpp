@@ -35,9 +35,9 @@ double now() {
   throw Failure(Exit::command_wrong, "cannot write " + path + ": " + write_error(error));
 }
 
-/// Returns the file that a link points to, so that the link stays and the file is replaced or made.
+/// Returns the file that a link points to, so that writing keeps the link and replaces or creates the file.
 std::filesystem::path behind_links(const std::filesystem::path& path) {
-  constexpr int most_links = 40;  // as many as Linux follows
+  constexpr int most_links = 40;  // Linux follows as many
   std::filesystem::path target = path;
   std::error_code error;
   for (int links = 0; std::filesystem::is_symlink(std::filesystem::symlink_status(target, error)); ++links) {
@@ -48,15 +48,15 @@ std::filesystem::path behind_links(const std::filesystem::path& path) {
   return target;
 }
 
-/// The identity of a file, whatever path names it.
+/// Identifies a file, whatever path names it.
 struct Identity {
   dev_t device = 0;
   ino_t inode = 0;
-  std::filesystem::path path;  ///< only for a file that is not there yet
+  std::filesystem::path path;  ///< only for a file that does not exist yet
   bool operator==(const Identity&) const = default;
 };
 
-/// Returns a file's identity; none if the path is neither that of a regular file nor could be.
+/// Returns a file's identity. Returns nothing if the path neither is nor can become a regular file.
 std::optional<Identity> identity_of(const std::string& path) {
   if (path.empty() || path == "-") return {};
   struct stat found;
@@ -119,7 +119,7 @@ std::string command_line() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> words;
   for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
-  if (words.empty()) return "chorale";  // there is no /proc
+  if (words.empty()) return "chorale";  // /proc is not mounted
   words[0] = "chorale";
   return shell_line(words);
 }
@@ -143,7 +143,7 @@ CLI::Validator one_of(std::string kind, std::vector<std::string> known) {
 
 namespace {
 
-/// Takes a word of `ours`, or the word of another system for one of them.
+/// Accepts a word of `ours`, or the word of another system for one of them.
 /// \param others  returns true for words that are known, but are not one of `ours`
 CLI::Validator word_of(const char* kind, std::vector<std::string> ours, bool (*others)(std::string_view)) {
   CLI::Validator plain = one_of(kind, std::move(ours));
@@ -176,7 +176,7 @@ CLI::Validator whole_number(uint64_t least, uint64_t most, std::string words) {
         const bool negative = word.starts_with('-');
         const std::string digits = word.substr(negative);
         if (digits.empty() || digits.find_first_not_of("0123456789") != digits.npos)
-          return "'" + word + "' is no whole number, expected one from " + range;
+          return "'" + word + "' is not a whole number, expected one from " + range;
         uint64_t number = 0;
         const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
         if (negative || error != std::errc() || number < least || number > most)
@@ -222,7 +222,7 @@ std::vector<uint64_t> parse_sizes(const std::string& text) {
     const uint64_t last = parse_bytes(range[1]), factor = range.size() > 2 ? parse_bytes(range[2]) : 2;
     if (range.size() > 3 || first == 0 || first > last || factor < 2) {
       throw Failure(
-          Exit::command_wrong, "'" + item + "' is no range of sizes",
+          Exit::command_wrong, "'" + item + "' is not a range of sizes",
           "a range is first:last or first:last:factor, with 0 < first <= last and a factor of 2 or more");
     }
     for (uint64_t size = first; size <= last; size *= factor) {
@@ -244,7 +244,7 @@ void write_output(const std::string& path, std::string_view text) {
   struct stat found;
   const bool exists = ::stat(path.c_str(), &found) == 0;
   if (exists && S_ISDIR(found.st_mode)) cannot_write(path, EISDIR);
-  if (exists && !S_ISREG(found.st_mode)) {  // a device or a pipe cannot be replaced, only written to
+  if (exists && !S_ISREG(found.st_mode)) {  // a device or a pipe cannot be replaced, only written
     const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
     if (file < 0) cannot_write(path, errno);
     const int error = write_all(file, text);
@@ -292,13 +292,13 @@ void keep_apart(const std::vector<NamedFile>& read, const std::vector<NamedFile>
       throw Failure(Exit::command_wrong,
                     file->option + " names the file that " +
                         (other.option.empty() ? "is read" : other.option + " reads") + ": " + file->path,
-                    "name another file, or what was read would be lost");
+                    "name another file, because this one would overwrite an input");
     }
     for (auto other = written.begin(); other != file; ++other) {
       if (identity_of(other->path) != identity) continue;
       throw Failure(Exit::command_wrong,
                     other->option + " and " + file->option + " name one file: " + file->path,
-                    "give each a file of its own");
+                    "give each option a different file");
     }
   }
 }

@@ -1,5 +1,5 @@
 /// \file
-/// The parts that all commands share: their declaration, their exit statuses and their messages.
+/// Declares what all commands share: their options, their exit statuses and their messages.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-// Files that read a command line include CLI11. Files that only talk to the user do without its 70,000 lines.
+// Files that read a command line include CLI11. Files that only print do without its 70,000 lines.
 namespace CLI {
 class App;
 class Validator;
@@ -19,7 +19,7 @@ class Validator;
 
 namespace chorale::tools {
 
-/// The exit statuses of `chorale`.
+/// Lists the exit statuses of `chorale`.
 enum class Exit : int { well = 0, plan_wrong = 1, command_wrong = 2, run_failed = 3, interrupted = 130 };
 
 /// Ends a command with a message ("error: <message>") and, if there is one, a line "help: <help>".
@@ -30,7 +30,7 @@ struct Failure : std::runtime_error {
   std::string help;
 };
 
-/// The function that a command runs after its options are parsed.
+/// Names the function that a command runs after its options are parsed.
 using Action = std::function<Exit()>;
 
 /// Each function declares its command's options and returns the action to run with them.
@@ -39,29 +39,30 @@ namespace command {
 #include "tools/commands.def"
 }  // namespace command
 
-/// Refuses a word that is not one of `known`: "unknown dtype 'f33', expected one of f32, f16, did you mean
+/// Refuses a word that is not in `known`: "unknown dtype 'f33', expected one of f32, f16, did you mean
 /// 'f32'?".
+/// \param kind  the meaning of the word, for the message
 /// \param kind  what the word stands for
 CLI::Validator one_of(std::string kind, std::vector<std::string> known);
 
-/// Take the types and operators of types.def and other_names.def, and turn the words of other systems into
+/// Accept the types and operators of types.def and other_names.def, and turn the words of other systems into
 /// ours. They refuse others as one_of() does.
 CLI::Validator dtype_word();
 CLI::Validator op_word();
 
-/// Refuses a word that is no decimal number from `least` to `most`. CLI11 itself takes 010 for 8 and 0x2 for
-/// 2, and refuses 08.
+/// Refuses a word that is not a decimal number from `least` to `most`. CLI11 itself takes 010 for 8 and 0x2
+/// for 2, and refuses 08.
 /// \param words  the range in words, for the help; "": "1 to 4096"
 CLI::Validator whole_number(uint64_t least, uint64_t most, std::string words = "");
 
 /// Returns a message: "unknown program 'onee', did you mean 'one'?".
 std::string unknown(std::string_view kind, std::string_view word, std::span<const std::string> known);
 
-/// Returns the command line of this process as a shell takes it, so that the user can repeat it. It begins
-/// with "chorale" whatever the path.
+/// Returns the command line of this process in shell syntax, so that the user can repeat it. It begins with
+/// "chorale" whatever the path.
 std::string command_line();
 
-/// Returns words as a shell takes them, in quotes when they need them.
+/// Returns words in shell syntax, with quotes where they are needed.
 std::string shell_line(std::span<const std::string> words);
 
 /// Returns "a, b, c".
@@ -70,11 +71,11 @@ std::string join(std::span<const std::string> words);
 /// Returns "1 plan", "2 plans".
 std::string count(uint64_t number, const std::string& noun);
 
-/// Reads the value of --seed, a number of 64 bits. CLI11 takes -1 and 2^64 for the largest number.
+/// Reads the value of --seed, a number of 64 bits. CLI11 would turn -1 and 2^64 into the largest number.
 /// \throws Failure command_wrong
 uint64_t parse_seed(const std::string& text);
 
-/// Reads bytes as people write them: "512", "4K", "4KiB", "1M", "2G".
+/// Reads a number of bytes as people write it: "512", "4K", "4KiB", "1M", "2G".
 /// \throws Failure command_wrong
 uint64_t parse_bytes(const std::string& text);
 
@@ -90,24 +91,24 @@ std::string format_bytes(uint64_t bytes);
 /// \throws Failure command_wrong naming the file and the reason; no part of the text is left behind
 void write_output(const std::string& path, std::string_view text);
 
-/// Checks that write_output() could write there, and writes nothing. Call it before a long run whose output
-/// is known only at the end.
-/// \throws Failure as write_output()
+/// Checks that write_output() could write to this path, and writes nothing. Call it before a long run whose
+/// output is known only at the end.
+/// \throws Failure as write_output() does
 void need_writable(const std::string& path);
 
-/// A file that a command line names, and the option that names it: "--trace"; "" for a command's own
-/// argument.
+/// Holds a file that a command line names, and the option that names it, such as "--trace". The option is ""
+/// for a command's own argument.
 struct NamedFile {
   std::string option, path;
 };
 
-/// Refuses outputs that would replace an input, or one another, whatever paths name them. Call it before
+/// Refuses outputs that would replace an input or one another, whatever paths name them. Call it before
 /// anything is read. It ignores "", "-", devices and pipes.
 /// \throws Failure command_wrong
 void keep_apart(const std::vector<NamedFile>& read, const std::vector<NamedFile>& written);
 
-/// Shows one line on stderr that overwrites itself, for long work. It is silent for the first two seconds. It
-/// is also silent when stderr is no terminal, unless the caller asks for separate lines.
+/// Shows the progress of long work as one line on stderr that overwrites itself. It is silent for the first
+/// two seconds. It is also silent when stderr is not a terminal, unless the caller asks for separate lines.
 class Progress {
  public:
   /// \param line_every  seconds between lines when stderr is no terminal; 0: none

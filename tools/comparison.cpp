@@ -115,7 +115,7 @@ std::string gaps_text(const std::vector<ComparedLine>& lines) {
   return text;
 }
 
-/// Writes the row of waits, whose time is that of the operations for which they wait.
+/// Writes the row of waits. Their time is that of the operations they wait for.
 std::string waits_text(const Comparison& comparison) {
   const auto all = std::find_if(comparison.kinds.begin(), comparison.kinds.end(),
                                 [](const ComparedKind& kind) { return kind.kind == TimeKind::waits; });

@@ -12,7 +12,7 @@ namespace chorale::tools {
 /// an empty field. Returns "" if there are no rows.
 std::string csv_text(const std::vector<nlohmann::ordered_json>& rows);
 
-/// Returns the line of keys that csv_text() puts before rows like this one.
+/// Returns the line of keys that csv_text() writes above rows like this one.
 std::string csv_head(const nlohmann::ordered_json& row);
 
 }  // namespace chorale::tools

@@ -1,6 +1,6 @@
 /// \file
-/// Loads the part of the CUDA driver that describes GPUs at run time. It needs neither a toolkit to build nor
-/// a GPU to start.
+/// Loads the part of the CUDA driver that describes GPUs, at run time. So the build needs no toolkit, and the
+/// command starts without a GPU.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace chorale::tools {
 
-/// The device attributes that we ask for, with cuda.h's numbers.
+/// Lists the device attributes that we query, with cuda.h's numbers.
 enum class DeviceAttribute : int {
   multiprocessors = 16,
   compute_mode = 20,
@@ -23,7 +23,7 @@ enum class DeviceAttribute : int {
   multicast = 132
 };
 
-// FUNCTION(member, symbol, arguments). All functions return a CUresult; 0 is success.
+// Each row is FUNCTION(member, symbol, arguments). All functions return a CUresult; 0 is success.
 #define CHORALE_CUDA_FUNCTIONS(FUNCTION) \
   FUNCTION(init, "cuInit", unsigned flags) \
   FUNCTION(driver_version, "cuDriverGetVersion", int* version) \
@@ -41,7 +41,7 @@ struct CudaDriver {
   CHORALE_CUDA_FUNCTIONS(CHORALE_CUDA_MEMBER)
 #undef CHORALE_CUDA_MEMBER
 
-  std::string problem;  ///< why it cannot be used; empty: it has been initialised
+  std::string problem;  ///< the reason why the driver cannot be used; empty after it has been initialised
 
   /// Returns an error in words: "no CUDA-capable device is detected (100)".
   std::string text_of(int error) const;

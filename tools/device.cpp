@@ -21,7 +21,7 @@ class Host : public Device {
   explicit Host(int ranks) : threads_(piece_threads(ranks)) {}
 
   std::byte* allocate(uint64_t bytes) override {
-    // The memory comes zeroed from the system, page by page, as it is touched.
+    // The system gives zeroed memory page by page, when it is touched.
     void* const memory = std::calloc(bytes ? bytes : 1, 1);
     if (!memory) throw std::bad_alloc();
     owned_.emplace_back(memory, &std::free);

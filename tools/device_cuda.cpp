@@ -1,4 +1,4 @@
-// Makes a GPU the device of a rank. It uses only the runtime API; the collectives are the executor's.
+// Makes a GPU the device of a rank. It uses only the runtime API, because the executor runs the collectives.
 
 #include "tools/command.hpp"
 #include "tools/device.hpp"
@@ -40,7 +40,7 @@ class CudaGraph : public Graph {
   cudaStream_t stream_;
 };
 
-/// The pinned memory and the stream with which one thread moves pieces.
+/// Holds the pinned memory and the stream with which one thread moves pieces.
 struct Stage {
   std::byte* memory = nullptr;
   cudaStream_t stream = nullptr;
@@ -54,7 +54,8 @@ class GpuDevice : public Device {
     if (count == 0) throw RunError(RunError::Reason::resources, "this machine has no CUDA device");
     number_ = world.rank() % count;
     must(cudaSetDevice(number_), "cudaSetDevice");
-    // The stream is not ordered with the default stream, because libraries and the executor may use that one.
+    // The stream is not ordered with the default stream, because libraries and the executor may use the
+    // default stream.
     must(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     must(cudaEventCreate(&start_), "cudaEventCreate");
     must(cudaEventCreate(&stop_), "cudaEventCreate");
@@ -130,7 +131,7 @@ class GpuDevice : public Device {
       enqueue();
     } catch (...) {
       if (cudaStreamEndCapture(stream_, &graph) == cudaSuccess) cudaGraphDestroy(graph);
-      cudaGetLastError();  // so that the next call does not report the capture that was broken off
+      cudaGetLastError();  // so that the next call does not report the capture that failed
       throw;
     }
     must(cudaStreamEndCapture(stream_, &graph), "cudaStreamEndCapture");
@@ -138,8 +139,8 @@ class GpuDevice : public Device {
   }
 
  private:
-  /// Returns a thread's stage; the first thread that uses it makes it. Threads are new every time, so every
-  /// call sets the device.
+  /// Returns a thread's stage, which the first thread that uses it makes. The threads are new each time, so
+  /// every call sets the device.
   Stage& stage_of(unsigned thread) {
     must(cudaSetDevice(number_), "cudaSetDevice");
     Stage& stage = stages_[thread];

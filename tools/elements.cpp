@@ -24,7 +24,7 @@ Format format(DType type) {
     case DType::u32:
       return {0, 0, false, 0x1p31};
     case DType::i64:
-      return {0, 0, true, 0x1p50};  // a double can hold these
+      return {0, 0, true, 0x1p50};  // a double can hold all of them
     case DType::u8:
       return {0, 0, false, 255};
     case DType::i8:
@@ -75,11 +75,11 @@ void encode(DType type, double value, std::byte* element) {
   } else {
     const uint64_t sign = uint64_t(1) << (dtype_size(type) * 8 - 1), wide = std::bit_cast<uint64_t>(value);
     if (std::isnan(value) || (std::isinf(value) && !has_infinities(type))) {
-      bits = sign - 1;  // the NaN that our arithmetic makes
+      bits = sign - 1;  // the NaN that our arithmetic produces
     } else if (std::isinf(value)) {
       bits = (sign - 1) >> layout.mantissa << layout.mantissa;
     } else if (value != 0) {
-      // All values that the oracle makes are normal and exact: the mantissa's lower bits are zero.
+      // All values of the oracle are normal and exact, so the mantissa's lower bits are zero.
       const int exponent = int((wide >> 52) & 0x7ff) - 1023 + layout.bias;
       const uint64_t mantissa = (wide & ((uint64_t(1) << 52) - 1)) >> (52 - layout.mantissa);
       bits = (uint64_t(exponent) << layout.mantissa) | mantissa;

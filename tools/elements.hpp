@@ -10,23 +10,23 @@
 
 namespace chorale::tools {
 
-/// The layout of a float type: sign, exponent, mantissa. A type without mantissa is an integer.
+/// Describes the layout of a float type: sign, exponent, mantissa. A type without a mantissa is an integer.
 struct Format {
   int mantissa = 0, bias = 0;
   bool is_signed = true;
-  double exact = 0;  ///< every integer up to here is a value of the type
+  double exact = 0;  ///< every integer up to this one is a value of the type
 };
 
 Format format(DType);
 
-/// Returns true if the type has values for infinity; fp8_e4m3 is a float that has none.
+/// Returns true if the type can hold infinity; fp8_e4m3 is a float that cannot.
 bool has_infinities(DType);
 
-/// Returns the element at `element` as a number; NaN if it is one.
+/// Returns the element at `element` as a number, which is NaN if the element is one.
 double decode(DType, const std::byte* element);
 
-/// Writes `value`, which the type must be able to hold exactly, as the bits of one element. Infinity becomes
-/// NaN in a float that has no infinities.
+/// Writes `value` as the bits of one element. The type must be able to hold it exactly. Infinity becomes NaN
+/// in a float type that has no infinity.
 void encode(DType, double value, std::byte* element);
 
 }  // namespace chorale::tools

@@ -27,7 +27,7 @@ std::vector<Explained> explain_all(const Plan& plan, const Diagnostics& diagnost
   const auto first =
       std::find_if(all.begin(), all.end(), [](const Explained& of) { return is_proof(of.diagnostic.check); });
   if (first == all.end()) return all;
-  // All findings come from one proof, which finds the same again, in the same order.
+  // All findings come from one proof. A second run of the proof finds the same, in the same order.
   const std::string& proof = first->diagnostic.check;
   std::vector<std::string> others(std::begin(proof_names), std::end(proof_names));
   std::erase(others, proof);
@@ -50,7 +50,7 @@ std::string allowing(const Diagnostics& diagnostics) {
   }
   std::string options;
   for (const std::string& proof : proofs) options += " --allow " + proof;
-  return "to run it all the same:" + options;
+  return "to run it anyway:" + options;
 }
 
 namespace {
@@ -63,12 +63,12 @@ uint64_t operations(const Plan& plan) {
   return all;
 }
 
-/// The most findings that are printed of those that say the same of the same lines, because a program often
-/// does the same on every rank.
+/// Limits how many findings that say the same about the same lines are printed. A program often does the same
+/// on every rank.
 constexpr uint64_t most_alike = 3;
 
-/// Returns a key that a finding shares with those that it makes superfluous. It is empty if there is no line,
-/// because each finding then has a place of its own.
+/// Returns a key that a finding shares with the findings that it makes superfluous. It is empty if the
+/// finding has no line, because then it is unique.
 std::string kind_of(const Plan& plan, const Diagnostic& finding) {
   const SourceLine line = author_line(plan, finding.line, finding.at);
   if (!line.line) return {};
@@ -114,8 +114,8 @@ void Telling::declare(CLI::App& app) {
                  "Write a plan of fewer operations in which the first finding of a proof is still found")
       ->type_name("FILE");
   app.add_option("--schedules", schedules_,
-                 "How many schedules of the adversarial machine are tried for one that shows on the CPU what "
-                 "a proof has found; default 100, 0 for none")
+                 "Number of schedules to try on the adversarial machine, to find one that shows a proof's "
+                 "finding on the CPU; default 100, 0 for none")
       ->transform(whole_number(0, uint64_t(1) << 40, "0 to 2^40"))
       ->type_name("N");
 }
@@ -141,7 +141,8 @@ void Telling::warn(const Plan& plan, const std::string& path, const Diagnostics&
   if (!sarif_file_.empty()) sarif_.add(plan, path, all, "warning");
 }
 
-/// Prints a seed that shows a finding. One is enough, as the findings of a plan come from one proof.
+/// Prints a seed that shows a finding. One seed is enough, because all findings of a plan come from one
+/// proof.
 void Telling::tell_seed(const Plan& plan, const std::string& run, const std::vector<Explained>& all) const {
   const auto first = std::find_if(all.begin(), all.end(), [](const Explained& of) { return of.finding; });
   if (first == all.end() || first->finding->kind == Finding::Kind::undecided || !schedules_) return;
@@ -149,7 +150,7 @@ void Telling::tell_seed(const Plan& plan, const std::string& run, const std::vec
   try {
     found = reproduce(plan, *first->finding, schedules_);
   } catch (const std::exception& error) {
-    // The finding stands, even if the machine cannot run the plan.
+    // The finding holds even if the machine cannot run the plan.
     std::cerr << "note: the adversarial machine cannot run this plan: " << error.what() << '\n';
     return;
   }
@@ -168,7 +169,7 @@ void Telling::tell_shrunk(const Plan& plan, const std::vector<Explained>& all) c
   if (first == all.end() || first->finding->events.empty()) return;
   const Shrunk shrunk = shrink(plan, *first->finding);
   write_plan(shrunk_file_, shrunk.plan);
-  // The outputs of such a plan are no longer right, which the checks would find first.
+  // The outputs of such a plan are no longer correct, and the checks would report that first.
   const bool unfinished = first->finding->proof == "replay";
   std::cerr << "note: the plan in " << (shrunk_file_ == "-" ? "standard output" : shrunk_file_) << " has "
             << operations(shrunk.plan) << " of the " << count(operations(plan), "operation")

@@ -15,21 +15,22 @@ namespace chorale::tools {
 
 struct Explained {
   Diagnostic diagnostic;
-  std::optional<Finding> finding;  ///< a proof's
-  Witness witness;                 ///< the finding's
+  std::optional<Finding> finding;  ///< the finding of a proof
+  Witness witness;                 ///< the finding's witness
 };
 
-/// Finds the proof's finding and its witness for each diagnostic.
-/// \param diagnostics  those of check_plan() or build_program()
+/// Finds the finding and the witness of each diagnostic that a proof has made.
+/// \param diagnostics  the result of check_plan() or build_program()
 std::vector<Explained> explain_all(const Plan&, const Diagnostics& diagnostics);
 
 /// Prints the findings to stderr. Returns true if there were any.
 bool report(const Plan&, const Diagnostics&);
 
-/// Returns the option that runs a plan all the same, if only proofs have found something; else "".
+/// Returns the option that makes the command run the plan anyway, if only proofs have found something; else
+/// "".
 std::string allowing(const Diagnostics&);
 
-/// Reports findings in every way that the command line asks for.
+/// Reports findings in every form that the command line asks for.
 class Telling {
  public:
   /// Declares --sarif, --witness, --shrink and --schedules.
@@ -39,7 +40,7 @@ class Telling {
   /// \param path  the path of the plan file or the program
   /// \param run   the arguments of `chorale run` for the plan: "plan.json", "mine.cpp --set ranks=4"
   bool tell(const Plan&, const std::string& path, const std::string& run, const Diagnostics&);
-  /// Reports warnings: the plan is right, but not what its author wants.
+  /// Reports warnings: the plan is right, but probably not what its author wants.
   void warn(const Plan&, const std::string& path, const Diagnostics&);
   /// Writes the reports to files.
   /// \throws Failure command_wrong if one cannot be written
@@ -63,7 +64,7 @@ class Telling {
   std::string trace_;
 };
 
-/// Returns a word as a shell takes it.
+/// Returns a word in shell syntax.
 std::string shell_word(const std::string&);
 
 }  // namespace chorale::tools

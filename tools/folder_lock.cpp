@@ -11,7 +11,7 @@
 namespace chorale::tools {
 
 FolderLock::FolderLock(const std::string& file) {
-  std::error_code none;  // an error means that there is no such folder; writing then reports it
+  std::error_code none;  // an error means that the folder does not exist; writing then reports it
   const std::filesystem::path folder =
       std::filesystem::weakly_canonical(std::filesystem::absolute(file, none), none).parent_path();
   folder_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,14 +1,13 @@
 /// \file
-/// Makes processes that change one file take turns.
+/// Makes processes that change the same file take turns.
 #pragma once
 
 #include <string>
 
 namespace chorale::tools {
 
-/// While it lives, no other process has a lock of the folder of `file`. The constructor waits for processes
-/// that have one. It leaves no file behind. If there is no such folder, or its file system has no locks, it
-/// does nothing.
+/// Locks the folder of `file` while it exists, and waits in the constructor for processes that hold the lock.
+/// It leaves no file behind. If the folder does not exist, or its file system has no locks, it does nothing.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& file);

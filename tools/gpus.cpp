@@ -41,12 +41,12 @@ GpusFound find_gpus() {
   GpusFound found;
   const CudaDriver driver = load_cuda_driver();
   int version = 0, devices = 0;
-  // A driver has a version even if it does not start.
+  // A driver reports its version even if it does not start.
   if (driver.driver_version && driver.driver_version(&version) == 0) found.driver = version_text(version);
   found.problem = driver.problem;
   if (!found.problem.empty()) return found;
   if (const int error = driver.device_count(&devices)) found.problem = driver.text_of(error);
-  if (found.problem.empty() && devices == 0) found.problem = "the driver knows of no GPU";
+  if (found.problem.empty() && devices == 0) found.problem = "the driver finds no GPU";
   if (!found.problem.empty()) return found;
 
   const Nvml nvml;

@@ -13,8 +13,8 @@ namespace {
 constexpr unsigned most_in_a_group = 4;
 constexpr unsigned late_one_in = 8, latest_us = 500;
 
-/// The alignment of a launch's own memory, which suits the vector accesses that move peers' data. So copies
-/// are as fast as elsewhere.
+/// Aligns the memory of each launch for the vector accesses that move peers' data. So copies are as fast as
+/// elsewhere.
 constexpr uint64_t alignment = 256;
 
 uint64_t rounded(uint64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }

@@ -1,5 +1,5 @@
 /// \file
-/// Launches one plan many times in a row, as an application does that does not wait in between.
+/// Launches one plan many times in a row, as an application does that does not wait between launches.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,10 @@
 
 namespace chorale::tools {
 
-/// One rank's launches. Each has data of its own, which the stream copies into the buffers before it and out
-/// of them after it. Some launches are eager and others in CUDA graphs, one to four in each; every rank draws
-/// this for itself. Now and then a rank comes late. Nothing waits until all are enqueued.
+/// Runs one rank's launches. Each launch has its own data. The stream copies it into the buffers before the
+/// launch, and out of them after it. Some launches are eager and others are in CUDA graphs of one to four
+/// launches; every rank chooses this at random. Sometimes a rank starts late. Nothing waits until all
+/// launches are enqueued.
 class LaunchesInARow {
  public:
   /// Captures the graphs.
@@ -23,10 +24,10 @@ class LaunchesInARow {
   LaunchesInARow(Device& device, Executor& executor, const Plan& plan, const Arguments& arguments,
                  const Oracle& oracle, uint32_t rank, const Buffers& buffers, unsigned launches);
 
-  /// Fills in new data for all launches, which are the oracle's turns from `turn` on. A barrier has to
-  /// follow, as with CheckRun::fill().
+  /// Fills in new data for all launches, which are the oracle's turns from `turn` on. The caller runs a
+  /// barrier next, as after CheckRun::fill().
   void fill(uint64_t turn);
-  /// Enqueues all launches; graphs that were captured are replayed.
+  /// Enqueues all launches. Launches that were captured are replayed.
   void enqueue();
   /// Returns the findings of the first launch whose result is wrong.
   Findings compare(uint64_t turn);
@@ -35,10 +36,10 @@ class LaunchesInARow {
   struct Group {
     unsigned first = 0, launches = 1;
     std::unique_ptr<Graph> graph;  ///< null if the launches are eager
-    unsigned late_us = 0;          ///< how long the rank waits before it
+    unsigned late_us = 0;          ///< the time that the rank waits before it
   };
   void launch(const Group& group);
-  /// Copies the rank's buffers and their guard to a launch's own memory, or back.
+  /// Copies the rank's buffers and their guard to the memory of a launch, or back.
   void copy(const Buffers& from, const Buffers& to);
 
   Device& device_;

@@ -1,5 +1,5 @@
 /// \file
-/// Loads shared libraries that may be there or not.
+/// Loads shared libraries that may be missing.
 #pragma once
 
 #include <dlfcn.h>
@@ -9,7 +9,8 @@
 
 namespace chorale::tools {
 
-/// The first of some libraries that loads. It stays loaded, because the driver's do not unload well.
+/// Loads the first library of a list that loads. It stays loaded, because the driver's libraries do not
+/// unload well.
 class Library {
  public:
   explicit Library(std::initializer_list<const char*> names) {

@@ -1,5 +1,5 @@
 /// \file
-/// Reads the machine that --machine names.
+/// Reads the machine's file that --machine names.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 /// \file
-/// Loads the part of NVML, the management library, that knows of links and free memory, at run time.
+/// Loads the part of NVML, the management library, that reports links and free memory. It loads it at run
+/// time.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +10,8 @@
 
 namespace chorale::tools {
 
-// FUNCTION(member, symbol, arguments). All functions return an nvmlReturn_t; 0 is success. Devices are
-// opaque.
+// Each row is FUNCTION(member, symbol, arguments). All functions return an nvmlReturn_t; 0 is success.
+// Devices are opaque.
 #define CHORALE_NVML_FUNCTIONS(FUNCTION) \
   FUNCTION(init, "nvmlInit_v2", void) \
   FUNCTION(shutdown, "nvmlShutdown", void) \
@@ -26,7 +27,7 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  const std::string& problem() const { return problem_; }  ///< why it cannot be used; "" if it can
+  const std::string& problem() const { return problem_; }  ///< the reason why it cannot be used; "" if it can
   std::string driver_version() const;                      ///< "580.65.06"
   std::optional<uint64_t> free_memory(const std::string& bus) const;
   std::optional<int> active_links(const std::string& bus) const;

@@ -17,11 +17,11 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// The most powers of two that may meet in one product. The smallest range is that of fp8_e4m3, 2^-6 to 2^8;
-/// i8 ends at 2^6.
+/// Limits the powers of two that meet in one product. The smallest range is that of fp8_e4m3, 2^-6 to 2^8; i8
+/// ends at 2^6.
 constexpr uint32_t prod_budget = 6;
 
-/// Returns a number of [0, range) from a hash: the high half of the product, which needs no division.
+/// Maps a hash to a number of [0, range). It takes the high half of the product, which needs no division.
 constexpr uint64_t below(uint64_t hash, uint64_t range) {
   return uint64_t((static_cast<unsigned __int128>(hash) * range) >> 64);
 }
@@ -110,18 +110,18 @@ double Oracle::value(uint32_t rank, uint64_t index, uint64_t turn) const {
     return layout.is_signed ? double(below(hash, 2 * most + 1)) - double(most)
                             : double(below(hash, most + 1));
   };
-  // Special values are at some elements, and there on some of the ranks.
+  // Some elements have special values, on some of the ranks.
   if (case_.special && layout.mantissa && below(mix64(shared + 3), 61) == 0) {
     const uint64_t which = below(mix64(own + 3), 8);
     if (which == 0) return std::numeric_limits<double>::quiet_NaN();
     if (which < 3 && has_infinities(case_.dtype)) return which == 1 ? infinity : -infinity;
-    // In an average, zeros would make a sum that the number of ranks does not divide.
+    // In an average, zeros would make a sum that cannot be divided exactly by the number of ranks.
     if (which < 6 && case_.op != ReduceOp::avg) return which == 5 ? 0.0 : -0.0;
   }
   if (addends_ == 1 || case_.op == ReduceOp::min || case_.op == ReduceOp::max) return within(own, exact);
 
   const uint32_t count = addends_;
-  // The ranks take turns at being first, so that no place in an order always has the value that adds nothing.
+  // The first rank changes from element to element, so that no rank always has the value that adds nothing.
   const uint32_t place = uint32_t((rank + below(shared, count)) % count);
   if (case_.op == ReduceOp::prod) {
     const bool counts = has_post_ || place < prod_budget;
@@ -129,7 +129,7 @@ double Oracle::value(uint32_t rank, uint64_t index, uint64_t turn) const {
     return std::ldexp(layout.is_signed && (own & 1) ? -1.0 : 1.0, power);
   }
   if (case_.op == ReduceOp::avg && count <= exact) {
-    // Values are q + d and q - d in pairs. The sum is count * q, so the one division is exact.
+    // Values are pairs q + d and q - d. The sum is count * q, so the one division is exact.
     const uint64_t most = exact / (2 * uint64_t(count));
     const double q = within(mix64(shared + 1), std::max<uint64_t>(most, 1));
     const uint64_t room = layout.is_signed ? most : uint64_t(std::min(double(most), q));
@@ -138,7 +138,7 @@ double Oracle::value(uint32_t rank, uint64_t index, uint64_t turn) const {
     return place % 2 ? q - d : q + d;
   }
   if (count <= exact) return within(own, exact / count);
-  return place < exact ? within(own, 1) : 0;  // more ranks than the type can count: only some contribute
+  return place < exact ? within(own, 1) : 0;  // with more ranks than the type can count, only some contribute
 }
 
 std::optional<double> Oracle::expected(uint32_t rank, uint64_t index, uint64_t turn) const {
@@ -146,8 +146,8 @@ std::optional<double> Oracle::expected(uint32_t rank, uint64_t index, uint64_t t
                   [&](uint32_t of, uint64_t element) { return value(of, element, turn); });
 }
 
-/// Returns the number of consecutive elements of an output that come from the same contributors, with one
-/// shift.
+/// Returns the number of consecutive elements of an output that come from the same contributors, at the same
+/// offset.
 uint64_t Oracle::segment_elements() const { return case_.output_elements / segmentation(plan_).output; }
 
 Pattern Oracle::input(uint32_t rank, uint64_t turn) const {

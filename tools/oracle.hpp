@@ -1,5 +1,6 @@
 /// \file
-/// Makes inputs whose results are exact in every order of reduction, and the results that a run must give.
+/// Makes inputs whose results are exact in every order of reduction, and computes the results that a run must
+/// give.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +16,13 @@
 
 namespace chorale::tools {
 
-/// Test data and expected results of one plan, type, operator and size. The oracle is independent of the
-/// executor: it shares no code with it, and computes in double, where all of its values are exact.
+/// Makes test data and expected results for one plan, type, operator and size. The oracle is independent of
+/// the executor: it shares no code with it, and computes in double, where all of its values are exact.
 ///
-/// The data is small integers for sum and avg, and powers of two for prod. Every partial result, in any order
-/// and with a rounding after every step, is then a value of the type. So one wrong bit is an error, not
-/// noise. Special values (docs/numbers.md) have one result in every order, too. The data of a rank repeats
-/// after Pattern::period elements.
+/// The data is small integers for sum and avg, and powers of two for prod. Every partial result is then a
+/// value of the type, in any order and with a rounding after every step. So one wrong bit is an error, not
+/// noise. Special values (docs/numbers.md) also have one result in every order. A rank's data repeats after
+/// Pattern::period elements.
 class Oracle {
  public:
   struct Case {
@@ -29,21 +30,22 @@ class Oracle {
     ReduceOp op = ReduceOp::sum;
     uint64_t input_elements = 0, output_elements = 0;  ///< per rank
     uint64_t seed = 0;
-    bool special = false;  ///< floats are now and then a NaN, an infinity or a negative zero
+    bool special = false;  ///< true: some floats are a NaN, an infinity or a negative zero
   };
 
-  /// \throws Failure command_wrong if the type has too few bits for that many addends, or sizes do not divide
+  /// \throws Failure command_wrong if the type has too few bits for that many addends, or if sizes do not
+  /// divide
   Oracle(const Plan&, const Case&);
 
-  /// Returns false for plans that say nothing of their result ("test" collectives without post-conditions).
+  /// Returns false for plans that do not define their result ("test" collectives without post-conditions).
   bool knows_result() const { return known_; }
 
   /// Returns a rank's input. Another `turn` gives other data.
   Pattern input(uint32_t rank, uint64_t turn) const;
 
-  /// Returns the patterns of which a rank's output must be one. There are none if the output may be anything:
-  /// the plan does not say, or this rank receives nothing. There are several for a collective whose program
-  /// chooses which rank sends to which ("sendrecv").
+  /// Returns the patterns one of which a rank's output must match. There are none if the output may be
+  /// anything, because the plan does not define it or because this rank receives nothing. There are several
+  /// for a collective whose program chooses which rank sends to which ("sendrecv").
   std::vector<Pattern> outputs(uint32_t rank, uint64_t turn) const;
 
   /// Fills a rank's input.
@@ -54,7 +56,7 @@ class Oracle {
 
  private:
   double value(uint32_t rank, uint64_t index, uint64_t turn) const;
-  /// Returns the expected output element `index` of `rank`; nothing if the plan leaves it undefined.
+  /// Returns the expected element `index` of the output of `rank`; nothing if the plan leaves it undefined.
   std::optional<double> expected(uint32_t rank, uint64_t index, uint64_t turn) const;
   uint64_t segment_elements() const;
 
@@ -62,18 +64,19 @@ class Oracle {
   Case case_;
   uint32_t addends_ = 1;  ///< the number of values that meet in one result
   bool known_ = true, has_post_ = false;
-  std::vector<bool> receivers_;  ///< by rank, if the program chooses who sends to whom
+  std::vector<bool> receivers_;  ///< by rank, if the program chooses the senders and receivers
 };
 
-/// Element `index` of a rank's input.
+/// Returns element `index` of a rank's input.
 using InputElement = std::function<double(uint32_t rank, uint64_t index)>;
 
 /// Returns true if a plan defines its outputs, element by element.
 bool promises(const Plan&);
-/// Returns the message "a plan of 'test' does not say what its result is", with a guess of what was meant. It
-/// returns "" if the plan does say it, or if a run shows it because the program chooses who sends to whom.
+/// Returns the message "a plan of 'test' does not say what its result is", with a guess of the intended
+/// collective. Returns "" if the plan defines its result, or if a run shows it because the program chooses
+/// the senders and receivers.
 std::string unknown_result(const Plan&);
-/// Returns element `index` of a rank's output for these inputs; nothing if the plan promises none there.
+/// Returns element `index` of a rank's output for these inputs; nothing if the plan does not define it.
 std::optional<double> promised(const Plan&, const Oracle::Case&, uint32_t rank, uint64_t index,
                                const InputElement&);
 

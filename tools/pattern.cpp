@@ -32,7 +32,7 @@ Pattern::Pattern(DType type, uint64_t elements, uint64_t segment_elements, const
   }
 }
 
-/// Returns true for a NaN of a wide float, whose bits the machine's arithmetic chooses.
+/// Returns true for a NaN of f32 or f64, whose bits depend on the machine's arithmetic.
 bool Pattern::is_any_nan(const std::byte* element) const {
   return (type_ == DType::f32 || type_ == DType::f64) && std::isnan(decode(type_, element));
 }

@@ -12,7 +12,7 @@
 
 namespace chorale::tools {
 
-/// One wrong element of an output.
+/// Describes one wrong element of an output.
 struct Mismatch {
   uint32_t rank = 0;
   uint64_t index = 0;     ///< the element of the output
@@ -23,26 +23,26 @@ struct Mismatch {
   void add(const Mismatch& other);
 };
 
-/// The contents of a buffer as equal segments, each of which repeats after `period` elements.
+/// Describes a buffer as equal segments, each of which repeats after `period` elements.
 ///
-/// The period is prime. Data in a wrong place is off by a multiple of a chunk, a line or a page, so it does
-/// not look right there.
+/// The period is prime. So data in a wrong place does not look right there: it is off by a multiple of a
+/// chunk, a cache line or a page.
 class Pattern {
  public:
   static constexpr uint64_t period = 262139;
 
-  /// Returns the value of an element of the buffer; nothing if all of its segment may be anything.
+  /// Returns the value of an element of the buffer; nothing if its whole segment may be anything.
   using Value = std::function<std::optional<double>(uint64_t index)>;
 
-  /// \param value  asked for the first `period` elements of each segment
+  /// \param value  is called for the first `period` elements of each segment
   Pattern(DType, uint64_t elements, uint64_t segment_elements, const Value& value);
 
   uint64_t bytes() const { return elements_ * width_; }
 
-  /// Writes the bytes [first, first + bytes), which are whole elements, to `to`. It skips undefined ones.
+  /// Writes the bytes [first, first + bytes), which are whole elements, to `to`. It skips undefined bytes.
   void copy(uint64_t first, std::byte* to, uint64_t bytes) const;
 
-  /// Compares the same bytes, bit for bit; all NaNs of f32 and f64 are equal. Returns nothing if all are
+  /// Compares the same bytes, bit for bit; all NaNs of f32 and f64 count as equal. Returns nothing if all are
   /// right.
   std::optional<Mismatch> compare(uint64_t first, const std::byte* found, uint64_t bytes) const;
 

@@ -29,8 +29,8 @@ Json channel_types(std::span<const ChannelType> types) {
   return words(known);
 }
 
-/// Returns the schema of an object that must have all of `properties` but those named in `optional`, and may
-/// have others.
+/// Returns the schema of an object. It must have all of `properties`, except those named in `optional`, and
+/// may have others.
 Json object(Json properties, const std::vector<std::string>& optional = {}) {
   Json required = Json::array();
   for (const auto& [key, _] : properties.items()) {
@@ -53,7 +53,7 @@ Json operands(const OpInfo& op, bool in_dst) {
     ++least;
     const Json item = reference(operand_of(field.role));
     if (field.many) {
-      rest = item;  // such a field is always the last
+      rest = item;  // such a field is always the last one
     } else {
       first.push_back(item);
     }
@@ -66,8 +66,7 @@ Json operands(const OpInfo& op, bool in_dst) {
   return list;
 }
 
-/// Adds the properties that an operation must have for one of its roles. A role without a row stops the
-/// build.
+/// Adds the properties that one role of an operation requires. A role without a row stops the build.
 void add_attribute(Role role, Json& properties) {
   switch (role) {
     case Role::Channels:
@@ -91,7 +90,7 @@ void add_attribute(Role role, Json& properties) {
           object({{"unit_size", reference("count")}, {"num_chunks", reference("count")}});
       properties["ops"] = list_of(reference("operation"));
       return;
-    case Role::Via:  // it is optional, and the schema of all operations has it
+    case Role::Via:  // it is optional, and is in the schema of all operations
     case Role::PortChannels:
     case Role::Reduce:
     case Role::Sliced:
@@ -119,7 +118,7 @@ Json body_of(const OpInfo& op) {
   Json body = object(std::move(properties));
   body.erase("type");
   if (!op.has(Role::SwitchRead)) return body;
-  // This is the form in which MSCCL++ writes a reduction from a switch.
+  // MSCCL++ writes a reduction from a switch in this form.
   const Json region = {{"required", {"channel_ids", "buffer_type", "buffer_offset", "size", "dst_chunk"}}};
   return {{"anyOf", {std::move(body), region}}};
 }
@@ -183,7 +182,7 @@ Json rank() {
       {"semaphores"});
 }
 
-/// Returns the schema of the extension, which has the parts that MSCCL++ lacks.
+/// Returns the schema of the extension, which holds the parts that MSCCL++ lacks.
 Json extension() {
   return object({{"version", {{"const", "1.0"}}},
                  {"requires", list_of(words(known_requirements))},

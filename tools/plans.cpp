@@ -26,7 +26,7 @@ std::string name_of(const fs::path& file, uint32_t ranks) {
   return name;
 }
 
-/// Adds the same algorithm in place, if it is a program that has the choice.
+/// Adds the same algorithm in place, if the program offers it.
 void add_in_place(std::vector<NamedPlan>& plans, const std::string& full_name, const Plan& plan,
                   dsl::Parameters::Settings settings, const std::vector<std::string>& allow) {
   const std::vector<dsl::RegisteredProgram> programs = dsl::programs();
@@ -46,8 +46,7 @@ void add_in_place(std::vector<NamedPlan>& plans, const std::string& full_name, c
   if (built.diagnostics.empty()) plans.push_back({full_name, std::move(built.plan), true});
 }
 
-/// Makes the plans of these names that can be made for this number of ranks; some algorithms are only for
-/// some numbers.
+/// Makes the plans of these names for this number of ranks. It skips algorithms that do not take this number.
 std::vector<NamedPlan> made_as_shipped(const std::set<std::string>& names, uint32_t ranks) {
   std::vector<NamedPlan> plans;
   for (const std::string& name : names) {
@@ -86,7 +85,7 @@ std::string shipped_folder() {
 std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ranks) {
   if (ranks == 0) {
     throw Failure(Exit::command_wrong,
-                  "'" + collective + "' stands for all shipped plans of a number of ranks",
+                  "'" + collective + "' stands for all shipped plans for one number of ranks",
                   "say how many with --ranks");
   }
   const std::string folder = shipped_folder();
@@ -119,7 +118,7 @@ std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ran
 std::span<const std::string> collective_words() {
   static const std::vector<std::string> words = [] {
     std::vector<std::string> shipped(std::begin(standard_collectives), std::end(standard_collectives));
-    // None is shipped for a collective whose programs differ in what they do.
+    // No plan is shipped for a collective whose programs do different things.
     std::erase_if(shipped, [](const auto& word) { return collective_info(word).leaves_sender_open(); });
     return shipped;
   }();
@@ -148,7 +147,7 @@ std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const W
       }
     } else {
       const bool program = names_program(word);
-      // A program is made for the ranks of the first plan; a plan has its own.
+      // A program is compiled for the ranks of the first plan. A plan file has its own number of ranks.
       Plan plan = plan_for({word, common.name, common.set}, program ? ranks : asked, allow);
       refuse_schedule(plan, command, "chorale run times host schedules, and bench_overlap compares them");
       const std::string name = program ? plan.name : name_of(word, plan.ranks());

@@ -1,5 +1,5 @@
 /// \file
-/// Finds the plans that `chorale bench` times: those that are named one by one, or all that are shipped for a
+/// Finds the plans that `chorale bench` times: plans that are named one by one, or all that are shipped for a
 /// collective.
 #pragma once
 
@@ -15,17 +15,17 @@
 namespace chorale::tools {
 
 struct NamedPlan {
-  std::string name;  ///< the file's without the number of ranks, or the program's
+  std::string name;  ///< the file's name without the number of ranks, or the program's name
   Plan plan;
-  bool also_in_place = false;  ///< true if it has the algorithm of the plan before it, in place
+  bool also_in_place = false;  ///< true if it is the algorithm of the previous plan, in place
 };
 
-/// Counts the plans that differ by name or content. It counts a plan that is `also_in_place` with the one
-/// before it.
+/// Counts the plans that differ by name or content. It counts a plan that is `also_in_place` together with
+/// the previous one.
 size_t count_distinct(std::span<const NamedPlan> plans);
 
-/// Returns the folder of the shipped plans: beside the installed command, or in the tree that it was built
-/// from.
+/// Returns the folder of the shipped plans: beside the installed command, or in the tree from which it was
+/// built.
 /// \throws Failure if there is none
 std::string shipped_folder();
 
@@ -34,7 +34,7 @@ std::span<const std::string> collective_words();
 bool names_collective(const std::string& what);
 
 /// Returns the shipped plans of a collective, checked and ordered by name. If none is shipped for this number
-/// of ranks, it makes the same plans here.
+/// of ranks, it makes them.
 /// \throws Failure if there are none
 std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ranks);
 
@@ -42,7 +42,7 @@ std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ran
 /// follows under the same name.
 /// \param allow  the proofs to leave out
 /// \param command  the name of the command in messages
-/// \param ranks  the number of ranks; 0: that of the first plan. A collective's name needs a number
+/// \param ranks  the number of ranks; 0: the number of the first plan. A collective's name needs one
 std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common, uint32_t ranks,
                                   const std::vector<std::string>& allow,
                                   const char* command = "chorale bench");

@@ -76,7 +76,7 @@ std::string waited_words(const ProfileStretch& stretch) {
   }
 }
 
-/// Lists the longest stretches, in order of time.
+/// Lists the longest stretches of the critical path, in order of time.
 std::string path_text(const Profile& profile) {
   std::vector<const ProfileStretch*> kept;
   for (const ProfileStretch& stretch : profile.path) kept.push_back(&stretch);
@@ -115,7 +115,7 @@ std::string totals_text(const ProfileTotals& totals) {
   return fmt::format("all thread blocks, {:.2f} us: {}\n", us(totals.all_ns()), join(shares));
 }
 
-/// Returns the spans that all ranks have traced of a plan on rank 0; nothing on others.
+/// On rank 0, returns the spans of a plan that all ranks have traced. Returns nothing on other ranks.
 std::vector<TraceSpan> gather(World& world, const Executor& executor, const Plan& plan) {
   const std::vector<SentSpan> mine = to_send(executor.trace());
   std::vector<TraceSpan> all;
@@ -141,15 +141,16 @@ std::string text_of(const Profile& profile, const Plan& plan, uint64_t bytes, Cl
 
 Profiles::Profiles(std::optional<Machine> machine) : machine_(std::move(machine)), file_(std::tmpfile()) {
   if (!file_) {
-    throw Failure(Exit::run_failed,
-                  std::string("no temporary file for what --profile prints: ") + std::strerror(errno));
+    throw Failure(Exit::run_failed, std::string("there is no temporary file for the output of --profile: ") +
+                                        std::strerror(errno));
   }
 }
 
 void Profiles::keep(const std::string& text) const {
   if (std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size() && std::fflush(file_.get()) == 0)
     return;
-  throw RunError(RunError::Reason::resources, "what --profile prints cannot be kept: " + write_error(errno));
+  throw RunError(RunError::Reason::resources,
+                 "the output of --profile cannot be stored: " + write_error(errno));
 }
 
 void Profiles::add(World& world, const Executor& executor, const Config& config, const Plan& plan,

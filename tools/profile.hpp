@@ -1,5 +1,5 @@
 /// \file
-/// Says in words where the time of the last launch of each size went: --profile.
+/// Prints where the time of the last launch of each size went, for --profile.
 #pragma once
 
 #include <cstdint>
@@ -21,23 +21,23 @@ void profile_by(Config& config, bool wanted);
 /// \param bytes  the message's bytes
 std::string text_of(const Profile&, const Plan&, uint64_t bytes, Clocks);
 
-/// A call whose last launch is profiled.
+/// Describes a call whose last launch is profiled.
 struct ProfiledCall {
   Arguments arguments = {};
   bool eager = true;                       ///< an eager launch; else one of a CUDA graph
-  std::optional<double> in_a_row_us = {};  ///< the time of one of many in a row, if that was measured
+  std::optional<double> in_a_row_us = {};  ///< the mean time of a call in a row, if it was measured
 };
 
 /// Collects the profiles of the ranks' launches, which the command prints after its results. Make it before
-/// the ranks start, as they may be processes.
+/// the ranks start, because they may be processes.
 class Profiles {
  public:
-  /// \param machine  the machine whose prediction stands beside the profiles; none: no prediction
+  /// \param machine  its prediction stands beside the profiles; none: no prediction
   explicit Profiles(std::optional<Machine> machine = {});
 
-  /// Collective: rank 0 adds the profiles of the last launches of these calls, from the traces of all ranks'
-  /// executors, which were made with `config`.
-  /// \throws RunError, on all ranks, if they cannot be kept
+  /// Collective: rank 0 adds the profiles of the last launches of these calls. They come from the traces of
+  /// all ranks' executors, which were made with `config`.
+  /// \throws RunError, on all ranks, if the profiles cannot be stored
   void add(World& world, const Executor& executor, const Config& config, const Plan& plan,
            std::span<const ProfiledCall> calls) const;
 

@@ -10,7 +10,7 @@ namespace chorale::tools {
 void ProfileOptions::declare(CLI::App& app, const std::string& what) {
   CLI::Option* const wanted = app.add_flag("--profile", profile, what);
   app.add_option("--machine", machine,
-                 "With --profile: put beside it what is predicted for the machine of this file, see simulate")
+                 "With --profile: print beside it the prediction for the machine of this file, see simulate")
       ->type_name("FILE")
       ->needs(wanted);
 }

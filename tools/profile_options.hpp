@@ -1,5 +1,5 @@
 /// \file
-/// The options --profile and --machine of `run` and `bench`.
+/// Declares the options --profile and --machine of `run` and `bench`.
 #pragma once
 
 #include <optional>
@@ -15,11 +15,11 @@ struct ProfileOptions {
   std::optional<std::string> machine;
 
   /// Declares the options.
-  /// \param what  says what --profile does
+  /// \param what  the description of --profile
   void declare(CLI::App&, const std::string& what);
 
-  /// Makes the profiles; none if --profile was not given. Call it before anything takes long.
-  /// \throws Failure if the machine is none
+  /// Returns the profiles; nothing if --profile was not given. Call it before long work.
+  /// \throws Failure if the machine's file is not a machine
   std::optional<Profiles> profiles() const;
 };
 

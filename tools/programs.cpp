@@ -33,11 +33,11 @@ std::vector<std::string> names(const std::vector<dsl::RegisteredProgram>& progra
   return all;
 }
 
-/// Loads a source or plugin, and returns the names that it has added.
+/// Loads a source or plugin, and returns the names of the programs that it has added.
 std::vector<std::string> load(const std::string& what) {
   const std::vector<std::string> before = names(dsl::programs());
   {
-    const CrashNote note(what);  // a plugin may run any code when it is loaded, too
+    const CrashNote note(what);  // a plugin may run any code while it is loaded
     const PrintsAside aside;
     is_source(what) ? load_source(what) : load_plugin(what);
   }
@@ -57,11 +57,11 @@ std::vector<std::string> load(const std::string& what) {
                 "chorale compile " + program + " -o plan.json makes its plan");
 }
 
-/// Refuses the name by which bench and tune call a plan: the algorithm and its parameters. A plan's file has
-/// the number of ranks, too.
+/// Refuses the name that bench and tune use for a plan: the algorithm and its parameters. The name of a
+/// plan's file also has the number of ranks.
 void refuse_form(const std::string& what) {
   std::string name = what;
-  int ranks = 8;  // the default of programs
+  int ranks = 8;  // the default of shipped programs
   const size_t ending = what.find_last_not_of("0123456789");
   const bool numbered =
       ending != what.npos && what.size() - ending - 1 < 5 && ending + 1 < what.size() && what[ending] == '_';
@@ -78,7 +78,7 @@ void refuse_form(const std::string& what) {
                 "for " + count(uint64_t(ranks), "rank") + " that is " + words);
 }
 
-/// Refuses the name of a host schedule, which is shipped only as a file.
+/// Refuses the name of a host schedule, because host schedules are shipped only as files.
 void refuse_schedule(const std::string& what) {
   const std::string file = shipped_schedule(what);
   if (file.empty()) return;
@@ -93,12 +93,13 @@ void declare_wanted(CLI::App& app, Wanted& wanted, const std::string& what_it_is
   app.add_option("--set", wanted.set, "A parameter of the program; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  app.add_option("--name", wanted.name, "Which program, if a source has several")->type_name("NAME");
+  app.add_option("--name", wanted.name, "The program to use, if a source has several")->type_name("NAME");
 }
 
 void declare_aim(CLI::App& app, Aim& aim, const std::string& target_by_default) {
   const std::vector<std::string> words(std::begin(target_names), std::end(target_names));
-  app.add_option("--target", aim.target, "Whose executor: " + join(words) + "; " + target_by_default)
+  app.add_option("--target", aim.target,
+                 "The executor that runs the plan: " + join(words) + "; " + target_by_default)
       ->type_name("TARGET")
       ->check(one_of("target", words));
   declare_allow(
@@ -238,7 +239,7 @@ Diagnostics check_plan(const Plan& plan, const Aim& aim, ProofFacts* facts) {
 
 void declare_plan_output(CLI::App& app, std::string& output) {
   app.add_option("-o,--output", output,
-                 "Where the plan goes; default -, standard output; as CBOR if its name ends in .cbor")
+                 "Write the plan to FILE; default -, standard output; as CBOR if the name ends in .cbor")
       ->type_name("FILE");
 }
 

@@ -13,7 +13,7 @@
 namespace chorale::tools {
 namespace {
 
-/// The claims, in the order of `proof_names`.
+/// Names the claims, in the order of `proof_names`.
 constexpr const char* claims[] = {"one order of events", "no deadlock", "no races", "the result",
                                   "launches in a row"};
 static_assert(std::size(claims) == std::size(proof_names), "a proof of passes.def has no claim here");
@@ -22,8 +22,8 @@ bool has(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Returns true if the proof is bounded. It proves again if thread blocks may compete, because only then can
-/// a proof be bounded.
+/// Returns true if the proof is bounded. Only a proof about thread blocks that may compete can be bounded, so
+/// it repeats the proof for such a plan alone.
 bool is_bounded(const Plan& plan, const std::vector<std::string>& allow) {
   if (!plan.extension.bounded_proof && !has(allow, "decidable")) return false;
   return prove_plan(plan, allow).facts.bounded;

@@ -1,5 +1,5 @@
 /// \file
-/// Says in words what was proved of a plan.
+/// Says in words what was proved about a plan.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace chorale::tools {
 
-/// Returns "proved: ..." with its bounds, and a line "not proved: ..." for each part that the proofs did not
-/// look at.
-/// \param plan   a plan in which no check and no proof found anything
+/// Returns "proved: ..." with its bounds, and a line "not proved: ..." for each part that the proofs left
+/// out.
+/// \param plan   a plan without findings
 /// \param allow  the proofs that were left out
 std::string proved_words(const Plan& plan, Target target, const std::vector<std::string>& allow);
 

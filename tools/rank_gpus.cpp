@@ -17,7 +17,7 @@
 namespace chorale::tools {
 namespace {
 
-/// Returns the findings, one a line: "problem ...", "driver CUDA 13.0", "gpu NVIDIA H200".
+/// Returns the facts, one per line: "problem ...", "driver CUDA 13.0", "gpu NVIDIA H200".
 std::string ask() {
   const GpusFound found = find_gpus();
   std::string text = "driver " + found.driver + "\n";
@@ -26,7 +26,7 @@ std::string ask() {
   return text;
 }
 
-/// Calls ask() in a process of its own and returns its answer.
+/// Calls ask() in a separate process and returns its answer.
 std::string ask_apart() {
   int ends[2];
   if (::pipe(ends) != 0) return "";
@@ -67,7 +67,7 @@ RankGpus find_rank_gpus() {
     if (key == "driver") gpus.driver = value;
     if (key == "problem") gpus.problem = value;
   }
-  if (gpus.names.empty() && gpus.problem.empty()) gpus.problem = "the driver knows of no GPU";
+  if (gpus.names.empty() && gpus.problem.empty()) gpus.problem = "the driver finds no GPU";
   return gpus;
 }
 
@@ -81,7 +81,7 @@ void need_gpus(const RankGpus& gpus, unsigned ranks, bool shared) {
     throw Failure(
         Exit::run_failed,
         "there are " + count(ranks, "rank") + ", but this machine has " + count(gpus.names.size(), "GPU"),
-        "choose fewer ranks, or let them share a GPU with --share-gpus, to test and not to time");
+        "choose fewer ranks, or use --share-gpus to let ranks share a GPU (for tests, not for timings)");
   }
 }
 

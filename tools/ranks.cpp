@@ -18,10 +18,10 @@
 namespace chorale::tools {
 namespace {
 
-std::atomic<int> stop_asked = 0;  // lock-free, so a signal handler may write it
+std::atomic<int> stop_asked = 0;  // lock-free, so that a signal handler may write it
 extern "C" void ask_to_stop(int) { stop_asked = 1; }
 
-/// The end of a rank's process.
+/// Describes how a rank's process ended.
 struct End {
   char error[4096];
   RunError::Reason reason;
@@ -34,12 +34,12 @@ struct End {
   }
 };
 
-/// Runs a rank in a child process. It does not return.
+/// Runs a rank in a child process, and does not return.
 [[noreturn]] void be_rank(uint32_t rank, const std::string& address, pid_t parent, const Launch& launch,
                           const Config& config, const std::function<void(World&)>& body, End& end) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(int(Exit::run_failed));  // the parent died before the prctl() above
-  ::signal(SIGINT, SIG_IGN);                                  // the parent ends us, once it has reported
+  ::signal(SIGINT, SIG_IGN);  // the parent ends this process after it has reported
   ::signal(SIGTERM, SIG_DFL);
   try {
     World world = World::join(address, int(rank), int(launch.ranks), config.join());
@@ -61,7 +61,7 @@ struct End {
   ::_exit(0);
 }
 
-/// The processes of a run. None outlives this object.
+/// Owns the processes of a run. None outlives this object.
 class Children {
  public:
   ~Children() {
@@ -76,7 +76,7 @@ class Children {
 
   void add(pid_t process) { processes_.push_back(process); }
 
-  /// Reaps the processes that have ended. Returns a sentence on the first that did not end by itself.
+  /// Reaps the processes that have ended. Returns a sentence about the first one that was killed.
   std::string poll() {
     std::string news;
     for (size_t rank = 0; rank < processes_.size(); ++rank) {
@@ -103,7 +103,7 @@ class Children {
   std::vector<pid_t> processes_;
 };
 
-/// Returns the cause among the ranks' errors. Errors that only follow from another rank's come last.
+/// Returns the error that caused the others. Errors that only follow from another rank's error come last.
 std::string cause_of(const Shared<End>& ends, uint32_t ranks) {
   for (const bool echoes : {false, true}) {
     for (uint32_t rank = 0; rank < ranks; ++rank) {
@@ -150,8 +150,8 @@ std::string run_processes(const Launch& launch, const Config& config,
   auto give_up = std::chrono::steady_clock::time_point::max();
   while (!children.all_ended() && !stop_asked && std::chrono::steady_clock::now() < give_up) {
     const std::string news = children.poll();
-    // The world tells the other ranks. A rank that does not notice, in a library's kernel for example, is
-    // ended.
+    // The world notifies the other ranks. A rank that does not notice, for example because it is in a
+    // library's kernel, is ended.
     if ((!news.empty() && death.empty()) || (!failure && any_failed(ends, launch.ranks))) {
       if (!news.empty()) death = news;
       failure = true;

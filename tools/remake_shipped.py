@@ -14,8 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 RANKS = (2, 4, 8)
 RANKS_OF = {"allreduce_two_level": (4, 8)}  # it has two nodes
 
-# An algorithm is also shipped for these numbers of thread blocks, beside its default: few for short messages,
-# many for long ones. The names of these plans have _b and the number before the ranks.
+# These algorithms are also shipped for these numbers of thread blocks, beside the default: few for short messages, many
+# for long ones. The names of these plans have _b and the number before the ranks.
 BLOCKS_OF = {
     "allreduce_one_shot": (4, 16),
     "allreduce_two_shot": (16, 32),
@@ -35,7 +35,7 @@ BLOCKS_OF = {
     "allgather_by_peer": (64, 128),
     "alltoall_by_peer": (64, 128),
 }
-# These are the same for some numbers of ranks: packets carry longer messages if there is one peer to send them to.
+# These are the same for certain numbers of ranks. With one peer to send to, packets carry longer messages.
 BLOCKS_FOR = {
     ("allreduce_one_shot", 2): (128,),
     ("allreduce_two_shot", 2): (128,),
@@ -45,8 +45,8 @@ BLOCKS_FOR = {
     ("reducescatter_packets", 2): (128,),
     ("reducescatter_packets", 4): (128,),
 }
-# An algorithm is also shipped in rank order with these numbers of blocks if its own order differs, that is for more
-# than two ranks. These plans are called <name>_ordered.
+# These algorithms are also shipped in rank order with these numbers of blocks, if their own order differs, which is so
+# for more than two ranks. These plans are called <name>_ordered.
 ORDERED = {"allreduce_two_shot": (16, 32), "reducescatter_packets": (4, 16)}
 PER_RANK = ("allgather_by_peer", "alltoall_by_peer")  # their `instances` count for each peer and for the rank itself
 
@@ -98,7 +98,7 @@ def main():
         wrong = [name for name in sorted(names) if not (made / name).exists() or not (shipped / name).exists()
                  or (made / name).read_bytes() != (shipped / name).read_bytes()]
     for name in wrong:
-        print(f"plans/shipped/{name} is not what plans/ gives now", file=sys.stderr)
+        print(f"plans/shipped/{name} differs from the plan that plans/ makes now", file=sys.stderr)
     if wrong:
         sys.exit("run tools/remake_shipped.py, and look at the difference")
 

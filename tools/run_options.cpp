@@ -29,18 +29,20 @@ void RunOptions::declare(CLI::App& app) {
   app.add_option("--packet", packet, "Form of packets; default: the configuration's, ll16")
       ->check(one_of("packet form", {std::begin(packet_form_names), std::end(packet_form_names)}))
       ->type_name("NAME");
-  app.add_option("--timeout", timeout, "Of every wait: 30s, 500ms, off; default: the configuration's, 30s")
+  app.add_option("--timeout", timeout,
+                 "Timeout of every wait: 30s, 500ms, off; default: the configuration's, 30s")
       ->type_name("TIME");
   app.add_option("--workers", workers,
-                 "Threads that run thread blocks; default, and with 0: the configuration's, one a core")
+                 "Threads that run thread blocks; default, and with 0: the configuration's, one per core")
       ->transform(whole_number(0, 4096))
       ->type_name("N");
   CLI::Option* const as_processes =
-      app.add_flag("--processes", processes, "A process a rank: the default on cuda");
-  app.add_flag("--threads", threads, "A thread a rank: the default on cpu")->excludes(as_processes);
+      app.add_flag("--processes", processes, "Run one process per rank: the default on cuda");
+  app.add_flag("--threads", threads, "Run one thread per rank: the default on cpu")->excludes(as_processes);
   declare_allow(app, allow,
                 "A proof to leave out, by the name in brackets, or proofs for all; may be repeated");
-  app.add_flag("--share-gpus", share_gpus, "Let several ranks use one GPU, where there are fewer than ranks");
+  app.add_flag("--share-gpus", share_gpus,
+               "Let several ranks use one GPU if there are fewer GPUs than ranks");
 }
 
 Config RunOptions::config() const {
@@ -63,10 +65,10 @@ std::optional<ReduceOp> RunOptions::reduce_op(bool any_reduces) const {
   if (op.empty()) {
     if (!any_reduces || !names_other_dtype(dtype)) return {};
     throw Failure(Exit::command_wrong, "--dtype " + dtype + " is reduced by some operators only",
-                  "name one by --op");
+                  "name one with --op");
   }
   if (!any_reduces) {
-    throw Failure(Exit::command_wrong, "--op " + op + " is to reduce with, and nothing is reduced here",
+    throw Failure(Exit::command_wrong, "--op " + op + " names a reduction, but nothing is reduced here",
                   "leave --op out");
   }
   type();  // refuses types that do not exist
@@ -110,13 +112,13 @@ Built built_program(const Wanted& wanted, uint32_t ranks, const std::vector<std:
   return build_program(name, settings, {.target = {}, .allow = allow});
 }
 
-/// Reads a file and checks and proves the plan.
-/// \param file  a plan's or an algorithm's
+/// Reads a file, and checks and proves the plan.
+/// \param file  a plan's or an algorithm's file
 Built built_file(const std::string& file, const std::vector<std::string>& allow) {
   if (names_algorithm(file)) return build_algorithm(file, {.target = {}, .allow = allow});
   Built built;
   built.plan = load_plan(file);
-  // A plan with a certificate that holds need not be proved again.
+  // A plan whose certificate is valid need not be proved again.
   built.diagnostics = refute_certificate(built.plan).empty()
                           ? chorale::check(built.plan)
                           : check_plan(built.plan, {.target = {}, .allow = allow});
@@ -131,7 +133,7 @@ Built built_of(const Wanted& wanted, uint32_t ranks, const std::vector<std::stri
     throw Failure(
         Exit::command_wrong,
         "--set and --name are for programs; " + wanted.what + (named ? " is a host schedule" : " is a plan"),
-        named ? "set its parameters with --param" : "a plan's parameters were settled when it was compiled");
+        named ? "set its parameters with --param" : "a plan's parameters were fixed when it was compiled");
   }
   return built_file(named ? schedule : wanted.what, allow);
 }

@@ -1,5 +1,5 @@
 /// \file
-/// The options that `run` and `bench` share.
+/// Declares the options that `run` and `bench` share.
 #pragma once
 
 #include <cstdint>
@@ -23,29 +23,29 @@ struct RunOptions {
 
   void declare(CLI::App&);
 
-  /// Returns the configuration with the command line's settings on top.
+  /// Returns the configuration, with the command line's settings applied.
   Config config() const;
   DType type() const;
   /// Returns the operator of the command line, if it has one.
-  /// \throws Failure if there is one and `any_reduces` is false, as it would change nothing
+  /// \throws Failure if there is one and `any_reduces` is false, because it would change nothing
   std::optional<ReduceOp> reduce_op(bool any_reduces) const;
   std::optional<PacketForm> packet_form() const;
-  /// Returns true if each rank is a process: as the command line says, else on cuda only.
+  /// Returns true if each rank is a process: as the command line says, otherwise only on cuda.
   bool as_processes(const Config&) const;
-  /// Finds the GPUs of this machine; it looks for none unless the backend is cuda.
-  /// \throws Failure if there are fewer than ranks
+  /// Finds the GPUs of this machine. It looks for none unless the backend is cuda.
+  /// \throws Failure if there are fewer GPUs than ranks
   RankGpus gpus(const Config&, uint32_t ranks) const;
 };
 
-/// Returns the sizes of `asked`, as parse_sizes() does. If it is empty, returns those of `otherwise`, each
-/// rounded down to whole elements for every rank, at least one. nccl-tests, too, rounds messages that are cut
-/// into parts.
+/// Returns the sizes of `asked`, as parse_sizes() does. If it is empty, returns the sizes of `otherwise`,
+/// each rounded down to whole elements for every rank, but at least one. nccl-tests also rounds messages that
+/// are cut into parts.
 std::vector<uint64_t> sizes_for(const std::string& asked, const std::string& otherwise, uint32_t ranks,
                                 DType dtype);
 
-/// Compiles a program or reads a plan, for `ranks` if not 0, checks it, and proves all but what `allow`
-/// names.
-/// \throws Failure plan_wrong after its findings were reported
+/// Compiles a program or reads a plan, for `ranks` ranks if not 0. Checks it, and proves everything except
+/// what `allow` names.
+/// \throws Failure plan_wrong after it has reported the findings
 Plan plan_for(const Wanted&, uint32_t ranks, const std::vector<std::string>& allow);
 
 }  // namespace chorale::tools

@@ -14,14 +14,14 @@
 namespace chorale::tools {
 namespace {
 
-/// A rank's report on one size.
+/// Holds a rank's report on one size.
 struct SizeReport {
   std::atomic<bool> finished;
   bool wrong;
   char what[512];
 };
 
-/// The reports of all ranks, which children share.
+/// Holds the reports of all ranks, in memory that child processes share.
 struct Reports {
   Reports(uint32_t ranks, size_t sizes, size_t repeats)
       : reports_(ranks * sizes),
@@ -39,7 +39,7 @@ struct Reports {
   Shared<double> times_;
 
  public:
-  Shared<std::atomic<uint32_t>> done;  ///< the number of sizes that are done, by rank
+  Shared<std::atomic<uint32_t>> done;  ///< the number of finished sizes, by rank
 
  private:
   size_t sizes_, repeats_;
@@ -106,7 +106,7 @@ class Rank {
 
   const Executor& executor() const { return executor_; }
 
-  /// Writes the trace and the profiles of all sizes' last runs, if they are asked for. Collective.
+  /// Writes the trace and the profiles of each size's last run, if the user wants them. Collective.
   void tell(const Config& config) const {
     if (!request_.trace.empty()) write_trace(world_, executor_, config, request_.trace);
     if (request_.profiles) request_.profiles->add(world_, executor_, config, plan_, calls_);
@@ -117,8 +117,8 @@ class Rank {
     world_.barrier();
     const double time = device_->time_us([&] { executor_.execute(plan_, arguments_, device_->stream()); },
                                          [&] { executor_.synchronize(device_->stream()); });
-    // The barrier comes first, because checking one rank's result would take a core from ranks that still
-    // run, and count as their time.
+    // The barrier comes first. Otherwise checking one rank's result would take a core from ranks that still
+    // run, and add to their time.
     world_.barrier();
     return time;
   }
@@ -126,11 +126,11 @@ class Rank {
   World& world_;
   const Plan& plan_;
   const RunRequest& request_;
-  std::unique_ptr<Device> device_;  // comes before the executor, which takes the current device
+  std::unique_ptr<Device> device_;  // is before the executor, which takes the current device
   Executor executor_;
   std::byte *first_ = nullptr, *second_ = nullptr;
   Arguments arguments_;
-  std::vector<ProfiledCall> calls_;  ///< one of each size
+  std::vector<ProfiledCall> calls_;  ///< one call of each size
 };
 
 std::vector<Oracle> oracles_of(const Plan& plan, const RunRequest& request) {

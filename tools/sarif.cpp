@@ -1,4 +1,4 @@
-// The format is OASIS, Static Analysis Results Interchange Format (SARIF) 2.1.0.
+// The format is the Static Analysis Results Interchange Format (SARIF) 2.1.0 of OASIS.
 
 #include "tools/sarif.hpp"
 
@@ -20,7 +20,7 @@ constexpr std::string_view checks[][2] = {
 #include "chorale/passes.def"
 };
 
-/// Lists the known checks. Those of targets and of the language are added when results have them.
+/// Lists the known checks. Checks of targets and of the DSL are added when results have them.
 Json rules(const Json& results) {
   Json list = Json::array();
   const auto add = [&](std::string_view id, std::string_view summary) {
@@ -36,7 +36,7 @@ Json rules(const Json& results) {
 
 Json message(const std::string& text) { return {{"text", text}}; }
 
-/// Returns the line of the program if it is known, else the plan and the place in it.
+/// Returns the line of the program if it is known, else the plan file and the place in it.
 Json location(const Plan& plan, const std::string& path, SourceLine line, const std::optional<OpPlace>& at) {
   Json physical;
   const bool known = at && at->rank < plan.gpus.size() &&
@@ -54,7 +54,7 @@ Json location(const Plan& plan, const std::string& path, SourceLine line, const 
   return place;
 }
 
-/// Returns the events of a witness in the form in which editors step through them.
+/// Returns the events of a witness in the form that editors step through.
 Json flow(const Plan& plan, const std::string& path, const Witness& witness) {
   Json steps = Json::array();
   for (size_t position = 0; position < witness.events.size(); ++position) {

@@ -11,11 +11,11 @@ namespace chorale::tools {
 
 struct Explained;
 
-/// Findings of several plans, one after the other.
+/// Collects the findings of several plans, one plan after the other.
 class Sarif {
  public:
   /// Adds the findings of one plan.
-  /// \param path   the plan file's, for findings without a line of the author
+  /// \param path   the plan's file, for findings without a line of the author
   /// \param level  "error" or "warning"
   void add(const Plan&, const std::string& path, const std::vector<Explained>&, const char* level);
   std::string text() const;

@@ -15,11 +15,12 @@ void ScheduleOptions::declare(CLI::App& app) {
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   app.add_option("--plan", plan,
-                 "Host schedules: the thread blocks of what it launches by that name, as NAME=PLAN, a plan "
-                 "file or a shipped name; may be repeated. Default: the shipped plan of the name")
+                 "Host schedules: the plan that the launch NAME runs, as NAME=PLAN, where PLAN is a plan "
+                 "file or a shipped name; may be repeated. Default: the shipped plan called NAME")
       ->type_name("NAME=PLAN")
       ->allow_extra_args(false);
-  app.add_option("--mover", mover, "Host schedules: what moves transfers that leave it open; default ce_put")
+  app.add_option("--mover", mover,
+                 "Host schedules: the mover of transfers that do not name one; default ce_put")
       ->check(one_of("mover", {std::begin(host::mover_names) + 1, std::end(host::mover_names)}))
       ->type_name("MOVER");
 }

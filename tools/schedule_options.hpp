@@ -1,5 +1,5 @@
 /// \file
-/// The options of commands for host schedules.
+/// Declares the options of commands for host schedules.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +20,20 @@ struct ScheduleOptions {
   bool given() const { return !param.empty() || !plan.empty() || !mover.empty(); }
 
   /// Reads the schedule's parameters.
-  /// \throws Failure for parameters that the schedule does not have, and for values that are no numbers
+  /// \throws Failure for parameters that the schedule does not have, and for values that are not numbers
   host::Values params(const Plan&) const;
-  host::Mover automatic() const;  ///< the mover of transfers that leave it open
+  host::Mover automatic() const;  ///< the mover of transfers that do not name one
 };
 
-/// Returns `ranks`, or if that is 0 the most ranks that the schedule says it is for.
+/// Returns `ranks`. If that is 0, returns the largest number of ranks that the schedule allows.
 uint32_t schedule_ranks(const host::Schedule&, uint32_t ranks);
 
 /// Unrolls the schedule for this number of ranks.
-/// \throws Failure plan_wrong after its findings were reported
+/// \throws Failure plan_wrong after it has reported the findings
 host::Concrete unroll(const Plan&, uint32_t ranks, const host::Values& params, host::Mover automatic);
 
 /// Refuses a plan that is a host schedule.
-/// \param what  "chorale bench", which is for plans of thread blocks
+/// \param what  the command, such as "chorale bench", which takes only plans of thread blocks
 /// \throws Failure if the plan is a host schedule
 void refuse_schedule(const Plan&, const std::string& what, const std::string& help = "");
 

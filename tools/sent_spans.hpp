@@ -1,6 +1,6 @@
 /// \file
-/// Converts spans of a trace to the form in which ranks send them, to other processes too. The form leaves
-/// out what the plan says.
+/// Converts spans of a trace to the form in which ranks send them, also to other processes. The form leaves
+/// out what the plan already says.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct SentSpan {
 
 std::vector<SentSpan> to_send(const std::vector<TraceSpan>& spans);
 
-/// Adds the spans in `bytes`, which are whole SentSpans of launches of `plan`.
+/// Adds the spans in `bytes`, which holds whole SentSpans of launches of `plan`.
 void add_sent(std::vector<TraceSpan>& spans, std::span<const std::byte> bytes, const Plan& plan);
 
 }  // namespace chorale::tools

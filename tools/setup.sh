@@ -1,6 +1,5 @@
-# tools/quickstart and tools/test source this file. It installs what is missing, configures
-# and builds, and it sets $root (the repository) and $build (the build folder).
-# Each step that can take long says what it does and how long it took.
+# tools/quickstart and tools/test source this file. It installs what is missing, configures and builds. It sets $root (the
+# repository) and $build (the build folder). Each step that can take long prints its purpose and its duration.
 
 set -u
 failed_steps=()
@@ -14,10 +13,10 @@ die() {
   exit 1
 }
 
-# A step that is still running says so every so many seconds when there is no terminal.
+# Without a terminal, a running step prints a line every this many seconds.
 tell_every=${tell_every:-30}
 
-# tell_progress <log> <start>: prints every half minute how far a step is, if its log says that. It ends with the script.
+# tell_progress <log> <start>: prints the progress of a step every half minute, if its log reports any. It ends with the script.
 tell_progress() {
   local log=$1 start=$2 next=$(($2 + tell_every)) count
   while sleep 1 && kill -0 $$ 2>/dev/null; do
@@ -28,8 +27,8 @@ tell_progress() {
   done
 }
 
-# step <what> <log> <command...>: runs the command with its output in a log, and prints a line
-# before and after. On failure it prints the end of the log and where the rest is.
+# step <what> <log> <command...>: runs the command with its output in a log, and prints a line before and after. If it fails, it
+# prints the end of the log and where the rest is.
 step() {
   local what=$1 log=$2 start=$SECONDS teller="" status=0
   shift 2
@@ -51,11 +50,11 @@ step() {
   printf ' done (%d s)\n' $((SECONDS - start))
 }
 
-# The build needs these packages, which have Debian 12's names here.
+# The build needs these packages, here by their names in Debian 12.
 packages="g++ cmake ninja-build python3 nlohmann-json3-dev libcli11-dev libfmt-dev libspdlog-dev libpugixml-dev
   libboost-context-dev libboost-program-options-dev libsodium-dev libgtest-dev"
 
-# missing_packages <packages...>: prints those that are not installed.
+# missing_packages <packages...>: prints the packages that are not installed.
 missing_packages() {
   local package
   for package in "$@"; do
@@ -83,15 +82,15 @@ install_packages() {
   fi
   local log=${TMPDIR:-/tmp}/chorale-setup.$$.log
   step "updating the package lists" "$log" $as_root apt-get update ||
-    die "apt-get update failed" "is there a network, and do /etc/apt/sources.list* name a reachable mirror?"
+    die "apt-get update failed" "check that there is a network, and that /etc/apt/sources.list* name a reachable mirror"
   step "installing$missing" "$log" $as_root env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y --no-install-recommends $missing ||
     die "apt-get install failed" "a full disk? ($(df -h --output=avail / | tail -1 | tr -d ' ') free on /)"
   rm -f "$log"
 }
 
-# install_optional_packages [<packages>]: installs the packages, and those that optional parts need, as far as this machine can.
-# The tests run without the rest and name it.
+# install_optional_packages [<packages>]: installs the packages, and those that optional parts need, as far as this machine
+# allows. The tests run without the others and name them.
 install_optional_packages() {
   local missing package as_root="" log=${TMPDIR:-/tmp}/chorale-setup-optional.$$.log
   missing=$(missing_packages $(optional_packages) "$@")
@@ -106,7 +105,7 @@ install_optional_packages() {
     step "installing $package" "$log" timeout 600 $as_root env DEBIAN_FRONTEND=noninteractive \
       apt-get install -y --no-install-recommends "$package" || say "$package is not installed: what needs it is left out of the tests"
   done
-  failed_steps=()  # the tests go on
+  failed_steps=()  # the tests run anyway
   rm -f "$log"
 }
 
@@ -125,23 +124,24 @@ check_machine() {
         "install g++ 12 or newer, or set CXX to one"
 }
 
-# parts_of <target>: prints what Ninja builds for the target, a line each.
+# parts_of <target>: prints what Ninja builds for the target, one per line.
 parts_of() {
   ninja -C "$build" -t query "$1" | awk '/^  input:/ { inputs = 1; next } /^  outputs:/ { inputs = 0 } inputs { print $NF }'
 }
 
-# targets_of_label <label>: prints what the tests of a label need, by the table that the configuration has left.
+# targets_of_label <label>: prints the targets that the tests of a label need, from the table that the configuration has written.
 targets_of_label() {
   awk -v label="$1" '$1 ~ label { print $2 }' "$build/test_targets.txt" | sort -u
 }
 
 # build_project [<targets...> | --without <tests...> | --label <label>]: configures and builds the targets, or everything, or
-# everything except these tests, or what the tests of a label need. A folder that was configured before keeps its settings and is
-# configured again, so that it has the parts that were installed since.
+# everything except these tests, or what the tests of a label need. A folder that was configured before keeps its settings. It is
+# configured again, so that it gets the parts that were installed since then.
 build_project() {
   local settings=()
   if [ ! -f "$build/build.ninja" ]; then
-    # Line tables only and -O1, because full debug information and -O2 would each take a third of the compiler's time.
+    # The build has line tables only and -O1, because full debug information and -O2 would each add a third of the compiler's
+    # time.
     settings=(-G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG"
       -DCHORALE_PRECOMPILED=ON -DCHORALE_UNITY=ON)
   fi
@@ -150,7 +150,8 @@ build_project() {
   if [ "${1:-}" = --without ]; then
     shift
     local left_out="^tests/($(echo "$@" | tr ' ' '|'))\$"
-    # These are the parts of "all". A name that ends in "/all" stands for a folder, so the tests' is replaced by its targets.
+    # These are the parts of "all". A name that ends in "/all" stands for a folder, so the folder of the tests is replaced by its
+    # targets.
     set -- $({ parts_of all | grep -v '^tests/all$' && parts_of tests/all; } | grep -vE "$left_out")
   fi
   local label=
@@ -164,7 +165,7 @@ build_project() {
   grep -q '^CHORALE_CUDA:BOOL=OFF' "$build/CMakeCache.txt" && what="building without the CUDA backend: it is off"
   grep -q chorale_kernels "$build/build.ninja" && what="building with the CUDA backend" minutes=twelve
   [ -n "$label" ] && minutes=five
-  [ $# -gt 0 ] || minutes=fifteen  # tests and all
+  [ $# -gt 0 ] || minutes=fifteen  # for the tests and all the rest
   [ -x "$build/tools/chorale" ] || what+=" (about $minutes minutes on two cores)"
   if [ -t 1 ]; then
     say "$what"

@@ -1,5 +1,5 @@
 /// \file
-/// Makes memory that a process shares with those that it starts.
+/// Makes memory that a process shares with the processes that it starts.
 #pragma once
 
 #include <sys/mman.h>
@@ -11,7 +11,7 @@
 
 namespace chorale::tools {
 
-/// An array, zeroed at first, that processes started later share with this one.
+/// Holds an array, zeroed at first, that processes started later share with this one.
 template <class T>
 class Shared {
   static_assert(std::is_trivially_destructible_v<T>, "nobody destroys what processes share");

@@ -15,7 +15,7 @@ fs::path folder() {
   try {
     return fs::path(shipped_folder()) / "schedules";
   } catch (const Failure&) {
-    return {};  // then there are none
+    return {};  // no plans are shipped
   }
 }
 

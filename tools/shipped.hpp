@@ -1,5 +1,5 @@
 /// \file
-/// Finds the host schedules that are shipped, by name.
+/// Finds the shipped host schedules by name.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace chorale::tools {
 
-/// Returns their names, sorted; none if no plans are found.
+/// Returns the names of the shipped host schedules, sorted; none if there are no plans.
 std::vector<std::string> shipped_schedules();
 
 /// Returns the file of the schedule of that name; "" if none is shipped.

@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::atomic<int> interrupted = 0;  // lock-free, so a signal handler may write it
+std::atomic<int> interrupted = 0;  // lock-free, so that a signal handler may write it
 std::atomic<pid_t> child{0};
 
 extern "C" void pass_on(int signal) {
@@ -38,8 +38,8 @@ extern "C" void pass_on(int signal) {
 constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP};
 struct sigaction before[std::size(signals)];
 
-/// Runs `command` with stdout sent to stderr, or both to nowhere. Returns its exit status; 127 if there is no
-/// such program.
+/// Runs `command` with stdout sent to stderr, or with both discarded. Returns its exit status; 127 if there
+/// is no such program.
 int run_command(const std::vector<std::string>& command, bool quiet) {
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
@@ -56,7 +56,7 @@ int run_command(const std::vector<std::string>& command, bool quiet) {
     ::_exit(127);
   }
   child = process;
-  if (interrupted) ::kill(process, SIGTERM);  // the signal came before its receiver was known
+  if (interrupted) ::kill(process, SIGTERM);  // the signal came before the process's id was stored
   int status = 0;
   while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
   }
@@ -65,7 +65,7 @@ int run_command(const std::vector<std::string>& command, bool quiet) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/// Says what `compiler` lacks; returns "" if it will do.
+/// Says what `compiler` lacks; returns "" if nothing is missing.
 std::string lacks(const std::vector<std::string>& compiler, const TemporaryFolder& folder) {
   const std::string probe = folder.path() / "probe.cpp";
   std::ofstream file(probe);
@@ -79,8 +79,8 @@ std::string lacks(const std::vector<std::string>& compiler, const TemporaryFolde
   return status == 0 ? "" : "does not compile C++20";
 }
 
-/// Loads a plugin. Returns why it does not load, or "". It is never closed, because the registry points into
-/// it.
+/// Loads a plugin. Returns the reason if it does not load, or "". It is never closed, because the registry
+/// points into it.
 std::string open_plugin(const std::string& file) {
   return ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL) ? "" : ::dlerror();
 }
@@ -95,7 +95,7 @@ TemporaryFolder::TemporaryFolder() {
   for (size_t at = 0; at < std::size(signals); ++at) ::sigaction(signals[at], &action, &before[at]);
   if (!::mkdtemp(name.data())) {
     throw Failure(Exit::command_wrong, "cannot make a temporary folder " + name + ": " + std::strerror(errno),
-                  "TMPDIR names the folder to make it in");
+                  "set TMPDIR to the folder for it");
   }
   path_ = name;
 }
@@ -160,7 +160,7 @@ void load_source(const std::string& source) {
   if (!fs::is_regular_file(source, error)) {
     throw Failure(Exit::command_wrong,
                   "cannot read " + source + ": " +
-                      (fs::exists(source, error) ? "it is no file" : "there is no such file"));
+                      (fs::exists(source, error) ? "it is not a file" : "there is no such file"));
   }
   TemporaryFolder folder;
   const HostCompiler compiler = find_compiler(folder);
@@ -168,7 +168,7 @@ void load_source(const std::string& source) {
   std::vector<std::string> command = compiler.command;
   command.insert(command.end(), {"-std=c++20", "-O0", "-fPIC", "-shared", "-Wall"});
   for (const std::string& include : include_folders()) command.push_back("-I" + include);
-  // A name that starts with '-' must not read as an option.
+  // The name is written so that one with a leading '-' does not read as an option.
   command.insert(command.end(), {"-o", plugin, source.starts_with('-') ? "./" + source : source});
   Progress progress;
   progress("building " + source);
@@ -182,8 +182,8 @@ void load_source(const std::string& source) {
     throw Failure(Exit::plan_wrong,
                   source + " compiles, but cannot be loaded: " +
                       (why.starts_with(head) ? why.substr(head.size()) : why),
-                  "a source is one file: what it calls is defined there, or make a plugin of several with "
-                  "c++ -shared -fPIC");
+                  "a source is one file: define all that it calls there, or make a plugin of several files "
+                  "with c++ -shared -fPIC");
   }
 }
 
@@ -192,7 +192,7 @@ void load_plugin(const std::string& path) {
   const std::string file = path.find('/') == path.npos ? "./" + path : path;
   if (const std::string why = open_plugin(file); !why.empty()) {
     throw Failure(Exit::command_wrong, "cannot load " + why,
-                  "a plugin must be built against the headers of this very version");
+                  "build the plugin against the headers of this version");
   }
 }
 

@@ -21,11 +21,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Adds the event's line. Names of files need not be UTF-8.
+/// Adds the event's line. Names of files may not be valid UTF-8.
 void add(std::string& lines, const Json& event) { lines += (lines.empty() ? "" : ",\n") + json_text(event); }
 
 /// Returns the lines of a rank's spans.
-/// \param start_ns  the time from which times count
+/// \param start_ns  the time that counts as 0
 std::string lines_of(const std::vector<TraceSpan>& spans, uint32_t rank, uint64_t start_ns) {
   std::string lines;
   if (spans.empty()) return lines;
@@ -47,7 +47,7 @@ std::string lines_of(const std::vector<TraceSpan>& spans, uint32_t rank, uint64_
   return lines;
 }
 
-/// Returns the time at which the first of these spans began; without spans, the latest time.
+/// Returns the time at which the first of these spans began; without spans, the largest time.
 uint64_t first_of(const std::vector<TraceSpan>& spans) {
   uint64_t first = ~uint64_t{0};
   for (const TraceSpan& span : spans) first = std::min(first, span.begin_ns);
@@ -82,8 +82,8 @@ Json name_event(uint32_t rank, std::string name, std::optional<uint32_t> thread)
 void need_trace_file(const std::string& path) {
   if (path.empty()) return;
   if (path == "-") {
-    throw Failure(Exit::command_wrong, "--trace writes a file, since results go to standard output",
-                  "name one, as trace.json");
+    throw Failure(Exit::command_wrong, "--trace needs a file, because results go to standard output",
+                  "name one, such as trace.json");
   }
   need_writable(path);
 }
@@ -125,7 +125,8 @@ void write_trace(World& world, const Executor& executor, const Config& config, c
     try {
       if (lines.empty()) {
         wrong =
-            "nothing was traced: no rank has run an operation, since there are no bytes, or none in the plan";
+            "nothing was traced: no rank has run an operation, because the message has no bytes or the plan "
+            "has no operations";
       } else {
         write_output(path, file_of(lines));
       }
@@ -146,8 +147,8 @@ StoppedTrace::StoppedTrace() : file_(std::tmpfile()) {
 void StoppedTrace::add(const Executor& executor) const noexcept {
   try {
     const std::vector<SentSpan> spans = to_send(executor.trace());
-    // We write everything at once, or parts of several ranks would mix: processes share one offset in the
-    // file.
+    // We write everything with one call. Otherwise parts of several ranks would mix, because processes share
+    // one offset in the file.
     [[maybe_unused]] const ssize_t written =
         ::write(::fileno(file_.get()), spans.data(), spans.size() * sizeof(SentSpan));
   } catch (...) {

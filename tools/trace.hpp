@@ -14,39 +14,40 @@
 
 namespace chorale::tools {
 
-/// Returns the event that names a rank, or a thread of it, in the trace.
+/// Returns the event that names a rank, or one of its threads, in the trace.
 nlohmann::ordered_json name_event(uint32_t rank, std::string name, std::optional<uint32_t> thread = {});
 
 /// Sets up the executor's configuration for --trace FILE; does nothing for "". Call it before anything runs.
-/// \throws Failure if the file could not be written
+/// \throws Failure if the file cannot be written
 void trace_to(Config& config, const std::string& path);
 
 /// Checks that the file of --trace FILE can be written; does nothing for "". Call it before anything runs.
-/// \throws Failure if it could not be written
+/// \throws Failure if it cannot be written
 void need_trace_file(const std::string& path);
 
-/// Writes spans, which may be in any order, in the form of the write_trace() below.
-/// \param one_clock  true if all ranks have one clock
+/// Writes spans, in any order, in the same form as write_trace() below.
+/// \param one_clock  true if all ranks have the same clock
 void write_trace(const std::vector<TraceSpan>& spans, uint32_t ranks, const std::string& path,
                  bool one_clock = true);
 
-/// Collective: rank 0 writes the traces of all ranks' executors, which were made with `config`, to `path`. A
-/// rank is a process of the trace, a thread block a thread; each span carries its launch and the author's
-/// line. Each event has a line of its own. On the CPU times count from the first span of all. Clocks of
-/// different GPUs differ, so there times count from the first span of each rank.
+/// Collective: rank 0 writes the traces of all ranks' executors, which were made with `config`, to `path`. In
+/// the trace a rank is a process and a thread block is a thread. Each span carries its launch and the
+/// author's line. Each event is one line. On the CPU times count from the first span of all ranks. Clocks of
+/// different GPUs differ, so there times count from each rank's first span.
 /// \throws RunError, on all ranks, if the file cannot be written or nothing was traced
 void write_trace(World& world, const Executor& executor, const Config& config, const std::string& path);
 
-/// Collects the ranks' traces of a run that has failed, after which they cannot meet as write_trace() needs
-/// it. Make it before the ranks start, as they may be processes.
+/// Collects the ranks' traces of a run that has failed. The ranks can then no longer run the collective
+/// write_trace(). Make it before the ranks start, because they may be processes.
 class StoppedTrace {
  public:
   StoppedTrace();
 
-  /// Adds a rank's part, with the launches that stopped. It leaves out spans that it cannot get or keep.
+  /// Adds a rank's part, with the launches that stopped. It leaves out spans that it cannot read or store.
   void add(const Executor& executor) const noexcept;
 
-  /// Writes what the ranks have added, or nothing if they have added nothing. Call it when they have ended.
+  /// Writes what the ranks have added; writes nothing if they have added nothing. Call it when they have
+  /// ended.
   /// \throws Failure if the file cannot be written
   void write(const Plan& plan, const Config& config, const std::string& path) const;
 
@@ -54,7 +55,7 @@ class StoppedTrace {
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  std::unique_ptr<std::FILE, Close> file_;  ///< has SentSpans
+  std::unique_ptr<std::FILE, Close> file_;  ///< holds SentSpans
 };
 
 }  // namespace chorale::tools

@@ -12,20 +12,22 @@
 
 namespace chorale::tools {
 
-/// Describes this machine as a table does.
+/// Describes this machine in the form that a table uses.
 TunedFor tuned_for(const Config&, const RankGpus&, uint32_t ranks);
 
 /// Returns plans/tuned/<device>.json beside the shipped plans, which `chorale tune` writes by default.
 std::string tuned_file(const TunedFor&);
 
-/// Returns the command that makes a table of these collectives here: "chorale tune allreduce --ranks 2".
-/// \param file  the table's file; "": that of tuned_file()
+/// Returns the command that makes a table of these collectives on this machine: "chorale tune allreduce
+/// --ranks 2".
+/// \param file  the table's file; "": the file of tuned_file()
 std::string tune_command(const std::vector<std::string>& collectives, const TunedFor&, DType,
                          const std::string& file);
 
-/// Reads the plans of a table. If `file` is empty, it takes tuned_file(), or the defaults if that is missing.
+/// Reads the plans of a table. If `file` is empty, it reads tuned_file(), or takes the defaults if that is
+/// missing.
 /// \param advice  the command that makes a missing file: tune_command()
-/// \throws Failure for a file that is missing, UsageError for one that is no table
+/// \throws Failure for a missing file, UsageError for a file that is not a table
 TunedPlans tuned_plans(const std::string& file, const TunedFor&, const std::string& advice);
 
 /// Return "allreduce_one_shot, ll16".

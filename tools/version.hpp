@@ -1,5 +1,5 @@
 /// \file
-/// The version and the commit, which the build sets.
+/// Declares the version and the commit, which the build sets.
 #pragma once
 
 #ifndef CHORALE_VERSION
@@ -8,7 +8,7 @@
 
 namespace chorale::tools {
 
-/// The output of `git describe` at the time of the build; "" if there was none.
+/// Holds the output of `git describe` at the time of the build; "" if there was none.
 extern const char* const built_from;
 
 }  // namespace chorale::tools

@@ -14,10 +14,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Who = ProofEvent::Who;
 
-// Events have an order and no times.
+// The trace gives events equal distances and durations, because they have an order but no times.
 constexpr double apart_us = 10, long_us = 6;
 
-/// Returns the trace's thread for an event: the application's, a block's, or that of the block's proxy.
+/// Returns the trace's thread for an event: the application's, a block's, or the thread of the block's proxy.
 uint32_t thread_of(const WitnessEvent& event) {
   if (event.who == Who::application) return 0;
   return 1 + 2 * event.at.threadblock + (event.who == Who::proxy ? 1 : 0);
@@ -65,7 +65,7 @@ std::string trace_of(const Witness& witness) {
   }
   for (size_t id = 0; id < witness.edges.size(); ++id) {
     const WitnessEdge& edge = witness.edges[id];
-    // Arrows go forward in time, even in a cycle.
+    // Arrows point forward in time, even in a cycle.
     for (const bool end : {false, true}) {
       const uint32_t position = end ? std::max(edge.from, edge.to) : std::min(edge.from, edge.to);
       Json arrow =

@@ -8,7 +8,8 @@
 
 namespace chorale::tools {
 
-/// Returns the JSON text. A process is a rank, a thread a thread block; times are positions, not durations.
+/// Returns the JSON text. A process is a rank, and a thread is a thread block. Times are positions, not
+/// durations.
 std::string trace_of(const Witness&);
 
 }  // namespace chorale::tools

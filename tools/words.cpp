@@ -49,7 +49,7 @@ std::string operand_words(const Gpu& gpu, const ThreadBlock& block, const Op& op
          (is_packet(role) ? " as packets" : "");
 }
 
-/// Returns the operands of one side in words, with the table's roles.
+/// Returns the operands of one side in words, with the roles from the table.
 std::vector<std::string> side_words(const Gpu& gpu, const ThreadBlock& block, const Op& op, bool in_dst) {
   std::vector<Role> one_by_one;
   const std::span<const Operand> operands = in_dst ? block.dests(op) : block.sources(op);

@@ -1,5 +1,5 @@
 /// \file
-/// Puts plans in words, with the peers and buffers of their operations.
+/// Describes plans in words, with the peers and buffers of their operations.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace chorale::tools {
 
-/// Describes one operation, e.g. "put input[0:1] -> output[2:3] of rank 1 (memory)". Ids that name nothing
-/// get a '?'.
+/// Describes one operation, for example "put input[0:1] -> output[2:3] of rank 1 (memory)". Ids that name
+/// nothing get a '?'.
 std::string words(const Gpu&, const ThreadBlock&, const Op&);
 
 /// Returns "ring.cpp:12", or "" if the plan does not say.

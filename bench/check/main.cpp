@@ -1,6 +1,6 @@
-// Measures how long proofs take: for every shipped algorithm at 8 ranks, beside its compilation; for the
-// shipped plans of 8 ranks, which have up to 128 thread blocks each; and for a ring all-reduce that grows.
-// Prints the table of docs/check-time.md, and exits with 1 if it misses a bar.
+// Measures how long proofs take for three groups of plans: every shipped algorithm at 8 ranks, beside its
+// compilation; the shipped plans of 8 ranks, which have up to 128 thread blocks each; and a ring all-reduce
+// of growing size. Prints the table of docs/check-time.md, and exits with 1 if it misses a bar.
 //
 //   bench_check [--most-ranks N] [--commit TEXT]
 
@@ -23,7 +23,7 @@ namespace {
 using chorale::Plan;
 using chorale::bench::count_ops, chorale::bench::cpu_seconds, chorale::bench::measure_in_subprocess;
 
-constexpr double most_small_seconds = 5e-3;  ///< the bar for a plan of 8 ranks
+constexpr double most_small_seconds = 5e-3;  ///< the bar for a plan of 8 ranks, in seconds
 constexpr double most_ring_seconds = 8, most_ring_bytes = 1.5e9, least_rate = 3e6;
 constexpr uint32_t ring_bar_ranks = 1024;
 constexpr const char* shipped_folder = CHORALE_SOURCE_DIR "/plans/shipped";
@@ -47,7 +47,7 @@ struct Sample {
   bool proved = false;
 };
 
-/// Builds and proves a plan in a process of its own.
+/// Builds and proves a plan in a separate process.
 Sample measure(const std::function<Plan()>& build, int times, bool facts = false) {
   return measure_in_subprocess("a proof", [&] {
     Sample sample;
@@ -96,7 +96,7 @@ bool measure_shipped() {
   return good;
 }
 
-/// Lists the shipped plans by their names, without ".json".
+/// Lists the names of the shipped plans, without ".json".
 std::vector<std::string> list_shipped_plans(uint32_t ranks) {
   const std::string end = "_" + std::to_string(ranks);
   std::vector<std::string> names;
@@ -139,7 +139,7 @@ bool measure_ring(uint32_t most_ranks) {
     const bool bar = ranks == ring_bar_ranks;
     const bool quick = sample.proved && (!bar || sample.prove <= most_ring_seconds);
     const bool small = !bar || double(sample.peak_bytes) <= most_ring_bytes;
-    const bool fast = !bar || rate * double(sample.launches) >= least_rate;  // operations executed
+    const bool fast = !bar || rate * double(sample.launches) >= least_rate;  // in executed operations
     good &= quick && small && fast;
     std::printf("| %u | %llu | %llu | %.3f%s | %.2e%s | %.0f | %.0f%s |\n", ranks,
                 static_cast<unsigned long long>(sample.ops), static_cast<unsigned long long>(sample.launches),
@@ -153,11 +153,11 @@ bool measure_ring(uint32_t most_ranks) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("CPU time and memory of proofs");
+  CLI::App app("Measures CPU time and memory of proofs");
   std::string commit = "unknown";
   uint32_t most_ranks = 256;
   app.add_option("--most-ranks", most_ranks, "The largest ring");
-  app.add_option("--commit", commit, "What was measured, for the table");
+  app.add_option("--commit", commit, "The commit that was measured, for the table");
   CLI11_PARSE(app, argc, argv);
   try {
     std::printf("%s| | |\n| --- | --- |\n", introduction);

@@ -5,8 +5,8 @@
 namespace chorale::bench {
 namespace {
 
-constexpr uint32_t to_next = 0, to_previous = 1;       // channels of a block
-constexpr uint32_t next_scratch = 0, next_output = 1;  // remote buffers of a block
+constexpr uint32_t to_next = 0, to_previous = 1;       // indices of a block's channels
+constexpr uint32_t next_scratch = 0, next_output = 1;  // indices of a block's remote buffers
 
 class Rank {
  public:

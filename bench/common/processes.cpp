@@ -21,7 +21,7 @@ int run_in_processes(int ranks, const std::string& name,
     int status = did_not_run;
     try {
       status = run_rank(rank, address);
-    } catch (const Wrong& error) {  // all ranks see it
+    } catch (const Wrong& error) {  // all ranks see the error
       if (rank == 0) fmt::print(stderr, "{}\n", error.what());
       status = result_wrong;
     } catch (const std::exception& error) {

@@ -1,5 +1,5 @@
 /// \file
-/// Measures work in a process of its own, so that its time and memory are counted alone.
+/// Measures work in a separate process, so that only its own time and memory count.
 #pragma once
 
 #include <sys/resource.h>
@@ -19,7 +19,7 @@
 
 namespace chorale::bench {
 
-/// Returns the CPU time of this process, in its own code and in the kernel's for it.
+/// Returns the CPU time of this process, in its own code and in the kernel on its behalf.
 inline double cpu_seconds() {
   timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -34,9 +34,9 @@ inline uint64_t count_ops(const Plan& plan) {
   return ops;
 }
 
-/// Runs `measure` in a process of its own and returns its result. `peak_bytes` is the most memory that the
-/// process had.
-/// \throws std::runtime_error naming `what` if the process ends without a result
+/// Runs `measure` in a separate process and returns its result. `peak_bytes` is the peak memory of that
+/// process.
+/// \throws std::runtime_error that names `what` if the process ends without a result
 template <class Measure, class Sample = std::invoke_result_t<Measure>>
 Sample measure_in_subprocess(const std::string& what, const Measure& measure) {
   static_assert(std::is_trivially_copyable_v<Sample>, "it goes through a pipe");
@@ -48,7 +48,7 @@ Sample measure_in_subprocess(const std::string& what, const Measure& measure) {
     try {
       const Sample sample = measure();
       if (::write(ends[1], &sample, sizeof sample) == ssize_t(sizeof sample)) std::_Exit(0);
-    } catch (const std::exception& error) {  // the code after this is the parent's
+    } catch (const std::exception& error) {  // only the parent runs the code after this
       std::fprintf(stderr, "%s\n", error.what());
     }
     std::_Exit(1);

@@ -1,5 +1,5 @@
 /// \file
-/// The parts that benchmarks on GPUs share: calls in a CUDA graph, and figures of all ranks.
+/// Declares what benchmarks on GPUs share: calls in a CUDA graph, and values from all ranks.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,15 +10,15 @@
 
 namespace chorale::bench {
 
-/// Throws unless a call of CUDA succeeded.
-/// \throws RunError that says `what` failed
+/// Throws if a call of CUDA failed.
+/// \throws RunError that says that `what` failed
 void check(cudaError_t result, const char* what);
 
 /// Returns every rank's `mine`, by rank. Collective.
 std::vector<double> from_all(World& world, double mine);
 
-/// A graph of `calls` calls of enqueue(stream). The capture is of this thread only, because threads of the
-/// library call CUDA meanwhile.
+/// Holds a graph of `calls` calls of enqueue(stream). The capture covers only this thread, because threads of
+/// the library call CUDA meanwhile.
 class Graph {
  public:
   Graph(cudaStream_t stream, int calls, const std::function<void(cudaStream_t)>& enqueue);

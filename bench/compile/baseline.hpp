@@ -14,12 +14,12 @@ struct BaselineRow {
   uint64_t json_bytes = 0;
 };
 
-/// The rows by program and number of ranks.
+/// Maps a program and a number of ranks to their row.
 using Baseline = std::map<std::pair<std::string, int>, BaselineRow>;
 
-/// Reads a table with the columns program, n, cpu_s, wall_s, peak_rss_mb, json_bytes. It leaves out the
-/// programs that did not run.
-/// \throws std::runtime_error
+/// Reads a table with the columns program, n, cpu_s, wall_s, peak_rss_mb, json_bytes. It skips programs that
+/// did not run.
+/// \throws std::runtime_error if the file cannot be read
 Baseline read_baseline(const std::string& path);
 
 }  // namespace chorale::bench

@@ -1,5 +1,6 @@
-// Measures how compiling grows: CPU time and peak memory of four programs at 8 to 256 ranks and more, beside
-// those of MSCCL++'s DSL. Prints the table of docs/compile-time.md, and exits with 1 if it misses a bar.
+// Measures how the cost of compiling grows: CPU time and peak memory of four programs at 8 to 256 ranks and
+// more, beside those of MSCCL++'s DSL. Prints the table of docs/compile-time.md, and exits with 1 if it
+// misses a bar.
 //
 //   bench_compile [--baseline TSV] [--most-ranks N] [--program NAME]... [--commit TEXT]
 
@@ -18,17 +19,17 @@ namespace {
 using chorale::bench::Baseline;
 using chorale::bench::Sample;
 
-/// The number of ranks at which a program may need at most a hundredth of the baseline's CPU time and a tenth
-/// of its memory.
+/// Gives the number of ranks at which a program may take at most a hundredth of the baseline's CPU time and a
+/// tenth of its memory.
 constexpr int bar_ranks = 256;
 constexpr double times_faster = 100, times_smaller = 10;
-/// The most that the time of a call, or of an operand, may grow up to 256 ranks.
+/// Limits how much the time per call, or per operand, may grow up to 256 ranks.
 constexpr double most_growth = 2;
 
 struct Subject {
   const char* program;
-  const char* baseline;  ///< its name in the baseline
-  int most_ranks;        ///< with more the plan does not fit into the memory of a common machine
+  const char* baseline;  ///< the program's name in the baseline
+  int most_ranks;        ///< with more ranks the plan does not fit into the memory of a common machine
 };
 
 constexpr const char* introduction = R"(# Compile time and memory
@@ -67,12 +68,12 @@ std::string megabytes(uint64_t bytes) { return cell(double(bytes) * 1e-6, "%.1f"
 
 std::string seconds(double value) { return cell(value, value < 0.1 ? "%.4f" : "%.2f"); }
 
-/// Returns a ratio as a cell, with a note that it misses its bar if `ok` is false.
+/// Returns a ratio as a table cell. If `ok` is false, the cell notes that the ratio misses its bar.
 std::string judged(double ratio, const char* format, bool ok) {
   return cell(ratio, format) + (ok ? "" : " (missed)");
 }
 
-/// Judges how the time of one program grows with the ranks.
+/// Judges how the time of one program grows with the number of ranks.
 class Growth {
  public:
   std::string judge(int ranks, double each, bool& good) {
@@ -130,7 +131,7 @@ bool measure_program(const Subject& subject, int most_ranks, const Baseline& bas
   return good;
 }
 
-/// The plan whose loading has a bar, and the bar, in seconds.
+/// Names the plan whose loading time has a bar, and the bar in seconds.
 constexpr const char* loaded_program = "single_node_allreduce";
 constexpr double most_load = 1e-3;
 
@@ -164,14 +165,14 @@ bool measure_loads(int most_ranks) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("CPU time and memory of compiling, beside MSCCL++'s");
+  CLI::App app("Measures CPU time and memory of compiling, beside MSCCL++'s");
   std::string baseline_path, commit = "unknown";
   int most_ranks = bar_ranks;
   std::vector<std::string> wanted;
   app.add_option("--baseline", baseline_path, "Times of MSCCL++'s DSL: a table like mscclpp_compile.tsv");
   app.add_option("--most-ranks", most_ranks, "The largest number of ranks");
-  app.add_option("--program", wanted, "Only these programs");
-  app.add_option("--commit", commit, "What was measured, for the table");
+  app.add_option("--program", wanted, "Measure only these programs");
+  app.add_option("--commit", commit, "The commit that was measured, for the table");
   CLI11_PARSE(app, argc, argv);
   try {
     const Baseline baseline =

@@ -21,7 +21,7 @@ std::filesystem::path temporary(const char* ending) {
   return std::filesystem::temp_directory_path() / ("bench_compile." + std::to_string(getpid()) + ending);
 }
 
-/// Compiles without proofs, which are another benchmark: bench/check.
+/// Compiles without proofs, which another benchmark measures: bench/check.
 dsl::Compiled compile_unproved(dsl::Program program) {
   CompileOptions options = program.compile_options();
   options.allow.emplace_back(all_proofs);

@@ -1,5 +1,5 @@
-// Measures the time of recording and compiling each shipped algorithm, the least of several builds. The bar
-// is 10 ms each at 8 ranks.
+// Measures the time to record and compile each shipped algorithm, the least of several builds. The bar is 10
+// ms per algorithm at 8 ranks.
 
 #include <algorithm>
 #include <chorale/dsl.hpp>

@@ -1,5 +1,5 @@
 /// \file
-/// The parts that the workloads share on the GPU.
+/// Defines what the workloads share on the GPU.
 #pragma once
 
 #include <chorale/launch.cuh>
@@ -9,7 +9,7 @@
 
 namespace chorale::fused {
 
-/// Device memory that grows.
+/// Owns device memory that grows on demand.
 template <class T>
 class Buffer {
  public:

@@ -6,7 +6,7 @@
 namespace chorale::fused {
 namespace {
 
-constexpr int calls = 50;  ///< the calls in a graph
+constexpr int calls = 50;  ///< the number of calls in a graph
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 /// \file
-/// Times the fused kernels and the ones that they are compared with, and checks their results.
+/// Times the fused kernels and the kernels that they are compared with, and checks their results.
 #pragma once
 
 #include <chorale/launch.hpp>
@@ -20,14 +20,14 @@ namespace chorale::fused {
 using bench::check;
 using bench::Wrong;
 
-/// One way to do the work: `enqueue` enqueues a call.
+/// Describes one way to do the work: `enqueue` enqueues a call.
 struct Candidate {
   std::string name;
   std::function<void(cudaStream_t)> enqueue;
 };
 
-/// One piece of work that is timed. Kernels of ours do it in several forms, and NCCL does it with a kernel of
-/// ours.
+/// Describes one piece of work that is timed. Our kernels do it in several forms, and NCCL does it together
+/// with a separate kernel of ours.
 class Workload {
  public:
   virtual ~Workload() = default;
@@ -37,15 +37,15 @@ class Workload {
   virtual void prepare(uint64_t bytes) = 0;
   virtual std::string shape() const = 0;
   virtual std::vector<Candidate> ours() = 0;
-  /// Returns NCCL's candidate. From then on, until prepare(), inputs and results are in memory of their own,
-  /// because NCCL gets no windows.
+  /// Returns NCCL's candidate. From then until prepare(), inputs and results are in separate memory, because
+  /// NCCL gets no windows.
   virtual Candidate by_nccl(tools::Nccl& nccl) = 0;
 
-  /// Enqueues new inputs, and results that are wrong.
+  /// Enqueues new inputs, and overwrites the results with wrong values.
   virtual void reset(cudaStream_t stream) = 0;
-  /// Enqueues a count of the wrong elements of a first call's result.
+  /// Enqueues a count of the wrong elements in the result of the first call.
   virtual void count_wrong(cudaStream_t stream, uint64_t* wrong) = 0;
-  /// Enqueues a sum over the bits of the result that must be the same on all ranks. It enqueues nothing if
+  /// Enqueues a checksum of the result's bits, which must be the same on all ranks. It enqueues nothing if
   /// there is no such result.
   virtual void digest(cudaStream_t, uint64_t*) {}
 };
@@ -58,15 +58,16 @@ std::unique_ptr<Workload> hooked_all_gather(World& world, Transport& transport);
 std::unique_ptr<Workload> hooked_reduce_scatter(World& world, Transport& transport);
 std::unique_ptr<Workload> hooked_all_to_all(World& world, Transport& transport);
 
-/// Memory that all ranks map has two barriers for each of this many blocks. shared_memory() is collective.
+/// Gives the number of blocks for which memory that all ranks map has two barriers each.
 constexpr uint32_t most_window_blocks = 264;
+/// Collective.
 OneSidedWindow shared_memory(World& world, uint64_t bytes);
 
-/// Returns the launches one of which may be the fastest if a rank sends `bytes` bytes. Every block and thread
-/// has work, there are not too few threads for much work, and all are resident together.
+/// Returns the launches of which one may be the fastest if a rank sends `bytes` bytes. In each, every block
+/// and thread has work, much work gets enough threads, and all blocks are resident at once.
 std::vector<LaunchConfig> shapes_for(uint64_t bytes);
 
-/// Returns the options of the transport of all candidates.
+/// Returns the transport's options, which are the same for all candidates.
 RendezvousOptions links();
 
 class Bench {
@@ -74,9 +75,9 @@ class Bench {
   explicit Bench(World& world);
   ~Bench();
 
-  /// Returns the microseconds of a call on the slowest rank, in CUDA graphs of 50 calls; the best of several
-  /// rounds. It checks the results before and after that.
-  /// \throws Wrong on all ranks
+  /// Returns the microseconds of a call on the slowest rank, in CUDA graphs of 50 calls, as the best of
+  /// several rounds. It checks the results before and after the timing.
+  /// \throws Wrong on all ranks if a result is wrong
   double time(Workload& workload, const Candidate& candidate);
 
  private:

@@ -1,4 +1,4 @@
-// Compares fused kernels of the device library with NCCL and a separate kernel for the same work, on several
+// Compares fused kernels of the device library with NCCL plus a separate kernel for the same work, on several
 // GPUs, in one run. See ../README.md.
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ struct Options {
 };
 
 /// Prints a line for each size.
-/// \returns true if ours was the faster at all of them
+/// \returns true if our kernel was faster at all sizes
 bool compare(const Options& options, Bench& bench, World& world, Workload& workload, tools::Nccl* nccl) {
   const bool speaks = world.rank() == 0;
   if (speaks) fmt::print("\n{}, {} GPUs\n", workload.name(), world.ranks());
@@ -90,7 +90,7 @@ int run_rank(const Options& options, int rank, const std::string& address) {
     world.barrier();
     return met ? 0 : 1;
   } catch (const std::exception& error) {
-    world.abort(error.what());  // the others may wait for this rank
+    world.abort(error.what());  // the other ranks may wait for this one
     throw;
   }
 }
@@ -102,9 +102,9 @@ int main(int argc, char** argv) {
   using namespace chorale;
   fused::Options options;
   CLI::App app(
-      "Fused kernels beside NCCL and a separate kernel. Exit status: 0 faster at every size, 1 not so, "
-      "2 a result is wrong, 3 it did not run.");
-  app.add_option("ranks", options.ranks, "GPUs, a process each")->check(CLI::Range(2, 8));
+      "Fused kernels beside NCCL and a separate kernel. Exit status: 0 faster at every size, 1 slower at "
+      "some size, 2 a result is wrong, 3 it did not run.");
+  app.add_option("ranks", options.ranks, "number of GPUs, with one process each")->check(CLI::Range(2, 8));
   app.add_option("--sizes", options.sizes, "bytes of a rank's input: 1K,4M or 1K:16M or 1K:16M:4");
   app.add_option("--only", options.only, "a part of the name of one of them");
   app.add_flag("--markdown", options.markdown, "print tables in Markdown");

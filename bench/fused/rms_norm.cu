@@ -1,5 +1,5 @@
-// Times an all-reduce whose result is added to a residual and normalised (RMSNorm): fused, and as NCCL and a
-// kernel.
+// Times an all-reduce whose result is added to a residual and normalised (RMSNorm): as fused kernels, and as
+// NCCL plus a separate kernel.
 
 #include <algorithm>
 #include <optional>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr float epsilon = 1e-5f;
 
-// The data is whole numbers whose sums over 8 ranks, with the residual, are exact in bf16 in any order.
+// The data is whole numbers. Their sums over 8 ranks, with the residual, are exact in bf16 in any order.
 __device__ float value_of(uint32_t rank, uint64_t at) { return float(int((at * 31 + rank * 17) % 53) - 26); }
 __device__ float residual_of(uint64_t at) { return float(int(at % 41) - 20); }
 __device__ float weight_of(uint32_t col) { return 0.25f * float(col % 7 + 1); }
@@ -28,7 +28,7 @@ struct FillRows {
   }
 };
 
-/// Compares a row a block. The sums are exact; the result may differ by one rounding.
+/// Compares one row per block. The sums are exact; the result may differ by one rounding.
 __global__ void compare_rows(const bf16* out, const bf16* residual, uint32_t ranks, uint32_t rows,
                              uint32_t cols, uint64_t* wrong) {
   const Group group = block_group();
@@ -62,7 +62,7 @@ struct Digest {
   }
 };
 
-/// The separate kernel has the arithmetic of the fused ones. `out` has the sums.
+/// Enqueues the separate kernel, which does the same arithmetic as the fused kernels. `out` has the sums.
 __global__ void normalise(RmsNormConsume<bf16> norm, bf16* out, uint32_t rows, uint32_t cols) {
   const Group group = block_group();
   group.each_strided(rows, [&](uint64_t row) {
@@ -125,7 +125,7 @@ class RmsNorm final : public Workload {
     for (const uint32_t blocks : {16u, 32u, 64u, 128u, 256u}) {
       if (blocks > rows_) continue;
       for (const uint32_t of_threads : {256u, 512u}) {
-        if (blocks * of_threads > 128 * 512) continue;  // they would not all be resident
+        if (blocks * of_threads > 128 * 512) continue;  // they would not all be resident at once
         with("window", RmsNormWindow<bf16>{window_->view(), rows_, cols_, norm}, blocks, of_threads);
       }
     }
@@ -173,7 +173,7 @@ class RmsNorm final : public Workload {
   uint32_t rows_ = 0, cols_ = 0;
   Buffer<bf16> residual_, weight_, plain_in_, plain_out_;
   std::optional<OneSidedWindow> window_;
-  bf16 *in_ = nullptr, *out_ = nullptr;  ///< in the window; for NCCL in memory of their own
+  bf16 *in_ = nullptr, *out_ = nullptr;  ///< in the window; for NCCL in separate memory
 };
 
 }  // namespace

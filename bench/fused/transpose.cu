@@ -1,4 +1,5 @@
-// Times an all-to-all of matrices that arrive transposed: fused, and as a kernel that transposes and NCCL.
+// Times an all-to-all of matrices that arrive transposed: as fused kernels, and as a kernel that transposes
+// plus NCCL.
 
 #include <optional>
 
@@ -33,8 +34,8 @@ struct CompareMatrices {
   }
 };
 
-/// The separate kernel turns `ranks` matrices side by side into as many transposes, one after the other. Like
-/// the library's kernels it has pieces of `tall` rows and `wide` columns for each block.
+/// Turns `ranks` matrices side by side into as many transposes, one after the other. This is the separate
+/// kernel. Like the library's kernels, each of its blocks takes pieces of `tall` rows and `wide` columns.
 __global__ void transpose(const float* in, float* out, uint32_t ranks, uint32_t rows, uint32_t cols,
                           uint32_t tall, uint32_t wide) {
   const uint32_t down = (rows + tall - 1) / tall, across = (cols + wide - 1) / wide;
@@ -85,7 +86,7 @@ class Transpose final : public Workload {
                      }});
     };
     for (uint32_t each = 1; each <= 16 && each * ranks_ <= 128; each *= 2) {
-      // Elements of a share are whole units, so shares may differ by one.
+      // Elements of a share are whole units, so shares may differ by one unit.
       if (shard / each + 16 > links().packet_bytes || (each > 1 && shard / each < 512)) continue;
       with("LL16", TransposePackets<float>{work}, each * ranks_, shard / each <= 2048 ? 128u : threads);
     }
@@ -114,7 +115,7 @@ class Transpose final : public Workload {
   Candidate by_nccl(tools::Nccl& nccl) override {
     out_ = plain_.data();
     return {"NCCL and a kernel", [this, &nccl](cudaStream_t stream) {
-              // Among several sizes of pieces, this one gives the GPU most to do at a time and still moves
+              // Among several sizes of pieces, this one gives the GPU the most work at a time and still moves
               // long runs.
               const uint32_t tall = 256, wide = 16;
               const uint32_t blocks = (rows_ + tall - 1) / tall * ((cols_ + wide - 1) / wide) * ranks_;
@@ -143,7 +144,7 @@ class Transpose final : public Workload {
   uint32_t rows_ = 0, cols_ = 0;
   Buffer<float> in_, between_, plain_;
   std::optional<OneSidedWindow> window_;
-  float* out_ = nullptr;  ///< in the window; for NCCL in memory of its own
+  float* out_ = nullptr;  ///< in the window; for NCCL in separate memory
 };
 
 }  // namespace

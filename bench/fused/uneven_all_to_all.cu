@@ -1,6 +1,6 @@
-// Times an all-to-all of messages of different sizes, as of tokens to their experts. Exchange does it, whose
-// host knows the sizes; a kernel that reads them from memory, all_to_all_v(); and NCCL's sends and receives
-// in a group, for which the host knows them as well.
+// Times an all-to-all of messages of different sizes, such as tokens for their experts, in three ways.
+// Exchange needs a host that knows the sizes. The kernel of all_to_all_v() reads the sizes from memory.
+// NCCL's sends and receives in a group need a host that knows the sizes as well.
 
 #include <chorale/exchange.hpp>
 #include <vector>
@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t most_peers = 8;
 constexpr uint64_t run_words = 4;  ///< the elements that count as one
 
-/// The places of the messages in a buffer, one after the other.
+/// Holds the places of the messages in a buffer, one after the other.
 struct Segments {
   uint32_t n = 0;
   uint64_t begin[most_peers + 1] = {};  ///< in elements; the last is the end
@@ -80,7 +80,7 @@ class UnevenAllToAll final : public Workload {
     }
     check(cudaMemcpy(counts_.data(), counts.data(), counts.size() * sizeof(int64_t), cudaMemcpyHostToDevice),
           "counts");
-    check(cudaStreamSynchronize(nullptr), "counts");  // other streams do not wait for it
+    check(cudaStreamSynchronize(nullptr), "counts");  // other streams do not wait for the default stream
     in_.resize(sent());
     out_.resize(received());
   }
@@ -139,8 +139,8 @@ class UnevenAllToAll final : public Workload {
     return config;
   }
 
-  /// Returns the runs from rank `from` to rank `to`: one, two, three or four parts, by the distance, of the
-  /// `runs` that `from` sends in all.
+  /// Returns the runs from rank `from` to rank `to`. `from` sends `runs` runs in all. A destination gets one,
+  /// two, three or four parts of them, depending on the distance.
   uint64_t runs_of(uint64_t runs, int from, int to) const {
     uint64_t parts = 0;
     for (int peer = 0; peer < world_.ranks(); ++peer) parts += weight(from, peer);
@@ -170,7 +170,7 @@ class UnevenAllToAll final : public Workload {
   const Config config_;
   Exchange exchange_;
   Segments to_, from_;
-  Buffer<int64_t> counts_;  ///< how much this rank sends to each, and how much has come from each
+  Buffer<int64_t> counts_;  ///< how much this rank sends to each rank, and how much it has received from each
   Buffer<uint32_t> in_, out_;
 };
 

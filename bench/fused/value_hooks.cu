@@ -1,5 +1,5 @@
-// Times the four collectives with hooks that take a vector at a time: one scales the elements that are sent,
-// one adds a bias to those that arrive. With NCCL a kernel does both at once.
+// Times the four collectives with hooks that take a vector at a time: one hook scales the elements that are
+// sent, one adds a bias to those that arrive. With NCCL a separate kernel does both at once.
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ constexpr uint32_t cols = 32;  ///< the columns of the bias
 constexpr float scale = 2.0f;
 constexpr uint32_t per_vector = unit_bytes / sizeof(bf16);
 
-// The data is whole numbers whose sums over 8 ranks, scaled and with the bias, are exact in bf16.
+// The data is whole numbers. Their sums over 8 ranks, scaled and with the bias, are exact in bf16.
 __device__ float value_of(uint32_t rank, uint64_t at) { return float(int((at * 31 + rank * 17) % 13) - 6); }
 __device__ float bias_of(uint64_t at) { return float(int(at % cols % 11) - 5); }
 
@@ -93,7 +93,7 @@ struct Compare {
   }
 };
 
-/// The separate kernel's work: a thread takes 16 bytes.
+/// Does the work of the separate kernel, in which each thread takes 16 bytes.
 struct ScaleAndAdd {
   bf16* data;
   AddBias bias;

@@ -1,5 +1,5 @@
 /// \file
-/// The parts that the hand-written all-reduces share.
+/// Defines what the hand-written all-reduces share.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@ namespace chorale::handwritten {
 
 using P = LL16;
 
-/// One launch with `Ranks` ranks, as a thread sees it.
+/// Describes one launch with `Ranks` ranks, as a thread sees it.
 template <uint32_t Ranks>
 struct Run {
   static constexpr uint32_t peers = Ranks - 1;
 
   const AllReduce& with;
   uint64_t epoch;
-  Group group;  ///< all threads of the grid: units go round them, wherever the message ends
+  Group group;  ///< all threads of the grid, over which the units rotate wherever the message ends
 
   CHORALE_FN explicit Run(const AllReduce& with)
       : with(with), epoch(with.epochs[blockIdx.x] + 1), group(block_group()) {
@@ -31,7 +31,7 @@ struct Run {
   /// Returns the offset of the bank that this launch uses, of two.
   CHORALE_FN uint64_t bank(uint64_t bytes) const { return epoch % 2 * bytes; }
 
-  /// Returns the peer of this rank's k-th step. No two ranks begin with the same one.
+  /// Returns the peer of this rank's k-th step. No two ranks start with the same peer.
   CHORALE_FN uint32_t peer(uint32_t k) const {
     const uint32_t peer = with.rank + 1 + k;
     return peer < Ranks ? peer : peer - Ranks;
@@ -41,8 +41,8 @@ struct Run {
     return Packets<P>(static_cast<void*>(with.scratch[rank] + offset), flag(), &with.deadline);
   }
 
-  /// Ends the launch. All threads of a block call it with the same verdict, and have synchronised since they
-  /// began.
+  /// Ends the launch. All threads of a block call it with the same verdict, and have synchronised since the
+  /// launch began.
   CHORALE_FN void leave(Stop stop) const {
     if (threadIdx.x != 0) return;
     if (stop == Stop::none) {
@@ -53,7 +53,7 @@ struct Run {
   }
 };
 
-/// A sink that writes to the same place in the scratch of every peer.
+/// Writes to the same place in the scratch of every peer.
 template <uint32_t Ranks>
 struct ToPeers {
   const Run<Ranks>& run;
@@ -70,8 +70,8 @@ struct ToPeers {
   }
 };
 
-/// A source that adds this rank's data from memory and the peers' from packets in rank order. The slot of the
-/// sender s is at `offset` + s * `slot` in this rank's scratch.
+/// Adds this rank's data from memory and the peers' data from packets, in rank order. The slot of sender s is
+/// at `offset` + s * `slot` in this rank's scratch.
 template <class T, uint32_t Ranks>
 struct InRankOrder {
   const Run<Ranks>& run;
@@ -115,8 +115,8 @@ struct InRankOrder {
   }
 };
 
-/// Returns the kernel that `of` gives for the type and the ranks. There is one for each, so that a unit of
-/// every peer is in a register of its own.
+/// Returns the kernel that `of` gives for the type and the number of ranks. There is one kernel for each
+/// number, so that a unit of every peer has its own register.
 template <class Of>
 const void* choose(const AllReduce& with, DType dtype, const Of& of) {
   const auto with_type = [&](auto tag) -> const void* {

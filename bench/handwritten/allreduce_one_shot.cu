@@ -1,5 +1,5 @@
-// All-reduce in one exchange: every rank sends its whole input to every peer and adds up the inputs that it
-// receives. plans/allreduce_one_shot.cpp says why two banks of packets are enough.
+// Runs all-reduce in one exchange: every rank sends its whole input to every peer and adds up the inputs that
+// it receives. plans/allreduce_one_shot.cpp says why two banks of packets are enough.
 
 #include "allreduce.cuh"
 

@@ -1,14 +1,14 @@
-// All-reduce in two exchanges: every rank sends part r to rank r, which sums it and sends the sum to all.
-// plans/allreduce_two_shot.cpp says why two banks of packets are enough. A thread sends, sums and unpacks
-// the same units of every part, so nothing synchronises the threads between the exchanges.
+// Runs all-reduce in two exchanges: every rank sends part r to rank r, which adds the parts up and sends the
+// sum to all. plans/allreduce_two_shot.cpp says why two banks of packets are enough. A thread sends, sums and
+// unpacks the same units of every part, so the threads need no synchronisation between the exchanges.
 
 #include "allreduce.cuh"
 
 namespace chorale::handwritten {
 namespace {
 
-/// Returns the bytes of a part of a message, in whole units. The last parts may be short or empty, but ranks
-/// send all packets of each, so that every rank hears from every other one.
+/// Returns the bytes of a part of a message, in whole units. The last parts may be short or empty. Ranks send
+/// all packets of each part anyway, so that every rank receives something from every other rank.
 CHORALE_HD uint64_t part_bytes(uint32_t ranks, uint64_t bytes) {
   return (units_of(bytes) + ranks - 1) / ranks * unit_bytes;
 }
@@ -33,12 +33,12 @@ CHORALE_FN Stop each_unit(const Run<Ranks>& run, uint64_t part, const Step& step
   return Stop::none;
 }
 
-/// The number of peers that a thread serves together. If units are whole that is all peers; otherwise it
-/// serves one after the other, to keep that code short.
+/// Gives the number of peers that a thread serves at once. If units are whole, that is all peers. Otherwise
+/// it serves one after the other, to keep that code short.
 template <bool Whole, uint32_t Ranks>
 constexpr uint32_t together = Whole ? Ranks - 1 : 1;
 
-/// Sends each part to its owner. If `Whole`, all units of all parts are there, and aligned.
+/// Sends each part to its owner. `Whole` means that all units of all parts exist and are aligned.
 template <bool Whole, uint32_t Ranks>
 CHORALE_FN void send_parts(const Run<Ranks>& run, const Parts& in, uint64_t offset) {
   constexpr uint32_t K = together<Whole, Ranks>;
@@ -57,7 +57,7 @@ CHORALE_FN void send_parts(const Run<Ranks>& run, const Parts& in, uint64_t offs
   }
 }
 
-/// Receives the owners' sums and stores them in their places.
+/// Receives the owners' sums and stores them in place.
 template <bool Whole, uint32_t Ranks>
 CHORALE_FN Stop receive_sums(const Run<Ranks>& run, const Parts& out, uint64_t offset, uint64_t slot) {
   constexpr uint32_t K = together<Whole, Ranks>;

@@ -10,13 +10,13 @@ __device__ uint64_t mixed(uint64_t value) {
   return value ^ (value >> 31);
 }
 
-/// Returns the column of a period that is not zero in a row of A.
+/// Returns the column within a period in which a row of A is not zero.
 __device__ uint64_t place(Exact exact, uint64_t row) { return (row * 7 + exact.salt) % exact.period; }
 
 __device__ int a_at(Exact exact, uint64_t row, uint64_t column) {
   if (column % exact.period != place(exact, row)) return 0;
   const int value = int(mixed(row * 0x9e3779b97f4a7c15u + column + exact.salt * 77) % 4);
-  return value < 2 ? value - 2 : value - 1;  // -2, -1, 1, 2
+  return value < 2 ? value - 2 : value - 1;  // gives -2, -1, 1 or 2
 }
 
 __device__ int b_at(Exact exact, uint64_t who, uint64_t row, uint64_t column) {

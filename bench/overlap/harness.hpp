@@ -15,7 +15,7 @@
 
 namespace chorale::overlap {
 
-/// Device memory that has elements of bf16.
+/// Owns device memory for elements of bf16.
 class Matrix {
  public:
   explicit Matrix(uint64_t elements);
@@ -30,21 +30,21 @@ class Matrix {
   uint64_t elements_;
 };
 
-/// One thing that is timed.
+/// Describes one thing that is timed.
 struct Candidate {
   std::string name;
   std::function<void(cudaStream_t)> enqueue;
-  /// The results that it makes.
+  /// These say which results the candidate makes.
   bool makes_gathered = false, makes_product = false;
   double ms = 0;  ///< the time of a call on the slowest rank, the median of the rounds
 };
 
-/// A shape: its memory and candidates.
+/// Holds the memory and the candidates of one shape.
 class Workload {
  public:
   virtual ~Workload() = default;
   virtual std::vector<Candidate>& candidates() = 0;
-  /// Enqueues exact inputs, and results that are wrong.
+  /// Enqueues exact inputs, and overwrites the results with wrong values.
   virtual void reset(cudaStream_t stream, uint64_t salt) = 0;
   /// Enqueues counts of wrong elements.
   virtual void compare(cudaStream_t stream, const Candidate&, uint64_t salt, uint64_t* wrong) = 0;
@@ -60,7 +60,7 @@ struct Timing {
 };
 
 /// Checks every candidate, times all of them in turns, and checks them again.
-/// \throws Wrong on all ranks
+/// \throws Wrong on all ranks if a result is wrong
 class Bench {
  public:
   Bench(World& world, Timing timing);

@@ -1,5 +1,5 @@
-// Compares matrix products that overlap with transfers with NCCL and cuBLAS one after the other, on several
-// GPUs, in one run. See ../README.md.
+// Compares matrix products that overlap with transfers against NCCL and cuBLAS one after the other, on
+// several GPUs, in one run. See ../README.md.
 
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ struct Options {
   tools::Facts machine;
 };
 
-/// One kind of workload, and its bars.
+/// Describes one kind of workload, and its bars.
 struct Kind {
   const char* name;
   std::unique_ptr<Judged> (*make)(World&, tools::Nccl*, Shape, const std::string&);
@@ -65,7 +65,7 @@ const std::vector<Kind>& kinds() {
   return all;
 }
 
-/// Calls f(kind, which of its shapes) for all that the options ask for.
+/// Calls f(kind, index of the shape) for all shapes that the options name.
 template <class F>
 void each_wanted(const Options& options, const F& f) {
   for (Kind kind : kinds()) {
@@ -179,7 +179,7 @@ int run_rank(const Options& options, int rank, const std::string& address) {
       Judgement judgement = workload->judgement();
       judgement.torch = torch_ms(options, kind, shape);
       all_met &= met(kind, which, judgement);
-      // Memory that peers have mapped is freed only after they have unmapped it.
+      // Peers must unmap memory before it is freed, so the candidates go first.
       workload->candidates().clear();
       world.barrier();
       if (rank != 0) return;
@@ -190,7 +190,7 @@ int run_rank(const Options& options, int rank, const std::string& address) {
     world.barrier();
     return all_met ? 0 : 1;
   } catch (const std::exception& error) {
-    world.abort(error.what());  // the others may wait for this rank
+    world.abort(error.what());  // the other ranks may wait for this one
     throw;
   }
 }
@@ -202,27 +202,28 @@ int main(int argc, char** argv) {
   using namespace chorale;
   overlap::Options options;
   CLI::App app(
-      "Overlapped products beside NCCL and cuBLAS. Exit status: 0 the bars are met, 1 not so, 2 a result is "
-      "wrong, 3 it did not run.");
-  app.add_option("ranks", options.ranks, "GPUs, a process each")->check(CLI::Range(2, 8));
+      "Overlapped products beside NCCL and cuBLAS. Exit status: 0 the bars are met, 1 a bar is missed, 2 a "
+      "result is wrong, 3 it did not run.");
+  app.add_option("ranks", options.ranks, "number of GPUs, with one process each")->check(CLI::Range(2, 8));
   app.add_option("--only", options.only, "a part of the name of a workload: all-gather, reduce-scatter");
-  app.add_option("--shapes", options.shapes, "which shapes of a workload, counted from 0; default all");
-  app.add_option("--shape", options.own_shape, "M,K,N: this one instead, which has no bar of its own")
+  app.add_option("--shapes", options.shapes, "the indices of a workload's shapes, from 0; default all");
+  app.add_option("--shape", options.own_shape, "M,K,N: this shape instead, which has no bar")
       ->delimiter(',')
       ->expected(3)
       ->check(CLI::PositiveNumber);
   app.add_option("--form", options.form, "a part of the names of forms: rotated, pool, ce_get");
-  app.add_option("--calls", options.timing.calls, "in a round; default 10")->check(CLI::Range(1, 1000));
+  app.add_option("--calls", options.timing.calls, "calls in a round; default 10")->check(CLI::Range(1, 1000));
   app.add_option("--rounds", options.timing.rounds, "default 5")->check(CLI::Range(1, 1000));
   app.add_flag("--eager", options.eager, "enqueue calls one by one, not as a CUDA graph");
   app.add_option("--torch", options.torch,
-                 "a Python with PyTorch, whose fused operations are timed beside ours: python3");
-  app.add_option("--torch-script", options.torch_script, "torch_fused.py, if it is not where it was built");
-  app.add_option("--json", options.json, "write the results there, too");
+                 "a Python with PyTorch, to time its fused operations beside ours: python3");
+  app.add_option("--torch-script", options.torch_script,
+                 "the path of torch_fused.py, if it is not in the source folder of this build");
+  app.add_option("--json", options.json, "write the results to this file, too");
   CLI11_PARSE(app, argc, argv);
   options.timing.graphs = !options.eager;
   tools::quieten_nccl();
-  // Each of a schedule's streams gets a hardware queue, so that none waits for another.
+  // Each stream of a schedule gets its own hardware queue, so that no stream waits for another.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   try {
     const tools::RankGpus gpus = tools::find_rank_gpus();

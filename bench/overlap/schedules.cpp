@@ -12,11 +12,12 @@ using host::Mover;
 
 constexpr int pool_lanes = 4;
 
-/// Compiles a schedule, which must have no findings, as it is part of the benchmark.
+/// Compiles a schedule. It must have no findings, because it is part of the benchmark.
 Plan plan_of(const Schedule& schedule, Halves halves = {}) {
   Compiled compiled = Program(schedule).compile();
   for (const Diagnostic& finding : compiled.diagnostics) {
-    // Pools may lack overlap, as they are timed to show its cost. A half does not make the result.
+    // Pools may lack overlap, because they are timed to show what that costs. A half schedule does not
+    // compute the result.
     const bool half = !halves.transfers || !halves.compute;
     if (finding.check != "overlap" && !(half && finding.check == "contents"))
       throw std::logic_error(render(compiled.plan, compiled.diagnostics));
@@ -28,10 +29,9 @@ ScheduleOptions options(const char* name, uint32_t ranks) {
   return {.name = name, .ranks = {ranks}, .pool = pool_lanes};
 }
 
-/// Builds one schedule from the turns of a form, each of which has a transfer and a product.
+/// Builds one schedule from the turns of a form. Each turn has a transfer and a product.
 ///
-/// It unrolls the turns for the number of ranks, so that each transfer that begins ahead has a token of its
-/// own.
+/// It unrolls the turns for the number of ranks, so that each transfer that begins ahead has its own token.
 class Turns {
  public:
   struct Ends {
@@ -39,7 +39,7 @@ class Turns {
     Index sends_to, receives_from;
   };
   struct Turn {
-    /// True in the turn in which nothing travels; never true if the other turns leave it out.
+    /// True in the turn in which nothing is transferred; never true if the other turns leave it out.
     Index own;
     Ends ends;
     std::function<void(const Lane&)> compute;
@@ -57,13 +57,13 @@ class Turns {
   bool pools() const { return form_.style == Style::pool || form_.style == Style::chained; }
   Lane lane_of(int turn) const { return s_.pool(turn % pool_lanes); }
 
-  /// Makes all lanes wait for the start. `count` turns follow.
+  /// Makes all streams wait for the start. `count` turns follow.
   void begin(int count) {
     if (!pools()) return main_.fork({comm_, arrive_, comp_});
     for (int turn = 0; turn < count && turn < pool_lanes; ++turn) lane_of(turn).after({main_});
   }
 
-  /// Tells peers before the first turn that they may go on.
+  /// Tells peers before the first turn that they may start.
   void ahead(const std::vector<Turn>& turns) {
     if (form_.style != Style::ahead || !halves_.transfers) return;
     for (const Turn& turn : turns) {
@@ -72,7 +72,7 @@ class Turns {
     }
   }
 
-  /// Puts each turn's transfer on its lane, and after it the turn's `compute`.
+  /// Puts each turn's transfer on its stream, and after it the turn's `compute`.
   void transfer_then_compute(const std::vector<Turn>& turns) {
     ahead(turns);
     size_t which = 0;
@@ -87,7 +87,7 @@ class Turns {
     }
   }
 
-  /// Puts each turn's product on its lane, and after it the transfer of its result.
+  /// Puts each turn's product on its stream, and after it the transfer of its result.
   void compute_then_transfer(const std::vector<Turn>& turns) {
     ahead_of_results(turns);
     size_t which = 0;
@@ -102,14 +102,14 @@ class Turns {
     }
   }
 
-  /// Makes the caller's lane wait for all lanes.
+  /// Makes the caller's stream wait for all streams.
   void end(int count) {
     for (const auto& late : late_) unless(late.first, [&] { comm_.wait(late.second); });
     if (!pools()) return main_.join({comm_, arrive_, comp_});
     for (int turn = 0; turn < count && turn < pool_lanes; ++turn) main_.after({lane_of(turn)});
   }
 
-  /// Returns the lane on which the lanes come together, for operations that need all transfers.
+  /// Returns the stream on which the streams join, for operations that need all transfers.
   const Lane& main() const { return main_; }
 
  private:
@@ -145,7 +145,8 @@ class Turns {
     }
   }
 
-  /// Begins ahead if transfers are puts: a rank can offer room for a result early, but not the result itself.
+  /// Begins ahead if transfers are puts. A rank can offer memory for a result early, but not the result
+  /// itself.
   void ahead_of_results(const std::vector<Turn>& turns) {
     if (puts_ahead()) ahead(turns);
   }
@@ -161,20 +162,20 @@ class Turns {
   const Halves halves_;
   const Lane main_, comm_, arrive_, comp_;
   std::vector<Token> begun_;                   // transfers begun ahead, by transfer
-  std::vector<std::pair<Index, Token>> late_;  // sends for which the end waits
+  std::vector<std::pair<Index, Token>> late_;  // sends that the end waits for
 };
 
 std::vector<Form> forms(std::initializer_list<Order> orders) {
   std::vector<Form> all;
   for (const Order order : orders) {
     for (const Style style : {Style::two, Style::ahead, Style::pool, Style::chained}) {
-      // Around a ring each turn needs the transfer of the one before it.
+      // Around a ring each turn needs the transfer of the previous turn.
       if (order == Order::ring && (style == Style::ahead || style == Style::pool)) continue;
       for (const Mover mover :
            {Mover::ce_put, Mover::ce_get, Mover::kernel, Mover::staged, Mover::port, Mover::plan}) {
-        // A launch needs an exchange of all ranks. In linear order a turn's transfers are none.
+        // A launch needs an exchange of all ranks. In linear order the transfers of a turn are not one.
         if (mover == Mover::plan && order == Order::linear) continue;
-        // These movers begin with both halves of an exchange, so nothing can be said ahead.
+        // These movers begin with both halves of an exchange, so no rank can begin ahead.
         const bool carried = mover != Mover::ce_put && mover != Mover::ce_get;
         if (!(carried && style == Style::ahead)) all.push_back({order, style, mover});
       }
@@ -249,14 +250,14 @@ Plan allgather_matmul(uint32_t ranks, const Form& form, Halves halves) {
 
 namespace {
 
-/// The tensors of a product that is reduced and scattered.
+/// Holds the tensors of a product that is reduced and scattered.
 struct Sums {
   Tensor a, b, c;
   Tensor partial, addends;  ///< for each slice: this rank's product, and the products that arrive
 };
 
-/// Sends sums around a ring. Each rank adds its product to the sum that it has received, and makes that
-/// product while the sum is on its way.
+/// Sends sums around a ring. Each rank adds its product to the sum that it has received. It computes that
+/// product while the sum is being transferred.
 void sum_around_ring(Schedule& schedule, const Sums& of, int ranks, Mover mover) {
   const Index rank = schedule.rank(), all = schedule.ranks();
   const Lane comm = schedule.lane("comm"), comp = schedule.lane("comp"), main = schedule.main();
@@ -308,7 +309,7 @@ Plan matmul_reduce_scatter(uint32_t ranks, const Form& form, Halves halves) {
   Turns lanes(schedule, form, halves);
   lanes.begin(int(turns.size()));
   lanes.compute_then_transfer(turns);
-  // A rank's own rows come last, because those of the others have to travel.
+  // A rank's own rows come last, because the others' rows must be transferred.
   const Lane last = lanes.pools() ? lanes.main() : schedule.lane("comp");
   if (halves.compute) last.call("matmul", {addends[rank]}, {a[0].select(1, rank), b[0]});
   lanes.end(int(turns.size()));

@@ -1,5 +1,5 @@
 /// \file
-/// Makes the schedules that are timed: a matrix product after an all-gather, or before a reduce-scatter, in
+/// Makes the schedules that are timed: a matrix product after an all-gather or before a reduce-scatter, in
 /// every form that overlaps them.
 #pragma once
 
@@ -11,13 +11,14 @@
 
 namespace chorale::overlap {
 
-/// The slice of a turn: the same on all ranks, the one of the rank `turn` ahead, or around a ring, in which a
-/// rank passes on what it has received.
+/// Says which slice a turn has: the same on all ranks, the slice of the rank `turn` ahead, or around a ring,
+/// in which a rank passes on what it has received.
 enum class Order { linear, rotated, ring };
 
-/// The lanes of transfers and compute. `two`: transfers in order on one, compute on another. `ahead`: the
-/// same, and before the first turn a rank tells its peers that they may write, or read, its memory. `pool`:
-/// turn i on lane i % 4, transfers and compute. `chained`: the same, with transfers in order.
+/// Says how transfers and compute are spread over streams (the DSL's lanes). `two`: transfers in order on one
+/// stream, compute on another. `ahead`: the same, and before the first turn a rank tells its peers that they
+/// may write, or read, its memory. `pool`: turn i on stream i % 4, transfers and compute. `chained`: the
+/// same, with transfers in order.
 enum class Style { two, ahead, pool, chained };
 
 inline constexpr const char* order_names[] = {"linear", "rotated", "ring"};
@@ -31,7 +32,7 @@ struct Form {
   std::string name() const;  ///< "rotated ahead ce_put"
 };
 
-/// The halves that a schedule has, to time one alone.
+/// Says which halves a schedule has, so that one can be timed alone.
 struct Halves {
   bool transfers = true, compute = true;
 };
@@ -41,16 +42,16 @@ struct Halves {
 Plan allgather_matmul(uint32_t ranks, const Form& form, Halves halves = {});
 std::vector<Form> allgather_matmul_forms();
 
-/// Makes the schedule in which C[M/ranks, N] of this rank is the sum over the ranks of A B, with
-/// A[ranks, M/ranks, K/ranks] and B[K/ranks, N] of each. Inputs are A and B, output C, parameters M, K and N.
-/// Without compute nothing is summed. Around a ring the sums travel, only in the style `two`, and both halves
-/// are always there.
+/// Makes the schedule in which C[M/ranks, N] of this rank is the sum over the ranks of A B, with A[ranks,
+/// M/ranks, K/ranks] and B[K/ranks, N] of each. Inputs are A and B, output C, parameters M, K and N. Without
+/// compute nothing is summed. Around a ring the sums are transferred. The ring has only the style `two`, and
+/// always both halves.
 Plan matmul_reduce_scatter(uint32_t ranks, const Form& form, Halves halves = {});
 std::vector<Form> matmul_reduce_scatter_forms();
 
-/// Makes the schedule C[M, N] = A[M, K] B[K, N] as one product on the caller's lane, without any other rank.
+/// Makes the schedule C[M, N] = A[M, K] B[K, N] as one product on the caller's stream, without other ranks.
 Plan product(uint32_t ranks);
-/// Makes the schedule C[M, N] = the sum of R[ranks, M, N] over its first axis, without any other rank.
+/// Makes the schedule C[M, N] = the sum of R[ranks, M, N] over its first axis, without other ranks.
 Plan sum(uint32_t ranks);
 
 }  // namespace chorale::overlap

@@ -1,5 +1,5 @@
 /// \file
-/// The shape of a matrix product.
+/// Defines the shape of a matrix product.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,8 @@
 
 namespace chorale::overlap {
 
-/// The shape of the whole product C[M, N] = A[M, K] B[K, N]. N is that of one rank if the ranks share M.
+/// Describes the shape of the whole product C[M, N] = A[M, K] B[K, N]. N is the size on one rank if the ranks
+/// share M.
 struct Shape {
   uint64_t m = 0, k = 0, n = 0;
   bool operator==(const Shape&) const = default;

@@ -12,7 +12,7 @@
 namespace chorale::overlap {
 namespace {
 
-/// The time limit of the script, so that a process that hangs does not stop the whole run.
+/// Limits the time of the script, so that a process that hangs does not stop the whole run.
 constexpr int limit_s = 400;
 
 std::string in_quotes(const std::string& word) {
@@ -36,7 +36,7 @@ int read_all(const std::string& command, std::string& output) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : int(bench::did_not_run);
 }
 
-/// Reads the script's lines and skips others, because libraries may write to its standard output.
+/// Reads the script's lines and skips all others, because libraries may write to its standard output.
 void add_times(const std::string& output, const std::vector<TorchTime>& wanted,
                std::vector<TorchTime>& times) {
   for (size_t begin = 0; begin < output.size();) {

@@ -11,7 +11,7 @@ namespace chorale::overlap {
 
 enum class TorchOperation { gather, scatter };
 
-/// The time of one operation.
+/// Holds the time of one operation.
 struct TorchTime {
   TorchOperation operation;
   Shape shape;
@@ -20,8 +20,9 @@ struct TorchTime {
 
 /// Runs the script with `interpreter` until it ends. The GPUs must be idle. Its messages go to stderr.
 /// \param wanted  the operations and shapes to time
-/// \returns those that it has timed, each the faster of call by call and graph; none if it could not run
-/// \throws Wrong if it says that a result is wrong
+/// \returns the times that the script has measured, each the faster of call by call and graph; none if the
+/// script could not run
+/// \throws Wrong if the script reports a wrong result
 std::vector<TorchTime> time_torch(const std::string& interpreter, const std::string& script, int ranks,
                                   const std::vector<TorchTime>& wanted);
 

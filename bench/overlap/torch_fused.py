@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Times PyTorch's fused symmetric-memory operations, for bench_overlap.
 
-    torch_fused.py RANKS OPERATION:M,K,N ...        a process and a GPU for each rank
+    torch_fused.py RANKS OPERATION:M,K,N ...        starts one process with one GPU per rank
 
 OPERATION is gather (torch.ops.symm_mem.fused_all_gather_matmul: C[M, N] = all-gather of A[M / RANKS, K], times B[K, N])
 or scatter (fused_matmul_reduce_scatter: C[M / RANKS, N] = reduce-scatter of A[M, K / RANKS] B[K / RANKS, N]), in bf16.
-Standard output: {"shape": "gather:M,K,N", "us": ..., "how": "eager" or "graph"} a line. The time is that of one of ten
-calls in a row, on the slowest rank, by CUDA events; the median of 20 after warming up. Every operation is first compared
-with PyTorch's own collective and product. Exit status: 0, 2 if a result is wrong, 3 if it could not run.
+It prints one line {"shape": "gather:M,K,N", "us": ..., "how": "eager" or "graph"} per operation. The time is that of one of
+ten calls in a row, on the slowest rank, by CUDA events. It is the median of 20 after warming up. Every operation is first
+compared with PyTorch's own collective and product. Exit status: 0, 2 if a result is wrong, 3 if it could not run.
 
-NVLink multicast is never used: the two switches that turn it off must not say anything else.
+It never uses NVLink multicast, so it refuses to run if one of the two switches that turn multicast off has another value.
 """
 import argparse
 import datetime
@@ -31,7 +31,7 @@ def fail(text, status=DID_NOT_RUN):
 
 
 def parse(word):
-    """What an OPERATION:M,K,N says."""
+    """Splits OPERATION:M,K,N into its parts."""
     try:
         kind, numbers = word.split(":")
         m, k, n = (int(number) for number in numbers.split(","))
@@ -43,16 +43,16 @@ def parse(word):
 
 
 def no_multicast():
-    """Sets the switches; where somebody has set another value, nothing is run."""
+    """Sets the switches, and refuses to run if one already has another value."""
     for name, value in SWITCHES.items():
         found = os.environ.setdefault(name, value)
         if found != value:
-            fail(f"{name} is '{found}', but must be '{value}': NVLink multicast is not to be used")
+            fail(f"{name} is '{found}', but must be '{value}': NVLink multicast must be off")
     os.environ.pop("TORCH_SYMMMEM", None)  # so that PyTorch takes the CUDA backend, to which the switch belongs
 
 
 class Operation:
-    """One shape: the fused call, and the same by a collective and a product."""
+    """Has the fused call of one shape, and the same work by a collective and a product."""
 
     def __init__(self, torch, dist, word, rank, ranks):
         self.torch, self.dist, self.ranks, self.word = torch, dist, ranks, word
@@ -65,7 +65,7 @@ class Operation:
         make = lambda *shape: torch.randn(shape, dtype=torch.bfloat16, device="cuda")
         self.a, self.b = make(rows, deep), make(deep, n).div_(k**0.5)  # C is about 1
         self.group = dist.group.WORLD.group_name
-        # Newer versions need not return the gathered matrix.
+        # Newer versions may leave out the gathered matrix.
         fused = torch.ops.symm_mem.fused_all_gather_matmul
         arguments = fused.default._schema.arguments
         self.options = {"return_A": False} if any(one.name == "return_A" for one in arguments) else {}
@@ -88,19 +88,19 @@ class Operation:
         return scattered
 
     def compare(self):
-        """Elements are about 1, and sums over the ranks are rounded to bf16; another one's value is about 1 away."""
+        """Compares the results. Elements are about 1, sums over the ranks are rounded to bf16, and wrong elements are about 1 off."""
         torch, dist = self.torch, self.dist
         expected, found = self.plain().float(), self.fused().float()
         if found.shape != expected.shape:
             fail(f"{self.word}: the result is {tuple(found.shape)}, not {tuple(expected.shape)}", WRONG)
-        # NaN is wrong, too.
+        # NaN counts as wrong, too.
         wrong = (~((found - expected).abs() <= 0.1 + 0.02 * expected.abs())).sum()
         dist.all_reduce(wrong)
         if wrong.item():
             fail(f"{self.word}: {wrong.item()} elements are not what a collective and a product give", WRONG)
 
     def time(self, call, calls_in_one):
-        """Microseconds of one of `calls_in_one`."""
+        """Returns the microseconds of one of `calls_in_one` calls."""
         torch, dist = self.torch, self.dist
         times = []
         for turn in range(WARM_UP + ROUNDS):
@@ -207,7 +207,7 @@ def main():
     command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--port", str(port)]
     processes = [subprocess.Popen([*command, "--rank", str(rank)]) for rank in range(arguments.ranks)]
     statuses = set()
-    # If a rank fails, the others are ended, because they would wait for it until their time is up.
+    # If a rank fails, the others are ended, because they would wait for it until their timeout.
     while processes:
         for process in list(processes):
             try:

@@ -10,7 +10,7 @@ namespace {
 
 using Buffers = std::map<std::string, void*, std::less<>>;
 
-// The names of the candidates that are no forms of ours.
+// These candidates are not forms of ours.
 constexpr const char* nccl_alone = "NCCL alone";
 constexpr const char* product_alone = "product alone";
 constexpr const char* serial = "NCCL and cuBLAS, one after the other";
@@ -18,7 +18,7 @@ constexpr const char* transfers_alone = "transfers alone";
 constexpr const char* slices_alone = "slices alone";
 constexpr const char* sum_alone = "sum alone";
 
-/// The parts that both workloads have.
+/// Holds what both workloads share.
 class Base : public Judged {
  public:
   Base(World& world, tools::Nccl* nccl, Shape shape)
@@ -64,7 +64,8 @@ class Base : public Judged {
     config.backend = std::string("cuda");
     const auto run = std::make_shared<ScheduleRun>(
         world_, plan,
-        // Halves leave results out. Whole schedules are checked for these ranks when they are made.
+        // Halves leave results out, so they are not checked. Whole schedules are checked for these ranks when
+        // they are made.
         ScheduleArguments{.buffers = buffers, .params = values, .check = false}, config);
     return [run](cudaStream_t stream) { run->run(stream); };
   }
@@ -130,7 +131,7 @@ class AllgatherMatmul final : public Base {
   void randomise(cudaStream_t stream) override {
     enqueue_random(stream, a_.data(), a_.elements(), rank_);
     enqueue_random(stream, b_.data(), b_.elements(), 100 + rank_);
-    // Products alone begin with this matrix.
+    // Products that are timed alone begin with this matrix.
     enqueue_random(stream, g_.data(), g_.elements(), 200);
   }
 

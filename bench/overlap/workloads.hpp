@@ -1,5 +1,5 @@
 /// \file
-/// The workloads that are timed, with the times that are needed to judge them.
+/// Makes the workloads that are timed, and the times that are needed to judge them.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct FormTime {
   double ms = 0;
 };
 
-/// Times of a workload that has run, in milliseconds.
+/// Holds the times of a workload that has run, in milliseconds.
 struct Judgement {
   std::optional<double> serial;      ///< NCCL and cuBLAS, one after the other
   std::optional<double> collective;  ///< NCCL alone
@@ -30,7 +30,7 @@ struct Judgement {
   std::optional<double> torch;       ///< PyTorch's fused operation
   std::vector<FormTime> forms;       ///< ours, the fastest first
 
-  /// Returns the larger time of the two halves alone.
+  /// Returns the larger time of the two halves when each runs alone.
   double ideal() const { return std::max(product, collective.value_or(transfers)); }
   /// Returns max((D-1) x + g, D g) for a transfer x and a product g of one slice, plus the sum.
   double bound(int ranks) const;
@@ -43,7 +43,7 @@ class Judged : public Workload {
 
 /// Make the workloads.
 /// \param nccl  null to leave NCCL out
-/// \param only  a part of the names of the forms that are wanted
+/// \param only  a part of the names of the forms to time
 std::unique_ptr<Judged> allgather_then_matmul(World& world, tools::Nccl* nccl, Shape shape,
                                               const std::string& only);
 std::unique_ptr<Judged> matmul_then_reduce_scatter(World& world, tools::Nccl* nccl, Shape shape,

@@ -43,7 +43,7 @@ Machine fit(Machine machine, const std::vector<Measurement>& all, Plans& plans,
       for (const double factor : {1 + step, 1 / (1 + step)}) {
         Machine other = machine;
         double& value = other.*parameter.value;
-        // Times may come from and go to nothing.
+        // Time parameters may start from and go to zero.
         value = parameter.rate ? value * factor
                                : std::max(0.0, factor > 1 ? value * factor + step : value * factor - step);
         const double error = error_of(all, plans, other);

@@ -58,8 +58,8 @@ std::string size_word(uint64_t bytes) {
   return std::to_string(bytes);
 }
 
-/// Prints which plan the simulator would have chosen when the measured fastest one is known. The time of the
-/// chosen plan was not measured, so the simulator says how far it believes the fastest to be behind.
+/// Prints which plan the simulator would have chosen, when the measured fastest one is known. The time of the
+/// chosen plan was not measured, so the simulator says by how much it expects the fastest to be slower.
 void choices(const std::vector<Judged>& all, Plans& plans, const Machine& machine) {
   fmt::print(
       "\n| ranks | size | measured fastest | us | predicted us | predicted fastest | predicted us | "
@@ -101,11 +101,11 @@ void each(const std::vector<Judged>& all) {
   }
 }
 
-/// Returns seconds of processor time, as others may use the machine.
+/// Returns seconds of processor time, because others may use the machine.
 double seconds_since(std::clock_t start) { return double(std::clock() - start) / CLOCKS_PER_SEC; }
 
-/// Prints the simulated operations a second of an all-reduce around a ring, with moves of one piece and of
-/// all pieces.
+/// Prints how many operations per second the simulator runs for a ring all-reduce, with moves of one piece
+/// and of all pieces.
 void ring_rate(const Machine& machine, int ranks) {
   const Plan plan = make_plan("allreduce_ring_b1", ranks);
   Simulator simulator(plan);
@@ -115,7 +115,7 @@ void ring_rate(const Machine& machine, int ranks) {
   const double first = seconds_since(start);
   fmt::print("allreduce_ring of {} ranks, {:.3g} operations\n", ranks, ops);
   const auto print = [&](const char* what, double seconds) {
-    fmt::print("{:<32} {:8.2f} s {:8.1f} million a second\n", what, seconds, ops / seconds / 1e6);
+    fmt::print("{:<32} {:8.2f} s {:8.1f} million per second\n", what, seconds, ops / seconds / 1e6);
   };
   print("played, and simulated", first);
   for (const int shift : {11, 20}) {
@@ -126,7 +126,7 @@ void ring_rate(const Machine& machine, int ranks) {
   }
 }
 
-/// Prints the shipped plans that are simulated a second.
+/// Prints how many shipped plans per second the simulator runs.
 void shipped_rate(const Machine& machine, uint32_t ranks) {
   const Plans plans(CHORALE_SOURCE_DIR "/plans/shipped");
   std::vector<double> milliseconds;
@@ -144,7 +144,7 @@ void shipped_rate(const Machine& machine, uint32_t ranks) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("What the simulator predicts, beside what was measured");
+  CLI::App app("Compares the simulator's predictions with measured times");
   std::string machine_file = CHORALE_SOURCE_DIR "/plans/machines/nvidia_h200.json";
   std::string measured = CHORALE_SOURCE_DIR "/bench/simulation/measured_h200.tsv";
   std::vector<std::string> fixed;
@@ -153,9 +153,10 @@ int run(int argc, char** argv) {
   app.add_option("--machine", machine_file, "Its file");
   app.add_option("--measured", measured, "The table of measurements");
   app.add_flag("--fit", fitted, "Fit the parameters first, and print the machine instead of tables");
-  app.add_option("--fixed", fixed, "Parameters that are left as they are")->delimiter(',');
+  app.add_option("--fixed", fixed, "Parameters that the fit does not change")->delimiter(',');
   app.add_flag("--all", every, "Every call, too");
-  app.add_option("--rate", ranks, "Only how fast it is, for a ring of so many ranks and shipped plans");
+  app.add_option("--rate", ranks,
+                 "Print only the simulator's speed, for a ring of this many ranks and for shipped plans");
   CLI11_PARSE(app, argc, argv);
   Machine machine = load_machine(machine_file);
   if (ranks > 0) {

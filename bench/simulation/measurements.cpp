@@ -27,7 +27,7 @@ std::vector<Measurement> read_measurements(const std::string& path) {
     std::getline(words, one.from);
     const std::optional<PacketForm> form = packet_form_of(packet);
     if (!words || !form || (mode != "graph" && mode != "eager") || one.us <= 0)
-      throw std::runtime_error(path + ": this line is no measurement: " + line);
+      throw std::runtime_error(path + ": this line is not a measurement: " + line);
     one.packet = *form;
     one.eager = mode == "eager";
     all.push_back(one);

@@ -13,7 +13,7 @@
 
 namespace chorale::bench {
 
-/// One line of a table of measurements.
+/// Holds one line of a table of measurements.
 struct Measurement {
   uint32_t ranks = 0;
   std::string plan;  ///< the shipped plan's name, without the number of ranks
@@ -23,15 +23,15 @@ struct Measurement {
   double us = 0;
   std::string from;
 
-  /// Returns true if the fit of parameters does not use it.
+  /// Returns true if the fit of parameters does not use this measurement.
   bool held_out() const;
 };
 
 /// Reads a table of measurements.
-/// \throws std::runtime_error with the line that cannot be read
+/// \throws std::runtime_error that names a line that cannot be read
 std::vector<Measurement> read_measurements(const std::string& path);
 
-/// Shipped plans, each read and played once.
+/// Holds shipped plans, each read and symbolically executed once.
 class Plans {
  public:
   explicit Plans(std::string folder) : folder_(std::move(folder)) {}
@@ -53,8 +53,8 @@ class Plans {
   std::map<std::pair<std::string, uint32_t>, Known> known_;
 };
 
-/// Moves the machine's parameters, one after the other, until the predictions fit the measurements that are
-/// not held out as well as they can: the mean of |log(predicted / measured)| is least.
+/// Adjusts the machine's parameters, one after the other, so that the predictions fit the measurements that
+/// are not held out as well as possible: the mean of |log(predicted / measured)| is least.
 Machine fit(Machine, const std::vector<Measurement>&, Plans&, const std::vector<std::string>& fixed);
 
 }  // namespace chorale::bench

@@ -1,6 +1,6 @@
 /// \file
-/// A hook that sends the message unchanged by bulk copies (sm_90's TMA). One thread has the copy unit move
-/// kilobytes through shared memory, with nothing in registers.
+/// Sends a message unchanged by bulk copies (sm_90's TMA), as a hook. One thread has the copy unit move
+/// kilobytes through shared memory, without using registers for the data.
 #pragma once
 
 #include <chorale/device.hpp>
@@ -14,7 +14,7 @@ using chorale::TileOut;
 
 namespace bulk {
 
-// Each function is one instruction. Addresses of shared memory have 32 bits.
+// Each of these functions is one instruction. Addresses of shared memory have 32 bits.
 
 CHORALE_FN void barrier_init(uint32_t barrier) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
@@ -22,7 +22,7 @@ CHORALE_FN void barrier_init(uint32_t barrier) {
 CHORALE_FN void barrier_invalidate(uint32_t barrier) {
   asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
-/// Makes the one arrival of a phase, which ends when `bytes` bytes have come, too.
+/// Makes the only arrival of a phase. The phase ends when `bytes` bytes have arrived as well.
 CHORALE_FN void barrier_expect(uint32_t barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
@@ -47,7 +47,7 @@ CHORALE_FN void load(uint32_t to, const char* from, uint32_t bytes, uint32_t bar
       "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(barrier)
       : "memory");
 }
-/// Stores bytes from shared memory as a bulk group of its own.
+/// Stores bytes from shared memory as a separate bulk group.
 CHORALE_FN void store(char* to, uint32_t from, uint32_t bytes) {
   asm volatile(
       "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(__cvta_generic_to_global(to)),
@@ -55,12 +55,12 @@ CHORALE_FN void store(char* to, uint32_t from, uint32_t bytes) {
       : "memory");
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
-/// Waits until all stores of this thread but the last `Pending` have read their shared memory.
+/// Waits until all stores of this thread except the last `Pending` have read their shared memory.
 template <uint32_t Pending>
 CHORALE_FN void stores_have_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
-/// Waits until all stores of this thread have written their memory, which the thread then sees.
+/// Waits until all stores of this thread have written their memory. The thread then sees what they wrote.
 CHORALE_FN void stores_have_landed() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 /// Orders this thread's earlier reads and writes before the copies that it starts.
 CHORALE_FN void before_copies() {
@@ -93,7 +93,7 @@ CHORALE_FN void copy(const char* from, char* to, uint64_t bytes) {
   const uint64_t pieces = (bytes + piece_bytes - 1) / piece_bytes;
   for (uint64_t piece = 0; piece < loads_ahead && piece < pieces; ++piece) begin(piece);
   for (uint64_t piece = 0; piece < pieces; ++piece) {
-    // This waits only for the thread's own copies: they come, or the GPU is lost.
+    // This waits only for the thread's own copies. They arrive, unless the GPU is lost.
     while (!barrier_ended(barrier_at(piece), uint32_t(piece / stages) & 1)) {
     }
     store(to + piece * piece_bytes, stage_at(piece), bytes_of(piece));
@@ -108,7 +108,8 @@ CHORALE_FN void copy(const char* from, char* to, uint64_t bytes) {
 
 }  // namespace bulk
 
-/// Copies the message in groups that are a block. Addresses and sizes of messages are multiples of 16 bytes.
+/// Copies the message with groups that are a whole block. Addresses and sizes of messages are multiples of 16
+/// bytes.
 template <class T>
 struct BulkCopyProduce {
   using block_hook = void;
@@ -117,9 +118,9 @@ struct BulkCopyProduce {
   CHORALE_FN void produce(const Ctx<X>& ctx, const Group& group, TileOut tile) const {
     const char* const from = static_cast<const char*>(ctx.in) + ctx.index * sizeof(T);
     if (group.scope != chorale::Scope::block || (reinterpret_cast<uint64_t>(from) | tile.bytes) % 16 != 0) {
-      chorale::refuse("bulk copies are of whole blocks and of 16 bytes");
+      chorale::refuse("bulk copies need whole blocks and multiples of 16 bytes");
     }
-    // The leader waits until the copies have landed, and the leader signals.
+    // The leader waits until the copies have landed, and then the leader signals.
     if (group.leader()) bulk::copy(from, tile.data, tile.bytes);
   }
 };

@@ -1,8 +1,9 @@
 // Compares sends and receives of the device library between two GPUs with the copy engine and NCCL, in one
 // run:
 //   bench_tiles --help
-// It prints a line for each size, number of blocks and form. It compares every result with the data that was
-// sent before it times it. Exit status 0: the bars of bench/README.md are met, 1: they are not, 2: a result
+// It prints a line for each size, number of blocks and form. It compares every result with the sent data
+// before it times it. Exit status 0: the bars of bench/README.md are met, 1: they are not, 2: a result is
+// wrong, 3: it did not run.
 // is wrong, 3: it did not run.
 
 #include <CLI/CLI.hpp>
@@ -42,13 +43,13 @@ __global__ void compare(const uint32_t* data, uint64_t n, uint32_t seed, uint32_
 
 enum class Way { one, both };
 
-/// One way to move tiles.
+/// Describes one way to move tiles.
 struct Form {
-  uint32_t threads = 512;  ///< the threads of a block
-  uint32_t parts = 1;      ///< the groups of warps into which a block is cut
+  uint32_t threads = 512;  ///< the number of threads of a block
+  uint32_t parts = 1;      ///< the number of groups of warps into which a block is cut
   uint64_t slot = 0;       ///< the bytes of a slot of the ring
-  bool bulk = false;       ///< by bulk copies; parts is 1
-  bool port = false;       ///< by a proxy and the copy engine
+  bool bulk = false;       ///< true: by bulk copies; parts is then 1
+  bool port = false;       ///< true: by a proxy and the copy engine
   RingAt ring_at = RingAt::receiver;
 
   const char* name() const {
@@ -56,7 +57,7 @@ struct Form {
   }
 };
 
-constexpr uint64_t most_as_packets = 64 << 10;  ///< the most bytes of a message as packets
+constexpr uint64_t most_as_packets = 64 << 10;  ///< the largest message that is sent as packets, in bytes
 
 template <class Produce, class Fabric>
 struct OneWay {
@@ -85,8 +86,8 @@ struct BothWays {
   }
 };
 
-/// Runs a kernel with each part of a block on a channel of its own. While one part waits until its stores
-/// have landed, so that it may signal, another one stores.
+/// Runs a kernel in which each part of a block has its own channel. While one part waits until its stores
+/// have landed, so that it may signal, another part stores.
 template <class Kernel>
 struct InParts {
   Kernel kernel;
@@ -96,7 +97,7 @@ struct InParts {
   }
 };
 
-/// Sends the message as packets. In both ways each block sends and receives its share.
+/// Sends the message as packets. When both ways run, each block sends and receives its share.
 struct AsPackets {
   EndpointTable table;
   Leg message;
@@ -112,9 +113,9 @@ struct AsPackets {
   }
 };
 
-/// Moves the message straight between a rank's buffer and its peer's window, without a ring or a copy. The
-/// rank that offers the window arrives when its block is there. The rank that moves the share arrives when
-/// the share has been written or read.
+/// Moves the message directly between a rank's buffer and its peer's window, without a ring or a copy. The
+/// rank that offers the window arrives when its block is ready. The rank that moves the share arrives when it
+/// has written or read the share.
 struct ThroughWindow {
   WindowView window;
   Leg message;
@@ -158,7 +159,7 @@ class Bench {
     nccl_ = tools::Nccl::join(world, why_no_nccl_);
   }
 
-  /// The places from which a message is sent and where it arrives.
+  /// Holds the places from which a message is sent and where it arrives.
   struct Ends {
     uint32_t *message, *result;
   };
@@ -303,7 +304,7 @@ struct Options {
 
 std::vector<Form> forms_of(const Options& options, uint64_t bytes) {
   std::vector<Form> forms;
-  // Long messages take long tiles, which need fewer signals.
+  // Long messages use long tiles, which need fewer signals.
   const std::string slots = !options.slots.empty() ? options.slots
                             : bytes < 16 << 20     ? "128K"
                             : bytes < 64 << 20     ? "512K"
@@ -315,7 +316,7 @@ std::vector<Form> forms_of(const Options& options, uint64_t bytes) {
           forms.push_back({uint32_t(threads), uint32_t(parts), slot, false, false, at});
       }
       if (options.bulk) forms.push_back({uint32_t(threads), 1, slot, true});
-      // Each slot is an order to the proxy, which takes microseconds.
+      // Each slot is an order to the proxy, which costs microseconds.
       const uint64_t order = !options.slots.empty() ? slot : bytes < 64 << 20 ? 2 << 20 : 4 << 20;
       if (options.port) forms.push_back({uint32_t(threads), 1, order, false, true});
     }
@@ -403,9 +404,10 @@ int main(int argc, char** argv) {
   app.add_option("--sizes", options.sizes, "As for chorale run; default " + options.sizes);
   app.add_option("--blocks", options.blocks,
                  "Numbers of blocks, in the same notation; default " + options.blocks);
-  app.add_option("--threads", options.threads, "Of a block; default " + options.threads);
-  app.add_option("--parts", options.parts,
-                 "Groups of warps that a block is cut into, each with a channel of its own; default 1");
+  app.add_option("--threads", options.threads, "Threads per block; default " + options.threads);
+  app.add_option(
+      "--parts", options.parts,
+      "Numbers of groups of warps into which a block is cut, each with its own channel; default 1");
   app.add_flag("--bulk", options.bulk, "Also send by the copy units of the SMs (TMA)");
   app.add_flag("--port", options.port, "Also send by proxies, which have the copy engine move each slot");
   app.add_option(

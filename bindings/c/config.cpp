@@ -27,21 +27,21 @@ Config read_with(const ConfigObject& object, const std::map<std::string, std::st
   return Config::read(object.ini, pointers.data());
 }
 
-/// Returns the name after checking it.
-/// \throws UsageError if it cannot be the name of a setting
+/// Checks the name of a setting and returns it.
+/// \throws UsageError if no setting can have this name
 std::string variable(const char* name) {
   const std::string_view word = text("name", name);
   if (!word.starts_with(prefix) || word.find('=') != word.npos) {
     throw UsageError(
-        fmt::format("'{}' is no name of a setting: they are as in the environment, such as "
+        fmt::format("'{}' is not the name of a setting: settings are named as in the environment, such as "
                     "CHORALE_TIMEOUT",
                     word));
   }
   return std::string(word);
 }
 
-/// Returns the value in a line of Config::describe(), "timeout = 10s  (default)"; nothing if there is no such
-/// setting.
+/// Returns the value in a line of Config::describe(), "timeout = 10s  (default)". Returns nothing if there is
+/// no such setting.
 std::optional<std::string> described(const Config& config, const std::string& variable) {
   std::string name = variable.substr(prefix.size());
   for (char& letter : name) letter = char(std::tolower(static_cast<unsigned char>(letter)));
@@ -108,7 +108,7 @@ chorale_status chorale_config_get(chorale_config* config, const char* name, char
     if (!value) {
       const std::string entry = known + "=";
       const char* const entries[] = {entry.c_str(), nullptr};
-      Config::read("", entries);  // says which names there are
+      Config::read("", entries);  // lists the names that exist
       throw UsageError(fmt::format("{} has no value", known));
     }
     out = give_text(*value);

@@ -16,14 +16,14 @@ void make_current(int device) {
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess) {
     cudaGetLastError();
-    return;  // the executor or exchange that is made next says why, on all ranks
+    return;  // the executor or exchange that is made next reports the reason on all ranks
   }
   if (device >= count)
     throw UsageError(fmt::format("device {}: this process sees {} GPUs, from 0 on", device, count));
   const cudaError_t wrong = cudaSetDevice(device);
   if (wrong == cudaSuccess) return;
   cudaGetLastError();  // so that the caller's next call does not report this error again
-  throw RunError(RunError::Reason::other, fmt::format("GPU {} cannot be taken: {} ({})", device,
+  throw RunError(RunError::Reason::other, fmt::format("GPU {} cannot be used: {} ({})", device,
                                                       cudaGetErrorString(wrong), cudaGetErrorName(wrong)));
 }
 

@@ -24,7 +24,7 @@ Config chorale::c::config_on(const chorale_config* config, chorale_backend backe
         fmt::format("device {}: neither a GPU's number nor CHORALE_CURRENT_DEVICE (-1)", device));
   if (settings.backend.value != "cuda" && device != CHORALE_CURRENT_DEVICE) {
     throw UsageError(
-        fmt::format("device {} of the backend '{}' ({}), which has none: say CHORALE_CUDA, or "
+        fmt::format("device {} of the backend '{}' ({}), which has none: pass CHORALE_CUDA, or "
                     "CHORALE_CURRENT_DEVICE (-1)",
                     device, settings.backend.value, settings.backend.from));
   }

@@ -13,7 +13,7 @@
 namespace chorale::c {
 namespace {
 
-/// The words for a handle, by Kind.
+/// Names the kinds of handles in messages, by Kind.
 constexpr const char* kind_names[] = {"a config",    "a world",       "a plan",
                                       "an executor", "a tuned_plans", "an exchange"};
 
@@ -55,15 +55,14 @@ std::shared_ptr<void> find_handle(Kind kind, uint64_t number, bool takes) {
   const auto found = all.entries.find(number);
   if (found == all.entries.end()) {
     throw StatusError(CHORALE_INVALID_HANDLE,
-                      number < all.next
-                          ? fmt::format("handle {} of {} has been closed", number, wanted)
-                          : fmt::format("{:#x} is no handle of {}: it is given by what makes one, and not "
-                                        "an address",
-                                        number, wanted));
+                      number < all.next ? fmt::format("handle {} of {} has been closed", number, wanted)
+                                        : fmt::format("{:#x} is not a handle of {}: use the number that the "
+                                                      "function which makes one returns, not an address",
+                                                      number, wanted));
   }
   if (found->second.kind != kind) {
     throw StatusError(CHORALE_INVALID_HANDLE,
-                      fmt::format("handle {} is of {}, and one of {} is needed", number,
+                      fmt::format("handle {} is of {}, but one of {} is needed", number,
                                   kind_names[size_t(found->second.kind)], wanted));
   }
   if (!takes) return found->second.object;
@@ -76,9 +75,7 @@ Use::Use(std::atomic<bool>& in_use) : in_use_(in_use) {
     throw StatusError(
         CHORALE_IN_USE,
         "a world, with its executors and exchanges, takes one call at a time, and another thread is in one: "
-        "give "
-        "each thread a world of its own, or let one thread make all calls; abort alone may come at "
-        "any time");
+        "give each thread its own world, or let one thread make all calls; only abort may come at any time");
   }
 }
 

@@ -1,6 +1,6 @@
 /// \file
-/// Handles of the C API are numbers that stand for objects. A number is given once, so a closed handle stays
-/// invalid for good. An object stays until the calls that use it have returned.
+/// Maps handles of the C API, which are numbers, to objects. A number is given out once, so a closed handle
+/// stays invalid for ever. An object stays alive until the calls that use it have returned.
 #pragma once
 
 #include <atomic>
@@ -57,15 +57,15 @@ struct Of<chorale_exchange> {
 
 uint64_t add_handle(Kind kind, std::shared_ptr<void> object);
 /// Returns the object of a handle.
-/// \param takes  true if the number is no handle any more after the call
-/// \throws StatusError invalid_handle if the number is no handle of this kind
+/// \param takes  true to invalidate the handle
+/// \throws StatusError invalid_handle if the number is not a handle of this kind
 std::shared_ptr<void> find_handle(Kind kind, uint64_t number, bool takes);
 
 /// Makes a handle for an object.
 /// \throws std::bad_alloc
 template <class Handle>
 Handle* open(std::shared_ptr<typename Of<Handle>::Object> object) {
-  // NOLINTNEXTLINE: a number in a type of its own, and never an address
+  // NOLINTNEXTLINE: the pointer is a number, never an address
   return reinterpret_cast<Handle*>(uintptr_t(add_handle(Of<Handle>::kind, std::move(object))));
 }
 template <class Handle>
@@ -80,7 +80,7 @@ std::shared_ptr<typename Of<Handle>::Object> take(const Handle* handle) {
       find_handle(Of<Handle>::kind, reinterpret_cast<uintptr_t>(handle), true));
 }
 
-/// A thread has a world for itself while its Use lives.
+/// Reserves a world for one thread while the Use exists.
 /// \throws StatusError in_use if another thread has the world
 class Use {
  public:

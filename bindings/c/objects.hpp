@@ -1,5 +1,5 @@
 /// \file
-/// The objects that handles of the C API stand for.
+/// Defines the objects that handles of the C API stand for.
 #pragma once
 
 #include <atomic>
@@ -40,7 +40,7 @@ struct PlanObject {
   std::shared_ptr<const Plan> plan;
 };
 
-/// An object that lives in a world. The world stays as long as the object.
+/// Holds an object that belongs to a world. The world stays alive as long as the object.
 template <class T>
 struct InWorld {
   std::shared_ptr<WorldObject> world;  ///< `object` refers to it
@@ -56,17 +56,17 @@ struct TunedPlansObject {
   TunedPlans plans;
 };
 
-/// Returns the settings of a handle; for null those of the file and the environment.
+/// Returns the settings of a handle. For null it returns those of the file and the environment.
 Config config_of(const chorale_config* config);
 
-/// Returns the settings of a handle for a backend. It does not ask whether the device is there.
-/// \throws UsageError for a device that cannot be there
+/// Returns the settings of a handle for a backend. It does not check that the device exists.
+/// \throws UsageError for a device number that is never valid
 Config config_on(const chorale_config* config, chorale_backend backend, int32_t device);
 
 /// Enqueues or runs a plan, as chorale_executor_execute() does.
 void execute(ExecutorObject& executor, const Plan& plan, const Arguments& arguments, void* stream);
 
-/// Runs `call` on an object that lives in a world, while no other thread is in a call of that world.
+/// Runs `call` on an object that belongs to a world, while no other thread is in a call of that world.
 template <class Handle, class Call>
 void alone(const Handle* handle, const Call& call) {
   const auto in_world = get(handle);
@@ -74,7 +74,7 @@ void alone(const Handle* handle, const Call& call) {
   call(in_world->object);
 }
 
-/// Closes an object that lives in a world, while no other thread is in a call of that world.
+/// Closes an object that belongs to a world, while no other thread is in a call of that world.
 template <class Handle>
 void close_alone(const Handle* handle) {
   const std::shared_ptr<WorldObject> world = get(handle)->world;

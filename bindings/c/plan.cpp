@@ -23,7 +23,7 @@ chorale_plan* opened(Plan plan) {
       std::make_shared<PlanObject>(PlanObject{std::make_shared<const Plan>(std::move(plan))}));
 }
 
-/// Reads the settings, each like "instances=16".
+/// Reads the settings, each in the form "instances=16".
 dsl::Parameters::Settings settings_of(const char* const* settings, uint64_t count) {
   dsl::Parameters::Settings all;
   if (count != 0) required("settings", settings);
@@ -31,7 +31,7 @@ dsl::Parameters::Settings settings_of(const char* const* settings, uint64_t coun
     const std::string_view entry = text("settings", settings[at]);
     const size_t equals = entry.find('=');
     if (equals == entry.npos || equals == 0)
-      throw UsageError(fmt::format("setting '{}' is not like instances=16", entry));
+      throw UsageError(fmt::format("setting '{}' does not have the form instances=16", entry));
     all.insert_or_assign(std::string(entry.substr(0, equals)), std::string(entry.substr(equals + 1)));
   }
   return all;
@@ -121,7 +121,8 @@ chorale_status chorale_plan_needs(chorale_plan* plan, int32_t rank, uint64_t byt
     const std::shared_ptr<PlanObject> object = get(plan);
     const Plan& of = *object->plan;
     if (rank < 0 || uint32_t(rank) >= of.ranks())
-      throw UsageError(fmt::format("rank {} of plan '{}', which is for {} ranks", rank, of.name, of.ranks()));
+      throw UsageError(
+          fmt::format("there is no rank {} in plan '{}', which is for {} ranks", rank, of.name, of.ranks()));
     const RankNeeds known = needs_of(of, uint32_t(rank), bytes, dtype_of(dtype));
     fill("needs", needs,
          {.struct_bytes = 0,

@@ -12,7 +12,8 @@
 namespace chorale::c {
 namespace {
 
-/// This thread's last message: last_error points to the text, or to a literal if there was no memory for one.
+/// Holds this thread's last message. last_error points to it, or to a literal if there was no memory for the
+/// text.
 thread_local std::string last_text;
 thread_local const char* last_error = "";
 
@@ -52,11 +53,11 @@ size_t character_at(const std::string& words, size_t at) {
     if (byte(after) >> 6 != 2) return 0;
     code = code << 6 | (byte(after) & 0x3f);
   }
-  constexpr uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};  // a longer form than needed is no character
+  constexpr uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};  // a longer form than needed is not valid
   return code >= least[bytes] && code <= 0x10ffff && code >> 11 != 0xd800 >> 11 ? bytes : 0;
 }
 
-/// Makes a message UTF-8, as it may show bytes of a file that is no text.
+/// Makes a message valid UTF-8, because it may show bytes of a file that is not text.
 void make_utf8(std::string& words) {
   for (size_t at = 0; at < words.size();) {
     const size_t bytes = character_at(words, at);
@@ -97,7 +98,7 @@ chorale_status note_error(const char* function) noexcept {
   } catch (const std::exception& error) {
     return keep(CHORALE_FAILED, function, error.what());
   } catch (...) {
-    return keep(CHORALE_FAILED, function, "an exception of no known type");
+    return keep(CHORALE_FAILED, function, "an exception of unknown type");
   }
 }
 

@@ -1,5 +1,5 @@
 /// \file
-/// Turns exceptions into the C API's status: no exception leaves a call, and its message is kept for
+/// Turns exceptions into the C API's status. No exception leaves a call, and its message is kept for
 /// chorale_last_error().
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace chorale::c {
 
-/// A failure that has no type of its own in C++.
+/// Reports a failure that has no exception type of its own in C++.
 struct StatusError : std::runtime_error {
   StatusError(chorale_status of, const std::string& message) : std::runtime_error(message), status(of) {}
 

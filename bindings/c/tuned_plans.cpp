@@ -12,7 +12,7 @@ using namespace chorale::c;
 
 namespace {
 
-/// A folder without files, so that all plans are made.
+/// Names a folder without files, so that all plans are made.
 constexpr const char* no_folder = "/dev/null";
 
 TuneTable table_of(const char* path) {
@@ -33,7 +33,7 @@ TuneTable table_of(const char* path) {
 
 struct Chosen {
   TunedPlans::Choice choice;
-  std::shared_ptr<const Plan> plan;  ///< lies in the handle's object, which it keeps alive
+  std::shared_ptr<const Plan> plan;  ///< belongs to the handle's object, which this pointer keeps alive
 };
 
 Chosen choose(const chorale_tuned_plans* plans, const char* collective, uint64_t bytes, DType dtype) {
@@ -59,13 +59,13 @@ chorale_status chorale_tuned_plans_open(const char* table, const char* folder, i
                                         chorale_tuned_plans** plans) {
   return guarded(__func__, [&] {
     chorale_tuned_plans*& out = result("plans", plans);
-    if (ranks < 1) throw UsageError(fmt::format("{} ranks: there is at least 1", ranks));
+    if (ranks < 1) throw UsageError(fmt::format("{} ranks: there must be at least 1", ranks));
     const TunedFor machine{.ranks = ranks,
                            .backend = backend_of(backend),
                            .device = device ? device : "",
                            .rank_order = flag_of("rank_order", rank_order)};
     if (machine.backend.empty())
-      throw UsageError("a table is of a backend: say CHORALE_CPU (1) or CHORALE_CUDA (2), and not 0");
+      throw UsageError("a table belongs to a backend: pass CHORALE_CPU (1) or CHORALE_CUDA (2), not 0");
     TunedPlans made(table_of(table), folder ? folder : no_folder, machine,
                     [](const std::string& name, int count) { return make_plan(name, count); });
     out = c::open<chorale_tuned_plans>(std::make_shared<TunedPlansObject>(std::move(made)));

@@ -14,7 +14,7 @@
 namespace chorale::c {
 namespace {
 
-// These are by number, from 1. The numbers do not change when the order in types.def does.
+// Lists the names by number, from 1. The numbers do not change when the order in types.def does.
 constexpr std::string_view dtypes[] = {"f32",  "f16", "bf16", "f64",      "i32",      "u32",
                                        "i64",  "u8",  "i8",   "fp8_e4m3", "fp8_e5m2", "u64",
                                        "bool", "c32", "c64",  "c128",     "i16",      "u16"};
@@ -37,7 +37,7 @@ static_assert(packets[CHORALE_LL8 - 1] == PacketForm::ll8 && packets[CHORALE_LL1
 template <class Value, size_t count>
 Value numbered(const Value (&values)[count], const char* what, int32_t number, const char* words) {
   if (number < 1 || size_t(number) > count)
-    throw UsageError(fmt::format("{} {} is none of {}", what, number, words));
+    throw UsageError(fmt::format("{} {} is not one of {}", what, number, words));
   return values[number - 1];
 }
 
@@ -99,7 +99,7 @@ void check_with_plan(const chorale_arguments* arguments, const Plan& plan) {
   if (arguments->op == CHORALE_OP_OF_PLAN) check_operator_of_plan(plan, type);
   const uint64_t bytes = element_bytes(type), parts = message_segments(plan);
   if (arguments->bytes % (bytes * parts) == 0 || names_dtype(type)) return;
-  throw UsageError(fmt::format("plan '{}': {} bytes are no multiple of {}, as {} of elements of {} need",
+  throw UsageError(fmt::format("plan '{}': {} bytes are no multiple of {}, which {} of elements of {} needs",
                                plan.name, arguments->bytes, bytes * parts,
                                parts == 1 ? "a message" : fmt::format("{} parts", parts), type));
 }
@@ -110,10 +110,10 @@ const void* required(const char* name, const void* pointer) {
 }
 
 void require_size(const char* name, uint64_t size, uint64_t least) {
-  constexpr uint64_t most = 4096;  // no version will be so large: a larger size was never set
+  constexpr uint64_t most = 4096;  // no version will be so large, so a larger size was never set
   if (size < least || size > most) {
-    throw UsageError(
-        fmt::format("struct_bytes of '{}' is {}: it should be its sizeof, {} here", name, size, least));
+    throw UsageError(fmt::format("struct_bytes of '{}' is {}: set it to sizeof of the struct, {} here", name,
+                                 size, least));
   }
 }
 
@@ -121,7 +121,7 @@ void require_zeros(const char* name, const void* at, uint64_t known, uint64_t si
   const char* const bytes = static_cast<const char*>(at);
   if (std::any_of(bytes + known, bytes + size, [](char byte) { return byte != 0; })) {
     throw UsageError(
-        fmt::format("'{}' has a value in members that this library does not know: it has {} bytes of the {}",
+        fmt::format("'{}' sets members that this library does not know: the library knows {} bytes of the {}",
                     name, known, size));
   }
 }

@@ -1,5 +1,5 @@
 /// \file
-/// Checks and converts callers' arguments: numbers that may be none of an enum's, pointers that may be null,
+/// Checks and converts callers' arguments: numbers that may not be in an enum, pointers that may be null, and
 /// structs of other versions.
 #pragma once
 
@@ -16,21 +16,22 @@
 
 namespace chorale::c {
 
-/// \throws UsageError for a number that is none of the enum's
+/// \throws UsageError for a number that is not in the enum
 std::string_view name_of(chorale_dtype dtype);
 std::string_view name_of_op(chorale_op op);
 /// Returns the type as which plans move elements of `dtype`.
 DType dtype_of(chorale_dtype dtype);
 std::optional<PacketForm> packet_of(chorale_packet packet);
 chorale_packet packet_number(const std::optional<PacketForm>& packet);
-/// Returns "cpu" or "cuda"; "" if the configuration says it.
+/// Returns "cpu" or "cuda"; "" if the configuration decides.
 std::string backend_of(chorale_backend backend);
 bool flag_of(const char* name, int32_t value);
 
-/// \throws UsageError if it is null, if its size is not one that this library knows, or for its values
+/// \throws UsageError if it is null, if this library does not know its size, or if a value is wrong
 Arguments arguments_of(const chorale_arguments* arguments);
 
-/// \throws UsageError if a plan cannot be called so: an operator has to be named, or elements would be cut
+/// \throws UsageError if the call does not fit the plan: the operator must be named, or elements would be
+/// split
 void check_with_plan(const chorale_arguments* arguments, const Plan& plan);
 
 /// \throws UsageError naming a pointer that is null
@@ -51,11 +52,11 @@ Value& result(const char* name, Value* at) {
 /// \throws UsageError if a struct's size is smaller than its first version's
 void require_size(const char* name, uint64_t size, uint64_t least);
 
-/// Checks that the members that a newer header adds to a struct are 0, as if they were not there.
+/// Checks that the members which a newer header adds to a struct are 0, which means that they are not used.
 /// \throws UsageError if any byte from `known` to `size` is not 0
 void require_zeros(const char* name, const void* at, uint64_t known, uint64_t size);
 
-/// Fills the members of `out`, but for its size, which stands first and is the caller's.
+/// Fills the members of `out`, except its size, which comes first and which the caller has set.
 template <class Struct>
 void fill(const char* name, Struct* out, Struct values) {
   required(name, out);

@@ -99,7 +99,8 @@ chorale_status chorale_world_former_ranks(chorale_world* world, int32_t* former,
       if (room == 0) return;
       required("former", former);
       if (room < ranks.size())
-        throw UsageError(fmt::format("there is room for {} ranks, and there are {}", room, ranks.size()));
+        throw UsageError(
+            fmt::format("the array has room for {} ranks, but there are {}", room, ranks.size()));
       std::copy(ranks.begin(), ranks.end(), former);
     });
   });

@@ -19,7 +19,7 @@
 namespace chorale::torch_backend {
 namespace {
 
-/// The backend. If a call is missing here, torch.distributed refuses it by name.
+/// Implements the backend. If it lacks a call, torch.distributed refuses that call by name.
 class ChoraleBackend : public c10d::Backend {
  public:
   ChoraleBackend(int rank, int size, std::shared_ptr<Communicator> communicator)
@@ -76,7 +76,7 @@ class ChoraleBackend : public c10d::Backend {
     const at::Tensor& in = only(ins, "all_gather");
     TORCH_CHECK(outs.size() == 1, "chorale: all_gather of one tensor, not of ", outs.size());
     const Tensors& list = for_all_ranks(outs[0], getSize(), in, "all_gather");
-    // All ranks have the same list, so they decide alike.
+    // All ranks have the same list, so they choose the same branch.
     if (uneven(list)) return exchange(c10d::OpType::ALLGATHER, Tensors(size_t(getSize()), in), list);
     const Tensors parts = same_as(in, list, getSize(), "all_gather");
     return enqueue(c10d::OpType::ALLGATHER, {in}, parts, [this, in, parts](void* stream) {
@@ -106,7 +106,7 @@ class ChoraleBackend : public c10d::Backend {
     const ReduceOp op = op_of(options.reduceOp, out);
     return enqueue(c10d::OpType::REDUCE_SCATTER, parts, {out}, [this, out, parts, op](void* stream) {
       const at::Tensor all = in_rows(parts);
-      // All ranks have the same list, so they decide alike.
+      // All ranks have the same list, so they choose the same branch.
       if (!uneven(parts)) return communicator_->run("reducescatter", all, out, op, stream);
       const at::Tensor mine = at::empty_like(all[0]);
       communicator_->run("reducescatter", all, mine, op, stream);
@@ -152,8 +152,8 @@ class ChoraleBackend : public c10d::Backend {
     return exchange(c10d::OpType::SCATTER, sends, recvs);
   }
 
-  /// Sends a message. As with NCCL, tags do not matter: messages between two ranks are received in the order
-  /// in which they are sent.
+  /// Sends a message. As with NCCL, tags do not matter: a rank receives the messages of another rank in the
+  /// order in which they are sent.
   c10::intrusive_ptr<c10d::Work> send(Tensors& tensors, int to, int) override {
     return transfer(c10d::OpType::SEND, only(tensors, "send"), to);
   }
@@ -168,7 +168,7 @@ class ChoraleBackend : public c10d::Backend {
     return work;
   }
 
-  /// Runs a plan, for which torch.distributed has no call.
+  /// Runs a plan. torch.distributed has no call for this.
   c10::intrusive_ptr<c10d::Work> run(const SharedPlan& plan, const at::Tensor& in, const at::Tensor& out,
                                      std::optional<ReduceOp> op) {
     return enqueue(c10d::OpType::UNKNOWN, {in}, {out}, [this, plan, in, out, op](void* stream) {
@@ -203,7 +203,7 @@ class ChoraleBackend : public c10d::Backend {
     });
   }
 
-  /// Sends sends[p] to rank p, and receives recvs[p] from there; a tensor is undefined if there is no
+  /// Sends sends[p] to rank p, and receives recvs[p] from there. A tensor is undefined if there is no
   /// message.
   c10::intrusive_ptr<c10d::Work> exchange(c10d::OpType type, const Tensors& sends, const Tensors& recvs) {
     Tensors ins, outs;
@@ -217,8 +217,8 @@ class ChoraleBackend : public c10d::Backend {
     });
   }
 
-  /// Sends or receives one message, independently of all else. Collectives and messages of others do not wait
-  /// for it, nor does it wait for them.
+  /// Sends or receives one message, independently of everything else. Collectives and messages of other ranks
+  /// do not wait for it, and it does not wait for them.
   c10::intrusive_ptr<c10d::Work> transfer(c10d::OpType type, const at::Tensor& tensor, int peer) {
     const at::NoGradGuard values_only;
     if (tensor.is_cuda()) check_device(tensor.device());
@@ -231,8 +231,8 @@ class ChoraleBackend : public c10d::Backend {
                 device_ ? device_->str() : "", ", not ", device.str());
   }
 
-  /// Runs `call` now for tensors on the CPU, and after the work on the current stream for others. A group has
-  /// one stream for all its runs, because two runs of one plan must not be under way at once.
+  /// Runs `call` now for tensors on the CPU, and after the work on the current stream for other tensors. A
+  /// group has one stream for all its runs, because two runs of one plan must not overlap in time.
   c10::intrusive_ptr<c10d::Work> enqueue(c10d::OpType type, const Tensors& ins, const Tensors& outs,
                                          const Call& call) {
     ++sequence_;

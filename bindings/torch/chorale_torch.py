@@ -1,11 +1,12 @@
-"""torch.distributed on Chorale's plans.
+"""Runs torch.distributed on Chorale's plans.
 
     import chorale_torch
     torch.distributed.init_process_group("chorale", ...)
 
-registers the backend "chorale" for CPU and CUDA tensors of processes on one host. Its C++ part is built the first time,
-against the Chorale that this file is installed with; TORCH_CHORALE_PREFIX names another. Plans are chosen by the tables in
-share/chorale/plans/tuned, and are read from share/chorale/plans/shipped, or made where there is none for so many ranks.
+The import registers the backend "chorale" for CPU and CUDA tensors of processes on one host. It builds the backend's C++
+part on first use, against the Chorale that this file is installed with; TORCH_CHORALE_PREFIX names another one. The tables
+in share/chorale/plans/tuned choose the plans. Plans are read from share/chorale/plans/shipped, or made if none is shipped
+for this number of ranks.
 """
 import functools
 import os
@@ -14,8 +15,8 @@ import re
 
 import torch
 
-# The C++ part uses Backend::abort() and shutdown() and c10::Stream::native_handle(), which are younger than 2.6. The
-# versions between 2.6 and this one were not tried.
+# The C++ part uses Backend::abort() and shutdown() and c10::Stream::native_handle(), which newer versions than 2.6
+# have. We have not tried the versions between 2.6 and this one.
 OLDEST = (2, 11)
 if tuple(int(number) for number in re.findall(r"\d+", torch.__version__)[:2]) < OLDEST:
     raise ImportError(f"chorale_torch needs PyTorch {OLDEST[0]}.{OLDEST[1]} or newer, and this is {torch.__version__}: "
@@ -30,27 +31,25 @@ LIBRARIES = ["chorale_executor", "chorale_dsl", "chorale_compiler", "boost_conte
 
 
 def prefix():
-    """Where Chorale is installed."""
+    """Returns the folder in which Chorale is installed."""
     named = os.environ.get("TORCH_CHORALE_PREFIX")
     found = pathlib.Path(named).resolve() if named else HERE.parents[2]  # this file is in share/chorale/torch
     if not (found / "include" / "chorale" / "executor.hpp").exists():
-        raise RuntimeError(f"chorale is not installed in {found}: set TORCH_CHORALE_PREFIX to where it is "
-                           "(cmake --install BUILD --prefix THERE)")
+        raise RuntimeError(f"chorale is not installed in {found}: set TORCH_CHORALE_PREFIX to the folder of its installation "
+                           "(cmake --install BUILD --prefix FOLDER)")
     return found
 
 
 @functools.cache
 def extension():
-    """The C++ part, built if it has not been."""
+    """Returns the C++ part, and builds it if necessary."""
     if not torch.compiled_with_cxx11_abi():
-        raise RuntimeError(f"PyTorch {torch.__version__} was built with the old ABI of the C++ library, "
-                           "and chorale was not")
+        raise RuntimeError(f"PyTorch {torch.__version__} uses the old ABI of the C++ library, and chorale uses the new one")
     root = prefix()
     library = next(root.glob("lib*/**/libchorale_executor.*"), None)
     targets = next(root.glob("lib*/**/ChoraleTargets.cmake"), None)
     if library is None or targets is None:
-        raise RuntimeError(f"what is installed in {root} is no whole chorale: there is no libchorale_executor, "
-                           "or no ChoraleTargets.cmake")
+        raise RuntimeError(f"the chorale in {root} is incomplete: libchorale_executor or ChoraleTargets.cmake is missing")
     toolkit = torch.utils.cpp_extension.CUDA_HOME or "/usr/local/cuda"
     with_cuda = "CHORALE_WITH_CUDA" in targets.read_text()
     return torch.utils.cpp_extension.load(
@@ -77,25 +76,25 @@ def _backend(group, device):
 
 
 def load(file, *, prove=True, allow=()):
-    """The plan of a file. It is proved, but for the proofs that `allow` names, as in `chorale check --allow`.
+    """Loads a plan from a file and proves it, except for the proofs that `allow` names, as in `chorale check --allow`.
 
-    Raises ValueError with what is wrong, at the author's lines, and RuntimeError for a file that is no plan."""
+    Raises ValueError with the findings, at the author's lines, and RuntimeError for a file that is not a plan."""
     return extension().load(str(file), prove, list(allow))
 
 
 def make(name, ranks, **settings):
-    """The plan of a shipped algorithm, compiled and proved here: make("allreduce_ring", 6, instances=32).
+    """Compiles and proves the plan of a shipped algorithm: make("allreduce_ring", 6, instances=32).
 
-    `settings` are the algorithm's, as `chorale compile NAME --help-program` lists them."""
+    `settings` are the algorithm's parameters, which `chorale compile NAME --help-program` lists."""
     return extension().make(name, ranks, {key: str(value).lower() if isinstance(value, bool) else str(value)
                                           for key, value in settings.items()})
 
 
 def run(plan, output, input=None, *, op=None, group=None, async_op=False):
-    """Collective: `output` is what the plan makes of everybody's `input`; without that, of `output` itself.
+    """Collective: runs the plan from every rank's `input` to `output`; without `input`, in place on `output`.
 
-    `op` is a torch.distributed.ReduceOp, in place of the plan's own. Tensors are contiguous, of one type and device. Streams, waiting
-    and errors are as with torch.distributed: returns None, or a Work with async_op."""
+    `op` is a torch.distributed.ReduceOp that replaces the plan's operator. Tensors are contiguous, and have one type and device.
+    Streams, waiting and errors are as with torch.distributed. Returns None, or a Work if `async_op` is true."""
     source = output if input is None else input
     work = extension().run(_backend(group, output.device), plan, source, output, op)
     if async_op:
@@ -105,24 +104,25 @@ def run(plan, output, input=None, *, op=None, group=None, async_op=False):
 
 
 def use(plan, *, least=0, most=2**64 - 1, group=None, device="cuda"):
-    """From now on the group's collectives of the plan's kind run by it, for messages of `least` to `most` bytes; of several plans the last.
+    """Makes the group run its collectives of the plan's kind with this plan, for messages of `least` to `most` bytes.
 
-    `device` says on which tensors: a group may have another backend for those on the CPU.
+    If several plans fit, the last one is used. `device` says for which tensors: a group may have another backend for tensors on the CPU.
 
-    The bytes are those of the input, of an all-gather those of the output. All ranks say so, between the same calls."""
+    The bytes are the bytes of the input, or of the output for an all-gather. All ranks must call this at the same point of their
+    sequence of calls."""
     extension().use(_backend(group, device), plan, least, most)
 
 
 def chosen(collective, tensor, *, group=None):
-    """Which plan an "allreduce", "allgather", "reducescatter", "alltoall" or "broadcast" with this input runs by, and why."""
+    """Returns which plan an "allreduce", "allgather", "reducescatter", "alltoall" or "broadcast" of this input runs, and why."""
     return extension().chosen(_backend(group, tensor.device), collective, tensor)
 
 
 def empty(*shape, dtype=torch.float32, device="cuda", group=None):
-    """Collective: a tensor of zeros in memory that peers reach, where plans that reach into tensors need not copy.
+    """Collective: makes a tensor of zeros in memory that peers reach, so that plans that reach into tensors need not copy.
 
-    A collective takes it as it is where all ranks give tensors that were made together, at the same places in them. The memory is the
-    group's: it is not given back before the group is destroyed and the last tensor is gone, so make it once."""
+    A collective uses the tensor directly if all ranks pass tensors from the same call of empty(), at the same offsets. The memory
+    belongs to the group. It is freed only when the group is destroyed and the last tensor is gone, so make each tensor once."""
     device = torch.device(device)
     if device.type == "cuda" and device.index is None:
         device = torch.device("cuda", torch.cuda.current_device())

@@ -63,7 +63,7 @@ void Communicator::run(const std::string& collective, const at::Tensor& in, cons
   const std::lock_guard<std::mutex> one_at_a_time(mutex_);
   with_torch_errors([&] {
     Place& place = place_for(in.device());
-    // If the collective only moves elements, they are bytes, whatever their type.
+    // A collective that only moves elements treats them as bytes, whatever their type.
     const DType dtype = collective_reduces(collective) ? dtype_of(in) : DType::u8;
     Arguments call{
         .in = in.data_ptr(), .out = out.data_ptr(), .bytes = in.nbytes(), .dtype = dtype, .op = op};
@@ -80,7 +80,7 @@ void Communicator::run(const std::string& collective, const at::Tensor& in, cons
 }
 
 void Communicator::broadcast(const at::Tensor& tensor, int root, void* stream) {
-  // Tables have plans whose root is 0.
+  // The plans in tables have root 0.
   if (root == 0) return run("broadcast", tensor, tensor, std::nullopt, stream);
   SharedPlan plan;
   {
@@ -191,7 +191,8 @@ void Communicator::close(void* stream) {
     const std::lock_guard<std::mutex> lock(lines_mutex_);
     for (auto& [key, line] : lines_) lines.push_back(&line);
   }
-  // Every step runs whatever else has failed, because runs under way use the memory that is freed at the end.
+  // Every step runs even if another one has failed, because running work still uses the memory that is freed
+  // at the end.
   std::string failed;
   const auto attempt = [&failed](const auto& step) {
     try {
@@ -204,7 +205,7 @@ void Communicator::close(void* stream) {
   for (auto& [name, place] : places_) attempt([&, &place = place] { place.executor->synchronize(stream); });
   attempt([&] { world_.barrier(); });  // until then peers write into this rank's memory
   if (!failed.empty())
-    TORCH_WARN("chorale: a process group is destroyed whose ranks have not all ended well: ", failed);
+    TORCH_WARN("chorale: a process group is destroyed after some ranks have failed: ", failed);
   const std::lock_guard<std::mutex> lock(lines_mutex_);
   lines_.clear();
   places_.clear();

@@ -1,5 +1,6 @@
 /// \file
-/// Runs Chorale's collectives on tensors: chooses the plan and the executor, and has memory that peers reach.
+/// Runs Chorale's collectives on tensors: chooses the plan and the executor, and owns memory that peers
+/// reach.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,23 +25,26 @@
 namespace chorale::torch_backend {
 
 struct Options {
-  std::string plans;                    ///< the folder with `shipped` and `tuned`
-  std::string gpu;                      ///< the name of the GPU that cuda tensors are on; "" without one
-  std::chrono::nanoseconds timeout{0};  ///< of every wait, unless Chorale's own settings say otherwise
+  std::string plans;  ///< the folder with `shipped` and `tuned`
+  std::string gpu;    ///< the name of the GPU that has the cuda tensors; "" if there is none
+  std::chrono::nanoseconds timeout{
+      0};  ///< the timeout of every wait, unless Chorale's own settings say otherwise
 };
 
-/// A plan that stays while Python, or a communicator that has run it, holds it.
+/// Keeps a plan alive while Python, or a communicator that has run it, holds it.
 using SharedPlan = std::shared_ptr<const Plan>;
 
-/// One rank of a group of processes on one host. Calls of several threads run one after the other.
+/// Stands for one rank of a group of processes on one host. If several threads make calls, they run one after
+/// the other.
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
   /// Joins the group's world. Collective, as World::join() is.
   Communicator(const std::string& address, int rank, int ranks, const Options& options);
 
   /// Collective: runs the collective of this name, as plans call it, from every rank's `in` to `out`. Both
-  /// are contiguous and of one type and device, and may be the same for an all-reduce. On CUDA it enqueues on
-  /// `stream`, a cudaStream_t, which is the current one; on the CPU it returns when the run has ended.
+  /// are contiguous and have the same type and device. For an all-reduce they may be the same tensor. On CUDA
+  /// it enqueues on `stream`, a cudaStream_t, which is the current one; on the CPU it returns when the run
+  /// has ended.
   /// \param op  the operator of a collective that reduces
   /// \throws c10::DistBackendError if the run fails; c10::Error, UsageError for a wrong call
   void run(const std::string& collective, const at::Tensor& in, const at::Tensor& out,
@@ -55,28 +59,29 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void broadcast(const at::Tensor& tensor, int root, void* stream);
 
   /// Makes run() take this plan for its collective from now on, for messages of `least` to `most` bytes. If
-  /// several fit, the last one counts. All ranks call it, between the same other calls.
+  /// several plans fit, run() takes the last one. All ranks must call it at the same point of their sequence
+  /// of calls.
   /// \throws c10::Error if the plan is for another number of ranks, or if run() has no such collective
   void use(const SharedPlan& plan, uint64_t least, uint64_t most);
 
-  /// Says which plan run() takes for elements of a type (u8 if nothing is reduced), and why:
+  /// Returns which plan run() takes for elements of a type (u8 if nothing is reduced), and why:
   /// "allreduce_ring_b64, the default: nothing is tuned for it".
   std::string chosen(const std::string& collective, uint64_t bytes, DType dtype, const at::Device& device);
 
   /// Collective: makes a zeroed tensor in memory that peers reach. If all ranks pass such tensors, plans that
-  /// need that memory copy nothing. The memory belongs to this communicator, and stays until the communicator
-  /// is closed and no tensor is left.
+  /// need that memory copy nothing. The memory belongs to this communicator. It stays until the communicator
+  /// is closed and its last tensor is gone.
   at::Tensor empty(at::IntArrayRef shape, at::ScalarType type, const at::Device& device);
 
   /// Collective: sends sends[p] to rank p and receives recvs[p] from it. Both lists have a tensor for each
-  /// rank, undefined if there is no message. Sizes and types may differ from rank to rank, but not between
-  /// the ends of a message. `device` is that of all tensors. Streams and errors are as in run().
+  /// rank, undefined if there is no message. Sizes and types may differ from rank to rank, but both ends of a
+  /// message must agree. `device` is the device of all tensors. Streams and errors are as in run().
   void exchange(const std::vector<at::Tensor>& sends, const std::vector<at::Tensor>& recvs,
                 const at::Device& device, void* stream);
 
   /// Sends a contiguous tensor to `peer`, or receives it from there, independently of everything else. On
   /// CUDA it starts after the work that is on the current stream.
-  /// \throws as run()
+  /// \throws as run() does
   std::shared_ptr<Transfer> transfer(const at::Tensor& tensor, int peer, bool sends);
 
   /// Throws the error of a run that has failed. It does not wait.
@@ -87,33 +92,35 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void barrier(std::optional<at::Device> device, void* stream);
   /// Waits for all ranks and frees the memory that peers reach. An error becomes a warning.
   void close(void* stream);
-  /// Ends the waits of all ranks, and waits for messages once the two ranks have met. Any thread may call it.
+  /// Ends the waits of all ranks, and the waits of messages whose two ranks have connected. Any thread may
+  /// call it.
   void abort(const std::string& why);
 
   int rank() const { return world_.rank(); }
   int ranks() const { return world_.ranks(); }
 
  private:
-  /// The resources for tensors of one device.
+  /// Holds the resources for tensors of one device.
   struct Place {
-    std::shared_ptr<Executor> executor;  ///< also held by the tensors in its memory
+    std::shared_ptr<Executor> executor;  ///< the tensors in its memory hold it, too
     TunedPlans plans;
     std::unique_ptr<Exchange> exchange = {};  ///< null until the first exchange
-    /// On GPUs a plan whose peers reach into its buffers is bound to these buffers. A framework's tensors
-    /// move from call to call, on one rank and not on another, so such plans go through memory of their own.
+    /// On GPUs a plan whose peers reach into its buffers is bound to these buffers. The addresses of a
+    /// framework's tensors change from call to call, and not on all ranks alike. So such plans copy through
+    /// staging memory.
     char* stage_in = nullptr;
     char* stage_out = nullptr;
     std::map<const Plan*, RankNeeds> reached = {};
     std::vector<std::pair<const char*, uint64_t>> allocated = {};  ///< by empty()
   };
 
-  /// A plan that use() has told run() to take.
+  /// Holds a plan that use() has told run() to take.
   struct Preferred {
     SharedPlan plan;
     uint64_t least, most;
   };
 
-  /// The key of a line from rank `from` to rank `to` for tensors of one kind of device.
+  /// Identifies a p2p connection from rank `from` to rank `to` for tensors of one kind of device.
   struct LineKey {
     int from, to;
     bool on_gpu;

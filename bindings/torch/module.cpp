@@ -16,8 +16,8 @@ namespace chorale::torch_backend {
 namespace {
 
 /// Loads and checks a plan.
-/// \param prove  true if it must be proved, but for the proofs that `allow` names
-/// \throws std::invalid_argument with the findings; as chorale::load()
+/// \param prove  true to prove the plan, except for the proofs that `allow` names
+/// \throws std::invalid_argument with the findings; otherwise as chorale::load() does
 std::shared_ptr<Plan> load_plan(const std::string& file, bool prove, const std::vector<std::string>& allow) {
   auto plan = std::make_shared<Plan>(load(file));
   Diagnostics findings = check(*plan);

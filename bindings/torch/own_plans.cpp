@@ -1,4 +1,4 @@
-// Has the calls that torch.distributed lacks: to run plans of one's own, and for memory that peers reach.
+// Adds the calls that torch.distributed lacks: running a user's plan, and allocating memory that peers reach.
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
@@ -17,7 +17,7 @@ void Communicator::run_plan(const SharedPlan& plan, const at::Tensor& in, const 
                             std::optional<ReduceOp> op, void* stream) {
   check_alike(plan->name, in, out);
   check_ranks(*plan);
-  // Custom plans may reduce.
+  // A custom plan may reduce, so only standard collectives are known to move elements without reducing.
   const bool moves = is_standard(plan->collective) && !collective_reduces(plan->collective);
   TORCH_CHECK(!op || !moves, "chorale: ", plan->name, " reduces nothing, and has an operator");
   if (!op && !moves) {
@@ -55,8 +55,8 @@ void Communicator::use(const SharedPlan& plan, uint64_t least, uint64_t most) {
   check_ranks(*plan);
   const CollectiveInfo& collective = collective_info(plan->collective);
   TORCH_CHECK(collective.is_standard() && !collective.leaves_sender_open(), "chorale: ", plan->name,
-              " is of the collective '", plan->collective,
-              "', which torch.distributed does not call: run() it by itself");
+              " computes the collective '", plan->collective,
+              "', which torch.distributed does not call: run it with run()");
   TORCH_CHECK(!collective.has_root() || plan->extension.root == 0, "chorale: ", plan->name, " has root ",
               plan->extension.root, ", and the plan of every broadcast has root 0");
   const std::lock_guard<std::mutex> one_at_a_time(mutex_);
@@ -67,7 +67,7 @@ std::string Communicator::chosen(const std::string& collective, uint64_t bytes, 
                                  const at::Device& device) {
   const std::lock_guard<std::mutex> one_at_a_time(mutex_);
   if (const Preferred* const mine = preferred(collective, bytes))
-    return mine->plan->name + ", as use() was told";
+    return mine->plan->name + ", as set by use()";
   const TunedPlans::Choice choice = place_for(device).plans.choose(collective, bytes, dtype);
   std::string words = choice.name;
   if (choice.packet) words += std::string(", ") + std::string(packet_form_names[size_t(*choice.packet)]);

@@ -18,7 +18,7 @@
 namespace chorale::torch_backend {
 namespace {
 
-/// Returns true if calls on the stream go into a CUDA graph.
+/// Returns true if a CUDA graph captures calls on the stream.
 bool is_captured(const c10::Stream& stream) {
 #ifdef CHORALE_WITH_CUDA
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -31,11 +31,11 @@ bool is_captured(const c10::Stream& stream) {
   return false;
 }
 
-/// The shape of a line's exchange, which takes 12 MB on each of the two ranks.
+/// Gives the shape of a p2p connection's exchange, which takes 12 MB on each of the two ranks.
 constexpr ExchangeOptions shape{.slot_bytes = 128 << 10, .slots = 3, .blocks_per_peer = 16};
 
-/// The streams of lines, by their GPU. The pool gives its 32 streams in turn, again and again, and two lines
-/// on one of them would wait for each other.
+/// Records the streams that p2p connections use, by GPU. The pool hands out its 32 streams in turn, again and
+/// again, and two connections on the same stream would wait for each other.
 struct Taken {
   std::mutex mutex;
   std::set<std::pair<c10::DeviceIndex, c10::StreamId>> streams;
@@ -66,7 +66,8 @@ bool Transfer::ended() const {
   return done_ && (error_ || !end_ || end_->query());
 }
 
-/// The state of a line. It outlives the line if its thread still waits for the other end to come.
+/// Holds the state of a p2p connection. It outlives the connection if its thread still waits for the other
+/// rank.
 struct P2pConnection::Core {
   Core(std::string at, std::string name, bool sends, Config with, std::optional<c10::Stream> on)
       : address(std::move(at)),
@@ -82,12 +83,12 @@ struct P2pConnection::Core {
 
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<std::shared_ptr<Transfer>> queue;  ///< the first may be under way
-  bool open = false;                            ///< the ends have met, or have failed to meet
-  bool idle = false;                            ///< on a GPU: they have met, and nothing is queued
+  std::deque<std::shared_ptr<Transfer>> queue;  ///< the first one may be running
+  bool open = false;                            ///< the ends have connected, or have failed to connect
+  bool idle = false;                            ///< on a GPU: the ends have connected, and nothing is queued
   bool quit = false;
   bool settled = false;       ///< nothing is on the stream
-  std::exception_ptr failed;  ///< why the ends failed to meet
+  std::exception_ptr failed;  ///< the reason why the ends failed to connect
   std::optional<World> world;
   std::optional<Exchange> exchange;
   std::thread thread;
@@ -130,7 +131,7 @@ P2pConnection::~P2pConnection() {
       core_->world->abort("torch.distributed destroyed the process group");
   }
   core_->changed.notify_all();
-  // A thread that waits for the other end to come is left to its deadline.
+  // If the thread still waits for the other rank, it runs until its deadline.
   open ? core_->thread.join() : core_->thread.detach();
   try {
     if (open && !core_->settled) settle();  // kernels use the memory that is freed next
@@ -168,16 +169,16 @@ void P2pConnection::work(const std::shared_ptr<Core>& core) {
   }
 }
 
-/// Runs one transfer. One thread at a time calls it: the line's own, or, while that is idle, the thread that
-/// holds the mutex.
+/// Runs one transfer. Only one thread at a time calls it: the connection's thread, or, while that is idle,
+/// the thread that holds the mutex.
 void P2pConnection::run(Core& core, Transfer& transfer, bool meets) {
   const at::Tensor& tensor = transfer.tensor_;
   std::exception_ptr failed = core.failed;
   try {
     if (!failed) {
-      // The ranks meet first, because a kernel that waits for its peer can block work that the peer needs:
-      // CUDA may want an idle GPU to load a kernel, and streams may share a queue. With an open receive this
-      // has hung.
+      // The ranks run a barrier first, because a kernel that waits for its peer can block work that the peer
+      // needs. CUDA may want an idle GPU to load a kernel, and streams may share a queue. A receive that
+      // starts before the send has hung here.
       if (meets) with_torch_errors([&] { core.world->barrier(); }, core.where);
       std::optional<c10::StreamGuard> on_its_stream;
       if (core.stream) {
@@ -221,7 +222,7 @@ std::shared_ptr<Transfer> P2pConnection::enqueue(const at::Tensor& tensor) {
   core_->settled = false;
   if (captured) {
     TORCH_CHECK(core_->idle, "chorale: ", core_->where,
-                "a message is captured in a CUDA graph before another one of these two has ended");
+                "a CUDA graph captures a message before an earlier message of these two ranks has ended");
     run(*core_, *transfer, false);
     if (transfer->error_) std::rethrow_exception(transfer->error_);
   } else {

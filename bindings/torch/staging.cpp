@@ -1,4 +1,4 @@
-// Runs plans whose peers reach into tensors through memory that the peers have mapped.
+// Runs plans whose peers reach into tensors, through staging memory that the peers have mapped.
 
 #include <ATen/ops/from_blob.h>
 
@@ -11,7 +11,7 @@
 namespace chorale::torch_backend {
 namespace {
 
-/// The bytes of memory that peers reach, in each direction. Longer messages go piece by piece.
+/// Limits the memory that peers reach, in each direction. Longer messages go piece by piece.
 constexpr int64_t stage_bytes = int64_t{64} << 20;
 
 }  // namespace
@@ -54,8 +54,8 @@ void Communicator::run_staged(Place& place, const Plan& plan, Arguments call, co
     place.stage_out = static_cast<char*>(place.executor->allocate(uint64_t(stage_bytes)));
   }
   const Parts parts = parts_of(plan.collective, ranks());
-  // Pieces must have whole words. If the plan reduces, words are no longer than elements; otherwise they are
-  // as long as divides the parts and their addresses.
+  // Pieces must have whole words. If the plan reduces, words are no longer than elements. Otherwise words are
+  // as long as the sizes and addresses of the parts allow.
   const int64_t unit =
       collective_reduces(plan.collective)
           ? int64_t(in.element_size())

@@ -1,5 +1,5 @@
 /// \file
-/// Brings tensors into the form of a collective's inputs and outputs.
+/// Converts tensors to the form of a collective's inputs and outputs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,8 +11,8 @@
 
 namespace chorale::torch_backend {
 
-/// The numbers of parts, one for each rank, that make up a collective's input and output; 1 if they are
-/// whole.
+/// Says into how many parts, one for each rank, a collective's input and output are divided; 1 if they are
+/// not divided.
 struct Parts {
   int64_t in, out;
 };
@@ -22,8 +22,8 @@ inline Parts parts_of(const std::string& collective, int ranks) {
 }
 
 /// Calls `run` with the elements of a tensor as a row that it may change. For a dense tensor the row is the
-/// tensor's memory, so ranks need tensors of the same strides, as with NCCL. Otherwise it is a copy, which is
-/// copied back.
+/// tensor's memory, so all ranks need tensors of the same strides, as with NCCL. Otherwise the row is a copy,
+/// which is copied back afterwards.
 template <class Run>
 void in_a_row(const at::Tensor& tensor, const Run& run) {
   if (tensor.is_non_overlapping_and_dense()) return run(tensor.as_strided({tensor.numel()}, {1}));
@@ -41,7 +41,7 @@ inline void check_alike(const std::string& what, const at::Tensor& in, const at:
               in.device().str());
 }
 
-/// Views the tensor as rows of the widest words that divide `unit`, to copy parts of rows.
+/// Views the tensor as rows of the widest words that divide `unit`, so that parts of rows can be copied.
 inline at::Tensor as_words(const at::Tensor& tensor, int64_t rows, int64_t unit) {
   const at::ScalarType word = unit % 8 == 0   ? at::kLong
                               : unit % 4 == 0 ? at::kInt

@@ -42,7 +42,7 @@ inline const char* name_of(c10d::ReduceOp::RedOpType op) {
   }
 }
 
-/// Returns the type as which Chorale reduces a tensor's elements.
+/// Returns the type that Chorale uses to reduce a tensor's elements.
 /// \throws c10::Error for a type that Chorale does not reduce
 inline DType dtype_of(const at::Tensor& tensor) {
   try {

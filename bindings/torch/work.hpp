@@ -1,5 +1,6 @@
 /// \file
-/// The work that torch.distributed waits for: calls on the group's stream, and messages that run beside it.
+/// Defines the work objects that torch.distributed waits for: calls on the group's stream, and messages that
+/// run beside it.
 #pragma once
 
 #include <c10/core/Event.h>
@@ -19,13 +20,14 @@
 
 namespace chorale::torch_backend {
 
-/// Work that was enqueued, or has ended. On CUDA wait() makes the current stream wait, not the host.
+/// Stands for work that was enqueued or has ended. On CUDA wait() makes the current stream wait, not the
+/// host.
 class Enqueued : public c10d::Work {
  public:
   Enqueued(int rank, c10d::OpType type, Tensors outputs, std::shared_ptr<Communicator> communicator)
       : Work(rank, type), outputs_(std::move(outputs)), communicator_(std::move(communicator)) {}
 
-  /// Records the end of the work on the stream that is current.
+  /// Records the end of the work on the current stream.
   void record(const c10::Stream& stream) {
     end_.emplace(stream.device_type());
     end_->record(stream);
@@ -45,7 +47,7 @@ class Enqueued : public c10d::Work {
   void abort() override { communicator_->abort("torch.distributed aborted the work"); }
   Tensors result() override { return outputs_; }
 
-  /// Called while the stream that the work is on is current.
+  /// Completes the future. The caller has made the stream of the work current.
   void complete_future() {
     std::vector<c10::Device> devices;
     if (device_) devices.push_back(*device_);
@@ -63,7 +65,7 @@ class Enqueued : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
-/// A message that was sent or received, or will be.
+/// Stands for a message that was sent or received, or will be.
 class PointToPoint : public c10d::Work {
  public:
   PointToPoint(int rank, c10d::OpType type, std::shared_ptr<Transfer> transfer,
@@ -77,7 +79,7 @@ class PointToPoint : public c10d::Work {
       transfer_->wait();
       communicator_->check_transfers();
     } catch (const std::exception& error) {
-      communicator_->abort(error.what());  // so that nobody waits for this rank
+      communicator_->abort(error.what());  // so that no rank waits for this one
       throw;
     }
   }
@@ -87,7 +89,7 @@ class PointToPoint : public c10d::Work {
   }
   void abort() override { communicator_->abort("torch.distributed aborted the work"); }
   Tensors result() override { return {transfer_->tensor()}; }
-  /// Waits on the host when wait() does.
+  /// Waits on the host when the user calls the future's wait().
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
     synchronize();
     const at::Tensor& tensor = transfer_->tensor();

@@ -1,5 +1,5 @@
-// An application with MPI: every process is a rank and has a GPU. If there are fewer GPUs than ranks, all of
-// them have the CPU.
+// This is an application with MPI. Every process is a rank and has a GPU. If there are fewer GPUs than ranks,
+// all ranks use the CPU.
 //
 //   mpirun -n 2 app_mpi allreduce_ring_2.json
 #include <chorale/json.hpp>

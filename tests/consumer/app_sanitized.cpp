@@ -1,5 +1,5 @@
-// An application with the address sanitizer, which links the library without it. An exception on a fiber's
-// stack is no memory error.
+// This application uses the address sanitizer, but links a library without it. An exception on a fiber's
+// stack must not be reported as a memory error.
 
 #include <chorale/world.hpp>
 #include <cstdio>

@@ -1,5 +1,5 @@
-// An application whose ranks are processes, one of which is killed while they add up. The others go on in a
-// world of their own, with a plan for their number.
+// In this application ranks are processes, one of which is killed during an all-reduce. The others continue
+// in a smaller world, with a plan for their number.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 #include "memory.hpp"
 
-/// Returns how many elements were wrong.
+/// Returns the number of wrong elements.
 size_t run(chorale::World world, const chorale::Config& config) {
   const bool dies = world.rank() == 1;
   auto plan = chorale::make_plan("allreduce_all_pairs", world.ranks());

@@ -1,5 +1,5 @@
-// An application without MPI: every rank is a thread of this process and has a GPU. If there are fewer GPUs
-// than ranks, all of them have the CPU.
+// This is an application without MPI. Every rank is a thread of this process and has a GPU. If there are
+// fewer GPUs than ranks, all ranks use the CPU.
 #include <chorale/json.hpp>
 #include <cstdio>
 #include <numeric>
@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
         if (config.backend.value == "cuda") use_gpu(world.rank());
         chorale::Executor executor(world, config);
         wrong[world.rank()] = wrong_sums(world, executor, plan);
-        world.barrier();  // nobody frees what another rank still reads
+        world.barrier();  // so that no rank frees what another one still reads
       },
       config.local());
   const size_t total = std::accumulate(wrong.begin(), wrong.end(), size_t(0));

@@ -1,4 +1,4 @@
-// An author's tool: builds a program with the DSL, compiles it and writes the plan.
+// This is an author's tool. It builds a program with the DSL, compiles it and writes the plan.
 #include <chorale/dsl.hpp>
 #include <chorale/json.hpp>
 #include <cstdio>

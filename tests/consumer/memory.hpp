@@ -1,4 +1,4 @@
-// The applications use these functions of CUDA. There is a form for builds of Chorale without CUDA.
+// The applications use these wrappers of CUDA, which also exist for builds of Chorale without CUDA.
 #pragma once
 
 #include <chorale/executor.hpp>
@@ -44,7 +44,7 @@ inline size_t wrong_sums(chorale::World& world, chorale::Executor& executor, con
   const std::vector<float> ones(1001, float(world.rank() + 1));
   const size_t bytes = ones.size() * sizeof(float);
   const float expected = float(world.ranks() * (world.ranks() + 1) / 2);
-  // Any memory will do. On every backend peers reach the memory of allocate() without a copy.
+  // Any memory is allowed. On every backend peers reach the memory of allocate() without a copy.
   void* const x = executor.allocate(bytes);
   void* const y = executor.allocate(bytes);
   copy(x, ones.data(), bytes);

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Installs the build into a folder of its own, builds the consumer project against
-# it and runs what it built: run.sh BUILD_DIR C++-COMPILER
+# This script installs the build into a separate folder, builds the consumer project against it and runs the result: run.sh
+# BUILD_DIR C++-COMPILER
 set -eu
-# A user's CMake has its default generator, which needs make; where there is none, say -G Ninja.
+# The user's CMake has its default generator, which needs make. Without make use -G Ninja.
 command -v make >/dev/null || export CMAKE_GENERATOR=Ninja
 build=$1 compiler=$2 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# Of a build that lacks something nothing is installed.
+# An incomplete build installs nothing.
 sed "s|/libchorale_compiler\.a|/libchorale_not_built.a|" "$build/cmake_install.cmake" >"$work/cmake_install.cmake"
 ! cmake -DCMAKE_INSTALL_PREFIX="$work/half" -P "$work/cmake_install.cmake" >"$work/half.log" 2>&1 &&
   grep -q "libchorale_not_built.a" "$work/half.log" && grep -q "help: cmake --build .* --target chorale_installed" "$work/half.log" &&
@@ -19,10 +19,10 @@ cmake --build "$work/build" >"$work/build.log" 2>&1 || { cat "$work/build.log"; 
 cmake -S "$here/author_only" -B "$work/author_only" -DCMAKE_CXX_COMPILER="$compiler" \
   -DCMAKE_PREFIX_PATH="$work/installed" >"$work/author_only.log" 2>&1 || { cat "$work/author_only.log"; exit 1; }
 cmake --build "$work/author_only" >"$work/author_only.log" 2>&1 || { cat "$work/author_only.log"; exit 1; }
-# No component of that name: the message says which there are.
+# If a component does not exist, the message lists those that do.
 cmake -S "$here/author_only" -B "$work/author_only" -DCMAKE_PREFIX_PATH="$work/installed" -DCOMPONENT=exekutor 2>&1 |
   grep -q "there is no component exekutor" || { echo "FAILED: an unknown component is not named"; exit 1; }
-# With the language that nvcc has by default the headers say which they need.
+# With nvcc's default language the headers say which language they need.
 ! "$compiler" -std=c++17 -fsyntax-only -I"$work/installed/include" -x c++ - <<<'#include <chorale/executor.hpp>' \
   2>"$work/old.log" && grep -q "needs C++20" "$work/old.log" || { echo "FAILED: C++20 is not asked for"; exit 1; }
 [ -s "$work/installed/share/chorale/LICENSE" ] || { echo "FAILED: the license is not installed"; exit 1; }
@@ -45,7 +45,7 @@ if [ -x "$work/build/app_mpi" ] && command -v mpirun >/dev/null; then
   else
     echo "skipped: app_mpi on two hosts, there is no UCX on this machine"
   fi
-  # Ranks that share no memory are told so, though their hosts have one name.
+  # Ranks that share no memory receive an error, even if their hosts have the same name.
   printf '#!/bin/sh\nmount -t tmpfs tmpfs /dev/shm && exec "$@"\n' >"$work/apart"
   chmod +x "$work/apart"
   if unshare -m "$work/apart" true 2>/dev/null; then
@@ -60,7 +60,7 @@ else
   echo "skipped: app_mpi, there is no MPI on this machine"
 fi
 "$work/installed/bin/chorale" bench allgather --ranks 2 --bytes 4K --no-times
-# Without MPI on this machine, or in the installed Chorale, the message says which of the two.
+# If MPI is missing, the message says whether this machine or the installed Chorale lacks it.
 asks_for_mpi() {
   cmake -S "$here" -B "$work/build" -DNEEDS_MPI=ON "$@" >"$work/mpi.log" 2>&1
 }

@@ -1,5 +1,5 @@
 /// \file
-/// The bindings that an executor keeps, and what ranks agree on before they make one.
+/// Tests which bindings an executor keeps, and what ranks agree on before they make one.
 
 #include "executor/run/bindings.hpp"
 
@@ -89,7 +89,7 @@ TEST_F(BindingsTest, RetireAtAResetAndGoWhenNoGraphHoldsThem) {
   Binding* const later = add(bindings, 8);
   EXPECT_EQ(find(bindings, 8), later);
   EXPECT_EQ(bindings.evictable(true), (std::vector<uint64_t>{2, 3}));
-  bindings.evict(std::vector<uint64_t>{2, 3});  // there is room for the last
+  bindings.evict(std::vector<uint64_t>{2, 3});  // there is memory for the last one
   EXPECT_EQ(alive_, 2);
   EXPECT_EQ(find(bindings, 8), later);
 }
@@ -107,7 +107,7 @@ TEST_F(BindingsTest, NumbersAreNotGivenTwice) {
   EXPECT_EQ(bindings.evictable(true), std::vector<uint64_t>{3});
 }
 
-/// Three ranks agree on the bindings that all of them can do without.
+/// Three ranks agree on the bindings that none of them needs any more.
 TEST(Agreement, IsOnWhatAllRanksCanDoWithout) {
   const std::vector<uint64_t> lists[] = {{5, 2, 3, 1}, {1, 2, 3}, {3, 5, 2}};
   std::vector<uint64_t> agreed[3];
@@ -139,7 +139,7 @@ TEST(Agreement, IsNotReachedByRanksThatHaveLaunchedOtherCalls) {
     launches.add();
     agree_on_binding(world, plan, {}, launches, {});
     world.barrier();
-    // Both arrive, one of them a launch later than the other.
+    // Both ranks have these bindings, one of them a launch later than the other.
     wrong[world.rank()] = mismatch_of([&] {
       if (world.rank() == 1) launches.add();
       try {
@@ -165,7 +165,8 @@ TEST(Agreement, IsNotWaitedForWhereARankLaunches) {
               wrong[world.rank()] = mismatch_of([&] {
                 if (world.rank() != 1) agree_on_binding(world, plan, {}, launches, {});
                 launches.add();
-                // The launch waits for the others. A barrier would meet those that are about to agree.
+                // The launch waits for the others. A barrier instead would collide with ranks that are about
+                // to agree.
                 for (;; std::this_thread::yield()) world.check();
               });
             },

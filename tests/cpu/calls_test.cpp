@@ -1,5 +1,5 @@
 /// \file
-/// Calls that an executor refuses.
+/// Tests the calls that an executor refuses.
 
 #include <atomic>
 #include <chrono>
@@ -49,8 +49,8 @@ TEST(Calls, OfTwoThreadsAtOnceAreRefused) {
   EXPECT_TRUE(refused);
 }
 
-/// All calls that read or extend what a launch uses are refused as well. A thread that watches the launch may
-/// call check().
+/// All calls that read or extend the data of a launch are refused as well. A thread that watches the launch
+/// may call check().
 TEST(Calls, BesideALaunchAreRefusedButForCheck) {
   const Plan plan = load(source_dir() / "plans/shipped/allreduce_one_shot_2.json");
   std::atomic<bool> over{false};
@@ -64,10 +64,11 @@ TEST(Calls, BesideALaunchAreRefusedButForCheck) {
       return executor.execute(plan, arguments);
     }
     std::thread launch([&] {
-      while (thrown([&] { executor.execute(plan, arguments); }) != "nothing") continue;  // it came second
+      while (thrown([&] { executor.execute(plan, arguments); }) != "nothing")
+        continue;  // this call came second
     });
     const auto refused = [](const std::function<void()>& call) {
-      // Calls are not refused until the launch has begun. The loop runs out of time only if they never are.
+      // Calls are refused only after the launch has begun. The loop runs out of time only if they never are.
       const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
       while (std::chrono::steady_clock::now() < end) {
         try {
@@ -90,7 +91,7 @@ TEST(Calls, BesideALaunchAreRefusedButForCheck) {
   });
 }
 
-/// With a seed ranks are fibers, and no launch is left half begun.
+/// With a seed ranks are fibers, and every launch that has begun ends.
 TEST(Calls, OfAnotherThreadAreRefusedWithASeed) {
   const Plan plan = load(source_dir() / "plans/shipped/allreduce_one_shot_2.json");
   run_local(
@@ -111,8 +112,8 @@ TEST(Calls, OfAnotherThreadAreRefusedWithASeed) {
       {.seed = 7});
 }
 
-/// Keeps the process from starting a thread while it lives. Stacks of earlier threads, which would be used
-/// again, are in use.
+/// Keeps the process from starting a thread while it exists. It also occupies the stacks of earlier threads,
+/// which would be reused.
 class NoThread {
  public:
   NoThread() {
@@ -133,7 +134,7 @@ class NoThread {
   std::vector<std::thread> threads_;
 };
 
-/// Without this thread nobody would carry what the others wait for.
+/// Without this thread the data that the other ranks wait for would not be transferred.
 TEST(Calls, ForWhichOneRankHasNoThreadAreAnErrorOfAll) {
 #if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
   GTEST_SKIP() << "shadows of the sanitizers are address space";
@@ -154,7 +155,7 @@ TEST(Calls, ForWhichOneRankHasNoThreadAreAnErrorOfAll) {
   }
 }
 
-/// A size that is multiplied does not overflow to a small one.
+/// A product of sizes must not overflow to a small number.
 TEST(Calls, MessagesThatNoMachineHasAreRefused) {
   for (const std::string name : {"allreduce_one_shot_2", "allreduce_ring_2", "allgather_direct_2",
                                  "reducescatter_direct_2", "alltoall_direct_2"}) {
@@ -196,7 +197,7 @@ TEST(Calls, WithNumbersThatNameNothingAreRefused) {
   });
 }
 
-/// The other ranks neither read past what they know nor wait.
+/// The other ranks neither read out of bounds nor wait.
 TEST(Calls, WithNumbersOfOneRankThatNameNothingAreRefusedOnAll) {
   const Plan plan = load(source_dir() / "plans/shipped/allreduce_one_shot_2.json");
   Arguments dtype, op, packet;
@@ -221,7 +222,7 @@ TEST(Calls, WithNumbersOfOneRankThatNameNothingAreRefusedOnAll) {
   }
 }
 
-/// The unknown operator is not taken for another one.
+/// The unknown operator must not be mistaken for another one.
 TEST(Calls, OfPlansWithAnUnknownOperatorAreRefused) {
   Plan plan = load(source_dir() / "plans/shipped/allreduce_one_shot_2.json");
   for (Gpu& gpu : plan.gpus) {

@@ -1,5 +1,5 @@
 /// \file
-/// Plans that carry what was proved of them.
+/// Tests plans that carry a certificate of what was proved.
 
 #include "chorale/proof.hpp"
 #include "tests/cpu/harness.hpp"
@@ -17,7 +17,7 @@ Plan certified() {
   return plan;
 }
 
-/// Runs a plan and returns the error of the first rank that has one.
+/// Runs a plan and returns the error of the first rank that fails.
 template <class Load>
 std::string run_with(bool require_proof, Load&& load) {
   std::vector<std::string> wrong(2);

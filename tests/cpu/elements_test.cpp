@@ -1,5 +1,6 @@
 /// \file
-/// All element types and operators through one all-reduce, against the scalar oracle; avg; big offsets.
+/// Runs all element types and operators through one all-reduce and compares with the scalar oracle; tests avg
+/// and large offsets.
 
 #include "executor/lowering/image.hpp"
 #include "tests/cpu/harness.hpp"
@@ -68,7 +69,7 @@ TEST(Elements, one_operator_cannot_replace_two) {
 
 TEST(Addresses, six_gibibytes_a_chunk) {
   constexpr uint64_t gib = uint64_t(1) << 30, chunk = 6 * gib;
-  // The four segments have one chunk each, the last 100 bytes of which do not exist.
+  // The four segments have one chunk each, but the last 100 bytes of the last chunk do not exist.
   const image::Buffer buffer{nullptr, chunk, chunk - 100, 0, 0, 0};
   const image::Position last = image::locate(buffer, 3 * chunk + 5 * gib);
   EXPECT_EQ(last.offset, 3 * (chunk - 100) + 5 * gib);

@@ -1,6 +1,6 @@
 /// \file
-/// Runs plans on CPU ranks and compares the results with what the collective should give. Elements are small
-/// whole numbers, so that sums are exact in any order.
+/// Runs plans on CPU ranks and compares the results with the collective's expected results. Elements are
+/// small whole numbers, so that sums are exact in any order.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ inline Ints input_of(uint32_t rank, uint64_t bytes, int launch) {
   return data;
 }
 
-/// Returns what rank `rank` should have in its output; empty if the plan leaves the output alone.
+/// Returns the expected output of rank `rank`; empty if the plan does not write it.
 inline Ints output_of(const Plan& plan, uint32_t rank, MessageSizes sizes, int launch) {
   const uint32_t ranks = plan.ranks();
   const size_t n = sizes.output / 4;
@@ -63,7 +63,7 @@ struct Runs {
   PacketForm packet = PacketForm::ll8;
 };
 
-/// Runs the plan on one rank, with new data each time. Returns "" or the first thing that is wrong.
+/// Runs the plan on one rank, with new data each time. Returns "" or the first error.
 inline std::string run_rank(World& world, Executor& executor, const Plan& plan, const Runs& runs) {
   constexpr size_t guard = 16;  // elements
   const uint32_t rank = uint32_t(world.rank());
@@ -105,8 +105,7 @@ inline std::string run_rank(World& world, Executor& executor, const Plan& plan, 
   return "";
 }
 
-/// Runs the plan on threads, or as fibers if options.seed is set. Returns "" or the first thing that is wrong
-/// on any rank.
+/// Runs the plan on threads, or as fibers if options.seed is set. Returns "" or the first error on any rank.
 inline std::string run_threads(const Plan& plan, const std::vector<Runs>& all, LocalOptions options = {}) {
   std::vector<std::string> wrong(plan.ranks());
   run_local(
@@ -130,7 +129,8 @@ inline std::string run_threads(const Plan& plan, const std::vector<Runs>& all, L
   return "";
 }
 
-/// Returns the message sizes, in bytes, that have so many elements in each part and that the plan takes.
+/// Returns the message sizes, in bytes, that have these numbers of elements in each part and that the plan
+/// takes.
 inline std::vector<uint64_t> some_sizes(const Plan& plan, std::vector<uint64_t> parts) {
   const Segmentation segments = segmentation(plan);
   const uint64_t step = 4 * (plan.collective == "allgather" ? segments.output : segments.input);

@@ -28,15 +28,15 @@ using chorale::ReduceOp;
 using oracle::Bytes;
 using oracle::difference;
 
-/// A shipped algorithm and how it is built.
+/// Describes a shipped algorithm and how it is built.
 struct Algorithm {
   std::string name, collective;
   bool inplace = false;
   std::vector<int> ranks = {2, 3, 4, 5, 7, 8};
 };
 
-/// Returns all algorithms that are linked in, so that none can be forgotten. Those that can run in place come
-/// twice.
+/// Returns all algorithms that are linked in, so that none is forgotten. Algorithms that can run in place
+/// appear twice.
 inline const std::vector<Algorithm>& algorithms() {
   static const std::vector<Algorithm> all = [] {
     std::vector<Algorithm> found;
@@ -60,14 +60,14 @@ inline bool reduces(const Algorithm& algorithm) {
   return algorithm.collective == "allreduce" || algorithm.collective == "reducescatter";
 }
 
-/// A plan and the setting that the oracle needs for it.
+/// Holds a plan and the oracle's setting for it.
 struct Built {
   chorale::Plan plan;
   oracle::Setting setting;
   bool inplace = false;
 };
 
-/// Builds an algorithm, and builds the same one only once. `instances` 0 means its default.
+/// Builds an algorithm, and caches the result. `instances` 0 means its default.
 inline const Built& build(const Algorithm& algorithm, int ranks, int instances = 0) {
   static std::map<std::string, std::unique_ptr<Built>> known;
   chorale::dsl::Parameters::Settings settings{{"ranks", std::to_string(ranks)}};
@@ -100,8 +100,8 @@ struct Case {
   DType type = DType::f32;
   ReduceOp op = ReduceOp::sum;
   size_t size = 0;     ///< bytes of one rank's part
-  bool alias = false;  ///< one buffer for input and output
-  size_t shift = 0;    ///< bytes by which the buffers miss their alignment
+  bool alias = false;  ///< one buffer serves as input and output
+  size_t shift = 0;    ///< bytes by which the buffers are misaligned
   PacketForm packet = PacketForm::ll8;
   int runs = 5;
   uint64_t seed = 1;
@@ -116,8 +116,8 @@ inline std::string describe(const Case& of) {
   return text.str();
 }
 
-/// Data and results of all runs, by run and rank. They are made before the ranks start, so that the ranks do
-/// nothing else.
+/// Holds data and results of all runs, by run and rank. They are made before the ranks start, so that the
+/// ranks only run.
 struct Prepared {
   std::vector<std::vector<Bytes>> inputs, outputs;
 };
@@ -142,8 +142,8 @@ inline Prepared prepare(const Case& of) {
     }
     all.outputs[run] = oracle::expected(setting, all.inputs[run]);
   };
-  // The oracle takes longer than all else for long messages, so threads share its work. For short messages
-  // the threads would take longer.
+  // The oracle takes longer than everything else for long messages, so threads share its work. For short
+  // messages the threads would take longer.
   constexpr size_t worth_a_thread = 32768;
   std::vector<std::future<void>> others;
   for (size_t run = 0; run < size_t(of.runs); ++run) {
@@ -156,7 +156,7 @@ inline Prepared prepare(const Case& of) {
   return all;
 }
 
-/// A buffer between canaries.
+/// Holds a buffer between canaries.
 class Guarded {
  public:
   Guarded(size_t bytes, size_t shift) : size_(bytes), begin_(guard + shift), all_(bytes + 2 * guard + shift) {
@@ -182,9 +182,9 @@ class Guarded {
   std::vector<std::byte> all_;
 };
 
-/// Runs one rank's part of a case. There is no barrier between two runs: the rank spoils its output and
-/// changes its input at once, so that a peer that still reads or writes here is found out.
-/// \return what went wrong; empty: nothing
+/// Runs one rank's part of a case. There is no barrier between two runs. The rank overwrites its output and
+/// changes its input at once, so that a peer that still reads or writes here causes an error.
+/// \return the error; empty: none
 inline std::string run_rank(chorale::World& world, const Case& of, const Prepared& all) {
   const size_t rank = size_t(world.rank());
   const size_t input_bytes = all.inputs[0][rank].size(), output_bytes = all.outputs[0][rank].size();

@@ -1,7 +1,7 @@
-// The matrix: every shipped algorithm against the oracle, bit for bit.
+// Compares every shipped algorithm with the oracle, bit for bit.
 //
-// The product of ranks, sizes, element types, operations, buffers and ways to run is too large to run in
-// full, so it is covered in parts, each of them five runs with new data on one binding:
+// The product of ranks, sizes, element types, operations, buffers and kinds of run is too large to run in
+// full. So parts of it are covered, each by five runs with new data on one binding:
 //   Types       all types x all operations x small sizes, at one number of ranks for each algorithm
 //   Sizes       all numbers of ranks x all sizes; types, operations and alignment take turns
 //   Schedules   200 seeded orders of all blocks and ranks for each algorithm at 3 and at 4 ranks, small sizes
@@ -90,7 +90,7 @@ TEST_P(Matrix, Sizes) {
       const std::vector<ReduceOp> ops = ops_of(algorithm());
       ++turn;
       const DType type = types[turn % types.size()];
-      // Plans of either kind are called with one buffer and with two, in turn.
+      // Plans of both kinds are called with one buffer and with two, in turn.
       expect_right({.built = &built,
                     .type = type,
                     .op = ops[turn / 2 % ops.size()],

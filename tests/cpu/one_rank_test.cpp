@@ -1,5 +1,5 @@
 /// \file
-/// Ranks that have loaded only their own part of a plan.
+/// Tests ranks that have loaded only their own part of a plan.
 
 #include <fstream>
 #include <sstream>
@@ -22,7 +22,7 @@ std::string cbor(const std::string& json) {
   return bytes.str();
 }
 
-/// Runs each rank with what `load` gives it. Returns the first thing that is wrong on any.
+/// Runs each rank with the result of `load` for it. Returns the first error on any rank.
 template <class Load>
 std::string run_parts(int ranks, Load&& load) {
   std::vector<std::string> wrong(static_cast<size_t>(ranks));
@@ -49,7 +49,7 @@ TEST(OneRank, RunsOnItsPart) {
 TEST(OneRank, PartsAreOfOneFile) {
   const std::string one = shipped_text("allreduce_ring_2");
   std::string other = one;
-  other.replace(other.rfind("\"at\":"), 5, "\"at\": ");  // the same plan, in other bytes
+  other.replace(other.rfind("\"at\":"), 5, "\"at\": ");  // the same plan in different bytes
   for (const bool whole : {true, false}) {
     try {
       run_parts(2, [&](uint32_t rank) {

@@ -1,5 +1,5 @@
 /// \file
-/// Every operation by itself, in all packet forms, on threads and in fifty orders.
+/// Tests every operation alone, in all packet forms, on threads and in fifty orders.
 
 #include <algorithm>
 #include <functional>
@@ -16,14 +16,14 @@ constexpr uint64_t chunks = 8;
 Operand in(uint64_t index, uint64_t size = 1) { return {index, size, uint32_t(BufferKind::input)}; }
 Operand out(uint64_t index, uint64_t size = 1) { return {index, size, uint32_t(BufferKind::output)}; }
 Operand scratch(uint64_t index, uint64_t size = 1) { return {index, size, uint32_t(BufferKind::scratch)}; }
-/// Names chunks of the next rank: ref is 0 for input, 1 for output, 2 for scratch. The same holds in a switch
-/// channel.
+/// Names chunks of the next rank: ref is 0 for input, 1 for output, 2 for scratch. Switch channels use the
+/// same numbers.
 Operand there(BufferKind kind, uint64_t index, uint64_t size = 1) { return {index, size, uint32_t(kind)}; }
 
 constexpr BufferKind I = BufferKind::input, O = BufferKind::output, S = BufferKind::scratch;
 
-/// A plan of `ranks` ranks and `blocks` blocks, in which every rank has one memory and one port channel to
-/// the next rank and one to the one before (channels 0 and 1), and a switch channel for each buffer.
+/// Holds a plan of `ranks` ranks and `blocks` blocks. Every rank has one memory and one port channel to the
+/// next rank and to the previous one (channels 0 and 1), and a switch channel for each buffer.
 struct Ring {
   Plan plan;
 
@@ -37,8 +37,7 @@ struct Ring {
       gpu.id = rank;
       for (uint64_t& count : gpu.chunks) count = chunks;
       const uint32_t next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks;
-      // Two ranks are each other's next and previous, and the k-th channel of one meets the k-th of the
-      // other.
+      // With two ranks the next rank is also the previous one, and the k-th channels of both belong together.
       const bool swapped = ranks == 2 && rank == 1;
       const std::vector<uint32_t> peers = {next, previous};
       for (const ChannelType type : {ChannelType::memory, ChannelType::port}) {
@@ -76,14 +75,14 @@ struct Ring {
     return *this;
   }
   Ring& nop(uint32_t block = 0) { return op(Opcode::nop, {}, {}, ChannelType::none, {}, block); }
-  /// Tells both neighbours and waits for both.
+  /// Signals both neighbours and waits for both.
   Ring& meet(ChannelType via = ChannelType::memory, uint32_t block = 0) {
     op(Opcode::signal, {}, {}, via, {0, 1}, block);
     return op(Opcode::wait, {}, {}, via, {0, 1}, block);
   }
 };
 
-/// The expected output of launch `launch`: expected(rank, chunk, element), or none.
+/// Computes the expected output of launch `launch`: expected(rank, chunk, element), or none.
 using Expected =
     std::function<std::optional<int64_t>(uint32_t rank, uint64_t chunk, uint64_t at, int launch)>;
 
@@ -119,7 +118,8 @@ void expect_runs(const Plan& plan, const Expected& expected) {
                               ", not " + std::to_string(*wanted);
               }
             }
-            // Nobody may touch what another still reads: tests of single operations have no epilogue.
+            // No rank may write what another one still reads, because tests of single operations have no
+            // epilogue.
             world.barrier();
           }
         },
@@ -345,7 +345,7 @@ TEST(Ops, combined_packets) {
 }
 
 TEST(Ops, switch_operations) {
-  // Each rank has chunk `rank` of every region to itself.
+  // Each rank uses only chunk `rank` of every region.
   Ring ring(3);
   ring.meet();
   for (uint32_t rank = 0; rank < 3; ++rank) {
@@ -434,7 +434,7 @@ TEST(Ops, pipelines_advance_every_operand) {
     ring.op(Opcode::pipeline, {}, {}, ChannelType::none, {}, 0, loop);
     ring.op(Opcode::put_packets, {in(0, 2)}, {there(S, 0, 2)}, ChannelType::memory);
     ring.op(Opcode::reduce_packets, {in(2), scratch(0)},
-            {out(0)});  // one chunk: done earlier than the others
+            {out(0)});  // one chunk, which is ready earlier than the others
     ring.op(Opcode::signal, {}, {}, ChannelType::memory, {0});
     ring.op(Opcode::wait, {}, {}, ChannelType::memory, {1});
     ring.op(Opcode::unpack_packets, {scratch(0, 2)}, {out(4, 2)});

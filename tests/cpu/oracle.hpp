@@ -1,7 +1,7 @@
 /// \file
-/// The oracle computes what the shipped algorithms must give, bit for bit: it makes the same additions in the
-/// same order, and rounds when the algorithm rounds. It shares no code with the executor: the element types
-/// are written anew, by arithmetic.
+/// Computes the results of the shipped algorithms, bit for bit. It makes the same additions in the same
+/// order, and rounds when the algorithm rounds. It shares no code with the executor: its element types are
+/// implemented separately, by arithmetic.
 #pragma once
 
 #include <algorithm>
@@ -26,14 +26,14 @@ using Bytes = std::vector<std::byte>;
 
 // -- Element types
 
-/// A float of Exponent and Mantissa bits in Storage, combined as float. An overflow is infinity, or NaN where
-/// there are no infinities.
+/// Represents a float with Exponent and Mantissa bits in Storage, combined as float. An overflow becomes
+/// infinity, or NaN if the type has no infinity.
 template <class Storage, int Exponent, int Mantissa>
 struct Narrow {
   using Word = Storage;
   using Accumulator = float;
   static constexpr int bias = (1 << (Exponent - 1)) - 1;
-  /// e4m3 gives the top exponent to numbers, and keeps only its last mantissa for NaN.
+  /// e4m3 uses the top exponent for numbers, and keeps only its last mantissa for NaN.
   static constexpr bool top_is_finite = Exponent == 4;
   static constexpr uint32_t nan = (1u << (Exponent + Mantissa)) - 1;
 
@@ -142,17 +142,17 @@ void store(std::byte* to, typename Type::Accumulator value) {
 
 using chorale::reference::combine;
 
-/// The order in which one chunk is summed: the ranks of each group in turn, then the groups in turn. Every
-/// group's sum and the result are rounded, and with `every_hop` so is each partial sum.
+/// Describes the order in which one chunk is summed: the ranks of each group in turn, then the groups in
+/// turn. Every group's sum and the result are rounded. With `every_hop` each partial sum is rounded as well.
 struct Order {
   std::vector<std::vector<int>> groups;
   bool every_hop = false;
 };
 
-/// Returns the chunk of an all-reduce (one for each rank) that share `share` belongs to. Instances share
+/// Returns the chunk of an all-reduce (one for each rank) to which share `share` belongs. Instances share
 /// chunks.
 inline int chunk_of(const std::string& algorithm, int ranks, int instances, int share) {
-  // Here each instance has a share of the message to itself, and a chunk of that for each rank.
+  // For this algorithm each instance has its own share of the message, with a chunk for each rank.
   if (algorithm == "allreduce_two_shot") return share % ranks;
   return share / instances;
 }
@@ -208,7 +208,7 @@ Bytes fold(const Order& order, ReduceOp op, const std::vector<Bytes>& inputs, si
   Bytes result(count * width);
   for (size_t at = 0; at < count; ++at) {
     A value = round(total[at]);
-    if (op == ReduceOp::avg) {  // the whole sum is there, rounded; then it is divided
+    if (op == ReduceOp::avg) {  // the whole sum exists, rounded; then it is divided
       int ranks = 0;
       for (const auto& group : order.groups) ranks += int(group.size());
       if constexpr (std::is_integral_v<A>) {
@@ -234,8 +234,8 @@ struct Random {
   }
 };
 
-/// Returns elements for which the order of additions matters: floats of very different magnitudes and both
-/// signs, with zeros, subnormals and, rarely, numbers near the largest, infinities and NaNs; integers of all
+/// Returns elements for which the order of additions matters. Floats have very different magnitudes and both
+/// signs, with zeros, subnormals and, rarely, numbers near the largest, infinities and NaNs. Integers use all
 /// bits.
 inline Bytes random_elements(DType type, size_t bytes, uint64_t seed) {
   Random random{seed};
@@ -290,13 +290,13 @@ inline Bytes random_elements(DType type, size_t bytes, uint64_t seed) {
 
 // -- Collectives
 
-/// The settings that decide which rank adds what, and when.
+/// Holds the settings that decide which rank adds what, and in which order.
 struct Setting {
   std::string algorithm, collective;
   int ranks = 1, gpus_per_node = 1, root = 0, instances = 1;
   DType type = DType::f32;
   ReduceOp op = ReduceOp::sum;
-  size_t unit = 16;  ///< bytes at whose multiples chunks begin
+  size_t unit = 16;  ///< chunks begin at multiples of this many bytes
 };
 
 /// Returns every rank's output for the inputs of all ranks.
@@ -322,7 +322,7 @@ inline std::vector<Bytes> expected(const Setting& of, const std::vector<Bytes>& 
       using Type = decltype(type);
       const size_t width = sizeof(typename Type::Word), elements = bytes / width;
       const bool scatter = of.collective == "reducescatter";
-      // All shares have the same size, a whole number of units.
+      // All shares have the same size, which is a whole number of units.
       const size_t units = (bytes + of.unit - 1) / of.unit,
                    shares = scatter ? ranks : ranks * size_t(of.instances);
       const size_t share = scatter ? elements / ranks : (units + shares - 1) / shares * of.unit / width;

@@ -1,5 +1,5 @@
 /// \file
-/// The shipped plans, and plans that MSCCL++'s own DSL wrote, on threads, fibers and processes.
+/// Runs the shipped plans, and plans that MSCCL++'s own DSL wrote, on threads, fibers and processes.
 
 #include <algorithm>
 #include <cctype>
@@ -33,7 +33,7 @@ constexpr uint64_t seeds = 8;
 constexpr uint64_t seeds = 50;
 #endif
 
-/// Some plans of MSCCL++ order their data by relaxed signals, which order nothing: real races.
+/// Some plans of MSCCL++ order their data by relaxed signals, which give no order. These are real races.
 bool races(const Plan& plan) {
 #if defined(__SANITIZE_THREAD__)
   for (const Gpu& gpu : plan.gpus) {
@@ -106,7 +106,7 @@ TEST(Buffers, reused_resources_reach_those_of_each_call) {
   run_local(int(plan.ranks()), [&](World& world) {
     Executor executor(world);
     const auto rank = uint32_t(world.rank());
-    // All outputs live at once, so that no two are at one address.
+    // All outputs exist at once, so that no two have the same address.
     std::vector<Ints> outputs(3, Ints(sizes.output / 4));
     for (int launch = 0; launch < 6; ++launch) {
       const Ints input = input_of(rank, sizes.input, launch);

@@ -1,5 +1,5 @@
 /// \file
-/// Ranks as processes give the results of ranks as threads.
+/// Checks that ranks that are processes give the same results as ranks that are threads.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 namespace chorale::test {
 namespace {
 
-/// Runs `f` on ranks that are processes and exit with its value. Returns the wait statuses.
+/// Runs `f` on ranks that are processes, which exit with its value. Returns their wait statuses.
 template <class F>
 std::vector<int> processes(int ranks, JoinOptions options, const F& f) {
   static std::atomic<int> turn{0};

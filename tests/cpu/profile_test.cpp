@@ -1,6 +1,6 @@
 /// \file
-/// Profiles of launches that ran. Some things hold whatever the times were. tests/unit/profile has made-up
-/// times.
+/// Tests profiles of launches that ran, for properties that hold whatever the times were. tests/unit/profile
+/// has made-up times.
 
 #include "chorale/profile.hpp"
 
@@ -84,7 +84,7 @@ TEST(ProfileOfRuns, AccountsForAllTheTime) {
   EXPECT_GT(across, 0u) << "no path ever left its rank";
 }
 
-/// This is the case on GPUs: a rank's own spans count, whatever its clock has to do with those of others.
+/// GPUs have a clock each: a rank's own spans count, however its clock relates to the others.
 TEST(ProfileOfRuns, WithAClockOfEachRankStaysOnOne) {
   const Plan plan = load((source_dir() / "plans/shipped/allreduce_two_level_4.json").string());
   const uint64_t bytes = some_sizes(plan, {4096})[0];

@@ -1,6 +1,6 @@
 /// \file
-/// The stated order in which plans add up determines the bits of every sum. So these tests compute the words
-/// of each plan, and compare the bits with those that the plan gives.
+/// Checks that the stated order in which plans add up determines the bits of every sum. The tests compute
+/// each sum in the stated order, and compare its bits with the plan's.
 
 #include <algorithm>
 #include <chorale/device/numeric.hpp>
@@ -19,9 +19,10 @@
 namespace chorale::test {
 namespace {
 
-constexpr uint64_t different = 257;  // number of sums; elements take them in turn
+constexpr uint64_t different = 257;  // the number of different sums; elements use them in turn
 
-/// "(0 + 1) + 2" as a tree: a rank, or addends that are added up from left to right and then rounded.
+/// Holds "(0 + 1) + 2" as a tree. A node is a rank, or addends that are added from left to right and then
+/// rounded.
 struct Order {
   uint32_t rank = 0;
   std::vector<Order> addends;  // none: the rank's input
@@ -57,8 +58,8 @@ Order read_order(const std::string& words) {
 }
 
 /// Returns large numbers that often cancel out, small ones that are lost beside them even in f32, and others
-/// that are rounded beside them in narrow types. So another order gives another sum, and so do other
-/// brackets. Zeros have both signs.
+/// that are rounded beside them in narrow types. So another order, or other brackets, gives another sum.
+/// Zeros have both signs.
 template <class T>
 std::vector<T> addends(uint32_t rank) {
   std::mt19937 random(rank + 1);
@@ -91,8 +92,8 @@ struct Ordered {
   Plan plan;
 };
 
-/// Returns, on one rank, how many elements have other bits than by `order`, in messages of so many parts and
-/// in every form of packets. Each message runs in place as well.
+/// Returns, on one rank, how many elements differ in bits from the sum by `order`, in messages of these
+/// numbers of parts and in every form of packets. Each message runs in place as well.
 template <class T>
 uint64_t others(World& world, Executor& executor, const Ordered& of, DType dtype,
                 const std::vector<uint64_t>& parts) {
@@ -105,7 +106,7 @@ uint64_t others(World& world, Executor& executor, const Ordered& of, DType dtype
   const bool scatters = of.plan.collective == "reducescatter";
   uint64_t wrong = 0;
   for (const uint64_t part : parts) {
-    // An all-reduce takes any number of elements. One that its chunks do not divide is harder.
+    // An all-reduce takes any number of elements. A number that its chunks do not divide is harder.
     const uint64_t elements = scatters ? part * ranks : part * ranks - 1;
     const uint64_t bytes = elements * sizeof(T), first = scatters ? rank * part : 0;
     const uint64_t results = scatters ? part : elements;
@@ -125,7 +126,7 @@ uint64_t others(World& world, Executor& executor, const Ordered& of, DType dtype
   return wrong;
 }
 
-/// Returns the plans, all of one number of ranks, that have other bits somewhere, with the types.
+/// Returns the plans, all for the same number of ranks, that have different bits somewhere, with the types.
 std::string others(uint32_t ranks, const std::vector<Ordered>& plans, const std::vector<uint64_t>& parts) {
   std::vector<std::string> wrong(ranks);
   run_local(int(ranks), [&](World& world) {
@@ -228,7 +229,7 @@ TEST(RankOrder, SwitchChannelsAddInIt) {
   }
 }
 
-/// The data tell orders apart: with another order, or another rounding, some sums differ.
+/// The data distinguish orders: with another order, or another rounding, some sums differ.
 TEST(RankOrder, OtherOrdersHaveOtherBits) {
   const auto shipped = [](const std::string& name, const std::string& words) {
     return Ordered{name, words, load(source_dir() / "plans/shipped" / (name + ".json"))};

@@ -1,5 +1,5 @@
 /// \file
-/// Long messages in rounds: results are those of one round, bit for bit.
+/// Checks that long messages that run in rounds have the results of one round, bit for bit.
 
 #include <algorithm>
 #include <random>
@@ -10,7 +10,7 @@
 namespace chorale::test {
 namespace {
 
-/// The size, type and packets of a run.
+/// Holds the size, type and packets of a run.
 struct Way {
   uint64_t bytes = 0;
   DType dtype = DType::f32;
@@ -24,7 +24,7 @@ using Bytes = std::vector<char>;
 Bytes random_bytes(uint64_t n, uint64_t seed) {
   std::mt19937_64 random(seed);
   Bytes bytes(n);
-  // The bytes are small floats of any type: their sums depend on the order, and none is a NaN.
+  // The bytes are small floats in any type. Their sums depend on the order, and none is a NaN.
   for (char& byte : bytes) byte = char(random() % 0x40);
   return bytes;
 }

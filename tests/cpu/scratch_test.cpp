@@ -1,5 +1,5 @@
 /// \file
-/// The scratch that an executor takes: for one message, and for very many.
+/// Tests the scratch that an executor allocates, for one message and for very many.
 
 #include <spdlog/spdlog.h>
 
@@ -12,8 +12,8 @@
 namespace chorale::test {
 namespace {
 
-/// Makes the log before there are threads, because its library does not tell the thread sanitizer how it
-/// guards its creation.
+/// Makes the log before there are threads, because its library does not show the thread sanitizer how it
+/// guards the creation.
 [[maybe_unused]] spdlog::logger* const log_of_all = spdlog::default_logger_raw();
 
 constexpr uint64_t mib = uint64_t(1) << 20;
@@ -32,7 +32,7 @@ uint64_t most_scratch(const Plan& plan, uint64_t bytes, uint64_t window) {
   return most;
 }
 
-/// The sizes go up to messages that no machine has.
+/// The sizes include messages that no machine can hold.
 TEST_P(Scratch, stays_within_the_window_whatever_the_message) {
   const Plan plan = load(GetParam().string());
   const ScratchFormula formula = scratch_formula(plan, default_round_scratch);
@@ -52,7 +52,7 @@ TEST_P(Scratch, stays_within_the_window_whatever_the_message) {
 
 INSTANTIATE_TEST_SUITE_P(Shipped, Scratch, testing::ValuesIn(shipped_plans(8)), name_of_plan);
 
-/// Runs `body` on as many ranks as the ring has, each with an executor of this configuration.
+/// Runs `body` on all ranks of the ring, each with an executor of this configuration.
 void on_all(const Config& config, const std::function<void(World&, Executor&)>& body) {
   run_local(2, [&](World& world) {
     Executor executor(world, config);
@@ -95,7 +95,7 @@ TEST(Scratch, StaysFlatOverTenThousandCallsOfRandomSizes) {
     std::vector<char> in, out;
     uint64_t most = 0;
     for (int call = 0; call < 10000; ++call) {
-      // Most sizes come more than once.
+      // Most sizes occur more than once.
       const uint64_t bytes = call % 8 == 0 ? 1 + random() % 16384 : 1 + random() % 16;
       executor.execute(ring(), message(in, out, bytes));
       most = std::max(most, executor.scratch());
@@ -116,7 +116,7 @@ TEST(Scratch, IsGivenUpByTheCallsThatWereUsedLongestAgo) {
     return bytes;
   }();
   Config config;
-  config.scratch = 3 * one;  // room for three calls of this size
+  config.scratch = 3 * one;  // enough for three calls of this size
   on_all(config, [&](World& world, Executor& executor) {
     std::vector<char> in, out;
     for (const uint64_t bytes : {99998, 99999, 100000}) executor.execute(ring(), message(in, out, bytes));
@@ -124,7 +124,7 @@ TEST(Scratch, IsGivenUpByTheCallsThatWereUsedLongestAgo) {
     executor.execute(ring(), message(in, out, 99998));  // used again
     executor.execute(ring(), message(in, out, 99997));
     EXPECT_LE(executor.scratch(), full);
-    // A rank needs the others for a call whose binding has gone.
+    // A call whose binding was evicted needs the other ranks.
     if (world.rank() == 0) {
       for (const uint64_t bytes : {99998, 100000, 99997}) executor.prepare(ring(), message(in, out, bytes));
     }
@@ -146,7 +146,7 @@ TEST(Scratch, OfOneCallBeyondTheLimitIsRefusedOnAllRanks) {
     world.barrier();  // nothing was stopped
     executor.execute(ring(), message(in, out, 1000));
   });
-  config.round_scratch = 64 << 10;  // in rounds it has room
+  config.round_scratch = 64 << 10;  // with rounds it fits
   on_all(config, [](World&, Executor& executor) {
     std::vector<char> in, out;
     executor.execute(ring(), message(in, out, mib));

@@ -1,5 +1,5 @@
 /// \file
-/// The shipped plans, as parameters of tests.
+/// Provides the shipped plans as parameters of tests.
 #pragma once
 
 #include <algorithm>

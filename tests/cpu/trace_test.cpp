@@ -1,6 +1,6 @@
 /// \file
-/// Traces of the CPU say when each operation of a launch ran, on threads and in drawn orders. tests/trace.py
-/// has ranks as processes, and the files that the command writes.
+/// Tests that traces of the CPU say when each operation of a launch ran, on threads and in seeded orders.
+/// tests/trace.py tests ranks that are processes, and the files that the command writes.
 
 #include <algorithm>
 #include <map>
@@ -54,22 +54,23 @@ std::map<uint32_t, Spans> blocks_of(const Spans& spans, uint64_t launch) {
   return blocks;
 }
 
-/// Returns true for operations that only order or signal, and for packing, which a sum beside it may do.
+/// Returns true for operations that only order or signal, and for packing, which a neighbouring sum may
+/// include.
 bool may_have_no_step(Opcode code) {
   return code == Opcode::require || code == Opcode::nop || code == Opcode::signal ||
          code == Opcode::relaxed_signal || code == Opcode::copy_packets;
 }
 
-/// Expects that the operations of every block have one span each, in the plan's order, with its name and the
-/// author's line, from its beginning to that of the next.
+/// Expects that each operation of every block has one span, in the plan's order, with its name and the
+/// author's line. A span reaches from its beginning to the beginning of the next.
 void expect_all_in_order(const Plan& plan, uint32_t rank, const Spans& spans, uint64_t launch) {
   const std::map<uint32_t, Spans> blocks = blocks_of(spans, launch);
   const std::vector<ThreadBlock>& planned = plan.gpus[rank].threadblocks;
   ASSERT_EQ(blocks.size(), planned.size()) << plan.name << " rank " << rank;
-  size_t lines = 0;  // some operations are the compiler's
+  size_t lines = 0;  // the compiler has added some operations
   for (const auto& [block, seen] : blocks) {
     const std::vector<Op>& ops = planned[block].ops;
-    // A device program has no step of its own for some operations.
+    // A device program has no step for some operations.
     std::set<uint32_t> missing;
     for (uint32_t op = 0; op < ops.size(); ++op) missing.insert(op);
     for (const TraceSpan& span : seen) missing.erase(span.op);
@@ -135,8 +136,8 @@ TEST(Trace, IsEmptyUnlessItIsAskedFor) {
     EXPECT_TRUE(spans.empty());
 }
 
-/// Returns when the operations named `name` ran, by memory channel, as (begin, end) in the order of the
-/// block.
+/// Returns the times at which the operations named `name` ran, by memory channel, as (begin, end) in the
+/// block's order.
 std::map<uint32_t, std::vector<std::pair<uint64_t, uint64_t>>> times_by_channel(const Plan& plan,
                                                                                 uint32_t rank,
                                                                                 const Spans& spans,
@@ -152,7 +153,7 @@ std::map<uint32_t, std::vector<std::pair<uint64_t, uint64_t>>> times_by_channel(
   return times;
 }
 
-/// The k-th channels of two ranks meet, and one block uses each of them.
+/// The k-th channels of two ranks belong together, and one block uses each of them.
 TEST(Trace, AWaitEndsAfterTheSignalHasBegun) {
   const Plan plan = shipped("allgather_ring_2");
   for (int run = 0; run < 20; ++run) {
@@ -171,7 +172,7 @@ TEST(Trace, AWaitEndsAfterTheSignalHasBegun) {
   }
 }
 
-/// A plan of one rank, whose block copies two chunks in turns and then a third.
+/// Has one rank, whose block copies two chunks in a pipeline and then a third.
 const char* const in_turns = R"({"name":"in_turns","collective":"test","protocol":"Simple","inplace":false,
 "reuse_resources":false,"gpus":[{"id":0,"input_chunks":4,"output_chunks":4,"scratch_chunks":0,"threadblocks":[{"id":0,
 "ops":[
@@ -201,7 +202,7 @@ TEST(Trace, OfAPipelineHasOneTurn) {
   }
 }
 
-/// The trace shows a launch that hangs, too.
+/// The trace also shows a launch that hangs.
 TEST(Trace, OfAStoppedLaunchEndsWithWhatDidNotEnd) {
   Plan plan = shipped("allgather_ring_2");
   for (Gpu& gpu : plan.gpus) {

@@ -1,11 +1,11 @@
-// Instantiates the device library in kernels. This file is compiled, and ptx.py reads what comes out. It is
-// not made to run.
+// This file instantiates the device library in kernels. It is compiled, and ptx.py reads the result. It does
+// not run.
 
 #include <chorale/device.hpp>
 
 using namespace chorale;
 
-/// Has all forms of waiting and posting, by a block.
+/// Uses all forms of waiting and posting with a block.
 extern "C" __global__ void posts_and_waits(Signal* peer, Signal* mine, Barrier* barriers,
                                            Semaphore* semaphore, Deadline deadline, uint32_t* out) {
   const Group block = block_group();
@@ -26,13 +26,13 @@ extern "C" __global__ void posts_and_waits(Signal* peer, Signal* mine, Barrier* 
   }
 }
 
-/// Have one release and one acquire: ptx.py looks for exactly these.
+/// These kernels have one release and one acquire, which ptx.py looks for.
 extern "C" __global__ void one_post(Signal* peer) { signal_set(block_group(), peer, 1); }
 extern "C" __global__ void one_wait(const Signal* mine, uint32_t* out) {
   out[threadIdx.x] = uint32_t(wait_until(block_group(), mine, Cmp::ge, 1));
 }
 
-/// Uses groups of every scope, and all that they do.
+/// Uses groups of every scope, and all their functions.
 extern "C" __global__ void groups(uint64_t* out, const uint32_t* weights) {
   uint64_t sum = 0;
   for (const Group& group :
@@ -48,7 +48,7 @@ extern "C" __global__ void groups(uint64_t* out, const uint32_t* weights) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-/// Adds up by a warp: ptx.py looks for the instructions that order its memory.
+/// Adds up with a warp. ptx.py looks for the instructions that order its memory.
 extern "C" __global__ void sum_of_a_warp(float* values) {
   const Group warp = warp_group();
   values[warp.rank] += 1.0f;
@@ -73,8 +73,8 @@ extern "C" __global__ void receive_ll16(const char* slots, char* to, uint64_t by
   out[threadIdx.x] = transfer(block_group(), bytes, Packets<LL16>(slots, flag, &deadline), Mem(to));
 }
 
-/// Adds up what up to seven peers sent, and what they hold, at the block size that plans run with: ptx.py
-/// looks at the order of their loads and at their registers.
+/// Adds up the data that up to seven peers sent and the data that they hold, at the block size of plans.
+/// ptx.py checks the order of the loads and the number of registers.
 extern "C" __global__ void __launch_bounds__(512, 1)
     reduce_packets(const Mem* mems, const Packets<LL16>* peers, uint32_t n, uint64_t bytes, Stop* out) {
   const Reduced<ReduceOp::sum, bf16, Mem, Packets<LL16>> sum{mems[0], peers, n};
@@ -93,8 +93,8 @@ extern "C" __global__ void copy(const char* from, char* to, uint64_t bytes, uint
   transfer(block_group(), bytes, Mem(from, valid), Mem(to, valid));
 }
 
-/// Steps of an interpreter: it makes one transfer after the other, each of another kind. If a transfer leaves
-/// a value undefined on some path, that value takes registers all round this loop.
+/// Describes steps of an interpreter, which makes one transfer after the other, each of another kind. If a
+/// transfer leaves a value undefined on some path, that value takes registers throughout this loop.
 struct Step {
   uint32_t which, n;
   uint64_t bytes;
@@ -144,7 +144,7 @@ __device__ Stop one_step(const Step& step) {
   return Stop::none;
 }
 
-/// Runs the same with lines, and lines beside every other end.
+/// Runs the same with lines (LL128), and lines beside every other kind of end.
 template <ReduceOp Op, class T>
 __device__ Stop one_step_of_lines(const Step& step) {
   const uint64_t bytes = step.bytes;
@@ -223,7 +223,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
   });
 }
 
-/// Combines by a switch: there is a kernel for each row of multimem.def, in which ptx.py looks for the row's
+/// Combines by a switch. There is a kernel for each row of multimem.def, in which ptx.py looks for the row's
 /// instruction.
 #define CHORALE_MULTIMEM(dtype, element, op, shape, instruction) \
   extern "C" __global__ void multimem_##dtype##_##op(const char* from, char* to, uint64_t bytes) { \

@@ -1,5 +1,5 @@
-// Instantiates the sends, receives, hooks and collectives of the device library in kernels. It is compiled,
-// as device_headers.cu is, and cuda_tiles runs similar kernels.
+// This file instantiates the sends, receives, hooks and collectives of the device library in kernels. Like
+// device_headers.cu, it is only compiled. cuda_tiles runs similar kernels.
 
 #include <chorale/device.hpp>
 

@@ -1,9 +1,8 @@
 // Tests Exchange on GPUs, as tests/unit/exchange does on the CPU:
 //   cuda_exchange RANKS [--quick] [--share-gpus [--processes]]
-// It forks a process a rank, with a GPU each. With --share-gpus several ranks may have one GPU. They are then
-// threads of one process or, with --processes, take turns on it.
-// With --quick it sends only short messages, so that there is time for compute-sanitizer. It exits with 0 if
-// all is right.
+// It forks one process per rank, with a GPU each. With --share-gpus several ranks may share a GPU. They are
+// then threads of one process or, with --processes, processes that take turns on it. With --quick it sends
+// only short messages, so that it is short enough for compute-sanitizer. It exits with 0 if all is right.
 
 #include <cuda_runtime.h>
 
@@ -36,8 +35,8 @@ void require(bool holds, const std::string& what) {
   if (!holds) throw std::runtime_error(what);
 }
 
-/// A rank's stream and memory. Memory is made before anything waits: CUDA may wait for kernels to make or
-/// free it, and if ranks share a GPU these wait for us.
+/// Holds a rank's stream and memory. The memory is allocated before anything waits. CUDA may wait for running
+/// kernels when it allocates or frees, and if ranks share a GPU these kernels wait for this rank.
 struct Rank {
   Rank(World& world, uint64_t bytes) : world(world), bytes(bytes) {
     for (cudaStream_t* const one : {&stream, &second})
@@ -60,7 +59,7 @@ struct Rank {
   int right() const { return (world.rank() + 1) % world.ranks(); }
   int left() const { return (world.rank() + world.ranks() - 1) % world.ranks(); }
 
-  /// Waits until all that was enqueued has ended, on all ranks.
+  /// Waits until all enqueued work has ended on all ranks.
   void ended(Exchange& exchange) const {
     exchange.synchronize(stream);
     exchange.synchronize(second);
@@ -73,7 +72,7 @@ struct Rank {
   cudaStream_t stream = nullptr, second = nullptr;
 };
 
-/// The messages of a call in a rank's memory.
+/// Places the messages of a call in a rank's memory.
 class Buffers {
  public:
   Buffers(const Rank& rank, const std::vector<TestMessage>& all) : rank_(rank) {
@@ -164,7 +163,7 @@ void test_lists(const Rank& rank, bool quick) {
   make_call(rank, exchange, test::messages_of(77, rank.world.ranks(), quick ? 60 : 400, 50), "a long list");
 }
 
-/// Sends from each rank to the next more than all rings hold, before anything is received, on two streams.
+/// Sends from each rank to the next more than all rings hold, before any rank receives, on two streams.
 void test_long(const Rank& rank) {
   const int ranks = rank.world.ranks();
   const uint64_t n = 48 << 20;
@@ -192,7 +191,7 @@ void test_long(const Rank& rank) {
     std::printf("  %.0f GB/s each way, to the next rank\n", double(n) * calls / seconds / 1e9);
 }
 
-/// Sends more bytes than 32 bits count, if all ranks have room for them.
+/// Sends more bytes than fit into 32 bits, if all ranks have enough memory.
 void test_huge(const Rank& rank) {
   const uint64_t n = (uint64_t{4} << 30) + 12345, part = 256 << 20;
   size_t free = 0, total = 0;
@@ -249,7 +248,7 @@ void test_replays(const Rank& rank, bool quick) {
   rank.world.barrier();
   for (uint64_t replay = 0; replay < (quick ? 5 : 50); ++replay) {
     for (TestMessage& message : all) message.number += 1000 * (replay + 1);
-    const Buffers buffers(rank, all);  // at the same places
+    const Buffers buffers(rank, all);  // at the same addresses
     check(cudaGraphLaunch(replayed, rank.stream));
     rank.ended(exchange);
     buffers.require_right("a replay");
@@ -260,7 +259,7 @@ void test_replays(const Rank& rank, bool quick) {
   rank.world.barrier();
 }
 
-/// Waits until the world is stopped, and returns what it was stopped with.
+/// Waits until the world has stopped, and returns the error that stopped it.
 std::string said(const Rank& rank, Exchange& exchange, RunError::Reason reason) {
   for (int look = 0; look < 60'000; ++look) {
     try {

@@ -16,7 +16,7 @@ namespace {
 
 void check(cudaError_t result) { detail::check_cuda(result, "cuda_groups"); }
 
-/// The errors that kernels found.
+/// Holds the errors that kernels found.
 struct Found {
   unsigned long long count;
   int line;  ///< line of one of them
@@ -29,7 +29,7 @@ __device__ void expect(bool holds, Found* found, int line) {
 }
 #define EXPECT(holds) expect((holds), found, __LINE__)
 
-/// Zeroed memory of the GPU. While no kernel runs the host reads it, too, element by element.
+/// Holds zeroed memory of the GPU. While no kernel runs, the host also reads it, element by element.
 template <class T>
 class Elements {
  public:
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(1024) cover(uint32_t* contiguous, uint32_t* st
   });
 }
 
-/// Counts which group of which part each is: 4 parts of at most 64 groups, by each kind of split.
+/// Counts which group of which part each is, with 4 parts of at most 64 groups, for each kind of split.
 __global__ void __launch_bounds__(1024) splits(uint32_t* seen, uint32_t* counts, Found* found) {
   const Group warp = warp_group();
   const uint32_t weights[] = {1, 0, 5, 2};
@@ -168,7 +168,7 @@ void test_shares() {
 
 // -- Signals
 
-/// Lets two blocks tell each other by turns, with data of all threads before each signal.
+/// Makes two blocks signal each other in turn, with data of all threads before each signal.
 __global__ void __launch_bounds__(1024)
     ping_pong(Signal* signals, uint64_t* data, uint64_t rounds, Found* found) {
   const Group group = block_group();
@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(1024)
   }
 }
 
-/// Makes waits that cannot end, whose threads must all hear the same. Tests the six comparisons.
+/// Makes waits that cannot end, whose threads must all receive the same stop. Tests the six comparisons.
 __global__ void __launch_bounds__(1024) stops(const Signal* two, AbortWord* raised, Found* found) {
   const Group group = block_group();
   const Deadline soon{nullptr, 1000000, 0};
@@ -304,7 +304,7 @@ void test_refusals() {
 
 int main() {
   try {
-    test_refusals();  // forks, so before CUDA is touched here
+    test_refusals();  // forks, so it must run before CUDA is used here
     test_scopes();
     test_shares();
     test_signals();

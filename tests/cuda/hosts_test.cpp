@@ -1,5 +1,5 @@
-// Plans over several hosts on GPUs, with ranks of one machine that count as several: hosts_test
-// [--share-gpus]. Ranks are processes with a GPU each. If GPUs are shared, they are threads of one process.
+// Tests plans over several hosts on GPUs, with ranks of one machine that count as several hosts: hosts_test
+// [--share-gpus]. Ranks are processes with a GPU each. If they share GPUs, they are threads of one process.
 
 #include <cuda_runtime_api.h>
 
@@ -66,7 +66,7 @@ Config on_cuda(std::chrono::nanoseconds timeout = std::chrono::seconds(30)) {
   return config;
 }
 
-/// A rank's buffers for a plan and a size, and what they should hold.
+/// Holds a rank's buffers for a plan and a size, and the expected contents.
 class Data {
  public:
   Data(World& world, const Plan& plan, uint64_t bytes, PacketForm packet, bool in_place = false)
@@ -88,7 +88,7 @@ class Data {
   const Arguments& arguments() const { return arguments_; }
   cudaStream_t stream() const { return stream_; }
 
-  /// Copies inputs and a fresh output, in the stream.
+  /// Copies inputs and a fresh output, on the stream.
   void load(int launch) {
     const Ints input = input_of(rank(), sizes_.input, launch);
     if (in_ != out_) check(cudaMemsetAsync(out_, 0x5a, sizes_.output, stream_), "output");
@@ -99,7 +99,7 @@ class Data {
     check(cudaStreamSynchronize(stream_), "input");
   }
 
-  /// Returns "" or what is wrong with the output of the launch.
+  /// Returns "", or the error in the output of the launch.
   std::string wrong(int launch) const {
     const Ints expected = output_of(plan_, rank(), sizes_, launch);
     Ints seen(expected.size());
@@ -135,7 +135,7 @@ class Data {
   Arguments arguments_;
 };
 
-/// Launches with new data each time. Returns "" or what is wrong.
+/// Launches with new data each time. Returns "" or the error.
 std::string run_on_gpu(World& world, Executor& executor, const Plan& plan, uint64_t bytes, PacketForm packet,
                        bool in_place = false) {
   Data data(world, plan, bytes, packet, in_place);
@@ -143,7 +143,7 @@ std::string run_on_gpu(World& world, Executor& executor, const Plan& plan, uint6
   std::string wrong;
   for (int launch = 0; launch < 3; ++launch) {
     data.load(launch);
-    // If ranks share a GPU, copies of others may wait for a kernel that waits for them.
+    // If ranks share a GPU, copies of other ranks may wait for a kernel that waits for them.
     world.barrier();
     executor.execute(plan, data.arguments(), data.stream());
     executor.synchronize(data.stream());
@@ -153,7 +153,7 @@ std::string run_on_gpu(World& world, Executor& executor, const Plan& plan, uint6
   return wrong;
 }
 
-/// Sizes of one piece and of several. No part is a whole unit.
+/// Gives sizes of one piece and of several. No part is a whole unit.
 const std::vector<uint64_t> elements = {1, 1003, 70001, 300001};
 
 void expect_right(const Plan& plan, const HostsOfRanks& hosts, const std::vector<PacketForm>& forms,
@@ -204,13 +204,13 @@ TEST_F(HostsOnGpus, messages_over_the_ends_of_parts) {
   expect_right(make_plan("hosts_gather_and_give", 3), three, {PacketForm::ll16}, {1, 5, 1003});
 }
 
-/// The message is longer than what a sender keeps on its way at a time.
+/// The message is longer than a sender may have in flight.
 TEST_F(HostsOnGpus, large_messages) {
   expect_right(make_plan("hosts_put_signal_flush", 3, {{"chunks", "5"}}), three, {PacketForm::ll16},
                {5000001});
 }
 
-/// Memory channels within a host, port channels between hosts.
+/// The plan uses memory channels within a host and port channels between hosts.
 TEST_F(HostsOnGpus, two_levels) {
   for (const char* const inplace : {"0", "1"}) {
     expect_right(make_plan("allreduce_two_level", 4, {{"inplace", inplace}}), four, {PacketForm::ll16},
@@ -231,7 +231,7 @@ TEST_F(HostsOnGpus, plans_of_mscclpp) {
                {PacketForm::ll16}, {4, 1028, 9001});
 }
 
-/// When proxies copy packets, not all of a line arrives at once.
+/// When proxies copy packets, a line (LL128) may arrive in parts.
 TEST_F(HostsOnGpus, lines_do_not_go_between_hosts) {
   const Plan plan = make_plan("hosts_put_packets", 2);
   expect_well(two, [&](World& world) {
@@ -378,7 +378,7 @@ TEST_F(HostsOnGpus, an_abort_and_a_reset) {
       Data data(world, next, some_sizes(next, {300001})[0], PacketForm::ll16);
       executor.prepare(next, data.arguments());
       world.barrier();
-      // Each rank pauses in turn, while the others have sent what it does not take.
+      // Each rank pauses in turn while the others have sent data that it does not receive.
       if (world.rank() == round % 4) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20 * (round % 2)));
         world.abort("enough");

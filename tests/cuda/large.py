@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Every plan is right with 64 MiB, and with 8 bytes more, which are no multiple of 16: large.py CHORALE RANKS PLAN...
-[--share-gpus]. `chorale bench` runs them all in one set of processes; it takes a plan that refuses a size for a note, and
-here every plan is to run."""
+"""Checks every plan with 64 MiB, and with 8 bytes more, which are no multiple of 16: large.py CHORALE RANKS PLAN...
+[--share-gpus]. `chorale bench` runs all plans in one set of processes. It only notes a plan that refuses a size,
+but here every plan must run."""
 import csv
 import subprocess
 import sys

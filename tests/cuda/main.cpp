@@ -8,7 +8,7 @@
 #include "tests/cuda/ranks.hpp"
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);  // takes its own arguments away
+  testing::InitGoogleTest(&argc, argv);  // removes its own arguments
   for (int at = 1; at < argc; ++at) {
     if (std::string_view(argv[at]) != "--share-gpus") {
       std::fprintf(stderr, "usage: %s [--share-gpus] [--gtest_filter=...], not '%s'\n", argv[0], argv[at]);

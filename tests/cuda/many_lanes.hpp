@@ -1,6 +1,7 @@
 /// \file
-/// Schedules with more lanes than a GPU has queues (CUDA_DEVICE_MAX_CONNECTIONS, 8 by default), run several
-/// times in a row, so that whatever waits is in front of something else. For tests with GPUs and without.
+/// Runs schedules with more streams than a GPU has queues (CUDA_DEVICE_MAX_CONNECTIONS, 8 by default),
+/// several times in a row, so that waiting work is always in front of other work. It is for tests with GPUs
+/// and without.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,12 +18,12 @@
 
 namespace chorale::test {
 
-/// The number of lanes. All blocks of their transfers have to be on a GPU together, and 8 ranks have 14
-/// blocks a lane.
+/// Gives the number of streams. All blocks of their transfers must be resident on a GPU at once, and 8 ranks
+/// have 14 blocks per stream.
 constexpr uint32_t many = 9;
 
-/// Returns a plan that moves rank r's X[lane][this rank] to Y[lane][r] of every rank. Each lane moves its own
-/// data, and through a copy.
+/// Returns a plan that moves rank r's X[lane][this rank] to Y[lane][r] of every rank. Each stream (lane)
+/// moves its own data, through an extra copy.
 inline Plan exchange_on_many_lanes(uint32_t ranks, host::Mover via) {
   using namespace chorale::dsl;
   Schedule schedule({.name = "many_lanes", .ranks = {ranks}});
@@ -53,8 +54,8 @@ inline Plan exchange_on_many_lanes(uint32_t ranks, host::Mover via) {
   return std::move(compiled.plan);
 }
 
-/// Runs the exchange several times in a row. Returns "good" or the first thing that is wrong.
-/// \param n      elements that go from a lane of one rank to that of another
+/// Runs the exchange several times in a row. Returns "good" or the first error.
+/// \param n      the number of elements that a stream of one rank sends to another rank's
 /// \param graph  true: the runs in a row are one graph, which is replayed
 inline std::string exchanged_on_many_lanes(World& world, host::Mover via, uint64_t n, bool graph) {
   constexpr int in_a_row = 3, times = 2;
@@ -89,7 +90,7 @@ inline std::string exchanged_on_many_lanes(World& world, host::Mover via, uint64
         said = fmt::format("via {}, {}: element {} is {}, not {}", host::mover_names[size_t(via)],
                            graph ? "a graph" : "runs", at, values[at], expected);
     }
-    world.barrier();  // peers may still read what is ours
+    world.barrier();  // peers may still read this rank's memory
   }
   return said;
 }

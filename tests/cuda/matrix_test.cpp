@@ -1,12 +1,12 @@
-// The matrix on GPUs compares every shipped algorithm with the oracle, bit for bit, one process a GPU. The
-// oracle is the one of the CPU's matrix, which the CPU backend equals, so the backends equal each other.
+// Compares every shipped algorithm on GPUs with the oracle, bit for bit, with one process per GPU. The oracle
+// is the one of the CPU's matrix, which the CPU backend equals, so the backends equal each other.
 //
 //   matrix_test [--ranks N] [--filter TEXT] [--dtypes LIST] [--packet FORM] [--quick] [--share-gpus]
 //
-// With --share-gpus, if there are fewer GPUs than ranks, several ranks have one and take turns on it.
+// With --share-gpus, if there are fewer GPUs than ranks, several ranks share one and take turns on it.
 //
-// Each case is five runs with new data and no host synchronisation between them, launched one by one, and
-// then as one launch captured in a CUDA graph and replayed.
+// Each case is five runs with new data and no host synchronisation between them. They are launched one by
+// one, and then as one launch that is captured in a CUDA graph and replayed.
 
 #include "tests/cpu/matrix.hpp"
 
@@ -26,7 +26,7 @@ void must(cudaError_t result, const char* what) {
   throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(result));
 }
 
-/// Device memory for all cases of a process. It is larger than any of them.
+/// Holds device memory for all cases of a process. It is larger than any of them.
 class Arena {
  public:
   explicit Arena(size_t bytes) { must(cudaMalloc(&memory_, bytes), "cudaMalloc"); }
@@ -45,7 +45,7 @@ constexpr size_t arena_bytes = size_t(3) << 30;
 size_t up(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 /// Runs one rank's part of a case.
-/// \return what went wrong; empty: nothing
+/// \return the error; empty: none
 std::string run_rank_on_gpu(chorale::Executor& executor, size_t rank, const Case& of, const Prepared& all,
                             const Arena& arena, cudaStream_t stream, bool graph) {
   const size_t input_bytes = all.inputs[0][rank].size(), output_bytes = all.outputs[0][rank].size();
@@ -61,7 +61,7 @@ std::string run_rank_on_gpu(chorale::Executor& executor, size_t rank, const Case
   std::byte* const output = first + (of.alias && collective == "reducescatter" ? rank * of.size : 0);
   std::byte* const input = of.alias ? first + (collective == "allgather" ? rank * of.size : 0) : second;
 
-  // There is room for the new data of each run and for its results.
+  // There is memory for the new data of each run and for its results.
   std::byte* const fed = rooms + first_room + second_room;
   const size_t fed_room = up(input_bytes), kept_room = first_room + second_room;
   std::byte* const kept = fed + size_t(of.runs) * fed_room;
@@ -144,9 +144,9 @@ std::vector<DType> types_of(size_t size) {
   return types;
 }
 
-/// Returns cases of every size: with all element types and operators at small sizes, in turn at large ones.
-/// More than two ranks take the operators in turn, unless element types are named. With more ranks the
-/// traffic changes, not how elements are added.
+/// Returns cases of every size. Small sizes use all element types and operators, large ones use them in turn.
+/// With more than two ranks operators are used in turn, unless element types are named, because more ranks
+/// change the traffic, but not how elements are added.
 std::vector<Case> cases_of(const Algorithm& algorithm, int ranks, bool quick) {
   std::vector<Case> cases;
   const Built& built = build(algorithm, ranks);
@@ -182,7 +182,8 @@ std::vector<Case> cases_of(const Algorithm& algorithm, int ranks, bool quick) {
     }
   }
   uint64_t turn = 0;
-  // Sizes are of one rank's part. They are smaller for more ranks, or the oracle would take minutes.
+  // Sizes are those of one rank's part. They are smaller for more ranks, because otherwise the oracle would
+  // take minutes.
   const size_t largest = (16 << 20) / size_t(ranks) + 4;
   for (size_t size :
        {size_t{0}, size_t{1}, size_t{15}, size_t{16}, size_t{65536}, size_t{(1 << 20) + 12}, largest}) {

@@ -1,5 +1,5 @@
 /// \file
-/// Device memory of every kind that a user's buffer may be of.
+/// Provides device memory of every kind that a user's buffer may have.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -46,7 +46,7 @@ inline cuda::AddressRange make_mapped(int handles,
   return range;
 }
 
-/// A buffer that frees itself.
+/// Holds a buffer that frees itself.
 struct Buffer {
   char* data = nullptr;
   std::shared_ptr<void> keep;
@@ -55,13 +55,13 @@ struct Buffer {
 struct MemoryKind {
   std::string name;
   std::function<Buffer(uint64_t bytes)> make;
-  std::string why_not;  ///< part of the reason that it cannot be shared; empty: it can
+  std::string why_not;  ///< a part of the reason why it cannot be shared; empty: it can
   /// Returns whether the device of the calling rank has this kind. Empty: every device has it.
   std::function<bool()> is_there = {};
 };
 
-/// Returns whether the device gives memory with a fabric handle. A device may know such handles and have no
-/// IMEX channel.
+/// Returns whether the device can allocate memory with a fabric handle. A device may support such handles and
+/// have no IMEX channel.
 inline bool has_fabric_handles() {
   int known = 0;
   cuda::check(cuda::driver().cuDeviceGetAttribute(&known, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,

@@ -1,5 +1,5 @@
-// Peers' memory of every kind, over processes and over threads. One GPU is enough for most cases, as ranks
-// may share it.
+// Tests peers' memory of every kind, over processes and over threads. One GPU is enough for most cases,
+// because ranks may share it.
 
 #include <gtest/gtest.h>
 
@@ -40,8 +40,8 @@ Words pattern(int rank, int round = 0) {
   return words;
 }
 
-/// Reads all memory of all ranks, then writes this rank's word into each, and finds the others' words in its
-/// own.
+/// Reads all memory of all ranks, then writes this rank's word into each, and finds the others' words in this
+/// rank's memory.
 std::string use(World& world, const PeerMemory& memory, char* mine, int round = 0) {
   const int self = world.rank();
   write(mine, pattern(self, round));
@@ -132,7 +132,7 @@ TEST_P(Memory, EveryKindThatCannotIsRefusedWithTheReason) {
 TEST_P(Memory, ABufferMayNotEndBehindItsAllocation) {
   CHORALE_NEEDS_GPUS(1);
   expect_good([](World&) {
-    // The addresses go on after the memory. Otherwise another rank's memory may lie there.
+    // The addresses are reserved beyond the memory. Otherwise another rank's memory may follow.
     AddressRange range(2 * unit);
     range.map(create_handle(unit, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), unit);
     range.give_access(current_device());
@@ -162,7 +162,7 @@ TEST_P(Memory, RanksDifferInKindOffsetAndSize) {
           }
         }
         const bool right = read(one.at(1), 10).size() == 10;
-        world.barrier();  // until then nobody frees
+        world.barrier();  // until then no rank frees
         return std::string(right ? "good" : "unreadable");
       },
       3);
@@ -213,7 +213,7 @@ TEST_P(Memory, FreedAndMadeAgainAtTheSameAddress) {
   });
 }
 
-/// Bindings that are kept for other calls, and other communicators, do this.
+/// This happens with bindings that are kept for other calls, and with other communicators.
 TEST_P(Memory, MadeAgainWhileTheFormerIsStillOpen) {
   CHORALE_NEEDS_GPUS(1);
   expect_good([](World& world) -> std::string {
@@ -263,7 +263,7 @@ TEST_P(Memory, MappedAnewAtTheSameAddress) {
 }
 
 size_t open_files() {
-  static std::mutex one_at_a_time;  // because looking opens a file
+  static std::mutex one_at_a_time;  // because the query opens a file
   const std::lock_guard lock(one_at_a_time);
   const std::filesystem::directory_iterator folder("/proc/self/fd");
   return size_t(std::distance(begin(folder), end(folder)));
@@ -328,7 +328,7 @@ TEST_P(Memory, SmallOnesComeAndGoBesideOthers) {
       constexpr uint64_t sizes[] = {1024, 4096, 33280, 73216, 600000, 4096};
       const Buffer mine = malloced(sizes[round % std::size(sizes)]);
       write(mine.data, {100 * round + uint32_t(world.rank())});
-      // Another communicator makes every third one. It does not know what the first one has open.
+      // Another communicator makes every third one. It does not know what the first communicator has open.
       former.push_back(PeerMemory::exchange(world, round % 3 == 2 ? others : imports, mine.data, 1024));
       if (former.back().stale()) return "what is there is said to be stale";
       if (read(former.back().at(peer), 1)[0] != 100 * round + uint32_t(peer)) return "wrong word";
@@ -369,7 +369,7 @@ TEST_P(Memory, WhatWasFreedIsGivenBackWhoeverHoldsIt) {
       if (const std::string said = round(number); said != "good") return said;
     }
     world.barrier();
-    // The 20 buffers of each rank are free again, but for one or two. The ranks may share the GPU.
+    // The 20 buffers of each rank are free again, except one or two. The ranks may share the GPU.
     if (free_memory() + (512ull << 20) < free) return "device memory stays allocated";
     world.barrier();
     return "good";
@@ -385,7 +385,7 @@ TEST_P(Memory, UnusedImportsAreLimited) {
       buffers.push_back(malloced(4 << 20));
       PeerMemory::exchange(world, imports, buffers.back().data, bytes_each);
     }
-    if (imports.held() > Imports::unused_limit + 1) return "too many";  // the last was in use
+    if (imports.held() > Imports::unused_limit + 1) return "too many";  // the last one was in use
     imports.trim();
     if (imports.held() != 0) return "trim() leaves some";
     world.barrier();

@@ -1,5 +1,5 @@
 /// \file
-/// Plans from files and what the CPU backend makes of them, for plans_test.
+/// Loads plans from files and computes the CPU backend's results for them, for plans_test.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace chorale::test {
 
 using oracle::Bytes;
 
-/// The launches of each case, with new data and no host synchronisation between.
+/// Gives the number of launches of each case, with new data and no host synchronisation between.
 constexpr int launches = 3;
 
 struct Case {
@@ -35,10 +35,10 @@ struct Case {
   }
 };
 
-/// Returns small and large cases of the sizes that the plan takes, most of them no multiple of 16. There is
-/// one for every form of packets if the plan sends any. Element types take turns, starting from a different
-/// one for each plan, so that all are covered.
-/// \param quick  true: only small ones, of two types
+/// Returns small and large cases of the sizes that the plan takes; most sizes are not multiples of 16. There
+/// is one case for every form of packets if the plan sends packets. Element types are used in turn, beginning
+/// with a different one for each plan, so that all are covered.
+/// \param quick  true: only small cases, of two types
 inline std::vector<Case> cases_of(const Plan& plan, bool quick) {
   struct Size {
     uint64_t bytes;
@@ -82,10 +82,10 @@ inline Bytes input_of(const Case& of, uint64_t bytes, int rank, int launch) {
   return oracle::random_elements(of.dtype, bytes, of.bytes * 31 + uint64_t(rank) * 7 + uint64_t(launch));
 }
 
-/// Output by launch.
+/// Holds outputs by launch.
 using Outputs = std::vector<Bytes>;
 
-/// The byte that fills a rank's output before a launch. Some plans write only parts of the output.
+/// Gives the byte that fills a rank's output before a launch. Some plans write only parts of the output.
 constexpr int fresh = 0x5a;
 
 inline Outputs run_on_cpu(World& world, Executor& executor, const Plan& plan, const Case& of) {
@@ -100,7 +100,7 @@ inline Outputs run_on_cpu(World& world, Executor& executor, const Plan& plan, co
                             .bytes = of.bytes,
                             .dtype = of.dtype,
                             .packet = of.packet});
-    world.barrier();  // a plan may leave it to its author to know when peers are done
+    world.barrier();  // some plans leave it to their author to know when peers are done
     outputs.push_back(std::move(output));
   }
   return outputs;
@@ -114,7 +114,7 @@ inline std::string difference(const Outputs& seen, const Outputs& wanted, DType 
   return "";
 }
 
-/// A plan with its expected results, by case and rank.
+/// Holds a plan with its expected results, by case and rank.
 struct Work {
   std::string file;
   Plan plan;
@@ -122,12 +122,12 @@ struct Work {
   std::vector<std::vector<Outputs>> expected;
 };
 
-/// Returns false for a plan of the `test` collective. It only has to end: its parts need not wait for each
-/// other.
+/// Returns false for a plan of the `test` collective. Such a plan must only end, because its parts need not
+/// wait for each other.
 inline bool says_its_result(const Plan& plan) { return plan.collective != "test"; }
 
 /// Loads the plan and computes its results on the CPU.
-/// \return why that cannot be done; empty: it is done
+/// \return the reason why this is impossible; empty if it is done
 inline std::string prepare(Work& work, bool quick) {
   try {
     work.plan = load(work.file);

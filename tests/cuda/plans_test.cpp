@@ -1,15 +1,15 @@
-// Runs plans from files on GPUs, one process a GPU, and compares bit for bit with the CPU backend:
+// Runs plans from files on GPUs, with one process per GPU, and compares bit for bit with the CPU backend:
 //
 //   plans_test [--quick] [--share-gpus [--processes]] [--results FILE] PLAN...
 //
-// With --quick it runs small sizes alone. With --share-gpus, if there are fewer GPUs than ranks, ranks are
-// threads of one process and several have one GPU. Plans of which not all blocks are then resident are named
-// and left out. That shows that plans of many ranks are right, and nothing about their speed. With
+// With --quick it runs only small sizes. With --share-gpus, if there are fewer GPUs than ranks, ranks are
+// threads of one process and several share one GPU. Plans whose blocks are then not all resident are named
+// and left out. That shows that plans of many ranks are right, but says nothing about their speed. With
 // --processes ranks take turns on the GPU instead. With --results, if ranks are threads, it writes a row for
-// each plan, with tabs: its name, its ranks, the GPUs that they had, and yes or what is wrong.
+// each plan, separated by tabs: its name, its ranks, the number of GPUs, and yes or the error.
 //
 // Each plan runs with all element types in turn, several sizes and every form of its packets, three times
-// with new data and no host synchronisation between. Plans that the CPU backend refuses are named, with its
+// with new data and no host synchronisation between. Plans that the CPU backend refuses are named with its
 // reason, and left out.
 
 #include <cuda_runtime_api.h>
@@ -39,7 +39,7 @@ void must(cudaError_t result, const char* what) {
   throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(result));
 }
 
-/// A device buffer that grows with the cases.
+/// Holds a device buffer that grows with the cases.
 class Room {
  public:
   ~Room() { cudaFree(memory_); }
@@ -103,7 +103,7 @@ Config cuda_config() {
   return config;
 }
 
-/// Returns whether the blocks of all ranks of a GPU can be there together, one a multiprocessor.
+/// Returns whether the blocks of all ranks of a GPU can be resident at once, one per multiprocessor.
 bool all_resident(const Plan& plan, int devices) {
   std::vector<size_t> blocks(size_t(devices), 0);
   for (size_t rank = 0; rank < plan.gpus.size(); ++rank)
@@ -113,14 +113,14 @@ bool all_resident(const Plan& plan, int devices) {
   return *std::max_element(blocks.begin(), blocks.end()) <= size_t(multiprocessors);
 }
 
-/// The result of a plan.
+/// Holds the result of a plan.
 struct Verdict {
-  std::atomic<int> wrong{0};  ///< failed cases, of all ranks that share it
-  std::string said = "-";     ///< by rank 0
+  std::atomic<int> wrong{0};  ///< failed cases of all ranks that share it
+  std::string said = "-";     ///< rank 0's error
 };
 
 /// Runs all cases of a plan.
-/// \return how many failed
+/// \return the number of failed cases
 int run_plan(World& world, Executor& executor, const Work& work, Room& room, cudaStream_t stream) {
   int failed = 0;
   for (size_t at = 0; at < work.cases.size(); ++at) {
@@ -140,7 +140,7 @@ int run_plan(World& world, Executor& executor, const Work& work, Room& room, cud
 }
 
 /// \param verdicts  by plan
-/// \return how many cases failed
+/// \return the number of failed cases
 int run_rank(World& world, const std::vector<Work>& all, std::vector<Verdict>& verdicts) {
   const int rank = world.rank(), ranks = world.ranks();
   int failed = 0;
@@ -155,7 +155,8 @@ int run_rank(World& world, const std::vector<Work>& all, std::vector<Verdict>& v
       const Work& work = all[number];
       if (int(work.plan.ranks()) != ranks) continue;
       std::string said = says_its_result(work.plan) ? "yes" : "ends";
-      // A GPU has queues for this many streams, and a copy may not lie behind a kernel that waits for it.
+      // A GPU has queues for this many streams, and a copy must not be queued behind a kernel that waits for
+      // it.
       constexpr int most_sharing = 8;
       const bool crowd = ranks > most_sharing * devices;
       if (crowd || (devices < ranks && world.local() && !all_resident(work.plan, devices))) {
@@ -167,7 +168,7 @@ int run_rank(World& world, const std::vector<Work>& all, std::vector<Verdict>& v
           verdicts[number].wrong += wrong;
           failed += wrong;
         } catch (const RunError& error) {
-          // A plan of the `test` collective may wait for what nobody sends.
+          // A plan of the `test` collective may wait for data that no rank sends.
           if (says_its_result(work.plan)) ++failed;
           if (says_its_result(work.plan) || rank == 0)
             std::printf("%s rank %d: %s: %s\n", says_its_result(work.plan) ? "FAILED" : "stopped", rank,
@@ -187,8 +188,8 @@ int run_rank(World& world, const std::vector<Work>& all, std::vector<Verdict>& v
   return failed;
 }
 
-/// Runs one rank in a process of its own.
-/// \return how many cases failed
+/// Runs one rank in a separate process.
+/// \return the number of failed cases
 int run_process(int rank, const std::vector<Work>& all, int ranks, const std::string& address, bool share) {
   try {
     if (const int devices = device_count(); devices < (share ? 1 : ranks))
@@ -203,8 +204,8 @@ int run_process(int rank, const std::vector<Work>& all, int ranks, const std::st
   }
 }
 
-/// Runs all ranks in another process of its own, as threads.
-/// \return how many cases failed, of all ranks
+/// Runs all ranks as threads in another separate process.
+/// \return the number of failed cases of all ranks
 int run_threads(const std::vector<Work>& all, int ranks, const std::string& results) {
   let_threads_share_gpus();
   int devices = 0;

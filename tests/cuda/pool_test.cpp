@@ -1,4 +1,4 @@
-// Scratch is at the same place on all ranks, and the GPU sees host memory.
+// Tests that scratch is at the same offset on all ranks, and that the GPU sees host memory.
 
 #include "executor/cuda/pool.hpp"
 
@@ -30,7 +30,7 @@ void fill(char* to, int value, size_t bytes) {
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
-/// Expects zeros at first. Then every rank fills all peers' last bytes, one at a time.
+/// Expects zeros at first. Then every rank writes the last bytes of all peers' memory, one rank at a time.
 std::string use(World& world, const Pool::Block& block) {
   const uint64_t bytes = block.bytes();
   for (int peer = 0; peer < world.ranks(); ++peer) {
@@ -173,9 +173,9 @@ TEST_P(Scratch, TheAbortWordIsSeenByTheGpu) {
     AbortWord* const word = world.abort_word();
     HostMapping mapping(word, sizeof *word);
     const HostMapping again(word, sizeof *word);
-    mapping = HostMapping();  // the registration stays for the other
+    mapping = HostMapping();  // the registration stays for the other mapping
     world.barrier();
-    // Each rank's GPU writes a word that no other writes, and all see both.
+    // Each rank's GPU writes a word that no other GPU writes, and all see both.
     uint32_t* const words[] = {&word->rank, &word->claimed};
     const uint32_t wanted = 40u + uint32_t(world.rank());
     check(driver().cuStreamWriteValue32(
@@ -199,7 +199,7 @@ TEST_P(Scratch, AForeignRegistrationIsLeftAlone) {
     void* const memory = std::aligned_alloc(4096, 4096);
     check(cudaHostRegister(memory, 4096, cudaHostRegisterMapped), "cudaHostRegister");
     { const HostMapping mapping(memory, 64); }
-    check(cudaHostUnregister(memory), "cudaHostUnregister");  // the memory is still there
+    check(cudaHostUnregister(memory), "cudaHostUnregister");  // the memory still exists
     std::free(memory);
     return "good";
   });

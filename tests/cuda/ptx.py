@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles device_headers.cu to PTX and checks that the ordering comes out as it is written, and that what moves
-data has its loads beside each other and its values in registers.
+"""Compiles device_headers.cu to PTX. Checks that memory orders are those of the source, and that code which moves
+data has its loads together and its values in registers.
 
     ptx.py NVCC REPOSITORY [ARCH]
 
@@ -17,7 +17,8 @@ REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__f
 
 
 def compile_ptx(nvcc, root, arch):
-    """The PTX, and what the assembler says of each kernel: name -> (registers, bytes of stack and spills)."""
+    """Returns the PTX, and what the assembler reports for each kernel: name -> (registers, bytes of stack and
+    spills)."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "device_headers.ptx")
         subprocess.run(
@@ -48,9 +49,9 @@ def resources(said):
 
 
 def kernels(ptx):
-    """Name -> text of each kernel."""
+    """Maps the name of each kernel to its text."""
     parts = re.split(r"^\.visible \.entry ", ptx, flags=re.M)[1:]
-    # Behind a kernel stand the functions that are called.
+    # The functions that a kernel calls come after it.
     return {re.match(r"\w+", part).group(): re.split(r"^\.(?:weak )?\.?func\b", part, flags=re.M)[0] for part in parts}
 
 
@@ -59,7 +60,7 @@ def count(text, pattern):
 
 
 def checks(ptx, resources):
-    """Yields (what must hold, whether it does)."""
+    """Yields pairs of a property that must hold and whether it does."""
     of = kernels(ptx)
     waits, post, wait = of["posts_and_waits"], of["one_post"], of["one_wait"]
 
@@ -101,7 +102,7 @@ def checks(ptx, resources):
     copies = of["copy"]
     yield "a copy holds four 16-byte loads before it stores", re.search(
         r"(ld(\.global)?\.v4\.[ub]32[^;]*;(?:(?!\bst[. ])[\s\S])*?){4}st(\.global)?\.v4\.[ub]32", copies) is not None
-    # Arithmetic of addresses and masks may stand between loads; a branch or a use of what was loaded may not.
+    # Arithmetic on addresses and masks may come between loads. A branch or a use of a loaded value may not.
     apart = r"(?:(?!\bbra\b|\bxor\b|\bcvt\.f32|\bst[. ])[\s\S])*?"
     packet_load = r"ld\.relaxed\.sys\.global\.v2\.b64" + apart
     yield "packets of seven peers are all looked at before one is waited for", re.search(
@@ -112,13 +113,13 @@ def checks(ptx, resources):
         yield name + " issues the loads of seven peers before it adds", loads_before_use(of[name]) >= 7
     yield from multimem_checks(of)
     for name, (registers, stack) in sorted(resources.items()):
-        if name != "groups":  # it breaks up a list of groups
+        if name != "groups":  # it takes a list of groups apart
             yield name + " keeps everything in registers", stack == 0
             yield name + " fits 512 threads a block", registers <= 128
 
 
 def multimem_rows():
-    """(dtype, op, instruction) of each row of multimem.def."""
+    """Returns (dtype, op, instruction) of each row of multimem.def."""
     with open(os.path.join(REPOSITORY, "executor/include/chorale/device/multimem.def")) as file:
         return re.findall(r'^CHORALE_MULTIMEM\((\w+), \w+, (\w+), \w+, "([^"]+)"\)', file.read(), flags=re.M)
 
@@ -131,7 +132,7 @@ OTHER_STORE = r"(?<![.\w])st\.(?!param|local)[\w.]+"
 
 
 class Flow:
-    """The instructions of a function, and which follow which."""
+    """Holds the instructions of a function, and the successors of each."""
 
     def __init__(self, text):
         self.lines, labels = [], {}
@@ -148,8 +149,8 @@ class Flow:
             self.next.append(targets + ([] if ends or at + 1 == len(self.lines) else [at + 1]))
 
     def reaches(self, first, wanted, barred):
-        """Whether a way leads from behind an instruction, or from the beginning (-1), to a wanted one past none that
-        is barred."""
+        """Returns whether a path from after an instruction, or from the beginning (-1), reaches a wanted one without
+        passing a barred one."""
         seen, ways = set(), [0] if first < 0 else list(self.next[first])
         while ways:
             at = ways.pop()
@@ -163,8 +164,8 @@ class Flow:
 
 
 def is_fenced(text):
-    """Whether every way to an access through a switch, and every way from one to the end, goes by a fence between
-    addresses of one memory."""
+    """Returns whether every path to an access through a switch, and every path from one to the end, passes a fence
+    between addresses of the same memory."""
     flow = Flow(text)
     accesses = [at for at, line in enumerate(flow.lines) if re.search(MULTIMEM, line)]
     fence = r"fence\.proxy\.alias"
@@ -173,7 +174,7 @@ def is_fenced(text):
 
 
 def multimem_checks(of):
-    """That switches do what multimem.def says, and nobody else asks them for anything."""
+    """Checks that switches do what multimem.def says, and that no other code uses them."""
     rows = multimem_rows()
     yield "multimem.def has rows", len(rows) > 0
     for dtype, op, instruction in rows:
@@ -209,7 +210,7 @@ template __global__ void cuda::interpret<bf16, LL16, MulticastSteps>(const __gri
 
 
 def compile_interpreter(nvcc, root, arch, text):
-    """The PTX of a source, and what the assembler says of it."""
+    """Returns the PTX of a source, and what the assembler reports for it."""
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "interpreter.cu")
         with open(source, "w") as file:
@@ -224,7 +225,7 @@ def compile_interpreter(nvcc, root, arch, text):
 
 
 def interpreter_checks(nvcc, root, arch):
-    """The same for the interpreter kernels of some element types."""
+    """Does the same for the interpreter kernels of some element types."""
     ptx, said = compile_interpreter(nvcc, root, arch, INTERPRETER)
     yield from checks_of_interpreters("interpret", ptx, said, kernels=3, spills=300)
     yield "interpret: no multicast", not re.search(r"\bmultimem\b|multicast", ptx)
@@ -232,9 +233,10 @@ def interpreter_checks(nvcc, root, arch):
 
 
 def multicast_interpreter_checks(nvcc, root, arch):
-    """The same for those with the steps of switches, and that these are what they should be."""
+    """Does the same for the kernels with the steps of switches, and checks that they contain these steps."""
     ptx, said = compile_interpreter(nvcc, root, arch, MULTICAST_INTERPRETER)
-    # More than others: a call stands in the loop over steps. What that costs is not known.
+    # They use more registers than others, because there is a call in the loop over steps. The cost of that is not
+    # known.
     yield from checks_of_interpreters("multicast interpreter", ptx, said, kernels=2, spills=600)
     functions = [text for text in re.split(r"^(?=\.(?:visible |weak )?\.?(?:func|entry)\b)", ptx, flags=re.M)
                  if "multimem." in text]
@@ -253,12 +255,12 @@ def multicast_interpreter_checks(nvcc, root, arch):
 def checks_of_interpreters(what, ptx, said, kernels, spills):
     yield what + ": no volatile access", not re.search(r"\b(ld|st)\.volatile", ptx)
     yield what + ": no load through the read-only cache", not re.search(r"\bld\.global(\.\w+)*\.nc\b|\bldu\.", ptx)
-    # A block's own counts are in its shared memory.
+    # A block's counts are in its shared memory.
     yield what + ": every atomic operation is system-wide", not re.search(
         r"(?<![.\w])(atom|red)\.(?!shared\.)(?!\w+\.\w+\.sys\.)", ptx)
     yield what + ": every ordered access is system-wide", not re.search(
         r"\b(ld|st|ld_reduce)\.(relaxed|acquire|release)\.(?!sys\.)", ptx)
-    # Of the kernel itself: what it calls has "Function properties" of its own.
+    # These are the properties of the kernel itself. The functions that it calls have separate "Function properties".
     found = re.findall(r"Compiling entry function '(\w+)'[\s\S]*?(\d+) bytes spill stores, (\d+) bytes spill loads"
                        r"[\s\S]*?Used (\d+) registers", said)
     yield f"{what}: all {kernels} kernels are there", len(found) == kernels
@@ -268,7 +270,7 @@ def checks_of_interpreters(what, ptx, said, kernels, spills):
 
 
 def loads_before_use(kernel):
-    """The most 16-byte loads between two places that widen or store what was loaded."""
+    """Returns the largest number of 16-byte loads between two places that widen or store loaded values."""
     parts = re.split(r"\bshl\.b32|\bmov\.b32[^;]*\{|\bst[. ]", kernel)
     return max(count(part, r"\bld(\.global)?\.v4\.[ub]32") for part in parts)
 

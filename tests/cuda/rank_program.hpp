@@ -1,5 +1,6 @@
 /// \file
-/// The main program of cuda_tiles and cuda_exchange: NAME RANKS [--quick] [--share-gpus [--processes]].
+/// Implements the main program of cuda_tiles and cuda_exchange: NAME RANKS [--quick] [--share-gpus
+/// [--processes]].
 #pragma once
 
 #include <sys/wait.h>
@@ -22,7 +23,7 @@ namespace chorale::test {
 
 /// Tests one rank.
 /// \param quick  true: short enough for compute-sanitizer
-/// \return whether all is right
+/// \return whether everything is right
 using RankProgram = std::function<bool(World& world, bool quick)>;
 
 /// Runs one rank in this process or, with `threads`, all ranks as threads.
@@ -52,11 +53,11 @@ inline int run_ranks(const std::string& name, int rank, int ranks, bool quick, b
   return good ? 0 : 1;
 }
 
-/// Forks a process for each rank. With --share-gpus several ranks may share a GPU. They are then threads of
-/// one process or, with --processes, processes that take turns on the GPU.
-/// \return the exit status: 0 if all is right
+/// Forks one process per rank. With --share-gpus several ranks may share a GPU. They are then threads of one
+/// process or, with --processes, processes that take turns on the GPU.
+/// \return the exit status: 0 if everything is right
 inline int rank_program(int argc, char** argv, const std::string& name, const RankProgram& program) {
-  // A time limit may end this process from outside. Its output until then has to be seen.
+  // A time limit may end this process from outside, and its output until then must be visible.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const std::vector<std::string> words(argv + 1, argv + argc);
   const auto says = [&](const char* word) {
@@ -66,7 +67,7 @@ inline int rank_program(int argc, char** argv, const std::string& name, const Ra
   const bool quick = says("--quick"), threads = says("--share-gpus") && !says("--processes");
   std::vector<pid_t> children;
   for (int rank = 0; rank < (threads ? 1 : ranks); ++rank) {
-    const pid_t child = fork();  // before CUDA is touched, since CUDA does not survive a fork
+    const pid_t child = fork();  // before CUDA is used, because CUDA does not survive a fork
     if (child == 0) {
       if (threads) let_threads_share_gpus();
       const int status = run_ranks(name, rank, ranks, quick, threads, program);

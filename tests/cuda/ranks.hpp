@@ -1,5 +1,5 @@
 /// \file
-/// Ranks with a GPU, as processes or as threads, for tests.
+/// Runs ranks with a GPU, as processes or as threads, for tests.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,8 +16,8 @@
 
 namespace chorale::test {
 
-/// Returns the number of GPUs of this machine. It asks in a separate process, since CUDA does not survive a
-/// fork.
+/// Returns the number of GPUs of this machine. A separate process counts them, because CUDA does not survive
+/// a fork.
 inline int gpus() {
   static const int count = [] {
     Processes asking(1, [](int) {
@@ -32,11 +32,11 @@ inline int gpus() {
 /// True if --share-gpus was given (share_gpus.hpp). Set it before ranks are started.
 inline bool share_gpus = false;
 
-/// Return whether there are GPUs for so many ranks, and whether several ranks then share one GPU.
+/// Return whether there are GPUs for this many ranks, and whether several ranks then share one GPU.
 inline bool gpus_suffice(int ranks) { return gpus() >= (share_gpus ? 1 : ranks); }
 inline bool gpus_are_shared(int ranks) { return gpus() < ranks; }
 
-/// Runs one rank of a test. Returns "good" or what is wrong.
+/// Runs one rank of a test. Returns "good" or the error.
 using RankBody = std::function<std::string(World&)>;
 
 inline std::string run_on_gpu(World& world, const RankBody& body) {
@@ -44,7 +44,7 @@ inline std::string run_on_gpu(World& world, const RankBody& body) {
   return body(world);
 }
 
-/// Runs each rank as a process and returns what each says. Ranks share GPUs if there are fewer.
+/// Runs each rank as a process and returns the results. Ranks share GPUs if there are fewer GPUs than ranks.
 inline std::vector<std::string> on_processes(int ranks, const RankBody& body) {
   gpus();  // before the fork
   const std::string address = fresh_address();
@@ -57,7 +57,7 @@ inline std::vector<std::string> on_processes(int ranks, const RankBody& body) {
   return said;
 }
 
-/// Runs the ranks as threads of one process, which is not this one, and returns what each says.
+/// Runs the ranks as threads of one separate process, and returns the results.
 inline std::vector<std::string> on_threads(int ranks, const RankBody& body) {
   gpus();
   Processes process(1, [&](int) {
@@ -73,7 +73,7 @@ inline std::vector<std::string> on_threads(int ranks, const RankBody& body) {
 
 }  // namespace chorale::test
 
-/// Skips the case, with both numbers, on a machine with fewer GPUs, unless ranks may share them.
+/// Skips the case on a machine with fewer GPUs, unless ranks may share them. The message has both numbers.
 #define CHORALE_NEEDS_GPUS(count) \
   if (!::chorale::test::gpus_suffice(count)) { \
     GTEST_SKIP() << "GPUs needed: " << (count) << ", found: " << ::chorale::test::gpus(); \

@@ -1,5 +1,5 @@
 /// \file
-/// Host schedules on CUDA, for tests with GPUs and without.
+/// Runs host schedules on CUDA, for tests with GPUs and without.
 #pragma once
 
 #include <fmt/format.h>
@@ -45,7 +45,7 @@ inline void expect_good(const std::vector<std::string>& said) {
   for (size_t rank = 0; rank < said.size(); ++rank) EXPECT_EQ(said[rank], "good") << "rank " << rank;
 }
 
-/// A stream, and a graph of work that was captured on it.
+/// Holds a stream, and a graph of work that was captured on it.
 class Stream {
  public:
   Stream() { cuda::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
@@ -72,11 +72,11 @@ class Stream {
   cudaGraphExec_t replay_ = nullptr;
 };
 
-/// Functions for an all-gather of n elements a rank. They do their work on the stream that they are given.
+/// Provides functions for an all-gather of n elements per rank. They work on the stream that they get.
 struct OnStreams {
   const int32_t* from = nullptr;  ///< `produce` copies n elements from here
   int32_t* to = nullptr;          ///< `consume` copies all elements here
-  cudaStream_t main = nullptr;    ///< on which they are to be called
+  cudaStream_t main = nullptr;    ///< the stream on which they must be called
   int produced = 0, consumed = 0;
   std::string wrong = "";
 
@@ -123,13 +123,14 @@ struct OnStreams {
   }
 };
 
-/// Delays what follows on the stream.
+/// Delays later work on the stream.
 inline void delay(cudaStream_t stream) {
   const auto sleep = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(3)); };
   cuda::check(cudaLaunchHostFunc(stream, sleep, nullptr), "a delay");
 }
 
-/// Checks that run() returns while a function holds its lane. The function is let go when run() has returned.
+/// Checks that run() returns while a function blocks its stream. The function is released when run() has
+/// returned.
 inline std::string run_returns_while_a_function_goes_on(World& world, host::Mover mover) {
   struct Held {
     std::mutex mutex;
@@ -160,7 +161,7 @@ inline std::string run_returns_while_a_function_goes_on(World& world, host::Move
 }
 
 /// Runs on two ranks. Rank 0 has enqueued its run when rank 1, which never runs, ends the world by `end`.
-/// Rank 0's wait then ends because of `end`, not at the deadline.
+/// Rank 0's wait then ends because of `end`, and not at the deadline.
 inline std::string wait_for_who_ends(World& world, host::Mover mover, const std::function<void()>& end,
                                      RunError::Reason reason, const std::string& why) {
   ScheduleArguments arguments{.params = {{"n", 1000}}, .mover = mover};
@@ -184,7 +185,7 @@ inline std::string wait_for_who_ends(World& world, host::Mover mover, const std:
   return "nothing was thrown";
 }
 
-/// Rank 1 aborts in the middle of a run, or its process ends.
+/// Makes rank 1 abort in the middle of a run, or end its process.
 inline void expect_ends_of_runs() {
   for (const host::Mover mover : {host::Mover::ce_put, host::Mover::kernel, host::Mover::port}) {
     SCOPED_TRACE(host::mover_names[size_t(mover)]);
@@ -201,8 +202,8 @@ inline void expect_ends_of_runs() {
   }
 }
 
-/// Runs on two ranks. Rank 1 binds and never runs. Rank 0's wait ends at its deadline and says what it waited
-/// for.
+/// Runs on two ranks. Rank 1 binds and never runs. Rank 0's wait ends at its deadline and reports what it
+/// waited for.
 inline std::string wait_for_who_never_runs(World& world, host::Mover mover, const std::string& what) {
   Config config = on_cuda();
   config.timeout = std::chrono::nanoseconds(std::chrono::milliseconds(500));
@@ -210,7 +211,7 @@ inline std::string wait_for_who_never_runs(World& world, host::Mover mover, cons
   arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
   ScheduleRun schedule(world, allgather_p2p({Order::rotated, Style::two, 1}), arguments, config);
   if (world.rank() == 1) {
-    // Rank 1 hears of the timeout in a collective.
+    // Rank 1 receives the timeout in a collective.
     try {
       world.barrier();
     } catch (const RunError&) {

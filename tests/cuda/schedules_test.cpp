@@ -1,12 +1,12 @@
-// Host schedules on GPUs: AllgatherP2p, AG_matmul_P2p, and launches of plans, run one by one and from a
-// graph; and a peer that never comes.
+// Tests host schedules on GPUs: AllgatherP2p, AG_matmul_P2p, and launches of plans, run one by one and from a
+// graph, and a peer that never comes.
 //
 //   schedules_test [--share-gpus] [--gtest_filter=...]
 //
-// With --share-gpus, if there are fewer GPUs than ranks, several have one, as processes that take turns on
-// it. Threads of one process cannot share it, since each has streams that wait for the other's: to make a
-// graph or cuBLAS's workspace CUDA may wait for all of them, and a queue that they share holds what the other
-// one waits for.
+// With --share-gpus, if there are fewer GPUs than ranks, several ranks share one, as processes that take
+// turns on it. Threads of one process cannot share it, because each has streams that wait for the other's.
+// CUDA may wait for all streams when it makes a graph or cuBLAS's workspace, and a shared queue may hold up
+// what the other rank waits for.
 
 #include "tests/unit/schedule_run/schedules.hpp"
 
@@ -29,8 +29,9 @@ using host::Mover;
 constexpr int runs = 5;
 constexpr Mover movers[] = {Mover::ce_put, Mover::ce_get, Mover::kernel, Mover::staged, Mover::port};
 
-/// Calls with(mover, form): with all forms via copy engines, and with some via each of the others, since to
-/// bind takes long. It takes longer with more ranks, so that from eight ranks on each form has one mover.
+/// Calls with(mover, form): with all forms via copy engines, and with some via each of the other movers,
+/// because binding takes long. It takes longer with more ranks, so from eight ranks on each form has one
+/// mover.
 /// \return the first result that is not "good", or "good"
 template <class With>
 std::string each_form(int ranks, const With& with) {
@@ -74,8 +75,8 @@ class Array {
   void* data_ = nullptr;
 };
 
-/// Runs with new data, and nothing between the runs that the host waits for. In a graph functions copy from
-/// and to one place, which is filled and read beside it.
+/// Runs with new data, without the host waiting between the runs. In a graph, functions copy from and to one
+/// place, which other work fills and reads.
 std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, bool graph,
                       bool late = false) {
   const uint64_t all = n * uint64_t(world.ranks());
@@ -111,12 +112,12 @@ std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, b
   }
   schedule.synchronize(stream.get());
   const std::vector<int32_t> got = kept.get(), seen = consumed.get();
-  world.barrier();  // peers read what is ours
+  world.barrier();  // peers read this rank's memory
   const int called = graph ? 1 : runs;
   if (!on_streams.wrong.empty()) return on_streams.wrong;
   if (on_streams.produced != called || on_streams.consumed != called)
     return fmt::format("functions are called {} and {} times", on_streams.produced, on_streams.consumed);
-  uint64_t at = 0;  // without divisions, as there are tens of millions
+  uint64_t at = 0;  // avoids divisions, because there are tens of millions
   for (int run = 0; run < runs; ++run) {
     for (int of = 0; of < world.ranks(); ++of) {
       for (uint64_t index = 0; index < n; ++index, ++at) {
@@ -130,7 +131,7 @@ std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, b
   return "good";
 }
 
-/// Return whole numbers so small that f32 is exact whatever the order of summation.
+/// Return whole numbers that are small enough for f32 to be exact in any order of summation.
 int a_at(int run, uint64_t row, uint64_t at) { return int((row * 3 + at * 5 + uint64_t(run) * 7) % 9) - 4; }
 int b_at(uint64_t at, uint64_t column) { return int((at * 2 + column * 7) % 9) - 4; }
 
@@ -141,9 +142,9 @@ float random_at(uint64_t row, uint64_t column) {
   return float(bits >> 40) * 0x1p-23f - 1;
 }
 
-/// Sums of random numbers are about sqrt(k) / 3: 60 for k = 32768. There an f32 has 4e-6 between its values,
-/// and k roundings, to either side, come to some 1e-3. An addend too many or too few is 1/4. So 1e-2 holds
-/// for every k here, and for no wrong sum but by chance.
+/// Gives the tolerance. Sums of random numbers are about sqrt(k) / 3: 60 for k = 32768. There an f32 has 4e-6
+/// between its values, and k roundings, to either side, make about 1e-3. One addend too many or too few is
+/// 1/4. So 1e-2 accepts every right sum for every k here, and a wrong sum only by chance.
 constexpr double near_enough = 1e-2;
 
 std::string ag_matmul(World& world, const Form& form, Mover mover, uint64_t m, uint64_t k, uint64_t n,
@@ -175,7 +176,8 @@ std::string ag_matmul(World& world, const Form& form, Mover mover, uint64_t m, u
     }
     schedule.synchronize(stream.get());
     const std::vector<float> got = c.get();
-    // Compare a few rows of every slice, with all of their columns. Whole numbers are exact in a double, too.
+    // The test compares a few rows of every slice, with all of their columns. Whole numbers are exact in a
+    // double, too.
     for (uint64_t row = uint64_t(world.rank()); row < m; row += std::max<uint64_t>(1, rows / 3)) {
       std::vector<double> expected(n);
       for (uint64_t i = 0; i < k; ++i) {
@@ -195,7 +197,7 @@ std::string ag_matmul(World& world, const Form& form, Mover mover, uint64_t m, u
   return "good";
 }
 
-/// Runs plans of thread blocks on two lanes, beside a matrix product.
+/// Runs plans of thread blocks on two streams, beside a matrix product.
 std::string launches(World& world, bool graph) {
   const int rank = world.rank(), ranks = world.ranks();
   const uint64_t m = 64, k = 96, n = 32;
@@ -226,7 +228,7 @@ std::string launches(World& world, bool graph) {
     }
     schedule.synchronize(stream.get());
     const std::vector<float> gathered = g.get(), product = c.get(), summed = d.get();
-    world.barrier();  // a peer's next run writes into our G
+    world.barrier();  // a peer's next run writes into this rank's G
     for (uint64_t at = 0; at < gathered.size(); ++at)
       if (gathered[at] != float(a_at(run, at / k, at % k)))
         return fmt::format("run {}{}: element {} of G is {}", run, graph ? ", graph" : "", at, gathered[at]);
@@ -247,7 +249,7 @@ std::string launches(World& world, bool graph) {
   return "good";
 }
 
-/// Exchanges boxes that thread blocks carry on two lanes, `times` times.
+/// Exchanges boxes that SM copies transfer on two streams, `times` times.
 std::string exchanged(World& world, const Exchange& of, const std::vector<Mover>& via, int times, bool graph,
                       unsigned blocks = 8) {
   const uint64_t rank = uint64_t(world.rank()), ranks = uint64_t(world.ranks());
@@ -273,7 +275,7 @@ std::string exchanged(World& world, const Exchange& of, const std::vector<Mover>
                          dtype_name(of.dtype), of.h, of.w, of.c, host::mover_names[size_t(via[0])],
                          graph ? ", graph" : "", run, wrong - got.begin(), *wrong, *right);
   }
-  world.barrier();  // peers may still read what is ours
+  world.barrier();  // peers may still read this rank's memory
   return "good";
 }
 
@@ -368,7 +370,7 @@ TEST_P(Schedules, AHundredReplays) {
   }));
 }
 
-/// The transfers are short, or the longest of which the GPU holds the blocks of all lanes.
+/// The transfers are short, or the longest for which a GPU can hold the blocks of all streams.
 TEST_P(Schedules, MoreLanesThanQueues) {
   CHORALE_NEEDS_GPUS(GetParam());
   if (gpus_are_shared(GetParam())) GTEST_SKIP() << "ranks that take turns on a GPU take long";

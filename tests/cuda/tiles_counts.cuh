@@ -1,5 +1,5 @@
 /// \file
-/// All-to-alls whose counts are in the GPU's memory, and change from replay to replay of one graph.
+/// Tests all-to-alls whose counts are in the GPU's memory, and change from replay to replay of one graph.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct CountedAllToAll {
   EndpointTable table;
   Leg message;
   Counts<int32_t> counts;
-  uint32_t parts;  ///< the groups that a block is cut into
+  uint32_t parts;  ///< the number of groups into which a block is cut
   __device__ Stop operator()(const Group& block, const Deadline& deadline) const {
     const Group group = parts == 1 ? block : multiwarp_group(block, block.size / parts);
     return all_to_all_v<uint32_t>(group, table, message, counts, CopyProduce{}, CopyConsume{}, deadline);
@@ -28,7 +28,7 @@ struct Untouched {
   __device__ uint32_t operator()(uint64_t) const { return 0xeeeeeeee; }
 };
 
-/// Returns how many runs rank `from` sends to rank `to`: none in one case of four.
+/// Returns how many runs rank `from` sends to rank `to`: none in one of four cases.
 inline int32_t count_at(uint64_t call, int from, int to, uint64_t largest) {
   const uint32_t drawn = value_at(call * 71 + uint64_t(from), uint64_t(to));
   return drawn % 4 == 0 ? 0 : int32_t(drawn * largest / 1000);
@@ -44,7 +44,7 @@ inline uint64_t shard_message(uint64_t call, int from, int to) {
   return call * 4099 + uint64_t(from) * 64 + uint64_t(to);
 }
 
-/// \param largest  the most runs of `each` elements that a rank sends to another
+/// \param largest  the largest number of runs of `each` elements that a rank sends to another
 inline void test_counts(const Rank& rank, Transport& transport, uint64_t largest, uint32_t each,
                         const LaunchConfig& config, int replays, uint32_t parts = 1) {
   const uint64_t room = largest * uint64_t(rank.ranks);
@@ -138,7 +138,7 @@ inline void test_experts(const Rank& rank, uint32_t tokens, uint32_t cols) {
   }
 }
 
-/// Tests links of both kinds, with no slot more than is needed; runs of whole units, and others.
+/// Tests links of both kinds, with no more slots than needed, with runs of whole units and others.
 inline void test_all_to_all_v(const Rank& rank, bool quick) {
   for (const uint32_t blocks : {1u, 4u}) {
     RendezvousOptions options = Rank::rings(blocks, 2, 4 << 10);
@@ -152,8 +152,7 @@ inline void test_all_to_all_v(const Rank& rank, bool quick) {
     const auto both = mesh(direct, port, rank.ranks / 2);
     test_counts(rank, *both, 300, 20, {blocks, 256}, quick ? 3 : 10);
     port->hand_over();
-    // Shares now fit in packets, mostly or now and then. A thread for each rank sends them, or all threads
-    // do.
+    // Shares now fit in packets, mostly or sometimes. One thread per rank sends them, or all threads do.
     for (const uint64_t bytes : {400, 4096}) {
       options.packet_bytes = bytes;
       const std::shared_ptr<Transport> packets = direct_rendezvous(rank.world, options);

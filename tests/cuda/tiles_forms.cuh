@@ -1,6 +1,6 @@
 /// \file
-/// Messages of every form: alignments, tiles and signals of any size, chains, hooks, parts of blocks. They
-/// are small, and are compared on the host.
+/// Tests messages of every form: alignments, tiles and signals of any size, chains, hooks, parts of blocks.
+/// They are small, and are compared on the host.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace tiles_test {
 
-/// Returns the words that `Buffer::fill` makes of a message.
+/// Returns the words that `Buffer::fill` writes for a message.
 inline std::vector<uint32_t> words_of(uint64_t message, uint64_t n) {
   std::vector<uint32_t> words(n);
   for (uint64_t at = 0; at < n; ++at) words[at] = value_at(message, at);
@@ -33,7 +33,7 @@ void expect_same(const std::string& what, const std::vector<T>& got, const std::
   }
 }
 
-/// Sends from every rank to the next, by turns. Its blocks are cut into `parts` groups with a channel each.
+/// Sends from every rank to the next, in turns. Its blocks are cut into `parts` groups with one channel each.
 template <class T, class Produce = CopyProduce>
 struct Around : ToTheRight {
   Produce produce;
@@ -95,7 +95,7 @@ inline void test_granularities(const Rank& rank) {
   }
 }
 
-/// Makes many calls of different sizes; nobody waits in between.
+/// Makes many calls of different sizes without waiting in between.
 inline void test_back_to_back(const Rank& rank) {
   const auto transport = direct_rendezvous(rank.world, Rank::rings(3, 2, 512));
   const std::vector<uint64_t> sizes = {7000, 0, 1, 300, 12001, 4, 0, 128, 5000, 3};
@@ -134,7 +134,7 @@ inline void test_parts_of_blocks(const Rank& rank) {
   }
 }
 
-/// Sends rows of a table, by their numbers.
+/// Sends rows of a table, selected by their numbers.
 inline void test_gather(const Rank& rank) {
   const uint32_t rows = 50, cols = 21, stride = 25, there = 60;
   const auto transport = direct_rendezvous(rank.world, Rank::rings(2, 2, 512));
@@ -161,7 +161,7 @@ inline void test_gather(const Rank& rank) {
   expect_same("gathered rows", to_host(out.data(), expected.size()), expected);
 }
 
-/// Rank 0 sends, the others pass on, the last keeps; each adds its own if Sums.
+/// Rank 0 sends, the others forward, the last one keeps. If Sums, each adds its own data.
 template <bool Sums>
 struct Chain {
   EndpointTable table;
@@ -189,7 +189,7 @@ inline void test_chains(const Rank& rank) {
     Leg leg = leg_of(in, out, n);
     leg.signal_bytes = n % 2 ? 128 : 0;
     const bool last = rank.self + 1 == rank.ranks;
-    // Rank 1 only passes on, if it is not the last.
+    // Rank 1 only forwards, unless it is the last.
     if (rank.self == 1 && !last) leg.out = nullptr;
     launch(*transport, Chain<false>{transport->table(), leg}, {2, 128}, {rank.stream});
     rank.ended();
@@ -217,7 +217,7 @@ struct AddUp {
   }
 };
 
-/// Everybody's message is added up in one place: as packets, and through rings.
+/// Adds up all ranks' messages in one place, as packets and through rings.
 inline void test_one_place(const Rank& rank) {
   RendezvousOptions options = Rank::rings(2, 2, 1024);
   options.packet_bytes = 4096;

@@ -1,5 +1,5 @@
 /// \file
-/// The programs of docs/fused-kernels.md. Results are small, and are compared on the host.
+/// Tests the programs of docs/fused-kernels.md. Results are small, and are compared on the host.
 #pragma once
 
 #include <chorale/one_sided_window.hpp>
@@ -35,7 +35,7 @@ void test_transpose(const Rank& rank, const char* what, uint32_t rows, uint32_t 
   }
 }
 
-/// Calls follow each other with nothing of the host's in between but the check of the result.
+/// Makes calls in a row. Between them the host only checks the result.
 inline void test_transpose_window(const Rank& rank, uint32_t rows, uint32_t cols, uint32_t blocks) {
   const uint64_t n = uint64_t(rows) * cols * rank.ranks;
   const auto transport = direct_rendezvous(rank.world, Rank::rings(1, 1, 16));
@@ -52,7 +52,7 @@ inline void test_transpose_window(const Rank& rank, uint32_t rows, uint32_t cols
   rank.ended();
 }
 
-/// Calls launch(in, norm, result) a few times over.
+/// Calls launch(in, norm, result) several times.
 template <class Launch>
 void check_rms_norm(const Rank& rank, const char* what, uint32_t rows, uint32_t cols, const Launch& launch) {
   const auto value = [](int rank, uint64_t at) { return float((at * 31 + rank * 17) % 53); };
@@ -145,7 +145,7 @@ inline void test_fused(const Rank& rank) {
   }
   test_transpose(rank, "transposed packets", 30, 21, 2,
                  [](const TransposeByPeer<uint32_t>& work) { return TransposePackets<uint32_t>{work}; });
-  // Rows have fewer units than threads, and more; there are more rows than blocks.
+  // Rows have fewer units than threads, or more; there are more rows than blocks.
   test_rms_norm<RmsNormOneShot<float>>(rank, "one-shot RMSNorm", 1, 32, 1);
   test_rms_norm<RmsNormOneShot<float>>(rank, "one-shot RMSNorm", 5, 200, 3);
   test_rms_norm<RmsNormTwoShot<float>>(rank, "two-shot RMSNorm", 5, 200, 2);

@@ -1,5 +1,6 @@
 /// \file
-/// Packets of every form, over links of their own, since a form's data may look like another's flags.
+/// Tests packets of every form over separate links, because one form's data may look like another's
+/// flags.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ struct PacketsToTheRight : ToTheRight {
   }
 };
 
-/// Replays a graph of packets. Flags come from counts on the GPU, so that the graph needs no other ones.
+/// Replays a graph of packets. Flags come from counts on the GPU, so the graph needs no new ones.
 template <class P>
 void test_packets_of(const Rank& rank, const char* what, bool quick) {
   for (const uint64_t n : {1, 5, 28, 1000}) {  // 28 fill a line of LL128

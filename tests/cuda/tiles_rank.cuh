@@ -1,5 +1,5 @@
 /// \file
-/// A rank of cuda_tiles, and what its tests share.
+/// Describes a rank of cuda_tiles, and what its tests share.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,12 @@ class Rank {
   }
   ~Rank() { cudaStreamDestroy(stream); }
 
-  /// Waits until all ranks have made and freed their memory for a launch. To make or free memory CUDA may
-  /// wait for the kernels of the GPU, and if ranks share it those wait for us.
+  /// Waits until all ranks have allocated and freed their memory for a launch. CUDA may wait for the GPU's
+  /// kernels when it allocates or frees, and if ranks share the GPU these kernels wait for this rank.
   void ready() const { world.barrier(); }
 
-  /// Waits until all launches have ended on all ranks, so that nobody's links go while a peer writes there.
+  /// Waits until all launches have ended on all ranks, so that no link is destroyed while a peer writes
+  /// there.
   void ended() const {
     check(cudaStreamSynchronize(stream));
     world.check();
@@ -49,8 +50,8 @@ class Rank {
   cudaStream_t stream = nullptr;
 };
 
-/// Captures what enqueue() launches, and replays it `replays` times. before(number) enqueues the data of a
-/// replay, after(number) checks its result.
+/// Captures the work that enqueue() launches, and replays it `replays` times. before(number) enqueues the
+/// data of a replay, after(number) checks its result.
 template <class Enqueue, class Before, class After>
 void replay(const Rank& rank, uint64_t replays, const Enqueue& enqueue, const Before& before,
             const After& after) {
@@ -81,7 +82,7 @@ inline Leg leg_of(const Buffer& in, const Buffer& out, uint64_t n) {
   return leg;
 }
 
-/// The base of kernels in which every rank sends to the next.
+/// Is the base of kernels in which every rank sends to the next.
 struct ToTheRight {
   EndpointTable table;
   Leg message;

@@ -1,5 +1,5 @@
 /// \file
-/// Launches that are refused on the host, with words, and leave the links as they were.
+/// Tests launches that the host refuses with a message, and that leave the links unchanged.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ inline void test_refusals(const Rank& rank) {
   const auto of_host = direct_rendezvous(rank.world, there);
   expect_refused("more blocks than a GPU holds", *transport, rank, {1 << 20, 1024},
                  "1048576 blocks of 1024 threads wait for each other, and this GPU holds");
-  // Its threads take more than the 64 registers that so many of them can have.
+  // Its threads need more than the 64 registers that this many threads can have.
   expect_refused("a block that does not fit", *transport, rank, {1, 1024},
                  "a block of 1024 threads of this kernel does not fit on this GPU", AllReduce{});
   expect_refused("0 blocks", *transport, rank, {0, 32}, "a launch of 0 blocks");

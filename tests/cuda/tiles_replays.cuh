@@ -1,6 +1,6 @@
 /// \file
-/// Graphs of the launchers and of windows, replayed with other data each time: nothing that was captured
-/// changes. Those of collectives, packets and counts are beside the rest of their tests.
+/// Replays graphs of the launchers and of windows with other data each time: nothing that was captured
+/// changes. Graphs of collectives, packets and counts are in the files of their other tests.
 #pragma once
 
 #include <chorale/one_sided_window.hpp>
@@ -10,8 +10,8 @@
 
 namespace tiles_test {
 
-/// Passes data to the right. At the first barrier the rank on the right has read what it had. At the second
-/// all have written.
+/// Passes data to the right. At the first barrier the rank on the right has read its old data. At the second
+/// barrier all have written.
 struct PassToTheRight {
   WindowView view;
   const uint32_t* in;
@@ -27,7 +27,7 @@ struct PassToTheRight {
   }
 };
 
-/// Replays what enqueue() launches, and checks that the data of `from` comes through it.
+/// Replays the work that enqueue() launches, and checks that it moves the data of `from`.
 template <class Enqueue>
 void test_replayed(const Rank& rank, const char* what, uint64_t replays, const Buffer& in, const Buffer& out,
                    uint64_t n, int from, const Enqueue& enqueue) {

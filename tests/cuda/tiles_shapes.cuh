@@ -1,5 +1,5 @@
 /// \file
-/// Sends, receives and collectives of one length, number of blocks and kind of link.
+/// Tests sends, receives and collectives of one length, number of blocks and kind of link.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,7 @@ struct Scattered {
   }
 };
 
-/// Group g has g + 1 parts of the message, the first groups perhaps nothing.
+/// Gives group g g + 1 parts of the message, and the first groups perhaps nothing.
 struct UnevenToTheRight : ToTheRight {
   __device__ Stop operator()(const Group& group, const Deadline& deadline) const {
     const uint64_t units = units_of(message.bytes), parts = uint64_t(group.count) * (group.count + 1) / 2;
@@ -94,7 +94,7 @@ inline void test_replays(const Rank& rank, Transport& transport, const Buffer& i
       });
 }
 
-/// \param packet_bytes  of the transport
+/// \param packet_bytes  the transport's packet_bytes
 inline void test_shape(const Rank& rank, Transport& links, uint64_t n, const LaunchConfig& config,
                        uint64_t packet_bytes, bool quick) {
   const Lane lane{rank.stream};
@@ -114,7 +114,7 @@ inline void test_shape(const Rank& rank, Transport& links, uint64_t n, const Lau
   rank.ended();
   out.expect("uneven shares", rank.stream, n, Sent{uint64_t(rank.left)});
 
-  // After these calls some links have had more messages of packets than others.
+  // After these calls some links have carried more messages of packets than others.
   if (n * 4 / config.blocks + 16 <= packet_bytes) {
     in.fill(rank.stream, rank.self);
     for (int call = 0; call < 5; ++call) {

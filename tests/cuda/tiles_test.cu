@@ -1,8 +1,9 @@
 // Tests sends, receives and collectives of the device library on GPUs, as tests/unit/tiles does on the CPU:
 //   cuda_tiles RANKS [--quick] [--share-gpus [--processes]]
-// It forks a process a rank, with a GPU each. With --share-gpus several ranks may have one GPU. They are then
-// threads of one process or, with --processes, take turns on it. With --quick it sends only short messages,
-// so that there is time for compute-sanitizer. It exits with 0 if all is right.
+// It forks one process per rank, with a GPU each. With --share-gpus several ranks may share a GPU. They are
+// then threads of one process or, with --processes, processes that take turns on it. With --quick it sends
+// only short messages, so that it is short enough for compute-sanitizer. It exits with 0 if everything is
+// right.
 
 #include <chorale/launch.cuh>
 #include <chorale/one_sided_window.hpp>
@@ -61,7 +62,7 @@ struct PutToTheRight {
     return stop != Stop::none ? stop : barrier(group, view, 0, deadline);
   }
 };
-/// Gets the data in the window of the rank on the left, after that rank has said that they are there.
+/// Gets the data in the window of the rank on the left, after that rank has signalled that they are there.
 struct GetFromTheLeft {
   WindowView view;
   uint32_t* out;
@@ -110,7 +111,8 @@ void test_depths(const Rank& rank) {
   }
 }
 
-/// The sender runs 12 calls over a ring of four slots while the receiver sleeps; each payload is another.
+/// Makes the sender run 12 calls over a ring of four slots while the receiver sleeps. Each payload is
+/// different.
 void test_stalled_receiver(const Rank& rank) {
   const uint64_t n = 4096, calls = 12;
   const auto transport = direct_rendezvous(rank.world, Rank::rings(2, 4, n * 4 / 2));
@@ -131,7 +133,7 @@ void test_stalled_receiver(const Rank& rank) {
   }
 }
 
-/// Rank 1 sends more than the ring holds, while rank 0 takes nothing and aborts. Then all start anew.
+/// Rank 1 sends more than the ring holds, while rank 0 receives nothing and aborts. Then all start again.
 void test_abort(const Rank& rank) {
   const uint64_t n = 1 << 20;
   const auto transport = direct_rendezvous(rank.world, Rank::rings(4, 2, 4096));
@@ -166,7 +168,7 @@ void test_abort(const Rank& rank) {
   out.expect("after an abort", rank.stream, n, Sent{uint64_t(rank.left)});
 }
 
-/// \return whether all is right
+/// \return whether everything is right
 bool run_rank(World& world, bool quick) {
   int gpus = 0;
   check(cudaGetDeviceCount(&gpus));
@@ -212,7 +214,7 @@ bool run_rank(World& world, bool quick) {
         const auto transport = direct_rendezvous(world, options);
         test_shape(rank, *transport, n, {blocks, blocks == 1 ? 32u : 512u}, options.packet_bytes, quick);
       }
-      depth = depth == 8 ? 2 : depth + 1;  // every depth with some of the sizes
+      depth = depth == 8 ? 2 : depth + 1;  // every depth is used with some of the sizes
     }
   }
   world.barrier();

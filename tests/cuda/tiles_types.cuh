@@ -1,5 +1,5 @@
 /// \file
-/// Hooks over rings in other types than 32 bits. Results are small, and are computed on the host, which
+/// Tests hooks over rings in types other than 32 bits. Results are small, and are computed on the host, which
 /// rounds as a GPU does.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace tiles_test {
 
-/// Every rank sends to the next; T is what travels.
+/// Every rank sends to the next; T is the type that is sent.
 template <class T, class Produce, class Consume>
 struct HookedToTheRight : ToTheRight {
   Produce produce;
@@ -24,10 +24,10 @@ struct HookedToTheRight : ToTheRight {
   }
 };
 
-/// The elements of a message: not whole units of any type, nor whole tiles.
+/// Gives the number of elements of a message, which is not whole units of any type, nor whole tiles.
 constexpr uint64_t typed_elements = 10007;
 
-/// \param T         the type that travels
+/// \param T         the type that is sent
 /// \param expected  expected(value) is the result for an element that was sent
 template <class T, class From, class To, class Produce, class Consume, class Expected>
 void test_hooks(const Rank& rank, const char* what, const std::vector<std::vector<From>>& data,
@@ -48,7 +48,7 @@ void test_hooks(const Rank& rank, const char* what, const std::vector<std::vecto
   const std::vector<To> got = to_host(out.data(), n + 1);
   const std::vector<From>& theirs = data[size_t(rank.left)];
   for (uint64_t at = 0; at <= n; ++at) {
-    const To wanted = at < n ? expected(theirs[at]) : To{};  // the one after the end is left alone
+    const To wanted = at < n ? expected(theirs[at]) : To{};  // the element after the end must not change
     if (std::memcmp(&got[at], &wanted, sizeof(To)) == 0) continue;
     std::printf("%s: element %llu is %g, not %g\n", what, (unsigned long long)at, double(widen(got[at])),
                 double(widen(wanted)));
@@ -57,7 +57,8 @@ void test_hooks(const Rank& rank, const char* what, const std::vector<std::vecto
   }
 }
 
-/// Sends values that each of the types has, and whose doubles it has. With one added they are rounded.
+/// Sends values that each of the types can hold, together with their doubles. With one added they are
+/// rounded.
 template <class T>
 void test_arithmetic(const Rank& rank, const char* what) {
   std::vector<std::vector<T>> data(size_t(rank.ranks));

@@ -1,5 +1,5 @@
 /// \file
-/// Messages made and compared by kernels: a host would take minutes for them.
+/// Makes and compares messages by kernels, because a host would take minutes.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ CHORALE_HD uint32_t value_at(uint64_t message, uint64_t index) {
   return uint32_t((value ^ (value >> 27)) % 1000);
 }
 
-// The types below say what a result has to be, by element.
+// These types define the expected result of each element.
 
 struct Sent {
   uint64_t message;
@@ -68,7 +68,7 @@ __global__ void compare_values(const uint32_t* data, uint64_t n, Expected expect
   }
 }
 
-/// Returns memory on the GPU of the calling rank for the findings of its comparisons. Ranks may be threads.
+/// Returns memory on the GPU of the calling rank for the results of its comparisons. Ranks may be threads.
 inline unsigned long long* room_of_findings() {
   thread_local unsigned long long* const room = [] {
     unsigned long long* made = nullptr;
@@ -78,7 +78,7 @@ inline unsigned long long* room_of_findings() {
   return room;
 }
 
-/// Says which element is the first that is wrong.
+/// Prints the first element that is wrong.
 template <class Expected>
 void expect_values(const char* what, cudaStream_t stream, const uint32_t* data, uint64_t n,
                    const Expected& expected) {

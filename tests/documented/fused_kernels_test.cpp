@@ -1,4 +1,4 @@
-// The snippets of docs/fused-kernels.md, run on the CPU.
+// Runs the snippets of docs/fused-kernels.md on the CPU.
 
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ TEST(FusedKernelsPage, AnAllToAllTransposes) {
   });
 }
 
-/// The hook of the page, in which the squares of each row are added up and kept.
+/// This is the hook of the page. It adds up the squares of each row and stores the sums.
 template <class T>
 struct SquaresConsume {
   using block_hook = void;
@@ -148,7 +148,7 @@ TEST(FusedKernelsPage, AnAllGatherIsQuantised) {
     std::vector<float> all(2 * mine.size());
     launch(*transport, QuantisedGather<float>{transport->table(), mine.data(), all.data(), mine.size()},
            {.blocks = 2});
-    // 8 bits of float have a sixteenth of a value at the most between two of them.
+    // Neighbouring values of an 8-bit float differ by at most a sixteenth.
     for (uint64_t at = 0; at < all.size(); ++at) {
       const float value = value_at(int(at / mine.size()), at % mine.size());
       ASSERT_NEAR(all[at], value, value / 16 + 0.1f) << at;

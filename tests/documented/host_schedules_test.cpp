@@ -1,4 +1,4 @@
-// The snippet of docs/host-schedules.md that is no program of its own, run on the CPU.
+// Runs the snippet of docs/host-schedules.md that is not a complete program on the CPU.
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,10 @@
 namespace chorale::test {
 namespace {
 
-/// Passes on to the right what every rank has, a slice a turn, and copies each slice that has come.
+/// Forwards every rank's data to the right, one slice per turn, and copies each slice that has arrived.
 Plan passed_on_by_tokens() {
   using namespace dsl;
-  using dsl::Group;  // not that of kernels
+  using dsl::Group;  // not the Group of kernels
   Schedule schedule({.name = "passed_on", .ranks = {3}});
   const Index rank = schedule.rank(), ranks = schedule.ranks(), n = schedule.param("n", 500);
   const Tensor mine = schedule.input("mine", DType::f32, {over_ranks(ranks), ranks, n});

@@ -1,11 +1,11 @@
-// What README.md shows for GPUs. It is compiled, and not run.
+// Compiles the snippets of README.md for GPUs, without running them.
 
 #include "tests/documented/shown/readme_headers.inc"
 
 #if __has_include(<cuda_runtime_api.h>)
 #include <cuda_runtime_api.h>
 #else
-// What the snippet uses of CUDA, where CUDA is not installed.
+// Declares what the snippet uses of CUDA, if CUDA is not installed.
 using cudaStream_t = struct CUstream_st*;
 using cudaGraph_t = struct CUgraph_st*;
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };

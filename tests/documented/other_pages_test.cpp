@@ -1,4 +1,4 @@
-// The snippets of docs/hosts.md, simulation.md, traces.md and tuning.md, run on the CPU.
+// Runs the snippets of docs/hosts.md, simulation.md, traces.md and tuning.md on the CPU.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 namespace chorale::test {
 namespace {
 
-/// Ranks of one machine that count as two hosts, if the library can connect such; else as one.
+/// The ranks of one machine count as two hosts if the library can connect such hosts, else as one.
 TEST(HostsPage, RanksOfSeveralHostsAddUp) {
   const std::string ADDRESS = free_address();
   constexpr int ranks = 8;
@@ -44,12 +44,12 @@ TEST(SimulationPage, APlanHasATime) {
   const Plan plan = make_plan("allreduce_all_pairs", 8);
 #include "tests/documented/shown/simulate.inc"
   EXPECT_EQ(ns, chorale::simulate(plan, {.bytes = 1 << 20, .dtype = DType::bf16}, machine).ns);
-  // Seven eighths of 1 MB leave each GPU once at the least, and one launch takes no millisecond.
+  // At least seven eighths of 1 MB leave each GPU once, and one launch takes less than a millisecond.
   EXPECT_GT(ns, 1000);
   EXPECT_LT(ns, 1e6);
 }
 
-/// Of five launches the last four are kept.
+/// The last four of five launches are kept.
 TEST(TracesPage, AnExecutorTraces) {
   const Plan plan = make_plan("allreduce_all_pairs", 2);
   run_local(2, [&](World& world) {
@@ -81,7 +81,7 @@ TEST(TracesPage, AnExecutorTraces) {
   });
 }
 
-/// What was measured is here what is predicted, but everything takes thrice as long.
+/// The measured times are the predicted ones, except that everything takes three times as long.
 TEST(TracesPage, ALaunchIsComparedWithThePrediction) {
   const Folder here;
   std::filesystem::copy_file("plans/machines/nvidia_h200.json", "my_machine.json");

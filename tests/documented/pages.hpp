@@ -1,5 +1,5 @@
 /// \file
-/// Gives tests of the pages the files and values that the snippets take for granted.
+/// Provides the files and values that the snippets of the pages assume.
 #pragma once
 
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 
 namespace chorale::test {
 
-/// Makes a folder with the shipped plans and machines, and goes there, because the pages name files by
-/// relative paths. The destructor goes back and removes it.
+/// Makes a folder with the shipped plans and machines, and changes to it, because the pages name files by
+/// relative paths. The destructor changes back and removes the folder.
 class Folder {
  public:
   Folder() : before_(std::filesystem::current_path()) {
@@ -36,7 +36,7 @@ class Folder {
   std::filesystem::path before_, here_;
 };
 
-/// Gives a small whole number that depends on the rank and the place.
+/// Returns a small whole number that depends on the rank and the position.
 inline float value_at(int rank, uint64_t at) { return float((at * 7 + uint64_t(rank) * 3) % 16); }
 
 inline std::vector<float> values_of(int rank, uint64_t elements) {

@@ -1,4 +1,4 @@
-// The snippets of README.md, run on the CPU. Their results are there when the last line has returned.
+// Runs the snippets of README.md on the CPU. Their results are there when the last line has returned.
 
 #include <gtest/gtest.h>
 
@@ -84,7 +84,7 @@ TEST(Readme, AnExchangeMovesMessages) {
   });
 }
 
-/// Rank 1 of three leaves; the others add up without it.
+/// Rank 1 of three leaves; the others run an all-reduce without it.
 TEST(Readme, SurvivorsGoOn) {
   std::vector<World> worlds = World::local(3);
   const auto body = [&](int of) {

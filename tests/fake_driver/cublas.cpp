@@ -1,3 +1,3 @@
-// A cuBLAS for `chorale doctor`, which asks whether there is one and calls nothing of it.
+// This fake cuBLAS is for `chorale doctor`, which checks that there is one and calls none of its functions.
 
 extern "C" int chorale_fake_cublas() { return 0; }

@@ -1,4 +1,4 @@
-// libcuda.so.1 as far as tools/cuda_driver.hpp uses it, with the GPUs that the environment asks for:
+// This fake libcuda.so.1 has what tools/cuda_driver.hpp uses, with the GPUs that the environment defines:
 //   FAKE_GPUS=n      how many; 0: the driver starts without a GPU, as the real one does
 //   FAKE_APART=a,b   these two do not reach each other
 //   FAKE_POOR=1      old GPUs: no IPC, no handles, 8 SMs, 64 MiB
@@ -33,7 +33,7 @@ int cuDeviceGetCount(int* count) {
 }
 
 int cuDeviceGet(int* device, int ordinal) {
-  *device = 100 + ordinal;  // no ordinal, so that one taken for the other shows
+  *device = 100 + ordinal;  // not the ordinal, so that confusing the two shows
   return ordinal < number("FAKE_GPUS") ? 0 : invalid_value;
 }
 

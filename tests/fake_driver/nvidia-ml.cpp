@@ -1,4 +1,5 @@
-// libnvidia-ml.so.1 as far as tools/nvml.hpp uses it. FAKE_NVML=0: it does not start. FAKE_POOR=1: no links.
+// This fake libnvidia-ml.so.1 has what tools/nvml.hpp uses. FAKE_NVML=0: it does not start. FAKE_POOR=1: it
+// has no links.
 
 #include <cstdio>
 #include <cstdlib>

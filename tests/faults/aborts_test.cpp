@@ -1,5 +1,5 @@
 /// \file
-/// World::abort() ends every wait, of every rank, whatever the deadline.
+/// Checks that World::abort() ends every wait of every rank, whatever the deadline.
 
 #include <thread>
 
@@ -76,7 +76,7 @@ TEST_P(Aborts, stop_calls_that_come_later) {
                      if (me.rank() == 0) me.world.abort("enough");
                      must_be_aborted(caller.hear_of_stop(me), 0);
                      must_be_aborted(caller.failure(by_signals(me)), 0);
-                     must_be_aborted(caller.failure(by_packets(me)), 0);  // not bound yet
+                     must_be_aborted(caller.failure(by_packets(me)), 0);  // this call is not bound yet
                      must_be_aborted(failure_of([&] { me.world.barrier(); }), 0);
                    },
                .deadline = 0ms});

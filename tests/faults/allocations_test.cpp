@@ -1,6 +1,6 @@
 /// \file
-/// A bound run allocates nothing. operator new counts for the whole program, so that the tests make all that
-/// they need before and after the run.
+/// Checks that a bound run allocates nothing. operator new counts for the whole program, so the tests
+/// allocate everything that they need before and after the run.
 
 #include <atomic>
 #include <cstdlib>
@@ -19,7 +19,7 @@ void* counted(std::size_t bytes, std::size_t alignment) {
   return memory;
 }
 
-/// Frees memory. It is a call, so that GCC does not see free() of memory that it knows from operator new.
+/// Frees memory. It is a call, so that GCC does not see free() on memory from operator new.
 [[gnu::noinline]] void give_back(void* memory) noexcept { std::free(memory); }
 
 }  // namespace
@@ -66,7 +66,7 @@ TEST_P(Allocations, are_not_made_by_bound_runs) {
         caller.executor.synchronize(caller.data.stream());
         me.world.barrier();
       };
-      run(200);  // the first ones make the stacks of the blocks
+      run(200);  // the first runs make the stacks of the blocks
       const uint64_t before = allocations.load(), free_before = device().free_bytes();
       run(200);
       const uint64_t made = allocations.load() - before;

@@ -1,5 +1,5 @@
 /// \file
-/// More calls than an executor keeps bindings for.
+/// Tests more calls than an executor keeps bindings for.
 
 #include "caller.hpp"
 

@@ -1,6 +1,6 @@
 /// \file
-/// An application's rank: its plans, an executor, data that change from run to run, and the errors that its
-/// calls throw.
+/// Describes an application's rank: its plans, an executor, data that change from run to run, and the errors
+/// that its calls throw.
 #pragma once
 
 #include <chorale/executor.hpp>
@@ -14,7 +14,7 @@
 
 namespace chorale::test {
 
-/// Returns a shipped algorithm for so many ranks, made from its source. Any thread may call it.
+/// Returns a shipped algorithm for this number of ranks, made from its source. Any thread may call it.
 const Plan& built(const std::string& algorithm, int ranks);
 
 /// All-reduces that wait for signals, for packets, and for both.
@@ -26,7 +26,7 @@ inline const Plan& in_two_steps(const Rank& of) { return built("allreduce_two_sh
 /// line 12.
 Plan both_wait_first(ChannelType type);
 
-/// The error that a call throws.
+/// Describes the error that a call throws.
 struct Failure {
   RunError::Reason reason = RunError::Reason::other;
   bool usage = false;  ///< a UsageError
@@ -35,8 +35,8 @@ struct Failure {
 };
 Failure failure_of(const std::function<void()>& call);
 
-/// Buffers on a stream of their own, and the data of several runs of an all-reduce: small whole numbers, so
-/// that sums are exact in any order.
+/// Holds buffers on a separate stream, and the data of several runs of an all-reduce. The data are small
+/// whole numbers, so that sums are exact in any order.
 class Data {
  public:
   static constexpr uint64_t elements = 1000, bytes = elements * sizeof(float);
@@ -47,9 +47,9 @@ class Data {
   Arguments arguments() const { return {.in = in_.get(), .out = out_.get(), .bytes = bytes}; }
   void use(std::shared_ptr<void> in, std::shared_ptr<void> out);
 
-  /// Loads the inputs of runs `first`, `first` + 1 ..., one a row.
+  /// Loads the inputs of runs `first`, `first` + 1 ..., one per row.
   void load(int first);
-  /// Enqueue the copies before and after a run, so that none of them needs the host.
+  /// Enqueue the copies before and after a run, so that the host does not have to wait for them.
   void before(int row);
   void after(int row);
   /// Waits, and throws if an output is not the sum of the inputs.
@@ -62,7 +62,7 @@ class Data {
   std::shared_ptr<void> stream_, in_, out_, fed_, kept_;
 };
 
-/// An executor with one set of data.
+/// Holds an executor with one set of data.
 struct Caller {
   Executor executor;
   Data data;
@@ -79,12 +79,12 @@ struct Caller {
   /// Runs with the data of `run` and compares.
   void run_well(const Plan& plan, int run);
 
-  /// Returns what a run throws. The run must throw.
+  /// Returns the error of a run, which must throw.
   Failure failure(const Plan& plan, Arguments arguments);
   Failure failure(const Plan& plan) { return failure(plan, data.arguments()); }
 
-  /// Waits, on a rank that is not in the collective, until the world has stopped. Returns what check() throws
-  /// then.
+  /// Waits, on a rank that is not in the collective, until the world has stopped. Returns the error that
+  /// check() throws then.
   Failure hear_of_stop(Rank& me);
 };
 

@@ -1,5 +1,5 @@
 /// \file
-/// A rank's process dies.
+/// Tests the death of a rank's process.
 
 #include <signal.h>
 #include <unistd.h>
@@ -15,13 +15,13 @@ namespace {
 using namespace std::chrono_literals;
 using Reason = RunError::Reason;
 
-/// Ranks look for dead peers all the time. Only a rank that does not look takes so long.
+/// Ranks check for dead peers all the time. Only a rank that does not check takes this long.
 constexpr double unnoticed_s = 10;
 
 class Deaths : public FaultsOfProcesses {};
 
-/// Checks a survivor: `seen` says who died, the world cannot be reset, and all that the rank has of its own
-/// still works.
+/// Checks a survivor: `seen` says which rank died, the world cannot be reset, and everything local to the
+/// rank still works.
 void survive(Rank& me, Caller& caller, const Failure& seen) {
   must(seen.reason == Reason::peer_lost, "the reason is peer_lost: " + seen.text);
   must_have(seen.text, "rank 1 (pid ");
@@ -33,7 +33,7 @@ void survive(Rank& me, Caller& caller, const Failure& seen) {
   device().copy(back.data(), memory.get(), Data::bytes, caller.data.stream());
   device().wait(caller.data.stream());
   must(back == sent, "the device is as good as before");
-  // The survivors go on without it.
+  // The survivors continue without it.
   World fewer = me.world.survivors();
   must(fewer.rank() == me.rank() - (me.rank() > 1) && fewer.ranks() == me.ranks() - 1, "rank 1 has gone");
   Rank survivor{std::move(fewer), std::move(me.second), me.config, me.fresh};

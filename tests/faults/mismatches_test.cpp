@@ -1,5 +1,5 @@
 /// \file
-/// Ranks that do not make the same call get an error on all of them, no wrong result, and no hang.
+/// Checks that ranks that do not make the same call all get an error, with no wrong result and no hang.
 
 #include <utility>
 
@@ -41,7 +41,7 @@ TEST_P(Mismatches, of_first_calls_are_told_to_all) {
              [&](Arguments&, const Plan*& plan) { plan = &by_packets(me); });
     };
     all_differ();
-    // No world was stopped: a call that they agree on runs, and is not disturbed later.
+    // No world has stopped. A call that the ranks agree on runs, and is not disturbed later.
     caller.run_well(by_signals(me), 1);
     all_differ();
     caller.run_well(by_signals(me), 2);
@@ -53,7 +53,7 @@ void must_have_ended(const Failure& seen) {
        "it is a time-out or a deadlock: " + seen.text);
 }
 
-/// Checks that a reset puts things right afterwards.
+/// Checks that everything works again after a reset.
 void must_run_again(Rank& me, Caller& caller) {
   me.world.reset();
   caller.run_well(by_signals(me), 3);
@@ -109,7 +109,7 @@ TEST_P(Mismatches, of_a_first_call_and_one_made_before_are_told_to_all) {
                .deadline = far});
 }
 
-/// A plan that no rank can run, and the message about it.
+/// Holds a plan that no rank can run, and the message about it.
 struct Impossible {
   Plan plan;
   std::string text;
@@ -148,7 +148,7 @@ TEST_P(Mismatches, of_plans_that_one_rank_cannot_run_are_told_to_all) {
                      // All ranks make the call, and each reports its own error.
                      for (const Impossible& one : all)
                        must(caller.failure(one.plan).text.starts_with("plan "), "no rank is named");
-                     // No world was stopped.
+                     // No world has stopped.
                      caller.run_well(by_signals(me), 1);
                    },
                .deadline = far});
@@ -200,7 +200,7 @@ TEST_P(Mismatches, with_what_a_plan_takes_say_what_is_right) {
        .ranks = 2});
 }
 
-/// A rank that binds checks meanwhile whether another rank has launched the same call.
+/// While a rank binds, it checks whether another rank has launched the same call.
 TEST_P(Mismatches, a_wrong_call_is_no_launch) {
   expect_good({.body =
                    [](Rank& me) {

@@ -1,5 +1,5 @@
 /// \file
-/// Launches that follow each other with nothing in between, with new data each, are all exact.
+/// Checks that launches in a row, each with new data, all give exact results.
 
 #include <algorithm>
 #include <thread>
@@ -61,7 +61,7 @@ TEST_P(Replay, several_plans_each_on_its_stream) {
 TEST_P(Replay, several_communicators_with_no_order_between_them) {
   expect_good({.body = [](Rank& me) {
     const int runs = std::min(200, device().many());
-    // All calls that may wait for the device come before the first launch and after the last.
+    // All calls that may wait for the device come before the first launch or after the last.
     Caller one(me), other(me, me.second);
     Data one_data(me, runs), other_data(me, runs);
     one_data.load(0);

@@ -1,5 +1,5 @@
 /// \file
-/// World::reset() takes back a stop, for all that belongs to the world and for nothing else.
+/// Checks that World::reset() clears a stop, for everything that belongs to the world and for nothing else.
 
 #include "caller.hpp"
 

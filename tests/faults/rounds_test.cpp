@@ -1,5 +1,6 @@
 /// \file
-/// Messages in rounds, and more of them than their scratch has room for: ranks as threads and as processes.
+/// Tests messages in rounds, and more of them than their scratch can hold, with ranks as threads and as
+/// processes.
 
 #include "caller.hpp"
 
@@ -27,7 +28,7 @@ TEST_P(Rounds, and_calls_that_go_for_want_of_scratch_are_exact) {
     {
       Caller caller(me);
       caller.run_well(in_two_steps(me), 1);
-      me.config.scratch = caller.executor.scratch();  // room for one call
+      me.config.scratch = caller.executor.scratch();  // enough for one call
     }
     Caller caller(me);
     for (int run = 0; run < 6; ++run) {
@@ -44,7 +45,7 @@ TEST_P(Rounds, are_refused_alike_where_one_call_takes_too_much_scratch) {
     const Failure seen = caller.failure(in_two_steps(me));
     must(seen.reason == RunError::Reason::resources && !seen.usage, seen.text);
     must(seen.text.find("help: set CHORALE_SCRATCH to ") != seen.text.npos, seen.text);
-    me.world.barrier();  // nothing was stopped
+    me.world.barrier();  // the world has not stopped
   }});
 }
 

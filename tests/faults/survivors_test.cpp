@@ -1,6 +1,6 @@
 /// \file
-/// The ranks that are left go on in a world of their own, with new executors and with plans for their number,
-/// while what hung on the old world is still there, or has gone.
+/// Checks that the remaining ranks continue in a smaller world, with new executors and with plans for their
+/// number. The objects of the old world still exist, or have been destroyed.
 
 #include <optional>
 #include <utility>
@@ -28,11 +28,11 @@ void runs_well(Rank& me, Caller& caller) {
   }
 }
 
-/// Makes one rank leave after the other, until two are left.
+/// Makes one rank after the other leave, until two are left.
 void go_on(Rank& me, std::optional<Caller> old) {
   Caller caller(me);
   runs_well(me, caller);
-  old.reset();  // it is of the world before, and goes after things were made on this one
+  old.reset();  // it belongs to the world before, and is destroyed after objects of this world were made
   if (me.ranks() <= 2) return me.world.barrier();
   me.world.barrier();
   if (me.rank() == 0) return;
@@ -46,7 +46,7 @@ TEST_P(Survivors, of_one_that_leaves_and_another) {
   expect_good({.body = [](Rank& me) { go_on(me, std::nullopt); }, .deadline = soon});
 }
 
-/// The old executor goes before the new one is made.
+/// The old executor is destroyed before the new one is made.
 TEST_P(Survivors, of_an_abort_are_all) {
   expect_good({.body = [](Rank& me) {
     std::optional<Caller> caller(me);

@@ -21,9 +21,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::minutes watchdog{5};  ///< per case; decides only whether it hangs
+constexpr std::chrono::minutes watchdog{5};  ///< per case; it only decides whether the case hangs
 
-/// An order to a member. The members are forks of this process, so that a function has the same address
+/// Describes an order to a member. The members are forks of this process, so a function has the same address
 /// there.
 struct Order {
   Case what{};
@@ -37,7 +37,7 @@ Config config_of(const Case& of, int rank) {
   return config;
 }
 
-/// Returns "" or what went wrong.
+/// Returns "" or the error.
 std::string run_body(const Case& of, Rank& rank) {
   std::string wrong;
   try {
@@ -48,7 +48,7 @@ std::string run_body(const Case& of, Rank& rank) {
   } catch (const std::exception& error) {
     wrong = error.what();
   }
-  // The aborts keep the others from waiting for what does not come.
+  // The aborts keep the others from waiting for a rank that does not come.
   rank.world.abort("the test has failed: " + wrong);
   rank.second.abort("the test has failed");
   return "rank " + std::to_string(rank.rank()) + ": " + wrong + "\n";
@@ -86,7 +86,7 @@ std::string run_threads(const Order& order, int ranks) {
   return all;
 }
 
-/// A process, and the end of a socket to talk with it.
+/// Holds a process, and the end of a socket to talk with it.
 struct Member {
   pid_t pid = -1;
   int socket = -1;
@@ -112,14 +112,14 @@ struct Member {
       std::fflush(stdout);
       say(said);
     }
-    std::exit(0);  // with what sanitizers do at the end
+    std::exit(0);  // runs what sanitizers do at exit
   } catch (const std::exception& error) {
     say(std::string("process ") + std::to_string(number) + ": " + error.what());
     _exit(1);
   }
 }
 
-/// Reads until a 0. Returns what it has read, and sets `ended` if there is nobody any more.
+/// Reads until a 0. Returns the text, and sets `ended` if the member has closed its end.
 std::string hear(const Member& member, Clock::time_point until, bool& ended) {
   std::string text;
   for (char part = 1;;) {
@@ -141,7 +141,7 @@ std::string hear(const Member& member, Clock::time_point until, bool& ended) {
 class Team {
  public:
   explicit Team(Ranks how) {
-    device().ranks();  // may fork itself
+    device().ranks();  // this may fork
     std::fflush(nullptr);
     const int count = how == Ranks::threads ? 1 : device().ranks();
     for (int number = 0; number < count; ++number) {
@@ -163,7 +163,7 @@ class Team {
     }
   }
 
-  /// Runs a case and returns what went wrong. `whole` says whether the team can go on.
+  /// Runs a case and returns the error. `whole` says whether the team can run another case.
   std::string run(const Case& of, bool& whole) {
     static int serial = 0;
     if (!start_.empty()) return whole = false, start_;
@@ -191,7 +191,7 @@ class Team {
     }
   }
 
-  /// Lets the processes end by themselves: their exit codes are also what a sanitizer says.
+  /// Lets the processes exit, because their exit codes also carry what a sanitizer reports.
   bool dismiss() {
     bool good = true;
     for (const Member& member : members_) shutdown(member.socket, SHUT_RDWR);
@@ -209,7 +209,8 @@ class Team {
   std::string start_;
 };
 
-// The teams, by Ranks. They are plain pointers, because a member has copies and must not destroy them.
+// The teams are indexed by Ranks. They are plain pointers, because a member has copies and must not destroy
+// them.
 Team* teams[2] = {};
 
 void end_team(Team*& team, bool by_force) {
@@ -256,8 +257,8 @@ void must_have(const std::string& text, const std::string& part) {
 }
 
 void must_match(const std::string& text, const std::string& regex) {
-  // std::regex is not used: with the address sanitizer gcc 12 warns of its code, and the thread sanitizer
-  // warns of its table.
+  // std::regex is not used. With the address sanitizer gcc 12 warns about its code, and the thread sanitizer
+  // warns about its table.
   regex_t compiled;
   if (regcomp(&compiled, regex.c_str(), REG_EXTENDED | REG_NOSUB) != 0)
     throw std::runtime_error("no regular expression: " + regex);

@@ -1,7 +1,8 @@
 /// \file
-/// The ranks of a case: processes, or threads of one process that is not the test's own, under a watchdog. A
-/// team lives on from case to case, so that the next case meets what a fault leaves behind in a process, and
-/// a GPU is set up once. After a failure, or when a rank is to die, the next case gets a new team.
+/// Runs the ranks of a case: as processes, or as threads of one process other than the test's, under a
+/// watchdog. A team lives on from case to case, so that the next case meets what a fault leaves behind in a
+/// process, and so that a GPU is set up only once. After a failure, or when a rank must die, the next case
+/// gets a new team.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,19 +22,19 @@ inline void PrintTo(Ranks how, std::ostream* out) {
   *out << (how == Ranks::processes ? "processes" : "threads");
 }
 
-/// One rank of a case.
+/// Describes one rank of a case.
 struct Rank {
-  World world, second;  ///< of the same ranks, with nothing in common
+  World world, second;  ///< two worlds of the same ranks that share nothing
   Config config;
-  std::string fresh;  ///< part of an address that nobody else has, the same on all ranks
+  std::string fresh;  ///< a part of an address that no other case uses, the same on all ranks
 
   int rank() const { return world.rank(); }
   int ranks() const { return world.ranks(); }
   bool last() const { return rank() == ranks() - 1; }
 };
 
-/// The work of every rank; throws if something is not as it should be. It is a plain function, since
-/// processes call it that were forked before.
+/// Does the work of every rank; throws if something is wrong. It is a plain function, because processes that
+/// were forked earlier call it.
 using Body = void (*)(Rank&);
 
 struct Case {
@@ -44,13 +45,13 @@ struct Case {
   int killed = -1;                                                   ///< a rank that ends by SIGKILL
 };
 
-/// A limit that no case reaches, so that a wait which would end by it is found hanging.
+/// Gives a limit that no case reaches, so that a wait which would end by it is reported as hanging.
 inline constexpr std::chrono::hours far{1};
-/// A deadline that is to be reached. It is so far off that whatever does come is there before, even on a busy
-/// machine.
+/// Gives a deadline that the case must reach. It is long enough that everything that arrives at all arrives
+/// before it, even on a busy machine.
 inline constexpr std::chrono::seconds soon{3};
 
-/// Runs a case; fails the test with what each rank has to say.
+/// Runs a case. Fails the test with each rank's error.
 void expect_good(Ranks how, const Case& of);
 
 /// Throw if the condition does not hold.
@@ -58,7 +59,7 @@ void must(bool holds, const std::string& what);
 void must_have(const std::string& text, const std::string& part);
 void must_match(const std::string& text, const std::string& regex);
 
-/// Cases that run both ways: INSTANTIATE_TEST_SUITE_P(Ranks, X, both_ways, way_name).
+/// Runs cases in both ways: INSTANTIATE_TEST_SUITE_P(Ranks, X, both_ways, way_name).
 class Faults : public testing::TestWithParam<Ranks> {
  protected:
   void SetUp() override;
@@ -70,7 +71,7 @@ inline std::string way_name(const testing::TestParamInfo<Ranks>& info) {
   return testing::PrintToString(info.param);
 }
 
-/// Cases that need processes.
+/// Runs cases that need processes.
 class FaultsOfProcesses : public testing::Test {
  protected:
   void SetUp() override;

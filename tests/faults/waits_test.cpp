@@ -1,5 +1,5 @@
 /// \file
-/// Every wait for something that does not come, or comes late, ends and says where it was.
+/// Checks that every wait for something that does not come, or comes late, ends and says where it was.
 
 #include <algorithm>
 #include <cstring>
@@ -21,7 +21,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Waits, both_ways, way_name);
 constexpr const char* place = " block [0-9]+ op [0-9]+ \\([a-z_]+\\.cpp:[0-9]+\\) [a-z_]+";  // author's line
 
 /// Returns whether the ranks whose waits began first ended them within a second of the deadline. Collective.
-/// None of them may end before the deadline; the first tells the others.
+/// None of them may end before the deadline; the first one notifies the others.
 bool ended_in_time(Rank& me, const Failure& seen, std::chrono::duration<double> deadline) {
   double longest = 0;
   for (const std::vector<std::byte>& bytes : me.world.allgather(std::as_bytes(std::span(&seen.after_s, 1)))) {
@@ -39,12 +39,12 @@ void the_last_rank_does_not_come(Rank& me, const Plan& plan, const std::string& 
   Caller caller(me);
   caller.run_well(plan, 1);
   bool in_time = false;
-  // A busy machine may be late, but not each time.
+  // A busy machine may be late, but not every time.
   for (int attempt = 0; attempt < 3 && !in_time; ++attempt) {
     me.world.barrier();
     const Failure seen = me.last() ? caller.hear_of_stop(me) : caller.failure(plan);
     must(seen.reason == Reason::timed_out, "the reason is timed_out: " + seen.text);
-    // Each rank that waits says where. The rank that did not come hears it from one of them.
+    // Each rank that waits reports where. The rank that did not come receives this from one of them.
     must_match(seen.text, "rank " + (me.last() ? "[0-9]+" : std::to_string(me.rank())) + place + waits_for);
     // Nothing runs before a reset.
     must(caller.failure(plan).reason == Reason::timed_out, "a further call fails");
@@ -85,7 +85,8 @@ TEST_P(Waits, a_rank_that_comes_late_but_in_time_changes_nothing) {
   }});
 }
 
-/// Checks what both ranks of both_wait_first() say. On the CPU, where all ranks are seen, it is a deadlock.
+/// Checks the messages of both ranks of both_wait_first(). On the CPU, where all ranks are visible, it is a
+/// deadlock.
 void wait_for_each_other(Rank& me) {
   for (const ChannelType type : {ChannelType::memory, ChannelType::port}) {
     const Plan plan = both_wait_first(type);

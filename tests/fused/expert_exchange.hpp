@@ -5,8 +5,8 @@
 // These kernels send tokens to the ranks of their experts, and back. A router has sorted the tokens by rank
 // and counted them; none of its numbers leaves the GPU.
 
-/// Calls f(row, column, first, n) for runs of a vector's elements that lie in one row of `cols`: elements
-/// first to first + n - 1 of the vector. Rows of whole vectors make one run of each.
+/// Calls f(row, column, first, n) for runs of a vector's elements that are in one row of `cols`: elements
+/// first to first + n - 1 of the vector. Each vector in rows of whole vectors is one run.
 template <class X, class F>
 CHORALE_FN void each_row(const chorale::Ctx<X>& ctx, uint32_t cols, const F& f) {
   for (uint32_t done = 0; done < ctx.count;) {
@@ -37,7 +37,7 @@ struct RoutedProduce {
 };
 
 /// Sends to[p] tokens to rank p for its experts. Tokens arrive in rank order, and those of one rank in the
-/// order in which it sent them. came[p] says how many are rank p's.
+/// order in which it sent them. came[p] is the number of rank p's tokens.
 template <class T>
 struct DispatchTokens {
   chorale::EndpointTable table;
@@ -47,7 +47,7 @@ struct DispatchTokens {
   const int32_t* order;
   const int32_t* to;
   int32_t* came;
-  uint64_t room;  ///< tokens that `arrived` can hold: more are dropped, as `came` tells
+  uint64_t room;  ///< tokens that `arrived` can hold; further ones are dropped, and `came` shows it
 
   CHORALE_FN chorale::Stop operator()(const chorale::Group& group, const chorale::Deadline& deadline) const {
     chorale::Leg leg;
@@ -58,12 +58,12 @@ struct DispatchTokens {
   }
 };
 
-/// Multiplies each token that comes by its weight, and stores it in the row from which it was sent.
+/// Multiplies each token that arrives by its weight, and stores it in the row from which it was sent.
 template <class T>
 struct WeighedConsume {
   T* tokens;
   const int32_t* order;
-  const float* weights;  ///< by token
+  const float* weights;  ///< one per token
   uint32_t cols;
 
   template <class X>
@@ -81,7 +81,7 @@ struct WeighedConsume {
   }
 };
 
-/// Sends the tokens back: those that came from rank p go to rank p, which still knows its order.
+/// Sends the tokens back: those of rank p go to rank p, which still knows their order.
 template <class T>
 struct CombineTokens {
   chorale::EndpointTable table;

@@ -2,7 +2,7 @@
 #include <chorale/device.hpp>
 #include <cstdint>
 
-/// Gathers `elements` elements of every rank, which travel as 8-bit floats with a scale for each 128. They
+/// Gathers `elements` elements of every rank, which are sent as 8-bit floats with a scale for each 128. They
 /// take a little more than a fourth of the bytes of float.
 template <class T>
 struct QuantisedAllGather {

@@ -18,7 +18,7 @@ struct RmsNormConsume {
     const uint32_t cols = ctx.cols;
     const uint64_t rows = tile.bytes / sizeof(T) / cols;
     if (cols % (chorale::unit_bytes / sizeof(T)) == 0 && ctx.index % cols == 0) {
-      // Rows of whole units go one after the other, each by all threads, 16 bytes at a time.
+      // All threads take rows of whole units one after the other, 16 bytes at a time.
       for (uint64_t row = 0; row < rows; ++row) {
         const char* const sums = static_cast<const char*>(tile.data) + row * cols * sizeof(T);
         rms_norm_row<1>(group, *this, static_cast<T*>(ctx.out), ctx.index / cols + row, cols,
@@ -29,7 +29,7 @@ struct RmsNormConsume {
       }
       return;
     }
-    const chorale::Group part = group.warps();  // a row a warp
+    const chorale::Group part = group.warps();  // one warp per row
     const uint32_t warps = group.size / part.size, warp = part.id % warps;
     for (uint64_t row = warp; row < rows; row += warps) {
       const T* const sum = reinterpret_cast<const T*>(tile.data) + row * cols;
@@ -57,7 +57,7 @@ struct RmsNormAllReduce {
   const T* in;
   T* out;
   uint32_t rows, cols;
-  uint64_t slot_bytes;  ///< Transport::slot_bytes(), at least a row
+  uint64_t slot_bytes;  ///< Transport::slot_bytes(), at least the bytes of a row
   RmsNormConsume<T> norm;
 
   CHORALE_FN chorale::Stop operator()(const chorale::Group& group, const chorale::Deadline& deadline) const {

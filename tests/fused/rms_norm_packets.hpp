@@ -8,7 +8,7 @@ struct RmsNormPackets {
   chorale::EndpointTable table;
   const T* in;
   T* out;
-  uint32_t rows, cols;  ///< of whole units
+  uint32_t rows, cols;  ///< a row is whole units
   RmsNormConsume<T> norm;
 
   static constexpr uint32_t in_unit = chorale::unit_bytes / sizeof(T);
@@ -22,7 +22,7 @@ struct RmsNormPackets {
   }
 };
 
-/// Does what RmsNormAllReduce does, for short messages, in one exchange: every rank sends its rows to every
+/// Does the work of RmsNormAllReduce for short messages, in one exchange. Every rank sends its rows to every
 /// other, and adds up and normalises them all. All ranks add in rank order, so that they get the same bits.
 template <class T, class P = chorale::LL16>
 struct RmsNormOneShot : RmsNormPackets<T> {
@@ -51,7 +51,7 @@ struct RmsNormOneShot : RmsNormPackets<T> {
     Unit first = push(0);
     for (uint64_t index = 0; index < mine; ++index) {
       const uint64_t row = group.id + index * group.count;
-      const Unit next = index + 1 < mine ? push(index + 1) : Unit{};  // on its way while we wait
+      const Unit next = index + 1 < mine ? push(index + 1) : Unit{};  // in transit while this group waits
       stop = rms_norm_row<1>(group, this->norm, this->out, row, this->cols, [&](uint64_t unit, Unit& sum) {
         return exchange.template sum<ReduceOp::sum, T>(
             index * slot, unit, unit == group.rank ? first : this->own(row, unit), sum);
@@ -65,7 +65,7 @@ struct RmsNormOneShot : RmsNormPackets<T> {
 };
 
 /// Does the same in two exchanges, with a `ranks`-th of the data. One rank adds up each row: the others send
-/// theirs to it, and it sends them the sum. A row has a group of its own if there are groups for all rows.
+/// it their rows, and it sends them the sum. If there are groups for all rows, each row has its own group.
 template <class T, class P = chorale::LL16>
 struct RmsNormTwoShot : RmsNormPackets<T> {
   CHORALE_FN chorale::Stop operator()(const chorale::Group& group, const chorale::Deadline& deadline) const {
@@ -75,7 +75,7 @@ struct RmsNormTwoShot : RmsNormPackets<T> {
     const uint64_t mine = this->turns_of(group, this->rows);
     if (mine == 0) return Stop::none;
     PacketExchange<P> exchange(group, this->table, deadline);
-    // A row goes from one rank to another once or not at all: as a part of a sum, or as the sum.
+    // A row goes from one rank to another at most once: as a part of a sum, or as the sum.
     Stop stop = exchange.begin(mine * slot);
     if (stop != Stop::none) return stop;
     const auto row_of = [&](uint64_t index) { return group.id + index * group.count; };
@@ -87,7 +87,7 @@ struct RmsNormTwoShot : RmsNormPackets<T> {
     };
     push(0);
     for (uint64_t index = 0; index < mine; ++index) {
-      if (index + 1 < mine) push(index + 1);  // on its way while we wait
+      if (index + 1 < mine) push(index + 1);  // in transit while this group waits
       const uint64_t row = row_of(index), at = index * slot;
       const int32_t owner = owner_of(index);
       stop = rms_norm_row<1>(group, this->norm, this->out, row, this->cols, [&](uint64_t unit, Unit& sum) {

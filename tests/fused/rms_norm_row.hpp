@@ -26,7 +26,7 @@ CHORALE_FN chorale::Stop rms_norm_row(const chorale::Group& group, const Norm& n
   constexpr uint32_t n = unit_bytes / sizeof(T);
   T* const kept = norm.residual + row * cols;
   const uint64_t units = cols / n, behind = group.rank + uint64_t(held) * group.size;
-  // Loads that do not depend on peers come before the waits for them.
+  // Loads that do not depend on peers come before the waits for peers.
   Vector<T> own[held] = {}, weight[held] = {};
   each_held<held>(group, units, [&](uint32_t index, uint64_t unit) {
     own[index] = load_elements<T>(kept, unit * n, n);
@@ -51,7 +51,7 @@ CHORALE_FN chorale::Stop rms_norm_row(const chorale::Group& group, const Norm& n
     each_held<held>(group, units, [&](uint32_t index, uint64_t unit) { add(unit, own[index], sum[index]); });
   }
 #if defined(__CUDACC__)
-#pragma unroll 1  // registers are few
+#pragma unroll 1  // to save registers
 #endif
   for (uint64_t unit = behind; unit < units && stop == Stop::none; unit += group.size) {
     Unit came;

@@ -3,9 +3,9 @@
 
 #include "tests/fused/rms_norm_all_reduce.hpp"
 
-/// Does what RmsNormAllReduce does, for long messages in windows: each rank adds up its part of the rows from
-/// everybody's input and writes the sums into everybody's result, where each then normalises them. All ranks
-/// add in rank order. It uses barriers 2 * group and 2 * group + 1. A row is whole units.
+/// Does the work of RmsNormAllReduce for long messages in windows. Each rank adds up its part of the rows
+/// from all ranks' inputs and writes the sums into all ranks' results, where each rank then normalises them.
+/// All ranks add in rank order. It uses barriers 2 * group and 2 * group + 1. A row is whole units.
 template <class T>
 struct RmsNormWindow {
   chorale::WindowView window;  ///< a rank's input, then its result
@@ -22,7 +22,7 @@ struct RmsNormWindow {
              MultiStore{window.base, ranks, result_at() + mine.begin});
     arrive_all(group, window, added);
     for (int32_t step = 0; step < window.ranks && stop == Stop::none; ++step) {
-      // The group's own rows are here already.
+      // The group's own rows are already here.
       if (step == 1) stop = wait_all(group, window, added, deadline);
       if (stop == Stop::none) normalise(group, part_of(group, (window.self + step) % window.ranks));
     }
@@ -33,8 +33,8 @@ struct RmsNormWindow {
   CHORALE_FN uint64_t row_bytes() const { return cols * sizeof(T); }
   CHORALE_FN uint64_t result_at() const { return rows * row_bytes(); }
 
-  /// Returns the rows that the group adds up at a rank. Each rank's rows begin with another group, so that
-  /// when there are fewer rows than groups none has rows of several ranks while another has none.
+  /// Returns the rows that the group adds up at a rank. Each rank's rows begin with a different group. So
+  /// with fewer rows than groups, no group has rows of several ranks while another has none.
   CHORALE_FN chorale::Leg part_of(const chorale::Group& group, int32_t rank) const {
     using namespace chorale;
     Leg all;

@@ -2,8 +2,8 @@
 #include <chorale/device.hpp>
 #include <cstdint>
 
-/// Exchanges and transposes: every rank has rows x (ranks * cols) elements, and rank p gets columns p * cols
-/// ... of everybody, transposed. Its result is `ranks` matrices of cols x rows.
+/// Exchanges and transposes. Every rank has rows x (ranks * cols) elements. Rank p gets columns p * cols and
+/// on of every rank, transposed. Its result is `ranks` matrices of cols x rows.
 template <class T>
 struct TransposeAllToAll {
   chorale::EndpointTable table;

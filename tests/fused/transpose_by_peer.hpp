@@ -2,7 +2,7 @@
 #include <chorale/device.hpp>
 #include <cstdint>
 
-/// Does what TransposeAllToAll does, with separate blocks for each peer, so that no peer waits for another.
+/// Does the work of TransposeAllToAll with separate blocks for each peer, so that no peer waits for another.
 template <class T>
 struct TransposeByPeer {
   chorale::EndpointTable table;
@@ -10,7 +10,7 @@ struct TransposeByPeer {
   T* out;
   uint32_t rows, cols;
 
-  /// The part of a group in the exchange with one peer. Groups are split evenly among the `ranks` peers.
+  /// Describes a group's part in the exchange with one peer. Groups are split evenly among the `ranks` peers.
   struct Work {
     int32_t peer;
     chorale::Group group;
@@ -32,7 +32,8 @@ struct TransposeByPeer {
   }
 };
 
-/// Sends long messages: half of a peer's blocks send, half receive. It needs a multiple of 2 * ranks blocks.
+/// Sends long messages: half of a peer's blocks send, the other half receive. It needs a multiple of 2 *
+/// ranks blocks.
 template <class T>
 struct TransposeTilesByPeer : TransposeByPeer<T> {
   uint32_t tile_cols;  ///< columns of `in` in a tile, which fit in a slot

@@ -2,14 +2,14 @@
 #include <chorale/device.hpp>
 #include <cstdint>
 
-/// Does what TransposeAllToAll does without a ring in between: results are written straight to their places
-/// in the peers' windows. It uses barriers 2 * group and 2 * group + 1.
+/// Does the work of TransposeAllToAll without a ring. It writes results directly to their places in the
+/// peers' windows. It uses barriers 2 * group and 2 * group + 1.
 template <class T>
 struct TransposeIntoWindow {
   chorale::WindowView window;  ///< a rank's result: rows * cols elements of each rank
   const T* in;
   uint32_t rows, cols;
-  uint32_t tall, wide;  ///< rows and columns of `in` that a group turns at a time
+  uint32_t tall, wide;  ///< rows and columns of `in` that a group transposes at a time
 
   CHORALE_FN chorale::Stop operator()(const chorale::Group& group, const chorale::Deadline& deadline) const {
     using namespace chorale;
@@ -18,8 +18,8 @@ struct TransposeIntoWindow {
     if (stop != Stop::none) return stop;
     for (int32_t step = 1; step < window.ranks; ++step)
       turn_share(group, (window.self + step) % window.ranks);
-    // All peers are told together, since each report waits until everything has landed. Meanwhile the group
-    // turns this rank's own share.
+    // All peers are signalled together, because each signal waits until all stores have landed. Meanwhile the
+    // group transposes this rank's own share.
     arrive_all(group, window, written);
     turn_share(group, window.self);
     return wait_all(group, window, written, deadline);

@@ -1,8 +1,8 @@
-// libFuzzer target: whatever bytes come while ranks meet over TCP, both ends of a greeting hold few bytes and
-// end or wait, and nobody is taken for a rank that it is not. The input is a script for somebody between a
-// rank and rank 0, who passes on their messages, changes or repeats them, or says something else. Without the
-// secret nobody gets further than the greeting. The frames after it, and their contents, are read from the
-// same bytes.
+// This libFuzzer target feeds arbitrary bytes to ranks that connect over TCP. Both ends of a greeting must
+// hold few bytes and end or wait, and no peer may be accepted as a rank that it is not. The input is a script
+// for an attacker between a rank and rank 0, who passes on their messages, changes or repeats them, or sends
+// something else. Without the secret no attacker gets further than the greeting. The frames after it, and
+// their contents, are read from the same bytes.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -30,7 +30,7 @@ void require(bool right, const char* what) {
   std::abort();
 }
 
-/// Takes numbers and bytes off the input; zeros when there is no more.
+/// Takes numbers and bytes from the input, and zeros after its end.
 struct Script {
   std::string_view left;
 
@@ -54,11 +54,11 @@ Challenge challenge_of(uint8_t seed) {
   return challenge;
 }
 
-/// One direction between the two ends.
+/// Describes one direction between the two ends.
 struct Way {
-  std::string waiting;  ///< said, and not passed on
-  std::string passed;   ///< all that has been passed on: it may be repeated
-  std::string said;     ///< all that the end has said
+  std::string waiting;  ///< sent, and not passed on yet
+  std::string passed;   ///< everything that was passed on, which may be repeated
+  std::string said;     ///< everything that the end has sent
 };
 
 class Between {
@@ -81,17 +81,17 @@ class Between {
       const size_t count = script_.number();
       std::string bytes;
       switch (what / 2 % 5) {
-        case 0:  // the next bytes, as they were
+        case 0:  // the next bytes, unchanged
           bytes = take(way, count);
           break;
         case 1:  // with one byte changed
           bytes = take(way, count);
           if (!bytes.empty()) bytes[script_.number() % bytes.size()] ^= char(1 | script_.number());
           break;
-        case 2:  // said before
+        case 2:  // bytes that were sent before
           bytes = way.passed.substr(std::min(count, way.passed.size()), script_.number());
           break;
-        case 3:  // from the other direction
+        case 3:  // bytes of the other direction
           bytes = (to_leader ? from_leader_ : from_rank_).said.substr(0, count);
           break;
         default:
@@ -132,7 +132,8 @@ class Between {
     say(to_leader ? from_leader_ : from_rank_, answer);
   }
 
-  /// Checks that an end that was accepted has said and heard just what the other end has heard and said.
+  /// Checks that an end that was accepted has sent and received exactly what the other end has received and
+  /// sent.
   void check() const {
     if (leader_.state() == Greeting::State::done) {
       require(heard_by_leader_ == from_rank_.said, "rank 0 accepts what the rank has not said");

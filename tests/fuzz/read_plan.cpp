@@ -1,7 +1,7 @@
-// libFuzzer target: whatever the bytes, JSON or CBOR, reading ends in a plan or in a PlanError. Checking a
-// plan that was read, and its certificate, ends. Text that we write reads back to the same text, and a plan
-// that is proved compiles without findings. Bytes that begin with < are an algorithm of MSCCL: importing it
-// ends in findings or in a plan that the checks accept.
+// This libFuzzer target reads arbitrary bytes as JSON or CBOR. Reading must end in a plan or in a PlanError.
+// Checking a plan that was read, and its certificate, must end. Text that we write must read back to the same
+// text, and a proved plan must compile without findings. Bytes that begin with < are an algorithm of MSCCL,
+// whose import must end in findings or in a plan that the checks accept.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -38,8 +38,8 @@ std::string round_trip(const chorale::Plan& plan) {
   return written;
 }
 
-/// Returns whether the plan cannot have instances: it has too many barriers or chunks, or operands that share
-/// a part of their chunks. Any other finding about a proved plan is a fault of the compiler.
+/// Returns whether the plan cannot have instances, because it has too many barriers or chunks, or operands
+/// that share a part of their chunks. Any other finding about a proved plan is an error in the compiler.
 bool is_of_the_plan(const chorale::Diagnostic& finding) {
   return finding.check == "replicate" || finding.help.starts_with("each instance takes an equal share");
 }
@@ -54,7 +54,7 @@ void import_algorithm(std::string_view xml) {
   }
   const std::string written = round_trip(plan);
   const chorale::Diagnostics bugs = chorale::check(plan);
-  // Nobody promises enough memory for all buffers.
+  // There may not be enough memory for all buffers.
   if (!bugs.empty() && bugs[0].check != "bounds")
     fail("an imported plan is none", std::string(xml) + written, chorale::render(plan, bugs));
   chorale::render(plan, chorale::compile(plan));

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs a fuzzer from its seeds. fuzz_read_plan fuzzes the plan reader, the compiler behind it and the import of MSCCL's
-# algorithms, from the shipped plans and schedules, those of MSCCL++ where they are, the algorithms of tests/msccl and the inputs
-# kept in tests/fuzz; fuzz_join how ranks meet over TCP, from tests/fuzz/join:
-# run.sh FUZZER FOLDER OPTION OF LIBFUZZER..., for an hour with a seed of its own, for example
+# This script runs a fuzzer from its seeds: run.sh FUZZER FOLDER OPTION OF LIBFUZZER...
+# fuzz_read_plan fuzzes the plan reader, the compiler after it and the import of MSCCL's algorithms. Its seeds are the shipped
+# plans and schedules, MSCCL++'s plans if they are there, the algorithms of tests/msccl and the inputs in tests/fuzz. fuzz_join
+# fuzzes how ranks connect over TCP, from tests/fuzz/join. For example, an hour with a chosen seed:
 #   cmake --preset asan && ninja -C build/asan fuzz_read_plan
 #   tests/fuzz/run.sh build/asan/tests/fuzz_read_plan build/fuzz -max_total_time=3600 -seed=2
-# The folder gets what it begins from (seeds), the inputs that reached something new (corpus), from which the next run goes
-# on, and what is found. A run of -runs=N in a new folder is the same every time, of the same build.
+# The folder receives the seeds, the inputs that reached new code (corpus), from which the next run continues, and the findings. A
+# run of -runs=N in a new folder is the same every time, with the same build.
 set -eu
 fuzzer=$(realpath "$1") folder=$2
 shift 2
@@ -27,9 +27,9 @@ case $(basename "$fuzzer") in
   *) seeds_of_plans ;;
 esac
 cd "$folder"
-# In the order of their names: libFuzzer would take them in the order of the folder, which is another on every machine.
+# The seeds are in the order of their names. libFuzzer would take them in the order of the folder, which differs between machines.
 find seeds -type f | LC_ALL=C sort | paste -sd, >seeds.list
-# At the same addresses and without looking at the clock, where the machine allows that.
+# The run has fixed addresses and ignores the clock, if the machine allows that.
 same=$(setarch -R echo setarch -R 2>/dev/null) || same=
 exec $same "$fuzzer" -seed=1 -reload=0 -seed_inputs=@seeds.list -max_len=$longest -timeout=300 -rss_limit_mb=2048 -print_final_stats=1 \
   -verbosity=0 "$@" corpus

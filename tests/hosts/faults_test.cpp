@@ -1,5 +1,6 @@
 /// \file
-/// A failure between hosts ends every wait with a named error, and leaves a world that goes on.
+/// Checks that a failure between hosts ends every wait with a named error, and that the world can be used
+/// afterwards.
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -15,8 +16,8 @@
 namespace chorale::test {
 namespace {
 
-/// The time-out of worlds in which one passes. All that comes before and after must be done within it as
-/// well, also on a busy machine.
+/// Gives the timeout of worlds in which a timeout passes. Everything before and after must be done within it
+/// as well, also on a busy machine.
 constexpr auto brief = std::chrono::seconds(5);
 
 using HostsInTrouble = Hosts;
@@ -43,7 +44,7 @@ std::string lacking(const std::string& text, const std::vector<std::string>& par
   return "";
 }
 
-/// Waits for the stop on a rank that is in no launch. If it never comes, later checks find that out.
+/// Waits for the stop on a rank that has no launch. If the stop never comes, later checks fail.
 void await_stop(World& world) {
   for (int look = 0; look < 2000 && failure([&] { world.check(); }) == "nothing"; ++look)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -67,7 +68,8 @@ std::set<int> connections() {
   return found;
 }
 
-/// Cuts this process off as a network does: its connections but `kept` end, and it lives on.
+/// Cuts this process off as a network failure does: its connections except `kept` end, and the process lives
+/// on.
 void cut_connections(const std::set<int>& kept) {
   for (const int fd : connections()) {
     if (!kept.contains(fd)) shutdown(fd, SHUT_RDWR);
@@ -82,7 +84,7 @@ TEST_P(HostsInTrouble, a_rank_dies) {
     for (int launch = 0; launch < 3; ++launch) {
       if (const std::string wrong = once(world, executor, plan); !wrong.empty()) return verdict(wrong);
     }
-    // The others may hear of the death before they hear that all ranks have come.
+    // The others may learn of the death before they learn that all ranks have come.
     const std::string said = failure([&] {
       world.barrier();
       if (world.rank() == 3) raise(SIGKILL);
@@ -122,7 +124,7 @@ TEST_P(HostsInTrouble, an_abort_and_a_reset) {
           return verdict("round " + std::to_string(round) + ": " + wrong);
       }
       world.barrier();
-      // Each rank pauses in turn, while the others have sent what it does not take.
+      // Each rank pauses in turn while the others have sent data that it does not receive.
       if (world.rank() == round % 4) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20 * (round % 2)));
         world.abort("enough");
@@ -202,7 +204,7 @@ TEST_P(HostsInTrouble, data_comes_when_the_launch_is_over) {
       world.barrier();
       if (world.rank() == 0) executor.execute(plan, arguments);
       world.barrier();
-      // The rank may hear that the transfer is done before it hears of the stop.
+      // The rank may learn that the transfer is done before it learns of the stop.
       await_stop(world);
       world.check();
     });
@@ -228,7 +230,7 @@ TEST_P(HostsInTrouble, there_is_no_such_transport) {
   EXPECT_EQ(codes, all_well(hosts));
 }
 
-/// The ranks that go on do not take a rank for dead that leaves in good order.
+/// The remaining ranks do not report a rank as dead that leaves properly.
 TEST_P(HostsInTrouble, an_executor_goes_while_others_stay) {
   const HostsOfRanks hosts = {0, 1, 2};
   const Plan plan = make_plan("hosts_put_signal_flush", 3);
@@ -239,7 +241,7 @@ TEST_P(HostsInTrouble, an_executor_goes_while_others_stay) {
       if (world.rank() == round % 3) std::this_thread::sleep_for(std::chrono::milliseconds(100));
       world.check();
     }
-    // If nobody answered the goodbye, it would take its second each time.
+    // If no rank answered the goodbye, it would wait its full second each time.
     std::chrono::nanoseconds least = brief;
     for (int round = 0; round < 5; ++round) {
       const auto begin = std::chrono::steady_clock::now();
@@ -255,7 +257,7 @@ TEST_P(HostsInTrouble, an_executor_goes_while_others_stay) {
   EXPECT_EQ(codes, all_well(hosts));
 }
 
-/// Nor do they if it leaves before anything was sent to it.
+/// The same holds if it leaves before anything was sent to it.
 TEST_P(HostsInTrouble, a_rank_leaves_before_it_is_sent_to) {
   const HostsOfRanks hosts = {0, 1, 1};
   const Plan plan = unproved("hosts_give", 3);
@@ -271,7 +273,7 @@ TEST_P(HostsInTrouble, a_rank_leaves_before_it_is_sent_to) {
         if (const std::string wrong = lacking(gone, {"rank 2 left the world"}); !wrong.empty())
           return verdict(wrong);
         const std::string said = failure([&] { executor.execute(plan, arguments); });
-        if (world.rank() == 1) return 0;  // it has got its data, or the stop
+        if (world.rank() == 1) return 0;  // it has received its data, or the stop
         return verdict(
             lacking(said, {"timed_out: ", "rank 2 has launched 0 calls, and rank 0 1", "left the world"}));
       },
@@ -287,7 +289,7 @@ TEST_P(HostsInTrouble, a_fork_assigns_to_an_executor) {
     Executor executor(world), other(world);
     if (const std::string wrong = once(world, executor, plan); !wrong.empty()) return verdict(wrong);
     if (const pid_t child = fork(); child == 0) {
-      alarm(60);  // if it hangs
+      alarm(60);  // in case it hangs
       executor = std::move(other);
       _exit(0);
     } else {
@@ -318,7 +320,7 @@ TEST_P(HostsInTrouble, the_application_keeps_its_signals) {
   EXPECT_EQ(codes, all_well(hosts));
 }
 
-/// UCX likes to put jumps of its own at the beginning of these functions.
+/// UCX may put jumps to its own code at the beginning of these functions.
 TEST_P(HostsInTrouble, the_application_keeps_its_memory_functions) {
   const HostsOfRanks hosts = {0, 1};
   const Plan plan = make_plan("hosts_put_signal_flush", 2);
@@ -337,7 +339,7 @@ TEST_P(HostsInTrouble, the_application_keeps_its_memory_functions) {
   EXPECT_EQ(codes, all_well(hosts));
 }
 
-/// All ranks refuse operations that cannot be carried out between hosts, at the author's line.
+/// All ranks refuse operations that cannot run between hosts, at the author's line.
 TEST(HostsRefused, what_does_not_go_by_port_channels) {
   struct Wrong {
     const char* program;

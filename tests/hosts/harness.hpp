@@ -1,5 +1,6 @@
 /// \file
-/// The ranks are processes of one machine that count as several hosts: traffic between those goes by UCX.
+/// Runs ranks as processes of one machine that count as several hosts. Traffic between these hosts goes over
+/// UCX.
 #pragma once
 
 #include <chrono>
@@ -20,10 +21,11 @@
 
 namespace chorale::test {
 
-/// The number of each rank's host, by rank.
+/// Holds the number of each rank's host, by rank.
 using HostsOfRanks = std::vector<int>;
 
-/// Runs `f` on ranks that exit with its value: 0 is well. Returns how they ended, signals as numbers below 0.
+/// Runs `f` on ranks that exit with its value: 0 is success. Returns how they ended, with signals as negative
+/// numbers.
 template <class F>
 std::vector<int> on_hosts(const HostsOfRanks& hosts, const F& f,
                           std::chrono::nanoseconds timeout = std::chrono::seconds(60)) {
@@ -46,8 +48,8 @@ inline int verdict(const std::string& wrong) {
   return 1;
 }
 
-/// Returns a plan whose proof fails, since its sender does not wait. It shows what the executor does by
-/// itself.
+/// Returns a plan whose proof fails, because its sender does not wait. It shows what the executor guarantees
+/// without a proof.
 inline Plan unproved(const std::string& name, int ranks) {
   dsl::Program program = dsl::build(name, {{"ranks", std::to_string(ranks)}});
   CompileOptions options = program.compile_options();
@@ -57,7 +59,7 @@ inline Plan unproved(const std::string& name, int ranks) {
   return std::move(compiled.plan);
 }
 
-/// The cases use UCX over the transport that the parameter names; "all" leaves the choice to UCX.
+/// Runs the cases over the UCX transport that the parameter names; "all" leaves the choice to UCX.
 class Hosts : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {

@@ -1,5 +1,5 @@
 /// \file
-/// Launches follow each other, and only the plans themselves wait in between.
+/// Checks launches in a row, between which only the plans themselves wait.
 
 #include <chrono>
 #include <random>
@@ -54,7 +54,7 @@ TEST_P(HostsInTurn, several_plans_and_sizes) {
     plans.push_back(make_plan(name, int(hosts.size())));
   const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
     Config config;
-    config.bindings = 4;  // of nine calls, so that bindings go and come
+    config.bindings = 4;  // of nine calls, so that bindings are evicted and made again
     Executor executor(world, config);
     Dawdling dawdle(world.rank());
     for (int turn = 0; turn < 30; ++turn) {
@@ -102,7 +102,7 @@ TEST_P(HostsInTurn, a_sender_ends_when_the_others_have_it) {
       world.barrier();
       if (world.rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
       executor.execute(plan, arguments);
-      // The input is the application's again when the launch has ended, though the others may yet begin
+      // The application may use the input again when the launch has ended, even if the others have not begun
       // theirs.
       data.assign(data.size(), -2);
       if (out != Ints(out.size(), launch)) return verdict("launch " + std::to_string(launch) + " is wrong");

@@ -1,5 +1,5 @@
 /// \file
-/// Plans over several hosts give the same results as on one.
+/// Checks that plans over several hosts give the same results as on one.
 
 #include "tests/hosts/harness.hpp"
 
@@ -15,7 +15,7 @@ std::string text_of(const HostsOfRanks& hosts) {
   return text;
 }
 
-/// Sizes of an eager message and of a rendezvous. No part is a whole unit.
+/// Gives sizes of an eager message and of a rendezvous. No part is a whole unit.
 const std::vector<uint64_t> elements = {1, 5, 1024, 9001, 70001};
 
 void expect_right(const Plan& plan, const HostsOfRanks& hosts, const std::vector<PacketForm>& forms,
@@ -68,13 +68,13 @@ TEST_P(Hosts, messages_over_the_ends_of_parts) {
                  {1, 5, 1003});
 }
 
-/// The message is longer than what a sender keeps on its way at a time.
+/// The message is longer than a sender may have in flight.
 TEST_P(Hosts, large_messages) {
   expect_right(make_plan("hosts_put_signal_flush", 3, {{"chunks", "5"}}), {0, 1, 2}, {PacketForm::ll8},
                {2000001});
 }
 
-/// Memory channels within a host, port channels between hosts.
+/// The plan uses memory channels within a host and port channels between hosts.
 TEST_P(Hosts, two_levels) {
   for (const HostsOfRanks& hosts : std::vector<HostsOfRanks>{{0, 0, 1, 1}, {0, 0, 0, 0, 1, 1, 1, 1}}) {
     for (const char* const inplace : {"0", "1"}) {

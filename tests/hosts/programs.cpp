@@ -1,4 +1,5 @@
-// Programs whose ranks are connected by port channels alone, so that any of them may be on another host.
+// The ranks of these programs are connected only by port channels, so that any of them may be on another
+// host.
 
 #include <chorale/dsl.hpp>
 
@@ -14,7 +15,7 @@ std::vector<PortChannel> to_all_others(Program& program, int rank, int ranks) {
 
 }  // namespace
 
-// Uses each word of the port channels by itself.
+// Uses each operation of port channels alone.
 CHORALE_PROGRAM(hosts_put_signal_flush, Parameters& with) {
   const int ranks = with("ranks", 2, "number of ranks");
   const bool joined = with("joined", false, "put_with_signal");
@@ -67,7 +68,7 @@ CHORALE_PROGRAM(hosts_put_packets, Parameters& with) {
   return program;
 }
 
-// Uses flushed memory again at once: the input goes round by the first chunk of scratch.
+// Uses flushed memory again at once: the input goes round through the first chunk of scratch.
 CHORALE_PROGRAM(hosts_reuse_after_flush, Parameters& with) {
   const int ranks = with("ranks", 2, "number of ranks");
   const int rounds = with("rounds", 8, "chunks that go through one chunk of scratch");
@@ -94,7 +95,7 @@ CHORALE_PROGRAM(hosts_reuse_after_flush, Parameters& with) {
   return program;
 }
 
-// Rank 0 gives, and hears nothing: its launch ends when the others have its data.
+// Rank 0 sends and receives nothing. Its launch ends when the others have its data.
 CHORALE_PROGRAM(hosts_give, Parameters& with) {
   const int ranks = with("ranks", 2, "number of ranks");
   Program program({.name = "hosts_give",
@@ -134,7 +135,7 @@ CHORALE_PROGRAM(hosts_within, Parameters& with) {
   return program;
 }
 
-// Uses a switch between ranks that are otherwise connected as hosts may be.
+// Uses a switch between ranks that are otherwise connected as ranks on different hosts are.
 CHORALE_PROGRAM(hosts_by_switch, Parameters& with) {
   const int ranks = with("ranks", 2, "number of ranks");
   Program program({.name = "hosts_by_switch", .collective = AllReduce{.ranks = ranks, .chunk_factor = 1}});
@@ -155,7 +156,7 @@ CHORALE_PROGRAM(hosts_by_switch, Parameters& with) {
   return program;
 }
 
-// Rank 0 puts, whether anybody is ready or not.
+// Rank 0 puts, whether or not any rank is ready.
 CHORALE_PROGRAM(hosts_put_unasked, Parameters& with) {
   const int ranks = with("ranks", 2, "number of ranks");
   Program program({.name = "hosts_put_unasked", .collective = Broadcast{.ranks = ranks}});
@@ -166,8 +167,8 @@ CHORALE_PROGRAM(hosts_put_unasked, Parameters& with) {
   return program;
 }
 
-// Rank 0 gathers, and gives all of its output at once: over the ends of the parts, with nothing after the
-// last.
+// Rank 0 gathers, and sends all of its output at once: across the ends of the parts, with nothing after the
+// last one.
 CHORALE_PROGRAM(hosts_gather_and_give, Parameters& with) {
   const int ranks = with("ranks", 2, "number of ranks");
   const int chunks = with("chunks", 3, "a rank's input has");

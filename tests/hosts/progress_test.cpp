@@ -1,5 +1,6 @@
 /// \file
-/// Long transfers to another host go in parts, and one that moves outlives the time-out.
+/// Checks that long transfers to another host go in parts, and that a transfer that makes progress outlives
+/// the timeout.
 
 #include <algorithm>
 #include <chrono>
@@ -24,15 +25,15 @@ TEST_P(HostsAndLongTransfers, come_in_parts_and_right) {
   const Plan plan = make_plan("hosts_put_signal_flush", 2, {{"joined", "true"}});
   const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
     Executor executor(world);
-    const uint64_t bytes = (4 << 20) + 20;  // a part, and some more
+    const uint64_t bytes = (4 << 20) + 20;  // one part and some more
     return verdict(run_rank(world, executor, plan, {.bytes = 2 * bytes, .launches = 2}));
   });
   EXPECT_EQ(codes, all_well(hosts));
 }
 INSTANTIATE_TEST_SUITE_P(Transports, HostsAndLongTransfers, both_transports, transport_name);
 
-/// A channel from rank 0 to rank 1, by which rank 0 puts into the output of rank 1, and signals, in each of
-/// several launches.
+/// Holds a channel from rank 0 to rank 1. Over it rank 0 puts into the output of rank 1 and signals, in each
+/// of several launches.
 struct Puts {
   static constexpr uint64_t launches = 7;
   static constexpr std::chrono::nanoseconds pause = 900ms, timeout = 5s;  // 7 pauses are longer
@@ -79,7 +80,7 @@ std::string send(World& world) {
   return stop == Stop::none && all.completed.value == Puts::launches ? "" : "rank 0 has not sent all";
 }
 
-/// Takes the signals as a block does that waits for the last of them. A put waits for its launch here.
+/// Waits for the signals as a block does that waits for the last of them. A put waits for its launch here.
 std::string take(World& world) {
   remote::Endpoint endpoint(world, std::make_unique<remote::HostCopies>(),
                             {.done = {}, .moved = [&world] { world.scheduler().moved(); }});

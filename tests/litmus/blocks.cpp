@@ -1,11 +1,11 @@
-// Threads and blocks of one rank.
+// These tests are about threads and blocks of one rank.
 
 #include "litmus.hpp"
 
 namespace chorale::litmus {
 namespace {
 
-/// Copies three chunks to scratch, and from there to the output one chunk further, read by other threads.
+/// Copies three chunks to scratch, and from there to the output one chunk further. Other threads read them.
 Program shifted(bool synchronised) {
   Program program = program_of(1, {{0, 0, 0, 1}, {0, 1, 0, 2}, {0, 2, 0, 0}});
   const Buffer scratch(program, 0, 4);
@@ -45,7 +45,7 @@ TEST(Litmus, semaphore_orders_blocks) {
   expect_promised(program, 3);
 }
 
-/// One block puts, the blocks meet, and the other one signals.
+/// One block puts, the blocks synchronise, and the other one signals.
 Program signalled_by_the_other_block(bool relaxed) {
   Program program = program_of(2, sent);
   const Buffer scratch(program, 1, 1);
@@ -65,7 +65,7 @@ TEST(Litmus, barrier_publishes_within_its_rank_only) {
   expect_not_promised(signalled_by_the_other_block(true));
 }
 
-/// A block puts, and another one of its rank reads it back from the peer.
+/// A block puts, and another block of its rank reads the data back from the peer.
 TEST(Litmus, barrier_shows_puts_within_its_rank) {
   Program program = program_of(2, {{0, 0, 0, 0}});
   const Buffer scratch(program, 1, 1);
@@ -76,7 +76,7 @@ TEST(Litmus, barrier_shows_puts_within_its_rank) {
   expect_promised(program);
 }
 
-/// Two ranks whose scratch a switch channel joins.
+/// Describes two ranks whose scratch a switch channel joins.
 struct Joined {
   Program program;
   const Buffer first{program, 0, 1}, second{program, 1, 1};
@@ -85,7 +85,7 @@ struct Joined {
   explicit Joined(const std::vector<Result>& results) : program(program_of(2, results)) {}
 };
 
-/// A block writes what is then read through a switch channel by the same block.
+/// A block writes data that the same block then reads through a switch channel.
 Program switched(bool published) {
   Joined joined({{0, 0, 0, 0}, {0, 0, 1, 0}});
   auto& [program, first, second, all] = joined;
@@ -107,7 +107,7 @@ Program switched(bool published) {
 TEST(Litmus, switch_reads_what_was_published) { expect_promised(switched(true)); }
 TEST(Litmus, nop_shows_a_switch_nothing) { expect_not_promised(switched(false)); }
 
-/// Does the same with one thread that signals, while the others may go on.
+/// Does the same with one thread that signals, while the other threads may continue.
 Program switched_behind_a_signal(bool met) {
   Joined joined({{0, 0, 0, 0}, {0, 0, 1, 0}});
   auto& [program, first, second, all] = joined;
@@ -126,7 +126,7 @@ Program switched_behind_a_signal(bool met) {
 TEST(Litmus, signal_shows_a_switch_when_the_threads_met) { expect_promised(switched_behind_a_signal(true)); }
 TEST(Litmus, signal_shows_a_switch_nothing_before) { expect_not_promised(switched_behind_a_signal(false)); }
 
-/// A block puts to a peer, and another one of its rank reads that through the switch.
+/// A block puts to a peer, and another block of its rank reads the data through the switch.
 Program switched_behind_a_barrier(bool signalled) {
   Joined joined({{0, 0, 0, 0}, {0, 0, 0, 0}});
   auto& [program, first, second, all] = joined;

@@ -1,4 +1,4 @@
-// Launches follow each other, with the application between them.
+// These tests are about launches in a row, with the application between them.
 
 #include "litmus.hpp"
 
@@ -25,13 +25,13 @@ TEST(Litmus, answered_launches_are_apart) { expect_promised(message(true), 3); }
 TEST(Litmus, the_next_launch_overtakes_readers) {
   expect_not_promised(message(false), Kind::wrong_result, 3);
 }
-/// Two banks put off the error by one launch.
+/// Two banks only delay the error by one launch.
 TEST(Litmus, two_banks_last_for_two_launches) {
   expect_promised(message(false, true), 2);
   expect_not_promised(message(false, true), Kind::wrong_result, 4);
 }
 
-/// Rank 1 reads the input of rank 0, which waits until that is done if `answered` is set.
+/// Rank 1 reads the input of rank 0. If `answered` is set, rank 0 waits until that is done.
 Program read(bool answered) {
   Program program = program_of(2, sent);
   const MemoryChannel there(program, 1, 0), back(program, 0, 1);
@@ -48,7 +48,7 @@ Program read(bool answered) {
 TEST(Litmus, answered_reads_precede_the_end) { expect_promised(read(true), 3); }
 TEST(Litmus, launch_ends_before_peers_have_read) { expect_not_promised(read(false), Kind::overwrite_seen); }
 
-/// Rank 0 puts into the output of rank 1, which has or has not said that its launch has begun.
+/// Rank 0 puts into the output of rank 1, which has or has not signalled that its launch has begun.
 Program written(bool asked) {
   Program program = program_of(2, sent);
   const MemoryChannel there(program, 1, 0), back(program, 0, 1);
@@ -65,7 +65,7 @@ Program written(bool asked) {
 TEST(Litmus, asked_writes_follow_the_beginning) { expect_promised(written(true), 3); }
 TEST(Litmus, peers_write_before_a_launch_begins) { expect_not_promised(written(false), Kind::wrong_result); }
 
-/// Rank 1 does not wait for what is put into its output.
+/// Rank 1 does not wait for the data that is put into its output.
 TEST(Litmus, launch_ends_before_peers_have_written) {
   Program program = program_of(2, sent);
   const MemoryChannel there(program, 1, 0), back(program, 0, 1);
@@ -75,8 +75,8 @@ TEST(Litmus, launch_ends_before_peers_have_written) {
   expect_not_promised(program);
 }
 
-/// Data that rest in scratch when a launch ends are there in the next one: each launch gives what the one
-/// before was given.
+/// Data in scratch at the end of a launch are still there in the next launch: each launch outputs the input
+/// of the previous one.
 TEST(Litmus, a_launch_sees_those_before_it) {
   Program program({.name = "litmus",
                    .collective = TestCollective{.ranks = 1, .input = 1, .output = 1},

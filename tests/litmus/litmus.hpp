@@ -1,8 +1,8 @@
 #pragma once
-// Litmus tests of docs/memory-model.md: each is a tiny program and what the memory model says of its result.
-// A promised result holds in every schedule of the adversarial machine. Other results go wrong in some
-// schedules and right in others. So the machine is weak enough to be believed when it says that a promise
-// holds.
+// These are the litmus tests of docs/memory-model.md. Each is a tiny program and the memory model's statement
+// about its result. A promised result holds in every schedule of the adversarial machine. Other results are
+// wrong in some schedules and right in others. So the machine is weak enough that its confirmation of a
+// promise is meaningful.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,8 @@ struct Result {
   uint32_t rank, chunk, from, from_chunk;
 };
 
-/// Returns a program that is compiled as it is written: no synchronisation is added, nothing is joined.
+/// Returns a program that is compiled as it is written: no synchronisation is added, and no operations are
+/// joined.
 inline Program program_of(int64_t ranks, const std::vector<Result>& results, bool double_scratch = false) {
   const auto post = [results](int64_t rank, int64_t chunk) {
     std::vector<Contribution> from;
@@ -44,7 +45,7 @@ inline Program program_of(int64_t ranks, const std::vector<Result>& results, boo
                   .use_double_scratch_buffer = double_scratch});
 }
 
-/// The result of a program in which rank 0 sends to rank 1.
+/// Gives the result of a program in which rank 0 sends to rank 1.
 inline const std::vector<Result> sent = {{1, 0, 0, 0}};
 
 inline Chunk input(Program& program, int64_t rank, int64_t chunk = 0) {

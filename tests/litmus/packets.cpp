@@ -1,4 +1,4 @@
-// Packets.
+// These tests are about packets.
 
 #include "litmus.hpp"
 
@@ -23,8 +23,8 @@ TEST(Litmus, answered_packets_are_never_overrun) { expect_promised(packet(true),
 /// With two banks the third launch writes where the first one reads.
 TEST(Litmus, unanswered_packets_are_overrun) { expect_not_promised(packet(false), Kind::deadlock, 4); }
 
-/// Each rank sends to the other. A rank that has got the packets of a launch knows that those of the launch
-/// before have been read.
+/// Each rank sends to the other. A rank that has received the packets of a launch knows that those of the
+/// previous launch have been read.
 TEST(Litmus, exchanged_packets_answer_each_other) {
   Program program = program_of(2, {{1, 0, 0, 0}, {0, 0, 1, 0}});
   for (int rank = 0; rank < 2; ++rank) {
@@ -69,8 +69,8 @@ TEST(Litmus, packets_end_reads) {
   expect_promised(program);
 }
 
-/// Rank 1 sends back as packets the data that rank 0 has put there. Rank 0 then overwrites them: if `read` is
-/// set, after it has got the packets.
+/// Rank 1 sends the data that rank 0 has put there back as packets. Rank 0 then overwrites them: if `read` is
+/// set, only after it has received the packets.
 Program overwrite_source(bool read) {
   Program program = program_of(2, {{0, 0, 0, 0}, {1, 0, 0, 1}});
   const Buffer answer(program, 0, 1), kept(program, 1, 1);
@@ -94,7 +94,7 @@ Program overwrite_source(bool read) {
 TEST(Litmus, packets_end_reads_of_what_they_are_made_of) { expect_promised(overwrite_source(true)); }
 TEST(Litmus, packets_that_nobody_has_got_end_no_reads) { expect_not_promised(overwrite_source(false)); }
 
-/// Another block hands the answer on: its packet is made of the one that it has got.
+/// Another block forwards the answer: its packet is made from the one that it has received.
 TEST(Litmus, forwarded_packets_end_reads) {
   Program program = program_of(2, {{1, 0, 0, 0}, {0, 1, 0, 1}, {0, 0, 1, 1}});
   const Buffer scratch(program, 0, 2), own(program, 1, 1);
@@ -114,7 +114,7 @@ TEST(Litmus, forwarded_packets_end_reads) {
   expect_promised(program);
 }
 
-/// Rank 1 reads between two packets; the operation that gets both overwrites what was read.
+/// Rank 1 reads between two packets; the operation that receives both overwrites the data that was read.
 Program read_between_packets(uint32_t chunk) {
   Program program = program_of(2, {{1, 1, 0, chunk}});
   const Buffer scratch(program, 0, 4);

@@ -1,4 +1,4 @@
-// Port channels hand transfers to the proxy, which does them later.
+// These tests are about port channels, which hand transfers to the proxy. The proxy does them later.
 
 #include "litmus.hpp"
 
@@ -29,7 +29,7 @@ TEST(Litmus, port_signal_is_behind_its_data) { expect_promised(sent_by_proxy(Tol
 TEST(Litmus, memory_signal_overtakes_port_data) { expect_not_promised(sent_by_proxy(Told::by_memory)); }
 TEST(Litmus, flush_is_no_arrival) { expect_not_promised(sent_by_proxy(Told::by_memory_when_flushed)); }
 
-/// The proxy sees everything that the block did before it handed a transfer over.
+/// The proxy sees everything that the block did before it handed the transfer over.
 TEST(Litmus, proxy_sees_what_the_block_did) {
   Program program = program_of(2, sent);
   const Buffer source(program, 0, 1), scratch(program, 1, 1);
@@ -60,7 +60,7 @@ Program source_overwritten(bool flushed) {
 TEST(Litmus, flush_frees_the_source) { expect_promised(source_overwritten(true)); }
 TEST(Litmus, put_reads_its_source_late) { expect_not_promised(source_overwritten(false)); }
 
-/// Without a flush, the application overwrites its input when the launch has ended.
+/// Without a flush, the application overwrites its input after the launch has ended.
 TEST(Litmus, launch_ends_when_the_proxy_has_read) {
   Program program = program_of(2, sent);
   const Buffer scratch(program, 1, 1);
@@ -71,7 +71,8 @@ TEST(Litmus, launch_ends_when_the_proxy_has_read) {
   expect_promised(program);
 }
 
-/// The proxy of rank 0 puts into the output of rank 1, which has or has not said that its launch has begun.
+/// The proxy of rank 0 puts into the output of rank 1, which has or has not signalled that its launch has
+/// begun.
 Program put_into_the_output(bool asked) {
   Program program = program_of(2, sent);
   const PortChannel there(program, 1, 0), back(program, 0, 1);

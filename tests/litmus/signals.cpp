@@ -1,4 +1,4 @@
-// Signals and waits through memory channels.
+// These tests are about signals and waits on memory channels.
 
 #include "litmus.hpp"
 
@@ -36,7 +36,7 @@ TEST(Litmus, signal_publishes_all_threads) {
   expect_promised(program);
 }
 
-/// Rank 0 tells rank 1, and rank 1 tells rank 2, of what rank 0 put there.
+/// Rank 0 puts data there and signals rank 1, and rank 1 signals rank 2.
 Program told_by_another(bool relaxed_second) {
   Program program = program_of(3, {{2, 0, 0, 0}});
   const Buffer scratch(program, 2, 1);
@@ -72,7 +72,7 @@ Program signalled_twice(bool met) {
 TEST(Litmus, relaxed_signal_stays_behind_where_threads_met) { expect_promised(signalled_twice(true)); }
 TEST(Litmus, relaxed_signal_overtakes_a_signal) { expect_not_promised(signalled_twice(false)); }
 
-/// A post does not show what is put after it.
+/// A post does not publish what is put after it.
 TEST(Litmus, wait_sees_nothing_behind_its_post) {
   Program program = program_of(2, sent);
   const Buffer scratch(program, 1, 1);
@@ -112,7 +112,7 @@ TEST(Litmus, relaxed_signal_ends_no_reads_of_other_threads) {
   expect_not_promised(overwritten_when_read(relaxed, false));
 }
 
-/// Rank 1 may read the input of rank 0 when it hears that the launch of rank 0 has begun.
+/// Rank 1 may read the input of rank 0 when it knows that the launch of rank 0 has begun.
 Program read_from_input(bool told) {
   Program program = program_of(2, sent);
   const MemoryChannel there(program, 1, 0), back(program, 0, 1);
@@ -128,7 +128,7 @@ Program read_from_input(bool told) {
 TEST(Litmus, relaxed_signal_shows_what_preceded_the_launch) { expect_promised(read_from_input(true)); }
 TEST(Litmus, launches_do_not_begin_together) { expect_not_promised(read_from_input(false)); }
 
-/// Signals are counted: two posts are two waits, in whatever order they are made.
+/// Signals are counted: two posts satisfy two waits, in whatever order they are made.
 TEST(Litmus, posts_are_never_lost) {
   Program program = program_of(2, {{1, 0, 0, 0}, {1, 1, 0, 1}});
   const Buffer scratch(program, 1, 2);

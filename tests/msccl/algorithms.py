@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""MSCCL algorithms to test the import with: algorithms.py NAME RANKS writes one to standard output, algorithms.py --names
-all names."""
+"""Writes MSCCL algorithms to test the import with: algorithms.py NAME RANKS writes one to standard output,
+algorithms.py --names all names."""
 import sys
 
 BUFFERS = ("i", "o", "s")
 
 
 class Algorithm:
-    """Steps in thread blocks, with as many dependencies as they like: all but the last of a step become nops."""
+    """Holds the steps of thread blocks. A step may have any number of dependencies: all except the last become nops."""
 
     def __init__(self, name, collective, ranks, chunks, inplace=False, proto="Simple"):
         self.name, self.collective, self.ranks, self.chunks = name, collective, ranks, chunks
@@ -16,7 +16,8 @@ class Algorithm:
         self.copies = [[] for _ in range(ranks)]  # pairs of chunks of input and output
 
     def step(self, gpu, kind, src=None, dst=None, cnt=1, send=-1, recv=-1, chan=0, after=()):
-        """Appends a step; src and dst are pairs of letter and offset. Returns what `after` of others takes."""
+        """Appends a step; src and dst are pairs of letter and offset. Returns the value that `after` of other steps
+        takes."""
         key = (send, recv, chan)
         steps = self.blocks[gpu].setdefault(key, [])
         before = [(other, number) for other, number in after if other != key]
@@ -65,7 +66,7 @@ class Algorithm:
 
 
 def ring_allreduce(ranks, channels=2, inplace=False):
-    """Each chunk travels round twice: as a growing sum, then as the sum."""
+    """Sends each chunk round twice: as a growing sum, then as the sum."""
     made = Algorithm("ring_allreduce", "allreduce", ranks, ranks * channels, inplace)
     out = "i" if inplace else "o"
     for rank in range(ranks):
@@ -87,7 +88,7 @@ def ring_allreduce(ranks, channels=2, inplace=False):
 
 
 def allpairs_allreduce(ranks):
-    """Each rank gathers its part of all inputs in scratch, adds it up and sends the sum to everybody."""
+    """Makes each rank gather its part of all inputs in scratch, add it up and send the sum to all ranks."""
     made = Algorithm("allpairs_allreduce", "allreduce", ranks, ranks, True, "LL")
     for rank in range(ranks):
         peers = [peer for peer in range(ranks) if peer != rank]
@@ -121,7 +122,8 @@ def ring_allgather(ranks, channels=3, inplace=False):
 
 
 def hierarchical_allreduce(ranks):
-    """Nodes of two: halves are added within the node, then along a chain of nodes, and come back the same way."""
+    """Uses nodes of two ranks. Halves are added within the node and then along a chain of nodes, and return the same
+    way."""
     made = Algorithm("hierarchical_allreduce", "allreduce", ranks, 2, True)
     nodes = ranks // 2
     for rank in range(ranks):
@@ -146,7 +148,8 @@ def hierarchical_allreduce(ranks):
 
 
 def two_step_alltoall(ranks):
-    """Nodes of two: what goes to a node is gathered at the rank of one's own position there, and sent in one piece."""
+    """Uses nodes of two ranks. Data for another node is gathered at the rank with the sender's position there, and
+    sent in one piece."""
     made = Algorithm("two_step_alltoall", "alltoall", ranks, ranks)
     nodes = ranks // 2
     for rank in range(ranks):
@@ -171,7 +174,7 @@ def two_step_alltoall(ranks):
 
 
 def halving_doubling(ranks):
-    """Recursive halving with sums, then recursive doubling: messages of several chunks."""
+    """Runs recursive halving with sums, then recursive doubling, with messages of several chunks."""
     made = Algorithm("halving_doubling", "allreduce", ranks, ranks, True)
     for rank in range(ranks):
         begin, half, summed, levels = 0, ranks // 2, [], []
@@ -182,7 +185,7 @@ def halving_doubling(ranks):
             summed = [made.step(rank, "rrc", ("i", keep), ("i", keep), cnt=half, recv=peer, after=summed)]
             levels.append((peer, give, keep, half, sent))
             begin, half = keep, half // 2
-        done = summed  # what has to be over before all of `keep` is the sum
+        done = summed  # the steps that must end before all of `keep` is the sum
         for peer, give, keep, half, sent in reversed(levels):
             made.step(rank, "s", ("i", keep), ("i", keep), cnt=half, send=peer, after=done)
             done = done + [made.step(rank, "r", ("i", give), ("i", give), cnt=half, recv=peer, after=[sent])]
@@ -214,7 +217,7 @@ def direct_alltoall(ranks):
 
 
 def tree_broadcast(ranks, root=1):
-    """A binary tree below the root, in two pieces that follow each other."""
+    """Sends along a binary tree below the root, in two pieces, one after the other."""
     made = Algorithm("tree_broadcast", "broadcast", ranks, 2)
     for place in range(ranks):
         rank, parent = (place + root) % ranks, ((place - 1) // 2 + root) % ranks
@@ -232,7 +235,8 @@ def tree_broadcast(ranks, root=1):
 
 
 def copied_allgather(ranks, inplace):
-    """As TACCL writes it: all steps are in the output, into which <copy> brings the rank's own part. Two chunks each."""
+    """Writes steps as TACCL does: all are in the output, to which <copy> brings the rank's own part. Each part has
+    two chunks."""
     made = Algorithm("copied_allgather", "allgather", ranks, 2 * ranks, inplace)
     for rank in range(ranks):
         made.copies[rank] = [(0, 2 * rank), (1, 2 * rank + 1)]
@@ -245,7 +249,7 @@ def copied_allgather(ranks, inplace):
 
 
 def copied_allreduce(ranks, inplace):
-    """As TACCL writes it: a ring in the output, to which the whole input is copied."""
+    """Writes steps as TACCL does: a ring in the output, to which the whole input is copied."""
     made = Algorithm("copied_allreduce", "allreduce", ranks, ranks, inplace)
     for rank in range(ranks):
         made.copies[rank] = [(chunk, chunk) for chunk in range(ranks)]
@@ -258,7 +262,7 @@ def copied_allreduce(ranks, inplace):
 
 
 def copied_reducescatter(ranks, inplace):
-    """All parts of others are added to the rank's own, which <copy> brings into the output."""
+    """Adds all other ranks' parts to the rank's own part, which <copy> brings to the output."""
     made = Algorithm("copied_reducescatter", "reducescatter", ranks, ranks, inplace)
     for rank in range(ranks):
         made.copies[rank], before = [(rank, 0)], []
@@ -270,7 +274,7 @@ def copied_reducescatter(ranks, inplace):
 
 
 def copied_alltoall(ranks):
-    """As TACCL writes it: what a rank keeps is a <copy> that MSCCL itself leaves out."""
+    """Writes steps as TACCL does: a part that a rank keeps is a <copy>, which MSCCL itself leaves out."""
     made = Algorithm("copied_alltoall", "alltoall", ranks, ranks)
     for rank in range(ranks):
         made.copies[rank] = [(rank, rank)]
@@ -283,7 +287,7 @@ def copied_alltoall(ranks):
 
 
 def ring_reduce(ranks, inplace=False):
-    """The sum at the last rank alone, along a chain."""
+    """Computes the sum only at the last rank, along a chain."""
     made = Algorithm("ring_reduce", "reduce", ranks, 2, inplace)
     for rank in range(ranks):
         send, recv = rank + 1 if rank < ranks - 1 else -1, rank - 1

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Files that leave out what MSCCL's writers leave out, or spell it in another way, become the same plan: dialects.py <chorale>
+"""Checks that files which leave out what MSCCL's writers leave out, or spell it differently, become the same plan:
+dialects.py <chorale>
 
-A way of writing is a change of a file that changes nothing that is meant. The plan made of the changed file has to be that of the
-file itself, but for names and lines. What is read in another way than MSCCL's own documents say is proved, run on the CPU, and
-compared with the collective that it has to be.
+A dialect is a change of a file that does not change its meaning. The plan of the changed file must equal the plan of
+the original file, except for names and lines. What we read differently from MSCCL's own documents is proved, run on
+the CPU, and compared with the expected collective.
 """
 import json
 import pathlib
@@ -31,7 +32,7 @@ def gpus_backwards(text):
 
 
 def scratch_behind_output(text):
-    """As older runtimes had it."""
+    """Writes the file as older runtimes did."""
     def gpu(match):
         size = int(re.search(r'o_chunks="(\d+)"', match[0])[1])
         return re.sub(r'(src|dst)buf="s" (?:src|dst)off="(\d+)"',
@@ -51,7 +52,7 @@ def another_case(text):
     return re.sub(r'proto="(\w+)"', lambda match: f'proto="{match[1].lower()}"', text)
 
 
-# By name: a change of a text, and the algorithms to which it applies.
+# Maps a name to a change of the text, and to the algorithms to which it applies.
 DIALECTS = {
     "spaces_in_numbers": (lambda text: re.sub(r'="(\d+)"', r'=" +\1 "', text), ["two_step_alltoall", "ring_allreduce"]),
     "another_case": (another_case, ["direct_reducescatter", "ring_allgather"]),
@@ -81,7 +82,7 @@ DIALECTS = {
 
 
 def plan_of(chorale, text, folder, complaints, what):
-    """The plan of a text without names and lines."""
+    """Returns the plan of a text without names and lines."""
     file = folder / f"{what}.xml"
     file.write_text(text)
     done = run(chorale, "import", file)
@@ -115,7 +116,8 @@ def same_plans(chorale, folder):
 
 
 def nothing_left_to_copy(chorale, folder):
-    """In place a <copy> of a chunk to itself is no operation; out of place it is one before all that needs it."""
+    """Checks <copy>: in place, a copy of a chunk to itself is no operation; out of place, it is one, before
+    everything that needs it."""
     complaints = []
     for name, copies in (("copied_allgather", 1), ("copied_allgather_inplace", 0), ("copied_allreduce", 1),
                          ("copied_allreduce_inplace", 0), ("copied_alltoall", 1)):
@@ -130,7 +132,7 @@ def nothing_left_to_copy(chorale, folder):
 
 
 def custom(chorale, folder):
-    """A custom collective promises no result: races and deadlocks are still found."""
+    """Checks that races and deadlocks are still found in a custom collective, which defines no result."""
     made = Algorithm("shift", "custom", 3, 1)
     for rank in range(3):
         made.step(rank, "s", ("i", 0), ("o", 0), send=(rank + 1) % 3, recv=(rank - 1) % 3)

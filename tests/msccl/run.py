@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Right algorithms are imported, proved and run; with a mistake in it, each is refused at a line of the file: run.py <chorale>
+"""Imports, proves and runs right algorithms, and checks that each one with a mistake is refused at a line of the
+file: run.py <chorale>
 
-The mistakes: a dependency that is left out, an offset changed to another one, a step that becomes a nop. A mistake that changes
-nothing, such as leaving out a dependency that others imply, has to leave an algorithm that runs.
+The mistakes are: a dependency that is left out, an offset that is changed to another one, and a step that becomes a
+nop. A mistake that changes nothing, such as leaving out a dependency that others imply, must leave an algorithm that
+runs.
 """
 import concurrent.futures
 import pathlib
@@ -15,7 +17,7 @@ import tempfile
 from algorithms import ALGORITHMS
 
 SIZES = "4K,100064"
-MUTANTS = 6  # of each algorithm and kind of mistake
+MUTANTS = 6  # for each algorithm and kind of mistake
 LIMIT_S = 300
 
 
@@ -24,7 +26,7 @@ def run(*words):
 
 
 def refused(done, name):
-    """Whether the command has refused a file at one of its lines."""
+    """Returns whether the command has refused a file at one of its lines."""
     return done.returncode == 1 and re.search(rf"^{re.escape(name)}:\d+: error: ", done.stderr, re.M)
 
 
@@ -61,7 +63,7 @@ def dropped(step):
 
 
 def mistakes(text, draw):
-    """Texts with one mistake each, and what it is."""
+    """Returns texts with one mistake each, and its description."""
     lines = text.splitlines(keepends=True)
     for what, change in (("a dependency left out", without_dependency), ("another offset", other_offset),
                          ("a step left out", dropped)):
@@ -83,7 +85,7 @@ def wrong(chorale, name, ranks, folder, counts):
         if refused(done, file.name):
             continue
         if done.returncode == 0:
-            # It changes nothing that is promised: then it runs, in every order.
+            # The mistake does not change the result, so the algorithm must run, in every order.
             if run(chorale, "run", str(plan), "--adversarial", "--schedules", "50").returncode == 0:
                 continue
         complaints.append(f"{name} of {ranks} ranks, {what}: import ends with {done.returncode}\n{done.stderr}")

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Every plan of MSCCL++ on the adversarial machine: adversarial.py CHORALE PLANS [--schedules N] [filter ...]
+"""Runs every plan of MSCCL++ on the adversarial machine: adversarial.py CHORALE PLANS [--schedules N] [filter ...]
 
-CHORALE is the command and PLANS the folder of the plans. A plan stands in all schedules, or it is in FAILS with the
-reason, and then it must fail. A plan that the command refuses to run, since its checks find something, counts as
-failed.
+CHORALE is the command and PLANS is the folder of the plans. A plan must pass all schedules. If FAILS lists it with a
+reason, it must fail. A plan that the command refuses to run, because its checks find something, counts as failed.
 """
 import argparse
 import concurrent.futures
@@ -15,7 +14,7 @@ RELAXED = "publishes its data by relaxed signals alone"
 NOBODY = "waits for what nobody sends"
 CROSSED = "puts into what the peer reads at the same time"
 UNASKED = "writes to a peer that has not said that its launch has begun"
-FAILS = {  # the beginning of names: why
+FAILS = {  # the beginning of names: the reason
     "executor_plan-reduce_nvls": RELAXED,
     "executor_tests-reduce_nvls_": RELAXED,
     "executor_tests-reduce_nvls_pipeline_": RELAXED,

@@ -1,4 +1,4 @@
-// MSCCL++'s all-gathers of one node. All are in place: a rank's input is its part of its output.
+// These are MSCCL++'s all-gathers of one node. All are in place: a rank's input is its part of its output.
 
 #include "share.hpp"
 
@@ -13,7 +13,7 @@ int ranks_of(Parameters& with) { return with("ranks", 2, "number of GPUs", {.min
 
 }  // namespace
 
-// One peer after the other.
+// This one serves one peer after the other.
 CHORALE_PROGRAM(single_node_allgather, Parameters& with) {
   const int ranks = ranks_of(with);
   Program program({.name = "allgather", .collective = gather(ranks)});
@@ -46,7 +46,7 @@ CHORALE_PROGRAM(single_node_allgather_tbg, Parameters& with) {
   return program;
 }
 
-// All peers at once, from the next one on.
+// This one serves all peers at once, beginning with the next rank.
 CHORALE_PROGRAM(single_node_allgather_ring, Parameters& with) {
   const int ranks = ranks_of(with);
   Program program({.name = "allgather_ring", .collective = gather(ranks), .instances = 32});
@@ -63,7 +63,8 @@ CHORALE_PROGRAM(single_node_allgather_ring, Parameters& with) {
   return program;
 }
 
-// Packets: a thread block for every one that is sent, and for every one that is received.
+// This one uses packets, with a thread block for every packet transfer that is sent, and one for every
+// transfer that is received.
 CHORALE_PROGRAM(single_node_allgather_pkt, Parameters& with) {
   const int ranks = ranks_of(with);
   Program program({.name = "allgather_pkt",
@@ -84,7 +85,7 @@ CHORALE_PROGRAM(single_node_allgather_pkt, Parameters& with) {
   return program;
 }
 
-// A switch stores every rank's part to all.
+// In this one a switch stores every rank's part to all ranks.
 CHORALE_PROGRAM(single_node_allgather_nvls, Parameters& with) {
   const int ranks = ranks_of(with);
   Program program({.name = "ag_nvls",

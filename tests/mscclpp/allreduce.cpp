@@ -1,4 +1,5 @@
-// MSCCL++'s all-reduces of one node. All but the pipeline sum in the input, which is the output as well.
+// These are MSCCL++'s all-reduces of one node. All except the pipeline sum in the input, which is also the
+// output.
 
 #include "share.hpp"
 
@@ -26,7 +27,7 @@ void sum_and_store(Program& program, const std::vector<MemoryChannel>& peers, in
 
 }  // namespace
 
-// Every rank sums its part of all inputs and stores it to all: one operation a thread block.
+// Every rank sums its part of all inputs and stores it to all ranks, with one operation per thread block.
 CHORALE_PROGRAM(single_node_allreduce, Parameters& with) {
   const int ranks = ranks_of(with), blocks = 8;
   Program program({.name = "allreduce", .collective = sum_of(ranks, blocks)});
@@ -58,11 +59,11 @@ CHORALE_PROGRAM(execution_file_allreduce, Parameters&) {
   return program;
 }
 
-// The shortest one with packets: one thread block.
+// This is the shortest one with packets, with one thread block.
 CHORALE_PROGRAM(single_node_allreduce_naivy, Parameters& with) {
   const int ranks = ranks_of(with);
   Program program({.name = "allreduce_naivy", .collective = sum_of(ranks), .protocol = Protocol::LL});
-  std::vector<Buffer> inputs, sums;  // of each rank, one a sender
+  std::vector<Buffer> inputs, sums;  // of each rank, one per sender
   for (int rank = 0; rank < ranks; ++rank) {
     inputs.push_back({program, rank, ranks});
     sums.push_back({program, rank, ranks});
@@ -128,8 +129,8 @@ CHORALE_PROGRAM(single_node_allreduce_pkt, Parameters& with) {
   return program;
 }
 
-// Three thread blocks take a large message through a small scratch buffer, unit after unit: one copies in,
-// one sums on the switch, one copies out. Semaphores hand the units on.
+// Three thread blocks move a large message through a small scratch buffer, unit by unit. One copies in, one
+// sums on the switch, one copies out. Semaphores hand the units on.
 CHORALE_PROGRAM(single_node_allreduce_pipeline, Parameters& with) {
   const int ranks = ranks_of(with);
   Program program({.name = "allreduce_pipeline", .collective = sum_of(ranks), .reuse_resources = true});
@@ -162,7 +163,8 @@ CHORALE_PROGRAM(single_node_allreduce_pipeline, Parameters& with) {
   return program;
 }
 
-// The same of four ranks in place, as an older version of their DSL wrote it: up to 32 units are under way.
+// This does the same for four ranks in place, as an older version of their DSL wrote it. Up to 32 units are
+// in flight.
 CHORALE_PROGRAM(execution_file_allreduce_pipeline, Parameters&) {
   const int ranks = 4;
   Program program({.name = "allreduce_nvls", .collective = sum_of(ranks), .reuse_resources = true});

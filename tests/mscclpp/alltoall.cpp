@@ -1,4 +1,5 @@
-// MSCCL++'s all-to-alls of one node. In place, what arrives waits in scratch until what it replaces was sent.
+// These are MSCCL++'s all-to-alls of one node. In place, data that arrives waits in scratch until the data
+// that it replaces was sent.
 
 #include "share.hpp"
 
@@ -11,7 +12,7 @@ AllToAll exchange(int ranks, bool inplace) { return {.ranks = ranks, .chunk_fact
 
 int ranks_of(Parameters& with) { return with("ranks", 2, "number of GPUs", {.min = 2, .max = 64}); }
 
-/// Of each rank: a chunk of scratch for every peer.
+/// Returns a chunk of scratch for every peer, by rank.
 std::vector<Buffer> slots_of(Program& program, int ranks) {
   std::vector<Buffer> slots;
   for (int rank = 0; rank < ranks; ++rank) slots.push_back({program, rank, ranks - 1});
@@ -20,7 +21,7 @@ std::vector<Buffer> slots_of(Program& program, int ranks) {
 
 }  // namespace
 
-// A thread block for every peer.
+// This one has a thread block for every peer.
 CHORALE_PROGRAM(single_node_alltoall, Parameters& with) {
   const int ranks = ranks_of(with);
   Program program({.name = "alltoall", .collective = exchange(ranks, true), .instances = 2});
@@ -61,8 +62,8 @@ CHORALE_PROGRAM(single_node_alltoall_pkt, Parameters& with) {
   return program;
 }
 
-// One thread block sends to the next rank, the one after it, and so on; another one receives. A semaphore
-// says that the input was sent and may be overwritten.
+// One thread block sends to the next rank, then to the one after it, and so on. Another one receives. A
+// semaphore says that the input was sent and may be overwritten.
 CHORALE_PROGRAM(single_node_alltoall_ring, Parameters& with) {
   const int ranks = ranks_of(with);
   Program program({.name = "alltoall_ring", .collective = exchange(ranks, true), .instances = 16});

@@ -1,5 +1,5 @@
-// MSCCL++'s tests of its executor: small collectives that together use every operation. Where two ranks do
-// different things, each shows another way to the same result.
+// These are MSCCL++'s tests of its executor: small collectives that together use every operation. If two
+// ranks do different things, each shows another way to the same result.
 
 #include "share.hpp"
 
@@ -12,7 +12,7 @@ AllReduce sum_of(int ranks, int chunk_factor = 1) {
   return {.ranks = ranks, .chunk_factor = chunk_factor, .inplace = true};
 }
 
-/// Two ranks with packets. `blocks(k)` runs the k-th of three steps.
+/// Builds a program of two ranks with packets. `blocks(k)` adds the k-th of three steps.
 template <class Blocks>
 Program reduce_packets(const char* name, Blocks&& blocks) {
   Program program(
@@ -36,7 +36,7 @@ Program reduce_packets(const char* name, Blocks&& blocks) {
   return program;
 }
 
-/// All peers meet, sum and store a part of the input each on the switch, and meet.
+/// All peers synchronise, sum and store a part of the input each on the switch, and synchronise again.
 template <class Body>
 Program reduce_on_switch(const char* name, Parameters& with, Body&& body) {
   const int ranks = with("ranks", 2, "number of GPUs", {.min = 2, .max = 8});
@@ -57,8 +57,8 @@ Program reduce_on_switch(const char* name, Parameters& with, Body&& body) {
 
 }  // namespace
 
-// Rank 0 sums the first half, once from the peer's memory and once from a copy that it gets; rank 1 sums the
-// other half and puts the result.
+// Rank 0 sums the first half, once from the peer's memory and once from a copy that it receives. Rank 1 sums
+// the other half and puts the result.
 CHORALE_PROGRAM(executor_reduce, Parameters&) {
   Program program({.name = "reduce", .collective = sum_of(2, 2)});
   const Rank left = program.rank(0), right = program.rank(1);
@@ -88,13 +88,13 @@ CHORALE_PROGRAM(executor_reduce_pack, Parameters&) {
   return reduce_packets("reduce_pack", [](int step) { return step; });
 }
 
-// Every step is shared by two thread blocks.
+// Two thread blocks share every step.
 CHORALE_PROGRAM(executor_reduce_pack_tbg, Parameters&) {
   const ThreadBlockGroup groups[] = {{0, 1}, {2, 3}, {4, 5}};
   return reduce_packets("reduce_pack_tbg", [&](int step) -> const ThreadBlockGroup& { return groups[step]; });
 }
 
-// An all-gather of two: rank 0 puts packets, rank 1 makes packets and forwards them.
+// This is an all-gather of two ranks: rank 0 puts packets, rank 1 makes packets and forwards them.
 CHORALE_PROGRAM(executor_transfer_pack, Parameters&) {
   Program program({.name = "transfer_pack",
                    .collective = AllGather{.ranks = 2, .chunk_factor = 1, .inplace = true},

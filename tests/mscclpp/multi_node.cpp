@@ -1,4 +1,4 @@
-// MSCCL++'s programs for several nodes: memory channels inside a node, port channels between nodes.
+// These are MSCCL++'s programs for several nodes: memory channels inside a node, port channels between nodes.
 
 #include <optional>
 
@@ -13,8 +13,8 @@ int gpus_per_node(Parameters& with, int fallback) {
   return with("gpus_per_node", fallback, "GPUs of a node", {.min = 1, .max = 64});
 }
 
-/// The channels of a ring, each made at both of its ends: then the one that leads out of a rank is the other
-/// end of the one that the next rank hears on, also where two ranks are each other's next.
+/// Holds the channels of a ring, each made at both of its ends. So the channel that leads out of a rank is
+/// the other end of the one on which the next rank receives, even if two ranks are each other's next.
 struct Ring {
   std::vector<PortChannel> to_next, from_last;
 
@@ -29,7 +29,8 @@ struct Ring {
   }
 };
 
-/// Two nodes: a rank's node, its peers in it, and the rank of its place in the other node.
+/// Describes a rank's place among two nodes: its node, its peers in it, and the rank with its position in the
+/// other node.
 struct Place {
   int gpus, rank;
   int first() const { return rank / gpus * gpus; }
@@ -39,7 +40,7 @@ struct Place {
 
 }  // namespace
 
-// Every rank sends to its node and to its partner, and what comes from the partner to its node.
+// Every rank sends to its node and to its partner, and forwards data from the partner to its node.
 CHORALE_PROGRAM(multi_node_allgather, Parameters& with) {
   const int gpus = gpus_per_node(with, 2), ranks = 2 * gpus;
   Program program(
@@ -65,7 +66,7 @@ CHORALE_PROGRAM(multi_node_allgather, Parameters& with) {
   return program;
 }
 
-// Packets: each thread block forwards to one peer as soon as the packets are there.
+// This one uses packets: each thread block forwards to one peer as soon as the packets have arrived.
 CHORALE_PROGRAM(multi_node_allgather_pkt, Parameters& with) {
   const int gpus = gpus_per_node(with, 2), ranks = 2 * gpus;
   Program program({.name = "allgather_pkt",
@@ -96,8 +97,8 @@ CHORALE_PROGRAM(multi_node_allgather_pkt, Parameters& with) {
   return program;
 }
 
-// Out of place through scratch, round a ring of all ranks: one thread block moves the parts, the others copy
-// each to the output while the next one is on its way.
+// This one goes out of place through scratch, round a ring of all ranks. One thread block moves the parts,
+// and the others copy each to the output while the next one is in transit.
 CHORALE_PROGRAM(multi_node_allgather_tbg, Parameters& with) {
   const int ranks = with("ranks", 4, "number of GPUs", {.min = 2, .max = 64});
   const int copiers =
@@ -135,7 +136,8 @@ CHORALE_PROGRAM(multi_node_allgather_tbg, Parameters& with) {
   return program;
 }
 
-// Every rank sums two parts over its node, its own and its partner's, and sends the partner's sum there.
+// Every rank sums two parts over its node, its own and its partner's, and sends the partner's sum to the
+// partner.
 CHORALE_PROGRAM(multi_node_reducescatter, Parameters& with) {
   const int gpus = gpus_per_node(with, 2), ranks = 2 * gpus;
   Program program({.name = "reducescatter",
@@ -163,8 +165,8 @@ CHORALE_PROGRAM(multi_node_reducescatter, Parameters& with) {
   return program;
 }
 
-// Every rank sends its input to the next one of its group: those whose numbers agree in the bits of
-// split_mask.
+// Every rank sends its input to the next rank of its group. A group has the ranks whose numbers agree in the
+// bits of split_mask.
 CHORALE_PROGRAM(multi_node_send_recv, Parameters& with) {
   const int ranks = with("nodes", 2, "number of nodes", {.min = 1, .max = 64}) * gpus_per_node(with, 1);
   const int mask = with("split_mask", 0, "bits in which the ranks of a group agree", {.min = 0});

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Every plan of MSCCL++ here: plans.py CHORALE PLANS [filter ...] [--markdown FILE] [--gpu-results FILE ...]
+"""Tests every plan of MSCCL++: plans.py CHORALE PLANS [filter ...] [--markdown FILE] [--gpu-results FILE ...]
 
-CHORALE is the command and PLANS the folder of the plans. Each plan has to load, survive a round trip through its canonical
-text and CBOR, and be shown in words. It has to pass the checks and to be proved, but for those in REFUSED and UNPROVED, whose
-finding has to be the one named there. Then it runs on the CPU, in every form of packets if it has some, out of place, and in place if it allows
-that, with sizes that MSCCL++ accepts and sizes that it refuses, and every element has to be right; a plan of the `test`
-collective, which does not say what is right, has to end, or to be told where it cannot (STUCK).
+CHORALE is the command and PLANS is the folder of the plans. Each plan must load, survive a round trip through its canonical
+text and CBOR, and be shown in words. It must pass the checks and the proofs. The plans in REFUSED and UNPROVED are the
+exceptions, and must have the finding that is named there. Then each plan runs on the CPU: in every form of packets if it has
+packets, out of place, and in place if it allows that, with sizes that MSCCL++ accepts and sizes that it refuses. Every element
+must be right. A plan of the `test` collective does not define its result. It must end, or report where it cannot (STUCK).
 
---gpu-results merges what `cuda_plans --share-gpus --results FILE` wrote on a machine with GPUs, where every plan has to give,
-bit for bit, what the CPU gives, into the table that --markdown writes (docs/mscclpp.md).
+--gpu-results adds the output of `cuda_plans --share-gpus --results FILE` on a machine with GPUs to the table that --markdown
+writes (docs/mscclpp.md). There every plan must give the same bits as on the CPU.
 """
 import argparse
 import concurrent.futures
@@ -22,10 +22,10 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIMIT_S = 300
-ELEMENT = 4  # bytes of the type that is run
-PARTS = 3, 17, 1025  # elements of a part: nothing divides them by chunks and alignment
+ELEMENT = 4  # bytes of the type that runs
+PARTS = 3, 17, 1025  # elements of a part, which chunks and alignment do not divide
 COLUMNS = "plan", "loads", "round trip", "proved", "runs on the CPU", "runs on GPUs", "equals the oracle", "recompiled equal"
-REFUSED = {  # plan: what the checks have to say
+REFUSED = {  # plan: the finding that the checks must report
     "unit_tests-signal_wait-signal_wait_fuse_test": "this signal is never awaited: memory channel 0 of rank 0",
 }
 RELAXED = "a relaxed signal or a packet", """a rank's output is written by its peers, and only a relaxed
@@ -47,7 +47,7 @@ UNPROVED = {  # beginning of a name: what the proofs have to say, and why it is 
         "this overwrites input[0:1] of rank 1, and nothing says that this rank has begun",
         "a peer's input is overwritten before its launch may have begun"),
 }
-STUCK = {  # plan: where it waits for packets that no operation of it sends, which its run has to say
+STUCK = {  # plan: where it waits for packets that none of its operations sends, which its run must report
     "unit_tests-read_put_packet_test": "rank 0 block 0 op 0 read_put_packets: waits for packets",
     "unit_tests-reduce_copy_packet_test": "rank 0 block 0 op 0 reduce_copy_packets: waits for packets",
     "unit_tests-reduce_packet-reduce_packets_fuse_test": "rank 0 block 0 op 0 reduce_packets: waits for packets",
@@ -58,7 +58,7 @@ PACKETS = {"cpkt", "upkt", "ppkt", "rppkt", "repkt", "respkt", "recpkt", "recspk
 
 
 class Trouble(Exception):
-    """What is wrong with a plan, in one line."""
+    """Reports the fault of a plan, in one line."""
 
 
 def flatten(ops):
@@ -78,7 +78,8 @@ class Plan:
         self.packets = any(op["name"] in PACKETS for block in blocks for op in flatten(block["ops"]))
 
     def sizes(self, parts):
-        """Bytes of messages: one that MSCCL++ accepts, whole chunks of its alignment, and then odd ones."""
+        """Returns bytes of messages: a size that MSCCL++ accepts (whole chunks of its alignment), and then odd
+        sizes."""
         scattered = {"reducescatter": self.ranks, "alltoall": self.ranks, "allgather": self.ranks}
         chunks = [gpu["output_chunks" if self.collective == "allgather" else "input_chunks"] for gpu in self.json["gpus"]]
         segments = scattered.get(self.collective, max(chunks) if self.collective == "test" else 1)
@@ -107,13 +108,13 @@ class Command:
         done = self(*words)
         if done.returncode:
             said = (done.stderr + done.stdout).strip().splitlines()
-            said.sort(key=lambda line: not line.startswith("error"))  # before notes
+            said.sort(key=lambda line: not line.startswith("error"))  # sorts errors before notes
             raise Trouble(f"chorale {words[0]}: {said[0] if said else f'exit {done.returncode}'}")
         return done.stdout
 
 
 def round_trip(command, plan, folder):
-    """JSON to CBOR to JSON gives the same text, and that says what the plan says."""
+    """Checks that JSON to CBOR to JSON gives the same text, and that the text says what the plan says."""
     text, binary, again = (folder / f"{plan.name}.{end}" for end in ("json", "cbor", "again.json"))
     command.must("convert", plan.path, "-o", text)
     command.must("convert", text, "-o", binary)
@@ -128,7 +129,8 @@ def unproved(plan):
 
 
 def run(command, plan, parts, *settings):
-    """Runs a plan in all its forms; "yes" if every element was right, "ends" if nothing says what is right."""
+    """Runs a plan in all its forms. Returns "yes" if every element was right, "ends" if the plan does not define its
+    result."""
     if unproved(plan):
         settings = *settings, "--allow", "proofs"
     if plan.name in STUCK:
@@ -152,7 +154,7 @@ def run(command, plan, parts, *settings):
 
 
 def examine(command, plan):
-    """The first columns of a plan's row, and what is wrong with it."""
+    """Returns the first columns of a plan's row, and the plan's fault."""
     row, trouble = {"plan": plan.name}, []
 
     def column(name, action):
@@ -196,7 +198,7 @@ def examine(command, plan):
 
 
 def table(rows, gpu_results, manifest):
-    """docs/mscclpp.md."""
+    """Writes docs/mscclpp.md."""
     on_gpu, recompiled = {}, {}
     for path in gpu_results:
         for row in csv.DictReader(path.open(), delimiter="\t"):

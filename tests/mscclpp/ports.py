@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""MSCCL++'s programs in our language against the plans of MSCCL++: ports.py CHORALE PLUGIN [filter ...] [--plans FOLDER]
+"""Compares MSCCL++'s programs, written in our DSL, with the plans of MSCCL++: ports.py CHORALE PLUGIN [filter ...]
+[--plans FOLDER]
 
-A row of manifest.tsv names a plan, the program that says the same here, its arguments, the checks that the plan fails in
-MSCCL++'s own executor, and a verdict: "equal", or "differs: why". The program is compiled for MSCCL++, which must find
-just what the row allows, and compared with the plan: an equal one must not differ, and one that differs must not become
-equal unnoticed. All but those that test one operation also run on the CPU, with sizes that fill their chunks and sizes
-that do not, and every element must be right.
+A row of manifest.tsv names a plan, our program for it, its arguments, the checks that the plan fails in MSCCL++'s
+own executor, and a verdict: "equal", or "differs: why". The program is compiled for MSCCL++, and the checks must
+find exactly what the row allows. Then the program is compared with the plan. An equal one must not differ, and one
+that differs must not become equal unnoticed. All programs except those that test one operation also run on the CPU,
+with sizes that fill their chunks and sizes that do not, and every element must be right.
 
-Without the folder of plans, ../shared/mscclpp-plans beside the repository, the programs are compiled and run only.
+Without the folder of plans, ../shared/mscclpp-plans beside the repository, the programs are only compiled and run.
 """
 import argparse
 import concurrent.futures
@@ -22,7 +23,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIMIT_S = 300
-LINES = 30  # of a complaint
+LINES = 30  # the most lines that are shown of a complaint
 
 
 class Ports:
@@ -35,7 +36,8 @@ class Ports:
                               env=self.environment)
 
     def compile(self, program, arguments, allow):
-        """The plan of a program, and a complaint if MSCCL++ would not find in it just what is allowed."""
+        """Returns the plan of a program, and a complaint if MSCCL++'s checks would not find exactly what the row
+        allows."""
         output = self.folder / ("-".join([program, *arguments.split()]) + ".json")
         settings = [word for argument in arguments.split() for word in ("--set", argument)]
         words = ["compile", self.plugin, "--name", program, *settings, "--target", "mscclpp", "-o", output]
@@ -48,7 +50,7 @@ class Ports:
         return (None, "is not compiled:\n" + done.stderr) if done.returncode else (output, "")
 
     def compare(self, compiled, plan, verdict):
-        """The complaint about a row; empty if it holds."""
+        """Returns the complaint about a row; empty if the row is right."""
         done = self.command("diff", "--canonical", self.plans / (plan + ".json"), compiled)
         if verdict == "equal":
             return "differs:\n" + done.stdout + done.stderr if done.returncode else ""
@@ -58,12 +60,12 @@ class Ports:
 
     def run(self, compiled, allow):
         plan = json.loads(compiled.read_text())
-        if plan["collective"] == "test":  # may wait for packets that nobody sends
+        if plan["collective"] == "test":  # it may wait for packets that no rank sends
             return ""
         ranks, gpu = len(plan["gpus"]), plan["gpus"][0]
         chunks = gpu["output_chunks"] if plan["collective"] == "allgather" else gpu["input_chunks"]
-        least = max(plan["min_message_size"], 4 * chunks)  # an f32 a chunk
-        odd = (least // (4 * ranks) + 37) * 4 * ranks      # elements for every rank, but no whole chunks
+        least = max(plan["min_message_size"], 4 * chunks)  # one f32 per chunk
+        odd = (least // (4 * ranks) + 37) * 4 * ranks      # elements for every rank, but not whole chunks
         proofs = (word for check in allow.split() if not check.startswith("mscclpp_") for word in ("--allow", check))
         done = self.command("run", compiled, "--bytes", f"{4 * least},{odd}", "--repeat", 2, "--no-times", *proofs)
         return "runs wrongly:\n" + done.stdout + done.stderr if done.returncode else ""
@@ -79,7 +81,7 @@ def main():
     compare = options.plans.is_dir()
     if not compare:
         print(f"skipped: the comparisons, there is no folder {options.plans}")
-    tasks = {}  # the rows of a program with its arguments, which is compiled and run once
+    tasks = {}  # the rows of each program and its arguments, which is compiled and run once
     with open(HERE / "manifest.tsv", newline="") as manifest:
         for row in csv.DictReader(manifest, delimiter="\t", quoting=csv.QUOTE_NONE):
             if not options.filters or any(word in row["plan"] + " " + row["program"] for word in options.filters):

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What several of the ported programs share.
+/// Defines what several of the ported programs share.
 
 #include <chorale/dsl.hpp>
 #include <cstdint>
@@ -13,7 +13,7 @@ using chorale::dsl::MemoryChannel;
 using chorale::dsl::Program;
 using chorale::dsl::SyncType;
 
-/// Ranks [first, end) without `rank`, in ascending order.
+/// Returns ranks [first, end) without `rank`, in ascending order.
 inline std::vector<int> others(int rank, int first, int end) {
   std::vector<int> list;
   for (int other = first; other < end; ++other) {
@@ -22,13 +22,13 @@ inline std::vector<int> others(int rank, int first, int end) {
   return list;
 }
 
-/// Ranks [0, ranks).
+/// Returns ranks [0, ranks).
 inline std::vector<int> all(int ranks) { return others(-1, 0, ranks); }
 
-/// Position of `rank` among the others of `of`.
+/// Returns the position of `rank` among the others of `of`.
 inline int slot(int rank, int of) { return rank < of ? rank : rank - 1; }
 
-/// A channel from `rank` to each of `peers`.
+/// Returns a channel from `rank` to each of `peers`.
 inline std::vector<MemoryChannel> channels_to(Program& program, const std::vector<int>& peers, int rank) {
   std::vector<MemoryChannel> channels;
   for (const int peer : peers) channels.push_back({program, peer, rank});
@@ -42,12 +42,12 @@ inline void meet(const std::vector<MemoryChannel>& peers, int64_t tb, bool relax
   for (const MemoryChannel& peer : peers) peer.wait(tb, SyncType::both, relaxed, at);
 }
 
-/// The peer's buffers may be touched from here on.
+/// Synchronises with a peer, after which its buffers may be used.
 inline void enter(const MemoryChannel& peer, int64_t tb, Here at = Here::current()) {
   meet({peer}, tb, true, at);
 }
 
-/// What was moved has arrived at both.
+/// Synchronises with a peer, after which the moved data has arrived at both.
 inline void leave(const MemoryChannel& peer, int64_t tb, Here at = Here::current()) {
   peer.signal(tb, SyncType::before, false, at);
   peer.wait(tb, SyncType::after, false, at);

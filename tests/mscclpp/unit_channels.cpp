@@ -1,4 +1,4 @@
-// MSCCL++'s tests of channels between two ranks, which both do the same.
+// These are MSCCL++'s tests of channels between two ranks, which both do the same.
 
 #include "share.hpp"
 
@@ -7,7 +7,7 @@ using namespace ported;
 
 namespace {
 
-/// A program of two ranks; body(program, me, peer) is what one of them does.
+/// Builds a program of two ranks; body(program, me, peer) is what one of them does.
 template <class Body>
 Program two(const char* name, int64_t input, int64_t output, Body&& body,
             Protocol protocol = Protocol::Simple) {
@@ -38,9 +38,9 @@ CHORALE_PROGRAM(unit_relaxed_signal_wait, Parameters&) {
              [](Program& program, const Rank& me, const Rank& peer) { enter(memory(program, me, peer), 0); });
 }
 
-// Signals that follow each other become one operation, and so do waits. A signal is awaited on the channel of
-// the same number, so the ranks take theirs in opposite order; in MSCCL++'s program both signal on the first
-// two and wait on the others, for ever.
+// Consecutive signals become one operation, and so do consecutive waits. A signal is awaited on the channel
+// of the same number, so the ranks use their channels in opposite order. In MSCCL++'s program both ranks
+// signal on the first two and wait on the others, for ever.
 CHORALE_PROGRAM(unit_signal_wait_fuse, Parameters&) {
   return two("signal_wait_test", 0, 0, [](Program& program, const Rank& me, const Rank& peer) {
     std::vector<MemoryChannel> channels;
@@ -123,7 +123,7 @@ CHORALE_PROGRAM(unit_read_reduce, Parameters&) {
   });
 }
 
-// As unit_reduce_fuse: one call.
+// This does the same as unit_reduce_fuse, in one call.
 CHORALE_PROGRAM(unit_read_reduce_fuse, Parameters&) {
   return two("read_reduce_test", 2, 2, [](Program& program, const Rank& me, const Rank& peer) {
     const MemoryChannel channel = memory(program, me, peer);
@@ -185,7 +185,7 @@ CHORALE_PROGRAM(unit_put_with_signal, Parameters&) {
   });
 }
 
-// Every put has a signal of its own, joined or not, so each has a wait.
+// Every put has its own signal, joined or not, so each has a wait.
 CHORALE_PROGRAM(unit_put_with_signal_fuse, Parameters&) {
   return two("put_with_signal_test", 4, 0, [](Program& program, const Rank& me, const Rank& peer) {
     const PortChannel channel = port(program, me, peer);
@@ -209,7 +209,7 @@ CHORALE_PROGRAM(unit_put_with_signal_and_flush, Parameters&) {
   });
 }
 
-// Rank 2 is not of the group.
+// Rank 2 is not in the group.
 CHORALE_PROGRAM(unit_switch_broadcast, Parameters&) {
   Program program(
       {.name = "group_store_test", .collective = TestCollective{.ranks = 3, .input = 1, .output = 1}});

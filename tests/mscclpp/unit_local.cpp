@@ -1,4 +1,4 @@
-// MSCCL++'s tests of what a rank does with its own memory: one operation each.
+// These are MSCCL++'s tests of operations on a rank's own memory, one operation each.
 
 #include "share.hpp"
 
@@ -6,7 +6,7 @@ using namespace chorale::dsl;
 
 namespace {
 
-/// A program of one rank.
+/// Builds a program of one rank.
 Program alone(const char* name, int64_t input, int64_t output, Protocol protocol = Protocol::Simple) {
   return Program({.name = name,
                   .collective = TestCollective{.ranks = 1, .input = input, .output = output},
@@ -53,8 +53,8 @@ CHORALE_PROGRAM(unit_reduce, Parameters&) {
   return program;
 }
 
-// MSCCL++ joins two reductions of one chunk into one place to this, though the second one should replace the
-// first one's result. One call says what is meant.
+// MSCCL++ joins two reductions of one chunk into one destination to this, although the second one should
+// replace the first one's result. One call states the intention.
 CHORALE_PROGRAM(unit_reduce_fuse, Parameters&) {
   Program program = alone("reduce_test", 3, 2);
   const Rank me = program.rank(0);
@@ -77,7 +77,7 @@ CHORALE_PROGRAM(unit_reduce_packets_fuse, Parameters&) {
   return program;
 }
 
-// What is reduced is kept as packets too: one operation.
+// The reduced data is also stored as packets, in one operation.
 CHORALE_PROGRAM(unit_reduce_copy_packets, Parameters&) {
   Program program = alone("reduce_copy_packets_test", 1, 0, Protocol::LL);
   const Rank me = program.rank(0);
@@ -89,7 +89,7 @@ CHORALE_PROGRAM(unit_reduce_copy_packets, Parameters&) {
 }
 
 CHORALE_PROGRAM(unit_pipeline, Parameters&) {
-  Program program = alone("barrier_test", 1, 1);  // so it is called there
+  Program program = alone("barrier_test", 1, 1);  // the name there
   const Rank me = program.rank(0);
   program.loop(1 << 20, 1, [&] { me.copy(me.get_output_buffer()[0], me.get_input_buffer()[0], 0); });
   return program;

@@ -35,8 +35,8 @@ struct Job {
   Site site;
 };
 
-/// Lists the mutants to judge. This is cheap beside judging: it makes each mutant once and compares only
-/// hashes.
+/// Lists the mutants to judge. This is cheap compared with judging: it makes each mutant once and compares
+/// only hashes.
 std::vector<Job> list_jobs(const Plan& plan, const Choice& choice) {
   Plan copy = plan;
   std::unordered_set<uint64_t> known = {content_hash(plan)};

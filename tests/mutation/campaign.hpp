@@ -14,16 +14,16 @@
 namespace chorale::mutation {
 
 enum class Fate : uint8_t {
-  killed,    ///< a check finds it
-  survived,  ///< no check finds it and no schedule fails: `by` says why it is right
-  hole,      ///< no check finds it, and a schedule fails: the checks are wrong
+  killed,    ///< a check reports it
+  survived,  ///< no check reports it and no schedule fails: `by` says why it is right
+  hole,      ///< no check reports it, but a schedule fails: the checks are wrong
   crashed,   ///< a judge threw an exception
 };
 
-/// The names of fates, by Fate, as in the lines of a run.
+/// Names the fates, by Fate, as in the lines of a run.
 inline constexpr std::string_view fate_names[] = {"killed", "survived", "hole", "crashed"};
 
-/// A mutant and its fate.
+/// Describes a mutant and its fate.
 struct Mutant {
   const Operator* of = nullptr;
   OpPlace at;
@@ -31,23 +31,23 @@ struct Mutant {
   SourceLine line;           ///< the author's line of the operation
   std::string what;          ///< as Site::what
   Fate fate = Fate::survived;
-  std::string by;     ///< killed: the check; survived: the reason, in a word or two
-  std::string text;   ///< the check's finding, or the reason at length
+  std::string by;     ///< killed: the check; survived: the reason in a word or two
+  std::string text;   ///< the check's finding, or the full reason
   uint64_t seed = 0;  ///< hole: the schedule's seed
 };
 
-/// A schedule that failed.
+/// Describes a schedule that failed.
 struct Failed {
   uint64_t seed;
   std::string text;
 };
 
-/// The reason why a mutant is right.
+/// Describes the reason why a mutant is right.
 struct Reason {
   std::string by, text;
 };
 
-/// The functions that judge mutants. Several threads call them at once.
+/// Holds the functions that judge mutants. Several threads call them at once.
 struct Judge {
   std::function<Diagnostics(const Plan&)> check;
   std::function<std::optional<Failed>(const Plan&)> run;  ///< the first schedule that fails
@@ -56,16 +56,16 @@ struct Judge {
 
 struct Choice {
   std::vector<const Operator*> operators;
-  uint32_t sample = 0;  ///< the most sites of an operator in a plan; 0: all
+  uint32_t sample = 0;  ///< the largest number of an operator's sites in a plan; 0: all
   uint64_t seed = 1;    ///< the seed of the choice
   uint32_t threads = 1;
   /// Fills in the fate of a mutant that was judged before. Several threads call it at once.
   std::function<bool(Mutant&)> recall = {};
 };
 
-/// Makes and judges the mutants of a plan that are neither equal to it nor to each other. It calls `progress`
-/// with each mutant and its plan once that is judged, one at a time, but not for those that were judged
-/// before. The plan itself must be right.
+/// Makes and judges the mutants of a plan that differ from it and from each other. After judging a mutant it
+/// calls `progress` with the mutant and its plan, one at a time. It does not call it for mutants that were
+/// judged before. The plan itself must be right.
 std::vector<Mutant> mutate(const Plan&, const Choice&, const Judge&,
                            const std::function<void(const Mutant&, const Plan&)>& progress = {});
 

@@ -22,8 +22,8 @@ class Edit {
 
   const Plan& plan() const { return plan_; }
 
-  /// Returns a part of plan(), for changes in place. Parts of a part that was changed before stay where they
-  /// are.
+  /// Returns a part of plan(), for changes in place. Parts of a part that was changed before keep their
+  /// addresses.
   template <class Part>
   Part& change(const Part& part) {
     Part& mine = const_cast<Part&>(part);  // it is a part of plan_, which is not const
@@ -35,8 +35,8 @@ class Edit {
   ThreadBlock& block(const OpPlace& at);
   Gpu& gpu(uint32_t rank) { return change(plan_.gpus[rank]); }
 
-  /// These change operations. Pipelines keep their contents: an operation that is put beside one of the body
-  /// is in the body too.
+  /// These functions change operations. Pipelines keep their contents: an operation that is inserted beside
+  /// one of the body is also in the body.
   Op& op(const OpPlace& at) { return block(at).ops[at.op]; }
   void erase(const OpPlace& at);
   void insert(const OpPlace& before, const Op&);
@@ -44,7 +44,7 @@ class Edit {
   /// Moves an operation before another one of its block, which comes earlier.
   void move_before(const OpPlace& at, uint32_t before);
 
-  /// Give an operation lists of its own, which may be changed freely.
+  /// Give an operation its own lists, which may be changed freely.
   void set_operands(const OpPlace& at, std::vector<Operand> sources, std::vector<Operand> dests);
   void set_ids(const OpPlace& at, std::vector<uint32_t> ids);
   /// Removes one of an operation's ids, and the operation with the last one.
@@ -56,8 +56,8 @@ class Edit {
   /// Adds a channel that pairs with a new one of `peer`. Returns its number as the rank counts them.
   uint32_t add_channel(uint32_t rank, uint32_t peer, ChannelType);
 
-  /// Cuts every chunk in two, so that each operand has an even number of them.
-  /// \return false if the plan says something about its chunks that would no longer be true
+  /// Cuts every chunk in two, so that each operand has an even number of chunks.
+  /// \return false if the plan states something about its chunks that would no longer be true
   bool cut_chunks();
 
  private:

@@ -38,7 +38,7 @@ void Judged::take(const nlohmann::json& object) {
   const auto word = [&](const char* key) { return object.value(key, std::string()); };
   const auto plan = object.at("plan").get<std::string>(), fate = object.at("fate").get<std::string>();
   const auto known = std::find(std::begin(fate_names), std::end(fate_names), fate);
-  if (known == std::end(fate_names)) return;  // another version's fate
+  if (known == std::end(fate_names)) return;  // a fate of another version
   const auto number = [&](const char* key) { return object.at(key).get<uint32_t>(); };
   const OpPlace at{number("rank"), number("threadblock"), number("op")};
   plans_.insert(plan);

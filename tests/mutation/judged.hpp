@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Reads the mutants that an earlier run has judged, from the lines that it left.
+/// Reads the mutants that an earlier run has judged, from the lines that it has written.
 
 #include <cstdint>
 #include <map>
@@ -15,13 +15,13 @@ namespace chorale::mutation {
 
 class Judged {
  public:
-  /// \param text  lines of json_line(); a line that was not written to its end is ignored
-  /// \throws std::invalid_argument naming the first line that is something else
+  /// \param text  lines of json_line(); an incomplete last line is ignored
+  /// \throws std::invalid_argument that names the first line that is something else
   explicit Judged(std::string_view text);
 
-  /// Fills in the fate of a mutant of a plan; returns false if it is not known.
+  /// Fills in the fate of a mutant of a plan. Returns false if it is not known.
   bool recall(const std::string& plan, Mutant&) const;
-  /// Returns true if any mutant of a plan was judged: then the plan was found to be right.
+  /// Returns true if any mutant of a plan was judged, which means that the plan was found to be right.
   bool begun(const std::string& plan) const { return plans_.count(plan); }
 
  private:
@@ -32,7 +32,7 @@ class Judged {
   };
   void take(const nlohmann::json& line);
 
-  std::map<std::string, Fated> mutants_;  // by the part of the line that says which mutant it is
+  std::map<std::string, Fated> mutants_;  // by the part of the line that identifies the mutant
   std::set<std::string> plans_;
 };
 

@@ -1,4 +1,4 @@
-// mutate makes mistakes in right plans, and looks whether the checks find them. docs/mutation.md is one of
+// mutate makes mistakes in right plans, and tests whether the checks find them. docs/mutation.md shows one of
 // its runs.
 
 #include <fmt/format.h>
@@ -72,7 +72,7 @@ std::string words_of(const MutateArguments& options) {
   return text + " --schedules " + std::to_string(options.schedules);
 }
 
-/// The step after which a mutant counts as running for ever, which is a failure.
+/// Gives the step after which a mutant counts as running for ever, which is a failure.
 constexpr uint64_t max_steps = uint64_t(1) << 24;
 
 /// Returns the first schedule that fails.
@@ -96,7 +96,7 @@ Judge make_judge(const MutateArguments& options) {
   return judge;
 }
 
-/// Returns the reason why nothing can be learnt from the mutants of a plan, if there is one.
+/// Returns the reason why a plan's mutants would show nothing, if there is one.
 std::optional<std::string> unfit(const Plan& plan, const Judge& judge) {
   if (plan.gpus.empty()) return "it is a host schedule, and mistakes are made in thread blocks";
   const Diagnostics before = judge.check(plan);
@@ -147,7 +147,7 @@ Exit mutate_all(const MutateArguments& options) {
   const Judged judged = judged_before(options.json, before);
   std::ofstream lines;
   if (!options.json.empty()) {
-    // A run that was stopped in the middle of a line has left a part of it.
+    // A run that was stopped in the middle of a line has left an incomplete line.
     const size_t whole = before.rfind('\n') + 1;  // npos + 1 is 0
     std::error_code error;
     if (whole != before.size()) std::filesystem::resize_file(options.json, whole, error);

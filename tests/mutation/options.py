@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What mutate refuses, and what it goes on with after it was stopped: options.py MUTATE SHIPPED_PLANS"""
+"""Checks what mutate refuses, and how it continues after it was stopped: options.py MUTATE SHIPPED_PLANS"""
 import pathlib
 import subprocess
 import sys
@@ -9,7 +9,7 @@ LIMIT_S = 300
 
 
 def run(*words):
-    """The exit status and what was said on both streams."""
+    """Returns the exit status and the output on both streams."""
     done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S)
     return done.returncode, done.stdout + done.stderr
 
@@ -40,7 +40,8 @@ def main():
                 wrong.append(f"{words} ends with {ended}, expected {status} and '{says}': {said}")
         if copy.read_text() != text:
             wrong.append("a plan is written to")
-        # A run that is stopped in the middle of a line is gone on with, and leaves the lines of one that was not.
+        # A run that was stopped in the middle of a line continues, and leaves the same lines as one that was not
+        # stopped.
         lines = whole.read_text()
         cut.write_text(lines[:len(lines) // 2])
         ended, said = run(*few, "--json", cut, "--resume", plan)

@@ -26,7 +26,7 @@ std::string access_text(const Plan& plan, const Trace& trace, const AccessId& id
          launch;
 }
 
-/// Describes the first block that does something else.
+/// Describes the first block that does something different.
 std::string difference(const Plan& original, const Trace& before, const Trace& after) {
   if (before.streams().size() != after.streams().size()) return "there are other thread blocks";
   uint32_t chain = 0;
@@ -41,12 +41,12 @@ std::string difference(const Plan& original, const Trace& before, const Trace& a
 }
 
 Reason path_reason(const Plan& mutant, const Trace& after, std::vector<Pair> pairs) {
-  std::erase_if(pairs, [&](const Pair& pair) { return !after.pairs().count(pair); });  // no longer meet
+  std::erase_if(pairs, [&](const Pair& pair) { return !after.pairs().count(pair); });  // these are gone
   if (pairs.empty()) return {"nothing", "no two accesses of the same memory are ordered by it"};
   const Pair shown = pairs.front();
   const std::optional<std::vector<OpPlace>> shown_path = after.path(shown);
   std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
-    return std::tie(a.second, a.visible) < std::tie(b.second, b.visible);  // path() is cheaper so
+    return std::tie(a.second, a.visible) < std::tie(b.second, b.visible);  // this order makes path() cheaper
   });
   for (const Pair& pair : pairs) {
     if (after.path(pair)) continue;

@@ -10,7 +10,7 @@
 namespace chorale::mutation {
 namespace {
 
-/// The checks in the order in which they run.
+/// Lists the checks in the order in which they run.
 constexpr const char* checks_in_order[] = {
 #define CHORALE_CHECK(name, summary) #name,
 #define CHORALE_PROOF(name, summary) #name,

@@ -18,7 +18,7 @@ class Tally {
  public:
   /// Adds all mutants of a plan.
   void add(const std::string& plan, const std::vector<Mutant>&);
-  /// Notes a plan that was not mutated.
+  /// Records a plan that was not mutated.
   void leave_out(const std::string& plan, const std::string& why) { left_out_[plan] = why; }
 
   uint64_t count(Fate fate) const;
@@ -38,7 +38,7 @@ class Tally {
   };
   std::map<const Operator*, Row> rows_;
   std::map<std::string, std::string> left_out_;
-  std::vector<std::string> examples_;  // the first of each reason and operator
+  std::vector<std::string> examples_;  // the first for each reason and operator
   std::vector<std::string> loud_;      // holes and crashes
   std::map<std::pair<const Operator*, std::string>, bool> told_;
   size_t plans_ = 0;

@@ -14,12 +14,12 @@
 
 namespace chorale::mutation {
 
-/// One place where an operator can be applied.
+/// Describes one place where an operator can be applied.
 struct Site {
   OpPlace at;  ///< the operation's place
   /// If false, the site is a part of the plan, of a rank or of a block, with which `at` begins.
   bool of_operation = true;
-  std::string what;  ///< the part of it, if the place does not say all
+  std::string what;  ///< the part of it, if the place alone is not enough
   std::function<void(Edit&)> change;
 };
 
@@ -28,7 +28,7 @@ class Sites {
   void add(const OpPlace& at, std::function<void(Edit&)> change, std::string what = {}) {
     list_.push_back({at, true, std::move(what), std::move(change)});
   }
-  /// Adds a site that is no operation.
+  /// Adds a site that is not an operation.
   void add_part(const OpPlace& at, std::function<void(Edit&)> change, std::string what) {
     list_.push_back({at, false, std::move(what), std::move(change)});
   }

@@ -15,7 +15,7 @@ bool is_boundary(const Node& node) { return node.kind == Node::Kind::begin || no
 
 }  // namespace
 
-/// The history of an execution, with the accesses of each of its nodes.
+/// Records the history of an execution, with the accesses of each of its nodes.
 class Trace::Accesses : public proof::History {
  public:
   explicit Accesses(const proof::SymbolicExecutor& executor)
@@ -66,8 +66,8 @@ class Trace::Accesses : public proof::History {
 
   struct Access {
     OpPlace at;
-    uint32_t in = nobody;   ///< the node that has to come after an earlier access
-    uint32_t out = nobody;  ///< the node that has to come before a later access
+    uint32_t in = nobody;   ///< the node that must come after an earlier access
+    uint32_t out = nobody;  ///< the node that must come before a later access
   };
 
   const std::vector<std::string>& streams() const { return streams_; }
@@ -84,7 +84,7 @@ class Trace::Accesses : public proof::History {
   uint32_t newest() const { return uint32_t(nodes().size() - 1); }
 
   /// Before a launch the application of a rank reads the last output and overwrites the input.
-  /// \param after  the end of the launch before
+  /// \param after  the end of the previous launch
   void own(uint32_t rank, uint32_t launch, uint32_t after) {
     for (const bool overwrites : {false, true}) {
       const proof::Range range =
@@ -99,7 +99,7 @@ class Trace::Accesses : public proof::History {
   }
 
   void note(const AccessId& first, const AccessId& second, bool visible) {
-    // The application does what it does between two launches in its own order.
+    // Between two launches the application works in its own order.
     const bool by_application = first.who == AccessId::Who::application && second.who == first.who &&
                                 second.rank == first.rank && second.launch == first.launch;
     if (first != second && !by_application) pairs_.insert({first, second, visible});
@@ -148,7 +148,7 @@ std::vector<Pair> Trace::pairs_through(const OpPlace& at) const {
   const auto same = [&](const OpPlace& other) {
     return other.rank == at.rank && other.threadblock == at.threadblock && other.op == at.op;
   };
-  // The distances from and to the nearest node of the operation. Causes stand before their effects.
+  // These are the distances from and to the nearest node of the operation. Causes come before their effects.
   const std::vector<Node>& nodes = accesses_->nodes();
   std::vector<uint32_t> before(nodes.size(), nobody), behind(nodes.size(), nobody);
   for (uint32_t node = 0; node < nodes.size(); ++node) {
@@ -157,7 +157,7 @@ std::vector<Pair> Trace::pairs_through(const OpPlace& at) const {
     if (same({by.rank, by.block, nodes[node].op})) before[node] = behind[node] = 0;
   }
   const auto step = [&](uint32_t distance, uint32_t to) {
-    // A pair of one launch says more than one of two.
+    // A pair within one launch says more than a pair across two.
     return distance == nobody ? nobody : distance + (is_boundary(nodes[to]) ? 4 : 1);
   };
   for (uint32_t node = 0; node < nodes.size(); ++node) {

@@ -1,13 +1,13 @@
 #pragma once
 /// \file
 /// Records one execution of a plan: which accesses of the same memory need an order, and which operations
-/// give it to them.
+/// order them.
 ///
-/// The order is the prover's own record of an execution (compiler/proof/history.hpp). A graph of our own
-/// would be no independent witness, because it would be made of the same steps of the same executor. None is
-/// needed, because a trace judges no mutant: the proofs do, and then adversarial schedules of the executor,
-/// which share no code with the proofs. A trace only says why a mutant that passed both is right. It adds the
-/// accesses to the history, and numbers them so that those of two plans can be compared.
+/// The order is the prover's own record of an execution (compiler/proof/history.hpp). A separate graph would
+/// be no independent witness, because it would be made from the same steps of the same symbolic executor.
+/// None is needed, because a trace judges no mutant. The proofs do, and then adversarial schedules of the
+/// executor, which share no code with the proofs. A trace only says why a mutant that passed both is right.
+/// It adds the accesses to the history, and numbers them so that those of two plans can be compared.
 
 #include <cstdint>
 #include <memory>
@@ -21,8 +21,8 @@
 
 namespace chorale::mutation {
 
-/// An access of a block, its proxy, or the application of a rank. It is the same in two plans whose blocks
-/// touch the same memory in the same order.
+/// Identifies an access of a block, its proxy, or the application of a rank. It is the same in two plans
+/// whose blocks touch the same memory in the same order.
 struct AccessId {
   enum class Who : uint8_t { block, proxy_reads, proxy_writes, application };
   Who who = Who::block;
@@ -31,10 +31,10 @@ struct AccessId {
   auto operator<=>(const AccessId&) const = default;
 };
 
-/// Two accesses of the same bytes, at least one of which writes. The first came before the second.
+/// Holds two accesses of the same bytes, at least one of which writes. The first came before the second.
 struct Pair {
   AccessId first, second;
-  bool visible = true;  ///< the first is a write: the second has to see it, not only come later
+  bool visible = true;  ///< the first is a write: the second must see it, not only come later
   auto operator<=>(const Pair&) const = default;
 };
 
@@ -46,22 +46,22 @@ class Trace {
   /// Returns true if all launches ended.
   bool ended() const { return ended_; }
 
-  /// Returns, for each block, a text of its operations and the memory that they touch, to compare two
-  /// executions.
+  /// Returns, for each block, a text of its operations and of the memory that they touch, so that two
+  /// executions can be compared.
   const std::vector<std::string>& streams() const;
 
   /// Returns the pairs of accesses that need an order, each once.
   const std::set<Pair>& pairs() const;
 
-  /// Returns the pairs that have an operation between them in the order, or as one of the two; the nearest
-  /// first.
+  /// Returns the pairs that have an operation between them in the order, or as one of the two. The nearest
+  /// come first.
   std::vector<Pair> pairs_through(const OpPlace& at) const;
 
   /// Returns the place of an access.
   OpPlace place_of(const AccessId& id) const;
 
   /// Returns the operations that order the second access after the first; none if there is no such path.
-  /// Calls for pairs with the same second access cost least one after the other.
+  /// Consecutive calls for pairs with the same second access are the cheapest.
   std::optional<std::vector<OpPlace>> path(const Pair&) const;
 
  private:
@@ -71,7 +71,7 @@ class Trace {
   std::unique_ptr<proof::SymbolicExecutor> executor_;
   std::unique_ptr<Accesses> accesses_;
   bool ended_ = false;
-  mutable std::optional<proof::Past> past_;  // of the last path
+  mutable std::optional<proof::Past> past_;  // the past of the last path
   mutable std::pair<uint32_t, bool> past_node_;
 };
 

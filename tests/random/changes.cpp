@@ -174,7 +174,7 @@ Operand Changes::part(BufferKind kind, uint32_t ref, uint64_t chunks) {
   return {below(all - size + 1), size, ref};
 }
 
-/// Returns an operation with operands anywhere, all of one size: at most so many chunks.
+/// Returns an operation with operands anywhere, all of one size of at most `chunks` chunks.
 Item Changes::data(Opcode code, uint32_t rank, uint32_t block, uint64_t chunks) {
   const OpInfo& row = info(code);
   Item item;
@@ -208,7 +208,7 @@ Item Changes::data(Opcode code, uint32_t rank, uint32_t block, uint64_t chunks) 
   return item;
 }
 
-/// Adds to the output, so that the result is the same in whatever order.
+/// Adds to the output, so that the result is the same in any order.
 Item Changes::sum_into_output() {
   Item item;
   item.op.code = Opcode::reduce;
@@ -311,7 +311,7 @@ void Changes::add_packets() {
   insert(at(rank, on), somewhere(at(rank, on)), std::move(read));
 }
 
-/// Adds packets with an answer, and an operation that writes the answer over what was sent.
+/// Adds packets with an answer, and an operation that writes the answer over the data that was sent.
 void Changes::add_answered_packets() {
   const Place from = any_block();
   const uint32_t rank = another(from.rank), on = below(program_.blocks);
@@ -364,7 +364,7 @@ void Changes::move() {
   if (!pick(place) || block_at(place)[place.position].op.body) return;
   const Item item = block_at(place)[place.position];
   erase(block_at(place), place.position);
-  // An operation that has channels of its block stays there.
+  // An operation that uses channels of its block stays there.
   if (one_in(4) && item.ids.empty()) place.block = below(program_.blocks);
   Block& block = block_at(place);
   const size_t near = place.position + 1 - std::min<size_t>(below(3), place.position + 1);

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Random programs, and random changes of one. A signal is awaited, a removed operation takes its other end
-/// with it, and packets that are sent are most often read. The proofs say whether a program is right.
+/// Makes random programs, and random changes of one. A signal is awaited, a removed operation takes its other
+/// end with it, and packets that are sent are usually read. The proofs say whether a program is right.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,11 +12,12 @@
 
 namespace chorale::random {
 
-/// The beginning of a program.
+/// Says how a program begins.
 enum class Start : uint8_t {
   nothing,
-  pipelines,  ///< one in each block; posts between blocks, in a turn and outside, let them run ahead
-  rivals,     ///< blocks of one rank whose pipelines compete for semaphores; what they compute is a sum
+  pipelines,  ///< one in each block; posts between blocks, inside and outside a turn, let them run
+              ///< ahead
+  rivals,     ///< blocks of one rank whose pipelines compete for semaphores; they compute a sum
 };
 
 class Changes {
@@ -26,7 +27,7 @@ class Changes {
   const Program& program() const { return program_; }
   void restore(Program before) { program_ = std::move(before); }
 
-  /// Makes some changes at once, most often one.
+  /// Makes some changes at once, usually one.
   void make();
   /// Removes operations, or makes the program less special.
   void simplify();
@@ -51,8 +52,7 @@ class Changes {
 
   Item control(Opcode, ChannelType, uint32_t id, uint32_t participants = 0) const;
   Item pipeline(size_t body) const;
-  /// Return the operation by which block `from` posts to block `to`, and the one by which `to` takes the
-  /// post.
+  /// Return the operation by which block `from` posts to block `to`, and the one by which `to` waits for it.
   Item give(const Place& from, const Place& to);
   Item take(const Place& from, const Place& to);
   Operand part(BufferKind, uint32_t ref, uint64_t chunks);
@@ -80,7 +80,7 @@ class Changes {
   adversary::Draw draw_;
   Start start_;
   Program program_;
-  uint32_t unit_ = 0, loop_chunks_ = 1;  ///< those of most pipelines
+  uint32_t unit_ = 0, loop_chunks_ = 1;  ///< the values of most pipelines
 };
 
 }  // namespace chorale::random

@@ -1,11 +1,12 @@
-// Looks for plans that are proved and fail all the same: random_plans FIRST_SEED WALKS [FOLDER].
+// This program looks for plans that are proved but fail: random_plans FIRST_SEED WALKS [FOLDER].
 //
 // Each walk changes a small program at random, and takes a change back if the plan is then refused. So it
-// goes along the border of what the proofs accept, where their gaps are near. Accepted plans run on the
-// adversarial machine, which knows nothing of the proofs: in schedules of several messages, some launches one
-// after the other. Programs are of the collective `test`, of which all schedules must leave the same.
+// walks along the border of what the proofs accept, where gaps are likely. Accepted plans run on the
+// adversarial machine, which knows nothing of the proofs: in schedules of several messages, with some
+// launches in a row. Programs have the collective `test`, of which all schedules must give the same result.
 //
-// A plan that fails is made smaller, and written to FOLDER. The same seed makes the same walk everywhere.
+// A plan that fails is made smaller, and written to FOLDER. The same seed makes the same walk on every
+// machine.
 
 #include <cstdlib>
 #include <exception>
@@ -24,7 +25,7 @@ namespace {
 
 constexpr uint32_t changes_of_a_walk = 150;
 
-/// When blocks compete many orders are proved, which takes as long as all the rest.
+/// When blocks compete, many orders are proved, which takes as long as everything else.
 Start start_of(uint64_t seed) {
   if (seed % 12 == 0) return Start::rivals;
   return seed % 2 ? Start::nothing : Start::pipelines;
@@ -43,7 +44,7 @@ bool has_pipelines(const Program& program) {
   return false;
 }
 
-/// Returns how it fails; empty: in none of these schedules.
+/// Returns how it fails; empty if it fails in none of these schedules.
 std::string failure(const Program& program, const Plan& plan, uint64_t seed, uint64_t schedules) {
   std::vector<uint64_t> sizes = {0};  // the smallest size that shows all orders
   if (has_pipelines(program)) {
@@ -81,7 +82,7 @@ struct Tally {
 };
 
 void walk(uint64_t seed, const std::string& folder, Tally& tally) {
-  // The first program may be refused. An empty one is not.
+  // The first program may be refused, but an empty one cannot.
   Changes changes(seed, start_of(seed));
   for (uint32_t again = 1; again < 20 && !accepted(changes.program().plan()); ++again)
     changes = Changes(seed + (uint64_t(again) << 32), start_of(seed));

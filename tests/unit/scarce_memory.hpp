@@ -1,5 +1,5 @@
 /// \file
-/// Makes a process get no more address space, for tests of what happens then.
+/// Stops a process from getting more address space, for tests of what happens then.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@ inline long address_space() {
   return 0;
 }
 
-/// Lets the process have `megabytes` more than it has, while the object lives. Does not work with sanitizers,
-/// because their shadows are address space, too.
+/// Lets the process use `megabytes` more than now, while the object exists. It does not work with sanitizers,
+/// because their shadow memory is address space, too.
 class ScarceMemory {
  public:
   explicit ScarceMemory(long megabytes) {

@@ -1,5 +1,5 @@
 #pragma once
-// Gives the exception of a call as text.
+// Returns the exception of a call as text.
 
 #include <string>
 

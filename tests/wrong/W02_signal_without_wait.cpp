@@ -1,4 +1,4 @@
-// Nobody waits for the signal.
+// No rank waits for the signal.
 
 #include <chorale/dsl.hpp>
 

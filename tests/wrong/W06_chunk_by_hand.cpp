@@ -1,4 +1,4 @@
-// A chunk made by hand lies far outside its buffer.
+// A chunk made by hand is far outside its buffer.
 
 #include <chorale/dsl.hpp>
 

@@ -1,4 +1,4 @@
-// A copy of no chunks.
+// A copy has no chunks.
 
 #include <chorale/dsl.hpp>
 

@@ -1,4 +1,4 @@
-// One thread block with 80 operations; MSCCL++'s executor holds 64.
+// One thread block has 80 operations; MSCCL++'s executor holds 64.
 
 #include <chorale/dsl.hpp>
 

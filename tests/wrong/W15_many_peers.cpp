@@ -1,4 +1,4 @@
-// 20 peers: fused operations with 20 channels and 20 destinations; MSCCL++'s executor holds 8 and 10.
+// With 20 peers fused operations have 20 channels and 20 destinations; MSCCL++'s executor holds 8 and 10.
 
 #include <chorale/dsl.hpp>
 

@@ -1,4 +1,4 @@
-// 20 barriers and 20 semaphores on one rank; MSCCL++'s executor holds 16 of each.
+// One rank has 20 barriers and 20 semaphores; MSCCL++'s executor holds 16 of each.
 
 #include <chorale/dsl.hpp>
 

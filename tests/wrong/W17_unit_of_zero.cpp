@@ -1,4 +1,4 @@
-// A pipeline whose turns take 0 bytes.
+// The turns of a pipeline take 0 bytes.
 
 #include <chorale/dsl.hpp>
 

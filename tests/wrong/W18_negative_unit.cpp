@@ -1,4 +1,4 @@
-// A pipeline of -1 chunks by -16 bytes.
+// A pipeline has -1 chunks in turns of -16 bytes.
 
 #include <chorale/dsl.hpp>
 

@@ -1,4 +1,4 @@
-// Two reductions overwrite one destination: y = x + a, then y = x + b. Fused, they were y = x + a + b.
+// Two reductions overwrite one destination: y = x + a, then y = x + b. Fusing them would give y = x + a + b.
 
 #include <chorale/dsl.hpp>
 

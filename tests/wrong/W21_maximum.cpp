@@ -1,4 +1,4 @@
-// A reduction by max; MSCCL++'s executor computes a sum.
+// A reduction takes the maximum; MSCCL++'s executor computes a sum.
 
 #include <chorale/dsl.hpp>
 

@@ -1,4 +1,4 @@
-// Replication policy none with 2 instances: one instance, as documented.
+// Replication policy none with 2 instances makes one instance, as documented.
 
 #include <chorale/dsl.hpp>
 

@@ -1,4 +1,4 @@
-// Replication policy none with 1 instance: one instance, as documented.
+// Replication policy none with 1 instance makes one instance, as documented.
 
 #include <chorale/dsl.hpp>
 

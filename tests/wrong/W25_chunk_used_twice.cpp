@@ -1,4 +1,4 @@
-// Two instances, and one Chunk in two broadcasts: each is shifted once.
+// With two instances, one Chunk is in two broadcasts: each is shifted once.
 
 #include <chorale/dsl.hpp>
 

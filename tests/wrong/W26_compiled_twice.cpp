@@ -1,4 +1,4 @@
-// A program that is compiled twice: the second plan is the first.
+// A program is compiled twice: the second plan equals the first.
 
 #include <chorale/dsl.hpp>
 

@@ -1,4 +1,4 @@
-// The second program of a process: its barriers are numbered from 0.
+// The second program of a process numbers its barriers from 0.
 
 #include <chorale/dsl.hpp>
 

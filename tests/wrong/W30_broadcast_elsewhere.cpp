@@ -1,4 +1,4 @@
-// The switch reduces at chunk 0 and broadcasts to chunk 3: fused, both offsets stay.
+// The switch reduces at chunk 0 and broadcasts to chunk 3: both offsets survive fusing.
 
 #include <chorale/dsl.hpp>
 

@@ -1,4 +1,4 @@
-// A switch reduction that no broadcast follows; MSCCL++'s executor does not know it.
+// No broadcast follows a switch reduction, which MSCCL++'s executor does not support.
 
 #include <chorale/dsl.hpp>
 

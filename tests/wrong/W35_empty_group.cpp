@@ -1,4 +1,4 @@
-// A thread block group without thread blocks.
+// A thread block group has no thread blocks.
 
 #include <chorale/dsl.hpp>
 

@@ -1,4 +1,4 @@
-// A semaphore that starts at 0 is acquired, and nobody releases it.
+// A semaphore that starts at 0 is acquired, and no thread block releases it.
 
 #include <chorale/dsl.hpp>
 

@@ -1,4 +1,4 @@
-// A reduction through a channel, with its result on the other rank.
+// A reduction through a channel has its result on the other rank.
 
 #include <chorale/dsl.hpp>
 

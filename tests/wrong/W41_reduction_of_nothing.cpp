@@ -1,4 +1,4 @@
-// A reduction through a channel, with no remote chunk.
+// A reduction through a channel has no remote chunk.
 
 #include <chorale/dsl.hpp>
 

@@ -1,4 +1,4 @@
-// In place, a copy overwrites as output what the copy before it reads as input.
+// In place, a copy overwrites as output what the previous copy reads as input.
 
 #include <chorale/dsl.hpp>
 

@@ -1,4 +1,4 @@
-// 4096 threads a block, an alignment of 0, and a smallest message above the largest.
+// A launch has 4096 threads per block, an alignment of 0, and a smallest message above the largest.
 
 #include <chorale/dsl.hpp>
 

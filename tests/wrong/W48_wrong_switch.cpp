@@ -1,4 +1,4 @@
-// A switch channel with a rank twice, and one that is used below chunk 0.
+// One switch channel has a rank twice, and one is used below chunk 0.
 
 #include <chorale/dsl.hpp>
 

@@ -1,4 +1,4 @@
-// Double scratch and plain puts: local and remote accesses use one half, whichever launch it is.
+// With double scratch and plain puts, local and remote accesses use the same half in every launch.
 
 #include <chorale/dsl.hpp>
 

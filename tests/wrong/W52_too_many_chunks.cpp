@@ -1,4 +1,4 @@
-// A buffer of 2^40 chunks.
+// A buffer has 2^40 chunks.
 
 #include <chorale/dsl.hpp>
 

@@ -1,4 +1,4 @@
-// A buffer of -4 chunks, and one that would then lie over another.
+// A buffer has -4 chunks, and another one would then overlap it.
 
 #include <chorale/dsl.hpp>
 

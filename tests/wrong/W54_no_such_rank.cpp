@@ -1,4 +1,4 @@
-// Rank 5 of a program with 2.
+// Rank 5 is used in a program with 2 ranks.
 
 #include <chorale/dsl.hpp>
 

@@ -1,4 +1,4 @@
-// Resources are reused, and the remote buffers of the next call are others.
+// Resources are reused, and the remote buffers of the next call are different.
 
 #include <chorale/dsl.hpp>
 

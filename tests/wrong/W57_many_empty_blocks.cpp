@@ -1,4 +1,4 @@
-// 501 thread blocks, 499 of them empty, and a barrier between the first and the last.
+// There are 501 thread blocks, 499 of them empty, and a barrier between the first and the last.
 
 #include <chorale/dsl.hpp>
 

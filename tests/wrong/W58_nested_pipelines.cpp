@@ -1,4 +1,4 @@
-// A pipeline inside a pipeline.
+// A pipeline is inside a pipeline.
 
 #include <chorale/dsl.hpp>
 

@@ -1,4 +1,4 @@
-// Packets are read that nobody writes.
+// Packets are read that no rank writes.
 
 #include <chorale/dsl.hpp>
 

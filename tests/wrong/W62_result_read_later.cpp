@@ -1,4 +1,4 @@
-// What the switch reduces is broadcast, and read once more later: fused, it is still written.
+// The result of a switch reduction is broadcast, and read again later: the fused operation still writes it.
 
 #include <chorale/dsl.hpp>
 

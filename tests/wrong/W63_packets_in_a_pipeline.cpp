@@ -1,4 +1,4 @@
-// Packets in a pipeline: every turn moves its unit.
+// Packets are in a pipeline: every turn moves its unit.
 
 #include <chorale/dsl.hpp>
 

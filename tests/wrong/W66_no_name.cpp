@@ -1,4 +1,4 @@
-// A program without a name.
+// The program has no name.
 
 #include <chorale/dsl.hpp>
 

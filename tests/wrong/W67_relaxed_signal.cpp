@@ -1,4 +1,4 @@
-// Data is announced by a relaxed signal, which orders nothing.
+// A relaxed signal announces data, but orders nothing.
 
 #include <chorale/dsl.hpp>
 

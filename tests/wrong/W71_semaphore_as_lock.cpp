@@ -1,4 +1,4 @@
-// A semaphore as a lock of two thread blocks, taken twice by each.
+// Two thread blocks use a semaphore as a lock, and each takes it twice.
 
 #include <chorale/dsl.hpp>
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The wrong programs with their verdicts, as a table: verdicts.py [--check]
+"""Prints the wrong programs with their verdicts, as a table: verdicts.py [--check]
 
 --check compares their ids with the list in ../shared/wrong-programs.tsv (or in $CHORALE_SHARED), and every source
-with its test; it exits with 77 where that list is not there.
+with its test. It exits with 77 if there is no list.
 """
 import os
 import pathlib
@@ -14,7 +14,7 @@ SHARED = pathlib.Path(os.environ.get("CHORALE_SHARED", HERE.parent.parent / ".."
 
 
 def verdicts():
-    """id -> (verdict, what the program is)"""
+    """Maps an id to its verdict and the program's description."""
     found = {}
     for test in sorted(HERE.glob("*.test")):
         text = test.read_text()

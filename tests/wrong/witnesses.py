@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The counter-examples of the wrong programs: witnesses.py <chorale>
+"""Checks the counter-examples of the wrong programs: witnesses.py <chorale>
 
-Every test of this folder that a proof refuses is run again with --sarif and --witness. What is printed has at most 12
-events of 4 ranks, each operation with its line; the files are what SARIF 2.1.0 and the trace event format ask for; and
-where a seed is printed, that command fails.
+It runs every test of this folder that a proof refuses again with --sarif and --witness. The printed text has at most
+12 events of 4 ranks, each operation with its line. The files must follow SARIF 2.1.0 and the trace event format. If
+a seed is printed, that command must fail.
 """
 import json
 import os
@@ -24,8 +24,9 @@ def need(condition, what):
         raise AssertionError(what)
 
 
-# What SARIF 2.1.0 says of the objects that we write: the properties that they may have, of those that we use; a "!" marks
-# those that they must have. Values are strings, integers from a least one on, one of several words, objects, or lists of objects.
+# These are SARIF 2.1.0's rules for the objects that we write: the properties that they may have, as far as we use them.
+# A "!" marks the properties that they must have. Values are strings, integers with a lower bound, one of several words,
+# objects, or lists of objects.
 SARIF = {
     "log": {"version!": {"2.1.0"}, "$schema": str, "runs!": ["run"]},
     "run": {"tool!": "tool", "columnKind": {"utf16CodeUnits", "unicodeCodePoints"}, "results": ["result"]},
@@ -110,7 +111,7 @@ def check_trace(trace):
 
 
 def check_text(text):
-    """How many counter-examples there are."""
+    """Returns the number of counter-examples."""
     found = 0
     for part in re.findall(r"  counter-example:\n((?:   .*\n)*)", text):
         events = [line for line in part.splitlines() if re.match(r"   \S* *\d+ +launch ", line)]
@@ -123,7 +124,7 @@ def check_text(text):
 
 
 def check(chorale, test):
-    """False: no proof refuses it. Else whether a seed was printed."""
+    """Returns False if no proof refuses the program; otherwise whether a seed was printed."""
     text = test.read_text()
     if not re.search(rf"\[({PROOFS})\]$", text, re.M):
         return False, False

@@ -65,7 +65,7 @@ std::string csv(const BenchResults& results) {
   for (const Result& result : results.all) {
     if (says_something(results, result)) rows.push_back(fields(results, result));
   }
-  // A reader finds the columns even if nothing was timed.
+  // Rows have columns even if nothing was timed, so that a reader finds them.
   if (rows.empty() && !results.all.empty()) return csv_head(fields(results, results.all.front()));
   return csv_text(rows);
 }

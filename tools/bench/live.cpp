@@ -15,7 +15,7 @@ LiveResults::LiveResults(const BenchRequest& request, const BenchReports& report
       files_(std::move(files)),
       lines_(lines),
       results_(gather(request, reports, facts_)) {
-  // Subjects that are refused from the start are no news.
+  // Subjects that were refused before the run are not reported again.
   for (const Result& result : results_.all) seen_.push_back(result.done);
 }
 

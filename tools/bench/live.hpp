@@ -1,5 +1,5 @@
 /// \file
-/// Writes results of a benchmark as they come in, so that a run that is cut off leaves what it has measured.
+/// Writes results of a benchmark as they come in, so that an interrupted run keeps what it has measured.
 #pragma once
 
 #include <functional>
@@ -13,21 +13,21 @@ namespace chorale::tools {
 
 class LiveResults {
  public:
-  /// A file that is whole after every result.
+  /// Names a file that is complete after every result.
   struct File {
     std::string path;
     std::function<std::string(const BenchResults&)> write;
-    bool if_right = false;  ///< true: do not write it after wrong results, as others rely on it
+    bool if_right = false;  ///< true: do not write it after wrong results, because others rely on it
   };
 
   /// \param lines  true if results go to standard error one by one
   LiveResults(const BenchRequest& request, const BenchReports& reports, Facts facts, std::vector<File> files,
               bool lines);
 
-  /// Takes the results that have come in since the last time.
+  /// Reports the results that have come in since the last call.
   void look() noexcept;
 
-  /// Takes the last results. Call it when the run has ended.
+  /// Reports the last results. Call it when the run has ended.
   /// \throws Failure if a file could not be written
   const BenchResults& end(bool complete);
 

@@ -1,5 +1,5 @@
 /// \file
-/// Describes the machine of a benchmark, without which its numbers say nothing.
+/// Describes the machine of a benchmark, because numbers mean nothing without it.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace chorale::tools {
 
-/// Names and values, in the order in which they are printed.
+/// Holds names and values, in the order in which they are printed.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
 /// Returns the CPU, GPUs, driver, CUDA and the commit of this build.

@@ -66,8 +66,9 @@ std::string markdown(const BenchResults& results, const std::string& command) {
       request.calls);
   if (!results.complete) text += "\n**The run has not ended: these are its results so far.**\n";
   if (nccl)
-    text += fmt::format("\nNCCL ran in its default mode in the same run, {}; ratio is its time by ours.\n",
-                        multicast_words(std::getenv("NCCL_NVLS_ENABLE")));
+    text += fmt::format(
+        "\nNCCL ran in its default mode in the same run, {}; ratio is its time divided by ours.\n",
+        multicast_words(std::getenv("NCCL_NVLS_ENABLE")));
   for (const std::string& collective : results.collectives()) {
     for (const bool in_place : {false, true}) {
       if (!results.any(collective, in_place, Mode::eager) && !results.any(collective, in_place, Mode::graph))

@@ -16,7 +16,7 @@ namespace {
 
 constexpr unsigned most_rounds = 4, least_calls = 5, samples = 5;
 
-/// The work that is timed, a plan's or NCCL's.
+/// Holds the work that is timed: a plan's or NCCL's.
 struct Timed {
   std::function<void()> prepare, enqueue, wait;
   std::byte *first = nullptr, *second = nullptr;  ///< memory for the largest size
@@ -98,7 +98,7 @@ class Rank {
     try {
       part();
     } catch (const UsageError& error) {
-      mine = error.what();  // all ranks have made the same call, so all of them fail
+      mine = error.what();  // all ranks have made the same call, so it fails on all of them
       if (usage) *usage = true;
     } catch (const std::exception& error) {
       mine = error.what();
@@ -190,7 +190,7 @@ class Rank {
     launch();
     timed.wait();
     const double time = sample([&] { repeat(rounds, launch); }, timed.wait);
-    // A call in place may read the output of the call before it. Then only one call has a known result.
+    // A call in place may read the output of the previous call. Then only the first call has a known result.
     const bool repeatable = !subject.in_place || collective_info(subject.collective).repeats_in_place();
     const std::unique_ptr<Graph> single = repeatable ? nullptr : device_->capture(timed.enqueue);
     const Findings after = checked(
@@ -198,8 +198,8 @@ class Rank {
     finish(which, size, Mode::graph, time / (calls * rounds), {before, after});
   }
 
-  /// Returns the microseconds of `enqueue`, the median of some times, because a machine is now and then busy
-  /// for milliseconds.
+  /// Returns the microseconds of `enqueue`. It is the median of several times, because a machine is sometimes
+  /// busy for milliseconds.
   double sample(const std::function<void()>& enqueue, const std::function<void()>& wait) {
     std::array<double, samples> times;
     for (double& time : times) {
@@ -225,7 +225,7 @@ class Rank {
     for (unsigned time = 0; time < times; ++time) call();
   }
 
-  /// Returns the largest of all ranks' values, because they must do the same number of calls.
+  /// Returns the largest value of all ranks, because all ranks must make the same number of calls.
   double slowest(double mine) {
     double most = mine;
     for (const std::vector<std::byte>& other : world_.allgather(std::as_bytes(std::span(&mine, 1)))) {

@@ -19,12 +19,12 @@
 
 namespace chorale::tools {
 
-/// The way in which calls reach the device: one launch each, or all in one CUDA graph.
+/// Says how calls reach the device: one launch each, or all in one CUDA graph.
 enum class Mode : uint8_t { eager, graph };
 inline constexpr Mode all_modes[] = {Mode::eager, Mode::graph};
 inline constexpr const char* mode_names[] = {"eager", "graph"};
 
-/// One size of a subject.
+/// Holds one size of a subject.
 struct Case {
   uint64_t bytes = 0;  ///< the message's bytes
   MessageSizes sizes;
@@ -32,9 +32,9 @@ struct Case {
   std::string refused;  ///< why this subject cannot take this size; empty if it can
 };
 
-/// The subject of a timing: a plan, or NCCL for a collective.
+/// Describes the subject of a timing: a plan, or NCCL for a collective.
 struct Subject {
-  std::string name;  ///< the plan's; "NCCL"
+  std::string name;  ///< the plan's name; "NCCL"
   std::string collective;
   const Plan* plan = nullptr;  ///< for NCCL: only tells the oracle the collective and the ranks
   bool nccl = false, in_place = false;
@@ -46,15 +46,15 @@ struct Subject {
 
 struct BenchRequest {
   std::vector<Subject> subjects;
-  size_t first_plan = 0;  ///< index in `subjects`; NCCL comes before, to compare plans with it at once
+  size_t first_plan = 0;  ///< index in `subjects`; NCCL comes first, so that plans are compared with it
   std::vector<uint64_t> sizes;
   uint32_t ranks = 1;
   DType dtype = DType::f32;
   std::optional<ReduceOp> override_op;
   std::optional<PacketForm> packet;
-  PacketForm configured_packet = PacketForm::ll16;  ///< if neither `packet` nor the subject says one
+  PacketForm configured_packet = PacketForm::ll16;  ///< used if neither `packet` nor the subject names a form
   std::string backend = "cpu";
-  std::string trace;  ///< a file for the trace of the first subject's last launch; empty: none
+  std::string trace;  ///< the file for the trace of the first subject's last launch; empty: none
   const Profiles* profiles = nullptr;  ///< gets the profiles of its last launches; null: none
   bool eager = true, graph = true, processes = false;
   unsigned warmup = 5;
@@ -62,7 +62,7 @@ struct BenchRequest {
   double budget_us = 200000;  ///< for one timing; slower subjects get fewer calls, at least five
 };
 
-/// A rank's report on one subject, size and mode. It is plain memory that processes share.
+/// Holds a rank's report on one subject, size and mode. It is plain memory that processes share.
 struct Report {
   std::atomic<bool> done;      ///< the other members are written
   std::atomic<bool> finished;  ///< it was timed
@@ -70,10 +70,10 @@ struct Report {
   uint64_t wrong;              ///< the wrong elements of this rank, in all checks
   char what[400];              ///< the first error in the result
   char note[1200];             ///< why it did not finish
-  bool failed;                 ///< it broke, other than by refusing the call
+  bool failed;                 ///< true if it failed for another reason than that it refused the call
 };
 
-/// The reports of all ranks and how far they are.
+/// Holds the reports of all ranks and their progress.
 class BenchReports {
  public:
   BenchReports(const BenchRequest& request)
@@ -95,7 +95,7 @@ class BenchReports {
     return false;
   }
   struct Common {
-    std::atomic<uint32_t> subject, size;  ///< the ones that rank 0 is at
+    std::atomic<uint32_t> subject, size;  ///< where rank 0 is
     char nccl_version[32];
   };
   Common& common() const { return common_[0]; }
@@ -107,7 +107,8 @@ class BenchReports {
 };
 
 /// Times and checks all subjects of the request on one rank.
-/// \throws as Executor, for errors that end the whole run; errors that end one subject go into its reports
+/// \throws what Executor throws, for errors that end the whole run. An error that ends one subject goes into
+/// its report
 void bench_rank(World&, const BenchRequest&, const Config&, const BenchReports&);
 
 }  // namespace chorale::tools

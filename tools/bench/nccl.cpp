@@ -12,8 +12,8 @@
 namespace chorale::tools {
 namespace {
 
-// This is the part of NCCL's binary interface that we use, so that the build needs neither its header nor the
-// library. Its functions return 0 when all is well.
+// These declarations are the part of NCCL's binary interface that we use, so that the build needs neither its
+// header nor the library. Its functions return 0 on success.
 struct UniqueId {
   char bytes[128];
 };
@@ -64,7 +64,7 @@ int op_number(ReduceOp op) {
   return 0;
 }
 
-/// The functions of NCCL's library, found by name.
+/// Looks up the functions of NCCL's library by name.
 struct Functions {
   int (*ncclGetVersion)(int*) = nullptr;
   const char* (*ncclGetErrorString)(int) = nullptr;
@@ -83,8 +83,8 @@ struct Functions {
 
   std::string problem;  ///< why NCCL is not available
 
-  /// Returns the library's functions. It loads the library once a process and never unloads it, as its
-  /// threads may live on.
+  /// Returns the library's functions. It loads the library once per process and never unloads it, because
+  /// NCCL's threads may still run.
   static const Functions& get() {
     static const Functions functions;
     return functions;
@@ -175,7 +175,7 @@ void sends_and_recvs(const Call& call) {
   must(nccl.ncclGroupEnd(), "ncclGroupEnd");
 }
 
-/// Returns the function that enqueues NCCL's call of a collective; null if NCCL has none.
+/// Returns the function that enqueues NCCL's call of a collective. Returns null if NCCL has none.
 Enqueue* enqueue_of(std::string_view collective) {
   constexpr Enqueue* none = nullptr;
 #define CHORALE_COLLECTIVE(word, input, output, holds, in_place, nccl) \
@@ -195,7 +195,8 @@ void quieten_nccl() { ::setenv("NCCL_NVLS_ENABLE", "0", 0); }
 
 std::string multicast_words(const char* nvls) {
   if (!nvls) return "NVLink multicast as NCCL chooses";
-  // NCCL reads the variable in the same way: an empty one is none, and a word that is no number is 0.
+  // NCCL reads the variable in the same way: an empty one counts as unset, and a word that is not a number as
+  // 0.
   if (*nvls && std::strtoll(nvls, nullptr, 0) == 0) return "NVLink multicast off";
   return "NVLink multicast as NCCL_NVLS_ENABLE=" + std::string(nvls) + " has it";
 }

@@ -1,5 +1,5 @@
 /// \file
-/// Runs NCCL for comparison. It is loaded when it is wanted, and runs in its default mode.
+/// Runs NCCL for comparison. The library is loaded on first use, and runs in its default mode.
 #pragma once
 
 #include <memory>
@@ -14,20 +14,20 @@ namespace chorale::tools {
 /// Turns NVLink multicast off, unless NCCL_NVLS_ENABLE says otherwise. Call it before ranks start.
 void quieten_nccl();
 
-/// Returns "NVLink multicast off", or says what sets it otherwise.
+/// Returns "NVLink multicast off", or which setting overrides it.
 /// \param nvls  the variable NCCL_NVLS_ENABLE; null if it is not set
 std::string multicast_words(const char* nvls);
 
-/// One rank's communicator.
+/// Holds one rank's communicator.
 class Nccl {
  public:
-  /// Joins a communicator. Collective over the world, through which NCCL's ranks meet. Returns null on all
+  /// Joins a communicator. Collective over the world, through which NCCL's ranks connect. Returns null on all
   /// ranks if NCCL is not available on one of them, and sets `why`.
   /// \throws RunError if the world has stopped
   static std::unique_ptr<Nccl> join(World&, std::string& why);
   ~Nccl();
 
-  /// \return why NCCL cannot run the collective; "" if it can
+  /// \return the reason why NCCL cannot run the collective; "" if it can
   static std::string refuses(const std::string& collective, bool in_place, DType);
 
   /// Enqueues one call.

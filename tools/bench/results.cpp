@@ -30,7 +30,7 @@ BenchResults gather(const BenchRequest& request, const BenchReports& reports, Fa
         for (uint32_t rank = 0; rank < request.ranks; ++rank) {
           result.done = result.done && reports.at(rank, subject, size, mode).done;
         }
-        // Results that are under way are not read.
+        // Results that are still being measured are not read.
         if (!result.done) {
           result.finished = false;
           continue;

@@ -14,13 +14,13 @@
 
 namespace chorale::tools {
 
-/// One subject at one size in one mode.
+/// Holds the result of one subject at one size in one mode.
 struct Result {
   size_t subject = 0, size = 0;
   Mode mode = Mode::eager;
-  bool done = false;  ///< true when nothing more comes
+  bool done = false;  ///< true when the result is final
   bool finished = false, checked = false;
-  bool failed = false;  ///< broke, other than by refusing the size
+  bool failed = false;  ///< true if it failed for another reason than that it refused the size
   double us = 0;        ///< the slowest rank's time
   uint64_t wrong = 0;   ///< the wrong elements of all ranks
   std::string what;     ///< the first error in the result
@@ -31,7 +31,7 @@ struct BenchResults {
   const BenchRequest* request = nullptr;
   Facts facts;
   std::vector<Result> all;
-  bool complete = false;  ///< the run has ended; else these are the results so far
+  bool complete = false;  ///< true if the run has ended; else these are the results so far
 
   const Result& at(size_t subject, size_t size, Mode mode) const {
     return all[(subject * request->sizes.size() + size) * 2 + size_t(mode)];
@@ -39,44 +39,45 @@ struct BenchResults {
   const Subject& subject(const Result& result) const { return request->subjects[result.subject]; }
   /// Returns the collectives, in the order of the subjects.
   std::vector<std::string> collectives() const;
-  /// Returns the fastest plan with the right result; null if there is none.
-  /// \param rank_order  true: only among plans that add up in the order of the ranks
+  /// Returns the fastest plan with the right result. Returns null if there is none.
+  /// \param rank_order  true: consider only plans that add up in the order of the ranks
   const Result* best(const std::string& collective, bool in_place, size_t size, Mode mode,
                      bool rank_order = false) const;
-  /// Returns NCCL's time for it; 0 if there is none.
+  /// Returns NCCL's time for this case; 0 if there is none.
   double nccl_us(const std::string& collective, bool in_place, size_t size, Mode mode) const;
-  /// Returns true if anything was timed there.
+  /// Returns true if anything was timed for this case.
   bool any(const std::string& collective, bool in_place, Mode mode) const;
 };
 
 BenchResults gather(const BenchRequest&, const BenchReports&, Facts);
 
-/// GB/s as nccl-tests define them.
+/// Holds GB/s as nccl-tests define them.
 struct Bandwidth {
   double algorithm = 0, bus = 0;
 };
 Bandwidth bandwidth(const BenchResults&, const Result&);
-/// Counts elements as nccl-tests do: those of the message, or of one part if it has a part for each rank.
+/// Counts elements as nccl-tests do: the elements of the message, or of one part if the message has a part
+/// for each rank.
 uint64_t message_elements(const std::string& collective, uint64_t bytes, uint32_t ranks, DType dtype);
 uint64_t elements(const BenchResults&, const Result&);
 /// Returns the operator, "sum", or "none".
 std::string redop(const BenchResults&, const Result&);
-/// Returns the form of a plan's packets; none for other plans and NCCL.
+/// Returns the form of a plan's packets; nothing for plans without packets and for NCCL.
 std::optional<PacketForm> packet(const BenchResults&, const Result&);
-/// Returns "allreduce_packets, ll16": the plan, and the form of its packets if it has some.
+/// Returns "allreduce_packets, ll16": the plan, and the form of its packets if it has packets.
 std::string plan_words(const BenchResults&, const Result&);
 /// Returns the rank whose input is sent; -1 if there is none.
 int root(const BenchResults&, const Result&);
 
-/// Returns true if the result was asked for and has a time or a reason.
+/// Returns true if the result was requested and has a time or a reason.
 bool says_something(const BenchResults&, const Result&);
 
-/// Says why something was not timed: a sentence for each reason, with the sizes that it holds for.
+/// Says why subjects were not timed: a sentence for each reason, with the sizes for which it holds.
 std::vector<std::string> notes(const BenchResults&);
 
 /// Returns microseconds with about four significant digits, as nccl-tests prints times.
 std::string time_word(double us);
-/// Returns the line for one result that comes in.
+/// Returns the line of one result as it comes in.
 std::string text_line(const BenchResults&, const Result&);
 
 struct TableStyle {
@@ -89,8 +90,8 @@ std::string csv(const BenchResults&);
 std::string json(const BenchResults&);
 /// Returns a page for docs/.
 std::string markdown(const BenchResults&, const std::string& command);
-/// Returns a table of the tuner: the best plan of each collective and size, and the best in rank order. It
-/// has only the latter if only such plans were timed, TunedFor::rank_order.
+/// Returns a table for the tuner: the best plan of each collective and size, and the best in rank order. If
+/// only plans in rank order were timed (TunedFor::rank_order), the table has only those.
 std::string tuned(const BenchResults&, const TunedFor&);
 
 }  // namespace chorale::tools

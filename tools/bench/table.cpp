@@ -109,7 +109,7 @@ class Table {
                           half(out_of_place), half(in_place)));
   }
 
-  /// Adds lines without the blanks at their ends.
+  /// Adds lines, without the blanks at their ends.
   void add_lines(const std::string& lines) {
     for (const char letter : lines) {
       if (letter == '\n') text_.erase(text_.find_last_not_of(' ') + 1);

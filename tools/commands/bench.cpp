@@ -29,8 +29,8 @@ struct BenchArguments {
   ProfileOptions profile;
 };
 
-/// Keeps the subjects that a table chooses, with the form of packets that it says, at the sizes for which it
-/// chooses them.
+/// Keeps only the subjects that a table chooses, with the packet form that the table names, at the sizes for
+/// which it chooses them.
 void keep_chosen(BenchRequest& request, const TunedPlans& plans) {
   std::vector<Subject> chosen;
   for (const Subject& subject : request.subjects) {
@@ -53,7 +53,7 @@ void keep_chosen(BenchRequest& request, const TunedPlans& plans) {
   request.subjects = std::move(chosen);
 }
 
-/// Adds NCCL for every collective and place for which a plan is timed.
+/// Adds NCCL for every collective, in place or not, for which a plan is timed.
 void add_nccl(BenchRequest& request) {
   std::vector<Subject> others;
   for (const Subject& subject : request.subjects) {
@@ -92,8 +92,8 @@ BenchRequest request_of(const BenchArguments& options, const Config& config,
   if ((!request.trace.empty() || options.profile.profile) && distinct > 1) {
     throw Failure(Exit::command_wrong,
                   std::string(options.profile.profile ? "--profile" : "--trace") +
-                      " is of one plan, but there are " + std::to_string(distinct),
-                  "name the one plan; a traced plan is slower, so its times are not to be compared");
+                      " covers one plan, but there are " + std::to_string(distinct),
+                  "name one plan; tracing slows a plan, so do not compare its times");
   }
   request.processes = options.run.as_processes(config);
   request.warmup = options.warmup;
@@ -104,7 +104,7 @@ BenchRequest request_of(const BenchArguments& options, const Config& config,
   }
   request.graph = request.graph && cuda;
   for (const NamedPlan& named : plans) {
-    // The order is proved, which takes time, so it is known only if it is asked for.
+    // A proof finds the order, which takes time, so it runs only if the order is needed.
     const bool wanted = options.rank_order || !options.tuned_out.empty();
     const bool rank_order = wanted && in_rank_order(named.plan);
     if (options.rank_order && !rank_order) continue;
@@ -131,7 +131,8 @@ BenchRequest request_of(const BenchArguments& options, const Config& config,
   return request;
 }
 
-/// Refuses multicast when plans are timed beside NCCL, for which NVLink multicast is off: see quieten_nccl().
+/// Refuses multicast when plans are timed beside NCCL, because NVLink multicast is off for NCCL: see
+/// quieten_nccl().
 void refuse_multicast(const Config& config) {
   if (config.backend.value != "cuda" || config.switch_channels.value != "multicast") return;
   throw Failure(Exit::command_wrong,
@@ -166,7 +167,7 @@ Exit bench_it(BenchArguments options) {
     throw Failure(Exit::command_wrong,
                   "--no-times is for --format text, but " +
                       (options.markdown.empty() ? "--format is " + options.format : "there is --markdown"),
-                  "leave it out: the other forms are for programs, which pick what they want");
+                  "leave it out: the other formats are for programs, which select what they need");
   }
   std::vector<NamedFile> read{{"--tuned", options.tuned},
                               {"--machine", options.profile.machine.value_or("")}};
@@ -207,7 +208,7 @@ Exit bench_it(BenchArguments options) {
   std::string error;
   try {
     error = run_ranks(launch, config, [&](World& world) { bench_rank(world, request, config, reports); });
-  } catch (const Failure&) {  // interrupted
+  } catch (const Failure&) {  // the user interrupted the run
     if (options.output.empty()) write_output("-", formatted(options, live.end(false)));
     throw;
   }
@@ -226,7 +227,7 @@ Exit bench_it(BenchArguments options) {
                                         format_bytes(request.sizes[result.size]) + " bytes: " + result.what);
   }
   if (!any) throw Failure(Exit::run_failed, "nothing could be timed");
-  // After wrong results, no table is written, because others rely on it.
+  // After wrong results no table is written, because others rely on it.
   if (!options.tuned_out.empty()) {
     TunedFor machine = tuned_for(config, gpus, request.ranks);
     machine.rank_order = options.rank_order;
@@ -252,10 +253,11 @@ Action command::bench(CLI::App& app) {
   app.add_option("--set", options->common.set, "A parameter of the program; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  app.add_option("--name", options->common.name, "Which program, if a source has several")->type_name("NAME");
+  app.add_option("--name", options->common.name, "The program to use, if a source has several")
+      ->type_name("NAME");
   options->run.declare(app);
   app.get_option("--ranks")->description(
-      "Number of ranks; default: the plan's, of a collective on cuda as many as there are GPUs");
+      "Number of ranks; default: the plan's, or for a collective on cuda the number of GPUs");
   app.add_flag("--eager", options->eager, "Time launches; default: launches and graphs");
   app.add_flag("--graph", options->graph, "Time CUDA graphs; default: launches and graphs");
   app.add_option("--calls", options->calls, "Calls in one graph, or in a row; default 50")
@@ -265,14 +267,15 @@ Action command::bench(CLI::App& app) {
       ->transform(whole_number(1, 10000))
       ->type_name("N");
   app.add_flag("--no-nccl", options->no_nccl, "Do not time NCCL beside the plans");
-  app.add_flag("--all", options->all, "A row for every plan, not for the fastest of each size only");
-  app.add_flag("--rank-order", options->rank_order, "Only plans that add in the order of the ranks");
+  app.add_flag("--all", options->all, "Print a row for every plan, not only for the fastest of each size");
+  app.add_flag("--rank-order", options->rank_order, "Time only plans that add in the order of the ranks");
   app.add_flag("--no-times", options->no_times, "Leave the times out: the output is the same every time");
   app.add_option("--format", options->format, "Form of the output; default text")
       ->check(one_of("format", {"text", "csv", "json"}))
       ->type_name("NAME");
-  app.add_option("-o,--output", options->output,
-                 "Write the output there; whole after every result, so that a run may be cut off")
+  app.add_option(
+         "-o,--output", options->output,
+         "Write the output to FILE, which is complete after every result, so that you may interrupt a run")
       ->type_name("FILE");
   app.add_option("--markdown", options->markdown, "Write a page with machine, versions and tables")
       ->type_name("FILE");
@@ -280,7 +283,7 @@ Action command::bench(CLI::App& app) {
                  "Time only the plans that this table chooses; for collectives, see tune")
       ->type_name("FILE");
   app.add_option("--tuned-out", options->tuned_out,
-                 "Write the fastest plan of each size as a table that run and bench choose by")
+                 "Write the fastest plan of each size to a table from which run and bench choose")
       ->type_name("FILE");
   app.add_option("--trace", options->trace,
                  "Write when each operation of the last launch ran, for Perfetto; one plan only")
@@ -288,13 +291,14 @@ Action command::bench(CLI::App& app) {
   options->profile.declare(
       app, "Print where the time of the last launch went, by line of the plan's author; one plan only");
   app.add_option("--commit", options->commit,
-                 "What to call this build; default: git describe when it was built")
+                 "Name of this build in the output; default: git describe at the time of the build")
       ->type_name("TEXT");
   app.footer(
-      "Times are medians of five means, of the slowest rank; algbw and busbw are GB/s as nccl-tests define "
-      "them. Results "
-      "are\n"
-      "compared with an oracle before and after. NCCL runs in its default mode; ratio is its time by ours.");
+      "Times are medians of five means, on the slowest rank; algbw and busbw are GB/s as nccl-tests define "
+      "them. Results\n"
+      "are compared with the expected ones before and after. NCCL runs in its default mode; ratio is its "
+      "time "
+      "divided by ours.");
   return [options] { return bench_it(*options); };
 }
 

@@ -1,4 +1,4 @@
-// chorale check finds what is wrong with plans.
+// chorale check finds the errors in plans.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -47,13 +47,14 @@ std::string schedule_words(const host::Schedule& schedule) {
          count(count_ops(schedule.body), "operation");
 }
 
-/// Says up to which size the target runs the plan rightly; "" if that is every size that the plan takes.
+/// Says up to which size the target runs the plan correctly. Returns "" if that holds for every size that the
+/// plan takes.
 std::string size_words(const Plan& plan, const std::string& aim) {
   const uint64_t most = aim.empty() ? plan.max_message_size : largest_message(plan, target_of(aim));
   return most < plan.max_message_size ? ", messages of up to " + count(most, "byte") : "";
 }
 
-/// Reports operations that may mean something else in MSCCL++, where a put of packets over a port channel
+/// Reports operations that may mean something else in MSCCL++. There a put of packets over a port channel
 /// sends packets that its source already holds. Plans that name their author's lines were written for this
 /// executor.
 void tell_port_packets(const Plan& plan, const std::string& name) {
@@ -88,9 +89,9 @@ Action command::check(CLI::App& app) {
   };
   auto options = std::make_shared<CheckArguments>();
   app.add_option("plan", options->paths, "Plan files; - is standard input")->required();
-  declare_aim(app, options->aim, std::string(target_names[size_t(Target::chorale)]) + " by default");
+  declare_aim(app, options->aim, "default: " + std::string(target_names[size_t(Target::chorale)]));
   app.add_option("--certify", options->certified,
-                 "Say what else is true of the plan, and write it there with a certificate")
+                 "Print further facts about the plan, and write it with a certificate to FILE")
       ->type_name("FILE");
   options->telling.declare(app);
   return [options] {
@@ -105,9 +106,9 @@ Action command::check(CLI::App& app) {
     keep_apart(read, findings);
     std::vector<NamedFile> written = findings;
     written.push_back({"--certify", options->certified});
-    keep_apart({}, written);  // the plan itself may be certified
+    keep_apart({}, written);  // --certify may write to the plan file itself
     Exit worst = Exit::well;
-    // Every plan is checked, also after one that is wrong.
+    // Every plan is checked, even after a wrong one.
     for (const std::string& path : paths) {
       Progress progress;
       progress("checking " + path);
@@ -115,7 +116,7 @@ Action command::check(CLI::App& app) {
         Plan plan = load_plan(path);
         ProofFacts facts;
         const Diagnostics findings = check_plan(plan, options->aim, &facts);
-        // The target mscclpp refuses such a put.
+        // The target mscclpp already refuses such a put.
         if (options->aim.target != target_names[size_t(Target::mscclpp)])
           tell_port_packets(plan, path == "-" ? "standard input" : path);
         if (options->telling.tell(plan, path, shell_word(path), findings)) {

@@ -26,7 +26,7 @@ SourceLine line_of(const Plan& plan, const Diagnostic& finding) {
   return author_line(plan, finding.line, finding.at);
 }
 
-/// Replaces the plan with that of the least number of ranks that has the same finding.
+/// Replaces the plan with the plan of the fewest ranks that has the same finding.
 void take_fewer_ranks(const std::string& name, dsl::Parameters::Settings& settings, const Aim& aim,
                       Built& built) {
   const std::vector<dsl::Parameter> parameters = describe_program(name).parameters;
@@ -47,7 +47,7 @@ void take_fewer_ranks(const std::string& name, dsl::Parameters::Settings& settin
       settings = std::move(smaller);
       return;
     } catch (const Failure&) {
-      // Not every program takes every number of ranks.
+      // Some programs do not take every number of ranks.
     }
   }
 }
@@ -65,7 +65,7 @@ Action command::compile(CLI::App& app) {
   auto options = std::make_shared<CompileArguments>();
   declare_wanted(app, options->wanted,
                  "A C++ source (*.cpp), a plugin (*.so) or the name of a shipped algorithm");
-  declare_aim(app, options->aim, "by default what the program says");
+  declare_aim(app, options->aim, "default: the program's choice");
   app.add_flag("--minimize-syncs", options->aim.minimize_syncs,
                "Remove synchronisations of threads without which the proofs still hold");
   app.add_flag("--certify", options->aim.certify, "Write a certificate of what was proved into the plan");
@@ -76,7 +76,7 @@ Action command::compile(CLI::App& app) {
     const Wanted& wanted = options->wanted;
     if (!names_program(wanted.what)) {
       throw Failure(Exit::command_wrong,
-                    "'" + wanted.what + "' is no C++ source (*.cpp), plugin (*.so) or shipped name",
+                    "'" + wanted.what + "' is not a C++ source (*.cpp), plugin (*.so) or shipped name",
                     "plans need no compiling: chorale check or run takes them as they are");
     }
     std::vector<NamedFile> written = options->telling.files();

@@ -17,7 +17,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-/// Prints the lines that differ between two lists, and their place.
+/// Prints the lines that differ between two lists, and where they are.
 class Differences {
  public:
   bool any() const { return any_; }
@@ -47,7 +47,7 @@ class Differences {
       return;
     }
     const size_t width = right.size() + 1;
-    std::vector<uint32_t> common((left.size() + 1) * width, 0);  // of the lines from there on
+    std::vector<uint32_t> common((left.size() + 1) * width, 0);  // the length for the lines from here on
     for (size_t l = left.size(); l-- > 0;) {
       for (size_t r = right.size(); r-- > 0;) {
         common[l * width + r] = left[l] == right[r]
@@ -71,12 +71,13 @@ class Differences {
   bool any_ = false;
 };
 
-/// Returns the keys that the format does not know, which are kept as text: `, "key":1`; "" if there are none.
+/// Returns the keys that the format does not know, and keeps as text: `, "key":1`. Returns "" if there are
+/// none.
 std::string unknown_keys(const Plan& plan, uint32_t extra, const std::string& of = "") {
   return extra ? ", " + of + plan.extras[extra - 1] : "";
 }
 
-/// Adds the unknown keys on a line of their own.
+/// Adds the unknown keys as a separate line.
 void add_unknown(Lines& lines, const Plan& plan, uint32_t extra, const std::string& of = "") {
   if (extra) lines.push_back("unknown " + of + plan.extras[extra - 1]);
 }
@@ -93,8 +94,9 @@ std::string op_line(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, 
   return line;
 }
 
-/// Returns a block's operations in words, with the ids looked up in the block's lists, and these lists, so
-/// that nothing is missed. Every block has its id, because a block that does nothing differs from none.
+/// Returns a block's operations in words, with the ids looked up in the block's lists. It also returns these
+/// lists, so that no difference is missed. Every block shows its id, because otherwise a block that does
+/// nothing would look like no block.
 Lines block_lines(const Plan& plan, const Gpu& gpu, const ThreadBlock& block) {
   Lines lines = {"id " + std::to_string(block.id)};
   add_unknown(lines, plan, block.extra);
@@ -113,10 +115,10 @@ Lines block_lines(const Plan& plan, const Gpu& gpu, const ThreadBlock& block) {
 
 Lines header_lines(const Plan& plan) {
   const Extension& more = plan.extension;
-  const Segmentation parts = segmentation(plan);  // by default those of its chunks
+  const Segmentation parts = segmentation(plan);  // the default number of parts is that of its chunks
   Lines lines = {"name " + plan.name,
                  headline(plan),
-                 count(plan.threads_per_block, "thread") + " a block",
+                 count(plan.threads_per_block, "thread") + " per block",
                  "alignment " + std::to_string(plan.buffer_alignment),
                  "messages from " + std::to_string(plan.min_message_size) + " to " +
                      std::to_string(plan.max_message_size) + " bytes",

@@ -1,4 +1,4 @@
-// chorale doctor says what works on this machine, and what to do about the rest.
+// chorale doctor reports what works on this machine, and how to fix the rest.
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -36,7 +36,7 @@ void examine_machine(Examination& found, const std::string& only) {
 Action command::doctor(CLI::App& app) {
   auto options = std::make_shared<DoctorArguments>();
   CLI::Option* const plan = app.add_option(
-      "plan", options->plan, "A plan file or -: look only whether this machine has what it needs");
+      "plan", options->plan, "A plan file or -: check only whether this machine has what the plan needs");
   app.add_option("--bytes", options->bytes, "Size of the message that the plan is for; default 1M")
       ->needs(plan)
       ->type_name("SIZE");

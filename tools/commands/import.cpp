@@ -21,7 +21,7 @@ Action command::import(CLI::App& app) {
   };
   auto options = std::make_shared<ImportArguments>();
   app.add_option("algorithm", options->algorithm, "An XML file of MSCCL; - is standard input")->required();
-  declare_aim(app, options->aim, std::string(target_names[size_t(Target::chorale)]) + " by default");
+  declare_aim(app, options->aim, "default: " + std::string(target_names[size_t(Target::chorale)]));
   app.add_flag("--minimize-syncs", options->aim.minimize_syncs,
                "Remove synchronisations of threads without which the proofs still hold");
   app.add_flag("--certify", options->aim.certify, "Write a certificate of what was proved into the plan");

@@ -35,7 +35,7 @@ std::vector<std::string> shipped_files() {
   return names;
 }
 
-/// The name of a shipped plan's file, which is NAME_RANKS.
+/// Splits the name of a shipped plan's file, which is NAME_RANKS.
 struct FileName {
   std::string name;
   int ranks = 0;
@@ -137,7 +137,8 @@ Action command::list(CLI::App& app) {
   CLI::Option* const name =
       app.add_option("name", options->name, "Show only this algorithm, shipped plan or host schedule")
           ->type_name("NAME");
-  app.add_flag("--names", options->only_names, "Names of algorithms alone, one a line")->excludes(name);
+  app.add_flag("--names", options->only_names, "Print only the names of algorithms, one per line")
+      ->excludes(name);
   return [options] {
     options->name.empty() ? show_all(options->only_names) : show_one(options->name);
     return Exit::well;

@@ -12,7 +12,7 @@
 namespace chorale::tools {
 namespace {
 
-/// Explains a role to a reader. A role without a row stops the build, because the switch has no default.
+/// Explains a role to a reader. The switch has no default, so a role without a row stops the build.
 const char* meaning(Role role) {
   switch (role) {
     case Role::Read:
@@ -42,11 +42,11 @@ const char* meaning(Role role) {
     case Role::PortChannels:
       return "`channel_ids`, for port channels only";
     case Role::Post:
-      return "`channel_ids`: posted at the peer, after everything done before";
+      return "`channel_ids`: posted at the peer, after all earlier operations";
     case Role::PostRelaxed:
       return "`channel_ids`: posted at the peer, without any order";
     case Role::Await:
-      return "`channel_ids`: awaited, and what the peer published is then seen";
+      return "`channel_ids`: awaited, after which the peer's published data is visible";
     case Role::AwaitRelaxed:
       return "`channel_ids`: awaited, without any order";
     case Role::Drain:
@@ -56,7 +56,7 @@ const char* meaning(Role role) {
     case Role::Release:
       return "`semaphore_ids`: given";
     case Role::Arrive:
-      return "`barrier_id`, `num_threadblocks`: who takes part";
+      return "`barrier_id`, `num_threadblocks`: the barrier and the number of its blocks";
     case Role::Reduce:
       return "`reduce_op`: how elements are combined";
     case Role::Sliced:
@@ -118,7 +118,7 @@ std::string attributes(const OpInfo& op) {
 
 Action command::ops(CLI::App& app) {
   auto schema = std::make_shared<bool>(false);
-  app.add_flag("--schema", *schema, "The JSON schema of plan files instead, as docs/plan.schema.json");
+  app.add_flag("--schema", *schema, "Print the JSON schema of plan files instead, as docs/plan.schema.json");
   return [schema] {
     if (*schema) {
       std::cout << plan_schema();

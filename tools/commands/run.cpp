@@ -1,4 +1,4 @@
-// chorale run runs a plan on this machine and compares every result.
+// chorale run runs a plan on this machine and compares every result with the expected one.
 
 #include "tools/schedules/run.hpp"
 
@@ -46,10 +46,12 @@ Config config_of(const RunArguments& options) {
   profile_by(config, options.profile.profile);
   if (options.seed.empty()) return config;
   if (options.run.processes) {
-    throw Failure(Exit::command_wrong, "--seed needs all ranks in one process; --processes makes one a rank");
+    throw Failure(Exit::command_wrong,
+                  "--seed needs all ranks in one process; --processes makes one process per rank");
   }
   if (config.backend.value != "cpu") {
-    throw Failure(Exit::command_wrong, "--seed orders what the CPU does; a GPU has an order of its own",
+    throw Failure(Exit::command_wrong,
+                  "--seed sets the order of work on the CPU; a GPU chooses its own order",
                   "leave --seed out, or use --backend cpu");
   }
   config.seed = std::optional<uint64_t>(seed_of(options));
@@ -86,10 +88,10 @@ double median(std::vector<double> values) {
   return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-/// Prints a row for each size that every rank has finished.
+/// Prints a row for each size that all ranks have finished.
 void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& outcome, bool times,
                  bool checked) {
-  // The operators of a custom plan may differ, so the row names only one that replaces them all.
+  // A custom plan may have several operators, so the row names an operator only if it replaces all of them.
   const bool has_operator = collective_reduces(plan.collective) || request.override_op;
   const char* op = has_operator ? reduce_op_name(request.op) : "-";
   std::printf("%12s  %-8s  %-4s", "bytes", "dtype", "op");
@@ -115,10 +117,9 @@ void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& 
 Exit run_schedules(const RunArguments& options) {
   if (options.run.processes || options.run.workers || !options.run.backend.empty() ||
       !options.run.op.empty() || !options.trace.empty() || options.profile.profile || options.in_a_row) {
-    throw Failure(
-        Exit::command_wrong,
-        "--adversarial runs on a machine of its own: it takes no --processes, --workers, --backend, "
-        "--op, --trace, --profile or --in-a-row");
+    throw Failure(Exit::command_wrong,
+                  "--adversarial runs on a simulated machine: it takes no --processes, --workers, --backend, "
+                  "--op, --trace, --profile or --in-a-row");
   }
   const Plan plan = plan_for(options.wanted, options.run.ranks, options.run.allow);
   refuse_schedule(plan, "--adversarial", "--seed draws an order of its lanes");
@@ -131,7 +132,7 @@ Exit run_schedules(const RunArguments& options) {
   request.launches = options.repeat;
   request.seed = seed_of(options);
   if (options.schedules) request.schedules = options.schedules;
-  // A user who says how many schedules wants all of them, without a time limit.
+  // A user who gives the number of schedules wants all of them, without a time limit.
   request.limit = parse_duration(!options.limit.empty() ? options.limit
                                  : options.schedules    ? "off"
                                                         : "10min");
@@ -225,10 +226,10 @@ std::string why_chosen(const TunedPlans::Choice& choice, DType dtype) {
   return choice.dtype == dtype ? "" : ", as tuned for " + std::string(dtype_name(choice.dtype));
 }
 
-/// Consecutive sizes for which one plan is chosen.
+/// Groups consecutive sizes for which the same plan is chosen.
 struct Share {
   TunedPlans::Choice choice;
-  std::string bytes;  ///< as --bytes
+  std::string bytes;  ///< the sizes, as --bytes takes them
 };
 
 bool is_default(const Share& share) { return share.choice.found == TuneTable::Found::none; }
@@ -251,7 +252,7 @@ Wanted wanted_of(const TunedPlans::Choice& choice, uint32_t ranks) {
   if (std::filesystem::exists(choice.file, no_file)) return wanted;
   ShippedName shipped = shipped_name(choice.name, int(ranks));
   wanted.what = shipped.program;
-  shipped.settings.erase("ranks");  // it has an option of its own
+  shipped.settings.erase("ranks");  // the number of ranks has an option of its own
   for (const auto& [key, value] : shipped.settings) wanted.set.push_back(key + "=" + value);
   return wanted;
 }
@@ -262,13 +263,14 @@ void require_rank_order(const Plan& plan, const Config& config) {
   throw Failure(Exit::command_wrong,
                 "'" + plan.name + "' adds up on a switch channel, and with switch_channels = multicast (" +
                     config.switch_channels.from + ") a switch does so in an order of its own",
-                "--rank-order goes with switch_channels = peer");
+                "--rank-order needs switch_channels = peer");
 }
 
-/// Runs a collective. The sizes of each share run together.
+/// Runs a collective. All sizes of one share run in one go.
 void run_chosen(const RunArguments& options, const Config& config) {
   if (options.run.ranks == 0) {
-    throw Failure(Exit::command_wrong, "'" + options.wanted.what + "' stands for plans of a number of ranks",
+    throw Failure(Exit::command_wrong,
+                  "'" + options.wanted.what + "' stands for plans for one number of ranks",
                   "say how many with --ranks");
   }
   TunedFor machine = tuned_for(config, options.run.gpus(config, options.run.ranks), options.run.ranks);
@@ -278,7 +280,7 @@ void run_chosen(const RunArguments& options, const Config& config) {
   const std::vector<Share> shares = shares_of(options, plans);
   if (!options.trace.empty() && shares.size() > 1) {
     throw Failure(Exit::command_wrong,
-                  "--trace is of one plan, but '" + words_of(shares[0].choice) + "' is chosen for " +
+                  "--trace covers one plan, but '" + words_of(shares[0].choice) + "' is chosen for " +
                       format_bytes(parse_sizes(shares[0].bytes).back()) + " bytes and '" +
                       words_of(shares[1].choice) + "' for " +
                       format_bytes(parse_sizes(shares[1].bytes).front()),
@@ -287,7 +289,7 @@ void run_chosen(const RunArguments& options, const Config& config) {
   if (std::any_of(shares.begin(), shares.end(), is_default))
     std::cerr << "note: this finds the fastest plans here: " << advice << "\n";
   for (const auto& [choice, bytes] : shares) {
-    // This refuses a plan that does not add up in that order.
+    // Plans that do not add up in rank order are refused.
     if (options.rank_order) require_rank_order(plans.plan(choice), config);
     std::cerr << "chosen: " << words_of(choice) << why_chosen(choice, options.run.type()) << "\n";
     RunArguments one = options;
@@ -333,34 +335,32 @@ Action command::run(CLI::App& app) {
       "A plan file or -, a C++ source (*.cpp), a plugin (*.so), a shipped name, or a collective: the "
       "fastest shipped plan of each size");
   app.add_option("--bytes", options->bytes,
-                 "Sizes of the message: 4K,1M or 1K:1M (doubling) or 1K:1M:4; default 1M, and as little as "
-                 "shows any order with --adversarial")
+                 "Sizes of the message: 4K,1M or 1K:1M (doubling) or 1K:1M:4; default 1M, or with "
+                 "--adversarial the smallest size that shows any order")
       ->type_name("SIZES");
   options->run.declare(app);
-  app.add_option(
-         "--seed", options->seed,
-         "Run everything on one thread, in an order drawn from this number; default: the configuration's, "
-         "off; of --adversarial 0")
+  app.add_option("--seed", options->seed,
+                 "Run everything on one thread, in an order drawn from this number; default: the "
+                 "configuration's, off; with --adversarial 0")
       ->type_name("N");
   CLI::Option* adversarial =
       app.add_flag("--adversarial", options->adversarial,
-                   "Run the worst schedules that the memory model allows, on a machine made for it");
+                   "Run the worst schedules that the memory model allows, on the adversarial machine");
   app.add_option("--schedules", options->schedules,
-                 "How many, drawn from --seed and the numbers after it; default 1000")
+                 "Number of schedules, drawn from --seed and the numbers after it; default 1000")
       ->transform(whole_number(1, uint64_t(1) << 40, "1 to 2^40"))
       ->type_name("N")
       ->needs(adversarial);
   app.add_option("--limit", options->limit,
-                 "Of the time for the schedules of each size; default 10min, and off with --schedules")
+                 "Time limit for the schedules of each size; default 10min, and off with --schedules")
       ->type_name("TIME")
       ->needs(adversarial);
   app.add_option("--repeat", options->repeat, "Runs of each size, with new data each; default 3")
       ->transform(whole_number(1, 1000000))
       ->type_name("N");
   app.add_option("--in-a-row", options->in_a_row,
-                 "In each run so many launches instead of one, with new data each and nobody waiting in "
-                 "between: eager "
-                 "ones and on GPUs CUDA graphs, as each rank draws. No times")
+                 "Make N launches in each run instead of one, each with new data and without waiting in "
+                 "between. Each rank draws which are eager and, on GPUs, which are in CUDA graphs. No times")
       ->transform(whole_number(1, 100000))
       ->type_name("N");
   CLI::Option* in_place = app.add_flag("--in-place", options->in_place, "Input and output are one buffer");
@@ -368,14 +368,14 @@ Action command::run(CLI::App& app) {
       ->excludes(in_place);
   options->schedule.declare(app);
   app.add_option("--trace", options->trace,
-                 "Write when each operation of the last run ran, also of one that fails, for Perfetto")
+                 "Write when each operation of the last run ran, even if the run fails, for Perfetto")
       ->type_name("FILE");
   options->profile.declare(app, "Print where the time of the last run went, by line of the plan's author");
   app.add_option("--tuned", options->tuned,
-                 "The table by which plans of a collective are chosen; default plans/tuned/<device>.json")
+                 "The table that chooses the plans of a collective; default plans/tuned/<device>.json")
       ->type_name("FILE");
   app.add_flag("--rank-order", options->rank_order,
-               "Of a collective, only plans that add in the order of the ranks");
+               "For a collective, use only plans that add in the order of the ranks");
   app.add_flag("--no-times", options->no_times,
                "Leave the times out, so that the output is the same every time");
   app.footer("Times are the slowest rank's; algbw and busbw are GB/s as nccl-tests define them.");

@@ -27,7 +27,7 @@ struct ShowArguments {
 
 void show_plan(const Plan& plan) {
   std::cout << "plan " << plan.name << ": " << headline(plan) << '\n'
-            << count(plan.threads_per_block, "thread") << " a block";
+            << count(plan.threads_per_block, "thread") << " per block";
   if (plan.threads_per_block > most_block_threads) std::cout << " (on GPUs " << most_block_threads << ")";
   std::cout << ", alignment " << count(plan.buffer_alignment, "byte");
   if (plan.use_double_scratch_buffer) std::cout << ", double scratch";
@@ -98,7 +98,7 @@ void show_schedule(const Plan& plan, const std::string& stage, int64_t ranks) {
   Diagnostics findings;
   const host::Concrete made = host::concretise(schedule, {.ranks = uint32_t(ranks)}, findings);
   if (report(plan, findings))
-    throw Failure(Exit::plan_wrong, "a schedule with findings is not shown as ranks have it",
+    throw Failure(Exit::plan_wrong, "a schedule with findings is not shown as a rank runs it",
                   "--stage schedule shows it as it was written");
   if (stage == "movers") {
     std::cout << host::dump(plan.name, host::expand_movers(made), 0);
@@ -129,9 +129,9 @@ Action command::show(CLI::App& app) {
       ->transform(whole_number(0, 65535, "from 0"))
       ->type_name("N");
   app.add_option("--stage", options->stage,
-                 "Of a host schedule: layout, schedule, movers (of rank 0), or rank:N")
+                 "The stage of a host schedule: layout, schedule, movers (of rank 0), or rank:N")
       ->type_name("STAGE");
-  app.add_option("--ranks", options->ranks, "For how many ranks a host schedule is unrolled")
+  app.add_option("--ranks", options->ranks, "Number of ranks for which a host schedule is unrolled")
       ->transform(whole_number(1, host::most_ranks))
       ->type_name("N");
   return [options] {
@@ -140,7 +140,7 @@ Action command::show(CLI::App& app) {
     if (of_schedule && (options->rank >= 0 || options->threadblock >= 0)) {
       throw Failure(Exit::command_wrong,
                     "--rank and --threadblock are for thread blocks, which are not shown",
-                    "--stage rank:N shows a host schedule as a rank has it");
+                    "--stage rank:N shows a host schedule as a rank runs it");
     }
     if (!of_schedule && options->ranks)
       throw Failure(Exit::command_wrong,

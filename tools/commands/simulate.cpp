@@ -1,4 +1,4 @@
-// chorale simulate predicts the time of plans on a machine that is not here.
+// chorale simulate predicts the time of plans on a machine that the user need not have.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -26,19 +26,19 @@ struct SimulateArguments {
   bool eager = false, all = false, profile = false;
 };
 
-/// Refuses a trace or a profile of more than one simulation.
+/// Refuses a trace or a profile if there is more than one simulation.
 void need_one(const SimulateArguments& options, const Predictions& of) {
   if (options.trace.empty() && !options.profile) return;
   const std::string option = options.profile ? "--profile" : "--trace";
   if (of.plans.size() > 1 && of.plans.front().name != of.plans.back().name) {
     throw Failure(Exit::command_wrong,
-                  option + " is of one plan, but there are " + std::to_string(of.plans.size()),
+                  option + " covers one plan, but there are " + std::to_string(of.plans.size()),
                   "name the one plan");
   }
   if (of.sizes.size() == 1) return;
   throw Failure(Exit::command_wrong,
-                option + " is of one size, but there are " + std::to_string(of.sizes.size()),
-                "name the one size: --bytes 1M");
+                option + " covers one size, but there are " + std::to_string(of.sizes.size()),
+                "name one size, such as --bytes 1M");
 }
 
 void predict(Predictions& of, bool spans) {
@@ -83,7 +83,7 @@ Exit simulate_it(const SimulateArguments& options) {
   of.packet = *packet_form_of(options.packet);
   of.eager = options.eager;
   of.plans = find_plans(options.what, options.common, options.ranks, options.allow, "chorale simulate");
-  // A plan in place only copies less than the one out of place, so we keep the latter. An algorithm makes
+  // A plan in place only copies less than the plan out of place, so we keep the latter. An algorithm makes
   // both plans; a plan file has one.
   std::set<std::string> out_of_place;
   for (const NamedPlan& named : of.plans) {
@@ -136,24 +136,26 @@ Action command::simulate(CLI::App& app) {
   app.add_option("--set", options->common.set, "A parameter of the program; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  app.add_option("--name", options->common.name, "Which program, if a source has several")->type_name("NAME");
+  app.add_option("--name", options->common.name, "The program to use, if a source has several")
+      ->type_name("NAME");
   declare_allow(app, options->allow,
                 "A proof to leave out, by the name in brackets, or proofs for all; may be repeated");
-  app.add_flag("--all", options->all, "Of a collective a row for every plan, not for the fastest only");
+  app.add_flag("--all", options->all,
+               "For a collective, print a row for every plan, not only for the fastest");
   app.add_option("--format", options->format, "Form of the output; default text")
       ->check(one_of("format", {"text", "csv", "json"}))
       ->type_name("NAME");
-  app.add_option("-o,--output", options->output, "Write the output there")->type_name("FILE");
+  app.add_option("-o,--output", options->output, "Write the output to FILE")->type_name("FILE");
   app.add_option("--trace", options->trace,
                  "Write when each operation would run, for Perfetto; one plan and size only")
       ->type_name("FILE");
   app.add_flag("--profile", options->profile,
                "Print where the time would go, by line of the plan's author; one plan and size only");
   app.footer(
-      "No GPU is needed, and no data is touched. Times are of one call of many in a row; algbw and busbw "
-      "are\n"
-      "GB/s as nccl-tests define them, busy is of the busiest GPU's link and memory. docs/simulation.md has\n"
-      "how far the predictions were from what was measured.");
+      "It needs no GPU, and touches no data. Times are of one call of many in a row; algbw and busbw are\n"
+      "GB/s as nccl-tests define them, busy is of the busiest GPU's link and memory. docs/simulation.md "
+      "says\n"
+      "how far predictions were from measured times.");
   return [options] { return simulate_it(*options); };
 }
 

@@ -1,4 +1,4 @@
-// chorale tune finds the shipped plan that is the fastest here for each collective, type and size.
+// chorale tune finds the fastest shipped plan on this machine for each collective, type and size.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -27,12 +27,12 @@ struct TuneArguments {
   bool no_times = false;
 };
 
-/// A collective's plans, and the ways to run each.
+/// Holds a collective's plans, and the ways to run each.
 struct Candidates {
   std::vector<NamedPlan> plans;
   std::vector<TuneConfig> configs;
   std::vector<const NamedPlan*> of;  ///< by configuration
-  std::vector<bool> rank_order;      ///< by configuration: true for candidates of the table's second choice
+  std::vector<bool> rank_order;  ///< by configuration: true if the table's choice in rank order may use it
 };
 
 Candidates candidates_of(const TuneArguments& options, const std::string& collective) {
@@ -66,7 +66,7 @@ Candidates candidates_of(const TuneArguments& options, const std::string& collec
   return all;
 }
 
-/// Measures one plan at one size in a child process, and compares its results before and after it is timed.
+/// Measures one plan at one size in a child process, and compares its results before and after the timing.
 Measurement measure(const TuneArguments& options, const Config& config, const NamedPlan& named,
                     const TuneConfig& candidate, uint64_t bytes) {
   BenchRequest request;
@@ -74,9 +74,9 @@ Measurement measure(const TuneArguments& options, const Config& config, const Na
   request.ranks = options.run.ranks;
   request.dtype = options.run.type();
   if (!options.run.op.empty())
-    request.override_op = options.run.reduce_op(true);  // it was refused before if no plan reduces
+    request.override_op = options.run.reduce_op(true);  // if no plan reduces, the option was refused before
   request.packet = packet_form_of(candidate.packet);
-  request.graph = config.backend.value == "cuda";  // to time the plan without the launch
+  request.graph = config.backend.value == "cuda";  // times the plan without the launch
   request.eager = !request.graph;
   request.processes = options.run.as_processes(config);
   request.warmup = options.warmup;
@@ -93,12 +93,12 @@ Measurement measure(const TuneArguments& options, const Config& config, const Na
   const Result& result = results.at(0, 0, request.graph ? Mode::graph : Mode::eager);
   if (!result.finished) return {false, 0, result.note};
   if (result.wrong || !result.what.empty()) return {false, 0, "wrong result: " + result.what};
-  if (!result.checked) return {false, 0, "nobody knows what the result has to be"};
+  if (!result.checked) return {false, 0, "the expected result is not known"};
   return {true, result.us * 1000, ""};
 }
 
-/// Returns the position of the fastest, among only those that add up in the order of the ranks if
-/// `rank_order`.
+/// Returns the position of the fastest plan; if `rank_order`, only among plans that add up in the order of
+/// the ranks.
 std::optional<size_t> fastest(const Candidates& candidates, const std::vector<Measurement>& measured,
                               bool rank_order) {
   std::optional<size_t> best;
@@ -112,8 +112,8 @@ std::optional<size_t> fastest(const Candidates& candidates, const std::vector<Me
 /// Returns the stream for rows: stderr if the table goes to standard output.
 std::FILE* rows_of(const TuneArguments& options) { return options.output == "-" ? stderr : stdout; }
 
-/// Prints a line for the plan that was found, another one if the order of the ranks has another plan, and the
-/// reasons of those that failed.
+/// Prints a line for the chosen plan, another line if a different plan is the fastest in rank order, and the
+/// reasons of the plans that failed.
 void report(const TuneArguments& options, const TuneKey& key, const Candidates& candidates,
             const std::vector<Measurement>& measured) {
   for (size_t at = 0; at < measured.size(); ++at) {
@@ -145,13 +145,13 @@ TuneTable load_if_there(const std::string& file) {
   return std::filesystem::is_regular_file(file, error) ? TuneTable::load(file) : TuneTable();
 }
 
-/// Puts the rows of `found` for `keys` into the table of a file. It keeps rows that others have written there
-/// since: they may tune for other sizes, collectives or types at the same time.
+/// Puts the rows of `found` for `keys` into the table of a file. It keeps rows that other processes have
+/// written meanwhile, because they may tune for other sizes, collectives or types at the same time.
 void add_to(const std::string& file, const TuneTable& found, const std::vector<TuneKey>& keys) {
   const FolderLock lock(file);
   TuneTable table = load_if_there(file);
   for (const TuneKey& key : keys) table.take(key, found);
-  write_output(file, table.text());  // writes all or nothing
+  write_output(file, table.text());  // writes all of it or nothing
 }
 
 Exit tune_it(const TuneArguments& options) {
@@ -175,7 +175,7 @@ Exit tune_it(const TuneArguments& options) {
   in_order.rank_order = true;
   const std::string file = options.output.empty() ? tuned_file(machine) : options.output;
   const bool printed = file == "-";
-  if (!printed) load_if_there(file);  // refuses a file that is no table before the long run
+  if (!printed) load_if_there(file);  // refuses a file that is not a table before the long run
   TuneTable table;                    // has the rows of this run
   std::vector<TuneKey> keys;
   std::error_code error;
@@ -212,7 +212,8 @@ Exit tune_it(const TuneArguments& options) {
       }
       report(options, key, candidates, measured);
       any = any || std::any_of(measured.begin(), measured.end(), [](const auto& one) { return one.correct; });
-      if (!printed) add_to(file, table, keys);  // after every size, so that a run may be cut off
+      if (!printed)
+        add_to(file, table, keys);  // writes after every size, so that an interrupted run keeps its results
     }
   }
   if (printed) {
@@ -236,12 +237,13 @@ Action command::tune(CLI::App& app) {
       ->type_name("SIZES");
   options->run.declare(app);
   app.get_option("--ranks")->required()->description("Number of ranks");
-  app.get_option("--packet")->description("Only this form of packets; default: every one");
+  app.get_option("--packet")->description("Only this form of packets; default: all forms");
   app.add_option("--plan", options->plans,
                  "Only this shipped plan, by its name without ranks; may be repeated")
       ->type_name("NAME")
       ->allow_extra_args(false);
-  app.add_option("--limit", options->limit, "Of each candidate, which is then killed; default 60s")
+  app.add_option("--limit", options->limit,
+                 "Time limit of each candidate, after which it is killed; default 60s")
       ->type_name("TIME");
   app.add_option("--calls", options->calls, "Calls in one graph, or in a row; default 20")
       ->transform(whole_number(1, 10000))
@@ -250,17 +252,17 @@ Action command::tune(CLI::App& app) {
       ->transform(whole_number(1, 10000))
       ->type_name("N");
   app.add_flag("--no-times", options->no_times, "Leave the times out of the output");
-  app.add_option(
-         "-o,--output", options->output,
-         "The table: what it has for other sizes stays; default plans/tuned/<device>.json, -: standard "
-         "output")
+  app.add_option("-o,--output", options->output,
+                 "The table's file, whose rows for other sizes stay; default plans/tuned/<device>.json, -: "
+                 "standard output")
       ->type_name("FILE");
   app.footer(
       "Candidates are the shipped plans of the collective, with every form of packets. Each runs in a\n"
-      "process of its own; what is wrong, hangs or dies is noted in the table and not chosen. run and bench\n"
-      "take the table. Of collectives that reduce it has a second choice, for --rank-order: the fastest of\n"
-      "the plans that add in the order of the ranks. A sum has the same bits by all of these, whatever the\n"
-      "size.");
+      "separate process. A candidate that is wrong, hangs or dies is noted in the table and not chosen. run\n"
+      "and bench read the table. For collectives that reduce, the table has a second choice for "
+      "--rank-order:\n"
+      "the fastest of the plans that add in the order of the ranks. With all of these plans a sum has the\n"
+      "same bits, whatever the size.");
   return [options] { return tune_it(*options); };
 }
 

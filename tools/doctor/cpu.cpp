@@ -1,4 +1,4 @@
-// Examines a plan on the CPU for `chorale doctor PLAN`: is there the memory that all ranks need?
+// Checks for `chorale doctor PLAN` that the CPU has the memory that all ranks of a plan need.
 
 #include <fmt/format.h>
 #include <sys/statvfs.h>
@@ -24,8 +24,8 @@ uint64_t times(uint64_t one, uint64_t number) {
 }
 
 /// Compares the memory that the ranks need with the memory that is available.
-/// \param needed  the need of one rank, in words
-/// \param bytes   the need of all ranks
+/// \param needed  one rank's memory, in words
+/// \param bytes   the memory of all ranks
 void compare_memory(Examination& found, const std::string& needed, uint64_t bytes,
                     const std::string& remedy) {
   const uint64_t available = available_host_memory();
@@ -70,10 +70,10 @@ void examine_plan_on_cpu(Examination& found, const Plan& plan, uint64_t bytes, D
     return found.fail("message", error.what(), "another --bytes or --dtype");
   }
   found.pass("message", fmt::format("{} bytes of {}", format_bytes(bytes), dtype_name(dtype)));
-  found.pass("thread blocks", count(most.thread_blocks, "block") + " a rank, which share the cores");
+  found.pass("thread blocks", count(most.thread_blocks, "block") + " per rank, which share the cores");
   found.pass("scratch", scratch_words(plan, Config::load().round_scratch));
   compare_memory(found,
-                 fmt::format("{} input, {} output, {} scratch a rank", format_bytes(most.input_bytes),
+                 fmt::format("{} input, {} output, {} scratch per rank", format_bytes(most.input_bytes),
                              format_bytes(most.output_bytes), format_bytes(most.scratch_bytes)),
                  all, "smaller messages, or a plan with less scratch");
   found.more("scratch of a rank: " + scratch_words(plan, Config::load().round_scratch));
@@ -85,7 +85,7 @@ void examine_schedule_on_cpu(Examination& found, const Plan& plan, const host::C
   found.pass("lanes", count(made.lanes.size(), "lane"));
   uint64_t bytes = 0;
   for (const host::ConcreteTensor& tensor : made.tensors) bytes = add(bytes, tensor.bytes);
-  compare_memory(found, format_bytes(bytes) + " of tensors a rank", times(bytes, made.ranks),
+  compare_memory(found, format_bytes(bytes) + " of tensors per rank", times(bytes, made.ranks),
                  "smaller parameters");
 }
 

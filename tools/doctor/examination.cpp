@@ -22,7 +22,7 @@ void Examination::row(Verdict verdict, const std::string& what, const std::strin
     rows_.push_back({verdict, what, found, {}, {}});
     return;
   }
-  // Rows are printed at once, so that an examination that hangs or crashes is the one after the last row.
+  // Rows are printed at once. So if an examination hangs or crashes, it is the one after the last row.
   std::cout << fmt::format("{:<6} {:<12}  {}\n", words_of_verdicts[size_t(verdict)], what, found)
             << std::flush;
 }
@@ -58,7 +58,7 @@ void Examination::end() const {
     if (!row.more.empty()) look["more"] = row.more;
     looks.push_back(std::move(look));
   }
-  // Texts of drivers and of the environment need not be UTF-8.
+  // Texts of drivers and of the environment may not be valid UTF-8.
   std::cout << Json{{"chorale", CHORALE_VERSION}, {"well", well_}, {"looks", std::move(looks)}}.dump(
                    1, ' ', false, Json::error_handler_t::replace)
             << '\n';

@@ -1,5 +1,5 @@
 /// \file
-/// The examinations of `chorale doctor`, and the rows that it prints.
+/// Declares the examinations of `chorale doctor`, and prints their rows.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace chorale::tools {
 
-/// Prints a row for each examination, and knows if one was bad.
+/// Prints a row for each examination, and remembers if one was bad.
 class Examination {
  public:
   /// \param json  true: end() prints all rows, for programs; false: each is printed at once, for people
@@ -24,7 +24,7 @@ class Examination {
   void note(const std::string& what, const std::string& found) { row(Verdict::note, what, found); }
   void fail(const std::string& what, const std::string& found, const std::string& remedy);
   void more(const std::string& text);  ///< adds a line below the last row
-  /// Prints the rest, above all whether all is well. Call it after the last row.
+  /// Prints the rest, mainly the summary of whether all is well. Call it after the last row.
   void end() const;
   bool well() const { return well_; }
 
@@ -40,7 +40,7 @@ class Examination {
 
   const bool json_;
   bool well_ = true;
-  std::vector<Row> rows_;  // if json_
+  std::vector<Row> rows_;  // only if json_
 };
 
 std::string mebibytes(uint64_t bytes);
@@ -57,13 +57,13 @@ void compare_ranks(Examination&, const GpusFound&, uint32_t ranks);
 void examine_requirements(Examination&, const Plan&);
 /// Examines whether this machine has what a plan needs to run on the CPU, for one size of message.
 void examine_plan_on_cpu(Examination&, const Plan&, uint64_t bytes, DType);
-/// Examines the same for a host schedule, for a number of ranks and its parameters.
+/// Examines the same for a host schedule, for a number of ranks and given parameters.
 void examine_schedule_on_cpu(Examination&, const Plan&, const host::Concrete&);
 /// Examines whether the GPUs here have what a plan needs, for one size of message.
 void examine_plan(Examination&, const GpusFound&, const Plan&, uint64_t bytes, DType);
-/// Examines the same for a host schedule, for a number of ranks and its parameters.
+/// Examines the same for a host schedule, for a number of ranks and given parameters.
 void examine_schedule(Examination&, const GpusFound&, const Plan&, const host::Concrete&, const BlockPlans&);
-/// Examines what a launched plan needs beside the schedule's tensors, for its longest message.
+/// Examines the needs of a launched plan for its longest message, in addition to the schedule's tensors.
 void examine_launched(Examination&, const GpusFound&, const Plan&, uint64_t bytes, DType);
 
 }  // namespace chorale::tools

@@ -1,4 +1,4 @@
-// Examines the GPUs for `chorale doctor`.
+// Examines the GPUs of this machine for `chorale doctor`.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// Examines the machine without its GPUs for `chorale doctor`.
+// Examines the machine except its GPUs for `chorale doctor`.
 
 #include <sched.h>
 #include <sys/statvfs.h>
@@ -79,7 +79,7 @@ void examine_shared_memory(Examination& found) {
 void examine_ranks(Examination& found) {
   try {
     run_local(2, [](World& world) { world.barrier(); });
-    found.pass("ranks", "two ranks as threads have met");
+    found.pass("ranks", "two ranks as threads have synchronised");
   } catch (const std::exception& error) {
     found.fail("ranks", error.what(), "report this: it should work everywhere");
   }

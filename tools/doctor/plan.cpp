@@ -1,4 +1,4 @@
-// Examines a plan for `chorale doctor PLAN`: does this machine have what the plan needs?
+// Checks for `chorale doctor PLAN` that this machine has what the plan needs.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 namespace chorale::tools {
 namespace {
 
-/// The needs of all ranks, to find the largest.
+/// Collects the needs of all ranks, to find the largest.
 struct PlanNeeds {
   std::vector<RankNeeds> ranks;
 
@@ -44,7 +44,8 @@ std::string gpus_here(const GpusFound& gpus) {
 void compare_blocks(Examination& found, const GpusFound& gpus, const Plan& plan, const PlanNeeds& needs) {
   const uint64_t blocks = needs.most(&RankNeeds::thread_blocks),
                  threads = std::clamp<uint64_t>(plan.threads_per_block, 1, most_block_threads);
-  const std::string needed = fmt::format("{} of {} a rank", count(blocks, "block"), count(threads, "thread"));
+  const std::string needed =
+      fmt::format("{} of {} per rank", count(blocks, "block"), count(threads, "thread"));
   if (gpus.gpus.empty()) return found.note("thread blocks", needed);
   uint64_t sms = UINT64_MAX, places = UINT64_MAX;
   for (const GpuFacts& gpu : gpus.gpus) {
@@ -53,8 +54,9 @@ void compare_blocks(Examination& found, const GpusFound& gpus, const Plan& plan,
   }
   const std::string here = fmt::format("{}; a GPU here has {}", needed, count(sms, "SM"));
   if (blocks > places) {
-    found.fail("thread blocks", fmt::format("{}, room for at most {} such blocks at a time", here, places),
-               "fewer instances or threads: all blocks must run at a time, since they wait for each other");
+    found.fail(
+        "thread blocks", fmt::format("{}, which can hold at most {} such blocks at a time", here, places),
+        "fewer instances or threads: all blocks must be resident at once, because they wait for each other");
   } else if (blocks > sms) {
     found.note("thread blocks",
                here + ": several blocks share an SM; whether they fit shows when the plan is bound");
@@ -63,8 +65,8 @@ void compare_blocks(Examination& found, const GpusFound& gpus, const Plan& plan,
   }
 }
 
-/// Compares switch channels with the GPUs. They go through peers' memory, unless the setting asks for
-/// multicast.
+/// Checks that the GPUs can serve the switch channels. Switch channels go through peers' memory, unless the
+/// setting asks for multicast.
 void compare_switches(Examination& found, const GpusFound& gpus) {
   const Setting<std::string> wanted = Config::load().switch_channels;
   const bool offered = !gpus.gpus.empty() && std::all_of(gpus.gpus.begin(), gpus.gpus.end(),
@@ -85,7 +87,7 @@ void compare_switches(Examination& found, const GpusFound& gpus) {
 
 void compare_channels(Examination& found, const GpusFound& gpus, const PlanNeeds& needs) {
   std::string text =
-      fmt::format("{} memory, {} port, {} switch a rank", needs.most(&RankNeeds::memory_channels),
+      fmt::format("{} memory, {} port, {} switch per rank", needs.most(&RankNeeds::memory_channels),
                   needs.most(&RankNeeds::port_channels), needs.most(&RankNeeds::switch_channels));
   std::vector<std::string> apart;
   const size_t here = std::min(needs.ranks.size(), gpus.gpus.size());
@@ -111,7 +113,8 @@ void compare_channels(Examination& found, const GpusFound& gpus, const PlanNeeds
   if (needs.most(&RankNeeds::switch_channels)) compare_switches(found, gpus);
 }
 
-/// Compares packets with the GPUs. Packets of more than 8 bytes rely on wider stores that arrive whole.
+/// Checks that the GPUs can carry the packets. Packets of more than 8 bytes need wider stores that arrive as
+/// a whole.
 void compare_packets(Examination& found, const GpusFound& gpus, const PlanNeeds& needs) {
   if (!needs.most(&RankNeeds::packets)) return found.pass("packets", "none");
   const bool without_links = std::any_of(gpus.gpus.begin(), gpus.gpus.end(), [](const GpuFacts& gpu) {
@@ -131,10 +134,10 @@ void compare_memory(Examination& found, const GpusFound& gpus, const Plan& plan,
         plan.inplace ? std::max(rank.input_bytes, rank.output_bytes) : rank.input_bytes + rank.output_bytes;
     bytes = std::max(bytes, own + rank.scratch_bytes);
   }
-  const std::string needed =
-      fmt::format("{} input, {} output, {} scratch a rank", format_bytes(needs.most(&RankNeeds::input_bytes)),
-                  format_bytes(needs.most(&RankNeeds::output_bytes)),
-                  format_bytes(needs.most(&RankNeeds::scratch_bytes)));
+  const std::string needed = fmt::format("{} input, {} output, {} scratch per rank",
+                                         format_bytes(needs.most(&RankNeeds::input_bytes)),
+                                         format_bytes(needs.most(&RankNeeds::output_bytes)),
+                                         format_bytes(needs.most(&RankNeeds::scratch_bytes)));
   if (gpus.gpus.empty()) return found.note("bytes", needed);
   uint64_t free = UINT64_MAX;
   for (const GpuFacts& gpu : gpus.gpus) free = std::min(free, gpu.free_memory.value_or(gpu.memory));
@@ -149,7 +152,7 @@ void compare_memory(Examination& found, const GpusFound& gpus, const Plan& plan,
 }  // namespace
 
 void compare_ranks(Examination& found, const GpusFound& gpus, uint32_t ranks) {
-  const std::string text = count(ranks, "rank") + ", each with a GPU of its own; " + gpus_here(gpus);
+  const std::string text = count(ranks, "rank") + ", with one GPU each; " + gpus_here(gpus);
   if (ranks <= gpus.gpus.size()) {
     found.pass("ranks", text);
   } else {
@@ -169,7 +172,7 @@ void examine_launched(Examination& found, const GpusFound& gpus, const Plan& pla
   compare_blocks(found, gpus, plan, needs);
   compare_channels(found, gpus, needs);
   compare_packets(found, gpus, needs);
-  found.more(format_bytes(needs.most(&RankNeeds::scratch_bytes)) + " scratch a rank");
+  found.more(format_bytes(needs.most(&RankNeeds::scratch_bytes)) + " scratch per rank");
 }
 
 void examine_requirements(Examination& found, const Plan& plan) {

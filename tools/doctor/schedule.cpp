@@ -1,4 +1,4 @@
-// Examines a host schedule for `chorale doctor SCHEDULE`: does this machine have what its lanes need?
+// Checks for `chorale doctor SCHEDULE` that this machine has what the streams of a host schedule need.
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -53,7 +53,7 @@ void compare_transfers(Examination& found, const GpusFound& gpus, const host::Co
   for (uint32_t rank = 0; rank < made.ranks; ++rank) {
     for (const host::Step& step : made.steps[rank]) {
       if (step.kind == StepKind::put || step.kind == StepKind::get) pairs.emplace(rank, step.peer);
-      // Both ends of these transfers write counters at the other.
+      // For these transfers each end writes counters at the other end.
       for (const host::ConcreteTransfer& one : step.transfers)
         if (one.peer != rank) pairs.emplace(rank, one.peer);
     }
@@ -74,7 +74,7 @@ void compare_tensors(Examination& found, const GpusFound& gpus, const host::Conc
   uint64_t bytes[3] = {};
   for (const host::ConcreteTensor& tensor : made.tensors) bytes[size_t(tensor.role)] += tensor.bytes;
   const std::string needed = fmt::format(
-      "{} inputs, {} outputs, {} temporaries a rank", format_bytes(bytes[size_t(host::Role::in)]),
+      "{} inputs, {} outputs, {} temporaries per rank", format_bytes(bytes[size_t(host::Role::in)]),
       format_bytes(bytes[size_t(host::Role::out)]), format_bytes(bytes[size_t(host::Role::temp)]));
   if (gpus.gpus.empty()) return found.note("bytes", needed);
   uint64_t free = UINT64_MAX;
@@ -87,7 +87,7 @@ void compare_tensors(Examination& found, const GpusFound& gpus, const host::Conc
   }
 }
 
-/// Examines the launched plans. The longest message of each plan decides what it needs.
+/// Examines the launched plans. The longest message of each plan decides its needs.
 void compare_launches(Examination& found, const GpusFound& gpus, const host::Concrete& made,
                       const BlockPlans& plans) {
   for (const auto& [name, plan] : plans) {

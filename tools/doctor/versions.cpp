@@ -38,7 +38,7 @@ void examine_mpi(Examination& found) {
 #endif
   const Library library{"libmpi.so.40", "libmpi.so.12", "libmpi.so"};
   const auto version = library.find<int(char*, int*)>("MPI_Get_library_version");
-  char text[8192] = {};  // no implementation has a larger MPI_MAX_LIBRARY_VERSION_STRING
+  char text[8192] = {};  // no MPI has a larger MPI_MAX_LIBRARY_VERSION_STRING
   int length = 0;
   if (version && version(text, &length) == 0) {
     found.pass("MPI", built + ", " + first_line(text));

@@ -20,7 +20,7 @@ std::set<std::string> launched_names(const host::Concrete& made) {
   return names;
 }
 
-/// Returns the words that name the plans, by the launches' names.
+/// Maps the names of launches to the words that name their plans.
 std::map<std::string, std::string> by_name(const std::vector<std::string>& words) {
   std::map<std::string, std::string> all;
   for (const std::string& word : words) {
@@ -43,7 +43,7 @@ uint64_t elements(const host::Concrete& made, const host::Box& box) {
   return box.bytes / dtype_size(made.tensors[box.tensor].dtype);
 }
 
-/// Checks that input and output are cut into as many parts as the collective says, all of one size.
+/// Checks that input and output are cut into as many parts as the collective needs, all of one size.
 void check_sizes(const host::Concrete& made, const BlockPlans& plans) {
   for (uint32_t rank = 0; rank < made.ranks; ++rank) {
     for (const host::Step& step : made.steps[rank]) {
@@ -85,7 +85,7 @@ BlockPlans launched_plans(const Plan& schedule, const host::Concrete& made,
     const auto found = said.find(name);
     if (found == said.end() && !is_shipped(name))
       throw Failure(Exit::command_wrong,
-                    fmt::format("the schedule launches '{}', which is no shipped plan", name),
+                    fmt::format("the schedule launches '{}', but no plan of that name is shipped", name),
                     fmt::format("give it: --plan {}=FILE", name));
     const std::string& what = found == said.end() ? name : found->second;
     Plan plan = plan_for({.what = what, .name = {}, .set = {}}, made.ranks, allow);

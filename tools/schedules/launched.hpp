@@ -1,6 +1,6 @@
 /// \file
-/// Finds the plans of thread blocks that a host schedule launches, on the command line or among the shipped
-/// ones.
+/// Finds the plans of thread blocks that a host schedule launches: from the command line, or among the
+/// shipped plans.
 #pragma once
 
 #include <functional>
@@ -15,10 +15,10 @@ namespace chorale::tools {
 
 using BlockPlans = std::map<std::string, Plan, std::less<>>;
 
-/// Returns a plan for each name that the schedule launches: the one that `given` says ("NAME=PLAN"), else the
-/// shipped plan of that name for as many ranks.
+/// Returns a plan for each name that the schedule launches. It is the plan that `given` names ("NAME=PLAN"),
+/// else the shipped plan of that name for this number of ranks.
 /// \param allow  as in plan_for()
-/// \throws Failure for names that are not launched, and launches that have no plan, or one of other sizes
+/// \throws Failure for names that are not launched, and for launches whose plan is missing or has other sizes
 BlockPlans launched_plans(const Plan& schedule, const host::Concrete& made,
                           const std::vector<std::string>& given, const std::vector<std::string>& allow = {});
 

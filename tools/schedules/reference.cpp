@@ -76,7 +76,7 @@ void Reference::fill_inputs(uint64_t turn) {
       Values& values = values_[rank].emplace_back(of.bytes / dtype_size(of.dtype), std::nan(""));
       if (of.zero) values.assign(values.size(), 0);
       if (of.role != host::Role::in) continue;
-      // Inputs that are not spread over the ranks are the same on all of them.
+      // Inputs that are not spread over the ranks are the same on all ranks.
       bool spread = false;
       for (const host::Axis& axis : schedule_.tensors[tensor].axes) spread |= axis.tag == host::Tag::ranks;
       const bool is_signed = format(of.dtype).is_signed;
@@ -109,7 +109,7 @@ void Reference::run(uint64_t turn) {
   }
 }
 
-/// Does the next step of a rank. Returns false if the rank has to wait.
+/// Executes the next step of a rank. Returns false if the rank has to wait.
 bool Reference::step(uint32_t rank) {
   const Step& step = all_.steps[rank][next_[rank]];
   switch (step.kind) {
@@ -141,7 +141,7 @@ bool Reference::step(uint32_t rank) {
       --posts_[step.flag];
       break;
     case StepKind::barrier: {
-      // Every rank is at a barrier, or has passed this one.
+      // Every rank has reached the barrier, or has passed it.
       const auto passed = [this](uint32_t of) {
         size_t count = 0;
         for (size_t at = 0; at < next_[of]; ++at) count += all_.steps[of][at].kind == StepKind::barrier;
@@ -155,7 +155,7 @@ bool Reference::step(uint32_t rank) {
       break;
     }
     default:
-      break;  // it orders lanes, and there is only one here
+      break;  // it orders streams, and the reference has only one
   }
   ++next_[rank];
   return true;
@@ -168,7 +168,7 @@ void Reference::move(const host::Pair& pair) {
   write(pair.recv.rank, box(pair.recv), read(pair.send.rank, box(pair.send)));
 }
 
-/// Returns true if all ranks have come to the launch that `rank` is at, or passed it.
+/// Returns true if all ranks have reached the launch that `rank` is at, or have passed it.
 bool Reference::all_have_come(uint32_t rank) const {
   for (uint32_t peer = 0; peer < all_.ranks; ++peer) {
     const bool stands =
@@ -178,7 +178,7 @@ bool Reference::all_have_come(uint32_t rank) const {
   return true;
 }
 
-/// Runs the launch that all ranks are at.
+/// Runs the launch that all ranks have reached.
 void Reference::launch() {
   std::vector<const Step*> steps;
   std::vector<Values> inputs;

@@ -1,5 +1,6 @@
 /// \file
-/// Computes what a host schedule must give: makes test data, and runs the operations on it one by one.
+/// Computes the expected result of a host schedule: makes test data, and runs the operations on it one by
+/// one.
 #pragma once
 
 #include <cstddef>
@@ -15,26 +16,26 @@
 
 namespace chorale::tools {
 
-/// Every rank's tensors as numbers. It is independent of the executor: it has no lanes, no movers, and none
-/// of its code. Transfers happen when both ends have come, everything else in the order in which it is
-/// written; the checks look at other orders. A launch does what its plan's collective says. Inputs are small
-/// whole numbers, so that sums are exact in any order.
+/// Holds every rank's tensors as numbers. It is independent of the executor: it has no streams, no movers,
+/// and none of its code. A transfer happens when both ends have reached it. Everything else happens in the
+/// order in which it is written; the checks cover other orders. A launch does what its plan's collective
+/// says. Inputs are small whole numbers, so that sums are exact in any order.
 class Reference {
  public:
   /// \param plan   the plan of a host schedule
-  /// \param plans  those that it launches; they must live as long
-  /// \throws Failure for parts that this command cannot run: functions of an application, and plans that
-  ///         promise nothing
+  /// \param plans  the plans that it launches; they must outlive this object
+  /// \throws Failure for parts that this command cannot run: functions of an application, and plans that do
+  /// not define their result
   Reference(const Plan& plan, host::Concrete unrolled, const BlockPlans& plans);
 
-  /// Makes inputs, other ones for each turn, and runs the schedule.
-  /// \throws Failure if numbers grow too large to be exact
+  /// Makes inputs, different ones for each turn, and runs the schedule.
+  /// \throws Failure if numbers become too large to be exact
   void run(uint64_t turn);
 
-  /// Returns a tensor of a rank as it is now, with zeros for elements that nothing has written.
+  /// Returns a rank's tensor as it is now, with zeros for elements that nothing has written.
   std::vector<std::byte> bytes(uint32_t rank, uint32_t tensor) const;
 
-  /// Returns an input as the application gave it, whether or not the schedule has written there.
+  /// Returns an input as the application gave it, even if the schedule has written there.
   std::vector<std::byte> input_bytes(uint32_t rank, uint32_t tensor) const;
 
   /// Describes the first element that differs.
@@ -57,14 +58,14 @@ class Reference {
   const host::Schedule& schedule_;
   host::Concrete all_;
   const BlockPlans* plans_;
-  std::vector<std::vector<Values>> values_;  // [rank][tensor]; NaN: nothing has written it
+  std::vector<std::vector<Values>> values_;  // [rank][tensor]; NaN: not written
   std::map<std::pair<uint32_t, uint32_t>, Values>
       given_;                     // by rank and tensor: inputs before the first write
   std::vector<size_t> next_;      // by rank
-  std::vector<uint32_t> ends_;    // by pair: the number of ends that have come
+  std::vector<uint32_t> ends_;    // by pair: the number of ends that have reached it
   std::vector<int64_t> posts_;    // by flag
-  std::vector<size_t> launched_;  // by rank: launches that it has passed
-  size_t launches_ = 0;           // the number of launches done, for all ranks at once
+  std::vector<size_t> launched_;  // by rank: the number of launches that it has passed
+  size_t launches_ = 0;           // the number of launches that have run on all ranks
 };
 
 }  // namespace chorale::tools

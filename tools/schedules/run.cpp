@@ -13,13 +13,13 @@
 namespace chorale::tools {
 namespace {
 
-/// One rank's report.
+/// Holds one rank's report.
 struct Report {
   bool wrong = false, finished = false;
   char what[512];
 };
 
-/// One rank's device, tensors and binding.
+/// Holds one rank's device, tensors and binding.
 class Rank {
  public:
   Rank(World& world, const Plan& plan, const ScheduleRequest& request, const Config& config,
@@ -74,7 +74,7 @@ class Rank {
  private:
   World& world_;
   const host::Concrete& made_;
-  std::unique_ptr<Device> device_;  // comes before the binding, which takes the current device
+  std::unique_ptr<Device> device_;  // is before the binding, which takes the current device
   std::vector<std::byte*> memory_;  // by tensor; null: a temporary
   std::unique_ptr<ScheduleRun> run_;
 };
@@ -84,7 +84,7 @@ class Rank {
 RunOutcome run_schedule(const Plan& plan, const ScheduleRequest& request, const Config& config) {
   const host::Concrete made = unroll(plan, request.ranks, request.params, request.mover);
   const BlockPlans plans = launched_plans(plan, made, request.plans, request.allow);
-  // This is done before the ranks start, because ranks that are processes then share it.
+  // The reference runs before the ranks start, so that ranks that are processes share its results.
   std::vector<Reference> expected;
   for (unsigned turn = 0; turn < request.repeat; ++turn) {
     expected.emplace_back(plan, made, plans);

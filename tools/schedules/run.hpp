@@ -15,14 +15,14 @@ namespace chorale::tools {
 struct ScheduleRequest {
   uint32_t ranks = 0;
   host::Values params = {};
-  std::vector<std::string> plans = {}, allow = {};  ///< for the plans that it launches: see launched_plans()
+  std::vector<std::string> plans = {}, allow = {};  ///< the plans that it launches: see launched_plans()
   host::Mover mover = host::Mover::ce_put;
   bool processes = false;
   unsigned repeat = 3;
 };
 
 /// Runs the schedule `repeat` times and returns one result for all runs.
-/// \throws Failure for errors that are known before anything runs
+/// \throws Failure for errors that are found before anything runs
 RunOutcome run_schedule(const Plan& plan, const ScheduleRequest& request, const Config& config);
 
 }  // namespace chorale::tools

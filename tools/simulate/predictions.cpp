@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The loads of the busiest link and memory.
+/// Holds the loads of the busiest link and memory.
 struct Busiest {
   double link = 0, memory = 0;
 };
@@ -75,7 +75,7 @@ std::vector<std::string> refusals(const Predictions& of) {
   return order;
 }
 
-/// Rounds to six digits, because the times are sums of thousands of others.
+/// Rounds to six digits, because the times are sums of thousands of other times.
 double rounded(double value) { return std::stod(fmt::format("{:.6g}", value)); }
 
 /// Returns the form of a plan's packets; "" for plans without packets.

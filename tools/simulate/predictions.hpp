@@ -12,11 +12,11 @@
 
 namespace chorale::tools {
 
-/// One plan at one size.
+/// Holds the prediction of one plan at one size.
 struct Prediction {
   size_t plan = 0, size = 0;
   Simulation simulation;
-  std::string refused;  ///< why the plan does not take that size; empty if it does
+  std::string refused;  ///< the reason why the plan does not take that size; empty if it does
 };
 
 struct Predictions {
@@ -28,7 +28,7 @@ struct Predictions {
   std::vector<uint64_t> sizes;
   std::vector<Prediction> all;  ///< by size, then by plan
 
-  /// Returns true if it is the fastest of the plans for the same collective and place at its size.
+  /// Returns true if it is the fastest plan for the same collective, in place or not, at its size.
   bool fastest(const Prediction&) const;
 };
 
@@ -36,7 +36,7 @@ struct PredictionStyle {
   bool all = true;  ///< true: every plan, not only the fastest of each size
 };
 
-/// Returns a table with columns as those of bench.
+/// Returns a table with the columns of `chorale bench`.
 std::string text_table(const Predictions&, const PredictionStyle&);
 std::string csv(const Predictions&);
 std::string json(const Predictions&);

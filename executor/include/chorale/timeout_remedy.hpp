@@ -1,5 +1,5 @@
 /// \file
-/// Rewrites the advice in a timeout's message for readers who do not use C++.
+/// Rewrites the advice in a timeout's message for users who do not write C++.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 namespace chorale {
 
 /// Replaces the library's advice, "make the world with a longer timeout (JoinOptions, ...)", with `remedy`.
-/// Other messages stay as they are.
+/// It does not change other messages.
 inline std::string with_timeout_remedy(std::string message, const std::string& remedy) {
   const std::string begin = "make the world with a longer timeout (";
   const size_t at = message.find(begin);
   if (at == message.npos) return message;
-  size_t end = at + begin.size();  // the loop moves it past the closing bracket
+  size_t end = at + begin.size();  // the loop moves this past the closing bracket
   for (unsigned open = 1; open && end < message.size(); ++end)
     open += (message[end] == '(') - (message[end] == ')');
   return message.replace(at, end - at, remedy);

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The limit of another world's barrier, or of a wait that is to end by itself. */
+/* Gives the timeout of another world's barrier, or of a wait that must end without an abort. */
 #define SOON "20s"
 
-/* The call succeeds. Every function of the API stands in one. */
+/* Expects that the call succeeds. Every function of the API is called in one of these. */
 #define OK(call) \
   do { \
     const chorale_status status_ = (call); \
@@ -23,8 +23,8 @@
     } \
   } while (0)
 
-/* The call fails with this status and a message that has these words. Every function of the API stands in
- * one. */
+/* Expects that the call fails with this status and a message with these words. Every function of the API is
+ * called in one of these. */
 #define FAILS(wanted, words, call) \
   do { \
     const chorale_status status_ = (call); \
@@ -43,7 +43,7 @@
     } \
   } while (0)
 
-/* `count` floats. */
+/* Allocates `count` floats. */
 static inline chorale_arguments floats(const float* in, float* out, uint64_t count) {
   chorale_arguments call = CHORALE_ARGUMENTS;
   call.in = in;
@@ -53,7 +53,7 @@ static inline chorale_arguments floats(const float* in, float* out, uint64_t cou
   return call;
 }
 
-/* The parts. */
+/* Run the parts of the program. */
 void check_values(void);
 void check_config(void);
 void check_plans(const char* file);

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The C API on GPUs by ctypes, with tensors and streams of PyTorch, as an engine would: gpu.py LIBRARY [RANKS] [--share-gpus | --alone]
+"""Uses the C API on GPUs by ctypes, with PyTorch's tensors and streams, as an engine does: gpu.py LIBRARY [RANKS]
+[--share-gpus | --alone]
 
-A process a rank, each with a GPU of its own, or with --share-gpus all with the first one; with --alone each sees no GPU but its own, as
-Ray and Slurm have it. Says why and does nothing where PyTorch is absent.
+It runs one process per rank, each with its own GPU, or with --share-gpus all with the first GPU. With --alone each
+process sees no GPU except its own, as under Ray and Slurm. If PyTorch is missing, it says so and does nothing.
 """
 import multiprocessing
 import os
@@ -15,12 +16,12 @@ BF16, CUDA = 3, 2
 COUNT, REPLAYS = 100_000, 10
 
 
-class SendTo(Structure):  # and chorale_recv_from
+class SendTo(Structure):  # the same as chorale_recv_from
     _fields_ = [("data", c_void_p), ("bytes", c_uint64), ("peer", c_int32), ("reserved", c_int32)]
 
 
 def visible(rank):
-    """What CUDA_VISIBLE_DEVICES is to say so that a rank's GPU is the only one."""
+    """Returns the value of CUDA_VISIBLE_DEVICES that makes a rank's GPU the only one."""
     return os.environ["CUDA_VISIBLE_DEVICES"].split(",")[rank] if "CUDA_VISIBLE_DEVICES" in os.environ else str(rank)
 
 
@@ -38,7 +39,7 @@ def run_rank(library, address, rank, ranks, share, alone):
     stream = torch.cuda.Stream()
 
     def new(salt):
-        """Everybody's small whole numbers, of which sums are exact."""
+        """Returns small whole numbers for every rank, whose sums are exact."""
         return [torch.arange(COUNT, device="cuda").add(salt * 7 + peer).remainder(11).bfloat16() for peer in range(ranks)]
 
     def arguments(x, y):
@@ -51,7 +52,7 @@ def run_rank(library, address, rank, ranks, share, alone):
     plan = chorale.made("plan_make", b"allreduce_all_pairs", ranks, None, c_uint64(0))
     x, y = torch.empty(COUNT, dtype=torch.bfloat16, device="cuda"), torch.empty(COUNT, dtype=torch.bfloat16, device="cuda")
     with torch.cuda.stream(stream):
-        # Eagerly, and then captured and replayed with new data each time, beside eager ones.
+        # Runs eagerly, and then captures and replays with new data each time, between eager runs.
         chorale.ok("executor_prepare", executor, plan, byref(arguments(x, y)))
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
@@ -64,13 +65,13 @@ def run_rank(library, address, rank, ranks, share, alone):
             else:
                 chorale.ok("executor_execute", executor, plan, byref(arguments(x, y)), c_void_p(stream.cuda_stream))
             expect(f"turn {turn}", y, sum(everybody))
-        # By the plan for its size.
+        # Chooses the plan by size.
         plans = chorale.made("tuned_plans_open", None, None, ranks, CUDA, torch.cuda.get_device_name().encode(), 0)
         everybody = new(99)
         x.copy_(everybody[rank])
         chorale.ok("tuned_plans_execute", plans, executor, b"allreduce", byref(arguments(x, x)), c_void_p(stream.cuda_stream))
         expect("by size, in place", x, sum(everybody))
-        # Messages around a ring, of a size that is no multiple of anything.
+        # Sends messages around a ring, of a size that is not a multiple of any unit.
         exchange = chorale.made("exchange_create", world, config, CUDA, number, None)
         sent, received = [peer.view(torch.uint8)[1:77_778] for peer in new(5)], torch.empty(77_777, dtype=torch.uint8, device="cuda")
         send = SendTo(sent[rank].data_ptr(), received.nbytes, (rank + 1) % ranks, 0)
@@ -94,7 +95,7 @@ def main():
     library, ranks, share, alone = words[0], int(words[1]) if len(words) > 1 else 2, "--share-gpus" in sys.argv, "--alone" in sys.argv
     if torch.cuda.device_count() < (1 if share else ranks):
         sys.exit(f"{ranks} ranks need {ranks} GPUs, or one and --share-gpus; there are {torch.cuda.device_count()}")
-    start = multiprocessing.get_context("spawn")  # CUDA does not go on in a child of fork()
+    start = multiprocessing.get_context("spawn")  # CUDA does not work in a child of fork()
     address = f"shm://chorale-c-api-{os.getpid()}".encode()
     processes = [start.Process(target=run_rank, args=(library, address, rank, ranks, share, alone)) for rank in range(ranks)]
     for process in processes:

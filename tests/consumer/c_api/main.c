@@ -6,7 +6,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return fprintf(stderr, "usage: api PLAN\n"), 2;
   check_values();
   check_config();
-  check_processes(); /* forks: before there are threads */
+  check_processes(); /* forks, so it comes before there are threads */
   check_plans(argv[1]);
   check_tuned_plans();
   check_threads();

@@ -1,4 +1,4 @@
-/* Messages between ranks that are threads of this process. */
+/* Sends messages between ranks that are threads of this process. */
 #include <pthread.h>
 
 #include "check.h"
@@ -11,7 +11,7 @@ static void expect_bytes(const unsigned char* at, uint64_t bytes, int value) {
   for (uint64_t byte = 0; byte < bytes; ++byte) EXPECT(at[byte] == (unsigned char)value);
 }
 
-/* Everybody sends to both neighbours, and to itself. */
+/* Every rank sends to both neighbours, and to itself. */
 static void send_around(chorale_exchange* exchange, int rank) {
   static unsigned char mine[ranks][most], left_has[ranks][most], right_has[ranks][most], own[ranks][8];
   const int right = (rank + 1) % ranks, left = (rank + ranks - 1) % ranks;
@@ -31,7 +31,7 @@ static void send_around(chorale_exchange* exchange, int rank) {
   OK(chorale_exchange_run(exchange, NULL, 0, NULL, 0, NULL));
 }
 
-/* These calls are wrong on this rank alone, and nobody else hears of them. */
+/* These calls are wrong on this rank alone, and no other rank is notified. */
 static void check_refusals(chorale_exchange* exchange) {
   unsigned char x[16] = {0};
   const chorale_send_to to_nobody = {x, 8, ranks, 0}, strange = {x, 8, 0, 1};
@@ -63,7 +63,7 @@ static void* run_rank(void* handle) {
   OK(chorale_exchange_check(exchange));
   OK(chorale_world_barrier(world));
 
-  /* Two sizes for one message: all are told, and go on. */
+  /* Two ranks name different sizes for one message: all ranks get an error, and continue. */
   if (rank == 0) (void)chorale_exchange_send(exchange, x, 64, 1, NULL);
   if (rank == 1) FAILS(CHORALE_ABORTED, "32", chorale_exchange_recv(exchange, x, 32, 0, NULL));
   FAILS(CHORALE_ABORTED, "64", chorale_world_barrier(world));

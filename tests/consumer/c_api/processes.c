@@ -1,4 +1,4 @@
-/* Ranks that are processes and meet over TCP, one of which is killed while they add up: the others go on. */
+/* Runs ranks as processes that connect over TCP. One is killed during an all-reduce, and the others continue. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 
 enum { ranks = 4, lost = 2, count = 5000 };
 
-/* A port that is free now. */
+/* Returns a port that is free now. */
 static int free_port(void) {
   struct sockaddr_in at;
   socklen_t size = sizeof at;
@@ -24,7 +24,7 @@ static int free_port(void) {
   return ntohs(at.sin_port);
 }
 
-/* One all-reduce of everybody's rank + 1, out of place and then in place. */
+/* Runs an all-reduce of rank + 1 over all ranks, out of place and then in place. */
 static void add_up(chorale_world* world, chorale_executor* executor, chorale_plan* plan, int all) {
   static float x[count], y[count];
   const float sum = (float)(all * (all + 1) / 2);
@@ -44,7 +44,7 @@ static void expect_former(chorale_world* world) {
   uint64_t how_many = 0;
   OK(chorale_world_former_ranks(world, NULL, 0, &how_many));
   EXPECT(how_many == ranks - 1);
-  FAILS(CHORALE_INVALID_ARGUMENT, "room for 1 ranks, and there are 3",
+  FAILS(CHORALE_INVALID_ARGUMENT, "room for 1 ranks, but there are 3",
         chorale_world_former_ranks(world, former, 1, &how_many));
   OK(chorale_world_former_ranks(world, former, ranks, &how_many));
   for (int rank = 0; rank < ranks - 1; ++rank) EXPECT(former[rank] == rank + (rank >= lost));
@@ -102,7 +102,7 @@ static void check_join(chorale_config* config) {
   FAILS(CHORALE_INVALID_ARGUMENT, "RANK", chorale_world_from_environment(config, &world));
 }
 
-/* A launcher's only rank. */
+/* Acts as a launcher's only rank. */
 static void run_launched(chorale_config* config) {
   chorale_world* world = NULL;
   char port[16];

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Chorale by ctypes alone, as an engine would load it: ranks.py LIBRARY
+"""Loads Chorale by ctypes alone, as an engine does: ranks.py LIBRARY
 
-Four processes meet over TCP, make and prove a plan and add up; then rank 2 is lost, and the others are told. Others make wrong calls, and load two copies.
+Four processes connect over TCP, make and prove a plan, and run an all-reduce. Then rank 2 is lost, and the others
+must receive an error. Other processes make wrong calls, and load two copies of Chorale.
 """
 import ctypes
 import multiprocessing
@@ -39,7 +40,7 @@ class Chorale:
         assert status == 0, f"{name} is {status}: {self.error()}"
 
     def made(self, name, *arguments):
-        """The handle that a call makes."""
+        """Returns the handle that a call makes."""
         handle = c_void_p()
         self.ok(name, *arguments, byref(handle))
         assert handle.value
@@ -86,12 +87,13 @@ def call_wrongly(library):
     chorale.fails(INVALID_ARGUMENT, "'plan' is null", "plan_load", b"plan.json", None)
     chorale.fails(UNREADABLE_FILE, "/no/plan.json", "plan_load", b"/no/plan.json", byref(handle))
     chorale.fails(INVALID_PLAN, 'no "name"', "plan_read", b"{}", c_uint64(2), byref(handle))
-    # A message is UTF-8, whatever it tells of: too long forms, halves of pairs and numbers that are too large are not.
+    # A message is valid UTF-8, whatever bytes it reports. These bytes are not: overlong forms, surrogate halves and
+    # numbers that are too large.
     no_text = b"\xff\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80" + "/\u00e9\u20ac\U0001f600".encode() + b"\xe2\x82"
     chorale.fails(UNREADABLE_FILE, "?" * 10 + "/\u00e9\u20ac\U0001f600??:", "plan_load", no_text, byref(handle))
     chorale.fails(INVALID_HANDLE, "of a plan is null", "plan_prove", None, None)
     plan = chorale.made("plan_make", b"allreduce_all_pairs", 2, None, c_uint64(0))
-    chorale.fails(INVALID_HANDLE, "is of a plan, and one of an executor", "executor_check", plan)
+    chorale.fails(INVALID_HANDLE, "is of a plan, but one of an executor", "executor_check", plan)
     text = c_void_p()
     chorale.ok("plan_json", plan, byref(text))
     wrong = ctypes.string_at(text).replace(b'"signal"', b'"wait"', 1)
@@ -106,7 +108,7 @@ def call_wrongly(library):
 
 
 def load_twice(library):
-    """A process may have Chorale twice: this library, and an extension of a framework that was built with it."""
+    """Loads Chorale twice in a process: as this library, and as an extension of a framework that was built with it."""
     with tempfile.TemporaryDirectory() as folder:
         other = shutil.copy(library, folder + "/libother.so")
         for chorale in Chorale(library), Chorale(other):

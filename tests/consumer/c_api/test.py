@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The installed C API, from outside: test.py BUILD_DIR C++-COMPILER
+"""Tests the installed C API from outside: test.py BUILD_DIR C++-COMPILER
 
-What the library exports and needs; programs in C99 by find_package() and by pkg-config; ctypes; the example of docs/c-api.md.
+It checks the library's exports and dependencies, programs in C99 by find_package() and by pkg-config, ctypes, and
+the example of docs/c-api.md.
 """
 import os
 import pathlib
@@ -14,7 +15,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
-# What the library may need at run time: C and C++, and what Chorale is built from.
+# The library may need these at run time: C and C++, and the libraries that Chorale is built from.
 MAY_NEED = ("linux-vdso", "ld-linux", "libc", "libm", "libdl", "librt", "libpthread", "libgcc_s", "libstdc++", "libspdlog", "libfmt",
             "libboost_context", "libboost_program_options", "libpugixml", "libsodium")
 
@@ -25,7 +26,7 @@ def fail(words):
 
 
 def run(*command, **options):
-    """What a command writes; the test fails with it."""
+    """Returns the output of a command; the test fails if the command does."""
     done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300,
                           **options)
     if done.returncode != 0:
@@ -34,7 +35,7 @@ def run(*command, **options):
 
 
 def declared(header):
-    """The functions of the header."""
+    """Returns the names of the header's functions."""
     names = re.findall(r"^CHORALE_API [^(;]*?\b(chorale_\w+)\(", header.read_text(), re.M)
     if len(names) < 30 or len(names) != len(set(names)):
         fail(f"the header declares {names}")
@@ -42,7 +43,7 @@ def declared(header):
 
 
 def check_exports(library, header):
-    """The library exports what the header declares, and nothing else."""
+    """Checks that the library exports exactly what the header declares."""
     symbols = run("nm", "-D", "--defined-only", library).splitlines()
     exported = {line.split()[-1].split("@")[0] for line in symbols}
     if exported != declared(header):
@@ -58,7 +59,7 @@ def check_needs(library):
 
 
 def check_calls(header):
-    """Each function is called with success, and if it has a status with an error too."""
+    """Checks that each function is called with success and, if it has a status, with an error."""
     text = "".join(source.read_text() for source in HERE.glob("*.c"))
     with_status = set(re.findall(r"^CHORALE_API chorale_status (chorale_\w+)\(", header.read_text(), re.M))
     right = set(re.findall(r"\bOK\(\s*(chorale_\w+)\(", text))
@@ -69,13 +70,13 @@ def check_calls(header):
 
 
 def c_compiler(compiler):
-    """The C compiler beside a C++ compiler."""
+    """Returns the C compiler that belongs to a C++ compiler."""
     path = pathlib.Path(compiler)
     return str(path.with_name(path.name.replace("clang++", "clang").replace("g++", "gcc").replace("c++", "cc")))
 
 
 def check_programs(prefix, work, compiler, plan, environment):
-    """The program in C, built in two ways and run."""
+    """Builds the C program in two ways and runs it."""
     cmake_build = work / "build"
     run("cmake", "-S", HERE, "-B", cmake_build, "-G", "Ninja", f"-DCMAKE_C_COMPILER={compiler}", f"-DCMAKE_PREFIX_PATH={prefix}")
     run("ninja", "-C", cmake_build)
@@ -92,7 +93,7 @@ def check_programs(prefix, work, compiler, plan, environment):
 
 
 def check_example(work, environment):
-    """The script of the page, at a port that is free."""
+    """Runs the script of the page, at a free port."""
     block = re.search(r"^```python\n(.*?)^```$", (ROOT / "docs/c-api.md").read_text(), re.M | re.S).group(1)
     if block.count("29517") != 1:
         fail("docs/c-api.md: the example has another port")

@@ -1,4 +1,4 @@
-/* Worlds whose ranks are threads of this process: executors, what they refuse, aborts. */
+/* Tests worlds whose ranks are threads of this process: executors, the calls that they refuse, and aborts. */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ static void expect_sums(const float* y) {
   for (int at = 0; at < count; ++at) EXPECT(y[at] == (float)(ranks * (ranks + 1) / 2 + ranks * (at % 7)));
 }
 
-/* Types and operators that kernels do not have by name. */
+/* Tests types and operators that have no kernel of that name. */
 static void run_other_types(chorale_executor* executor, int rank) {
   uint64_t in[6], out[6];
   chorale_arguments call = CHORALE_ARGUMENTS;
@@ -65,7 +65,7 @@ static void run_other_types(chorale_executor* executor, int rank) {
       {CHORALE_I32, CHORALE_BOR, "not by bor; gather the words"},
       {CHORALE_U8, CHORALE_BXOR, "not by bxor; gather the words"},
       {CHORALE_F32, CHORALE_PREMUL_SUM, "multiply the input by the factor"},
-      {CHORALE_F32, 10, "op 10 is none of"},
+      {CHORALE_F32, 10, "op 10 is not one of"},
   };
   call.bytes = 48;
   for (size_t at = 0; at < sizeof refused / sizeof refused[0]; ++at) {
@@ -87,7 +87,7 @@ static void run_other_types(chorale_executor* executor, int rank) {
   FAILS(CHORALE_INVALID_ARGUMENT, "20 bytes are no multiple of 8", chorale_executor_execute(executor, plan, &call, NULL));
 }
 
-/* One rank: all-reduces out of place and in place, by a plan and by size. */
+/* Runs one rank: all-reduces out of place and in place, by a plan and by size. */
 static void* run_rank(void* handle) {
   chorale_world* const world = (chorale_world*)handle;
   chorale_executor* executor = NULL;
@@ -126,11 +126,11 @@ static void* run_rank(void* handle) {
   run_other_types(executor, rank);
   OK(chorale_world_barrier(world));
 
-  /* The ranks disagree: all of them are told. */
+  /* The ranks disagree, so all of them get an error. */
   call.bytes = rank == 0 ? 4 : 8;
   FAILS(CHORALE_MISMATCH, "bytes", chorale_executor_execute(executor, plan, &call, NULL));
   OK(chorale_world_barrier(world));
-  /* The executor holds the world, so they may close in any order. */
+  /* The executor holds the world, so the two may be closed in any order. */
   OK(chorale_world_close(world));
   OK(chorale_executor_check(executor));
   OK(chorale_executor_close(executor));
@@ -157,7 +157,7 @@ static void check_refusals(void) {
   FAILS(CHORALE_INVALID_ARGUMENT, "ranks", chorale_world_local(0, config, &none));
   FAILS(CHORALE_INVALID_ARGUMENT, "'worlds' is null", chorale_world_local(2, config, NULL));
   OK(chorale_world_local(1, NULL, &world));
-  FAILS(CHORALE_INVALID_ARGUMENT, "backend -1 is none",
+  FAILS(CHORALE_INVALID_ARGUMENT, "backend -1 is not one",
         chorale_executor_create(world, NULL, -1, -1, &missing));
   FAILS(CHORALE_INVALID_ARGUMENT, "device 0 of the backend 'cpu'",
         chorale_executor_create(world, NULL, CHORALE_CPU, 0, &missing));
@@ -182,14 +182,14 @@ static void check_refusals(void) {
   FAILS(CHORALE_INVALID_ARGUMENT, "7 bytes are no multiple", chorale_executor_prepare(executor, mine, &call));
   call = floats(x, y, 8);
   call.dtype = 0;
-  FAILS(CHORALE_INVALID_ARGUMENT, "dtype 0 is none of",
+  FAILS(CHORALE_INVALID_ARGUMENT, "dtype 0 is not one of",
         chorale_executor_execute(executor, mine, &call, NULL));
   call = floats(x, y, 8);
   call.op = 10;
-  FAILS(CHORALE_INVALID_ARGUMENT, "op 10 is none of", chorale_executor_execute(executor, mine, &call, NULL));
+  FAILS(CHORALE_INVALID_ARGUMENT, "op 10 is not one of", chorale_executor_execute(executor, mine, &call, NULL));
   call = floats(x, y, 8);
   call.packet = -1;
-  FAILS(CHORALE_INVALID_ARGUMENT, "packet -1 is none of",
+  FAILS(CHORALE_INVALID_ARGUMENT, "packet -1 is not one of",
         chorale_executor_execute(executor, mine, &call, NULL));
   call = floats(x, y, 8);
   call.struct_bytes = 0;

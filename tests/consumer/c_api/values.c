@@ -1,9 +1,9 @@
-/* Versions, status, configuration and plans need no world. */
+/* Tests versions, status, configuration and plans, which need no world. */
 #include <stddef.h>
 
 #include "check.h"
 
-/* Bindings in other languages have written down these numbers. A change here is another ABI. */
+/* Bindings in other languages contain these numbers. A change here makes another ABI. */
 static void check_abi(void) {
   const int32_t statuses[] = {CHORALE_OK,     CHORALE_INVALID_ARGUMENT, CHORALE_INVALID_HANDLE,
                               CHORALE_IN_USE, CHORALE_INVALID_PLAN,     CHORALE_UNREADABLE_FILE};
@@ -82,7 +82,7 @@ void check_config(void) {
   FAILS(CHORALE_INVALID_HANDLE, "has been closed", chorale_config_set(config, "CHORALE_TIMEOUT", "1s"));
 }
 
-/* Returns a plan whose first signal is a wait, which nobody answers. */
+/* Returns a plan whose first signal was replaced by a wait, which no signal answers. */
 static chorale_plan* wrong_plan(chorale_plan* right) {
   chorale_plan* wrong = NULL;
   char* text = NULL;
@@ -124,8 +124,8 @@ static void check_sizes(chorale_plan* plan) {
   FAILS(CHORALE_INVALID_ARGUMENT, "3 bytes are no multiple of",
         chorale_plan_message_sizes(plan, 3, CHORALE_BF16, &in, &out));
   EXPECT(in == 0 && out == 0);
-  FAILS(CHORALE_INVALID_ARGUMENT, "dtype 19 is none of", chorale_plan_message_sizes(plan, 4, 19, &in, &out));
-  FAILS(CHORALE_INVALID_ARGUMENT, "dtype 0 is none of", chorale_plan_message_sizes(plan, 4, 0, &in, &out));
+  FAILS(CHORALE_INVALID_ARGUMENT, "dtype 19 is not one of", chorale_plan_message_sizes(plan, 4, 19, &in, &out));
+  FAILS(CHORALE_INVALID_ARGUMENT, "dtype 0 is not one of", chorale_plan_message_sizes(plan, 4, 0, &in, &out));
   FAILS(CHORALE_INVALID_ARGUMENT, "dtype -2147483648",
         chorale_plan_message_sizes(plan, 4, INT32_MIN, &in, &out));
 
@@ -133,7 +133,7 @@ static void check_sizes(chorale_plan* plan) {
   OK(chorale_plan_needs(plan, 3, 4096, CHORALE_F32, &needs));
   EXPECT(needs.thread_blocks > 0 && needs.input_reached == 1 && needs.output_reached == 1 &&
          needs.scratch_bytes == 0);
-  FAILS(CHORALE_INVALID_ARGUMENT, "rank 4 of plan", chorale_plan_needs(plan, 4, 4096, CHORALE_F32, &needs));
+  FAILS(CHORALE_INVALID_ARGUMENT, "no rank 4 in plan", chorale_plan_needs(plan, 4, 4096, CHORALE_F32, &needs));
   FAILS(CHORALE_INVALID_ARGUMENT, "'needs' is null", chorale_plan_needs(plan, 0, 4096, CHORALE_F32, NULL));
 }
 
@@ -163,16 +163,16 @@ void check_plans(const char* file) {
         chorale_plan_make("allreduce_all", 4, NULL, 0, &again));
   FAILS(CHORALE_INVALID_ARGUMENT, "'ranks' is -1",
         chorale_plan_make("allreduce_all_pairs", -1, NULL, 0, &again));
-  FAILS(CHORALE_INVALID_ARGUMENT, "not like instances=16",
+  FAILS(CHORALE_INVALID_ARGUMENT, "not have the form instances=16",
         chorale_plan_make("allreduce_all_pairs", 4, wrong, 1, &again));
   FAILS(CHORALE_INVALID_ARGUMENT, "'ranks' is 4 among the settings",
         chorale_plan_make("allreduce_ring", 2, ranks_again, 1, &again));
   FAILS(CHORALE_INVALID_ARGUMENT, "'settings' is null",
         chorale_plan_make("allreduce_all_pairs", 4, NULL, 1, &again));
   FAILS(CHORALE_INVALID_HANDLE, "the handle of a plan is null", chorale_plan_json(NULL, &text));
-  FAILS(CHORALE_INVALID_HANDLE, "0x7ffffff is no handle of a plan",
+  FAILS(CHORALE_INVALID_HANDLE, "0x7ffffff is not a handle of a plan",
         chorale_plan_json((chorale_plan*)0x7ffffff, &text));
-  FAILS(CHORALE_INVALID_HANDLE, "is of a plan, and one of a world is needed",
+  FAILS(CHORALE_INVALID_HANDLE, "is of a plan, but one of a world is needed",
         chorale_world_close((chorale_world*)plan));
   check_proofs(plan);
   check_sizes(plan);
@@ -198,9 +198,9 @@ void check_tuned_plans(void) {
   FAILS(CHORALE_INVALID_ARGUMENT, "dtype 99", chorale_tuned_plans_explain(plans, "allreduce", 64, 99, &text));
   FAILS(CHORALE_INVALID_ARGUMENT, "0 ranks",
         chorale_tuned_plans_open(NULL, NULL, 0, CHORALE_CPU, NULL, 0, &none));
-  FAILS(CHORALE_INVALID_ARGUMENT, "backend 3 is none of",
+  FAILS(CHORALE_INVALID_ARGUMENT, "backend 3 is not one of",
         chorale_tuned_plans_open(NULL, NULL, 2, 3, NULL, 0, &none));
-  FAILS(CHORALE_INVALID_ARGUMENT, "and not 0", chorale_tuned_plans_open(NULL, NULL, 2, 0, NULL, 0, &none));
+  FAILS(CHORALE_INVALID_ARGUMENT, "not 0", chorale_tuned_plans_open(NULL, NULL, 2, 0, NULL, 0, &none));
   FAILS(CHORALE_INVALID_ARGUMENT, "rank_order is 2",
         chorale_tuned_plans_open(NULL, NULL, 2, CHORALE_CPU, NULL, 2, &none));
   FAILS(CHORALE_UNREADABLE_FILE, "/no/table.json",
@@ -208,7 +208,7 @@ void check_tuned_plans(void) {
   EXPECT(none == NULL);
   FAILS(CHORALE_INVALID_HANDLE, "of a tuned_plans is null", chorale_tuned_plans_close(none));
   OK(chorale_tuned_plans_close(plans));
-  OK(chorale_plan_json(same, &text)); /* the plan stays for those that have it */
+  OK(chorale_plan_json(same, &text)); /* the plan stays alive for its other handles */
   EXPECT(strstr(text, "allreduce_"));
   chorale_text_free(text);
   OK(chorale_plan_close(same));

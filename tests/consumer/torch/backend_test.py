@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs torch.distributed on the backend "chorale": backend_test.py FOLDER [--share-gpu]
 
-FOLDER is a build, or where Chorale is installed. On the CPU with 2, 3 and 4 processes; on GPUs with as many as there are, 2 at least, or
-with --share-gpu with 2 on one. Exits with 77 and says why where PyTorch is absent.
+FOLDER is a build folder or an installation of Chorale. It runs on the CPU with 2, 3 and 4 processes, and on GPUs
+with one process per GPU, if there are at least 2. With --share-gpu 2 processes share one GPU. If PyTorch is missing,
+it says so and exits with 77.
 """
 import datetime
 import json
@@ -41,13 +42,13 @@ OPS = [dist.ReduceOp.SUM, dist.ReduceOp.PRODUCT, dist.ReduceOp.MIN, dist.ReduceO
 
 
 def values(rank, n, dtype, device, salt=0):
-    """Small whole numbers: what is made of them is exact in every type and order."""
+    """Returns small whole numbers, so that all results are exact in every type and order."""
     generator = torch.Generator().manual_seed(1000 * salt + rank)
     return torch.randint(0, 3, (n,), generator=generator).to(dtype).to(device)
 
 
 def many(rank, n, device):
-    """Bytes, the same on all devices of a kind."""
+    """Returns bytes that are the same on all devices of a kind."""
     generator = torch.Generator(device).manual_seed(rank)
     return torch.randint(0, 255, (n,), generator=generator, dtype=torch.uint8, device=device)
 
@@ -57,7 +58,7 @@ def expect(what, got, wanted):
 
 
 def comparable(tensor):
-    """PyTorch does not compare, nor calculate with, floats of 8 bits."""
+    """Converts floats of 8 bits, because PyTorch neither compares them nor calculates with them."""
     return tensor.cpu().float() if tensor.dtype in FP8 else tensor.cpu()
 
 
@@ -75,7 +76,7 @@ def reduced(op, all_values):
 
 
 def test_other_types(rank, ranks, device):
-    """Types that no kernel has by name, whose reductions are exactly those of another type."""
+    """Reduces types that have no kernel, because another type gives exactly the same results."""
     big = torch.full((5,), 2**62 + rank, dtype=torch.int64, device=device).view(torch.uint64)
     dist.all_reduce(big)
     wrapped = (ranks * 2**62 + ranks * (ranks - 1) // 2 + 2**63) % 2**64 - 2**63
@@ -113,7 +114,7 @@ def test_reductions(rank, ranks, device, sizes):
 
 
 def test_layouts(rank, ranks, device):
-    """Tensors that are dense in another order than that of their dimensions, and such as are not dense."""
+    """Uses tensors that are dense in an order other than that of their dimensions, and tensors that are not dense."""
     whole = values(rank, 6 * 4 * 5 * 7, torch.float32, device).view(6, 4, 5, 7)
     everybody = [values(peer, 6 * 4 * 5 * 7, torch.float32, device).view(6, 4, 5, 7) for peer in range(ranks)]
     for laid in (lambda one: one.to(memory_format=torch.channels_last), lambda one: one.transpose(0, 3),
@@ -164,7 +165,7 @@ def test_moves(rank, ranks, device, sizes):
         if n:
             dist.reduce_scatter(out.zero_(), list(everybody[rank].chunk(ranks)))
             expect("reduce_scatter", out, wanted)
-    # At odd places, so that no word is aligned.
+    # The addresses are odd, so that no word is aligned.
     mine = torch.arange(1 + 8 * ranks, dtype=torch.uint8, device=device)[1:]
     out = torch.empty(3 + mine.numel() * ranks, dtype=torch.uint8, device=device)[3:]
     dist.all_gather_into_tensor(out, mine)
@@ -183,7 +184,7 @@ def received(tensor, peer):
 
 
 def test_blocking_messages(rank, ranks, device):
-    """Pairs, of which the last of an odd number of ranks has none."""
+    """Exchanges in pairs. With an odd number of ranks the last rank has no partner."""
     mine, out = values(rank, 1000, torch.float32, device), torch.empty(1000, device=device)
     other = rank ^ 1
     if rank < other < ranks:
@@ -197,7 +198,8 @@ def test_blocking_messages(rank, ranks, device):
 
 
 def test_sends_first(rank, ranks, device, longest):
-    """Everybody sends before it receives, more than is held anywhere; twice, since ranks meet in the first."""
+    """Makes all ranks send before they receive, more than is buffered anywhere. It runs twice, because ranks connect
+    in the first run."""
     right, left = (rank + 1) % ranks, (rank - 1) % ranks
     for n in (longest, longest // 2 + 1):
         mine, out = many(rank, n, device), torch.empty(n, dtype=torch.uint8, device=device)
@@ -208,7 +210,7 @@ def test_sends_first(rank, ranks, device, longest):
 
 
 def test_messages_in_turns(rank, device, n):
-    """A question and its answer, for which a receive stands open meanwhile."""
+    """Sends a question and its answer, while another receive is open."""
     late, early = torch.empty(5, device=device), torch.full((n,), 3, dtype=torch.uint8, device=device)
     if rank == 0:
         answer = dist.irecv(late, 1)
@@ -223,7 +225,8 @@ def test_messages_in_turns(rank, device, n):
 
 
 def test_batches(rank, ranks, device):
-    """Several messages of one pair, some of nothing, at odd places, in a batch with those to and from everybody."""
+    """Sends several messages between one pair, some empty or at odd addresses, in a batch with messages to and from
+    all ranks."""
     for salt in range(3):
         sizes = [3, 0, 65537, 1]
         ops, wanted = [], []
@@ -241,7 +244,7 @@ def test_batches(rank, ranks, device):
 
 
 def test_messages_beside_collectives(rank, ranks, device, n):
-    """Some ranks send before, and receive behind them."""
+    """Makes some ranks send before collectives, and receive after them."""
     right, left = (rank + 1) % ranks, (rank - 1) % ranks
     mine, out = many(rank, n, device), torch.empty(n, dtype=torch.uint8, device=device)
     total = torch.ones(100, device=device)
@@ -260,7 +263,7 @@ def test_messages_beside_collectives(rank, ranks, device, n):
 
 
 def test_uneven(rank, ranks, device, factor):
-    """What has parts of different sizes; `factor` says how large they are."""
+    """Runs collectives with parts of different sizes; `factor` scales the sizes."""
     def count(salt, source, to):
         return (source * 7 + to * 3 + salt) % 5 * factor
 
@@ -320,7 +323,8 @@ def test_several_at_a_time(rank, ranks, device):
 
 
 def test_training(rank, ranks, device):
-    """DistributedDataParallel: the weights of all ranks are those of one that saw all the data."""
+    """Trains with DistributedDataParallel: the weights of all ranks equal those of a single process that sees all
+    the data."""
     def model():
         torch.manual_seed(7)
         return torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8)).double().to(device)
@@ -339,9 +343,9 @@ def test_training(rank, ranks, device):
 
 
 def test_graph(rank, ranks, device):
-    """A captured all-reduce, replayed with other data each time."""
+    """Captures an all-reduce and replays it with other data each time."""
     held = torch.zeros(3000, device=device)
-    for _ in range(3):  # binds
+    for _ in range(3):  # the first call binds
         dist.all_reduce(held)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
@@ -355,7 +359,7 @@ def test_graph(rank, ranks, device):
 
 
 def test_graph_of_messages(rank, ranks, device):
-    """A captured ring of messages and an all-to-all with split sizes, replayed with other data each time."""
+    """Captures a ring of messages and an all-to-all with split sizes, and replays them with other data each time."""
     right, left = (rank + 1) % ranks, (rank - 1) % ranks
     mine, out = torch.zeros(70000, device=device), torch.zeros(70000, device=device)
     sends, recvs = [rank + 1 + peer for peer in range(ranks)], [peer + 1 + rank for peer in range(ranks)]
@@ -369,7 +373,7 @@ def test_graph_of_messages(rank, ranks, device):
     all_of_it()
     torch.cuda.synchronize()
     dist.barrier()
-    all_of_it()  # ranks have met
+    all_of_it()  # the ranks have connected
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -415,7 +419,7 @@ def test_refusals(rank, ranks, device):
 
 
 def test_plans(rank, ranks, device, folder):
-    """Plans of one's own, by themselves and behind torch.distributed. Returns a tensor in the group's memory."""
+    """Runs a user's plans, directly and through torch.distributed. Returns a tensor in the group's memory."""
     import chorale_torch
     ring = chorale_torch.make("allreduce_ring", ranks, instances=2)
     assert (ring.name, ring.collective, ring.ranks) == ("allreduce_ring", "allreduce", ranks)
@@ -436,7 +440,7 @@ def test_plans(rank, ranks, device, folder):
     chorale_torch.run(gather, out, everybody[rank])
     expect("a gather", out, torch.cat(everybody))
 
-    # The group's memory: what peers reach is not copied. At any place in it, by plans of one's own and others.
+    # Tensors in the group's memory are not copied, at any offset, in a user's plans and in others.
     ours, all_of_it = (chorale_torch.empty(3, n, dtype=torch.float32, device=device) for n in (1001, 1001 * ranks))
     assert ours.shape == (3, 1001) and not ours.any()
     everybody = [values(peer, 1001, torch.float32, device) for peer in range(ranks)]
@@ -452,7 +456,7 @@ def test_plans(rank, ranks, device, folder):
     like = torch.ones(1001, device=device)
     before = chorale_torch.chosen("allreduce", like)
     chorale_torch.use(ring, least=4000, most=5000, device=device)
-    assert chorale_torch.chosen("allreduce", like) == "allreduce_ring, as use() was told"
+    assert chorale_torch.chosen("allreduce", like) == "allreduce_ring, as set by use()"
     assert "use()" not in before + chorale_torch.chosen("allreduce", like[:999]) + chorale_torch.chosen("allgather", like.to(torch.int16))
     dist.all_reduce(like)
     expect("all_reduce by a plan of one's own", like, torch.full((1001,), float(ranks)))
@@ -480,7 +484,7 @@ def test_plans(rank, ranks, device, folder):
 
 
 def fails(call):
-    """What all_reduce of `call` raises, on GPUs perhaps a later one, since the first only enqueued it."""
+    """Returns the error of `call`. On GPUs a later all_reduce may raise it, because the first one only enqueues."""
     for _ in range(100):
         try:
             call()
@@ -492,7 +496,7 @@ def fails(call):
 
 
 def fault_main(rank, ranks, prefix, folder, kind, share, fault):
-    """Ranks that disagree, and a rank that is gone: an error on the others, and no hang."""
+    """Checks that ranks that disagree, or that lose a rank, receive an error and do not hang."""
     device = join(rank, ranks, prefix, folder, kind, share)
     dist.all_reduce(torch.ones(1000, device=device))
     if fault == "other plans":
@@ -520,17 +524,17 @@ def fault_main(rank, ranks, prefix, folder, kind, share, fault):
             said = fails(lambda: dist.recv(out, ranks - 1))
             assert f"messages from rank {ranks - 1} to rank 0" in said and ("died" in said or "left" in said), said
         elif rank != ranks - 1:
-            time.sleep(5)  # not what is looked at
+            time.sleep(5)  # the test does not check this rank's error
     elif rank == ranks - 1:
         os._exit(0)
     else:
         said = fails(lambda: dist.all_reduce(torch.ones(1000, device=device)))
         assert f"rank {ranks - 1}" in said and ("died" in said or "left" in said), said
-    os._exit(0)  # no group is left to be destroyed
+    os._exit(0)  # there is no group left to destroy
 
 
 def join(rank, ranks, prefix, folder, kind, share):
-    """Makes the process group; gives the device of this rank"""
+    """Makes the process group, and returns the device of this rank."""
     os.environ["TORCH_CHORALE_PREFIX"] = prefix
     sys.path.insert(0, os.path.join(prefix, "share", "chorale", "torch"))
     device = torch.device("cpu")
@@ -547,7 +551,7 @@ def join(rank, ranks, prefix, folder, kind, share):
 def rank_main(rank, ranks, prefix, folder, kind, share):
     device = join(rank, ranks, prefix, folder, kind, share)
     sizes = [0, 1, 3, 1000, 65537]
-    # On GPUs more than what is staged at a time.
+    # On GPUs this is more than the staging memory holds at once.
     test_reductions(rank, ranks, device, sizes + ([17_000_001] if kind == "cuda" else []))
     test_layouts(rank, ranks, device)
     test_moves(rank, ranks, device, sizes + ([4_500_001] if kind == "cuda" else []))
@@ -586,7 +590,7 @@ def main():
         os.environ["TORCH_CHORALE_PREFIX"] = prefix
         os.environ.setdefault("TORCH_EXTENSIONS_DIR", folder)
         import chorale_torch
-        chorale_torch.extension()  # once, before the ranks ask for it together
+        chorale_torch.extension()  # builds it once, before all ranks need it at the same time
         runs = [("cpu", 2), ("cpu", 3), ("cpu", 4)]
         gpus = torch.cuda.device_count()
         if gpus >= 2:

@@ -1,4 +1,4 @@
-// A PyTorch extension: Chorale's plans on tensors.
+// This PyTorch extension runs Chorale's plans on tensors.
 #include <torch/extension.h>
 
 #include <chorale/executor.hpp>
@@ -43,7 +43,7 @@ chorale::Config config_for(const std::string& backend) {
   return config;
 }
 
-/// One rank. The device that is current when it is made is its GPU.
+/// Stands for one rank. Its GPU is the device that is current when it is made.
 class Communicator {
  public:
   Communicator(const std::string& address, int rank, int ranks, const std::string& backend)
@@ -57,7 +57,7 @@ class Communicator {
     require(in.scalar_type() == out.scalar_type(), "input and output have different types");
     require(in.is_cuda() == (config_.backend.value == "cuda") && out.device() == in.device(),
             "this communicator is for tensors on " + config_.backend.value);
-    // MSCCL++ and nccl-tests count the larger buffer for all-gather, and the input for all else.
+    // MSCCL++ and nccl-tests count the larger buffer for all-gather, and the input for everything else.
     const uint64_t bytes = plan.collective == "allgather" ? out.nbytes() : in.nbytes();
     const chorale::MessageSizes sizes = chorale::message_sizes(plan, bytes, dtype_of(in));
     require(in.nbytes() == sizes.input && out.nbytes() == sizes.output,
@@ -70,7 +70,7 @@ class Communicator {
                       reinterpret_cast<void*>(stream));
   }
 
-  /// Waits for the stream; raises what a run has failed with.
+  /// Waits for the stream, and raises the error of a run that has failed.
   void synchronize(uintptr_t stream) {
     py::gil_scoped_release others_may_run;
     executor_.synchronize(reinterpret_cast<void*>(stream));

@@ -24,7 +24,7 @@ LIBRARIES = ["chorale_executor", "chorale_compiler", "boost_context", "boost_pro
 
 
 def extension(prefix, folder):
-    """The module, built the first time that it is asked for."""
+    """Returns the module, and builds it on the first call."""
     targets = (prefix / "lib" / "cmake" / "Chorale" / "ChoraleTargets.cmake").read_text()
     toolkit = torch.utils.cpp_extension.CUDA_HOME or "/usr/local/cuda"
     cuda = [f"-L{toolkit}/lib64", "-lcudart_static", "-ldl", "-lrt"] if "CHORALE_WITH_CUDA" in targets else []
@@ -53,7 +53,8 @@ def rank_main(rank, prefix, folder, address):
     reduce = chorale.load(str(plans / f"allreduce_ring_{RANKS}.json"))
     gather = chorale.load(str(plans / f"allgather_direct_{RANKS}.json"))
     for dtype in (torch.float32, torch.bfloat16, torch.int32):
-        # Small whole numbers: their sums are exact in every type and order. Not every peer here takes every type.
+        # The values are small whole numbers, whose sums are exact in every type and order. Some other backends do not
+        # take every type.
         mine = torch.randint(-50, 50, (10007,), generator=torch.Generator().manual_seed(rank)).to(device, dtype)
         total, expected = torch.empty_like(mine), mine.double()
         communicator.run(reduce, mine, total, stream)
@@ -90,7 +91,7 @@ def main():
         if (prefix / "CMakeCache.txt").exists():
             build, prefix = prefix, folder / "installed"
             subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
-        extension(prefix, folder)  # once, before the ranks ask for it together
+        extension(prefix, folder)  # builds it once, before all ranks need it at the same time
         torch.multiprocessing.spawn(
             rank_main, (prefix, folder, f"shm://chorale-torch-{os.getpid()}"), nprocs=RANKS)
     where = f"{RANKS} GPUs" if torch.cuda.device_count() >= RANKS else "the CPU"

@@ -1,4 +1,4 @@
-// Bindings of a plan: real bindings and launchers, with kernels that do nothing.
+// Tests bindings of a plan with real bindings and launchers, and kernels that do nothing.
 
 #include <cuda_runtime_api.h>
 
@@ -12,7 +12,7 @@
 namespace chorale::test {
 namespace {
 
-/// Peers write only to the output. The input is memory that none of them could map.
+/// Peers write only to the output. The input is memory that no peer could map.
 TEST(Bindings, WhatNoPeerTouchesNeedNotBeShareable) {
   const auto said = on_processes(2, [](World& world) -> std::string {
     const Plan plan = load(std::string(CHORALE_SOURCE_DIR) + "/plans/shipped/allgather_direct_2.json");
@@ -31,8 +31,8 @@ TEST(Bindings, WhatNoPeerTouchesNeedNotBeShareable) {
   EXPECT_EQ(said, std::vector<std::string>(2, "good"));
 }
 
-/// One rank allocates its output anew, and another call is bound with it. That closes the former output on
-/// its peer, whose binding of the first call is of no more use either.
+/// One rank allocates its output anew, and binds another call with it. That closes the old output on its
+/// peer, and the peer's binding of the first call becomes useless, too.
 TEST(Bindings, OfMemoryThatAPeerHasFreedServeNoCall) {
   const auto said = on_processes(2, [](World& world) -> std::string {
     const Plan plan = load(std::string(CHORALE_SOURCE_DIR) + "/plans/shipped/allgather_direct_2.json");

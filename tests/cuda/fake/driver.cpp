@@ -1,4 +1,4 @@
-// The driver's functions. They are found by name, as in the real driver.
+// Implements the driver's functions. As in the real driver, they are found by name.
 
 #include <cudaTypedefs.h>
 #include <fcntl.h>
@@ -146,7 +146,7 @@ CUresult retain(CUmemGenericAllocationHandle* handle, void* address) {
   return CUDA_SUCCESS;
 }
 
-/// Nobody may look into a real handle. This is our content.
+/// Holds our contents of a handle. No caller may read the contents of a real one.
 struct FabricHandle {
   int process, file;
 };
@@ -167,7 +167,7 @@ CUresult export_handle(void* to, CUmemGenericAllocationHandle handle, CUmemAlloc
   return CUDA_SUCCESS;
 }
 
-/// Opens the memory of a fabric handle, from whatever process.
+/// Opens the memory of a fabric handle, in any process.
 int open_fabric(const void* from) {
   FabricHandle handle;
   std::memcpy(&handle, from, sizeof handle);
@@ -246,7 +246,7 @@ CUresult set_access(CUdeviceptr address, size_t bytes, const CUmemAccessDesc*, s
   for (uint64_t at = address; at < address + bytes;) {
     const auto found = state().ranges.find(at);
     if (found == state().ranges.end()) return CUDA_ERROR_INVALID_VALUE;
-    if (found->second.accessible) return CUDA_ERROR_ALREADY_MAPPED;  // as CUDA was seen to say
+    if (found->second.accessible) return CUDA_ERROR_ALREADY_MAPPED;  // CUDA was seen to return this
     mprotect(reinterpret_cast<void*>(at), found->second.bytes, PROT_READ | PROT_WRITE);
     found->second.accessible = true;
     at += found->second.bytes;

@@ -1,4 +1,5 @@
-// The kernel of exchanges on the CUDA without GPUs: its blocks are threads, and the stream's waits for them.
+// Runs the kernel of exchanges on the fake CUDA. Its blocks are threads, and the stream's thread waits for
+// them.
 
 #include <thread>
 #include <vector>

@@ -1,4 +1,5 @@
-// Port channels between hosts. The test pushes what blocks would push, and looks at what they would wait for.
+// Tests port channels between hosts. The test pushes what blocks would push, and reads what they would wait
+// for.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@
 namespace chorale::test {
 namespace {
 
-/// Runs each rank as a host of its own. Returns what each says: "good", or what is wrong.
+/// Runs each rank as a separate host. Returns each rank's result: "good", or the error.
 std::vector<std::string> on_hosts(int ranks, const RankBody& body) {
   gpus();  // before the fork
   const std::string address = free_address();
@@ -49,7 +50,7 @@ bool comes(const uint64_t* word, uint64_t value) {
   return false;
 }
 
-/// One rank of a plan. Each rank has one channel to every other rank, in the order of ranks.
+/// Holds one rank of a plan. Each rank has one channel to every other rank, in the order of ranks.
 class End {
  public:
   End(World& world, cuda::Proxy& proxy, size_t room)
@@ -81,8 +82,8 @@ class End {
     world.barrier();
   }
 
-  /// Pushes as a block does: `bytes` to byte `at` of our part of a peer's output and then, if `signal` is
-  /// set, the signal.
+  /// Pushes as a block does: `bytes` bytes to byte `at` of this rank's part of a peer's output, and then the
+  /// signal if `signal` is set.
   void push(int peer, const char* from, uint64_t at, uint64_t bytes, bool signal) {
     cuda::PortFifo fifo = client_->fifo();
     cuda::PortTrigger& slot = fifo.slots[pushed_ & fifo.mask];
@@ -119,7 +120,7 @@ std::vector<char> data_of(int rank, size_t bytes, int turn) {
   return data;
 }
 
-/// Messages go from small to several pieces, and back. The signal comes after all of the data.
+/// Message sizes go from small to several pieces, and back. The signal comes after all of the data.
 TEST(FarChannels, DataThenTheSignalThenThatItIsDone) {
   expect_good(3, [](World& world) -> std::string {
     constexpr size_t most = 3 << 20;
@@ -150,7 +151,7 @@ TEST(FarChannels, DataThenTheSignalThenThatItIsDone) {
   });
 }
 
-/// There are more orders and more bytes than can be on the way at a time, some with data and some without.
+/// There are more orders and more bytes than fit at once, some with data and some without.
 TEST(FarChannels, ManyAtOnce) {
   expect_good(2, [](World& world) -> std::string {
     constexpr size_t part = 300 << 10, parts = 500;
@@ -171,7 +172,7 @@ TEST(FarChannels, ManyAtOnce) {
   });
 }
 
-/// A transfer is done when the peer has it, not when it has left: copies at the peer are slow here.
+/// A transfer is done when the peer has received it, not when it was sent. Copies at the peer are slow here.
 TEST(FarChannels, DoneIsWhatThePeerHas) {
   expect_good(2, [](World& world) -> std::string {
     fake::state().copies_are_slow = world.rank() == 1;
@@ -188,7 +189,7 @@ TEST(FarChannels, DoneIsWhatThePeerHas) {
   });
 }
 
-/// A launch does not wait for a signal without data. An end that goes afterwards still sends it.
+/// A launch does not wait for a signal without data. An endpoint that is destroyed afterwards still sends it.
 TEST(FarChannels, ALastSignalIsSentByWhoGoes) {
   expect_good(2, [](World& world) -> std::string {
     for (int round = 0; round < 6; ++round) {
@@ -206,7 +207,7 @@ TEST(FarChannels, ALastSignalIsSentByWhoGoes) {
   });
 }
 
-/// Data sent before a reset reach nobody, and data sent after it arrive.
+/// Data sent before a reset are dropped, and data sent after it arrive.
 TEST(FarChannels, AResetForgets) {
   expect_good(2, [](World& world) -> std::string {
     constexpr size_t bytes = 8 << 20;
@@ -243,7 +244,7 @@ TEST(FarChannels, AResetForgets) {
   });
 }
 
-/// Nothing is written outside the memory that a binding lets peers reach.
+/// Nothing is written outside the memory that a binding exposes to peers.
 TEST(FarChannels, WhatIsOutsideIsRefused) {
   expect_good(2, [](World& world) -> std::string {
     cuda::Proxy proxy(world, 0);
@@ -265,7 +266,7 @@ TEST(FarChannels, WhatIsOutsideIsRefused) {
   });
 }
 
-/// Nothing after the failed copy can come, and blocks here and at peers wait for it.
+/// Nothing can arrive after the failed copy, although blocks here and at peers wait for it.
 TEST(FarChannels, ACopyThatFailsStopsTheWorld) {
   expect_good(2, [](World& world) -> std::string {
     cuda::Proxy proxy(world, 0);

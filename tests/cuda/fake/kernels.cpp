@@ -1,4 +1,4 @@
-// The interpreters do nothing. They are enough to see what an executor would launch.
+// These interpreters do nothing. They are enough to test what an executor would launch.
 
 #include "kernels.hpp"
 

@@ -1,5 +1,5 @@
 /// \file
-/// Kernels that do nothing, and a record of the last launch.
+/// Declares kernels that do nothing, and a record of the last launch.
 #pragma once
 
 #include <string>

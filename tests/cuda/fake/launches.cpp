@@ -1,4 +1,4 @@
-// Thread blocks on streams: the CPU's blocks run when the stream comes to them.
+// Runs thread blocks on streams: the CPU's blocks run when the stream reaches them.
 
 #include <mutex>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace chorale {
 namespace {
 
-/// The errors of work on streams.
+/// Holds the errors of work on streams.
 class Failures {
  public:
   void keep(std::exception_ptr one) {
@@ -35,11 +35,11 @@ class OnStreams final : public Binding {
   uint64_t scratch() const override { return cpu_->scratch(); }
   void prepare(const Arguments& arguments, void*) override { arguments_ = arguments; }
   void add_trace(std::vector<TraceSpan>& spans) override { cpu_->add_trace(spans); }
-  /// The plan and this live as long as what is enqueued: see Executor.
+  /// The plan and this object must outlive the enqueued work: see Executor.
   void run(const Plan& plan, void* stream) override {
     test::fake::enqueue(static_cast<cudaStream_t>(stream), [this, &plan, arguments = arguments_] {
       try {
-        cpu_->prepare(arguments, nullptr);  // not before its turn: earlier runs may be under way
+        cpu_->prepare(arguments, nullptr);  // not before its turn, because earlier runs may still be running
         cpu_->run(plan, nullptr);
       } catch (...) {
         failures_->keep(std::current_exception());

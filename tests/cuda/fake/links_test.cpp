@@ -1,6 +1,6 @@
-// Links and windows in the memory of GPUs. This CUDA has its memory on the host, so kernels can run there.
-// The tests show without a GPU what the transports set up, and what the proxy does with the copy engine.
-// cuda_tiles runs the same on GPUs.
+// Tests links and windows in the memory of GPUs. This fake CUDA has its memory on the host, so kernels
+// can run there. Without a GPU, the tests show what the transports set up, and what the proxy does with the
+// copy engine. cuda_tiles runs the same on GPUs.
 
 #include <chrono>
 #include <cstring>
@@ -26,7 +26,7 @@ RendezvousOptions on_device(uint32_t channels, uint32_t depth, uint64_t slot) {
   return options;
 }
 
-/// Runs a kernel of `blocks` blocks of one thread. Returns "good", or why one of them ended.
+/// Runs a kernel of `blocks` blocks of one thread. Returns "good", or why one of the blocks ended early.
 template <class Kernel>
 std::string run(const Transport& transport, const Kernel& kernel, uint32_t blocks,
                 std::chrono::nanoseconds limit = std::chrono::minutes(5)) {
@@ -99,7 +99,7 @@ void expect_exchanges(const MakeLinks& make, LinkKind to_far, int ranks = 4) {
           if (said != "good")
             return std::to_string(n) + " words, " + std::to_string(blocks) + " blocks: " + said;
         }
-        world.barrier();  // nobody's ring goes while a credit is on its way to it
+        world.barrier();  // no ring is destroyed while a credit for it is in transit
       }
     }
     return "good";
@@ -120,7 +120,7 @@ TEST(LinksInDeviceMemory, BothInOneKernel) {
   expect_exchanges(both, LinkKind::port);
 }
 
-/// Kernels wait for the proxy's words, so these must not stand behind any kernel.
+/// Kernels wait for the proxy's words, so these words must not be queued behind a kernel.
 TEST(LinksInDeviceMemory, AProxyTellsWhileKernelsFillTheQueues) {
   const RankBody body = [](World& world) -> std::string {
     fake::state().one_queue = true;
@@ -155,7 +155,7 @@ TEST(LinksInDeviceMemory, AreNewAfterAReset) {
     const auto said = on_processes(2, [&](World& world) {
       const auto transport = make(world, on_device(2, 2, 256));
       if (exchange(*transport, 500, 2, 0) != "good") return std::string("the first is wrong");
-      // All ranks send more than the rings hold, and nobody takes it.
+      // All ranks send more than the rings hold, and no rank receives.
       const Words in(5000, 7);
       Leg leg;
       leg.in = in.data();
@@ -172,7 +172,7 @@ TEST(LinksInDeviceMemory, AreNewAfterAReset) {
           },
           2, std::chrono::milliseconds(20));
       if (ended == "good") return std::string("it was sent though nobody took it");
-      // Kernels that stopped while they waited for room among the orders left tickets that nobody uses.
+      // Kernels that stopped while they waited for a free order left tickets that nothing uses.
       const PortQueue* const orders = transport->endpoint(1 - world.rank()).port;
       if (orders) add_relaxed(orders->head, uint64_t{3});
       transport->reset();
@@ -231,7 +231,7 @@ TEST(LinksInDeviceMemory, ADrainEndsWhenTheCopiesHave) {
   EXPECT_EQ(on_processes(2, [](World& world) { return drained(world, 1 << 20, 900 << 10); }), good);
 }
 
-/// When the receiver's transport goes, its proxy may not have been told of the credit's order.
+/// The receiver's transport may be destroyed before its proxy was notified of the credit's order.
 TEST(LinksInDeviceMemory, TheLastCreditComesThoughTheReceiverIsGone) {
   const auto said = on_processes(2, [](World& world) -> std::string {
     for (int time = 0; time < 50; ++time) {
@@ -279,7 +279,7 @@ TEST(WindowsInDeviceMemory, ArePutIntoAndSignalled) {
     const int ranks = world.ranks(), self = world.rank(), right = (self + 1) % ranks,
               left = (self + ranks - 1) % ranks;
     const auto transport = direct_rendezvous(world, on_device(1, 1, 16));  // for its abort word
-    // Rank 0 has more room, and all ranks can know that.
+    // Rank 0 has more memory, and all ranks know that.
     const auto room = [n](int rank) { return 64 + n * 4 + (rank == 0 ? 100 : 0); };
     const OneSidedWindow window = OneSidedWindow::create(world, room(self), 2, 1, Space::device);
     if (window.bytes(0) != room(0) || window.bytes(1) != room(1)) return "wrong sizes";
@@ -347,7 +347,7 @@ TEST(WindowsInDeviceMemory, AreOfOneSpace) {
   }
 }
 
-/// The host does not hear whether a launch was stopped.
+/// The host is not notified whether a launch was stopped.
 TEST(LinksInDeviceMemory, AreNotUsedAfterAResetOfTheWorldUntilTheyAreNew) {
   const auto said = on_processes(2, [](World& world) {
     for (const bool proxied : {false, true}) {

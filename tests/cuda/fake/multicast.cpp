@@ -1,4 +1,4 @@
-// Multicast objects can be made, shared and bound here. There is no switch.
+// Implements multicast objects, which can be made, shared and bound. There is no switch.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -74,7 +74,7 @@ CUresult bind(CUmemGenericAllocationHandle number, size_t at, CUmemGenericAlloca
   if (!(of->team->added.load() & bit) || of->team->bound.fetch_or(bit) & bit)
     return CUDA_ERROR_INVALID_DEVICE;
   of->bound_bytes = bytes;
-  ++memory->second.references;  // the object has it
+  ++memory->second.references;  // the object holds a reference
   of->bound_memory = memory_number;
   return CUDA_SUCCESS;
 }

@@ -1,5 +1,5 @@
-// Switch channels by multicast, up to the kernel. The tests check what is made, shared, bound, mapped and
-// given back, in processes and threads, and what is refused. The driver is a fake (multicast.cpp), and there
+// Tests switch channels by multicast, without the kernel. The tests check what is made, shared, bound, mapped
+// and freed, in processes and threads, and what is refused. The driver is a fake (multicast.cpp), and there
 // is no switch.
 
 #include "executor/cuda/multicast.hpp"
@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(Cuda, Multicast, testing::Values(Ranks::processes, Rank
                            return info.param == Ranks::processes ? "Processes" : "Threads";
                          });
 
-/// Checks that nothing is left after all ranks, which may be threads of this process, have let go of theirs.
+/// Checks that nothing is left after all ranks, which may be threads of this process, have freed their parts.
 std::string all_given_back(World& world) {
   world.barrier();
   const fake::State& all = fake::state();
@@ -78,7 +78,7 @@ TEST_P(Multicast, EachGroupHasAnAddressAtItsMembers) {
   });
 }
 
-/// CUDA would wait for ever for a device that is not added.
+/// CUDA would wait for ever for a device that was not added.
 TEST_P(Multicast, ARankThatFailsIsHeardOfByAll) {
   expect_good([](World& world) -> std::string {
     {
@@ -163,7 +163,7 @@ Config asking(const char* switches) {
   return config;
 }
 
-/// Returns a plan in which two ranks add up all their inputs, which are their outputs.
+/// Returns a plan in which two ranks add up all their inputs in place.
 Plan sum(ReduceOp op = ReduceOp::sum) {
   Plan plan = two_ranks();
   plan.name = "sum";

@@ -1,4 +1,4 @@
-// The proxy of port channels. The test pushes what blocks would push.
+// Tests the proxy of port channels. The test pushes what blocks would push.
 
 #include "executor/cuda/proxy.hpp"
 
@@ -16,7 +16,7 @@
 namespace chorale::test {
 namespace {
 
-/// Nothing after the failed copy can come, and blocks here and at peers wait for it.
+/// Nothing can arrive after the failed copy, although blocks here and at peers wait for it.
 TEST(PortChannels, ACopyThatFailsStopsTheWorld) {
   const auto said = on_processes(2, [](World& world) -> std::string {
     fake::state().copies_fail = true;
@@ -48,12 +48,12 @@ TEST(PortChannels, ACopyThatFailsStopsTheWorld) {
         << one;
 }
 
-/// Kernels that fill the queues to the GPU do not hold up signals.
+/// Kernels that fill the queues to the GPU must not delay signals.
 TEST(PortChannels, SignalsComeBehindTheirCopies) {
   const auto said = on_processes(1, [](World& world) -> std::string {
     fake::state().copies_are_slow = fake::state().one_queue = true;
     fake::state().kernels = 1;
-    constexpr size_t bytes = 4096, times = 600;  // more than may be under way
+    constexpr size_t bytes = 4096, times = 600;  // more than may be in flight
     std::vector<char> from(bytes * times), to(bytes * times);
     for (size_t at = 0; at < from.size(); ++at) from[at] = char(at % 251 + 1);
     Signal there, completed;
@@ -78,7 +78,7 @@ TEST(PortChannels, SignalsComeBehindTheirCopies) {
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    fake::state().kernels = 0;  // a stream that waits for them would keep the client from ending
+    fake::state().kernels = 0;  // a stream that waits for them would keep the client alive
     if (seen != times) return fmt::format("{} signals came", seen);
     for (int looks = 0; looks < 30000 && load_acquire(&completed.value) < times; ++looks)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -1,4 +1,4 @@
-// The runtime's functions. FAKE_GPUS says how many GPUs there are (1).
+// Implements the runtime's functions. FAKE_GPUS gives the number of GPUs (default 1).
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -23,7 +23,7 @@ int gpus() {
   return text ? std::atoi(text) : 1;
 }
 
-/// Nobody may look into a real handle. This is our content.
+/// Holds our contents of a handle. No caller may read the contents of a real one.
 struct IpcHandle {
   int process, file;
   uint64_t address, bytes, buffer_id;
@@ -169,7 +169,7 @@ cudaError_t cudaMallocManaged(void** to, size_t bytes, unsigned) {
 cudaError_t cudaMallocHost(void** to, size_t bytes) { return allocate(to, bytes, Kind::host); }
 cudaError_t cudaHostAlloc(void** to, size_t bytes, unsigned) { return allocate(to, bytes, Kind::host); }
 cudaError_t cudaFree(void* memory) {
-  cudaStreamSynchronize(nullptr);  // waits for what is under way there
+  cudaStreamSynchronize(nullptr);  // waits for the work on the default stream
   return free_memory(memory);
 }
 cudaError_t cudaFreeHost(void* memory) { return free_memory(memory); }

@@ -1,6 +1,6 @@
-// Host schedules over streams. This CUDA's streams are threads, and its kernels are those of the CPU. The
-// tests show without a GPU what lanes, flags, memory of peers and the watcher do. cuda_schedules runs on
-// GPUs.
+// Tests host schedules over streams. In this fake CUDA streams are threads, and kernels are the CPU's.
+// Without a GPU, the tests show what streams, flags, memory of peers and the watcher do. cuda_schedules runs
+// on GPUs.
 
 #include "tests/unit/schedule_run/schedules.hpp"
 
@@ -26,7 +26,7 @@ namespace chorale::hostrun {
 
 HostFunctions cpu_functions();
 
-/// Returns the CPU's functions, which run when the stream comes to them.
+/// Returns the CPU's functions, which run when the stream reaches them.
 HostFunctions cuda_functions(uint32_t) {
   HostFunctions all;
   for (const auto& [name, function] : cpu_functions()) {
@@ -76,7 +76,7 @@ using host::Mover;
 constexpr int runs = 5;
 constexpr Mover movers[] = {Mover::ce_put, Mover::ce_get, Mover::kernel, Mover::staged, Mover::port};
 
-/// Memory as cudaMalloc() gives it, which the host reaches here.
+/// Holds memory as cudaMalloc() returns it. The host can access it here.
 template <class T>
 class Array {
  public:
@@ -91,10 +91,10 @@ class Array {
   void* data_ = nullptr;
 };
 
-/// Runs a schedule on a separate stream, one by one or as replays of a graph.
+/// Runs a schedule on a separate stream, run by run or as replays of a graph.
 class Enqueued {
  public:
-  /// \param stream  gets the stream
+  /// \param stream  receives the stream
   Enqueued(ScheduleRun& schedule, bool replayed, cudaStream_t* stream = nullptr) : schedule_(schedule) {
     cuda::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
     if (stream) *stream = stream_;
@@ -126,8 +126,8 @@ class Enqueued {
   cudaGraphExec_t replay_ = nullptr;
 };
 
-/// Runs with new data, and nothing between the runs that the host waits for. In a graph functions copy from
-/// and to one place, which is filled and read beside it.
+/// Runs with new data, without the host waiting between the runs. In a graph, functions copy from and to one
+/// place, which other work fills and reads.
 std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, bool replayed,
                       bool late = false) {
   const uint64_t all = n * uint64_t(world.ranks());
@@ -156,7 +156,7 @@ std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, b
     cudaMemcpyAsync(kept.data() + run * all, out.data(), out.bytes(), cudaMemcpyDefault, stream);
   }
   schedule.synchronize(stream);
-  world.barrier();  // peers read what is ours
+  world.barrier();  // peers read this rank's memory
   const int called = replayed ? 1 : runs;
   if (on_streams.wrong.empty() && (on_streams.produced != called || on_streams.consumed != called))
     return fmt::format("functions are called {} and {} times", on_streams.produced, on_streams.consumed);
@@ -187,7 +187,7 @@ std::string ag_matmul(World& world, const Form& form, Mover mover) {
   for (int run = 0; run < 2; ++run) {
     for (uint64_t at = 0; at < rows * k; ++at)
       a.data()[at] = float(a_at(run, uint64_t(world.rank()) * rows + at / k, at % k));
-    world.barrier();  // ce_get: a peer might still read what was there
+    world.barrier();  // ce_get: a peer may still read the old data
     schedule.run();
     schedule.synchronize();
     const float* const c = static_cast<const float*>(schedule.buffer("C"));
@@ -202,7 +202,7 @@ std::string ag_matmul(World& world, const Form& form, Mover mover) {
   return "good";
 }
 
-/// Runs plans of thread blocks on two lanes, beside a matrix product.
+/// Runs plans of thread blocks on two streams, beside a matrix product.
 std::string launches(World& world, bool replayed) {
   const uint64_t ranks = uint64_t(world.ranks()), rank = uint64_t(world.rank()), m = 6, k = 8, n = 5;
   const auto block_plan = [ranks](const char* name) {
@@ -225,7 +225,7 @@ std::string launches(World& world, bool replayed) {
     for (uint64_t at = 0; at < m * k; ++at) a.data()[at] = float(a_at(run, rank * m + at / k, at % k));
     enqueued.run();
     schedule.synchronize(enqueued.stream());
-    world.barrier();  // a peer's next run writes into our G
+    world.barrier();  // a peer's next run writes into this rank's G
     for (uint64_t at = 0; at < ranks * m * k; ++at)
       if (g.data()[at] != float(a_at(run, at / k, at % k)))
         return fmt::format("run {}: element {} of G is {}", run, at, g.data()[at]);
@@ -246,7 +246,7 @@ std::string launches(World& world, bool replayed) {
   return "good";
 }
 
-/// Exchanges boxes that thread blocks carry on two lanes, `times` times.
+/// Exchanges boxes that SM copies transfer on two streams, `times` times.
 std::string exchanged(World& world, const Exchange& of, Mover mover, int times, bool replayed) {
   const uint64_t rank = uint64_t(world.rank()), ranks = uint64_t(world.ranks());
   Array<uint8_t> x(of.in_bytes(ranks)), y(of.out_bytes(ranks));
@@ -264,11 +264,11 @@ std::string exchanged(World& world, const Exchange& of, Mover mover, int times, 
       return fmt::format("exchange of {} via {}: run {}, byte {} is {}, not {}", dtype_name(of.dtype),
                          host::mover_names[size_t(mover)], run, wrong - y.data(), *wrong, *right);
   }
-  world.barrier();  // peers may still read what is ours
+  world.barrier();  // peers may still read this rank's memory
   return "good";
 }
 
-/// Runs the schedules of bench/overlap, in memory of their own.
+/// Runs the schedules of bench/overlap, each in separate memory.
 template <class Expected>
 std::string multiply(World& world, const Plan& plan, const std::string& form, uint64_t m, uint64_t k,
                      uint64_t n, const std::function<int(uint64_t)>& a_at,
@@ -290,7 +290,7 @@ std::string multiply(World& world, const Plan& plan, const std::string& form, ui
       return fmt::format("{} {}: element {} is {}, not {}", plan.name, form, at, widen(c[at]),
                          expected(at / n, at % n));
   }
-  world.barrier();  // peers may still read what is ours
+  world.barrier();  // peers may still read this rank's memory
   return "good";
 }
 
@@ -406,8 +406,8 @@ TEST_P(FakeSchedules, LaunchesBesideAMatmul) {
   expect_good(on_threads(GetParam(), body));
 }
 
-/// Rank 0 computes with what has arrived while the next exchange waits for rank 1. Rank 1 comes to it when
-/// the computation has begun.
+/// Rank 0 computes with the arrived data while the next exchange waits for rank 1. Rank 1 starts it only
+/// after the computation has begun.
 TEST(FakeScheduleWaits, AreForTheirGroupAlone) {
   CHORALE_NEEDS_GPUS(2);
   struct Held {
@@ -474,7 +474,7 @@ TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheCarry) {
 
 TEST(FakeScheduleFaults, APeerThatAbortsOrDiesEndsTheWait) { expect_ends_of_runs(); }
 
-/// A call without bytes has nothing to bind, even in a capture.
+/// A call without bytes has nothing to bind, even during a capture.
 TEST(FakeExecutor, ACallWithoutBytesMayBeCaptured) {
   expect_good(on_processes(2, [](World& world) {
     const Plan plan = dsl::build("allreduce_one_shot", {{"ranks", "2"}}).compile().plan;
@@ -493,7 +493,7 @@ TEST(FakeExecutor, ACallWithoutBytesMayBeCaptured) {
   }));
 }
 
-/// Kernels would fault in that memory, and the process's CUDA would be over.
+/// Kernels would fault in that memory, and the process could not use CUDA any more.
 TEST(FakeScheduleFaults, MemoryOfTheHostThatOneRankGivesIsAnErrorOfAll) {
   const RankBody body = [](World& world) {
     Array<int32_t> in(3);
@@ -511,7 +511,7 @@ TEST(FakeScheduleFaults, MemoryOfTheHostThatOneRankGivesIsAnErrorOfAll) {
   expect_good(on_processes(2, body));
 }
 
-/// The application may have dealt with the earlier error.
+/// The application may have handled the earlier error.
 TEST(FakeScheduleFaults, WhatAnEarlierCallHasLeftIsNoFailureOfARun) {
   const Exchange of{DType::i32, 5, 6, 7};
   const RankBody body = [&](World& world) {

@@ -1,4 +1,4 @@
-// SmCopies of host schedules on the CUDA without GPUs: their thread blocks are fibers on the stream's thread.
+// Runs SM copies of host schedules on the fake CUDA. Their thread blocks are fibers on the stream's thread.
 
 #include <chrono>
 #include <thread>
@@ -12,7 +12,7 @@
 namespace chorale::hostrun {
 namespace {
 
-/// The host of fibers on a stream. Nobody wakes a stream, so it polls.
+/// Hosts fibers on a stream. Nothing wakes a stream, so it polls.
 class StreamHost final : public SmCopyHost {
  public:
   void wait(bool (*ready)(const void*), const void* state) override {

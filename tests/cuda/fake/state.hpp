@@ -1,6 +1,6 @@
 /// \file
-/// A CUDA without GPUs, for tests of the code around kernels: device memory is shared memory of the host,
-/// which other processes really map. It is as unkind as CUDA may be: it reuses numbers of handles and
+/// Provides a CUDA without GPUs, for tests of the code around kernels. Device memory is shared memory of the
+/// host, which other processes really map. It behaves as badly as CUDA may: it reuses numbers of handles and
 /// addresses at once, and an address range keeps its buffer id whatever is mapped in it. A wrong release ends
 /// the process.
 #pragma once
@@ -18,7 +18,7 @@ namespace chorale::test::fake {
 
 enum class Kind { malloced, pooled, managed, host, mapped };
 
-/// Memory that has an address.
+/// Describes memory that has an address.
 struct Range {
   uint64_t bytes = 0;
   Kind kind = Kind::malloced;
@@ -26,17 +26,18 @@ struct Range {
   int device = 0;
   int file = -1;            // unless mapped
   uint64_t handle = 0;      // if mapped
-  bool accessible = false;  // given access to, if mapped
+  bool accessible = false;  // if mapped: access was granted
 };
 
-/// The state of a multicast object that all processes share. It follows the object's memory in its file.
+/// Holds the state of a multicast object, which all processes share. It follows the object's memory in its
+/// file.
 struct Team {
   uint64_t magic = 0;
   uint32_t devices = 0;                      ///< the number of its devices
-  std::atomic<uint64_t> added{0}, bound{0};  ///< a bit for each device
+  std::atomic<uint64_t> added{0}, bound{0};  ///< one bit per device
 };
 
-/// A handle from cuMemCreate(), cuMulticastCreate() or an import.
+/// Describes a handle from cuMemCreate(), cuMulticastCreate() or an import.
 struct Handle {
   int file = -1;
   uint64_t bytes = 0;
@@ -44,7 +45,7 @@ struct Handle {
   int references = 0;
   bool created = false;
   int device = 0;
-  Team* team = nullptr;                        ///< of a multicast object
+  Team* team = nullptr;                        ///< only of a multicast object
   uint64_t bound_bytes = 0, bound_memory = 0;  ///< the bytes and the handle that this process bound
 };
 
@@ -52,7 +53,7 @@ struct Reservation {
   uint64_t bytes = 0, buffer_id = 0;
 };
 
-/// An allocation of another process.
+/// Describes an allocation of another process that this one has opened.
 struct Opened {
   void* data = nullptr;
   uint64_t bytes = 0;
@@ -71,9 +72,9 @@ struct State {
   uint64_t next_buffer_id = 1;
   uint64_t used_bytes = 0;
   std::atomic<bool> copies_fail = false;
-  std::atomic<bool> copies_are_slow = false;  ///< so that work that does not wait for a copy comes before it
-  /// Words that streams write wait until no kernel runs, as when both stand in one queue to the GPU. Kernels
-  /// of tests count themselves.
+  std::atomic<bool> copies_are_slow = false;  ///< so that work that does not wait for a copy runs before it
+  /// Words that streams write wait until no kernel runs, as if both were in one queue to the GPU. The tests'
+  /// kernels count themselves.
   std::atomic<bool> one_queue = false;
   std::atomic<int> kernels = 0;
   bool no_multicast = false;
@@ -88,12 +89,12 @@ struct State {
 State& state();
 int current_device();
 
-/// Makes a file of `bytes`; returns -1 if there is no room.
+/// Makes a file of `bytes`. Returns -1 if there is no memory.
 int make_file(uint64_t bytes);
 CUresult release(uint64_t handle);
 
-/// Returns the function of cuMulticast..() by its name; null for another name. There is no switch: its
-/// mappings are memory of nobody.
+/// Returns the function of cuMulticast..() by its name; null for another name. There is no switch: mappings
+/// are memory that no device uses.
 void* find_multicast(const std::string& name);
 constexpr uint64_t multicast_unit = 4 << 20;  ///< larger than that of allocations
 
@@ -102,10 +103,11 @@ uint64_t add(const Handle& handle);
 /// Returns the shared state in the file of a multicast object; null for another file.
 Team* team_of(int file, uint64_t bytes);
 
-/// Returns the error that cudaGetLastError() finds next on this thread. Calls here leave nothing themselves.
+/// Returns the error that cudaGetLastError() finds next on this thread. Calls of the fake set none
+/// themselves.
 cudaError_t& last_error();
 
-/// Ends the process, so that the test sees it.
+/// Ends the process, so that the test notices.
 [[noreturn]] void die(const char* why);
 
 }  // namespace chorale::test::fake

@@ -45,7 +45,7 @@ class Stream {
   }
 
   const int device;
-  Graph* capture = nullptr;  ///< the graph of what is enqueued while it is captured
+  Graph* capture = nullptr;  ///< the graph that captures the work, during a capture
 
  private:
   void serve() {
@@ -68,10 +68,10 @@ class Stream {
   std::condition_variable changed_;
   std::deque<std::function<void()>> waiting_;
   bool busy_ = false, quit_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // is last because it uses the other members
 };
 
-/// The streams of a process; those that are never destroyed live as long as it does.
+/// Holds the streams of a process. Streams that are never destroyed live as long as the process.
 struct Streams {
   std::mutex mutex;
   std::set<Stream*> all;
@@ -96,8 +96,8 @@ struct Streams {
   }
 };
 
-/// Reads a GPU's memory for the streams of other GPUs in its process. It does one read after the other, in
-/// the order in which they were enqueued, whatever each of them has to wait for.
+/// Reads a GPU's memory for the streams of other GPUs in its process. It does the reads one after the other,
+/// in the order in which they were enqueued, whatever each has to wait for.
 class Reads {
  public:
   static Reads& of(int device) {
@@ -124,7 +124,7 @@ class Reads {
   uint64_t next_ = 0, done_ = 0;
 };
 
-/// Returns the device whose memory it is, if it was allocated in this process, else -1.
+/// Returns the device that owns the memory if it was allocated in this process, else -1.
 int device_of(const void* memory) {
   const std::lock_guard lock(state().mutex);
   const auto range = state().around(reinterpret_cast<uint64_t>(memory));
@@ -134,7 +134,7 @@ int device_of(const void* memory) {
   return handle.created ? handle.device : -1;
 }
 
-/// A point in a stream, which has been reached or not.
+/// Marks a point in a stream, which has been reached or not.
 struct Point {
   std::mutex mutex;
   std::condition_variable changed;
@@ -162,19 +162,19 @@ void wait_for(Point& point) {
 
 using Points = std::vector<std::shared_ptr<Point>>;
 
-/// The captured work, in order: each node runs on its stream, with the points of this launch.
+/// Holds captured work in order. Each node runs on its stream, with the points of this launch.
 struct Graph {
   struct Node {
     Stream* stream;
     std::function<void(const Points&)> work;
-    Reads* reads = nullptr;  ///< it takes its turn there
+    Reads* reads = nullptr;  ///< the node takes its turn there
   };
   Stream* origin = nullptr;
   std::vector<Node> nodes;
   size_t points = 0;
 };
 
-/// A graph that can be launched, with streams of its own beside the one that it is launched on.
+/// Holds a graph that can be launched. It has its own streams, besides the one on which it is launched.
 struct Executable {
   Graph graph;
   std::map<Stream*, std::unique_ptr<Stream>> own;
@@ -350,8 +350,8 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
   });
   return cudaSuccess;
 }
-/// A copy to a GPU takes the data before it returns, and they arrive when the default stream gets to it. CUDA
-/// promises no more for memory that is not pinned.
+/// A copy to a GPU takes the data before it returns. The data arrive when the default stream reaches the
+/// copy. CUDA promises no more for memory that is not pinned.
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   if (kind != cudaMemcpyHostToDevice) {
     cudaStreamSynchronize(nullptr);

@@ -1,5 +1,5 @@
 /// \file
-/// Memory of one GPU that another reaches through two addresses.
+/// Provides memory of one GPU that another reaches through two addresses.
 #pragma once
 
 #include <cuda.h>
@@ -10,7 +10,7 @@ namespace chorale::litmus {
 
 class TwoAddresses {
  public:
-  /// Makes memory on GPU `home`, zeroed, and maps it twice for GPU `user`.
+  /// Allocates zeroed memory on GPU `home`, and maps it twice for GPU `user`.
   /// \throws RunError
   TwoAddresses(int home, int user, uint64_t bytes);
   ~TwoAddresses();

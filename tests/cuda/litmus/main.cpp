@@ -1,12 +1,12 @@
-// Asks GPUs whether docs/memory-model.md is right, and what they do when it promises nothing.
+// Tests docs/memory-model.md on GPUs, and shows what GPUs do where it promises nothing.
 //
 //   cuda_litmus [--runs N] [--share-gpus]
 //
-// It prints a row for each question, with how often the outcome was seen that the model forbids or does not
-// exclude. With --share-gpus on one GPU both sides are blocks of it, and questions that need the memory of a
-// peer are left out. The model forbids the same outcomes there as between GPUs, but fewer of those that it
-// leaves open can be seen. Exit 0: no forbidden outcome was seen; 1: one was, or a wait came to its deadline;
-// 2: a wrong call; 77: fewer than 2 GPUs, or none to share.
+// It prints a row for each question, with the number of times that the outcome was seen that the model
+// forbids or does not exclude. With --share-gpus on one GPU both sides are blocks of that GPU, and questions
+// that need the memory of a peer are left out. The model forbids the same outcomes there as between GPUs, but
+// fewer of the open ones can be seen. Exit status 0: no forbidden outcome was seen; 1: one was, or a wait
+// reached its deadline; 2: a wrong call; 77: fewer than 2 GPUs, or none to share.
 
 #include <cuda_runtime_api.h>
 
@@ -46,7 +46,7 @@ void report(const char* question, bool promised, uint64_t wanted, const Tally& t
   std::fflush(stdout);
 }
 
-/// Zeroed memory of a GPU.
+/// Holds zeroed memory of a GPU.
 template <class T>
 class OnGpu {
  public:
@@ -82,14 +82,14 @@ void join_peers() {
     check(cudaSetDevice(gpu), "cudaSetDevice");
     const cudaError_t joined = cudaDeviceEnablePeerAccess(1 - gpu, 0);
     if (joined == cudaErrorPeerAccessAlreadyEnabled) {
-      cudaGetLastError();  // an executor of this process was here before
+      cudaGetLastError();  // an executor of this process ran before
     } else {
       check(joined, "cudaDeviceEnablePeerAccess");
     }
   }
 }
 
-/// Two ranks, a block each.
+/// Holds two ranks with one block each.
 class Pair {
  public:
   Pair() {
@@ -203,7 +203,7 @@ void ask_replay(uint64_t runs) {
     cudaGraphExec_t replay = nullptr;
     check(cudaGraphInstantiate(&replay, graph, 0), "a graph");
     check(cudaGraphDestroy(graph), "a graph");
-    world.barrier();  // while a replay waits, CUDA may not let a rank of the same GPU make its graph
+    world.barrier();  // while a replay waits, a rank of the same GPU may not be able to make its graph
     for (uint64_t run = 1; run <= runs; ++run) {
       check(cudaGraphLaunch(replay, stream), "a replay");
       if (run % at_once == 0) executor.synchronize(stream);

@@ -1,5 +1,5 @@
 /// \file
-/// If all ranks are threads of one process, a deadlock is found and not waited for.
+/// Checks that a deadlock is found, without waiting for a deadline, if all ranks are threads of one process.
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 namespace chorale::test {
 namespace {
 
-/// The CPU as a device. execute() returns when the run has ended, so every stream is idle.
+/// Implements the CPU as a device. execute() returns when the run has ended, so every stream is idle.
 class Cpu final : public Device {
  public:
   std::string name() const override { return "cpu"; }

@@ -1,5 +1,5 @@
 /// \file
-/// Eight processes that add up; one is killed, and then another, and the others go on.
+/// Kills one of eight processes that run all-reduces, and then another one. The others must continue.
 
 #include <signal.h>
 #include <unistd.h>
@@ -19,11 +19,10 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-/// Returns an input of a rank, by the number that it began with. It is a whole number, so that sums are
-/// exact.
+/// Returns an input of a rank, by its original number. It is a whole number, so that sums are exact.
 float value(int began_as, int run, size_t at) { return float(began_as * 1000 + run * 7 + int(at % 13)); }
 
-/// All-reduces until they fail. Returns "peer_lost", or what else is wrong.
+/// Runs all-reduces until they fail. Returns "peer_lost", or the unexpected error.
 std::string runs(World& world, Executor& executor, const Plan& plan, const std::vector<int>& began_as) {
   std::vector<float> in(1000), out(in.size());
   for (int run = 0;; ++run) {
@@ -41,7 +40,7 @@ std::string runs(World& world, Executor& executor, const Plan& plan, const std::
   }
 }
 
-/// Kills this process at any time while collectives run.
+/// Kills this process at a random time while collectives run.
 std::jthread death_of(int rank) {
   return std::jthread([rank] {
     std::this_thread::sleep_for(100ms + std::chrono::microseconds(rank * 337 + getpid() % 1000));
@@ -80,7 +79,7 @@ std::string go_on(World world, const char* algorithm) {
     std::vector<int> left;
     for (const int former : next.former_ranks()) left.push_back(began_as.at(size_t(former)));
     began_as = std::move(left);
-    executor.reset();  // it knows the handle of the old world
+    executor.reset();  // it uses the handle of the old world
     world = std::move(next);
   }
   return "not reached";

@@ -1,5 +1,6 @@
 /// \file
-/// Whatever fails on one rank, at whatever step, the others hear the cause and do not wait for a deadline.
+/// Checks that whatever fails on one rank, at whatever step, the others receive the cause and do not wait for
+/// a deadline.
 
 #include <fcntl.h>
 #include <sched.h>
@@ -36,7 +37,7 @@ using Clock = std::chrono::steady_clock;
 using world::Step;
 
 constexpr int ranks = 3;
-constexpr auto deadline = 60s;  // the limit of every wait
+constexpr auto deadline = 60s;  // the timeout of every wait
 constexpr auto soon = 20s;      // all of a step's cases run at once
 
 enum class Fault { read_only, full, file_limit, no_files, killed };
@@ -51,7 +52,7 @@ std::string name_of(Fault fault) {
 
 // -- What fails
 
-/// Mounts a /dev/shm that all calls of a rank's process see up to its end.
+/// Mounts a /dev/shm that all calls of a rank's process see until the process ends.
 void mount_shm(Fault fault) {
   const auto need = [](bool done, const char* what) {
     if (!done) throw std::runtime_error(std::string("cannot ") + what + ": " + std::strerror(errno));
@@ -91,21 +92,21 @@ void happen(Fault fault) {
   }
 }
 
-/// A fault that happens to this process at a step of its next call.
+/// Makes a fault happen to this process at a step of its next call.
 struct Armed {
   Step step;
   Fault fault;
 };
 std::optional<Armed> armed;
 
-/// The number of ranks of a case that have begun to join. Null: nobody counts them.
+/// Counts the ranks of a case that have begun to join. Null: not counted.
 std::atomic<int>* begun = nullptr;
 
 void reach(Step step) {
   if (step == Step::memory && begun) ++*begun;
   if (!armed || armed->step != step) return;
   const Fault fault = std::exchange(armed, std::nullopt)->fault;
-  // A rank that dies before any other has come would never have been there.
+  // A rank that dies before any other has come would never have joined.
   while (fault == Fault::killed && begun && *begun < ranks) std::this_thread::sleep_for(1ms);
   happen(fault);
 }
@@ -117,7 +118,7 @@ bool mounts_are_permitted() {
 
 // -- Where it fails
 
-/// Returns why a fault cannot occur at this step; "" if it can.
+/// Returns the reason why a fault cannot occur at this step; "" if it can.
 std::string why_not(Step step, Fault fault, int rank) {
   if (fault == Fault::killed) return "";
   const bool memory = fault == Fault::full || fault == Fault::file_limit;
@@ -145,8 +146,8 @@ std::string text_of(const std::vector<int>& left) {
   return text;
 }
 
-/// Makes the survivors' world. A rank that dies in survivors() may still be in the next world, which then has
-/// survivors itself.
+/// Makes the survivors' world. A rank that dies in survivors() may still be in that world, which then has
+/// survivors of its own.
 std::string goes_on(World world) {
   std::vector<int> left;
   for (int rank = 0; rank < world.ranks(); ++rank) left.push_back(rank);
@@ -164,8 +165,8 @@ std::string goes_on(World world) {
   }
 }
 
-/// Returns what a rank of a case says when it is told, or fails. The world of survivors has had one rank
-/// more.
+/// Returns the error that a rank of a case receives, or with which it fails. The world of survivors has one
+/// rank more at first.
 std::string call(const std::string& address, int rank, Step step, const std::optional<Armed>& fault) {
   const auto join = [&](int of) { return World::join(address, rank, of, {.timeout = deadline}); };
   if (step < Step::window) {
@@ -199,7 +200,7 @@ std::string call(const std::string& address, int rank, Step step, const std::opt
   return goes_on(std::move(world));
 }
 
-/// Returns the parts of the message that ranks have to hear when a rank fails.
+/// Returns the parts of the message that ranks must receive when a rank fails.
 std::vector<std::string> cause(Step step, Fault fault, int rank, int pid) {
   switch (fault) {
     case Fault::read_only:
@@ -215,7 +216,7 @@ std::vector<std::string> cause(Step step, Fault fault, int rank, int pid) {
   }
   if (step != Step::survivors)
     return {"peer_lost: ", "rank " + std::to_string(rank) + " (pid " + std::to_string(pid) + ") died"};
-  // survivors() goes on without a rank that dies: it is made for that.
+  // survivors() continues without a rank that dies, which is its purpose.
   std::vector<int> left;
   for (int other = 0; other < ranks; ++other) {
     if (other != rank) left.push_back(other);
@@ -223,7 +224,7 @@ std::vector<std::string> cause(Step step, Fault fault, int rank, int pid) {
   return {text_of(left)};
 }
 
-/// One rank of three that fails, and its processes.
+/// Runs one rank of three that fails, and its processes.
 struct Trial {
   Trial(Fault what, int who) : fault(what), rank(who) {}
 
@@ -256,7 +257,7 @@ struct Trial {
   }
 };
 
-/// Returns the segments of System V shared memory that children of this process have made.
+/// Returns the segments of System V shared memory that child processes have made.
 std::vector<std::string> segments() {
   std::vector<std::string> left;
   std::ifstream file("/proc/sysvipc/shm");
@@ -315,7 +316,7 @@ INSTANTIATE_TEST_SUITE_P(Steps, FailuresAreTold,
                                          Step::survivors),
                          step_name);
 
-/// The rank gets one more descriptor at a time, until it joins.
+/// The rank gets one more descriptor in each trial, until it joins.
 TEST(FailuresWhileJoining, AreToldWhereverDescriptorsRunOut) {
 #if defined(CHORALE_ASAN)
   GTEST_SKIP() << "the sanitizers open files to look whether memory is there";
@@ -339,7 +340,7 @@ TEST(FailuresWhileJoining, AreToldWhereverDescriptorsRunOut) {
   }
 }
 
-/// Each rank fails in turn: the lowest of each host, and the other one.
+/// Each rank fails in turn: the lowest rank of each host, and the other one.
 TEST(FailuresWhileJoining, AreToldToOtherHosts) {
   const auto start = Clock::now();
   for (const Step step : {Step::memory, Step::group}) {

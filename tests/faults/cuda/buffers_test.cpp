@@ -1,5 +1,5 @@
 /// \file
-/// Device memory that comes and goes, and memory that peers cannot map.
+/// Tests device memory that is allocated and freed, and memory that peers cannot map.
 
 #include <cuda_runtime_api.h>
 
@@ -20,7 +20,8 @@ TEST_P(Buffers, that_are_freed_and_made_again_are_others) {
     int same = 0;
     const void* before = nullptr;
     for (int run = 0; run < 16; ++run) {
-      // Small buffers share pages, which stay; pages of large ones go. Each rank has its own place in them.
+      // Small buffers share pages, which stay; pages of large buffers are freed. Each rank's buffers are at
+      // different places in them.
       const uint64_t more = run < 8 ? 4096 : 8 << 20;
       const auto inside = [&](int units) {
         const std::shared_ptr<void> all = device().allocate(Data::bytes + more);
@@ -31,7 +32,7 @@ TEST_P(Buffers, that_are_freed_and_made_again_are_others) {
       same += now == before;
       before = now;
       caller.run_well(by_signals(me), run);
-      me.world.barrier();  // peers may have read from here until now
+      me.world.barrier();  // until here peers may have read this memory
       caller.data.use(nullptr, nullptr);
     }
     if (me.rank() == 0) std::printf("    the same address came %d times\n", same);
@@ -58,8 +59,8 @@ TEST_P(Buffers, that_are_new_on_one_rank_only_are_told_to_all) {
                    [](Rank& me) {
                      Caller caller(me);
                      caller.run_well(by_signals(me), 1);
-                     // The buffers go before the others wait for this rank: to free memory of their GPU CUDA
-                     // may wait for them.
+                     // The buffers are freed before the others wait for this rank, because CUDA may wait for
+                     // these ranks when it frees memory of their GPU.
                      if (me.last())
                        caller.data.use(device().allocate(Data::bytes), device().allocate(Data::bytes));
                      me.world.barrier();

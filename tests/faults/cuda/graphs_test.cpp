@@ -1,5 +1,5 @@
 /// \file
-/// Tests of CUDA graphs: a launch is captured once and replayed, also among eager launches and faults.
+/// Tests CUDA graphs: a launch is captured once and replayed, also among eager launches and faults.
 
 #include <cuda_runtime_api.h>
 
@@ -12,9 +12,9 @@ namespace {
 class Graphs : public Faults {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Graphs, both_ways, way_name);
 
-/// A captured launch of a plan. Making one is collective: on a GPU that ranks share CUDA may wait for all
-/// kernels to make a graph. So no rank may wait for one that has none yet. Waits for the whole GPU end
-/// captures.
+/// Holds a captured launch of a plan. Making one is collective. On a GPU that ranks share, CUDA may wait for
+/// all kernels when it makes a graph. So no rank may wait for another that has no graph yet. Waits for the
+/// whole GPU end captures.
 class Graph {
  public:
   Graph(Rank& me, Executor& executor, Data& data, const Plan& plan) : stream_(cudaStream_t(data.stream())) {
@@ -144,8 +144,8 @@ TEST_P(Graphs, keep_their_bindings_until_they_are_destroyed) {
   }});
 }
 
-/// Checks that every thread block of the rank has spans, in order, with the author's lines, of this launch
-/// and no other.
+/// Checks that every thread block of the rank has spans, in order, with the author's lines, from this launch
+/// only.
 void must_be_traced(const Rank& me, const Executor& executor, const Plan& plan, uint64_t launch) {
   const std::vector<TraceSpan> spans = executor.trace();
   const std::vector<ThreadBlock>& blocks = plan.gpus[size_t(me.rank())].threadblocks;
@@ -193,7 +193,7 @@ TEST_P(Graphs, and_eager_launches_are_traced) {
       caller.executor.synchronize(caller.data.stream());
       caller.data.compare();
     };
-    // No launch may be under way while a rank waits for its GPU, which another one may share.
+    // No launch may be running while a rank waits for its GPU, which another rank may share.
     const auto must_have_traced = [&](uint64_t launch) {
       me.world.barrier();
       must_be_traced(me, caller.executor, by_signals(me), launch);

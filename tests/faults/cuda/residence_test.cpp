@@ -1,5 +1,5 @@
 /// \file
-/// Plans with more thread blocks than a GPU holds at a time.
+/// Tests plans with more thread blocks than a GPU can hold at once.
 
 #include <cuda_runtime_api.h>
 
@@ -16,8 +16,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Residence, both_ways, way_name);
 
 constexpr int too_many = 20000;  // more than 32 on each of a few hundred multiprocessors
 
-/// Returns a plan with too many blocks on the last rank alone, which is the only one to see that they do not
-/// fit.
+/// Returns a plan with too many blocks on the last rank only. No other rank can see that they do not fit.
 Plan crowded(Rank& me) {
   Plan plan = by_signals(me);
   std::vector<ThreadBlock>& blocks = plan.gpus.back().threadblocks;
@@ -52,7 +51,7 @@ TEST_P(Residence, of_more_blocks_than_fit_is_refused_on_all_ranks) {
              int wanted = 0;
              cuda::check(cudaDeviceGetAttribute(&wanted, cudaDevAttrMultiProcessorCount, device), "a device");
              must(multiprocessors == wanted, "they are this GPU's: " + seen.text);
-             // No world was stopped, and nothing of the call is kept.
+             // No world has stopped, and nothing of the call is kept.
              caller.run_well(by_signals(me), 1);
              must(caller.failure(crowded(me)).reason == RunError::Reason::resources, "again");
              caller.run_well(by_signals(me), 2);

@@ -2,7 +2,7 @@
 
 using namespace chorale::dsl;
 
-// Rank 1 does not wait for what rank 0 puts into its output.
+// Rank 1 does not wait for the data that rank 0 puts into its output.
 CHORALE_PROGRAM(bad_early_end, Parameters&) {
   Program program({.name = "bad_early_end", .collective = SendRecv{.ranks = 2, .chunk_factor = 1}});
   MemoryChannel there(program, 1, 0), back(program, 0, 1);

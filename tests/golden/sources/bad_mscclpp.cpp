@@ -1,7 +1,7 @@
 #include <chorale/dsl.hpp>
 using namespace chorale::dsl;
 
-// Right, but not for the executor of MSCCL++.
+// The program is right, but not for the executor of MSCCL++.
 CHORALE_PROGRAM(bad_mscclpp, Parameters&) {
   Program program({.name = "bad_mscclpp", .collective = TestCollective{.ranks = 2, .input = 4, .output = 4}});
   for (int rank = 0; rank < 2; ++rank) {

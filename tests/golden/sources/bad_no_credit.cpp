@@ -1,4 +1,4 @@
-// Rank 0 sends two messages through one slot of rank 1, and does not ask whether the first has been taken out.
+// Rank 0 sends two messages through one slot of rank 1, and does not check whether the first was taken out.
 #include <chorale/dsl.hpp>
 using namespace chorale::dsl;
 

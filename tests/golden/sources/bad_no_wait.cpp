@@ -1,4 +1,4 @@
-// Rank 1 never waits for rank 0, and the last chunk is behind the end of the output.
+// Rank 1 never waits for rank 0, and the last chunk is past the end of the output.
 
 #include <chorale/dsl.hpp>
 

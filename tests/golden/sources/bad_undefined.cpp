@@ -1,4 +1,4 @@
-// Calls what no file defines.
+// The source calls a function that no file defines.
 #include <chorale/dsl.hpp>
 using namespace chorale::dsl;
 

@@ -1,4 +1,4 @@
-// Halves change places between two ranks; the result is defined segment by segment.
+// Two ranks swap the halves of their data; the result is defined segment by segment.
 
 #include <chorale/dsl.hpp>
 

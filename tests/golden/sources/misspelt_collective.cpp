@@ -2,7 +2,7 @@
 
 using namespace chorale::dsl;
 
-// Names its collective itself, wrongly: nothing is promised of its result then.
+// The program names its own collective wrongly, so its result has no promise.
 CHORALE_PROGRAM(misspelt_collective, Parameters&) {
   Collective collective = AllReduce{.ranks = 1};
   collective.name = "allreduse";

@@ -1,2 +1,2 @@
-// A C++ source that registers nothing.
+// This C++ source registers nothing.
 int answer() { return 42; }

@@ -1,4 +1,4 @@
-// Says what it does, as it is loaded and as it is built.
+// The program prints when it is loaded and when it is built.
 #include <chorale/dsl.hpp>
 #include <cstdio>
 #include <iostream>

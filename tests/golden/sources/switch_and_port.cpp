@@ -1,4 +1,4 @@
-// Two ranks add up by a switch channel, and tell each other by port channels when.
+// Two ranks add up by a switch channel, and synchronise by port channels.
 
 #include <chorale/dsl.hpp>
 

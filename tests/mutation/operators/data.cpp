@@ -61,8 +61,9 @@ void make::drop_data(const Plan& plan, Sites& out) {
   });
 }
 
-// The thread that handles an element follows from its place in the operation. Operations with other sizes
-// give the same element to other threads, and only a synchronisation between them orders what they do.
+// The thread that handles an element follows from the element's position in the operation. Operations with
+// other sizes give the same element to other threads, and only a synchronisation between them orders their
+// accesses.
 void make::split_operation(const Plan& plan, Sites& out) {
   for_each_op(plan, [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
     // A part that posts would post twice.

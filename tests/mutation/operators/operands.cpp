@@ -22,7 +22,7 @@ std::string operand_text(const Field& field, const Op& op, size_t position) {
   return std::string(field.in_dst ? "destination " : "source ") + std::to_string(nth);
 }
 
-/// Moves an operand one chunk further, or one back if there is no room.
+/// Moves an operand one chunk further, or one back at the end of the buffer.
 void one_off(const Plan& plan, Sites& out, bool in_dst) {
   each_operand(plan, [&](const OpPlace& at, const Gpu& gpu, const ThreadBlock& block, const Op& op,
                          const Field& field, const Operand& operand, size_t position) {
@@ -38,8 +38,8 @@ void one_off(const Plan& plan, Sites& out, bool in_dst) {
   });
 }
 
-/// Gives a remote operand another rank or another buffer. Over a port channel a check finds at once that the
-/// channel leads elsewhere.
+/// Gives a remote operand another rank or another buffer. Over a port channel a check reports at once that
+/// the channel leads elsewhere.
 template <class Choose>
 void elsewhere(const Plan& plan, Sites& out, Choose&& choose) {
   each_operand(plan, [&](const OpPlace& at, const Gpu& gpu, const ThreadBlock& block, const Op& op,
@@ -106,7 +106,7 @@ void make::halve_size(const Plan& plan, Sites& out) {
 void make::grow_size(const Plan& plan, Sites& out) {
   for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
     if (!moves_data(op)) return;
-    bool behind = true, before = true;  // true if all buffers have room there
+    bool behind = true, before = true;  // true if all buffers have space there
     for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
       behind &= operand.index + operand.size < room(plan, where_is(gpu, block, op, field, operand));
       before &= operand.index > 0;

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Answers questions about a plan that several operators ask.
+/// Provides queries about a plan that several operators need.
 
 #include <algorithm>
 #include <cstddef>
@@ -38,7 +38,7 @@ void change_operand(Edit& edit, const OpPlace& at, size_t position, Change&& how
   edit.set_operands(at, std::move(sources), std::move(dests));
 }
 
-/// The place of an operand: the ranks, and the buffer there.
+/// Describes the place of an operand: the ranks, and the buffer there.
 struct Where {
   std::vector<uint32_t> ranks;
   BufferKind buffer = BufferKind::input;
@@ -54,7 +54,7 @@ inline Where where_is(const Gpu& gpu, const ThreadBlock& block, const Op& op, co
   return {{remote->rank}, remote->buffer};
 }
 
-/// Returns the number of chunks that a buffer has on each of its ranks, that is the least.
+/// Returns the number of chunks that a buffer has on each of its ranks, which is the smallest of its sizes.
 inline uint64_t room(const Plan& plan, const Where& where) {
   uint64_t least = UINT64_MAX;
   for (const uint32_t rank : where.ranks) {
@@ -63,7 +63,8 @@ inline uint64_t room(const Plan& plan, const Where& where) {
   return least;
 }
 
-/// The other end of a channel. The n-th channel of a type to a peer pairs with the peer's n-th to this rank.
+/// Describes the other end of a channel. The n-th channel of a type to a peer pairs with the peer's n-th to
+/// this rank.
 struct ChannelEnd {
   uint32_t rank, id;
   auto operator<=>(const ChannelEnd&) const = default;

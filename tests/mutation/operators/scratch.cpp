@@ -36,7 +36,7 @@ void change_scratch(Edit& edit, Change&& change) {
   });
 }
 
-/// An operation that packs or waits for packets, and the one that does the same without flags.
+/// Pairs an operation that packs or waits for packets with the one that does the same without flags.
 struct Plain {
   Opcode packed, plain;
 };

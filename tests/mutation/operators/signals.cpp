@@ -26,7 +26,7 @@ std::string channel_text(uint32_t position) { return "channel " + std::to_string
 /// Returns the rest of an operation that puts and signals.
 Opcode without_signal(Opcode) { return Opcode::put; }
 
-/// The operations with a post or an await on each channel, in the order of blocks and operations.
+/// Lists the operations with a post or an await on each channel, in the order of blocks and operations.
 struct Uses {
   struct Use {
     OpPlace at;

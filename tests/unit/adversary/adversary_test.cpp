@@ -33,8 +33,8 @@ TEST(Adversary, EveryFormOfPacketsStands) {
   }
 }
 
-/// The first chunk of the output is copied to the two after it, turn by turn. This is right if a chunk is a
-/// turn at least.
+/// The first chunk of the output is copied to the next two, turn by turn. This is right if a chunk
+/// is at least as long as a turn.
 TEST(Adversary, ChunksShorterThanATurnFail) {
   using namespace dsl;
   const auto post = [](int64_t, int64_t) { return std::vector<Contribution>{{.rank = 0, .chunk = 0}}; };
@@ -50,7 +50,7 @@ TEST(Adversary, ChunksShorterThanATurnFail) {
       me.copy(kept[{0, 2}], out[{0, 2}], 0);
       me.copy(out[{1, 3}], kept[{0, 2}], 0);
     });
-    // Chunks are multiples of 16 bytes. Turns are lengthened only if the plan takes chunks that are shorter.
+    // Chunks are multiples of 16 bytes. Turns are lengthened only if the plan takes shorter chunks.
     EXPECT_EQ(try_hard(plan_of(program), 100).ok(), least > 4080) << least;
     if (least == 0) {
       EXPECT_TRUE(try_hard(plan_of(program), 100, {.bytes = 8192}).ok());
@@ -58,8 +58,8 @@ TEST(Adversary, ChunksShorterThanATurnFail) {
   }
 }
 
-/// An operand goes on after the chunks of its pipeline, where nobody has written. This is right if a chunk,
-/// of 16 bytes or more, is a turn at least.
+/// An operand reaches beyond the chunks of its pipeline, where nothing was written. This is right if a chunk,
+/// of 16 bytes or more, is at least as long as a turn.
 TEST(Adversary, ChunksThatAreATurnStand) {
   using namespace dsl;
   for (const int64_t unit : {16, 32}) {
@@ -129,7 +129,7 @@ TEST(Adversary, AnOperandPastItsBufferIsRefused) {
 }
 
 TEST(Adversary, ASlowRankSeesTheInputOverwritten) {
-  // Rank 1 reads the input of rank 0, which does not wait until it has.
+  // Rank 1 reads the input of rank 0, which does not wait until that is done.
   using namespace dsl;
   const auto from_rank_0 = [](int64_t rank, int64_t) {
     return rank == 1 ? std::vector<Contribution>{{.rank = 0, .chunk = 0}} : std::vector<Contribution>{};
@@ -146,7 +146,7 @@ TEST(Adversary, ASlowRankSeesTheInputOverwritten) {
 }
 
 TEST(Adversary, WhatPromisesNothingMustGiveTheSameEachTime) {
-  // Both ranks put into the input that the other one puts from.
+  // Each rank puts into the input from which the other one puts.
   using namespace dsl;
   Program program({.name = "crossed", .collective = TestCollective{.ranks = 2, .input = 1, .output = 1}});
   const MemoryChannel channels[] = {{program, 1, 0}, {program, 0, 1}};
@@ -163,7 +163,7 @@ TEST(Adversary, WhatPromisesNothingMustGiveTheSameEachTime) {
   EXPECT_NE(verdict.text.find("the input of rank"), std::string::npos) << verdict.text;
 }
 
-/// Rank 0 sends its input, or something of it, to rank 1, which has begun.
+/// Rank 0 sends its input, or a part of it, to rank 1, which has begun.
 dsl::Program send_once(int ranks, bool rightly) {
   using namespace dsl;
   Program program({.name = "send_once", .collective = SendRecv{.ranks = ranks, .chunk_factor = 2}});
@@ -184,7 +184,7 @@ TEST(Adversary, WhoIsSentNothingHasAnOutputAsItWas) {
     EXPECT_EQ(prove(plan).size(), 0u);
     const Verdict right = try_hard(plan, 50);
     EXPECT_TRUE(right.ok()) << right.text;
-    // A wrong result is still found on the rank that receives something.
+    // A wrong result is still found on the rank that receives data.
     const Verdict wrong = try_hard(plan_of(send_once(ranks, false)), 50);
     EXPECT_EQ(wrong.kind, Kind::wrong_result);
     EXPECT_EQ(wrong.rank, 1u) << wrong.text;
@@ -192,7 +192,7 @@ TEST(Adversary, WhoIsSentNothingHasAnOutputAsItWas) {
 }
 
 TEST(Adversary, AWriteAfterTheEndOfALaunchIsSeen) {
-  // Rank 1 does not wait for what rank 0 puts into its output.
+  // Rank 1 does not wait for the data that rank 0 puts into its output.
   using namespace dsl;
   Program program({.name = "unasked", .collective = TestCollective{.ranks = 2, .input = 1, .output = 1}});
   const MemoryChannel there(program, 1, 0);

@@ -1,5 +1,5 @@
-// These tests read and write plans as CBOR: round trips with JSON, one rank's part, and what the reader
-// refuses.
+// These tests read and write plans as CBOR. They cover round trips with JSON, one rank's part, and what the
+// reader refuses.
 
 #include <sstream>
 #include <utility>
@@ -27,7 +27,7 @@ std::string error_of(const std::string& bytes) {
   return "no error";
 }
 
-/// Expects that a plan survives the way through CBOR and back, and that it can be read for each rank alone.
+/// Expects that a plan survives a round trip through CBOR, and that it can be read for each rank alone.
 void survives(const Plan& plan, const std::string& name) {
   const std::string text = write(plan), bytes = cbor_of(plan);
   EXPECT_EQ(write(read(bytes)), text) << name;
@@ -55,7 +55,7 @@ TEST(Cbor, OneOfEverythingSurvivesARoundTrip) {
   survives(read(write(plan)), "rich");
 }
 
-/// Numbers that no integer and no double of CBOR gives back keep their digits, too.
+/// Numbers that fit neither an integer nor a double of CBOR keep their digits, too.
 TEST(Cbor, NumbersKeepTheirDigits) {
   std::string numbers;
   for (const char* digits :
@@ -71,7 +71,7 @@ TEST(Cbor, NumbersKeepTheirDigits) {
   survives(plan, "numbers");
 }
 
-/// Keys that the format does not know are kept, even when it knows one of the same name elsewhere.
+/// Keys that the format does not know are kept, even if it knows a key of the same name elsewhere.
 TEST(Cbor, AKeyOfAGpuMeansNothingAroundTheGpus) {
   Plan plan = rich();
   plan.extension.verified.clear();
@@ -115,7 +115,7 @@ TEST(Cbor, OnePartIsNeitherCheckedNorWritten) {
 
 TEST(Cbor, WhatOtherRanksDoIsNotParsed) {
   std::string bytes = cbor_of(two_ranks());
-  // The spoilt byte is after the head of rank 1's byte string.
+  // The corrupted byte comes after the head of rank 1's byte string.
   const size_t blocks = bytes.rfind("threadblocks") + 12;
   ASSERT_EQ(bytes.substr(blocks, 2), "\xd8\x18");
   bytes[blocks + 5] = char(0xff);  // after tag, head and length

@@ -1,4 +1,4 @@
-// This test repeats by hand what the rows of channels.def say of each channel type.
+// This test repeats by hand what the rows of channels.def say about each channel type.
 
 #include "chorale/channel.hpp"
 

@@ -1,4 +1,4 @@
-// Every check has a plan that it refuses, and says why.
+// These tests have a plan for every check that the check refuses, with the right message.
 
 #include <functional>
 
@@ -10,7 +10,7 @@ namespace {
 using enum Opcode;
 using enum ChannelType;
 
-/// Returns the texts of all findings of check() on the two-rank plan after `spoil`.
+/// Returns the texts of all findings of check() on the two-rank plan after `spoil` has changed it.
 std::string findings(const std::function<void(Plan&)>& spoil) {
   Plan plan = two_ranks();
   spoil(plan);
@@ -293,7 +293,7 @@ TEST(Pairing, CountsBySideAndChannel) {
               answer(plan, wait, 0, memory);
             }),
             "");
-  // Counts per pair of ranks agree, but not those of the channels.
+  // Counts agree per pair of ranks, but not per channel.
   EXPECT_EQ(findings([](Plan& plan) {
               add(block(plan), signal, {}, {}, {0}, memory);
               answer(plan, wait, 1, memory);

@@ -1,4 +1,4 @@
-// These tests repeat by hand what the rows of collectives.def say of each collective.
+// These tests repeat by hand what the rows of collectives.def say about each collective.
 
 #include "chorale/collective.hpp"
 
@@ -21,7 +21,7 @@ Plan plan_of(const char* collective) {
   return plan;
 }
 
-/// Returns what a part of an output is made of: "0.1+2.1" is part 1 of the inputs of ranks 0 and 2.
+/// Returns the inputs that make up a part of an output: "0.1+2.1" is part 1 of the inputs of ranks 0 and 2.
 std::string made_of(const Plan& plan, uint32_t rank, uint64_t part, uint32_t sender = 0) {
   std::string text;
   Outcome(plan).for_each(rank, part, sender, [&](const Contribution& from) {
@@ -49,7 +49,7 @@ TEST(Collective, AnOwnPromiseComesFirst) {
   EXPECT_TRUE(Outcome(plan).is_known());
   EXPECT_FALSE(Outcome(plan).reduces());
   EXPECT_EQ(made_of(plan, 1, 0), "2.1+0.4");
-  EXPECT_EQ(made_of(plan, 1, 1), "");  // nothing is promised of it
+  EXPECT_EQ(made_of(plan, 1, 1), "");  // the plan promises nothing for it
   EXPECT_EQ(made_of(plan, 1, 2), "");
   EXPECT_EQ(made_of(plan, 2, 0), "");
 }

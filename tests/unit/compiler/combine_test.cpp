@@ -1,4 +1,4 @@
-// The oracle of reductions is compared with numbers that are worked out by hand.
+// These tests compare the oracle of reductions with numbers that are computed by hand.
 
 #include "chorale/combine.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-// These small plans are for the tests of the compiler.
+// Provides small plans for the tests of the compiler.
 
 #include <gtest/gtest.h>
 
@@ -23,8 +23,8 @@ inline Operand scratch(uint64_t index, uint64_t size = 1) {
 /// of the group.
 inline Operand at(uint32_t ref, uint64_t index, uint64_t size = 1) { return {index, size, ref}; }
 
-/// Returns a plan of two ranks with 8 chunks of each buffer, two memory and two port channels between them,
-/// two switch channels over both, three semaphores and two empty thread blocks that list it all.
+/// Returns a plan of two ranks with 8 chunks of each buffer. It has two memory and two port channels between
+/// them, two switch channels over both, three semaphores, and two empty thread blocks that list all of these.
 inline Plan two_ranks() {
   Plan plan;
   plan.name = "two";
@@ -66,7 +66,7 @@ inline Op& add(ThreadBlock& block, Opcode code, std::vector<Operand> sources = {
   return op;
 }
 
-/// Gives a rank as many thread blocks as `blocks`, like the last one.
+/// Gives a rank `blocks` thread blocks, which are copies of its last one.
 inline void add_blocks(Plan& plan, uint32_t blocks, uint32_t rank = 0) {
   std::vector<ThreadBlock>& all = plan.gpus[rank].threadblocks;
   while (all.size() < blocks) {
@@ -98,7 +98,7 @@ inline std::string words(const Plan& plan, uint32_t rank = 0, uint32_t id = 0) {
   return text;
 }
 
-/// Returns an operation as it is in a plan file.
+/// Returns an operation as it is written in a plan file.
 inline std::string text(const Plan& plan, size_t op, uint32_t rank = 0, uint32_t id = 0) {
   const ThreadBlock& block = plan.gpus[rank].threadblocks[id];
   return write(plan, block, block.ops.at(op), rank);

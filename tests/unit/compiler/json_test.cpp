@@ -1,4 +1,5 @@
-// These tests read and write plans as text: round trips, the canonical form, and what the reader refuses.
+// These tests read and write plans as text. They cover round trips, the canonical form, and what the reader
+// refuses.
 
 #include <filesystem>
 #include <fstream>
@@ -43,13 +44,13 @@ TEST(Json, GivenPlansPassTheChecksButOne) {
   if (files.empty()) GTEST_SKIP() << "no ../shared/mscclpp-plans and no CHORALE_SHARED";
   for (const std::filesystem::path& file : files) {
     Plan plan = load(file);
-    // This one signals on channels 0 and 1, and waits on 2 and 3.
+    // This plan signals on channels 0 and 1, and waits on 2 and 3.
     const std::string name = file.stem();
     const bool crossed = name == "unit_tests-signal_wait-signal_wait_fuse_test";
     const Diagnostics findings = check(plan);
     EXPECT_EQ(findings.empty(), !crossed) << name << "\n" << render(plan, findings);
     if (crossed) continue;
-    // Instances of operations on different chunks may overlap, so that some are races.
+    // Instances of operations on different chunks may overlap, so some are races.
     const Diagnostics bugs = compile(plan, {.instances = 2, .allow = {std::string(all_proofs)}});
     EXPECT_EQ(render(plan, bugs), "") << name;
     EXPECT_EQ(write(read(write(plan))), write(plan));
@@ -136,7 +137,7 @@ TEST(Json, SwitchReductionAsMscclppWritesIt) {
             R"("dst_buff":[{"type":"i","index":1,"size":2}],"channel_type":"switch","reduce_op":"sum"})");
 }
 
-// These refusals know their path. tests/broken shows all refusals and their words.
+// These tests check the path in refusals. tests/broken shows all refusals and their messages.
 TEST(Json, RefusalsKnowTheirPath) {
   EXPECT_EQ(path_of_error("[]"), "/");
   EXPECT_EQ(path_of_error("{"), "/");
@@ -166,7 +167,7 @@ TEST(Json, LoadNamesTheFile) {
     EXPECT_STREQ(error.what(), "cannot read /dev/null: it is a device, expected a file or a pipe");
   }
   try {
-    load("/proc/self/mem");  // a file that opens, and whose first byte is none
+    load("/proc/self/mem");  // a file that opens, but whose first byte cannot be read
     FAIL();
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(), "cannot read /proc/self/mem: Input/output error");

@@ -53,8 +53,8 @@ std::string mnemonics(const Plan& plan, size_t rank, size_t id) {
   return text;
 }
 
-/// Returns an algorithm with these blocks, which receive from gpu 1, and a gpu 1 that sends so many messages
-/// of input chunk 0.
+/// Returns an algorithm with these blocks, which receive from gpu 1, and a gpu 1 that sends `messages`
+/// messages of input chunk 0.
 std::string receiving(const std::string& blocks_of_0, int messages = 1) {
   std::string sends;
   for (int k = 0; k < messages; ++k) sends += step(k, "s", "i0", "o0");
@@ -93,7 +93,7 @@ TEST(Msccl, OtherThreadBlocksCountUnlessADependencyPutsThemBehind) {
 }
 
 TEST(Msccl, OrderIsPassedOnByOtherThreadBlocks) {
-  // Another block reads after block 1, which comes after the one that receives, whatever their numbers.
+  // Another block reads after block 1, which comes after the receiving block, whatever their numbers.
   const auto passed_on = [](int receiver, int reader) {
     const std::string behind = "depid=\"" + std::to_string(receiver) + "\" deps=\"0\" hasdep=\"1\"";
     return imported(receiving(block(receiver, -1, 1, step(0, "r", "i0", "o1", R"(hasdep="1")")) +
@@ -105,7 +105,7 @@ TEST(Msccl, OrderIsPassedOnByOtherThreadBlocks) {
 }
 
 TEST(Msccl, MessagesTellASenderThatReadersAreOver) {
-  // Rank 0 reads output 1, tells rank 1 so with a message, and gets another one into it.
+  // Rank 0 reads output 1, notifies rank 1 with a message, and receives another one into it.
   const std::string zero =
       block(0, 1, -1, step(0, "s", "o1", "o0")) + block(1, -1, 1, step(0, "r", "i0", "o1"));
   const std::string told = block(0, 0, 0, step(0, "r", "i0", "o0") + step(1, "s", "i0", "o1"));
@@ -115,7 +115,7 @@ TEST(Msccl, MessagesTellASenderThatReadersAreOver) {
 }
 
 TEST(Msccl, MessagesTellOnlyWhatIsOver) {
-  // Rank 0 reads output 1 after the message that could tell it.
+  // Rank 0 reads output 1 after the message that could notify rank 1.
   const std::string zero = block(0, 1, -1, step(0, "s", "i0", "o0") + step(1, "cpy", "o1", "s0")) +
                            block(1, -1, 1, step(0, "r", "i0", "o1"));
   const std::string one = block(0, 0, 0, step(0, "r", "i0", "o0") + step(1, "s", "i0", "o1"));
@@ -123,7 +123,7 @@ TEST(Msccl, MessagesTellOnlyWhatIsOver) {
 }
 
 TEST(Msccl, AMessageThatIsPassedOnTellsItInTheSameStep) {
-  // The message that tells it is sent on by the step that receives it.
+  // The step that receives the message forwards it, and so notifies the rank.
   const std::string zero =
       block(0, 1, -1, step(0, "s", "o1", "o0")) + block(1, -1, 1, step(0, "r", "i0", "o1"));
   const std::string one = block(0, 0, 0, step(0, "rcs", "i0", "o0"));
@@ -183,7 +183,7 @@ TEST(Msccl, EveryTypeOfStep) {
     reductions += local(block.dests(op)[0]) + "=" + local(block.sources(op)[0]) + "+" +
                   local(block.sources(op)[1]) + " ";
   }
-  // Slots 1 to 3 are after the algorithm's own scratch. The sum that is only sent on is made in its slot.
+  // Slots 1 to 3 come after the algorithm's own scratch. A sum that is only forwarded is made in its slot.
   EXPECT_EQ(reductions, "o1=i0+s1 o1=i1+s2 s3=i1+s3 o0=o0+i0 ");
 }
 

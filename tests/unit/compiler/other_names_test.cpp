@@ -1,4 +1,4 @@
-// These tests check types and operators by the names of other systems: what stands for what, and what is
+// These tests check types and operators by the names of other systems: what each stands for, and what is
 // refused.
 
 #include "chorale/other_names.hpp"

@@ -120,7 +120,7 @@ TEST(Diagnostic, JsonPaths) {
   EXPECT_EQ(path({}, ""), "none");
   EXPECT_EQ(path(OpPlace{0, 0, 0}, ""), "/gpus/0/threadblocks/0/ops/0");
   EXPECT_EQ(path(OpPlace{0, 0, 3}, "at"), "/gpus/0/threadblocks/0/ops/1/ops/1/at");
-  // The author of a program knows the line.
+  // If the author's line is known, the finding names it.
   EXPECT_EQ(path(OpPlace{0, 0, 4}, ""), "none");
   EXPECT_EQ(path(OpPlace{0, 0, 4}, "dst_buff/0"), "/gpus/0/threadblocks/0/ops/2/dst_buff/0");
 }

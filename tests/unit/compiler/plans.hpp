@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// These plans are read and written by several tests.
+/// Provides plans that several tests read and write.
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,7 +13,7 @@
 
 namespace chorale {
 
-/// Returns the given plans of MSCCL++; empty if they are not there.
+/// Returns the plans of MSCCL++; empty if they are not there.
 inline std::vector<std::filesystem::path> given_plans() {
   const char* variable = std::getenv("CHORALE_SHARED");
   const std::filesystem::path shared = variable ? std::filesystem::path(variable)
@@ -27,7 +27,7 @@ inline std::vector<std::filesystem::path> given_plans() {
   return files;
 }
 
-/// Returns a plan with one of everything.
+/// Returns a plan that contains one of everything.
 inline Plan rich() {
   Plan plan = two_ranks();
   plan.name = "na\"me \xc3\xa9\n";

@@ -1,4 +1,4 @@
-// These tests check that operations get the fences that they ask for.
+// These tests check that operations get the fences that they need.
 
 #include "helpers.hpp"
 

@@ -52,9 +52,9 @@ TEST(DependencySync, PacketsAreWaitedForByTheirReaders) {
   add(block(plan), copy_packets, {in(0, 2)}, {scratch(0, 2)});
   add(block(plan), unpack_packets, {scratch(0)}, {out(0)});
   add(block(plan), copy_packets, {in(2)},
-      {scratch(0)});  // overwrites what other threads may yet have to read
+      {scratch(0)});  // overwrites data that other threads may still have to read
   add(block(plan), unpack_packets, {scratch(1)}, {out(1)});
-  add(block(plan), unpack_packets, {scratch(0)}, {out(2)});  // could take the first packet for the second
+  add(block(plan), unpack_packets, {scratch(0)}, {out(2)});  // could take the first packet for the second one
   EXPECT_EQ(after(pass::dependency_sync, plan), "cpkt upkt nop cpkt upkt nop upkt");
 }
 
@@ -96,7 +96,7 @@ TEST(DependencySync, InPlaceIsOneMemory) {
 }
 
 TEST(DependencySync, BetweenTurnsOfAPipeline) {
-  Plan plan = two_ranks();  // each turn has a unit of its own
+  Plan plan = two_ranks();  // each turn has its own unit
   loop(plan, 2);
   add(block(plan), copy, {in(0)}, {scratch(0)});
   add(block(plan), copy, {scratch(0)}, {out(0)});

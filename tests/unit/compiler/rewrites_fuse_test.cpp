@@ -1,4 +1,4 @@
-// These tests check what fuse joins, and what it must leave alone. D2 to D12 are faults of MSCCL++'s compiler
+// These tests check what fuse joins, and what it must not join. D2 to D12 are faults of MSCCL++'s compiler
 // that it must not have.
 
 #include <utility>
@@ -34,7 +34,7 @@ TEST(Fuse, KeepsIdsWithTheirThreadOrFencesThem) {
     Opcode code;
     Ids ids;
   };
-  // Each id is an operation; none asks for a fence.
+  // Each id is an operation; none needs a fence.
   const auto fused = [](const std::vector<Step>& steps, bool turns = false) {
     Plan plan = two_ranks();
     uint32_t body = 0;
@@ -54,8 +54,8 @@ TEST(Fuse, KeepsIdsWithTheirThreadOrFencesThem) {
   };
   EXPECT_EQ(fused({{put, {0, 1}}, {signal, {0, 1}}}), "put signal");      // thread k does both of channel k
   EXPECT_EQ(fused({{put, {0, 1}}, {signal, {1, 0}}}), "put nop signal");  // a signal could pass its data
-  EXPECT_EQ(fused({{signal, {0, 1}}, {wait, {0, 1}}}), "signal wait");    // no one waits before it has told
-  EXPECT_EQ(fused({{wait, {0, 1}}, {signal, {0}}}), "wait nop signal");   // tells that both have come
+  EXPECT_EQ(fused({{signal, {0, 1}}, {wait, {0, 1}}}), "signal wait");    // no wait before its signal
+  EXPECT_EQ(fused({{wait, {0, 1}}, {signal, {0}}}), "wait nop signal");   // signals that both have come
   EXPECT_EQ(fused({{wait, {0}}, {signal, {0, 1}}}), "wait nop signal");
   EXPECT_EQ(fused({{wait, {0}}, {signal, {0}}, {put, {0}}}), "wait signal put");  // all by one thread
   EXPECT_EQ(fused({{wait, {0, 1}}, {put, {0, 1}}}), "wait nop put");
@@ -101,7 +101,7 @@ TEST(Fuse, OneChannelTwice) {
   for (const uint64_t k : {0, 1}) add(block(plan), put, {in(k)}, {at(1, k)}, {0}, port);
   for (const uint64_t k : {2, 3}) add(block(plan), put_with_signal, {in(k)}, {at(1, k)}, {0}, port);
   for (int k = 0; k < 2; ++k) add(block(plan), sem_release, {}, {}, {2});
-  // The peer may take the first signal for the first transfer.
+  // The peer may mistake the first signal for the one of the first transfer.
   EXPECT_EQ(after(pass::fuse, plan), "put pws pws sem_release");
 }
 
@@ -111,7 +111,7 @@ TEST(Fuse, WaitsOfTwoBlocksOnOneChannelStayApart) {
   Plan shared = plan;
   for (const uint32_t id : {0, 1}) add(block(shared, 0, 1), sem_acquire, {}, {}, {id});
   EXPECT_EQ(after(pass::fuse, plan), "sem_acquire");
-  // Two blocks that take two locks in one order may not take them in any order.
+  // Two blocks that take two locks in one order must not take them in another order.
   EXPECT_EQ(after(pass::fuse, shared), "sem_acquire sem_acquire");
 }
 
@@ -204,7 +204,7 @@ TEST(Fuse, D6AndD7SwitchReductions) {
             R"({"name":"glres","src_buff":[{"switch_channel_id":0,"index":0,"size":1}],)"
             R"("dst_buff":[{"switch_channel_id":0,"index":3,"size":1}],"channel_type":"switch",)"
             R"("reduce_op":"sum"})");
-  // The chunk that the reduction wrote is read again, here by the peer.
+  // The chunk that the reduction wrote is read again, this time by the peer.
   add(block(used, 1), get, {at(0, 0)}, {out(5)}, {0}, memory);
   EXPECT_EQ(after(pass::fuse, used), "glre gstore");
   // A chunk of the output is a result, unless the broadcast stores it as well.

@@ -1,4 +1,4 @@
-// These tests write operations that MSCCL++ lacks or cannot hold with those that it has.
+// These tests replace operations that MSCCL++ lacks or cannot represent by operations that it has.
 
 #include <algorithm>
 #include <utility>

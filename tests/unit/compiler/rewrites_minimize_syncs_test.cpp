@@ -9,7 +9,7 @@ using enum Opcode;
 using enum ChannelType;
 constexpr CompileOptions minimal{.minimize_syncs = true};
 
-/// Returns a copy through scratch, with one synchronisation of the threads too many.
+/// Returns a copy through scratch that has one synchronisation of the threads too many.
 Plan copies() {
   Plan plan = two_ranks();
   add(block(plan), nop);
@@ -30,7 +30,7 @@ TEST(MinimizeSyncs, KeepsWhatARaceNeeds) {
   EXPECT_EQ(after(pass::minimize_syncs, plan, minimal), "copy nop copy");
 }
 
-// An author's line is in several blocks: what one of them needs, the others may do without.
+// An author's line is in several blocks. One of them may need the synchronisation although the others do not.
 TEST(MinimizeSyncs, BlocksOfOneLineOneByOne) {
   Plan plan = two_ranks();
   for (uint32_t id = 0; id < 2; ++id) {
@@ -42,7 +42,7 @@ TEST(MinimizeSyncs, BlocksOfOneLineOneByOne) {
   EXPECT_EQ(words(plan, 0, 1), "copy copy");
 }
 
-// A signal publishes what its block did before, and a wait holds up all of its threads: neither needs more.
+// A signal publishes what its block did before, and a wait stops all of its threads. Neither needs more.
 TEST(MinimizeSyncs, AroundSignals) {
   Plan plan = two_ranks();
   for (const Opcode code : {wait, put, signal}) {

@@ -48,7 +48,7 @@ TEST(Replicate, NoneIsOneInstance) {
 }
 
 TEST(Replicate, ChunksTogetherAndOneByOne) {
-  // Rank 0 puts two chunks together, and rank 1 takes them one by one: instances cut that in different
+  // Rank 0 puts two chunks together, and rank 1 takes them one by one. Instances cut these in different
   // places.
   Plan plan = two_ranks();
   add(block(plan), Opcode::put, {in(0, 2)}, {at(2, 0, 2)}, {}, ChannelType::memory);

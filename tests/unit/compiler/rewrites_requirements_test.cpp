@@ -1,4 +1,4 @@
-// These tests check what a plan says that it needs beyond MSCCL++.
+// These tests check which needs beyond MSCCL++ a plan states.
 
 #include "helpers.hpp"
 

@@ -1,4 +1,5 @@
-// MSCCL++'s executor orders these operations only when a nop or a barrier is between them.
+// These tests check that MSCCL++'s executor orders these operations only if a nop or a barrier is between
+// them.
 
 #include "target_found.hpp"
 
@@ -43,7 +44,7 @@ TEST(Target, FencesBeforeSignals) {
       add(block(plan), copy, {in(0)}, {out(0)});
       if (fenced) add(block(plan), nop);
       add(block(plan), code, {}, {}, {0}, semaphore ? ChannelType::none : memory);
-      // An operation after the signal is not ordered by it, and needs no fence.
+      // The signal does not order an operation after it, which needs no fence.
       add(block(plan), copy, {in(1)}, {out(1)});
       const std::string what = name_of_code(code) + (semaphore ? " of 1 semaphore" : " of 1 channel");
       EXPECT_EQ(found(plan), fenced ? "" : early_post(what.c_str(), "copy"));
@@ -56,7 +57,7 @@ TEST(Target, FencesBeforeSignals) {
   EXPECT_EQ(found(plan), "");
 }
 
-// One thread waits, and the same one hands over the transfer.
+// The thread that waits also hands over the transfer.
 TEST(Target, FencesOfPortChannels) {
   Plan plan = two_ranks();
   add(block(plan), wait, {}, {}, {0}, port);

@@ -1,5 +1,5 @@
 /// \file
-/// These helpers ask for the checks of MSCCL++'s executor in target_*_test.
+/// Runs the checks of MSCCL++'s executor for target_*_test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace chorale {
 
-/// Returns what the target finds in a plan that the other checks accept.
+/// Returns the target's findings in a plan that the other checks accept.
 inline std::string found(const Plan& plan, const std::vector<std::string>& allow = {}) {
   Diagnostics others;
   pass::structure(plan, others);

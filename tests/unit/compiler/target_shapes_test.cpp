@@ -1,5 +1,5 @@
-// MSCCL++'s executor runs these shapes wrongly. Each shape has a check of its own, and a plan just beside it
-// passes.
+// These tests have shapes that MSCCL++'s executor runs wrongly. Each shape has its own check, and a similar
+// plan that passes.
 
 #include <utility>
 
@@ -11,7 +11,7 @@ namespace {
 using enum Opcode;
 using enum ChannelType;
 
-/// Rank 0 sends packets that rank 1 unpacks; when it has them, it sends some back, if `answered`.
+/// Rank 0 sends packets that rank 1 unpacks. If `answered`, rank 1 then sends some back.
 Plan packets(bool answered) {
   Plan plan = two_ranks();
   plan.protocol = Protocol::LL;
@@ -26,7 +26,7 @@ Plan packets(bool answered) {
 
 TEST(Target, PacketBanks) {
   EXPECT_EQ(found(packets(true)), "");
-  // Two packets to one place, a launch apart, are in two banks; nothing says that the first was read.
+  // Two packets to one place, a launch apart, are in two banks. Nothing says that the first one was read.
   Plan plan = two_ranks();
   plan.protocol = Protocol::LL;
   for (uint32_t rank = 0; rank < 2; ++rank) {
@@ -46,7 +46,7 @@ TEST(Target, PacketBanks) {
 
 TEST(Target, PacketPlaces) {
   Plan plan = packets(true);
-  // Packets of chunk 0 take the room of plain chunks 0 and 1, those of chunk 1 of 2 and 3.
+  // Packets of chunk 0 take the space of plain chunks 0 and 1, those of chunk 1 that of 2 and 3.
   add(block(plan, 1, 1), copy, {in(0)}, {scratch(2)});
   add(block(plan, 0, 1), copy, {in(0, 2)}, {scratch(0, 2)});
   add(block(plan, 0, 1), copy, {in(0)}, {scratch(4)});
@@ -222,7 +222,7 @@ TEST(Target, InPlace) {
     add(block(plan), copy, {in(0)}, {scratch(0)});
     add(block(plan), copy, {scratch(0)}, {out(0)});
   };
-  // Each names buffers that begin where the memory does, and its own.
+  // Each rank names buffers that begin where its memory does, and its own.
   plan.collective = "allgather";
   add_operations(1);
   add(block(plan), switch_broadcast, {in(0)}, {at(0, 5)}, {}, switched);
@@ -255,7 +255,8 @@ TEST(Target, InPlace) {
 
 TEST(Target, SwitchOrder) {
   Plan plan = two_ranks();
-  // A channel with others than the peer may stand anywhere, and one that the peer lacks at the end.
+  // A channel with ranks other than the peer may be anywhere, and a channel that the peer lacks only at the
+  // end.
   plan.gpus[1].channels.insert(
       plan.gpus[1].channels.begin(),
       {.type = ChannelType::switched, .connected_to = {}, .buffer = BufferKind::input, .rank_groups = {{1}}});
@@ -265,7 +266,7 @@ TEST(Target, SwitchOrder) {
             "[mscclpp_switch_order] switch channel 0 of rank 0 is output of ranks 0, 1, made by rank 0, and "
             "switch channel 1 of rank 1 is scratch of ranks 0, 1, made by rank 0, but MSCCL++ makes each "
             "together with its members, in the order of their lists\n");
-  // The first member makes it: both wait for the other.
+  // The first member makes it, so both wait for the other.
   plan = two_ranks();
   plan.gpus[1].channels[3].rank_groups[0] = {1, 0};
   EXPECT_EQ(all_texts(check(plan, Target::mscclpp)),

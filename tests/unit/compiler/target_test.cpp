@@ -1,4 +1,5 @@
-// The limits of MSCCL++'s executor: each has a check of its own, and a plan just within it passes.
+// These tests check the limits of MSCCL++'s executor. Each limit has its own check, and a plan just within it
+// passes.
 
 #include <stdexcept>
 
@@ -119,7 +120,7 @@ TEST(Target, TablesOfABlock) {
                "memory channels, but MSCCL++ holds at most 16 per thread block\n"
              : "");
     if (more) {
-      // The finding is at the operation with which the author went past the limit.
+      // The finding is at the operation with which the author exceeded the limit.
       EXPECT_EQ(findings[0].at->op, 32u);
       EXPECT_EQ(findings[1].at->op, 33u);
     }
@@ -165,7 +166,7 @@ TEST(Target, ChunkCounts) {
 TEST(Target, MessageSizes) {
   Plan plan = two_ranks();
   add(block(plan), copy, {in(7)}, {out(0)});
-  // A plan for messages of any size is not refused, but there is a size from which it is wrong.
+  // A plan for messages of any size is not refused, although it is wrong from some size on.
   EXPECT_EQ(found(plan), "");
   EXPECT_EQ(largest_message(plan, Target::mscclpp), 8 * (UINT32_MAX / 8));
   EXPECT_EQ(largest_message(plan, Target::chorale), UINT64_MAX);
@@ -215,7 +216,7 @@ TEST(Target, Turns) {
             "[mscclpp_turns] this pipeline takes more than 65535 turns of 64 bytes for 1 chunk of 4194241 "
             "bytes, but "
             "MSCCL++ counts to 65535\n");
-  plan.max_message_size = UINT64_MAX;  // then one of 4 GiB counts
+  plan.max_message_size = UINT64_MAX;  // then a message of 4 GiB counts
   EXPECT_NE(found(plan).find("for 1 chunk of 536870912 bytes"), std::string::npos) << found(plan);
   block(plan).ops[0].unit_bytes = 8208;  // 536870912 / 65535, and what is to the next 16
   EXPECT_EQ(found(plan), "");
@@ -224,7 +225,7 @@ TEST(Target, Turns) {
 TEST(Target, Pipelines) {
   Plan plan = two_ranks();
   plan.protocol = Protocol::LL;
-  plan.max_message_size = 1 << 20;  // else it has too many turns
+  plan.max_message_size = 1 << 20;  // otherwise it has too many turns
   Op& outside = add(block(plan), copy, {in(0)}, {out(0)});
   outside.group_size = 2;
   pipeline_of(plan, 3);

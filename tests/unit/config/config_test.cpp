@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A file that is gone when the test ends.
+/// Holds a file that is removed when the test ends.
 struct IniFile {
   explicit IniFile(const std::string& text)
       : path(testing::TempDir() + "chorale-" + std::to_string(getpid()) + ".ini") {
@@ -133,7 +133,7 @@ TEST(Config, BadValuesAreRefusedByName) {
   EXPECT_EQ(failure(file.path, {}), file.path + ": seed = x: 'x' is neither a 64-bit number nor 'off'");
 }
 
-/// The secret is shown neither by describe() nor by an error.
+/// Neither describe() nor an error shows the secret.
 TEST(Config, ASecretIsNeverShown) {
   const Config config = read("", {"CHORALE_SECRET=hunter2"});
   EXPECT_EQ(config.join().secret, "hunter2");

@@ -1,6 +1,6 @@
 /// \file
-/// These are the results that conversions between element types have to give. They follow from what the types
-/// are, and use nothing of numeric.hpp.
+/// Computes the expected results of conversions between element types. They follow from the definitions of
+/// the types, and use nothing from numeric.hpp.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ inline bool is_whole(DType type) {
          type == DType::i8;
 }
 
-/// A float of 8 or 16 bits: its finite values that are not negative, at their bits.
+/// Lists the finite, non-negative values of a float of 8 or 16 bits, indexed by their bits.
 struct Narrow {
   uint64_t infinity = 0, nan = 0, sign = 0;
   std::vector<Exact> values;
@@ -48,8 +48,8 @@ struct Narrow {
     }
   }
 
-  /// Returns the bits of the nearest value, or of the even one if two are as near. `infinity` is NaN when the
-  /// type has no infinities.
+  /// Returns the bits of the nearest value, or of the even one if two are equally near. `infinity` is NaN if
+  /// the type has no infinity.
   uint64_t nearest(Exact magnitude) const {
     const auto above = std::upper_bound(values.begin(), values.end(), magnitude);
     const uint64_t below = uint64_t(above - values.begin()) - 1;
@@ -69,7 +69,7 @@ struct Narrow {
     return bits >= sign ? -size : size;
   }
 
-  /// Returns the narrow float of a type; null if the type is none.
+  /// Returns the narrow float of a type; null if the type is not one.
   static const Narrow* of(DType type) {
     static const Narrow f16(5, 10, true), bf16(8, 7, true), e4m3(4, 3, false), e5m2(5, 2, true);
     return type == DType::f16        ? &f16
@@ -114,7 +114,7 @@ inline Exact exact(DType type, const uint8_t* from) {
   }
 }
 
-/// The ends of an integer type.
+/// Holds the smallest and largest value of an integer type.
 struct Ends {
   Exact least, most;
   static Ends of(DType type) {
@@ -152,8 +152,8 @@ inline Bytes converted(DType type, DType from, const Bytes& values) {
   return all;
 }
 
-/// Returns the values at which conversions turn: values of narrow types, the middles between them, and ends
-/// of integer types.
+/// Returns the values at which conversions change: values of narrow types, the middles between them, and the
+/// limits of integer types.
 inline std::vector<Exact> turning_points() {
   std::vector<Exact> points{0, std::numeric_limits<float>::max(), std::ldexp(Exact(1), 63),
                             std::numeric_limits<Exact>::infinity()};
@@ -189,7 +189,7 @@ void append_near(Bytes& to, Exact point) {
   }
 }
 
-/// Returns elements of a type: all that there are, or those at the turning points, NaNs, and any others.
+/// Returns elements of a type: all of them, or those at the turning points, NaNs, and some others.
 inline Bytes values_to_convert(DType type) {
   Bytes all;
   if (dtype_size(type) <= 2) {

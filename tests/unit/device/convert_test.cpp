@@ -1,4 +1,4 @@
-// These tests compare conversions between all element types with what the types are.
+// These tests compare conversions between all element types with the definitions of the types.
 
 #include "chorale/device/convert.hpp"
 
@@ -12,7 +12,7 @@
 namespace chorale::test {
 namespace {
 
-/// Converts `values` of type `from` to `type`, each of them by way of through().
+/// Converts `values` of type `from` to `type`, each through through().
 template <class Through>
 Bytes converted_here(DType type, DType from, const Bytes& values, const Through& through) {
   Bytes all;
@@ -89,7 +89,8 @@ TEST(Convert, Examples) {
   EXPECT_EQ(convert<int64_t>(1e19), std::numeric_limits<int64_t>::max());
   EXPECT_EQ(convert<uint8_t>(int32_t(300)), 44);
   EXPECT_EQ(convert<uint32_t>(int8_t(-1)), 0xffffffffu);
-  // The value is just above the middle of two bf16. As an f32 it is the middle, which is rounded down.
+  // The value is just above the middle of two bf16. As an f32 it is exactly the middle, which is rounded
+  // down.
   EXPECT_EQ(convert<bf16>(1 + 0x1p-8 + 0x1p-40).bits, 0x3f81);
   EXPECT_EQ(convert<bf16>((int64_t(1) << 48) + (int64_t(1) << 40) + 1).bits, 0x5781);
 }

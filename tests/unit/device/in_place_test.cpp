@@ -1,5 +1,5 @@
-// These tests run collectives in place, as kernels without checks have them. When messages are checked, ranks
-// hear of each other's first, and blocks meet after that.
+// These tests run collectives in place, as kernels without checks do. If messages are checked, ranks first
+// receive each other's messages, and blocks synchronise after that.
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ using T = uint32_t;
 
 constexpr int ranks = 4;
 
-/// Calls f(world, transport, config, of) in many orders: by the ring and as packets, with blocks of one
+/// Calls f(world, transport, config, of) in many orders: over the ring and as packets, with blocks of one
 /// thread and of many. of(rank) returns the data of that rank.
 template <class F>
 void in_place(uint64_t n, const F& f) {
@@ -87,7 +87,7 @@ TEST(InPlace, ReduceScatter) {
   });
 }
 
-/// The sums are short, so that they go to everybody at once, or longer.
+/// The sums are short, so that they go to all ranks at once, or longer.
 TEST(InPlace, AllReduce) {
   for (const uint64_t elements : {n, 8 * n}) {
     in_place(elements, [](World& world, Transport& transport, const LaunchConfig& config, const auto& of) {

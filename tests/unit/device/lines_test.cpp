@@ -1,4 +1,4 @@
-// These tests check the lines of LL128, and transfers between them and every other end.
+// These tests check the lines of LL128, and transfers between them and every other kind of end.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ TEST(Lines, TakeALineForEverySevenUnits) {
   EXPECT_EQ(packet_offset<LL128>(224), 256u);
   EXPECT_EQ(packet_bytes<LL16>(17), 64u);
   EXPECT_EQ(packet_offset<LL8>(48), 96u);
-  // The scratch that is reserved for other forms holds whole lines, too.
+  // The scratch that is reserved for other forms also holds whole lines.
   for (uint64_t bytes = 112; bytes < 100000; bytes += 112) EXPECT_LE(packet_bytes<LL128>(bytes), 2 * bytes);
 }
 

@@ -1,5 +1,5 @@
-// These tests compare conversions and arithmetic of element types with a reference that knows the formats
-// only by their definition.
+// These tests compare conversions and arithmetic of element types with a reference that uses only the
+// definitions of the formats.
 
 #include "chorale/device/numeric.hpp"
 
@@ -53,8 +53,8 @@ class Reference {
     const double magnitude = std::fabs(value);
     const double top = by_value_.rbegin()->first, below_top = std::prev(by_value_.end(), 2)->first;
     if (magnitude >= top) {
-      // Half a unit above the largest value is where rounding with one exponent more would give the next
-      // power of two; the half itself goes to the even one.
+      // With one exponent more, rounding would give the next power of two from half a unit above the largest
+      // value on. The half itself goes to the even one.
       const double edge = top + (top - below_top) / 2;
       if (magnitude < edge || (magnitude == edge && format_.largest % 2 == 0)) return sign | format_.largest;
       return format_.infinities ? sign | (format_.largest + 1) : (1u << (format_.bits() - 1)) - 1;
@@ -78,7 +78,7 @@ void check_format(const Format& format) {
     ASSERT_EQ(uint32_t(from_float<T>(value).bits), reference.round(value)) << std::hexfloat << value;
   };
 
-  // Every value converts exactly and comes back as the same bits; every NaN as the canonical one.
+  // Every value converts exactly and back to the same bits, and every NaN to the canonical one.
   const uint32_t canonical_nan = (1u << (format.bits() - 1)) - 1;
   for (uint32_t bits = 0; bits < (1u << format.bits()); ++bits) {
     T narrow_value;
@@ -104,7 +104,7 @@ void check_format(const Format& format) {
     }
   }
 
-  // These values are overflow, infinities, the smallest float, and floats of all sizes.
+  // These values cover overflow, infinities, the smallest float, and floats of all sizes.
   const double top = format.value(format.largest), next = format.value(format.largest - 1);
   for (const double value : {top, top + (top - next) / 2, top + (top - next), top * 2}) {
     for (const float f :

@@ -9,8 +9,8 @@
 
 namespace chorale {
 
-/// A block whose threads take turns by hand, which is enough for transfers that never wait for each other.
-/// `all` and `agree` are given their answer: nobody stops.
+/// Implements a block whose threads take turns by hand, which is enough for transfers that never wait for
+/// each other. `all` and `agree` return the answer that no thread stops.
 struct OneAfterAnother : HostBlock {
   void park(bool (*)(const void*), const void*) override { ADD_FAILURE() << "nothing should wait here"; }
   void sync() override { cell[0] = 1; }

@@ -1,5 +1,5 @@
-// These tests run groups, signals, semaphores, deadlines and packets with real threads. Values check what
-// they order and, when built with a thread sanitizer, the sanitizer does.
+// These tests run groups, signals, semaphores, deadlines and packets with real threads. Values check the
+// order, and so does the thread sanitizer if the build has it.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace chorale {
 namespace {
 
-/// A block whose threads are OS threads.
+/// Implements a block whose threads are OS threads.
 class ThreadBlock : public HostBlock {
  public:
   explicit ThreadBlock(uint32_t threads) : threads_(threads) {}

@@ -26,7 +26,7 @@ T load(const Bytes& bytes, size_t element, size_t shift = 0) {
 }
 
 /// Returns random bytes of elements of T: any bits for integers; floats of moderate size, so that sums round
-/// but say something.
+/// but stay meaningful.
 template <class T>
 Bytes random_data(std::mt19937& random, size_t bytes) {
   Bytes data(bytes);
@@ -156,8 +156,8 @@ TYPED_TEST(TransferOf, SwitchReducesInRankOrderAndStoresToAll) {
   }
 }
 
-/// Compares the span code with the scalar conversions for all bit patterns: special values and every
-/// rounding.
+/// Compares the span code with the scalar conversions for all bit patterns, which include special values and
+/// every rounding.
 template <class T>
 void check_all_bits() {
   constexpr uint32_t patterns = 1u << (8 * sizeof(T));
@@ -253,7 +253,7 @@ TEST(Transfer, ValidEndsReadsAndWrites) {
     for (const uint64_t bytes : {0, 1, 15, 16, 17, 40, 64, 100, 4500}) {
       for (const uint64_t valid : {0, 1, 5, 16, 31, 33, 64, 4490, 9999}) {
         const uint64_t readable = std::min<uint64_t>(bytes, valid);
-        // The source ends where it is valid, so that a sanitizer sees a read beyond it.
+        // The source ends where its valid data end, so that a sanitizer sees a read beyond it.
         const Bytes from = random_data<uint8_t>(random, readable);
         Bytes wanted(bytes);
         std::copy(from.begin(), from.end(), wanted.begin());
@@ -268,7 +268,7 @@ TEST(Transfer, ValidEndsReadsAndWrites) {
         std::copy(all.begin(), all.begin() + long(readable), wanted_cut.begin());
         ASSERT_EQ(cut, wanted_cut) << bytes << " bytes, of which " << valid << " can be written";
 
-        // The data goes through packets, which always carry everything: zeros where the source had nothing.
+        // The data goes through packets, which always carry a whole unit: zeros where the source had nothing.
         std::vector<Unit> slots(packet_bytes<LL8>(bytes) / sizeof(Unit) + 1);
         std::vector<Unit> forwarded(slots.size());
         const Packets<LL8> next[] = {Packets<LL8>(forwarded.data(), 3)};

@@ -11,7 +11,7 @@ using Ids = std::vector<uint32_t>;
 
 std::string found(const Compiled& compiled) { return render(compiled.plan, compiled.diagnostics); }
 
-/// Compiles programs that show a rewrite, and would be races.
+/// Compiles programs that show a rewrite, although they contain races.
 Compiled compile_unproved(const Program& program) {
   CompileOptions options = program.compile_options();
   options.allow = {"proofs"};
@@ -57,7 +57,7 @@ TEST(Compile, instances_keep_local_numbers_and_share_every_chunk) {
 }
 
 TEST(Compile, operands_that_instances_share_apart_are_named) {
-  // The second instance of one operation and the first of the other are in each other's way.
+  // The second instance of one operation and the first instance of the other conflict.
   for (const int instances : {1, 2}) {
     Program program({.name = "p",
                      .collective = TestCollective{.ranks = 1, .input = 2, .output = 2},
@@ -92,7 +92,7 @@ TEST(Compile, operands_that_instances_share_apart_have_two_names_in_place) {
   }
 }
 
-/// The sums are made and sent by one joined operation, whose packets tell that it has read what it sums.
+/// One joined operation makes and sends the sums. Its packets also say that it has read its inputs.
 TEST(Compile, packets_of_a_joined_operation_tell_what_it_has_read) {
   for (const bool meet : {true, false}) {
     Program program({.name = "k",
@@ -111,7 +111,7 @@ TEST(Compile, packets_of_a_joined_operation_tell_what_it_has_read) {
       b.reduce(s1[0], {s1[1 + turn]}, 0, out[0], ReduceOp::sum, true);
       ba.put_packets(s0[turn], out[0], 0);
       a.unpack_packets(a.get_output_buffer()[0], s0[turn], 0);
-      // Each thread knows of the elements that it has unpacked, and puts others next.
+      // Each thread knows only about the elements that it has unpacked, and puts others next.
       if (meet) a.barrier({0});
     }
     const Compiled compiled = program.compile();

@@ -1,5 +1,5 @@
 #pragma once
-// These helpers are shared by the tests of the language.
+// Provides helpers for the tests of the DSL.
 
 #include <gtest/gtest.h>
 
@@ -25,9 +25,9 @@ inline std::vector<std::string> texts(const Program& program) {
   return all;
 }
 
-/// Returns all operations of a block as text: mnemonic, then operands as 'i', 'o' or 's' for buffers here,
-/// 'r' and the local number for remote ones, 'w' for switch channels, each with [index,end); then "c" and the
-/// local ids.
+/// Returns all operations of a block as text: the mnemonic, then the operands. They are 'i', 'o' or 's' for
+/// local buffers, 'r' and the local number for remote ones, 'w' for switch channels, each with [index,end).
+/// Then come "c" and the local ids.
 inline std::vector<std::string> ops(const Plan& plan, uint32_t rank, size_t position = 0) {
   std::vector<std::string> all;
   const ThreadBlock& block = plan.gpus.at(rank).threadblocks.at(position);

@@ -1,4 +1,4 @@
-// These tests check that loops become pipelines by rank and block, all or nothing.
+// These tests check that loops become pipelines, by rank and block, completely or not at all.
 
 #include <stdexcept>
 #include <tuple>

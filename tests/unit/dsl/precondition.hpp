@@ -1,5 +1,5 @@
 #pragma once
-// A case is one broken precondition, as a row of a table.
+// Describes a case, which is one broken precondition, as a row of a table.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ struct Case {
 
 inline void PrintTo(const Case& wrong, std::ostream* out) { *out << wrong.what; }
 
-/// Expects one finding with the text and the author's line, and nothing recorded.
+/// Expects one finding with the text and the author's line, and that nothing was recorded.
 inline void expect_one_finding(const Case& wrong, const char* file) {
   Fixture fixture;
   wrong.call(fixture);

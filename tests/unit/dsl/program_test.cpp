@@ -11,7 +11,7 @@
 namespace chorale::dsl {
 namespace {
 
-/// Everybody sends everything to everybody as packets and sums.
+/// Every rank sends all its data to all ranks as packets, and sums.
 Program all_pairs(int ranks, std::string name) {
   Program program({.name = std::move(name),
                    .collective = AllReduce{.ranks = ranks, .chunk_factor = 1},
@@ -116,7 +116,7 @@ TEST(Program, bad_options) {
     Program program(wrong.options);
     ASSERT_EQ(texts(program), Texts{wrong.text});
     EXPECT_EQ(program.diagnostics()[0].line, (SourceLine{"program_test.cpp", line}));
-    // Errors that follow from it are not reported.
+    // Errors that follow from this one are not reported.
     if (program.num_ranks() == 0) {
       MemoryChannel channel(program, 7, 7);
       channel.put(program.rank(3).get_output_buffer()[9], Buffer(program, 5, -1)[2], -1);
@@ -253,7 +253,7 @@ TEST(Program, moving_keeps_handles) {
   EXPECT_EQ(ops(first.recorded(), 0).size(), 3u);
 }
 
-/// Handles of a program that is gone reach nothing, and whoever asks the new one is told.
+/// Handles of a destroyed program have no effect, and the new program reports their use.
 TEST(Program, handles_of_a_program_that_was_assigned_to_are_refused) {
   Program program({.name = "old", .collective = TestCollective{.ranks = 2, .input = 4, .output = 4}});
   const Rank rank = program.rank(0);
@@ -274,7 +274,8 @@ TEST(Program, handles_of_a_program_that_was_assigned_to_are_refused) {
   EXPECT_EQ(ops(program.recorded(), 0), Texts{"copy i[0,1) > o[0,1)"});
 }
 
-/// The call would be lost without a word: the program of the channel is not the one that is compiled.
+/// Without a finding the call would be lost silently, because the channel belongs to another program than the
+/// one that is compiled.
 TEST(Program, a_handle_of_another_program_is_found_in_both) {
   Program other({.name = "other", .collective = SendRecv{.ranks = 2}});
   Program program({.name = "f", .collective = SendRecv{.ranks = 2}});
@@ -285,7 +286,7 @@ TEST(Program, a_handle_of_another_program_is_found_in_both) {
     EXPECT_EQ(texts(*one), Texts{"the channel is of program 'other', but dst is of 'f'"});
     EXPECT_EQ(one->diagnostics().at(0).line.line, line);
   }
-  // When a program is gone, nothing else is known of it.
+  // When a program has been destroyed, nothing else is known about it.
   std::optional<Program> brief(two_ranks());
   const Chunk chunk = brief->rank(0).get_input_buffer()[0];
   brief.reset();
@@ -303,7 +304,7 @@ TEST(Program, several_at_once_on_several_threads) {
   for (std::thread& thread : threads) thread.join();
   for (const std::string& plan : made) EXPECT_EQ(plan, expected);
 
-  Program one = two_ranks(), other = two_ranks();  // and turn by turn on one
+  Program one = two_ranks(), other = two_ranks();  // and on one thread in alternation
   MemoryChannel in_one(one, 1, 0), in_other(other, 0, 1);
   in_one.signal(0);
   in_other.signal(2);

@@ -1,5 +1,5 @@
-// These tests compare messages between ranks, in lists that are drawn, with what was sent; by threads, by
-// processes and in any order.
+// These tests send messages between ranks, in random lists, and compare them with what was sent. They run as
+// threads, as processes and in any order.
 
 #include <thread>
 
@@ -25,7 +25,7 @@ TEST(Exchange, DrawnListsOfEveryNumberOfRanks) {
   }
 }
 
-/// Message k of a peer and direction is in call k of some ranks, while others make one call of all.
+/// Message k of a peer and direction is in call k on some ranks, while others make one call of all.
 TEST(Exchange, CallsThatAreCutOnSomeRanks) {
   for (int ranks = 2; ranks <= 5; ++ranks) {
     run_local(ranks, [&](World& world) {
@@ -44,8 +44,8 @@ TEST(Exchange, CallsThatAreCutOnSomeRanks) {
   }
 }
 
-/// The rings have one slot, slots that hold no more than what says how long a message is, or slots of no
-/// power of two.
+/// The rings have one slot, slots that hold no more than the length of a message, or a number of slots that
+/// is not a power of two.
 TEST(Exchange, RingsOfEveryShape) {
   for (const uint64_t slot : {16u, 32u, 48u, 80u, 1000u}) {
     for (const uint32_t slots : {1u, 2u, 5u}) {
@@ -90,7 +90,8 @@ TEST(Exchange, Processes) {
   }
 }
 
-/// Each rank sends more than all slots hold to the next, and to everybody: nobody receives before it sends.
+/// Each rank sends more than all slots hold, to the next rank and to all ranks. No rank receives before it
+/// sends.
 TEST(Exchange, LongerThanAllRings) {
   run_local(4, [](World& world) {
     Exchange exchange(world, {.slot_bytes = 4096, .slots = 2}, on_cpu());
@@ -113,7 +114,7 @@ TEST(Exchange, LongerThanAllRings) {
   });
 }
 
-/// A call may receive what several calls send, and the reverse, as long as messages are in order.
+/// A call may receive what several calls send, and the reverse, if messages are in order.
 TEST(Exchange, CallsNeedNotBeAlike) {
   run_local(2, [](World& world) {
     Exchange exchange(world, {}, on_cpu());
@@ -137,8 +138,8 @@ TEST(Exchange, CallsNeedNotBeAlike) {
   });
 }
 
-/// Exchanges of worlds of their own may be under way beside each other: both ranks send more than the rings
-/// hold before they receive.
+/// Exchanges in different worlds may run at the same time: both ranks send more than the rings hold before
+/// they receive.
 TEST(Exchange, BesideEachOther) {
   const std::string there = fresh_address(), back = fresh_address();
   Processes all(2, [&](int rank) -> std::string {

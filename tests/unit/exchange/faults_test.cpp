@@ -1,4 +1,4 @@
-// These tests check what goes wrong between ranks, and what can be done afterwards.
+// These tests check faults between ranks, and how ranks can continue afterwards.
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using namespace test;
 
-/// Returns what each rank says when sizes differ, `sent` and `received`, in rings of `options`.
+/// Returns each rank's error when sizes differ, `sent` and `received`, in rings of `options`.
 std::vector<std::string> of_other_sizes(uint64_t sent, uint64_t received, const ExchangeOptions& options,
                                         std::optional<uint64_t> seed = {}) {
   std::vector<std::string> said(3);
@@ -133,10 +133,10 @@ TEST(ExchangeFaults, ASecondThreadIsRefused) {
     }
     std::thread first([&] {
       const auto receive = [&] { exchange.recv(data.data(), data.size(), 1); };
-      while (!message_of_error<UsageError>(receive).empty()) continue;  // the other may come first
+      while (!message_of_error<UsageError>(receive).empty()) continue;  // the other call may come first
     });
-    // The call is not refused until the first has begun. Only if it is never refused does the time end the
-    // loop.
+    // A call is refused only after the first one has begun. The loop runs out of time only if it is never
+    // refused.
     std::string said;
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     while (said.empty() && std::chrono::steady_clock::now() < end)
@@ -175,7 +175,7 @@ TEST(ExchangeFaults, WrongCallsAreRefusedAndHarmNothing) {
         refused({data.data(), 5, self}, {data.data() + 50, 6, self}),
         fmt::format("rank {} sends 5 bytes to itself and receives 6, as message 0: give both the same size",
                     self));
-    // The memory of a receive overlaps that of a send, or of another receive, beside it.
+    // The memory of a receive overlaps that of a send, or of another receive in the same call.
     const auto at = [&](size_t byte) { return reinterpret_cast<uintptr_t>(data.data() + byte); };
     EXPECT_EQ(refused({data.data(), 50, 1 - self}, {data.data() + 49, 20, 1 - self}),
               fmt::format(
@@ -189,7 +189,7 @@ TEST(ExchangeFaults, WrongCallsAreRefusedAndHarmNothing) {
             "the memory received from rank {}, [{:#x}, {:#x}), overlaps memory received from rank {} in "
             "the same call, [{:#x}, {:#x}): use separate memory",
             1 - self, at(60), at(80), 1 - self, at(0), at(61)));
-    // Messages may be side by side, sent twice, empty, or to oneself and back.
+    // Messages may be adjacent, sent twice, empty, or sent to the rank itself and back.
     const SendTo sends[] = {{data.data(), 10, 1 - self},
                             {data.data() + 60, 0, 1 - self},
                             {data.data() + 5, 10, 1 - self},

@@ -1,4 +1,4 @@
-// These tests check how messages are put into launches, for kernels that take only so many.
+// These tests check how messages are divided into launches, for kernels that take a limited number.
 
 #include <gtest/gtest.h>
 
@@ -59,14 +59,14 @@ TEST(ExchangeLaunches, KeepTheOrderAndHaveBlocksOfTheirOwn) {
   }
 }
 
-/// Message k of a peer and direction is in the same launch at both ends, when both have to cut.
+/// Message k of a peer and direction is in the same launch at both ends, if both have to divide.
 TEST(ExchangeLaunches, AreCutAlikeAtBothEnds) {
   const Links links = links_of(2, 1);
   std::vector<TestMessage> all;
   for (int k = 0; k < 40; ++k) {
     all.push_back({0, 1, uint64_t(2 * k), 0, 0, 0});
     if (k < 25) all.push_back({1, 0, uint64_t(2 * k + 1), 0, 0, 0});
-    if (k < 10) all.push_back({0, 0, uint64_t(1000 + k), 0, 0, 0});  // rank 0 alone has more to do
+    if (k < 10) all.push_back({0, 0, uint64_t(1000 + k), 0, 0, 0});  // only rank 0 has more messages
   }
   const auto first = launches(all, 0, links, 12), second = launches(all, 1, links, 12);
   ASSERT_EQ(first.size(), second.size());

@@ -1,6 +1,6 @@
 /// \file
-/// These lists of messages fit together on all ranks. They are drawn from a number, for tests on the CPU and
-/// on GPUs.
+/// Makes lists of messages that match on all ranks. They depend on a number, for tests on the CPU and on
+/// GPUs.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@ inline uint64_t drawn(uint64_t value) {
   return value ^ (value >> 31);
 }
 
-/// One message of a call.
+/// Describes one message of a call.
 struct TestMessage {
   int from = 0, to = 0;
   uint64_t bytes = 0;
-  uint64_t number = 0;                ///< one of its own, so that its bytes are its own, too
-  uint64_t odd_from = 0, odd_to = 0;  ///< bytes from an aligned address, at either end
+  uint64_t number = 0;                ///< a unique number, which makes its bytes unique
+  uint64_t odd_from = 0, odd_to = 0;  ///< bytes past an aligned address, at either end
 
   uint8_t byte(uint64_t at) const { return uint8_t(drawn(number * 0x10001 + at / 8) >> (at % 8 * 8)); }
 };
 
 /// Returns the messages that call `call` of a test moves between `ranks` ranks. Each rank sends up to `most`
-/// messages to each rank, itself too, and to some of them nothing. Sizes are 0, small, or up to `longest`.
+/// messages to each rank, including itself, and none to some ranks. Sizes are 0, small, or up to `longest`.
 inline std::vector<TestMessage> messages_of(uint64_t call, int ranks, int most, uint64_t longest) {
   std::vector<TestMessage> all;
   for (int from = 0; from < ranks; ++from) {

@@ -1,5 +1,5 @@
 /// \file
-/// Makes calls of Exchange on the CPU, and says whether they are right.
+/// Makes calls of Exchange on the CPU, and reports whether they are right.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace chorale::test {
 
 inline Config on_cpu() { return {}; }
 
-/// Holds one rank's buffers of a call. Bytes around what is received must stay as they are.
+/// Holds one rank's buffers of a call. Bytes around the received data must not change.
 class Buffers {
  public:
   Buffers(const std::vector<TestMessage>& all, int self) {
@@ -27,7 +27,7 @@ class Buffers {
     }
   }
 
-  /// Returns "" if all has come, and nothing else was touched.
+  /// Returns "" if all data has arrived, and nothing else was written.
   std::string wrong() const {
     for (const Held& held : in_) {
       const uint64_t begin = held.at, end = begin + held.message.bytes;
@@ -79,7 +79,7 @@ std::vector<Message> numbered(const std::vector<Message>& list, int k) {
 }
 
 /// Makes call `call` on this rank.
-/// \return what is wrong; "" if nothing is
+/// \return the error; "" if there is none
 inline std::string make_call(World& world, Exchange& exchange, uint64_t call, int most, uint64_t longest) {
   Buffers buffers(messages_of(call, world.ranks(), most, longest), world.rank());
   exchange.exchange(buffers.sends, buffers.recvs);

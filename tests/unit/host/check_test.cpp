@@ -15,7 +15,7 @@ std::string found(const std::string& text, std::vector<uint32_t> ranks) {
   return render(Plan{}, check(read, {{"n", 3}}));
 }
 
-/// Returns a schedule with x [4] in, y and z [4] out, and t [4] a temporary; its lanes are a and b.
+/// Returns a schedule with x [4] in, y and z [4] out, and t [4] a temporary. Its streams are a and b.
 std::string with(const std::string& body) {
   return R"({"lanes":["a","b"],"flags":[{"name":"ready","kind":"binary"},{"name":"turn","kind":"counter"}],
     "tensors":[{"name":"x","dtype":"f32","shape":[4],"role":"in"},{"name":"y","dtype":"f32","shape":[4],"role":"out"},
@@ -26,7 +26,7 @@ std::string with(const std::string& body) {
 
 TEST(HostChecks, TheOriginalPasses) { EXPECT_EQ(found(allgather_p2p(), {1, 2, 3, 4, 8}), ""); }
 
-/// It would take many gigabytes.
+/// The check would take many gigabytes.
 TEST(HostChecks, TooManyRanksToBeChecked) {
   EXPECT_EQ(found(allgather_p2p(), {2, 334}),
             "plan: error: 445890 operations on 1002 lanes of all ranks are too many to be checked [bounds]\n"
@@ -66,12 +66,12 @@ TEST(HostChecks, MistakesAreFound) {
       {R"({"op":"take","flag":"ready","peer":)" + peer + R"(},{"op":"post","flag":"ready","peer":)" + peer +
            "}",
        "the take of ready[0] on rank 0 never ends [deadlock]"},
-      // one lane posts what the other takes: fine with two queues, not with one
+      // one stream posts what the other takes: right with two queues, not with one
       {R"({"op":"fork","lanes":["a","b"]},{"op":"take","lane":"a","flag":"ready","peer":)" + peer +
            R"(},{"op":"post","lane":"b","flag":"ready","peer":)" + peer +
            R"(},{"op":"join","lanes":["a","b"]})",
        "never ends if all lanes of a rank are one queue, which CUDA may make of them [one_queue]"},
-      // a receive that is begun ahead: with a kernel as its mover it would hold up the queue
+      // a receive that begins ahead: with a kernel as its mover it would block the queue
       {R"({"op":"fork","lanes":["a","b"]},
           {"op":"group","lane":"a","token":1,"do":[{"op":"recv","dst":["y"],"peer":)" +
            peer + R"(}]},{"op":"send","lane":"b","src":["x"],"peer":)" + peer +
@@ -86,7 +86,8 @@ TEST(HostChecks, MistakesAreFound) {
            "}",
        "ready[0] is posted on rank 0 while it may still be set by the run before: one of the two posts is "
        "lost [replay]"},
-      // a receive that a copy engine of the peer serves posts a credit, and the lane goes on: no rendezvous
+      // a receive that a copy engine of the peer serves posts a credit, and the stream continues: no
+      // rendezvous
       {R"({"op":"if","p":["==","rank",0],"then":[
             {"op":"post","flag":"ready","peer":1},
             {"op":"group","token":1,"do":[{"op":"recv","dst":["y"],"peer":1}]},
@@ -96,7 +97,7 @@ TEST(HostChecks, MistakesAreFound) {
             {"op":"take","flag":"ready","peer":0},{"op":"wait","token":1},
             {"op":"post","flag":"ready","index":1,"peer":0}]})",
        "ready[0] is posted on rank 0 while it may still be set: one of the two posts is lost [replay]"},
-      // two lanes take one flag
+      // two streams take one flag
       {R"({"op":"fork","lanes":["a","b"]},{"op":"if","p":["==","rank",0],"then":[
             {"op":"post","flag":"ready","peer":1},{"op":"take","flag":"ready","index":1,"peer":1},
             {"op":"post","flag":"ready","peer":1},{"op":"take","flag":"ready","index":2,"peer":1}],
@@ -119,7 +120,7 @@ TEST(HostChecks, MistakesAreFound) {
        "help: begin with a fork of lane a from main"},
       {R"({"op":"fork","lanes":["a"]},{"op":"copy","lane":"a","dst":["y"],"src":["x"]})",
        "help: end with a join of lane a into main"},
-      // the group is not waited for before the lane goes on
+      // the stream continues without waiting for the group
       {R"({"op":"group","token":1,"do":[{"op":"send","src":["x"],"peer":)" + peer +
            R"(},{"op":"recv","dst":["y"],"peer":)" + peer +
            R"(}]},{"op":"copy","dst":["z"],"src":["y"]},{"op":"wait","token":1})",
@@ -136,8 +137,8 @@ TEST(HostChecks, MistakesAreFound) {
   }
 }
 
-/// Returns a schedule with operands of products: batches of matrices, and what looks like them once its axes
-/// are made one. z is a temporary that is zero when the schedule is bound.
+/// Returns a schedule with operands of products: batches of matrices, and tensors that look like them once
+/// axes are merged. z is a temporary that is zero when the schedule is bound.
 std::string of_matrices(const std::string& body) {
   return R"({"tensors":[{"name":"a","dtype":"f32","shape":[3,4,6],"role":"in"},
     {"name":"b","dtype":"f32","shape":[3,6,5],"role":"in"},{"name":"w","dtype":"f32","shape":[3,2,5],"role":"in"},
@@ -233,7 +234,7 @@ TEST(HostChecks, ForkAndJoinInOneBodySerialise) {
             std::string::npos)
       << text;
   EXPECT_EQ(text.find("error"), std::string::npos) << text;
-  // Sums of collectives are no compute, and an operation outside of loops has no turn before it.
+  // Sums of collectives do not count as compute, and an operation outside loops has no turn before it.
   const std::string of_tensors =
       R"({"lanes":["comm"],"tensors":[{"name":"x","dtype":"f32","shape":[3,4],"role":"in"},
       {"name":"y","dtype":"f32","shape":[3,4],"role":"out"},{"name":"t","dtype":"f32","shape":[3,4],"role":"temp"}],"body":[)";

@@ -1,5 +1,4 @@
-// These tests check that all ranks mean the same by the collectives of host schedules, and what these are
-// made of.
+// These tests check that all ranks agree on the collectives of host schedules, and what these become.
 
 #include <gtest/gtest.h>
 
@@ -74,7 +73,7 @@ TEST(HostCollectives, RanksMayUseDifferentTensors) {
   accepted(by_rank(collective("allreduce", y, x, R"(,"root":1)"), collective("allreduce", y, x)));
 }
 
-/// The two begin at one element, but are not the same.
+/// Source and destination begin at the same element, but have different shapes.
 TEST(HostCollectives, SourceAndDestinationOfDifferentShapesAreFound) {
   refused(R"({"op":"fill","dst":["y"],"value":1},)" +
               collective("broadcast", R"(["y",[0,0,2],[1,0,2]])", R"(["y",[0,0,1],[1,0,4]])"),

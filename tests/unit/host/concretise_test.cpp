@@ -40,8 +40,8 @@ TEST(Concretise, EveryTransferHasItsOtherEnd) {
   }
 }
 
-/// Returns whether all lanes end, in whatever order of lanes and ranks. One after the other goes on as far as
-/// its flags let it.
+/// Returns whether all streams end, in any order of streams and ranks. Each stream in turn continues as far
+/// as its flags allow.
 bool comes_to_its_end(const Concrete& made) {
   std::vector<bool> set(made.flags.size());
   std::vector<size_t> at(made.ranks);
@@ -147,7 +147,7 @@ TEST(Concretise, MistakesAreFindings) {
   }
   const std::string alone = findings(head + R"({"op":"send","src":["a"],"peer":1}]})", 1);
   EXPECT_NE(alone.find("peer 1 on rank 0, but there is 1 rank [peers]"), std::string::npos) << alone;
-  // It is made once, wherever it is in a loop.
+  // It is made once, even inside a loop.
   EXPECT_EQ(findings(head + R"({"op":"for","i":"i","lo":0,"hi":2,"body":[{"op":"alloc","t":"a"},
       {"op":"fill","dst":["a"],"value":0}]}]})",
                      2),

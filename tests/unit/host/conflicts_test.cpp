@@ -11,10 +11,11 @@
 namespace chorale::host {
 namespace {
 
-/// Makes events of a few queues, each after what its queue and what it has waited for know.
+/// Makes events of a few queues. Each event comes after everything that its queue, and the queues that it
+/// waited for, know.
 class History {
  public:
-  /// Adds an event of a queue, which waits for the last ones of `others` first. Its rank is the queue.
+  /// Adds an event of a queue, which first waits for the last events of `others`. Its rank is the queue.
   Event add(uint32_t queue, const std::vector<uint32_t>& others = {}) {
     for (const uint32_t other : others)
       for (size_t k = 0; k < queues; ++k) known_[queue][k] = std::max(known_[queue][k], known_[other][k]);
@@ -81,7 +82,7 @@ TEST(Conflicts, AreFoundAsByComparingEveryTwo) {
   EXPECT_GT(seen[1], 2000);
 }
 
-/// A slot is filled in one queue and read in another, turn by turn.
+/// A slot is filled in one queue and read in another, in alternation.
 TEST(Conflicts, OfASlotAreComparedWithTheLastTurnOnly) {
   const int turns = 1000;
   const Box slot = box_of({1, 0}, {1, 4});

@@ -1,5 +1,5 @@
 // These tests change each field of each operation of host schedules, write the operation and read it again.
-// The rows of ops.def say which fields there are, so a new operation is tested as soon as it has a row.
+// The rows of ops.def define the fields, so a new operation is tested as soon as it has a row.
 
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@ namespace {
 
 using namespace codec;
 
-// The expressions of the samples are part of "pool", which is read before all others. So they have the same
-// ids in each schedule that is read.
+// The expressions of the samples are part of "pool", which is read before everything else. So they have the
+// same ids in each schedule that is read.
 constexpr std::string_view declarations = R"({
   "lanes": ["a","b"], "pool": ["+",["+",7,"i"],["*",8,"rank"]], "flags": [{"name":"f"},{"name":"g"}],
   "tensors": [{"name":"A","dtype":"f32","shape":[4,4],"role":"in"},
@@ -124,7 +124,7 @@ struct Sample {
     op.kind = kind;
     for (const Field& field : fields_of(kind)) field.set(s, op, false);
   }
-  /// Returns the operation as it is read from what is written.
+  /// Returns the operation as it is read from its written form.
   Op read_again(const Op& of) {
     s.body = {of};
     plan.extension.host = std::make_shared<Schedule>(s);
@@ -132,7 +132,7 @@ struct Sample {
   }
 };
 
-/// Returns an operation whose transfers have a line, as the reader gives it to them.
+/// Returns an operation whose transfers have a line, as the reader sets it.
 Op with_lines(Op op) {
   for (Transfer& one : op.transfers)
     if (op.kind != OpKind::group || !one.at) one.at = op.at;

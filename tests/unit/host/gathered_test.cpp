@@ -1,4 +1,4 @@
-// These tests check all-gathers in the explicit form, which are known by their tensors.
+// These tests check all-gathers in the explicit form, which are recognised by their tensors.
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace chorale::host {
 namespace {
 
-/// Returns exchanges in one turn a peer; `slot` is where the slice of rank i goes.
+/// Returns exchanges with one turn per peer; `slot` is the place of the slice of rank i.
 std::string gather(const std::string& slot, const std::string& tag = R"("lanes")",
                    const std::string& more = "") {
   return R"({"tensors":[{"name":"t0","dtype":"f32","shape":["ranks",3],"tags":["ranks",null],"role":"in"},
@@ -34,7 +34,7 @@ TEST(HostGathered, EachSliceIsAtItsPlace) {
     EXPECT_EQ(found(gather(R"("i")"), mover), "");
 }
 
-/// The line that writes there is the put of another rank, or a receive.
+/// The writing line is the put of another rank, or a receive.
 TEST(HostGathered, ASliceAtAnotherPlaceIsFound) {
   const std::string next = R"(["%",["+","i",1],"ranks"])";
   const std::pair<Mover, const char*> cases[] = {
@@ -53,7 +53,7 @@ TEST(HostGathered, ASliceAtAnotherPlaceIsFound) {
   }
 }
 
-/// Nothing says what these tensors should hold, so that nothing is found.
+/// Nothing says what these tensors should hold, so nothing is found.
 TEST(HostGathered, OtherTensorsOrComputeAreNone) {
   const std::string next = R"(["%",["+","i",1],"ranks"])";
   const std::string fill = R"(,{"op":"fill","dst":["t1",[0,0]],"value":0})";

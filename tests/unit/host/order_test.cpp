@@ -1,4 +1,4 @@
-// These tests check what transfers order, depending on what moves them and how long they are.
+// These tests check what transfers order, depending on their mover and their length.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ Schedule schedule(const std::string& text) {
 }
 std::string found(const std::string& text) { return render(Plan{}, check(schedule(text))); }
 
-/// Returns two exchanges of different lengths, on two lanes, into the same memory.
+/// Returns two exchanges of different lengths, on two streams, into the same memory.
 std::string two_exchanges(const char* via, const char* between) {
   const auto group = [&](const char* lane, int token, const char* sent, const char* received) {
     return fmt::format(
@@ -32,7 +32,7 @@ std::string two_exchanges(const char* via, const char* between) {
          R"({"op":"join","lanes":["x","y"]}]})";
 }
 
-/// Their launches follow each other, but each copies out of a room behind its own.
+/// Their launches follow each other, but each copies out of a separate staging buffer after it.
 TEST(HostOrder, GroupsByLaunchesOfDifferentLanesAreNotInOrder) {
   for (const char* via : {"plan", "kernel", "ce_put"}) {
     const std::string text = found(two_exchanges(via, ""));
@@ -42,7 +42,7 @@ TEST(HostOrder, GroupsByLaunchesOfDifferentLanesAreNotInOrder) {
   }
 }
 
-/// Launches themselves are in order, on whichever lanes, also across a group by a launch.
+/// Launches themselves are in order on all streams, also across a group by a launch.
 TEST(HostOrder, LaunchesOfDifferentLanesAreInOrder) {
   const auto launches = [](const std::string& between, const char* read) {
     return R"({"lanes":["x","y"],"tensors":[{"name":"a","dtype":"f32","shape":[4],"role":"in"},
@@ -61,8 +61,8 @@ TEST(HostOrder, LaunchesOfDifferentLanesAreInOrder) {
   EXPECT_NE(text.find("[races]"), std::string::npos) << text;
 }
 
-/// A wait on another lane is for its group, not for what has come on the lane after it, such as the transfer
-/// of the next turn.
+/// A wait on another stream is for its group, and not for what has come on the stream after it, such as the
+/// transfer of the next turn.
 TEST(HostOrder, AWaitIsForItsGroupAlone) {
   const auto copied_behind = [](const char* via, const char* between) {
     return fmt::format(
@@ -86,7 +86,7 @@ TEST(HostOrder, AWaitIsForItsGroupAlone) {
   }
 }
 
-/// Rank 0 posts `ready` twice. Only the transfer in between tells it that rank 1 has taken the first.
+/// Rank 0 posts `ready` twice. Only the transfer in between tells it that rank 1 has taken the first one.
 std::string post_again_behind_a_transfer(std::string_view via, uint64_t elements) {
   return fmt::format(
       R"({{"flags":[{{"name":"ready","kind":"binary"}}],"tensors":[{{"name":"x","dtype":"f32","shape":[{0}],"role":"in"}},
@@ -98,7 +98,7 @@ std::string post_again_behind_a_transfer(std::string_view via, uint64_t elements
       elements, via);
 }
 
-/// Via most movers the ends of an empty transfer do not wait for each other.
+/// With most movers the ends of an empty transfer do not wait for each other.
 TEST(HostOrder, ATransferWithoutBytesOrdersNothing) {
   for (const char* via : {"kernel", "staged", "port", "plan"}) {
     EXPECT_EQ(found(post_again_behind_a_transfer(via, 4)), "") << via;
@@ -113,7 +113,7 @@ TEST(HostOrder, ATransferWithoutBytesOrdersNothing) {
       EXPECT_EQ(found(post_again_behind_a_transfer(via, elements)), "") << via;
 }
 
-/// Rank 0 sends t to rank 1 on lane a, on which `behind` follows; rank 1 receives v on lane a.
+/// Rank 0 sends t to rank 1 on stream a, on which `behind` follows; rank 1 receives v on stream a.
 std::string one_transfer(const std::string& rank_0, const std::string& rank_1) {
   return R"({"lanes":["a"],"flags":[{"name":"ready","kind":"binary"}],
     "tensors":[{"name":"x","dtype":"f32","shape":[4],"role":"in"},{"name":"t","dtype":"f32","shape":[4],"role":"temp"},
@@ -124,7 +124,7 @@ std::string one_transfer(const std::string& rank_0, const std::string& rank_1) {
          R"(]},{"op":"join","lanes":["a"]}]})";
 }
 
-/// The receiver tells another lane of the sender, which overwrites what was sent.
+/// The receiver signals another stream of the sender, which overwrites the data that was sent.
 TEST(HostOrder, WhatHasArrivedHasBeenRead) {
   const std::string told =
       one_transfer(R"({"op":"take","flag":"ready","peer":1},{"op":"fill","dst":["t"],"value":3},
@@ -136,7 +136,7 @@ TEST(HostOrder, WhatHasArrivedHasBeenRead) {
   EXPECT_EQ(render(Plan{}, check_unbound(schedule(told))), "");
 }
 
-/// The sender tells another lane of the receiver, which reads what it takes to be there.
+/// The sender signals another stream of the receiver, which reads the data that it expects.
 TEST(HostOrder, WhatOneMoverDoesNotOrderIsFoundBeforeOneIsChosen) {
   const std::string told =
       one_transfer(R"({"op":"post","lane":"a","flag":"ready","peer":1},

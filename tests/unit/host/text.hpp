@@ -1,5 +1,5 @@
 #pragma once
-// These functions make host schedules as texts of plan files.
+// Makes host schedules as texts of plan files.
 
 #include <string>
 
@@ -28,7 +28,7 @@ inline std::string plan_with(const std::string& host) {
 )";
 }
 
-/// Returns every operation and every key, in canonical form.
+/// Returns a schedule with every operation and every key, in canonical form.
 inline std::string one_of_everything() {
   return R"({
       "params": {"M":1024,"K":null},
@@ -87,7 +87,7 @@ inline std::string one_of_everything() {
     })";
 }
 
-/// Returns the lowered form of the original, with n elements a rank.
+/// Returns the lowered form of the original, with n elements per rank.
 inline std::string allgather_p2p() {
   return R"({
     "params": {"n":null}, "pool": 2,

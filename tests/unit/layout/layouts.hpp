@@ -1,5 +1,5 @@
 #pragma once
-// These layouts are for tests.
+// Provides layouts for tests.
 
 #include <functional>
 #include <vector>
@@ -15,7 +15,7 @@ struct Layout {
   std::function<void(Schedule&)> write;
 };
 
-/// Returns every row of the table of what has to travel.
+/// Returns a layout for every row of the table of transfers.
 inline std::vector<Layout> layouts() {
   constexpr DType f32 = DType::f32;
   return {

@@ -1,4 +1,5 @@
-// Layouts, lowered in every way that there is, give what they mean, on the CPU.
+// These tests lower layouts in every possible way, and run them on the CPU. The results must be what the
+// layout means.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -36,17 +37,17 @@ std::vector<Lowering> every_lowering() {
           Lowering one{.order = order, .form = form, .style = style, .reshard = reshard};
           all.push_back(one);
           if (style != LaneStyle::ahead) continue;
-          one.via = Mover::ce_get;  // the other side is ready first
+          one.via = Mover::ce_get;  // so that the other end is ready first
           all.push_back(one);
         }
   return all;
 }
 
-/// Holds a schedule, which is run once even when several lowerings give it.
+/// Holds a schedule, which runs once even if several lowerings produce it.
 struct Lowered {
   Plan plan;
   std::string how;
-  bool ahead = false;  ///< what is told before the first turn is copy engines' alone
+  bool ahead = false;  ///< true: it signals before the first turn, which only copy engines can do
 };
 
 /// Returns all different schedules of a layout, checked for `ranks`.
@@ -58,7 +59,7 @@ std::vector<Lowered> lowered(const Layout& layout, uint32_t ranks, int64_t pool)
     Schedule schedule({.name = "it", .ranks = {ranks}, .pool = pool, .lowering = lowering});
     layout.write(schedule);
     const Program program = schedule;
-    if (!program.diagnostics().empty()) {  // an order that its form does not have: see refused_test.cpp
+    if (!program.diagnostics().empty()) {  // its form lacks this order: see refused_test.cpp
       ++refused;
       continue;
     }
@@ -79,7 +80,7 @@ std::vector<Lowered> lowered(const Layout& layout, uint32_t ranks, int64_t pool)
 }
 
 /// Runs `runs` times on one binding, with new data each time.
-/// \return what is wrong; "" if nothing is
+/// \return the error; "" if there is none
 std::string run(World& world, const Plan& plan, Mover mover, int runs = most_runs) {
   const host::Schedule& schedule = *plan.extension.host;
   Meaning meaning(schedule, {{"ranks", world.ranks()}, {"rank", 0}});
@@ -105,16 +106,16 @@ std::string run(World& world, const Plan& plan, Mover mover, int runs = most_run
                               schedule.tensors[k].name, got[at], expected[at]);
     }
   }
-  world.barrier();  // peers may be a run behind
+  world.barrier();  // peers may still be in the previous run
   return wrong;
 }
 
 class Ranks : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Layouts, Ranks, testing::Values(1, 2, 3, 4, 8), testing::PrintToStringParamName());
 
-/// Does the same as run(), by launches of plans. A schedule whose groups exchange with others than each other
-/// is refused.
-/// \param ran  gets whether the schedule is not refused
+/// Does the same as run() by launches of plans. A schedule is refused if its groups exchange with ranks
+/// outside the group.
+/// \param ran  set to whether the schedule was accepted
 std::string run_by_plans(World& world, const Plan& plan, bool& ran, int runs) {
   try {
     ran = true;
@@ -125,21 +126,20 @@ std::string run_by_plans(World& world, const Plan& plan, bool& ran, int runs) {
   }
 }
 
-/// Returns whether a layout has as many runs via every mover. Gathers alone, and gathers that are computed
-/// with, have.
+/// Returns whether a layout makes all its runs with every mover. Gathers, alone or with compute, do.
 bool has_every_mover(const Layout& layout) {
   const std::string name = layout.name;
   return name == "allgather" || name == "matmul of rows over ranks";
 }
 
-/// The runs are via copy engines, and via one of the others in turn, or all.
+/// The runs use copy engines, and one of the other movers in turn, or all of them.
 TEST_P(Ranks, EveryLoweringGivesWhatTheLayoutMeans) {
   constexpr Mover others[] = {Mover::kernel, Mover::staged, Mover::port};
   size_t turn = 0, by_plans = 0;
   for (const Layout& layout : layouts()) {
     const std::vector<Lowered> all = lowered(layout, uint32_t(GetParam()), 3);
     ASSERT_FALSE(all.empty()) << layout.name;
-    // Eight ranks run the code of four, and take minutes on few cores: a third of the lowerings is enough.
+    // Eight ranks run the code of four, and take minutes on few cores. A third of the lowerings is enough.
     const bool many = GetParam() > 4;
     const bool every = has_every_mover(layout) && !many;
     for (size_t at = 0; at < all.size(); at += many ? 3 : 1) {

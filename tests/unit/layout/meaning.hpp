@@ -1,5 +1,5 @@
 #pragma once
-// Computes what a layout means, without lanes, slices and transfers: one tensor for all ranks together.
+// Computes what a layout means, without streams, slices and transfers, in one tensor for all ranks.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ inline uint64_t elements(const Extents& extents) {
   return count;
 }
 
-/// Calls f with every index of `extents`, the last axis first.
+/// Calls f with every index of `extents`, with the last axis fastest.
 template <class F>
 void each_index(const Extents& extents, const F& f) {
   Extents index(extents.size());

@@ -1,4 +1,4 @@
-// These layouts cannot be lowered, and their author is told why.
+// These tests have layouts that cannot be lowered, and check the messages to their author.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ using namespace chorale::dsl;
 
 constexpr DType f32 = DType::f32;
 
-/// Returns the findings, whichever line of this file they are of.
+/// Returns the findings, for all lines of this file.
 std::string findings(const std::function<void(Schedule&)>& write, Lowering lowering = {}, int64_t pool = 0) {
   Schedule schedule({.name = "it", .ranks = {2, 4}, .pool = pool, .lowering = lowering});
   write(schedule);
@@ -42,7 +42,7 @@ TEST(Refused, All) {
   SAYS(
       "here: error: 'set' of x[ranks, 3] to t[ranks]: the number of axes does not fit [tags]\n"
       "help: operands have as many axes as the result, 1\n"
-      "1 error\n",  // and not that nothing computes what is read next
+      "1 error\n",  // and no finding that nothing computes what is read next
       [&](Schedule& s) {
         const Tensor t = s.temporary("t", f32, {over_lanes(s.ranks())});
         s.set(t, rows(s));
@@ -221,7 +221,7 @@ TEST(Refused, All) {
       scatter, {.order = Order::ring, .form = Form::reduce});
 }
 
-/// A finding is at the author's line even if it is only made when slices and lanes are there.
+/// A finding is at the author's line even if it is made only after slices and streams exist.
 TEST(Refused, AtTheAuthorsLine) {
   Schedule schedule({.name = "it", .ranks = {2}});
   const Tensor in = schedule.input("x", f32, {over_ranks(schedule.ranks()), 4});

@@ -1,4 +1,4 @@
-// These schedules run, but do not give what their layout says.
+// These tests have schedules that run, but do not give what their layout says.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ std::string found(const host::Schedule& schedule) {
   return findings.empty() ? "" : findings[0].text + " [" + findings[0].check + "]";
 }
 
-/// Returns the loop. A turn has the own slice or an exchange, an `after`, and the product.
+/// Returns the loop. A turn has the rank's own slice or an exchange, an `after`, and the product.
 host::Op& turn(host::Schedule& schedule) {
   for (host::Op& op : schedule.body)
     if (op.kind == host::OpKind::for_) return op;
@@ -41,7 +41,7 @@ TEST(Results, OfAnotherSlice) {
   host::Schedule schedule = lowered();
   host::Op& call = turn(schedule).body.back();
   ASSERT_EQ(call.name, "matmul");
-  call.reads[0].selects[0].lo = schedule.exprs.symbol("rank");  // which is there from the first turn on
+  call.reads[0].selects[0].lo = schedule.exprs.symbol("rank");  // which exists from the first turn on
   EXPECT_EQ(found(schedule),
             "C[1:2, 0:2, 0:3] of rank 0 is not the matmul of the layout: A[0:1, 0:2, 0:4] of rank 1 is "
             "missing from it [result]");

@@ -1,6 +1,5 @@
 /// \file
-/// All ranks of a plan bound as the CUDA backend binds them (executor/cuda/binding.cpp), to memory of the
-/// host.
+/// Binds all ranks of a plan as the CUDA backend does (executor/cuda/binding.cpp), to memory of the host.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,13 +29,13 @@ namespace chorale::test {
 struct ProgramRuns {
   uint64_t bytes = 0;
   bool in_place = false;
-  uint64_t shift = 0;  ///< bytes by which input and output miss their alignment
+  uint64_t shift = 0;  ///< bytes by which input and output are misaligned
   PacketForm packet = PacketForm::ll8;
   uint64_t page_bytes = lowering::LowerOptions().page_bytes;
   int launches = 4;
   uint64_t seed = 1;
-  bool multicast = false;      ///< switch channels go by it
-  uint64_t round_scratch = 0;  ///< bytes by which messages are cut into rounds; 0: they are not
+  bool multicast = false;      ///< true: switch channels use multicast
+  uint64_t round_scratch = 0;  ///< bytes by which messages are cut into rounds; 0: no rounds
   bool loops = true;           ///< false: pipelines are unrolled
 };
 
@@ -65,7 +64,7 @@ class BoundRanks {
   std::vector<ProgramRank>& ranks() { return ranks_; }
 
   /// Does all launches, back to back.
-  /// \return what went wrong first; empty if nothing did
+  /// \return the first error; empty if there is none
   std::string run() {
     for (uint32_t rank = 0; rank < plan_.ranks(); ++rank) {
       for (const lowering::DeviceProgram& program : memory_[rank].programs) {
@@ -103,13 +102,13 @@ class BoundRanks {
   struct Memory {
     lowering::BoundImage image;
     Lines user_in, user_out, own, control, local, room;
-    char *in = nullptr, *out = nullptr;  ///< the caller's
+    char *in = nullptr, *out = nullptr;  ///< the caller's buffers
     lowering::Placed placed;
-    uint64_t plain = 0, packets = 0;                ///< the places at which scratch begins in `control`
+    uint64_t plain = 0, packets = 0;                ///< the places in `control` at which scratch begins
     std::vector<lowering::DeviceProgram> programs;  ///< in the order of lowering::rounds_of_all_shapes()
   };
 
-  /// The launches of one rank.
+  /// Runs the launches of one rank.
   class Launches {
    public:
     Launches(cpu::Scheduler& scheduler, BoundRanks& bound, uint32_t rank, const Note& note)
@@ -234,7 +233,7 @@ class BoundRanks {
     }
     result.program = of.programs[0];
     result.states = Lines(uint64_t(result.program.blocks) * result.program.state_bytes);
-    result.places.switches = nullptr;  // `result` goes elsewhere
+    result.places.switches = nullptr;  // `result` is used elsewhere
     result.in = of.placed.in;
     result.out = of.placed.out;
     return result;
@@ -264,7 +263,7 @@ class BoundRanks {
     return memory_[rank].programs[shape];
   }
 
-  /// Brings new data, and copies what the backend copies before a launch.
+  /// Writes new data, and copies what the backend copies before a launch.
   void begin(uint32_t rank, int launch) {
     Memory& of = memory_[rank];
     const uint64_t most =

@@ -1,5 +1,5 @@
 /// \file
-/// Stands in for a switch: does the steps of switch channels by multicast in the members' own memory.
+/// Stands in for a switch. It executes the steps of switch channels by multicast in the members' own memory.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace chorale::test {
 
-/// Takes a text that says what is wrong.
+/// Takes a text that describes an error.
 using Note = std::function<void(const std::string&)>;
 
-/// Does what a switch would do, in the members' own memory.
+/// Does the work of a switch, in the members' own memory.
 inline Stop by_switch(const Note& note, const Group& group, const ProgramRank& rank,
                       const lowering::ProgramStep& step, const Mem* plain) {
   const bool reduces = step.kind != lowering::StepKind::multicast_store,

@@ -1,6 +1,7 @@
 /// \file
-/// These tests compare the spans that a GPU leaves of a device program with predicted ones: if every
-/// operation took as long as predicted, nothing is left over on either side, and there is no gap.
+/// These tests compare the spans that a GPU records of a device program with predicted ones. If every
+/// operation took exactly the predicted time, neither side has spans that the other lacks, and there is no
+/// gap.
 
 #include "chorale/comparison.hpp"
 
@@ -15,7 +16,7 @@
 namespace chorale::test {
 namespace {
 
-/// Returns the operations that a block notes, in the order of their last times, as
+/// Returns the operations that a block records, in the order of their last times, as
 /// executor/cuda/interpreter.cuh does. \param batches  whether small copies run in one go
 std::vector<uint32_t> noted(ProgramRank& rank, uint32_t block, bool batches) {
   std::vector<uint32_t> ops;
@@ -37,7 +38,7 @@ std::vector<uint32_t> noted(ProgramRank& rank, uint32_t block, bool batches) {
   return ops;
 }
 
-/// When each operation of a block would begin; none for those that take no time of their own.
+/// Predicts when each operation of a block begins; none for operations that take no time of their own.
 struct Predicted {
   std::vector<std::optional<uint64_t>> begins;
   uint64_t end = 0;
@@ -51,8 +52,8 @@ struct Predicted {
     }
   }
 
-  /// Synchronisation takes no time here. What is packed for a sum behind it is part of the sum unless `all`
-  /// that the GPU has noted have it.
+  /// Synchronisation takes no time here. Data that is packed for a following sum is part of the sum, unless
+  /// `all` that the GPU has recorded contains it.
   uint64_t begin_of(const std::vector<Op>& ops, uint32_t op, const std::vector<uint32_t>& all) const {
     uint32_t from = op;
     const auto passed = [&](Opcode code) { return code == Opcode::nop || code == Opcode::copy_packets; };
@@ -105,7 +106,7 @@ std::vector<std::filesystem::path> small_plans() {
 
 bool shipped(const std::filesystem::path& file) { return file.parent_path().filename() == "shipped"; }
 
-/// Some of MSCCL++'s tests are parts of plans.
+/// Some of MSCCL++'s tests are only parts of plans.
 bool comes_to_its_end(const Plan& plan) {
   const AwaitedByOp awaited = list_awaited(plan, 1024);
   for (const auto& rank : awaited)
@@ -127,7 +128,7 @@ struct Counted {
   size_t plans = 0, lines = 0, with = 0, fewer = 0;  ///< fewer: calls with fewer spans than predicted
 };
 
-/// \param whole  there is data at all places
+/// \param whole  true if there is data at all places
 void expect_no_gaps(const Plan& plan, const ProgramRuns& runs, bool batches, bool whole, Counted& counted) {
   static const Machine machine = load_machine((source_dir() / "plans/machines/nvidia_h200.json").string());
   const SimulatedCall call{.bytes = runs.bytes, .dtype = DType::i32, .packet = runs.packet, .spans = true};
@@ -143,12 +144,12 @@ void expect_no_gaps(const Plan& plan, const ProgramRuns& runs, bool batches, boo
     EXPECT_EQ(line.measured.longest_ns, line.predicted.longest_ns) << what;
     counted.with += line.with.size();
   }
-  // When a message ends within a chunk, a GPU does operations for which there is no data, and cuts what
-  // blocks share by lines of packets.
+  // If a message ends within a chunk, a GPU executes operations that have no data, and divides what blocks
+  // share by lines of packets.
   for (const ComparedLine& line : whole ? found.only_predicted : std::vector<ComparedLine>())
     ADD_FAILURE() << "no span: " << line.place.name << " " << line.place.line.line;
   for (const ComparedLine& line : whole ? found.only_measured : std::vector<ComparedLine>()) {
-    // At its end, as its last operation, a block waits for what it has handed to the proxy.
+    // At its end a block waits, as its last operation, for what it has handed to the proxy.
     if (line.place.name == "nop" && has_ports(plan)) continue;
     ADD_FAILURE() << "no prediction: " << line.place.name << " " << line.place.line.line;
   }

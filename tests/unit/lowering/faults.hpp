@@ -1,5 +1,5 @@
 /// \file
-/// Looks through a device program for what a GPU would only suffer from.
+/// Searches a device program for faults that a GPU would not report.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace chorale::test {
 
-/// Holds a page with its places settled for one turn of one launch.
+/// Holds a page with its places resolved for one turn of one launch.
 struct SettledPage {
   const lowering::PageHeader& header;
   const lowering::ProgramStep* steps;
@@ -37,7 +37,8 @@ struct SettledPage {
   }
 };
 
-/// Finds whole units that are none, and steps of one batch of which one touches what another one writes.
+/// Finds whole units that are not whole, and steps of one batch of which one accesses what another one
+/// writes.
 class Faults {
  public:
   Faults(const SettledPage& page, uint32_t odd) : page_(page), odd_(odd) {}
@@ -102,7 +103,7 @@ class Faults {
   const uint32_t odd_;  ///< 1: the input is not aligned; 2: the output
 };
 
-/// Returns what is wrong with a program, for launches with this input and output; empty if nothing is.
+/// Returns the fault of a program, for launches with this input and output; empty if there is none.
 inline std::string fault_of(const lowering::DeviceProgram& program, char* in, char* out) {
   const auto misaligned = [](const char* at) { return reinterpret_cast<uint64_t>(at) % unit_bytes != 0; };
   const uint32_t odd = (misaligned(in) ? 1u : 0u) | (misaligned(out) ? 2u : 0u);

@@ -13,13 +13,13 @@ namespace {
 
 using namespace lowering;
 
-/// Holds a step, with what its page holds.
+/// Holds a step, with the contents of its page.
 struct Seen {
   ProgramStep step;
   uint32_t page;
   const SyncItem* items;
   const ProgramPlace *plain, *packets;               ///< sources, then sinks
-  std::shared_ptr<const std::vector<char>> program;  ///< in which these lie
+  std::shared_ptr<const std::vector<char>> program;  ///< keeps these alive
 };
 
 /// Returns two_ranks() with input and output in one piece each, so that only their last chunks may be short.
@@ -29,7 +29,7 @@ Plan two_wholes() {
   return plan;
 }
 
-/// Lowers rank 0. Buffers that are not passed lie at made-up addresses: nothing runs here.
+/// Lowers rank 0. Buffers that are not passed have made-up addresses, because nothing runs here.
 struct Recorded {
   lowering::BoundImage image;
   ProgramAddresses places;
@@ -132,7 +132,7 @@ TEST(Lower, alternates_banks) {
     };
     EXPECT_EQ(apart(plain), two ? 128 : 0);
     // This is always so, because they must not be overwritten while a slow peer still reads them. Chunks 0 to
-    // 3 have room.
+    // 3 have enough space.
     EXPECT_EQ(apart(packets), 128);
     EXPECT_EQ(packets.settled(1, nullptr, nullptr), packets.settled(3, nullptr, nullptr));
   }
@@ -184,7 +184,7 @@ TEST(Lower, joins_waits_and_leaves_out_syncs_beside_them) {
   EXPECT_EQ(steps[1].items[1].await.op, 4u);
 }
 
-/// Packs its own input beside packets that came, and adds them up.
+/// Packs its own input beside packets that have arrived, and adds them up.
 Plan own_beside_others(const std::vector<Operand>& sources, const Operand& sum) {
   Plan plan = two_wholes();
   add(block(plan), Opcode::copy_packets, {in(0, 2)}, {scratch(2, 2)});
@@ -239,7 +239,7 @@ TEST(Lower, breaks_pages_between_steps) {
     EXPECT_EQ(steps[at].plain[0].at, ProgramPlace::in + at * 16);
   }
   EXPECT_EQ(steps.back().page, of.program.pages - 1);
-  EXPECT_EQ(of.steps(1).size(), 1u);  // its other pages are not looked at
+  EXPECT_EQ(of.steps(1).size(), 1u);  // its other pages are not used
 }
 
 TEST(Lower, gives_a_large_step_a_page_of_its_own) {
@@ -280,7 +280,7 @@ TEST(Lower, pushes_data_and_then_its_signal) {
   EXPECT_EQ(data.signal, 0u);
   EXPECT_EQ(signal.signal, 1u);
   EXPECT_EQ(signal.from, ~0u);
-  // The launch ends when the data has left its place.
+  // The launch ends when the data has been read from its place.
   EXPECT_EQ(steps[3].step.kind, StepKind::drain);
   ASSERT_EQ(steps[3].step.n, 1u);
   EXPECT_EQ(steps[3].items[0].drain.pushed, of.places.pushed + 3);
@@ -422,7 +422,7 @@ TEST(Lower, puts_a_loop_on_one_page) {
   EXPECT_GT(steps[4].page, steps[0].page);
 }
 
-/// The last chunk of the message has 4 bytes, so the turn that holds them is no part of the loop.
+/// The last chunk of the message has 4 bytes, so the turn with these bytes is not part of the loop.
 TEST(Lower, ends_a_loop_where_data_end) {
   Plan plan = two_wholes();
   Op& loop = add(block(plan), Opcode::pipeline);

@@ -1,6 +1,6 @@
 /// \file
 /// These tests check switch channels by multicast: what is refused, what operations are lowered to, and whole
-/// plans, run with a stand-in for the switch. No GPU runs the instructions.
+/// plans that run with a stand-in for the switch. No GPU runs the instructions.
 
 #include <chorale/json.hpp>
 #include <system_error>
@@ -16,7 +16,7 @@ namespace {
 using namespace cuda;
 using namespace lowering;
 
-/// Makes all ranks meet: all others have come so far, and all that they did is visible.
+/// Synchronises all ranks: all have come this far, and everything that they did is visible.
 void meet(Plan& plan) {
   for (uint32_t rank = 0; rank < 2; ++rank) {
     add(block(plan, rank), Opcode::signal, {}, {}, {0}, ChannelType::memory);
@@ -25,7 +25,7 @@ void meet(Plan& plan) {
   }
 }
 
-/// Each rank adds up one half in all outputs, which are the inputs.
+/// Each rank adds up one half in all outputs, which are also the inputs.
 Plan halves() {
   Plan plan = two_ranks();
   plan.name = "halves";
@@ -41,8 +41,8 @@ Plan halves() {
   return plan;
 }
 
-/// Each rank brings its input to its own scratch, adds up all scratch, and sends what it got of one half to
-/// all.
+/// Each rank copies its input to its own scratch, adds up all scratch, and sends its result of one half to
+/// all ranks.
 Plan by_scratch(bool two_banks) {
   Plan plan = two_ranks();
   plan.name = "by_scratch";
@@ -66,7 +66,7 @@ Plan by_scratch(bool two_banks) {
   return plan;
 }
 
-/// Each rank sends its part of the output to all.
+/// Each rank sends its part of the output to all ranks.
 Plan gather() {
   Plan plan = two_ranks();
   plan.name = "gather";
@@ -82,7 +82,7 @@ Plan gather() {
   return plan;
 }
 
-/// Returns how many steps of a kind all ranks have.
+/// Returns how many steps of a kind all ranks have together.
 size_t steps_of(BoundRanks& bound, StepKind kind) {
   size_t n = 0;
   for (const ProgramRank& rank : bound.ranks()) {
@@ -237,14 +237,14 @@ TEST(Multicast, a_certificate_that_says_how_sums_are_rounded_is_refused) {
   EXPECT_EQ(refusal(plan, DType::f32), refused);
   plan.extension.verified = R"({"same_rounding":false,"reduction_order":"0 + 1"})";
   EXPECT_EQ(refusal(plan, DType::f32), refused);
-  EXPECT_EQ(refusal(plan, DType::i32), "");                  // the same bits in any order
-  EXPECT_EQ(refusal(plan, DType::bf16, ReduceOp::max), "");  // the same
+  EXPECT_EQ(refusal(plan, DType::i32), "");                  // the bits are the same in any order
+  EXPECT_EQ(refusal(plan, DType::bf16, ReduceOp::max), "");  // here, too
   EXPECT_NE(refusal(plan, DType::bf16, ReduceOp::avg), "");
   plan.extension.verified = R"({"same_rounding":false,"reduction_order":null})";
   EXPECT_EQ(refusal(plan, DType::f32), "");
 }
 
-/// A caller that asks for rank order has it proved, and the certificate says so to the executor.
+/// A caller that needs rank order has it proved, and the certificate tells the executor.
 TEST(Multicast, what_is_chosen_for_rank_order_is_refused) {
   const auto make = [](const std::string&, uint32_t) { return halves(); };
   TunedPlans::Choice choice;

@@ -1,5 +1,6 @@
 /// \file
-/// These tests run the device programs of whole plans, and compare with what the collective must give.
+/// These tests run the device programs of whole plans, and compare with the result that the collective must
+/// give.
 
 #include <cctype>
 #include <chorale/json.hpp>
@@ -62,7 +63,7 @@ TEST_P(ProgramsOf, give_the_result_on_small_pages) {
 
 TEST_P(ProgramsOf, give_the_result_unrolled) { expect({5, 1025}, {.loops = false}); }
 
-/// The messages take several rounds, in all shapes: the last chunks are short, or empty.
+/// The messages take several rounds, of all shapes: the last chunks are short, or empty.
 TEST_P(ProgramsOf, give_the_result_in_rounds) {
   uint64_t per_byte = 0;
   for (const ScratchUse& of : scratch_use(plan_)) per_byte = std::max(per_byte, of.per_chunk_byte());

@@ -1,5 +1,5 @@
 /// \file
-/// These tests run port channels under seeds: the proxy does its copies when it comes to it.
+/// These tests run port channels in seeded orders, in which the proxy does its copies late.
 
 #include "tests/unit/compiler/helpers.hpp"
 #include "tests/unit/lowering/bound_ranks.hpp"
@@ -13,7 +13,7 @@ TEST(Ports, have_read_the_input_when_the_launch_ends) {
   plan.collective = "broadcast";
   const uint32_t output = 1;
   add(block(plan, 0), Opcode::copy, {in(0, 8)}, {out(0, 8)});
-  add(block(plan, 0), Opcode::wait, {}, {}, {0}, ChannelType::memory);  // the last output has been looked at
+  add(block(plan, 0), Opcode::wait, {}, {}, {0}, ChannelType::memory);  // the last output has been read
   add(block(plan, 0), Opcode::put_with_signal, {in(0, 8)}, {at(output, 0, 8)}, {0}, ChannelType::port);
   add(block(plan, 1), Opcode::signal, {}, {}, {0}, ChannelType::memory);
   add(block(plan, 1), Opcode::wait, {}, {}, {0}, ChannelType::port);

@@ -1,5 +1,5 @@
 /// \file
-/// Holds the program of a rank in tests, and the memory that it works on.
+/// Holds the program of a rank in tests, and the memory that it uses.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace chorale::test {
 
-/// Holds lines that are aligned as memory of a device is.
+/// Holds lines with the alignment of device memory.
 class Lines {
  public:
   explicit Lines(uint64_t bytes = 0) : lines_(bytes / sizeof(Line) + 1) {}
@@ -33,7 +33,7 @@ struct ProgramRank {
   lowering::SwitchAliases
       switches;  ///< their addresses stand for the members' memory, and have none of their own
 
-  /// Returns the addresses at which the members have what a switch has at `at`.
+  /// Returns the members' addresses for the switch's address `at`.
   std::vector<char*> members_of(const char* at) const {
     std::vector<char*> members;
     for (const lowering::SwitchAlias& alias : switches.all) {

@@ -1,4 +1,4 @@
-// These operators change how the threads and the thread blocks of a rank wait for each other.
+// These tests have operators that change how the threads and the thread blocks of a rank wait for each other.
 
 #include "mutants.hpp"
 

@@ -20,7 +20,7 @@ Plan shipped(const std::string& name) {
   return load(std::string(CHORALE_SOURCE_DIR) + "/plans/shipped/" + name + ".json");
 }
 
-/// Says what a plan is: enough to tell two of them apart.
+/// Describes a plan well enough to tell two plans apart.
 Judge namer() {
   Judge judge;
   judge.check = [](const Plan& plan) { return Diagnostics{{"text", {}, {}, write(plan), {}, {}}}; };
@@ -93,7 +93,7 @@ TEST(Campaign, TellsWhatBecameOfAMutant) {
       R"({"plan":"p","operator":"drop_nop","rank":0,"threadblock":0,"op":0,"fate":"crashed","text":"lost"})");
 }
 
-// A run that was stopped, even within a line, goes on with what is left.
+// A run that was stopped, even within a line, continues with the rest.
 TEST(Campaign, GoesOnWhereItWasStopped) {
   const Plan plan = shipped("allgather_ring_2");
   Choice choice{.operators = all_operators(), .sample = 1};

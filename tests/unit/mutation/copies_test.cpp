@@ -1,5 +1,5 @@
-// Proofs that look at one of several copies find in every mutant what they find without: proofs with facts
-// look at all.
+// Proofs that examine one of several copies must find the same in every mutant as proofs that examine all.
+// Proofs with facts examine all.
 
 #include "chorale/proof.hpp"
 #include "mutants.hpp"

@@ -1,4 +1,4 @@
-// These operators change operations on data as a whole.
+// These tests have operators that change operations on data as a whole.
 
 #include "mutants.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// These functions say in words what operators make of small plans.
+/// Describes in words what operators do to small plans.
 
 #include <gtest/gtest.h>
 
@@ -66,8 +66,8 @@ inline std::string difference(const std::vector<std::string>& left, const std::v
   return text;
 }
 
-/// Returns every mutant of an operator: the operations that go and that come, with a line between mutants.
-/// `more` says what it does elsewhere. Afterwards the plan is as it was.
+/// Returns every mutant of an operator: the operations that it removes and adds, with a line between mutants.
+/// `more` describes other changes. The plan is unchanged afterwards.
 template <class More>
 std::string mutants(const std::string& name, Plan plan, More&& more) {
   const std::string before = write(plan);

@@ -1,4 +1,4 @@
-// These operators change what an operation on data touches.
+// These tests have operators that change the memory that an operation on data touches.
 
 #include "mutants.hpp"
 
@@ -14,7 +14,7 @@ Plan put(uint64_t size = 1) {
   return plan;
 }
 
-/// Returns a plan of three ranks: those of empty_plan(), and another one like rank 1.
+/// Returns a plan of three ranks: those of empty_plan(), and a third one like rank 1.
 Plan three_ranks() {
   Plan plan = put();
   plan.gpus.push_back(plan.gpus[1]);

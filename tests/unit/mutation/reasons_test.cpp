@@ -1,4 +1,4 @@
-// These tests check the reasons why mutants are right all the same.
+// These tests check the reasons why mutants are nevertheless right.
 
 #include "tests/mutation/reasons.hpp"
 
@@ -9,7 +9,7 @@ namespace {
 
 using enum ChannelType;
 
-/// Returns "path: ..." of every mutant of an operator, without asking whether it is right.
+/// Returns "path: ..." of every mutant of an operator, without checking that it is right.
 std::string reasons(const std::string& name, const Plan& plan) {
   Judge judge;
   judge.check = [](const Plan&) { return Diagnostics{}; };
@@ -32,7 +32,8 @@ Plan through_scratch() {
   return plan;
 }
 
-/// Rank 0 puts and signals, rank 1 takes what came; the channels of both thread blocks say so.
+/// Rank 0 puts and signals, and rank 1 copies what arrived. The channels of both thread blocks do the
+/// signalling.
 Plan two_signals() {
   Plan plan = empty_plan();
   add(block(plan), Opcode::put, {in(0)}, {at(2, 0)}, {}, memory);
@@ -68,7 +69,7 @@ values: every output holds what it should, although thread block 0 of rank 0 tou
 )");
 }
 
-// No path can be found, because only a signal that says nothing is left.
+// No path can be found, because only a signal that publishes nothing is left.
 TEST(Reason, IsNotMadeUp) {
   Plan plan = two_signals();
   std::erase_if(block(plan).ops,

@@ -1,4 +1,5 @@
-// These operators change port channels, switch channels, groups and pipelines, and the plan as a whole.
+// These tests have operators that change port channels, switch channels, groups and pipelines, and the plan
+// as a whole.
 
 #include "mutants.hpp"
 

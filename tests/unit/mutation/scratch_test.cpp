@@ -1,4 +1,4 @@
-// These operators change scratch, and the packets in it.
+// These tests have operators that change scratch, and the packets in it.
 
 #include "mutants.hpp"
 
@@ -7,7 +7,7 @@ namespace {
 
 using enum ChannelType;
 
-/// Rank 0 sends two chunks as packets, which rank 1 takes.
+/// Rank 0 sends two chunks as packets, which rank 1 receives.
 Plan packets() {
   Plan plan = empty_plan();
   plan.use_double_scratch_buffer = true;

@@ -1,4 +1,4 @@
-// These operators change what is said over channels.
+// These tests have operators that change signals over channels.
 
 #include <utility>
 
@@ -9,7 +9,7 @@ namespace {
 
 using enum ChannelType;
 
-/// Returns a plan in which rank 0 waits until it may put, puts and says so. Rank 1 is the other side.
+/// Returns a plan in which rank 0 waits until it may put, puts and signals. Rank 1 is the other side.
 Plan exchange() {
   Plan plan = empty_plan();
   add(block(plan), Opcode::wait, {}, {}, {0}, memory);

@@ -1,5 +1,5 @@
-// These tests check counter-examples of mutants: whatever a proof finds in them is shown in little room, at
-// the author's lines.
+// These tests check counter-examples of mutants. Everything that a proof finds in them is shown in few lines,
+// at the author's lines.
 
 #include "chorale/witness.hpp"
 

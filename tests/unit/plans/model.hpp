@@ -1,8 +1,8 @@
 /// \file
-/// Runs plans on an abstract machine: chunks hold names of what was added, launches follow each other without
-/// a barrier, and any agent that can take a step may be the next. The machine is more reckless than the
-/// executors: a rank's input and output change hands at once when its launch ends, and port channels read
-/// their sources as late as they may.
+/// Runs plans on an abstract machine. Chunks hold the names of the inputs that were added, launches follow
+/// each other without a barrier, and any agent that can take a step may be the next. The machine is less
+/// careful than the executors: a rank's input and output return to the application at once when its launch
+/// ends, and port channels read their sources as late as they may.
 #pragma once
 
 #include <algorithm>
@@ -63,7 +63,7 @@ class Machine {
   }
 
   /// Runs all launches in a random order.
-  /// \return what went wrong; empty if nothing did
+  /// \return the error; empty if there is none
   std::string run() {
     std::vector<double> speed(ranks_.size());
     for (long turn = 0; wrong_.empty(); ++turn) {
@@ -101,7 +101,7 @@ class Machine {
     std::vector<size_t> at;  ///< by block: its next operation
     int launch = 0;
   };
-  /// Chunks of a buffer of a rank.
+  /// Identifies chunks of a buffer of a rank.
   struct Place {
     size_t rank, kind;
     uint64_t index, size;
@@ -110,7 +110,7 @@ class Machine {
     std::vector<std::pair<Place, Place>> copies;  ///< from, to
     bool posts = false;
   };
-  /// A thread block, or, with `port`, the proxy of a port channel.
+  /// Represents a thread block, or, with `port`, the proxy of a port channel.
   struct Agent {
     size_t rank;
     uint32_t number;
@@ -236,7 +236,7 @@ class Machine {
     return true;
   }
 
-  /// Returns the role of operand `at` of one side: the last row field is the one that may repeat.
+  /// Returns the role of operand `at` of one side. The last row field is the one that may repeat.
   static Role role(const chorale::OpInfo& row, bool in_dst, size_t at) {
     Role found = Role::Read;
     for (const chorale::Field& field : row.fields) {
@@ -256,7 +256,7 @@ class Machine {
 
   bool gathers_in_place() const { return plan_.inplace && plan_.collective == "allgather"; }
 
-  /// A rank's input is its part of the output there.
+  /// Maps a rank's input to its part of the output.
   Place united(Place place) const {
     if (!gathers_in_place() || place.kind != size_t(BufferKind::input)) return place;
     place.kind = size_t(BufferKind::output);
@@ -275,7 +275,7 @@ class Machine {
   bool arrived(size_t rank, const Operand& slots) const {
     const State& state = ranks_[rank];
     for (uint64_t chunk = slots.index; chunk < slots.index + slots.size; ++chunk) {
-      // A later launch's packet has overwritten ours: it will never come.
+      // A later launch's packet has overwritten this one, which will never be seen.
       if (state.packets[size_t(state.launch % 2)][chunk].first != state.launch) return false;
     }
     return true;
@@ -289,7 +289,7 @@ class Machine {
     return value;
   }
 
-  /// Posts the mate of a channel: the k-th of A to B is that of the k-th of B to A.
+  /// Posts the other end of a channel: the k-th channel from A to B belongs to the k-th from B to A.
   void post(size_t rank, ChannelType type, uint32_t channel) {
     const size_t peer = size_t(plan_.gpus[rank].peer(type, channel));
     uint32_t before = 0;

@@ -1,6 +1,6 @@
-// These tests run the shipped algorithms on an abstract machine that knows no mercy, as they are recorded and
-// as they are compiled. They also check that the machine finds what it is for: algorithms with one
-// synchronisation taken out.
+// These tests run the shipped algorithms on an abstract machine that uses every freedom, as they are recorded
+// and as they are compiled. They also check that the machine finds faults: algorithms that lack one
+// synchronisation.
 
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ std::vector<std::string> names() {
 INSTANTIATE_TEST_SUITE_P(Plans, ShippedPlans, testing::ValuesIn(names()),
                          [](const auto& info) { return info.param; });
 
-/// Takes the `nth` operation of its kind out of every block of every rank.
+/// Removes the `nth` operation of its kind from every block of every rank.
 Plan without(const std::string& name, const std::string& ranks, chorale::Opcode code, int nth,
              Parameters::Settings settings = {}) {
   settings.insert({{"ranks", ranks}, {"instances", "1"}});
@@ -91,7 +91,7 @@ TEST(MakePlan, HasOneNumberOfRanks) {
   EXPECT_THROW(chorale::make_plan("allreduce_ring", 2, {{"ranks", "4"}}), std::invalid_argument);
 }
 
-/// Each plan has its certificate.
+/// Each plan has a certificate.
 TEST(MakePlan, MakesAllThatIsShippedForSeven) {
   int made = 0;
   for (const RegisteredProgram& program : programs()) {
@@ -102,7 +102,7 @@ TEST(MakePlan, MakesAllThatIsShippedForSeven) {
   EXPECT_GE(made, 20);
 }
 
-/// The names of files say how they were made; the certificate is what they lack.
+/// The names of files say how they were made. The files lack only the certificate.
 TEST(MakePlan, MakesWhatIsShippedByTheNamesOfFiles) {
   int variants = 0;
   for (const auto& file : std::filesystem::directory_iterator(CHORALE_SOURCE_DIR "/plans/shipped")) {

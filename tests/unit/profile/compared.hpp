@@ -11,7 +11,7 @@
 
 namespace chorale {
 
-/// A block's operations with a span, in their order, and for how many microseconds.
+/// Lists a block's operations that have a span, in order, with their microseconds.
 using Took = std::vector<std::pair<uint32_t, uint64_t>>;
 
 inline void took(std::vector<TraceSpan>& spans, const Plan& plan, uint32_t rank, uint32_t on, const Took& ops,
@@ -24,7 +24,7 @@ inline void took(std::vector<TraceSpan>& spans, const Plan& plan, uint32_t rank,
   }
 }
 
-/// Compares what one thread block of rank 0 did with what was predicted for it.
+/// Compares what one thread block of rank 0 did with the prediction for it.
 inline Comparison compare_block(const Plan& plan, const Took& measured, const Took& predicted) {
   std::vector<TraceSpan> ran, simulated;
   took(ran, plan, 0, 0, measured, 100);

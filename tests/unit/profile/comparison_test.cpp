@@ -1,5 +1,5 @@
-// These tests put measured spans beside predicted ones when every time is known. tests/unit/lowering has the
-// spans of the programs that GPUs play.
+// These tests compare measured spans with predicted ones when every time is known. tests/unit/lowering has
+// the spans of the device programs that GPUs run.
 
 #include "tests/unit/profile/compared.hpp"
 
@@ -126,7 +126,7 @@ TEST(Comparison, OwnPacketsBelongToTheSumBehindThem) {
   EXPECT_EQ(words(compare_block(plan, {{0, 5}, {3, 8}}, {{0, 5}, {1, 2}, {3, 4}}).lines),
             "combine_packets:4 8/8@0.0 6/6@0.0 of 1 packets +copy_packets:2\n"
             "copy:1 5/5@0.0 5/5@0.0 of 1 work\n");
-  // They are their own where they have a span.
+  // They count as their own if they have a span.
   EXPECT_EQ(words(compare_block(plan, {{0, 5}, {1, 1}, {2, 3}, {3, 8}}, {{0, 5}, {1, 2}, {3, 4}}).lines),
             "combine_packets:4 11/11@0.0 4/4@0.0 of 1 packets +nop:3\n"
             "copy_packets:2 1/1@0.0 2/2@0.0 of 1 work\n"

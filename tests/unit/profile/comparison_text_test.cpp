@@ -1,4 +1,4 @@
-// These tests check what --machine prints.
+// These tests check the output of --machine.
 
 #include "tests/unit/profile/compared.hpp"
 #include "tools/comparison.hpp"
@@ -111,8 +111,8 @@ TEST(ComparisonText, OfManyLinesHasTheLargestGaps) {
 
 TEST(ComparisonText, OfAPlanThatCannotBePredicted) {
   Plan plan = exchange();
-  block(plan, 0).ops.pop_back();  // a signal that nobody takes, so that the next launch finds it
-  block(plan, 1).ops.erase(block(plan, 1).ops.begin() + 1);  // and a wait for none
+  block(plan, 0).ops.pop_back();  // a signal that no rank takes, so that the next launch finds it
+  block(plan, 1).ops.erase(block(plan, 1).ops.begin() + 1);  // and a wait for it
   block(plan, 0).ops.erase(block(plan, 0).ops.begin() + 1);
   std::vector<TraceSpan> ran;
   took(ran, plan, 0, 0, {{0, 10}});
@@ -123,7 +123,7 @@ TEST(ComparisonText, OfAPlanThatCannotBePredicted) {
       "nothing is predicted for a GPU: plan 'exchange' does not end: chorale check says where it stops\n");
 }
 
-/// When simulate() takes the plan and machine, the prediction is for the same call.
+/// If simulate() takes the plan and machine, the prediction is for the same call.
 TEST(ComparisonText, OfAPredictionBesideItself) {
   const Plan plan = exchange();
   Machine machine = named("a GPU");

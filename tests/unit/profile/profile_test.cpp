@@ -1,5 +1,5 @@
-// These tests check critical paths, lines and totals of launches whose spans are made by hand: every time is
-// known.
+// These tests check critical paths, lines and totals of launches whose spans are made by hand, so that every
+// time is known.
 
 #include "tests/unit/profile/traced.hpp"
 
@@ -80,7 +80,7 @@ TEST(Profile, WhoDidNotWaitGoesOnInItsOwnBlock) {
 }
 
 TEST(Profile, ASignalThatIsStillUnderWayHasReleased) {
-  // The span of the signal ends after the wait that it released: the path goes on at the wait's end.
+  // The span of the signal ends after the wait that it released, so the path continues at the wait's end.
   const Plan plan = exchange();
   std::vector<TraceSpan> spans;
   ran(spans, plan, 0, 0, {0, 1, 2, 40});
@@ -286,7 +286,7 @@ TEST(Profile, BlocksOfOneGpuAreFollowed) {
 }
 
 TEST(Profile, WaitsThatAGpuHasJoined) {
-  // There is one span for two waits, whose signals are at two lines: the second is the one that came late.
+  // There is one span for two waits, whose signals are at two lines. The second signal is the late one.
   Plan plan = two_ranks();
   for (const uint32_t on : {0u, 1u}) {
     add(block(plan, 0, on), Opcode::copy, {in(on)}, {out(on)});

@@ -1,4 +1,4 @@
-// These tests check what --profile prints.
+// These tests check the output of --profile.
 
 #include "tests/unit/profile/traced.hpp"
 #include "tools/profile.hpp"

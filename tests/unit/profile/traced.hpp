@@ -38,8 +38,8 @@ inline Plan exchange() {
   return plan;
 }
 
-/// The first operation of a block began at times[0], the second at times[1]; the last one ended at the last
-/// time. In microseconds.
+/// The first operation of a block began at times[0], the second at times[1], and the last one ended at the
+/// last time. All are in microseconds.
 inline void ran(std::vector<TraceSpan>& spans, const Plan& plan, uint32_t rank, uint32_t on,
                 std::vector<uint64_t> times, uint64_t launch = traced_launch) {
   const std::vector<Op>& ops = plan.gpus[rank].threadblocks[on].ops;

@@ -1,6 +1,6 @@
-// The steps that the proof takes an operation to have are what run() of semantics.hpp does on a machine that
-// only writes down what it is asked for: the bytes, who touches them, and the order around them. Operands,
-// slices and turns are random.
+// These tests compare the steps that the proof assumes for an operation with those of run() in semantics.hpp.
+// run() works on a machine that only records the requests: the bytes, who accesses them, and the order around
+// them. Operands, slices and turns are random.
 
 #include <ostream>
 #include <random>
@@ -18,7 +18,7 @@ namespace {
 
 using Kind = Step::Kind;
 
-/// Bytes of a rank's memory: space as in Memory, packets by what they carry.
+/// Identifies bytes of a rank's memory: space as in Memory, and packets by their payload.
 struct Bytes {
   uint32_t space = 0;
   bool write = false, packets = false;
@@ -53,7 +53,7 @@ constexpr uint64_t chunk_bytes = 192;  // two units of 96, each of two or three 
 constexpr uint64_t unit = 96;
 constexpr uint64_t base_bytes = uint64_t(1) << 32;
 
-/// Returns an address in memory that is not there; the address says whose it is.
+/// Returns an address in memory that does not exist; the address identifies its owner.
 char* base_of(uint32_t rank, uint32_t kind) {
   return reinterpret_cast<char*>((rank * spaces_per_rank + kind + 1) * base_bytes);
 }
@@ -68,7 +68,7 @@ class WritingMachine : public lowering::Recording {
   char* base(uint32_t buffer) const {
     return base_of(image_.buffers[buffer].rank, image_.buffers[buffer].kind);
   }
-  /// Packets of other forms carry the same.
+  /// Packets of other forms carry the same data.
   template <class F>
   void with_packet(const F& f) const {
     f(TypeTag<LL8>{});
@@ -232,7 +232,7 @@ std::vector<Done> declared(const Plan& plan) {
   return done;
 }
 
-/// Leaves out what has no effect: a second synchronisation, and a move of nothing in a turn.
+/// Leaves out steps without effect: a second synchronisation, and a move of no bytes in a turn.
 std::vector<Done> effective(const std::vector<Done>& all) {
   std::vector<Done> kept;
   for (const Done& one : all) {
@@ -240,7 +240,7 @@ std::vector<Done> effective(const std::vector<Done>& all) {
     if (data && one.bytes[0].begin == one.bytes[0].end && !one.posts) continue;
     if (one.kind == Kind::sync && !kept.empty() && kept.back().kind == Kind::sync) continue;
     kept.push_back(one);
-    // Its operands may begin after their own ends; a signal goes out all the same.
+    // Its operands may begin after their own ends. A signal is sent anyway.
     if (data && one.bytes[0].begin == one.bytes[0].end) kept.back().bytes.clear();
   }
   return kept;
@@ -315,7 +315,7 @@ TEST(ProofConformance, EveryOperationTouchesWhatItDeclares) {
   Random random(1);
   std::set<Opcode> seen;
   for (size_t code = 0; code < op_table().size(); ++code) {
-    if (Opcode(code) == Opcode::pipeline) continue;  // its body does all it does
+    if (Opcode(code) == Opcode::pipeline) continue;  // the operations of its body do all of its work
     for (const ChannelType via : types(shape(Opcode(code)))) {
       for (int round = 0; round < 60; ++round) {
         const bool in_pipeline = round % 3 == 0 && !shape(Opcode(code)).has(Role::Arrive);

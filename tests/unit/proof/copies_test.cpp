@@ -1,5 +1,5 @@
-// Blocks that do what others do, elsewhere, are proved by those; whatever is found is what is found in the
-// whole.
+// These tests check that blocks which do the same as others, elsewhere, are proved together with them. The
+// findings must be those of the whole plan.
 
 #include "compiler/proof/copies.hpp"
 
@@ -25,7 +25,7 @@ Plan instances_of(const char* collective, uint64_t in, uint64_t out, const Progr
   return plan;
 }
 
-/// A rank puts its input into the peer's scratch, and adds what it gets.
+/// A rank puts its input into the peer's scratch, and adds what it receives.
 void put_and_add(Plan& plan, uint32_t rank) {
   add(block(plan, rank), Opcode::put, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
   control(plan, Opcode::signal, 0, rank);
@@ -37,7 +37,7 @@ void put_and_add(Plan& plan, uint32_t rank) {
 
 Plan all_reduce() { return instances_of("allreduce", 1, 1, put_and_add); }
 
-/// Returns how many thread blocks are kept; 0: no copies are found.
+/// Returns how many thread blocks are kept; 0 if there are no copies.
 size_t kept(const Plan& plan, bool one_storage = false) {
   const auto excerpt = proof::leave_out_copies(plan, proof::Storage(plan, one_storage));
   size_t blocks = 0;
@@ -46,7 +46,7 @@ size_t kept(const Plan& plan, bool one_storage = false) {
   return blocks;
 }
 
-/// Returns what is found. It has to be the same as in the whole plan, from which facts are made.
+/// Returns the findings. They must be the same as in the whole plan, from which facts are made.
 std::string all_found(const Plan& plan) {
   const std::string text = render(plan, prove_plan(plan).diagnostics());
   EXPECT_EQ(text, render(plan, prove_plan(plan, {}, true).diagnostics()));
@@ -76,7 +76,7 @@ TEST(Copies, InPlace) {
     control(of, Opcode::signal, 0, rank);
     control(of, Opcode::wait, 0, rank);
   });
-  EXPECT_NE(all_found(gather), "");  // nobody copies a rank's own part
+  EXPECT_NE(all_found(gather), "");  // no rank copies its own part
   gather.inplace = true;
   EXPECT_EQ(kept(gather, true), 2u);
   EXPECT_EQ(all_found(gather), "");
@@ -129,7 +129,7 @@ TEST(Copies, UseTheirChannelsAlike) {
   EXPECT_NE(all_found(plan).find("[deadlock]"), std::string::npos);
 }
 
-// Both are right by themselves.
+// Each of the two is right alone.
 TEST(Copies, WhoOverwritesWhatOthersTouchBelongsToThem) {
   Plan plan = all_reduce();
   operand(plan, 0, 2, 3, 2) = out(1);
@@ -141,7 +141,7 @@ TEST(Copies, WhoOverwritesWhatOthersTouchBelongsToThem) {
   EXPECT_NE(all_found(plan).find("[races]"), std::string::npos);
 }
 
-// Two instances give each other's result: each is the same as the others, but for where it puts it.
+// Two instances give each other's result. Each is the same as the others, except for the destination.
 TEST(Copies, InputsAndOutputsAreMovedAlike) {
   Plan plan = all_reduce();
   for (uint32_t rank = 0; rank < 2; ++rank)
@@ -150,7 +150,7 @@ TEST(Copies, InputsAndOutputsAreMovedAlike) {
   EXPECT_NE(all_found(plan).find("[values]"), std::string::npos);
 }
 
-// Scratch is nobody else's business.
+// No other block uses the scratch.
 TEST(Copies, ScratchIsMovedByAnyNumber) {
   Plan plan = all_reduce();
   for (uint32_t rank = 0; rank < 2; ++rank) {
@@ -161,14 +161,14 @@ TEST(Copies, ScratchIsMovedByAnyNumber) {
   EXPECT_EQ(all_found(plan), "");
 }
 
-// An operand that is right for the peer's segment is wrong for one's own.
+// An operand is right for the peer's segment, but wrong for the rank's own.
 TEST(Copies, SegmentsAreNotLeft) {
   Plan plan = two_ranks();
   plan.collective = "alltoall";
   for (uint32_t rank = 0; rank < 2; ++rank) {
     const ThreadBlock model = block(plan, rank);
     plan.gpus[rank].threadblocks.assign(8, model);
-    // The first is right, and half of the others.
+    // The first one is right, and so are half of the others.
     for (uint32_t on = 0; on < 8; ++on) {
       const uint32_t chunk = (on + 4 * rank) % 8;
       add(block(plan, rank, on), Opcode::copy, {in(chunk)}, {out(chunk)});
@@ -178,7 +178,7 @@ TEST(Copies, SegmentsAreNotLeft) {
   EXPECT_NE(all_found(plan).find("[values]"), std::string::npos);
 }
 
-// Each rank's counters begin anew in each instance, and are part of what it is.
+// Each rank's counters start again in each instance, and are part of what identifies it.
 TEST(Copies, SemaphoresBeginAlike) {
   const auto program = [](Plan& plan, uint32_t rank) {
     plan.gpus[rank].threadblocks.push_back(plan.gpus[rank].threadblocks[0]);
@@ -194,7 +194,7 @@ TEST(Copies, SemaphoresBeginAlike) {
   Plan plan = instances_of("allgather", 1, 2, program);
   EXPECT_EQ(kept(plan), 4u);
   const std::string early = all_found(plan);
-  EXPECT_NE(early.find("[races]"), std::string::npos);  // nobody says that the peer has begun
+  EXPECT_NE(early.find("[races]"), std::string::npos);  // nothing says that the peer has begun
   plan.gpus[0].semaphores[2] = 1;
   EXPECT_EQ(kept(plan), 8u);
   all_found(plan);

@@ -1,4 +1,4 @@
-// These tests check plans that get stuck, and plans that look as if they did.
+// These tests check plans that deadlock, and plans that only look as if they did.
 
 #include <utility>
 
@@ -98,7 +98,7 @@ TEST(Deadlock, PacketsThatWaitForEachOther) {
   EXPECT_EQ(stuck(plan), "");
 }
 
-/// A consumer acquires what a producer released; the producer may be two turns ahead.
+/// A consumer acquires what a producer released. The producer may be two turns ahead.
 Plan pipeline(int64_t room) {
   Plan plan = two_ranks();
   plan.gpus[0].semaphores = {0, room, 0};
@@ -119,7 +119,7 @@ TEST(Deadlock, PipelinesHandOver) {
 }
 
 TEST(Deadlock, OnlySomeTurnsFit) {
-  // Nobody gives the room back: it lasts for two turns.
+  // Nothing is given back, so there is space for two turns only.
   Plan plan = pipeline(2);
   plan.gpus[0].threadblocks[1].ops.pop_back();
   plan.gpus[0].threadblocks[1].ops[0].body = 1;
@@ -127,8 +127,8 @@ TEST(Deadlock, OnlySomeTurnsFit) {
 }
 
 TEST(Deadlock, OneOrderOfCompetitors) {
-  // The block that gets the lock second waits for a signal that the first gives only after its own second
-  // lock.
+  // The block that gets the lock second waits for a signal that the first block sends only after its own
+  // second lock.
   Plan plan = two_ranks();
   plan.gpus[0].semaphores = {1, 0, 0};
   control(plan, Opcode::sem_acquire, 0, 0, 0);

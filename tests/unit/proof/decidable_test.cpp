@@ -1,4 +1,4 @@
-// These tests check plans whose order depends on how fast thread blocks are.
+// These tests check plans whose order depends on the speed of thread blocks.
 
 #include <utility>
 
@@ -34,8 +34,8 @@ TEST(Decidable, SeveralTake) {
   EXPECT_NE(certificate(plan, proof.facts).find(R"("verdict":"bounded")"), std::string::npos);
 }
 
-/// A block's loop takes what another one waits for. It has to be first again and again, and there are more
-/// orders than are walked through.
+/// A block's loop takes what another block waits for. It must be first again and again, and there are more
+/// orders than the proof tries.
 TEST(Decidable, OfManyOrdersSomeAreDrawn) {
   Plan plan = two_ranks();
   plan.extension.bounded_proof = true;
@@ -64,7 +64,7 @@ TEST(Decidable, OfManyOrdersSomeAreDrawn) {
   ASSERT_EQ(proof.findings.size(), 1u);
   EXPECT_EQ(proof.findings[0].kind, Finding::Kind::cycle);
   EXPECT_EQ(place_of(proof.findings[0].events[0].at), "0.0.3");
-  // explain() plays the same order again.
+  // explain() executes the same order again.
   EXPECT_FALSE(explain(plan, proof.findings[0]).events.empty());
 }
 
@@ -92,8 +92,8 @@ TEST(Decidable, WhoComesToABarrier) {
 }
 
 TEST(Decidable, FirstOfTwoSignalsIsAnybodys) {
-  // After its first wait rank 1 reads what block 0 has put. It may have been block 1's signal that came
-  // first, even when that block begins late.
+  // After its first wait rank 1 reads what block 0 has put. The signal of block 1 may have come first, even
+  // if that block starts late.
   Plan plan = two_ranks();
   plan.extension.bounded_proof = true;
   add(block(plan, 0, 0), Opcode::put, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
@@ -105,7 +105,7 @@ TEST(Decidable, FirstOfTwoSignalsIsAnybodys) {
   control(plan, Opcode::wait, 0, 1, 0);
   control(plan, Opcode::signal, 1, 1, 1);
   EXPECT_NE(found("races", plan), "");
-  // After both waits it is known that the put has come.
+  // After both waits the put has certainly arrived.
   std::swap(block(plan, 1, 0).ops[1], block(plan, 1, 0).ops[2]);
   EXPECT_EQ(found("races", plan), "");
 }

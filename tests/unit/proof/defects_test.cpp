@@ -1,6 +1,6 @@
-// These plans have faults that MSCCL++'s DSL and examples give, each in a plan of the same shape, and beside
-// it the plan without the fault. A plan cannot say that a packet's flag is the same at each replay of a graph
-// (D6): the litmus tests have it. Scratch that wraps in a pipeline (D5) is a limit of MSCCL++'s executor, see
+// These plans have faults of MSCCL++'s DSL and examples, each in a plan of the same shape, beside the plan
+// without the fault. A plan cannot express that a packet's flag is the same at each replay of a graph (D6);
+// the litmus tests have that. Scratch that wraps in a pipeline (D5) is a limit of MSCCL++'s executor, see
 // target_test.cpp.
 
 #include "tests/unit/proof/findings.hpp"
@@ -15,7 +15,7 @@ void signal_and_wait(Plan& plan, uint32_t rank, bool relaxed = false) {
   control(plan, relaxed ? Opcode::relaxed_wait : Opcode::wait, 0, rank);
 }
 
-/// Two ranks reduce half of the chunks each, by the switch from scratch[8:16] into scratch[to:to + 8].
+/// Two ranks reduce half of the chunks each, with the switch, from scratch[8:16] into scratch[to:to + 8].
 Plan reduced_by_switch(uint64_t to) {
   Plan plan = two_ranks();
   plan.collective = "allreduce";
@@ -47,7 +47,8 @@ TEST(Defects, D2ReadsForgottenBetweenTwoCopies) {
   }
 }
 
-/// Each channel has as many signals as waits; each rank waits for what the other one does after its own wait.
+/// Each channel has as many signals as waits, but each rank waits for what the other one does after its own
+/// wait.
 TEST(Defects, D3CrossedWaits) {
   for (const bool crossed : {false, true}) {
     Plan plan = two_ranks();
@@ -79,8 +80,8 @@ TEST(Defects, D7RelaxedExitOfAZeroCopyBroadcast) {
   }
 }
 
-/// A launch ends when the proxies have read, so the application may overwrite what they send; a thread block
-/// may not without a flush.
+/// A launch ends when the proxies have read, so the application may then overwrite what they send. A thread
+/// block may not without a flush.
 TEST(Defects, D8SourceOverwrittenWhileTheProxyReads) {
   for (const bool flushed : {true, false}) {
     for (const bool overwritten : {false, true}) {

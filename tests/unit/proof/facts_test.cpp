@@ -1,4 +1,4 @@
-// These tests check what is true of plans in which nothing is found, and the certificate that says so.
+// These tests check what is true of plans without findings, and the certificate that says so.
 
 #include <utility>
 
@@ -44,8 +44,8 @@ TEST(Facts, PacketsHaveArrivedWhereTheyWereRead) {
 }
 
 TEST(Facts, CopiesOfScratch) {
-  // A rank that has been answered may overwrite at once. A rank that only sends needs the next launch as an
-  // answer.
+  // A rank that has been answered may overwrite at once. A rank that only sends gets its answer in the next
+  // launch.
   Plan plan = two_ranks();
   for (uint32_t rank = 0; rank < 2; ++rank) {
     add(block(plan, rank), Opcode::put_packets, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
@@ -92,7 +92,7 @@ TEST(Facts, OrderOfAddends) {
       "output[0:1] of rank 1 is added up in another order than output[0:1] of rank 0"};
   EXPECT_EQ(rounding(add_up({in(0), in(1), in(2)}, {scratch(0), scratch(1), scratch(2)}, false)),
             std::vector<std::string>());
-  // Two may be swapped, and three not.
+  // Two addends may be swapped, three may not.
   EXPECT_EQ(rounding(add_up({in(0), in(1), in(2)}, {scratch(1), scratch(0), scratch(2)}, false)),
             std::vector<std::string>());
   EXPECT_EQ(rounding(add_up({in(0), in(1), in(2)}, {scratch(0), scratch(2), scratch(1)}, false)), differs);
@@ -101,7 +101,7 @@ TEST(Facts, OrderOfAddends) {
 }
 
 TEST(Facts, OneOrderForAllElements) {
-  // Three chunks of one rank's input are added: its number would not tell which comes when.
+  // Three chunks of one rank's input are added, so the rank's number alone would not say the order.
   const Plan own = add_up({in(0), in(1), in(2)}, {scratch(0), scratch(2), scratch(1)}, false);
   EXPECT_EQ(facts_of(own, {"replay", "races"}).other_order,
             "output[0:1] of rank 0 adds up several parts of one rank's input");
@@ -143,7 +143,7 @@ TEST(Facts, OrderThatDependsOnWhichBlockIsFirst) {
             "outputs are (0 + 0) + 1 or (0 + 1) + 0, as the message is cut and blocks go on");
 }
 
-/// Both ranks add up what both have, while two blocks take a lock in turns.
+/// Both ranks add up their inputs, while two blocks take a lock in turns.
 Plan add_beside_a_lock(uint32_t turns) {
   Plan plan = two_ranks();
   plan.collective = "allreduce";
@@ -181,7 +181,7 @@ TEST(Certificate, HoldsUntilThePlanIsChanged) {
       << plan.extension.verified;
   EXPECT_EQ(refute_certificate(plan), "");
   EXPECT_EQ(refute_certificate(read(write(plan))), "");
-  // Neither lines nor keys that nobody knows matter.
+  // Neither lines nor unknown keys matter.
   plan.source = {{"mine.cpp", 3}};
   EXPECT_EQ(refute_certificate(plan), "");
   plan.gpus[1].threadblocks[0].ops.back().code = Opcode::relaxed_wait;

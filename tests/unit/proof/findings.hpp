@@ -1,5 +1,5 @@
 /// \file
-/// Makes small plans for the tests of proofs, and says what is found in them.
+/// Makes small plans for the tests of proofs, and returns the findings in them.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ inline std::string place_of(const OpPlace& at) {
   return std::to_string(at.rank) + "." + std::to_string(at.threadblock) + "." + std::to_string(at.op);
 }
 
-/// Returns the names of all proofs but one, because only that one is wanted.
+/// Returns the names of all proofs except one, which is the only one to run.
 inline std::vector<std::string> all_but(std::string_view proof) {
   std::vector<std::string> others(std::begin(proof_names), std::end(proof_names));
   std::erase(others, proof);

@@ -1,4 +1,4 @@
-// These tests check accesses of thread block groups, whose members take their share each.
+// These tests check accesses of thread block groups, whose members each take a share.
 
 #include <utility>
 
@@ -11,8 +11,9 @@ namespace {
 using test::has;
 
 TEST(Races, GroupsWithoutAShareOfThePackets) {
-  // Block 1 of rank 1 has read scratch of rank 0 when it sends its share of a chunk; in a short message it
-  // has none, and in any message of two chunks it has one. Block 0 of rank 0 gets that share, or both.
+  // Block 1 of rank 1 has read scratch of rank 0 when it sends its share of a chunk. In a short message it
+  // has no share, and in any message of two chunks it has one. Block 0 of rank 0 receives that share, or
+  // both.
   const auto share = [](Op& op, uint32_t member) {
     op.group_index = member;
     op.group_size = 2;
@@ -38,7 +39,7 @@ TEST(Races, GroupsWithoutAShareOfThePackets) {
       copy(plan, in(1), scratch(0), 0);
       EXPECT_EQ(races(plan).empty(), chunks == 2) << races(plan);
       EXPECT_EQ(has(races(plan), "found for a message whose chunks are 1 x the alignment"), chunks == 1);
-      // Unless the plan takes no message so short: the longest packets have 112 bytes.
+      // This holds unless the plan takes no message so short: the longest packets have 112 bytes.
       plan.min_message_size = plan.gpus[0].chunks[0] * 112;
       EXPECT_EQ(races(plan).empty(), chunks == 2) << races(plan);
       ++plan.min_message_size;
@@ -83,8 +84,8 @@ TEST(Races, GroupsShareAnOperand) {
   EXPECT_NE(races(plan), "");
 }
 
-/// Two blocks fill a chunk of scratch together, and then all three take a third each, or they do so before a
-/// barrier has told them of each other.
+/// Two blocks fill a chunk of scratch together, and then all three take a third each. If `told` is false,
+/// they do so before a barrier has synchronised them.
 Plan halves_and_thirds(bool told) {
   Plan plan = two_ranks();
   std::vector<ThreadBlock>& blocks = plan.gpus[0].threadblocks;
@@ -119,7 +120,7 @@ TEST(Races, MembersOfAGroupHaveTheirOwn) {
     std::swap(block(plan, 0, 2).ops[1], block(plan, 0, 2).ops[2]);
     EXPECT_TRUE(has(races(plan), "reads scratch[0:1] of rank 0, which another operation overwrites"));
   }
-  // All overwrite it, when only one of the readers has said that it is through.
+  // All overwrite it when only one of the readers has signalled that it is done.
   Plan plan = halves_and_thirds(true);
   control(plan, Opcode::sem_release, 0, 0, 1);
   control(plan, Opcode::sem_acquire, 0, 0, 0);
@@ -131,8 +132,8 @@ TEST(Races, MembersOfAGroupHaveTheirOwn) {
   EXPECT_EQ(races(all), "");
 }
 
-/// Two pairs of blocks fill a chunk of scratch each, and then all four take both chunks, or they do so before
-/// a barrier has told them of each other.
+/// Two pairs of blocks fill a chunk of scratch each, and then all four take both chunks. If `told` is false,
+/// they do so before a barrier has synchronised them.
 Plan pairs_and_all(bool told) {
   Plan plan = two_ranks();
   add_blocks(plan, 4);
@@ -154,7 +155,7 @@ TEST(Races, SlicesOfSeveralGroupsMayBeTheSameByChance) {
 }
 
 TEST(Races, ATurnMayBeTheSliceOfAGroupByChance) {
-  // When a chunk has two turns, each is as long as what a block of the group takes.
+  // If a chunk has two turns, each is as long as the share of a block of the group.
   Plan plan = two_ranks();
   for (uint32_t on = 0; on < 2; ++on) {
     Op& op = add(block(plan, 0, on), Opcode::copy, {in(0)}, {scratch(0)});

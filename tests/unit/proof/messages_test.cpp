@@ -1,4 +1,4 @@
-// These tests check the sizes of messages that have to be looked at, and whose memory it is.
+// These tests check which message sizes the proof must examine, and how memory is divided there.
 
 #include "tests/unit/proof/findings.hpp"
 
@@ -13,7 +13,7 @@ void turns(Plan& plan, uint32_t on, uint32_t unit, uint64_t chunks, uint32_t bod
   op.body = body;
 }
 
-/// Copies output 0 to the two chunks after it: that takes a turn for each.
+/// Copies output 0 to the next two chunks, which takes a turn for each.
 Plan spread() {
   Plan plan = two_ranks();
   plan.gpus.pop_back();
@@ -38,17 +38,17 @@ Plan spread() {
 }
 
 TEST(Messages, ChunksShorterThanAUnit) {
-  // A short message's chunks are all in the first turn, which reads what the second one would.
+  // A short message's chunks are all in the first turn, which reads what the second one would read.
   EXPECT_NE(found("values", spread()), "");
-  // Unless the plan takes none.
+  // This does not hold if the plan takes no short message.
   Plan plan = spread();
   plan.min_message_size = 4096;
   EXPECT_EQ(found("values", plan), "");
 }
 
 TEST(Messages, ChunksBetweenUnits) {
-  // One block takes a turn where the other takes two: but in the shortest messages, and in those of two
-  // turns.
+  // One block takes one turn where the other takes two, except in the shortest messages and in those of
+  // two turns.
   const auto plan_of = [](uint32_t first, uint32_t second) {
     Plan plan = two_ranks();
     for (uint32_t on = 0; on < 2; ++on) {
@@ -62,9 +62,10 @@ TEST(Messages, ChunksBetweenUnits) {
 }
 
 TEST(Messages, TurnsOfLongPackets) {
-  // The reader says that it takes a unit before it does: right if there is another turn before the next
-  // launch. So it is where chunks have 80 bytes or more, and two of them more than a turn. But in lines of
-  // 112 bytes a turn has 224, as two chunks have: if the plan sends packets, they may be of that form.
+  // The reader says that it takes a unit before it does. This is right if there is another turn before
+  // the next launch, which is so if chunks have 80 bytes or more, and two of them more than a turn. But
+  // in lines of 112 bytes a turn has 224, as two chunks have. If the plan sends packets, they may have
+  // that form.
   for (const bool packets : {false, true}) {
     Plan plan = two_ranks();
     const auto loop = [&](uint32_t rank, uint32_t body) {
@@ -94,8 +95,8 @@ TEST(Messages, TurnsOfLongPackets) {
 }
 
 TEST(Messages, BlocksThatRunAhead) {
-  // Credits outside of the pipelines let the writer be two turns ahead of the reader, and meet it one chunk
-  // on.
+  // Credits outside the pipelines let the writer run two turns ahead of the reader, and reach it one
+  // chunk later.
   Plan plan = two_ranks();
   copy(plan, in(0, 3), scratch(0, 3));
   nop(plan);
@@ -112,8 +113,8 @@ TEST(Messages, BlocksThatRunAhead) {
   EXPECT_NE(found("races", plan), "");
 }
 
-/// The first block writes after its pipeline what the last one reads in a pipeline. Each block is a turn
-/// behind the one before it, with which it meets at a barrier, or whose semaphore it takes.
+/// The first block writes after its pipeline what the last one reads in a pipeline. Each block is one
+/// turn behind the previous one, with which it synchronises at a barrier, or whose semaphore it takes.
 Plan turns_behind(uint32_t blocks, bool barriers) {
   Plan plan = two_ranks();
   plan.gpus[0].semaphores.assign(blocks, 0);
@@ -146,9 +147,9 @@ TEST(Messages, BlocksThatRunAheadOfThoseThatRunAhead) {
 }
 
 TEST(Messages, TurnsThatAreOrderedFromBothEnds) {
-  // One block writes what another one reads in the same turn. The first turns are ordered because a third
-  // block has taken what they post before its own pipeline. The last turns are ordered because a fourth block
-  // posts for them after its own. Nothing orders the turns between them.
+  // One block writes what another one reads in the same turn. The first turns are ordered because a
+  // third block has taken their posts before its own pipeline. The last turns are ordered because a
+  // fourth block posts for them after its own. Nothing orders the turns between them.
   Plan plan = two_ranks();
   plan.gpus[0].semaphores.assign(4, 0);
   add_blocks(plan, 4);
@@ -181,8 +182,8 @@ TEST(Messages, TurnsThatAreOrderedFromBothEnds) {
 }
 
 TEST(Messages, BlocksThatWaitATurnLater) {
-  // Each block gives the next one what it has not got itself before the next turn, and the first one begins
-  // when the last one is through. So as many turns as blocks are too many.
+  // Each block gives the next one a unit that it gets itself only before its next turn, and the first
+  // block begins when the last one is done. So as many turns as blocks are too many.
   for (const bool packets : {false, true}) {
     for (const uint32_t blocks : {3u, 6u}) {
       Plan plan = two_ranks();
@@ -203,8 +204,9 @@ TEST(Messages, BlocksThatWaitATurnLater) {
 }
 
 TEST(Messages, PipelinesThatPostAndTakeInAnotherWay) {
-  // One posts in each turn of two pipelines what the other one takes in one, twice a turn: so the second
-  // pipeline's first post is for the first turn if there is one, and for the second if there are two.
+  // One block posts in each turn of two pipelines. The other one takes in one pipeline, twice per
+  // turn. So the second pipeline's first post is for the first turn if there is one, and for the
+  // second if there are two.
   const auto plan_of = [](bool alike) {
     Plan plan = two_ranks();
     for (uint32_t pipeline = 0; pipeline < 2; ++pipeline) {
@@ -227,8 +229,8 @@ TEST(Messages, PipelinesThatPostAndTakeInAnotherWay) {
 }
 
 TEST(Messages, TwoMemoriesWhereTheExecutorHasTwo) {
-  // It makes one of the two only where they are equally large: with two the first chunk of output stays as it
-  // is.
+  // It makes one of the two only if they are equally large. With two, the first chunk of output stays
+  // unchanged.
   for (const uint64_t chunks : {1u, 2u}) {
     Plan plan = spread();
     block(plan).ops.clear();
@@ -252,7 +254,7 @@ TEST(Messages, InputOfPlansOutOfPlace) {
       found("values", plan),
       "this overwrites input[0:1] of rank 0, but the plan is not in place: the application's input must "
       "stay as it is at 0.0.7\n");
-  // A plan of the collective "test" promises nothing.
+  // A plan of the collective "test" promises no result.
   plan.collective = "test";
   EXPECT_EQ(found("values", plan), "");
 }

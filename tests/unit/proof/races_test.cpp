@@ -1,4 +1,4 @@
-// These tests check accesses that nothing orders, and accesses that look as if nothing did.
+// These tests check accesses that nothing orders, and accesses that only look unordered.
 
 #include "tests/has.hpp"
 #include "tests/unit/proof/findings.hpp"
@@ -62,12 +62,12 @@ TEST(Races, BlocksOfARank) {
   control(plan, Opcode::sem_acquire, 0, 0, 1);
   copy(plan, scratch(0), out(0), 1);
   EXPECT_EQ(races(plan), "");
-  // A token that was there from the beginning says nothing.
+  // A token that exists from the beginning orders nothing.
   plan.gpus[0].semaphores[0] = 1;
   EXPECT_NE(races(plan), "");
 }
 
-/// Rank 1 says that it has begun, rank 0 puts and says so, rank 1 reads.
+/// Rank 1 signals that it has begun, rank 0 puts and signals, and rank 1 reads.
 Plan exchange(bool entry, bool relaxed_entry, bool relaxed_data) {
   Plan plan = two_ranks();
   if (entry) hand_over(plan, 1, 0, relaxed_entry);
@@ -132,7 +132,7 @@ TEST(Races, PortChannelsReadAtTheirLeisure) {
   copy(plan, in(1), scratch(0));
   copy(plan, scratch(0), out(0), 0, 1);
   EXPECT_EQ(races(plan), "");
-  // A flush says that the proxy has read, not that the data has arrived.
+  // A flush guarantees that the proxy has read, not that the data has arrived.
   plan = two_ranks();
   add(block(plan), Opcode::put, {in(0)}, {at(2, 0)}, {0}, ChannelType::port);
   control(plan, Opcode::flush, 0, 0, 0, ChannelType::port);
@@ -150,14 +150,14 @@ TEST(Races, PortChannelsReadAtTheirLeisure) {
 }
 
 TEST(Races, PacketsTellTheirReaderWhatTheirWriterHasRead) {
-  // Each rank sends its input, and puts what comes in its place.
+  // Each rank sends its input, and puts what it receives in its place.
   Plan plan = two_ranks();
   plan.collective = "allreduce";
   plan.inplace = true;
   for (uint32_t rank = 0; rank < 2; ++rank) {
     ThreadBlock& sender = block(plan, rank, 0);
     add(sender, Opcode::put_packets, {in(0, 4)}, {at(2, 0, 4)}, {}, ChannelType::memory);
-    // The packets that the other block sends back are made of what the first one has read.
+    // The packets that the other block sends back are made of what the first block has read.
     add(block(plan, rank, 1), Opcode::read_put_packets, {scratch(0, 4)}, {at(2, 4, 4)}, {},
         ChannelType::memory);
     add(sender, Opcode::unpack_packets, {scratch(4, 4)}, {in(0, 4)});
@@ -174,7 +174,8 @@ TEST(Races, PacketsTellTheirReaderWhatTheirWriterHasRead) {
 }
 
 TEST(Races, PacketsTellOnlyTheThreadsThatWaitForThem) {
-  // Rank 1 sends a packet, reads scratch of rank 0, and sends another: only the second says that it has read.
+  // Rank 1 sends a packet, reads scratch of rank 0, and sends another one. Only the second packet shows that
+  // rank 1 has read.
   for (const uint32_t read : {0u, 1u}) {
     Plan plan = two_ranks();
     copy(plan, in(0), scratch(0), 0);
@@ -194,7 +195,7 @@ TEST(Races, PacketsTellOnlyTheThreadsThatWaitForThem) {
 }
 
 TEST(Races, ForwardedPacketsTellWhatTheyWereToldBy) {
-  // Rank 1 reads scratch of rank 0 and sends a packet to itself, which another block hands on to rank 0.
+  // Rank 1 reads scratch of rank 0 and sends a packet to itself, which another block forwards to rank 0.
   Plan plan = two_ranks();
   copy(plan, in(0), scratch(0), 0);
   hand_over(plan, 0);
@@ -249,14 +250,14 @@ TEST(Races, OutputThatAPeerReadsBehindTheLaunch) {
     EXPECT_EQ(has(races(plan), "this reads output[0:1] of rank 0, and nothing tells the rank when"), late)
         << races(plan);
   }
-  // The race is found, whichever of the two is looked at first.
+  // The race is found whichever of the two is examined first.
   Plan plan = two_ranks();
   hand_over(plan, 0);
   add(block(plan, 1), Opcode::get, {at(1, 0)}, {scratch(0)}, {0}, ChannelType::memory);
   EXPECT_TRUE(has(races(plan), "this reads output[0:1] of rank 0, and nothing tells the rank when"));
 }
 
-/// The finding is the same whatever the peer's speed. Here the peer comes to its end after three launches of
+/// The finding is the same whatever the peer's speed. Here the peer reaches its end after three launches of
 /// the rank that reads.
 TEST(Races, OutputThatAPeerReadsBeforeTheLaunch) {
   for (const bool early : {true, false}) {
@@ -276,8 +277,8 @@ TEST(Races, OutputThatAPeerReadsBeforeTheLaunch) {
   control(plan, Opcode::sem_release, 0, 1, 1);
   EXPECT_TRUE(has(races(plan), "this reads output[0:1] of rank 1, and nothing says that this rank has begun"))
       << races(plan);
-  // A packet says that the application is done, but does not show what it has left there; a signal does, even
-  // if it is a relaxed one.
+  // A packet shows that the application is done, but does not publish its data. A signal does, even a relaxed
+  // one.
   for (const bool relaxed : {true, false}) {
     plan = two_ranks();
     if (relaxed) {
@@ -295,7 +296,7 @@ TEST(Races, OutputThatAPeerReadsBeforeTheLaunch) {
 }
 
 TEST(Races, OutputThatIsStillRead) {
-  // The application has finished with a peer's last output only when the peer has begun.
+  // The application has finished with a peer's last output only after the peer has begun.
   Plan plan = two_ranks();
   put(plan, in(0), 1, 0);
   hand_over(plan, 0);
@@ -338,7 +339,7 @@ TEST(Races, InPlaceInputIsOutput) {
 }
 
 TEST(Races, CompetitorsInEveryOrder) {
-  // A lock keeps them apart, whoever comes first.
+  // A lock separates them, whichever comes first.
   Plan plan = two_ranks();
   plan.gpus[0].semaphores[0] = 1;
   for (uint32_t on = 0; on < 2; ++on) {
@@ -351,8 +352,8 @@ TEST(Races, CompetitorsInEveryOrder) {
   EXPECT_NE(races(plan), "");
 }
 
-/// A block fills scratch turn by turn and another empties it. With `back` the second block says so, and the
-/// first one waits for that.
+/// A block fills scratch turn by turn and another empties it. With `back` the second block signals
+/// that, and the first one waits for it.
 Plan ring_of_chunks(bool back) {
   Plan plan = two_ranks();
   plan.gpus[0].semaphores = {0, 1, 0};

@@ -62,7 +62,7 @@ TEST(ReductionOrder, EqualWordsAreEqualOrders) {
     std::vector<uint32_t> parts;
     for (uint32_t rank = 0; rank < 4; ++rank) parts.push_back(sums.of(rank, some(3)));
     std::shuffle(parts.begin(), parts.end(), random);
-    while (parts.size() > 1) {  // the last few, rounded or, if they are all, perhaps not
+    while (parts.size() > 1) {  // the last few are rounded, unless they are all
       const size_t n = 2 + some(parts.size() - 1);
       const std::vector<uint32_t> last(parts.end() - ptrdiff_t(n), parts.end());
       parts.resize(parts.size() - n);
@@ -94,7 +94,7 @@ TEST(ReductionOrder, OfShippedPlans) {
 }
 
 TEST(ReductionOrder, OfDeepSums) {
-  constexpr uint32_t ranks = 100000;  // as one operation each may add them
+  constexpr uint32_t ranks = 100000;  // one operation each may add them
   Sums sums;
   uint32_t nested = sums.of(0), flat = sums.of(0);
   for (uint32_t rank = 1; rank < ranks; ++rank) {
@@ -106,7 +106,7 @@ TEST(ReductionOrder, OfDeepSums) {
   EXPECT_EQ(sums.values.order_words(flat), "0 + ... + 99999");
 }
 
-/// Adds the input of one rank to itself again and again.
+/// Adds the input of one rank to itself repeatedly.
 Plan doubled(uint32_t times) {
   Plan plan = two_ranks();
   plan.collective = "allreduce";
@@ -128,7 +128,7 @@ TEST(ReductionOrder, OfAWrongPlanIsNotTold) {
 }
 
 TEST(ReductionOrder, OfWhatIsNotProvedIsNotTold) {
-  // A test promises nothing, nor does a collective of one's own without `post`.
+  // A test promises nothing, and neither does a custom collective without `post`.
   for (const char* const collective : {"test", "custom"}) {
     Plan plan = two_ranks();
     plan.collective = collective;
@@ -175,7 +175,7 @@ TEST(ReductionOrder, IsWhatACertificateSaysIfThatHolds) {
   plan.extension.verified = certificate(plan, facts);
   EXPECT_NE(plan.extension.verified.find(R"("reduction_order":"0 + ... + 3")"), std::string::npos);
   ProofFacts other = facts;
-  other.order = "3 + 2 + 1 + 0";  // nobody proves it again
+  other.order = "3 + 2 + 1 + 0";  // it is not proved again
   plan.extension.verified = certificate(plan, other);
   EXPECT_EQ(reduction_order(plan), "3 + 2 + 1 + 0");
   other.other_order = "output[0:1] of rank 1 is not";
@@ -187,7 +187,7 @@ TEST(ReductionOrder, IsWhatACertificateSaysIfThatHolds) {
     plan.extension.verified = odd.dump();
     EXPECT_EQ(reduction_order(plan), std::nullopt) << word;
   }
-  odd.erase("reduction_order");  // as older ones
+  odd.erase("reduction_order");  // like older ones
   plan.extension.verified = odd.dump();
   EXPECT_EQ(reduction_order(plan), "0 + ... + 3");
   plan.extension.verified = R"({"hash":"0"})";

@@ -51,7 +51,7 @@ TEST(Releases, TheReleasesOfASemaphore) {
   add_blocks(plan, 3);
   for (const uint32_t on : {0u, 1u}) control(plan, Opcode::sem_release, 0, 0, on);
   for (int turn = 0; turn < 2; ++turn) control(plan, Opcode::sem_acquire, 0, 0, 2);
-  // The first take is of either; for the second both must have been there.
+  // The first take may be of either post. For the second, both must have come.
   EXPECT_EQ(releases(plan, 0, 2, 0), "unknown");
   EXPECT_EQ(releases(plan, 0, 2, 1), "0.0.0 0.1.0");
 }
@@ -82,7 +82,7 @@ TEST(Releases, ArrivalsOfEachRound) {
   meet(plan);
   EXPECT_EQ(releases(plan, 0, 0, 0), "0.0.0 0.1.0");
   EXPECT_EQ(releases(plan, 0, 1, 1), "0.0.2 0.1.1");
-  // More blocks than meet at a time.
+  // More blocks wait than a barrier has members.
   plan = two_ranks();
   add_blocks(plan, 4);
   for (uint32_t on = 0; on < 4; ++on) control(plan, Opcode::barrier, 0, 0, on).participants = 2;
@@ -118,7 +118,8 @@ Plan in_turns(bool ahead) {
 TEST(Releases, InTheLastTurnOfAPipeline) {
   for (const uint64_t bytes : {16, 32, 48, 1 << 20})
     EXPECT_EQ(releases(in_turns(false), 1, 0, 1, bytes), "0.0.1") << bytes;
-  // One turn ahead: what the last turn waits for is of the turn before, for which the pipeline stands.
+  // The signal is one turn ahead: the last turn waits for the signal of the previous one, for which
+  // the pipeline stands.
   EXPECT_EQ(releases(in_turns(true), 1, 0, 1, 16), "0.0.0");
   for (const uint64_t bytes : {32, 48, 1 << 20}) {
     EXPECT_EQ(releases(in_turns(true), 1, 0, 1, bytes), "0.0.1") << bytes;

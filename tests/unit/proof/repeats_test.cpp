@@ -1,4 +1,4 @@
-// These operations do once more what the one before them did.
+// These operations repeat what the previous one did.
 
 #include <cstddef>
 #include <cstdint>
@@ -50,7 +50,7 @@ TEST(Repeats, WhatIsNoRepeatIsARace) {
     EXPECT_NE(races(plan), "") << words(plan);
   };
   const auto twice = [&](auto&& does) { refused(does, does); };
-  // The result is added to once more.
+  // The second operation adds to the result again.
   twice([](Plan& plan) { reduce(plan, {out(0), in(1)}, out(0)); });
   twice([](Plan& plan) { reduce(plan, {in(1), out(0)}, out(0)); });
   // The first copy overwrites a source of the second.
@@ -121,7 +121,7 @@ TEST(Repeats, InAPipelineAreInOneTurn) {
   copy(plan, in(0), scratch(0));
   EXPECT_EQ(repeats(plan), "0.0.2\n");
   EXPECT_EQ(races(plan), "");
-  // The turn's share first, and then all of it.
+  // First the turn's share, and then all of it.
   plan = two_ranks();
   loop(plan, 1);
   copy(plan, in(0), scratch(0));

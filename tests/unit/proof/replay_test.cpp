@@ -1,4 +1,4 @@
-// These tests check what a launch does to data that an earlier one still reads.
+// These tests check the effect of a launch on data that an earlier launch still reads.
 
 #include "tests/has.hpp"
 #include "tests/unit/proof/findings.hpp"
@@ -24,7 +24,7 @@ TEST(Replay, ScratchIsUsedAgain) {
 }
 
 TEST(Replay, TwoBanksAreOneLaunchMore) {
-  // Each rank hears of the other once a launch: with one bank that is too late.
+  // Each rank hears from the other once per launch, which is too late with one bank.
   Plan plan = two_ranks();
   for (uint32_t rank = 0; rank < 2; ++rank) put(plan, in(0), 2, 0, rank);
   for (uint32_t rank = 0; rank < 2; ++rank) control(plan, Opcode::signal, 0, rank);

@@ -1,4 +1,5 @@
-// These tests check what orders the threads of a block, and the two ways to memory that a switch reaches.
+// These tests check the order between the threads of a block, and between the two ways to memory that a
+// switch reaches.
 
 #include "tests/has.hpp"
 #include "tests/unit/proof/findings.hpp"
@@ -13,7 +14,7 @@ void switch_reduce(Plan& plan, uint32_t on = 0, uint32_t rank = 0) {
 }
 
 TEST(Threads, PairsOfAnOperation) {
-  // A cell is at another place of the second pair, thus another thread's.
+  // An element is at another position of the second pair, so another thread handles it.
   Plan plan = two_ranks();
   hand_over(plan, 1);
   add(block(plan), Opcode::put, {in(0, 2), in(2, 2)}, {at(2, 0, 2), at(2, 1, 2)}, {}, ChannelType::memory);
@@ -26,7 +27,7 @@ TEST(Threads, PairsOfAnOperation) {
 }
 
 TEST(Threads, TurnsOfAPipeline) {
-  // A turn reads what the one before it wrote, one chunk further on.
+  // A turn reads what the previous one wrote, one chunk further.
   for (const bool synchronised : {false, true}) {
     Plan plan = two_ranks();
     loop(plan, synchronised ? 3 : 1).chunks = 2;
@@ -54,7 +55,7 @@ Plan answered(bool first) {
 }
 
 TEST(Threads, PacketsTellOfTheirOwnPairOnly) {
-  // An answer to one packet says nothing of the read for the other one.
+  // An answer to one packet does not show that the other one was read.
   EXPECT_TRUE(has(races(answered(true)), "overwrites scratch[7:8] of rank 0"));
   EXPECT_TRUE(has(races(answered(false)), "overwrites scratch[7:8] of rank 0"));
   Plan plan = two_ranks();
@@ -75,7 +76,7 @@ TEST(Threads, PacketsOverPacketsFurtherOn) {
 }
 
 TEST(Threads, PacketsOverPacketsThatAreNotVisible) {
-  // A relaxed signal says that the first ones are on their way, not that they have arrived.
+  // A relaxed signal shows that the first ones were sent, not that they have arrived.
   for (const bool relaxed : {false, true}) {
     Plan plan = two_ranks();
     add(block(plan), Opcode::put_packets, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
@@ -87,7 +88,7 @@ TEST(Threads, PacketsOverPacketsThatAreNotVisible) {
 }
 
 TEST(Threads, PacketsOverPacketsThatTheirBlockHasRead) {
-  // A block sees its own packets before others can. Another block gets them when they have arrived.
+  // A block sees its own packets before others can. Another block receives them when they have arrived.
   for (const uint32_t reader : {0u, 1u}) {
     Plan plan = two_ranks();
     add(block(plan, 1), Opcode::copy_packets, {in(0)}, {scratch(0)});
@@ -98,8 +99,8 @@ TEST(Threads, PacketsOverPacketsThatTheirBlockHasRead) {
 }
 
 TEST(Threads, PacketsOverPacketsThatAreForwardedToTheirOwnPlace) {
-  // A switch stores them at all ranks, and where they came from. Whoever has got one of them knows nothing of
-  // the others.
+  // A switch stores them at all ranks, including their source. A rank that has received one of them knows
+  // nothing about the others.
   for (const bool signalled : {false, true}) {
     Plan plan = two_ranks();
     add(block(plan, 0), Opcode::put_packets, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
@@ -113,7 +114,7 @@ TEST(Threads, PacketsOverPacketsThatAreForwardedToTheirOwnPlace) {
 }
 
 TEST(Threads, ARelaxedSignalMayComeFirst) {
-  // Both are posted by threads that nothing holds back: the wait may be for either.
+  // Threads that do not wait post both of them, so the wait may be for either.
   for (const bool apart : {false, true}) {
     Plan plan = two_ranks();
     add(block(plan), Opcode::put, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
@@ -125,7 +126,7 @@ TEST(Threads, ARelaxedSignalMayComeFirst) {
     control(plan, Opcode::relaxed_wait, 0, 1);
     EXPECT_EQ(races(plan).empty(), apart) << races(plan);
   }
-  // A relaxed signal on another channel cannot be taken for the signal.
+  // A relaxed signal on another channel cannot be mistaken for the signal.
   Plan plan = two_ranks();
   add(block(plan), Opcode::put, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
   control(plan, Opcode::signal, 0, 0);
@@ -156,7 +157,7 @@ TEST(Threads, ARelaxedSignalOfTheNextTurnMayComeFirst) {
 }
 
 TEST(Threads, ASignalReleasesFromTheNextMeetingOn) {
-  // One thread signals: the others may be ahead of it.
+  // One thread signals; the other threads may be ahead of it.
   for (const bool met : {false, true}) {
     Plan plan = two_ranks();
     for (uint32_t rank = 0; rank < 2; ++rank) copy(plan, in(0), scratch(0), 0, rank);
@@ -170,7 +171,7 @@ TEST(Threads, ASignalReleasesFromTheNextMeetingOn) {
 }
 
 TEST(Threads, ABarrierReleasesToItsRankOnly) {
-  // A put to a peer, that a block of the same rank reads back through the switch.
+  // Another block of the same rank reads a put to a peer back through the switch.
   for (const bool signalled : {false, true}) {
     Plan plan = two_ranks();
     copy(plan, in(0), scratch(0), 1);

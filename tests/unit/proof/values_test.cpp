@@ -1,4 +1,5 @@
-// These outputs do not hold what their collective promises, and the tests tell it addend by addend.
+// These tests have outputs that differ from what their collective promises, and check the messages, addend by
+// addend.
 
 #include <utility>
 
@@ -21,7 +22,7 @@ Plan collective(const char* name, uint64_t in, uint64_t out) {
   return plan;
 }
 
-/// Every rank puts its input into the peer's scratch, and adds what it gets.
+/// Every rank puts its input into the peer's scratch, and adds what it receives.
 Plan all_reduce() {
   Plan plan = collective("allreduce", 2, 2);
   for (uint32_t rank = 0; rank < 2; ++rank) {
@@ -39,7 +40,7 @@ Operand& operand(Plan& plan, uint32_t rank, uint32_t op, uint32_t position) {
   return of.operands[of.ops[op].first_operand + position];
 }
 
-/// When a plan is in place, the output may be left out: then it is the input.
+/// A plan in place may leave out the output, which is then the input.
 TEST(Values, OutputThatIsLeftOut) {
   Plan plan = collective("allreduce", 2, 0);
   plan.inplace = true;
@@ -63,7 +64,7 @@ Plan doubled(uint32_t times) {
   return plan;
 }
 
-/// Each addend is counted, and none of them is written out.
+/// Each addend is counted, and none of them is listed.
 TEST(Values, AddendsWithoutNumber) {
   EXPECT_EQ(
       values(doubled(40)).substr(0, 130),
@@ -146,7 +147,7 @@ TEST(Values, InPlaceInputIsOverwritten) {
   EXPECT_EQ(values(plan), "");
 }
 
-/// All ranks of a program leave out the same.
+/// All ranks of a program leave out the same part.
 TEST(Values, LeftOutByAllRanks) {
   Plan plan = collective("alltoall", 4, 4);
   plan.source = {{"all.cpp", 3}};
@@ -160,7 +161,7 @@ TEST(Values, LeftOutByAllRanks) {
 }
 
 TEST(Values, OthersOfTheirOwnKind) {
-  // Each rank copies to itself what it would get if it were alone.
+  // Each rank copies to itself what it would receive if it were alone.
   const auto of = [](const char* name, uint64_t ins, uint64_t outs) {
     Plan plan = collective(name, ins, outs);
     for (uint32_t rank = 0; rank < 2; ++rank) {
@@ -239,7 +240,7 @@ TEST(Values, GroupsAndPipelinesCoverTheirOperands) {
   // One member of three does not do two thirds of the work of two.
   for (uint32_t member = 0; member < 2; ++member) block(plan, 0, member).ops[0].group_size = 3;
   EXPECT_EQ(values(plan), "output[2:3] of rank 1 is never written: this comes nearest to it at 0.1.0\n");
-  // A pipeline that is shorter than what it moves leaves the rest.
+  // A pipeline that is shorter than its data leaves the rest.
   block(plan).ops[1].chunks = 2;
   EXPECT_NE(values(plan).find("output[2:3] of rank 0 is never written"), std::string::npos);
 }

@@ -1,5 +1,5 @@
-// These tests check counter-examples: what is shown of a finding, and that it follows from the order that the
-// proof keeps.
+// These tests check counter-examples: what they show of a finding, and that it follows from the order that
+// the proof keeps.
 
 #include "chorale/witness.hpp"
 
@@ -27,7 +27,7 @@ std::string shown(const Plan& plan, const std::vector<std::string>& allow = {}) 
   return render(explain(plan, first_finding(plan, allow)));
 }
 
-/// Rank 0 tells rank 1 of some of what it has put, and goes on.
+/// Rank 0 signals rank 1 after a part of its puts, and continues.
 Plan told_too_early() {
   Plan plan = two_ranks();
   put(plan, in(0), 2, 0);
@@ -125,7 +125,7 @@ TEST(Witness, AValue) {
 }
 
 TEST(Witness, NoMoreThanThereIsRoomFor) {
-  // A token goes round 8 times between four blocks; the last one's write is not told of.
+  // A token goes round 8 times between four blocks. The last one's write is not signalled.
   Plan plan = two_ranks();
   copy(plan, in(0), scratch(0));
   for (int round = 0; round < 8; ++round) {
@@ -141,7 +141,7 @@ TEST(Witness, NoMoreThanThereIsRoomFor) {
   }
 }
 
-/// The graph of causes knows of the first culprit's side as much as the proof's clocks.
+/// The graph of causes agrees with the proof's clocks about the first culprit.
 void expect_agreement(const Plan& plan) {
   const Finding finding = first_finding(plan, {"values"});
   ASSERT_EQ(finding.kind, Finding::Kind::race);
@@ -194,7 +194,7 @@ TEST(Witness, ShrinkingKeepsTheFinding) {
 }
 
 TEST(Witness, ShrinkingKeepsLaunchesApart) {
-  // The operations that order the two within a launch must stay, else they would race there.
+  // The operations that order the two within a launch must stay, because otherwise they would race there.
   Plan plan = two_ranks();
   put(plan, in(0), 2, 0, 1);
   hand_over(plan, 1);

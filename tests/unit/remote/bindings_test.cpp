@@ -1,12 +1,13 @@
-// Messages for bindings that are not there yet, or no more, and for runs that have not begun, or have ended.
+// These tests send messages for bindings that do not exist yet or no longer exist, and for runs that have not
+// begun or have ended.
 
 #include "ends.hpp"
 
 namespace chorale::test {
 namespace {
 
-/// A message for a run that has not begun waits. What comes after it in its stream does too; another
-/// binding's messages do not, even if more waits than may be on the way.
+/// A message for a run that has not begun waits, and so do later messages in its stream. Another binding's
+/// messages do not wait, even if more messages wait than may be in flight.
 TEST(RemoteBindings, messages_for_a_later_run_wait_and_hold_up_no_other_binding) {
   expect_good(2, [](World& world) -> std::string {
     constexpr size_t bytes = 8 << 20, orders = 10;
@@ -46,7 +47,7 @@ TEST(RemoteBindings, messages_for_a_later_run_wait_and_hold_up_no_other_binding)
   });
 }
 
-/// Sends to the output of rank 1 after its run has ended, or after the next has begun.
+/// Sends to the output of rank 1 after its run has ended, or after the next one has begun.
 void expect_refused_after_the_run(bool next_has_begun) {
   const std::string text =
       "rank 0 has put into the output of rank 1 after the launch there had ended: the plan does not make it "
@@ -106,7 +107,7 @@ TEST(RemoteBindings, messages_wait_for_the_binding_and_hold_up_no_other) {
   });
 }
 
-/// The sender hears that its messages are done, although nothing is done with them.
+/// The sender is notified that its messages are done, although nothing is done with them.
 TEST(RemoteBindings, messages_for_a_binding_that_is_gone_are_dropped) {
   expect_good(2, [](World& world) -> std::string {
     End end(world);
@@ -137,7 +138,7 @@ TEST(RemoteBindings, messages_for_a_binding_that_is_gone_are_dropped) {
   });
 }
 
-/// A binding goes at its sender while the receiver still waits for the run.
+/// A binding is destroyed at its sender while the receiver still waits for the run.
 TEST(RemoteBindings, what_is_on_its_way_when_a_binding_goes_arrives_and_is_not_reported) {
   expect_good(2, [](World& world) -> std::string {
     End end(world);
@@ -165,7 +166,8 @@ TEST(RemoteBindings, what_is_on_its_way_when_a_binding_goes_arrives_and_is_not_r
   });
 }
 
-/// A launch does not wait for a signal without data, so its binding may go before it is sent.
+/// A launch does not wait for a signal without data, so its binding may be destroyed before the signal is
+/// sent.
 TEST(RemoteBindings, a_last_signal_of_a_binding_that_goes_is_sent_and_not_reported) {
   expect_good(2, [](World& world) -> std::string {
     End end(world);
@@ -177,7 +179,7 @@ TEST(RemoteBindings, a_last_signal_of_a_binding_that_goes_is_sent_and_not_report
       end.stop();
       end.send(bound, {1}, nullptr, 0, true);
       end.endpoint.unregister_binding(bound.number);
-      end.send(bound, {1}, nullptr, 0, true);  // nothing more is taken
+      end.send(bound, {1}, nullptr, 0, true);  // nothing more is accepted
       end.start();
       end.settle();
       if (load_acquire(bound.done_at(1)) != 0) return "it is reported to who is gone";

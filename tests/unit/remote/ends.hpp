@@ -1,5 +1,5 @@
 /// \file
-/// Ranks that count as hosts of their own, with a remote endpoint each, for tests.
+/// Runs ranks that count as separate hosts, each with a remote endpoint, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,10 +29,10 @@ namespace chorale::test {
 
 using namespace std::chrono_literals;
 
-/// Runs one rank of a test. Returns "good" or what is wrong.
+/// Runs one rank of a test. Returns "good" or the error.
 using RankBody = std::function<std::string(World&)>;
 
-/// Runs each rank as a process that counts as a host of its own. Expects each to say `good`.
+/// Runs each rank as a process that counts as a separate host. Expects each rank's result in `good`.
 inline void expect_from_hosts(const std::vector<std::string>& good, const RankBody& body,
                               std::chrono::nanoseconds timeout = 60s) {
   if (const std::string missing = net::UcxLink::missing(); !missing.empty()) GTEST_SKIP() << missing;
@@ -54,7 +54,7 @@ inline void expect_good(int ranks, const RankBody& body, std::chrono::nanosecond
   expect_from_hosts(std::vector<std::string>(size_t(ranks), "good"), body, timeout);
 }
 
-/// Returns what stops the world, which it waits for.
+/// Waits until the world has stopped, and returns the reason.
 inline std::string stop_of(World& world) {
   for (int looks = 0; looks < 20000; ++looks) {
     try {
@@ -79,8 +79,8 @@ inline std::vector<char> data_of(int rank, size_t bytes, int turn = 0) {
   return data;
 }
 
-/// The memory of one binding. Each rank has a part in each buffer of the others, a signal at each of them and
-/// a counter of what it has sent them.
+/// Holds the memory of one binding. Each rank has a part in each buffer of the others, a signal at each of
+/// them, and a counter of what it has sent to each.
 class Bound {
  public:
   static constexpr uint32_t input = uint32_t(BufferKind::input), output = uint32_t(BufferKind::output),
@@ -113,7 +113,7 @@ class Bound {
   size_t part() const { return part_; }
 
   remote::Endpoint::Memory memory;
-  uint64_t number = 0;                  ///< as the endpoint gave it
+  uint64_t number = 0;                  ///< from the endpoint
   std::map<int, uint64_t> posted = {};  ///< signals to each peer
 
  private:
@@ -122,7 +122,7 @@ class Bound {
   std::vector<Signal> signals_, done_;
 };
 
-/// One rank: an endpoint and a thread that works.
+/// Holds one rank: an endpoint and a thread that works.
 class End {
  public:
   explicit End(World& world, std::unique_ptr<remote::Copies> copies = std::make_unique<remote::HostCopies>())
@@ -143,7 +143,7 @@ class End {
       }
     });
   }
-  /// Lets no more happen here until start().
+  /// Lets nothing happen here until start().
   void stop() {
     quit_ = true;
     if (thread_.joinable()) thread_.join();
@@ -158,7 +158,7 @@ class End {
     bound_.push_back(&bound);
   }
 
-  /// Names one transfer to a peer: the bytes of our part of its buffer, and the run.
+  /// Names one transfer to a peer: the offset in this rank's part of the peer's buffer, and the run.
   struct To {
     int peer;
     uint64_t run = 0;

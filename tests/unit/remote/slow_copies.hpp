@@ -1,5 +1,5 @@
 /// \file
-/// Copies as a device may do them: they take time, and few of them may go on at once.
+/// Makes copies as a device may do them: they take time, and few of them may run at once.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace chorale::test {
 
-/// A copy is carried out when the endpoint asks for the third time whether it has ended.
+/// Does a copy when the endpoint asks for the third time whether it has ended.
 class SlowCopies final : public remote::Copies {
  public:
   static constexpr size_t piece = 1 << 10;
 
-  /// \param most  the number of copies of each direction that there is room for
+  /// \param most  the number of copies that may run in each direction
   explicit SlowCopies(size_t most) : most_(most) {}
 
   size_t piece_bytes() const override { return piece; }

@@ -1,4 +1,4 @@
-// Transfers between endpoints of several hosts: their order, their pieces and their end.
+// These tests check transfers between endpoints of several hosts: their order, their pieces and their end.
 
 #include <algorithm>
 #include <deque>
@@ -51,7 +51,7 @@ TEST(RemoteTransfers, copies_may_take_time_and_room_may_be_short) {
   });
 }
 
-/// More is ordered than may be on the way, in pieces that are not whole.
+/// More orders are given than may be in flight, in pieces that are not whole.
 TEST(RemoteTransfers, any_number_of_orders_is_taken) {
   expect_good(2, [](World& world) -> std::string {
     constexpr size_t bytes = 3 << 20, orders = 24;
@@ -70,7 +70,7 @@ TEST(RemoteTransfers, any_number_of_orders_is_taken) {
   });
 }
 
-/// Nothing is written outside the memory that a binding lets peers reach.
+/// Nothing is written outside the memory that a binding exposes to peers.
 TEST(RemoteTransfers, bytes_outside_a_buffer_are_refused) {
   const std::string text = "rank 0 puts 4096 bytes at byte 4097 of a buffer of rank 1 that has 8192";
   expect_from_hosts({text, text}, [](World& world) {
@@ -117,7 +117,7 @@ TEST(RemoteTransfers, a_lack_of_memory_stops_the_world) {
 
 // -- The end of a launch
 
-/// The time-out of worlds in which one passes, or is outlived.
+/// Gives the timeout of worlds in which it passes, or in which transfers outlive it.
 constexpr std::chrono::nanoseconds brief = 5s;
 
 TEST(RemoteTransfers, a_peer_that_takes_nothing_is_named_when_the_time_is_over) {
@@ -144,7 +144,7 @@ TEST(RemoteTransfers, a_peer_that_takes_nothing_is_named_when_the_time_is_over) 
       brief);
 }
 
-/// The receiver names its output for one run after the other. Together that lasts longer than the time-out.
+/// The receiver exposes its output for one run after the other. Together that takes longer than the timeout.
 TEST(RemoteTransfers, those_that_move_outlive_the_time_out) {
   static constexpr uint64_t runs = 7;
   static constexpr auto pause = 900ms;
@@ -182,7 +182,7 @@ TEST(RemoteTransfers, those_that_move_outlive_the_time_out) {
 
 // -- The life of an endpoint
 
-/// An endpoint that goes still sends what it was given.
+/// An endpoint that is destroyed still sends its pending work.
 TEST(RemoteTransfers, a_last_signal_is_sent_by_an_end_that_goes) {
   expect_good(2, [](World& world) -> std::string {
     for (int round = 0; round < 4; ++round) {
@@ -203,7 +203,7 @@ TEST(RemoteTransfers, a_last_signal_is_sent_by_an_end_that_goes) {
   });
 }
 
-/// A thread that rests carries out what comes late, and wake() ends its rest.
+/// A sleeping thread handles late messages, and wake() ends its sleep.
 TEST(RemoteTransfers, who_rests_hears_of_late_messages) {
   expect_good(2, [](World& world) -> std::string {
     End end(world);
@@ -233,7 +233,7 @@ TEST(RemoteTransfers, who_rests_hears_of_late_messages) {
   });
 }
 
-/// Without a link there is nothing to look at every now and then: only wake() ends the rest.
+/// Without a link there is nothing to poll, so only wake() ends the sleep.
 TEST(RemoteTransfers, a_rest_before_there_is_a_link_ends_when_it_is_woken) {
   expect_good(2, [](World& world) -> std::string {
     remote::Endpoint endpoint(world, std::make_unique<remote::HostCopies>(), {});
@@ -262,7 +262,7 @@ TEST(RemoteTransfers, a_reset_forgets) {
       stop_of(world);
       end.endpoint.drop();
       if (!end.endpoint.idle()) return "something is not forgotten";
-      end.send(before, {peer}, old.data(), bytes, true);  // nothing is taken any more
+      end.send(before, {peer}, old.data(), bytes, true);  // nothing is accepted any more
       world.reset();
       end.endpoint.connect();
       Bound& after = bounds.emplace_back(world, bytes);

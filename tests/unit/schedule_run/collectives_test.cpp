@@ -12,7 +12,7 @@
 namespace chorale::test {
 namespace {
 
-/// Collectives sum with the built-in function; calls of the schedule's own have the application's.
+/// Collectives sum with the built-in function. Calls in the schedule use the application's function.
 TEST(ScheduleCollectives, AFunctionOfTheApplicationDoesNotChangeThem) {
   const Plan plan = read(host::plan_with(
       R"({"tensors":[{"name":"x","dtype":"i32","shape":[2,3],"role":"in"},{"name":"y","dtype":"i32","shape":[2,3],"role":"out"},
@@ -40,7 +40,7 @@ TEST(ScheduleCollectives, AFunctionOfTheApplicationDoesNotChangeThem) {
   });
 }
 
-/// The operation `fill` is not a call: the function that the application has of this name is for calls.
+/// The operation `fill` is not a call, so the application's function of this name does not replace it.
 TEST(ScheduleCollectives, AFunctionOfTheApplicationDoesNotChangeFill) {
   const Plan plan = read(host::plan_with(
       R"({"ranks":[1],"tensors":[{"name":"y","dtype":"i32","shape":[3],"role":"out"},{"name":"z","dtype":"i32","shape":[3],"role":"out"}],
@@ -59,7 +59,8 @@ TEST(ScheduleCollectives, AFunctionOfTheApplicationDoesNotChangeFill) {
   });
 }
 
-/// The rule that a temporary is zero again does not rely on what the application makes of `zero` and `fill`.
+/// The rule that a temporary is zero again does not depend on the application's versions of `zero` and
+/// `fill`.
 TEST(ScheduleCollectives, AnotherZeroIsNotTakenForOne) {
   for (const std::string name : {"zero", "fill"}) {
     const Plan plan = read(host::plan_with(
@@ -80,7 +81,7 @@ TEST(ScheduleCollectives, AnotherZeroIsNotTakenForOne) {
   }
 }
 
-/// A product over no k is zero, and rows of none are none.
+/// A product over an empty k is zero, and zero rows give no rows.
 TEST(ScheduleExtents, MayBeZero) {
   for (const auto& [k, n] : {std::pair(0, 2), std::pair(3, 0)}) {
     const Plan plan = read(host::plan_with(

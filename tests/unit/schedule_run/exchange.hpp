@@ -1,6 +1,6 @@
 #pragma once
-// Makes an exchange of boxes between all ranks: strided, several transfers in a group, and two lanes between
-// each two ranks.
+// Makes an exchange of boxes between all ranks. The boxes are strided, a group has several transfers, and
+// every two ranks have two streams between them.
 
 #include <cstdint>
 #include <stdexcept>
@@ -21,8 +21,8 @@ struct Exchange {
   host::Values params() const { return {{"H", int64_t(h)}, {"W", int64_t(w)}, {"C", int64_t(c)}}; }
 };
 
-/// Y[r] of every rank gets the inner box of rank r's X[this rank], in another place, and zeros around it.
-/// \param via  the movers of the transfers, in turns of the distance between the ranks
+/// Y[r] of every rank gets the inner box of rank r's X[this rank], at another offset, with zeros around it.
+/// \param via  the movers of the transfers, in turn by the distance between the ranks
 inline Plan exchange(uint32_t ranks, DType dtype, const std::vector<host::Mover>& via) {
   using namespace chorale::dsl;
   Schedule schedule({.name = "exchange", .ranks = {ranks}});

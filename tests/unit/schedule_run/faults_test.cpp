@@ -1,5 +1,5 @@
-// These tests check what goes wrong with host schedules: calls that do not fit, peers that never come, die,
-// or throw.
+// These tests check faults of host schedules: calls that do not fit, and peers that never come, die, or
+// throw.
 
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ TEST(ScheduleFaults, APeerThatNeverRunsIsNamedWithTheLine) {
         ScheduleRun schedule(world, allgather_p2p(rotated), arguments(100));
         said[world.rank()] = thrown([&] {
           if (world.rank() != 2) schedule.run();
-          // Rank 2 waits for nothing of its own: it hears of it.
+          // Rank 2 has no wait of its own and is notified.
           while (world.rank() == 2) {
             schedule.check();
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -52,7 +52,7 @@ TEST(ScheduleFaults, APeerThatNeverRunsIsNamedWithTheLine) {
       },
       hasty);
   for (const std::string& one : said) expect_parts(one, {"timed_out: ", "waited 2 s"});
-  // Rank 0 waits at i = 1 for rank 2, to which it sends, and rank 1 for its credit of rank 0's.
+  // Rank 0 waits at i = 1 for rank 2, to which it sends. Rank 1 waits for a credit from rank 0.
   expect_parts(said[0], {"rank 0, lane comm, i = 1: take of 'credit of t1", "from rank 2 (ag.cpp:1"});
   expect_parts(said[1], {"rank 1, lane comm, i = 1: take of 'data of t1", "from rank 2 (ag.cpp:1"});
 }
@@ -70,7 +70,7 @@ void expect_end_of_every_rank(const std::function<void()>& failing, const char* 
       for (int run = 0; run < 3; ++run) schedule.run();
       world.barrier();
     });
-    // Nothing is left behind that a new binding would meet.
+    // Nothing is left behind that would disturb a new binding.
     thrown([&] { schedule.synchronize(); });
     world.reset();
     expect_parts(thrown([&] { schedule.run(); }), {"usage: ", "bind it again"});
@@ -121,7 +121,7 @@ TEST(ScheduleFaults, AFunctionCannotWaitForTheRunThatItIsIn) {
   }
 }
 
-/// Checks take them for different memory.
+/// The checks treat them as different memory.
 TEST(ScheduleFaults, InputsThatTheScheduleWritesMayNotShareMemory) {
   const auto bound = [](const std::string& body) {
     const Plan plan = plan_of(
@@ -165,7 +165,7 @@ TEST(ScheduleFaults, APeerThatDiesIsNamed) {
   all.said(1);
 }
 
-/// A fork has none of the threads that the lanes would be waited for on.
+/// A fork has none of the threads that run the streams.
 TEST(ScheduleFaults, AForkMayAssignToWhatItWasGiven) {
   const std::string address = fresh_address();
   Processes all(2, [&](int rank) -> std::string {
@@ -175,7 +175,7 @@ TEST(ScheduleFaults, AForkMayAssignToWhatItWasGiven) {
     schedule.run();
     schedule.synchronize();
     if (const pid_t child = fork(); child == 0) {
-      alarm(60);  // if it hangs
+      alarm(60);  // in case it hangs
       schedule = std::move(other);
       _exit(0);
     } else {
@@ -314,7 +314,7 @@ TEST(ScheduleFaults, ARankHasTheFunctionsThatItCalls) {
   }
 }
 
-/// The error comes before anything is allocated, with the tensors that take most.
+/// The error comes before anything is allocated, and names the largest tensors.
 TEST(ScheduleFaults, WhatThereIsNoRoomForIsNamed) {
   const Plan plan = plan_of(
       rotated, "{}",
@@ -329,7 +329,7 @@ TEST(ScheduleFaults, WhatThereIsNoRoomForIsNamed) {
   });
 }
 
-/// The ranks are processes, so that the address space for threads' stacks is one rank's alone.
+/// The ranks are processes, so that each rank's address space is used only for its own threads' stacks.
 TEST(ScheduleFaults, ThreadsThatOneRankCannotHaveAreAnErrorOfAll) {
 #if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
   GTEST_SKIP() << "shadows of the sanitizers are address space";
@@ -342,7 +342,7 @@ TEST(ScheduleFaults, ThreadsThatOneRankCannotHaveAreAnErrorOfAll) {
       if (rank == 1) scarce.emplace(200);
       ScheduleRun schedule(world, allgather_p2p({Order::rotated, Style::pool, 300}), arguments(10));
     });
-    // Nothing of it is left behind for a reset to meet, and there are threads again.
+    // Nothing is left behind that would disturb a reset, and threads can be made again.
     world.reset();
     ScheduleRun schedule(world, allgather_p2p(rotated), arguments(10));
     schedule.run();

@@ -1,5 +1,5 @@
 /// \file
-/// These cases compare the built-in functions of host schedules with what they mean, on any backend.
+/// Compares the built-in functions of host schedules with their definitions, on any backend.
 #pragma once
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@
 
 namespace chorale::test {
 
-/// Makes a schedule of calls on lane main, with inputs and the outputs that it should have.
+/// Makes a schedule of calls on stream main, with inputs and expected outputs.
 class FunctionCases {
  public:
   using Shape = std::vector<uint64_t>;
@@ -54,8 +54,8 @@ class FunctionCases {
   /// Copies bytes into the backend's memory, and out of it.
   using Copy = std::function<void(void* to, const void* from, uint64_t bytes)>;
 
-  /// \param found  gets the bytes of all outputs
-  /// \return "good", or a text that says what is wrong
+  /// \param found  receives the bytes of all outputs
+  /// \return "good", or the error
   std::string run(World& world, const Config& config, const Copy& copy,
                   std::map<std::string, Bytes>& found) const {
     const Plan plan = read(
@@ -73,14 +73,14 @@ class FunctionCases {
     return wrong.empty() ? "good" : wrong;
   }
 
-  /// Returns whether every backend gives the same bits.
+  /// Returns whether every backend must give the same bits.
   bool exactly(const std::string& output) const { return out_.at(output).bounds.empty(); }
 
  private:
   struct Expected {
     DType dtype;
     Bytes values;                ///< with bounds: of f64
-    std::vector<double> bounds;  ///< empty: the very bits
+    std::vector<double> bounds;  ///< empty: the bits must be equal
   };
 
   void tensor(const std::string& name, DType dtype, const Shape& shape, const char* role) {
@@ -110,7 +110,7 @@ class FunctionCases {
   std::map<std::string, Expected> out_;
 };
 
-/// Returns whole numbers as elements of a type that has them all.
+/// Returns whole numbers as elements of a type that can hold all of them.
 inline Bytes elements(DType dtype, const std::vector<int64_t>& values) {
   Bytes all;
   for (const int64_t value : values) append_converted(all, dtype, DType::i64, Exact(value));
@@ -145,7 +145,7 @@ inline void add_casts(FunctionCases& cases) {
   cases.call("cast", R"(["cast_gaps",[1,0,3]])", R"(["gaps",[0,1,3],[1,2,3]])");
 }
 
-/// Adds add, sum, copy, zero and fill of every type, of elements side by side and of others.
+/// Adds add, sum, copy, zero and fill for every type, with contiguous and other elements.
 inline void add_elementwise(FunctionCases& cases) {
   // Sums are 8 at most, which every type has.
   const auto a_at = [](uint64_t k) { return int64_t(k * 7 % 5 % 4); };
@@ -189,7 +189,7 @@ inline void add_elementwise(FunctionCases& cases) {
 
     cases.output(name("copy"), dtype, {3, 8}, typed(24, [&](uint64_t k) { return x_at(k / 8, 2, k % 8); }));
     cases.call("copy", view("copy"), view("x", ",[1,2]"));
-    // 1003 is rounded, wrapped or too large, as the type has it.
+    // 1003 is rounded, wrapped or too large, depending on the type.
     cases.output(name("fill"), dtype, {4, 6}, typed(24, [](uint64_t k) {
                    return k % 6 == 2 ? -3 : k / 6 == 1 && k % 6 > 2 ? 0 : 1003;
                  }));
@@ -227,7 +227,7 @@ inline void add_products(FunctionCases& cases) {
     const auto typed = [&](uint64_t count, const std::function<int64_t(uint64_t)>& at) {
       return elements(dtype, counted(count, at));
     };
-    // The tensors have a column in front and two behind, and a row in front.
+    // The tensors have one more column before and two after, and one more row before.
     cases.input(name("A"), dtype, {2, 3, m, k + 3}, typed(batches * m * (k + 3), [&](uint64_t at) {
                   return a_at(at / (k + 3) / m, at / (k + 3) % m, at % (k + 3) - 1);
                 }));
@@ -267,7 +267,7 @@ inline void add_products(FunctionCases& cases) {
     });
     cases.call("linear", view("biased"),
                view("A", a) + "," + view("W", ",[1,0,7]") + "," + view("bias", ",[1,0]"));
-    // The result goes into a part of a matrix, whose other elements stay.
+    // The result goes into a part of a matrix, whose other elements do not change.
     cases.output(name("part"), dtype, {m + 1, n + 3}, typed((m + 1) * (n + 3), [&](uint64_t at) {
                    const uint64_t row = at / (n + 3), column = at % (n + 3);
                    return row < m && column >= 2 && column < n + 2
@@ -280,9 +280,9 @@ inline void add_products(FunctionCases& cases) {
   }
 }
 
-/// Adds products of numbers that have to be rounded. A product is exact to 24 bits in f32. In TF32 both
-/// factors are exact to 11 bits, cut off or rounded. The sum may be wrong by that share of the sum of the
-/// products' sizes, and in f32 once more in each of the sums.
+/// Adds products of numbers that must be rounded. A product is exact to 24 bits in f32. In TF32 both factors
+/// are exact to 11 bits, cut off or rounded. The sum may be wrong by that fraction of the sum of the
+/// products' magnitudes, and in f32 once more in each of the additions.
 inline void add_rounded_products(FunctionCases& cases) {
   constexpr uint64_t m = 16, k = 64, n = 24;
   std::mt19937 any(5);

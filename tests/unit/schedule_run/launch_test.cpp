@@ -1,5 +1,6 @@
-// These host schedules launch plans of thread blocks, on the CPU: an all-reduce after a matrix product, an
-// all-gather beside one, launches from several lanes; what does not fit, and peers that never come.
+// These host schedules launch plans of thread blocks on the CPU: an all-reduce after a matrix product, an
+// all-gather beside one, and launches from several streams. The tests also cover calls that do not fit, and
+// peers that never come.
 
 #include <gtest/gtest.h>
 
@@ -100,7 +101,7 @@ std::string gathers(World& world) {
     for (const std::string& said :
          {compare("G", run, at("G"), g), compare("C", run, at("C"), c), compare("D", run, at("D"), d)})
       if (said != "good") return said;
-    world.barrier();  // a peer's next run writes into our G
+    world.barrier();  // a peer's next run writes into this rank's G
   }
   return "good";
 }
@@ -182,7 +183,7 @@ TEST(LaunchFaults, ViewsThatDoNotFitEachOtherAreFound) {
 }
 
 TEST(LaunchFaults, BuffersThatOneRankCannotLaunchWithAreAnErrorOfAll) {
-  // Rank 1 writes over what it reads.
+  // Rank 1 overwrites the memory that it reads.
   const Plan schedule = launching(
       tensor("C", R"(["*",2,"m"],"n")", "out"),
       R"({"op":"launch","plan":"reduce","dst":["C",[0,["-","m",["*","rank",["-","m",1]]],"m"]],"src":["C",[0,0,"m"]],"at":1})");
@@ -240,7 +241,7 @@ TEST(LaunchFaults, RanksLaunchTheSameInTheSameOrder) {
             "usage: the ranks disagree on launch 1: launch of 'x', rank 0 (tp.cpp:11) from A[0:6, 0:5] to "
             "C[0:6, 0:5], and launch of 'y', rank 1 (tp.cpp:12) from A[0:6, 0:5] to D[0:6, 0:5]; launch the "
             "same plans in the same order");
-  // The checks of the compiler say it at the author's line.
+  // The compiler's checks report it at the author's line.
   ScheduleArguments checked = with;
   checked.check = true;
   EXPECT_NE(refused(either(x, ""), checked).find("tp.cpp:11: error: the launch on rank 0 never ends"),

@@ -1,5 +1,5 @@
-// These tests check transfers that thread blocks carry: boxes of any form, movers side by side, and what goes
-// wrong.
+// These tests check transfers that thread blocks carry out: boxes of any form, several movers at once, and
+// faults.
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ const Exchange exchanges[] = {
 };
 
 /// Runs with new data on one binding.
-/// \return "good", or a text that says what is wrong
+/// \return "good", or the error
 std::string exchanged(World& world, const Exchange& of, const std::vector<Mover>& via, int runs,
                       unsigned blocks = 8) {
   const uint64_t rank = uint64_t(world.rank()), ranks = uint64_t(world.ranks());
@@ -54,7 +54,7 @@ std::string exchanged(World& world, const Exchange& of, const std::vector<Mover>
                            expected[at]);
     }
   }
-  world.barrier();  // peers may still read what is ours
+  world.barrier();  // peers may still read this rank's memory
   return "good";
 }
 
@@ -81,7 +81,7 @@ TEST_P(Exchanges, MoversSideBySide) {
 
 TEST(Movers, OneBlockOrMany) {
   run_local(3, [](World& world) {
-    // Up to 570 KB in a transfer: a ring is used again and again. Blocks and tiles end within rows.
+    // A transfer has up to 570 KB, so its ring is used again and again. Blocks and tiles end within rows.
     const Exchange large{DType::i32, 12, 65, 251};
     for (const Mover mover : by_blocks)
       for (const unsigned blocks : {1u, 3u, 64u})
@@ -116,7 +116,7 @@ TEST(Movers, EveryOrderOfFibersGivesTheSame) {
   }
 }
 
-/// Tests the function that GPUs copy with: so many threads copy rows of any length at any place.
+/// Tests the function that GPUs copy with: threads copy rows of any length at any address.
 TEST(Movers, RowsByWords) {
   for (const uint32_t threads : {1u, 7u, 32u, 96u}) {
     for (const uint64_t bytes : {1, 2, 15, 16, 48, 129, 1040}) {
@@ -166,7 +166,7 @@ ScheduleArguments arguments(int64_t n, Mover mover) {
   return arguments;
 }
 
-/// Returns what ranks 0 to 2 say when rank 2 never runs.
+/// Returns the errors of ranks 0 to 2 when rank 2 never runs.
 std::array<std::string, 3> without_rank_2(Mover mover) {
   std::array<std::string, 3> said;
   run_local(3,
@@ -273,7 +273,7 @@ TEST(MoverFaults, FibersSeeADeadlockAtOnce) {
                        "rank 1, lane main: carry via kernel: send s", "to rank 0 (ag.cpp:11)"});
 }
 
-/// A rank's carries follow the order of movers: what ends with copy engines need not end with others.
+/// A rank's SM copies follow the order of movers: what ends with copy engines need not end with others.
 TEST(MoverFaults, TheCheckKnowsWhatMoversTransfersGet) {
   const Plan plan = plan_of(
       rotated_form, "{}",
@@ -321,7 +321,7 @@ TEST(MoverFaults, GroupsThatAreNoLaunchAreRefused) {
   });
 }
 
-/// Nobody's plan is taken for the one that a group becomes, nor that for theirs.
+/// The plan of a group is not confused with an application's plan of the same name.
 TEST(MoverFaults, APlanWithTheNameOfAGroupIsRefused) {
   const auto with = [](const char* launch) {
     return plan_of(

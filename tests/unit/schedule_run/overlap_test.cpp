@@ -1,4 +1,4 @@
-// The schedules that bench/overlap times, on the CPU: every form gives the exact result.
+// These tests run the schedules of bench/overlap on the CPU. Every form gives the exact result.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ std::vector<bf16> matrix(uint64_t height, uint64_t width, const std::function<in
   return all;
 }
 
-/// Copies values to the place where the schedule has found the vector.
+/// Copies values to the address that the schedule uses.
 void set(std::vector<bf16>& to, const std::vector<bf16>& from) {
   std::copy(from.begin(), from.end(), to.begin());
 }
@@ -59,7 +59,7 @@ std::string gather(World& world, const Form& form) {
   for (uint64_t run = 0; run < runs; ++run) {
     set(a, matrix(rows, deep, [&](auto row, auto at) { return a_at(run, rank * rows + row, at); }));
     set(b, matrix(deep, n, [&](auto at, auto column) { return b_at(rank, at, column); }));
-    world.barrier();  // nobody reads what was there
+    world.barrier();  // no rank still reads the old data
     schedule.run();
     schedule.synchronize();
     world.barrier();

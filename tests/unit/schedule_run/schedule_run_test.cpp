@@ -1,5 +1,5 @@
-// These tests run host schedules on the CPU: AllgatherP2p and AG_matmul_P2p in every order, lane style and
-// mover, ranks as threads, processes and fibers; replays, skew.
+// These tests run host schedules on the CPU: AllgatherP2p and AG_matmul_P2p in every order, style of streams
+// and mover, with ranks as threads, processes and fibers. They cover replays and skew.
 
 #include <gtest/gtest.h>
 
@@ -37,8 +37,8 @@ std::vector<Form> forms(std::initializer_list<int> pools) {
   return all;
 }
 
-/// Does all runs of an all-gather on one rank, with nothing between them that ranks or runs would wait at.
-/// \return "good", or a text that says what is wrong
+/// Does all runs of an all-gather on one rank. Nothing between them makes ranks or runs wait.
+/// \return "good", or the error
 std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, bool own_memory,
                       bool skewed = false, int runs = most_runs) {
   const int rank = world.rank(), ranks = world.ranks();
@@ -71,7 +71,7 @@ std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, b
       out != std::vector<int32_t>(static_cast<int32_t*>(schedule.buffer("t1")),
                                   static_cast<int32_t*>(schedule.buffer("t1")) + out.size()))
     wrong = "the caller's output is not the schedule's";
-  world.barrier();  // peers read what is ours
+  world.barrier();  // peers read this rank's memory
   return wrong.empty() ? "good" : wrong;
 }
 
@@ -87,7 +87,7 @@ TEST_P(Ranks, AllgatherP2p) {
   });
 }
 
-/// Two ranks are enough for so many elements, because ranks share a machine's memory: 16 MiB a rank.
+/// Two ranks are enough for this many elements, because ranks share a machine's memory: 16 MiB per rank.
 TEST(Schedules, AllgatherP2pOfManyElements) {
   run_local(2, [](World& world) {
     for (const Mover mover : movers)
@@ -123,8 +123,8 @@ TEST(Schedules, RunReturnsWhenAllLanesHaveEnded) {
   }
 }
 
-/// Rank 0 computes with what has arrived while the next exchange waits for rank 1, which comes to it when
-/// that has begun.
+/// Rank 0 computes with the arrived data while the next exchange waits for rank 1. Rank 1 starts it only
+/// after the computation has begun.
 TEST(Schedules, AWaitIsForItsGroupAlone) {
   for (const Mover mover : movers) {
     std::promise<void> begun;
@@ -207,7 +207,8 @@ struct Extents {
   uint64_t m, k, n;
 };
 
-/// Multiplies whole numbers so small that every order of summation is exact, or random ones in [-1, 1).
+/// Multiplies whole numbers that are small enough to be exact in every order of summation, or random numbers
+/// in [-1, 1).
 ///
 /// Random sums are about sqrt(k) / 3, some 5 for k = 256, and there an f32 has 5e-7 between its values: all k
 /// roundings together are far below 1e-2. An addend too many or too few is 1/4. In bf16 only the sum is
@@ -279,7 +280,7 @@ TEST_P(Ranks, AgMatmulP2p) {
   });
 }
 
-/// Every mover runs with a form of its own.
+/// Every mover runs with a different form.
 TEST_P(Ranks, AgMatmulP2pOfMoreSizes) {
   run_local(GetParam(), [](World& world) {
     const std::vector<Form> all = forms({2, 8});

@@ -1,5 +1,5 @@
 #pragma once
-// These host schedules for tests are plans.
+// Makes host schedules for tests, as plans.
 
 #include <fmt/format.h>
 
@@ -12,7 +12,8 @@
 namespace chorale::test {
 
 enum class Order { linear, rotated, ring };
-/// `pool`: turn i on pool lane i % lanes. `two`: transfers on one lane, compute on another.
+/// Names styles of streams. `pool`: turn i on pool stream i % lanes. `two`: transfers on one stream, compute
+/// on another.
 enum class Style { pool, two };
 
 inline constexpr const char* order_names[] = {"linear", "rotated", "ring"};
@@ -28,8 +29,8 @@ struct Form {
   }
 };
 
-/// Returns the turns of an all-gather of `from` into `to`, a slice a rank along axis 0, with `compute` after
-/// each. The text is JSON; "@" in `compute` is the slice of the turn.
+/// Returns the turns of an all-gather of `from` into `to`, with one slice per rank along axis 0 and `compute`
+/// after each. The text is JSON; "@" in `compute` is the slice of the turn.
 inline std::string turns(const Form& form, const std::string& from, const std::string& to,
                          const std::string& compute) {
   const bool pool = form.style == Style::pool;
@@ -60,7 +61,7 @@ inline std::string turns(const Form& form, const std::string& from, const std::s
                 R"({{"op":"for","i":"i","lo":0,"hi":"ranks","body":[{{"op":"after","lane":{},"on":["main"]}}]}},)",
                 transfer_lane)
           : R"({"op":"fork","lanes":["comm","comp"]},)";
-  // A slice that arrived on one pool lane is sent in the next turn, on another lane.
+  // A slice that arrived on one pool stream is sent in the next turn, on another stream.
   const std::string chain =
       pool && form.order == Order::ring
           ? R"({"op":"if","p":["<",0,"i"],"then":[{"op":"after","lane":["pool",["%","i","lanes"]],"on":[["pool",["%",["-","i",1],"lanes"]]]}]},)"
@@ -109,7 +110,8 @@ inline Plan allgather_p2p(const Form& form) {
                  R"({"name":"produce","writes":1,"reads":0},{"name":"consume","writes":0,"reads":1})");
 }
 
-/// AG_matmul_P2p: C[ranks, M/ranks, N] = A[ranks, M/ranks, K] B[K, N], a slice a turn, A gathered in G.
+/// AG_matmul_P2p: C[ranks, M/ranks, N] = A[ranks, M/ranks, K] B[K, N], one slice per turn, with A gathered in
+/// G.
 inline Plan ag_matmul_p2p(const Form& form, const std::string& dtype) {
   const auto tensor = [&](const char* name, const char* tag, const char* last, const char* role) {
     return fmt::format(
@@ -128,8 +130,8 @@ inline Plan ag_matmul_p2p(const Form& form, const std::string& dtype) {
       "");
 }
 
-/// Returns two exchanges of x of two ranks on lane comm, and then, on lane comp, `consume` of the data of the
-/// first. Rank 1 comes to the second one after its `hold`.
+/// Returns two exchanges of x between two ranks on stream comm, and then, on stream comp, `consume` of the
+/// data of the first. Rank 1 reaches the second exchange after its `hold`.
 inline Plan compute_beside_an_exchange() {
   const auto exchange = [](int turn) {
     return fmt::format(
@@ -148,7 +150,7 @@ inline Plan compute_beside_an_exchange() {
       R"({"name":"hold","writes":0,"reads":0},{"name":"consume","writes":0,"reads":1})");
 }
 
-/// Returns a schedule of m, k and n on lanes comm and comp, which launches plans.
+/// Returns a schedule of m, k and n on streams comm and comp, which launches plans.
 inline Plan launching(const std::string& tensors, const std::string& body) {
   return read(host::plan_with(fmt::format(
       R"({{"params":{{"m":null,"k":null,"n":null}},"lanes":["comm","comp"],"pool":0,"tensors":[{}],"body":[{}],
@@ -160,7 +162,7 @@ inline std::string tensor(const char* name, const char* shape, const char* role,
   return fmt::format(R"({{"name":"{}","dtype":"{}","shape":[{}],"role":"{}"}})", name, dtype, shape, role);
 }
 
-/// Returns C = the sum over the ranks of A B, each of its own.
+/// Returns C = the sum over the ranks of each rank's A B.
 inline Plan matmul_allreduce() {
   return launching(tensor("A", R"("m","k")", "in") + "," + tensor("B", R"("k","n")", "in") + "," +
                        tensor("P", R"("m","n")", "temp") + "," + tensor("C", R"("m","n")", "out"),
@@ -169,8 +171,8 @@ inline Plan matmul_allreduce() {
                         {"op":"launch","plan":"reduce","dst":["C"],"src":["P"],"at":1})");
 }
 
-/// Returns G = every rank's A on lane comm; on lane comp C = A B, and D = its sum over the ranks in two
-/// launches.
+/// Returns G = every rank's A on stream comm, and on stream comp C = A B, and D = its sum over the ranks in
+/// two launches.
 inline Plan allgather_beside_matmul() {
   return launching(tensor("A", R"("m","k")", "in") + "," + tensor("B", R"("k","n")", "in") + "," +
                        tensor("G", R"("ranks","m","k")", "out") + "," + tensor("C", R"("m","n")", "out") +

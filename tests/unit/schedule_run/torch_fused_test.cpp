@@ -1,4 +1,4 @@
-// These tests check what bench_overlap makes of what torch_fused.py says. A shell script stands for the
+// These tests check how bench_overlap reads the output of torch_fused.py. A shell script replaces the
 // interpreter.
 
 #include "bench/overlap/torch_fused.hpp"
@@ -22,7 +22,7 @@ const std::string script = CHORALE_SOURCE_DIR "/bench/overlap/torch_fused.py";
 const std::vector<TorchTime> both = {{TorchOperation::gather, {64, 32, 16}, 0},
                                      {TorchOperation::scatter, {64, 32, 16}, 0}};
 
-/// Says `body` instead of what Python would.
+/// Prints `body` in place of Python's output.
 class Interpreter {
  public:
   explicit Interpreter(const std::string& body) {

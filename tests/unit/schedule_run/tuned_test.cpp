@@ -53,7 +53,7 @@ dsl::Compiled compiled(const TuneConfig& config) {
   return dsl::build("ag_matmul_layout", tuned_lowering(config)).compile();
 }
 
-/// No test can say which of the right candidates is the fastest.
+/// No test can predict which of the right candidates is the fastest.
 TEST(TunedSchedules, OrderStyleAndMoverGoFromATableToARun) {
   TuneKey key{.kind = "ag_matmul_layout", .world = ranks, .bytes = m * k * 4, .rows = m};
   const std::vector<TuneConfig> candidates{{.mover = "ce_get", .order = "rotated", .style = "ahead"},

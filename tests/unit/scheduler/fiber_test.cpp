@@ -1,5 +1,5 @@
 /// \file
-/// These tests check fibers by themselves.
+/// Tests fibers alone.
 
 #include "../../../executor/fibers/fiber.hpp"
 
@@ -36,7 +36,7 @@ void run_many(int fibers) {
   }
 }
 
-// The thread sanitizer keeps some of what belongs to a fiber when it is gone.
+// The thread sanitizer keeps some of a fiber's data after the fiber has ended.
 TEST(Fiber, LeavesNothingBehind) {
   run_many(100);
   const long before = address_space();

@@ -1,4 +1,4 @@
-// The time-out is of a wait without progress, however long a launch takes.
+// These tests check that the timeout applies to a wait without progress, however long a launch takes.
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -24,7 +24,7 @@ constexpr std::chrono::nanoseconds long_time = 3 * timeout;  // far longer than 
 
 const std::optional<uint64_t> without_and_with_a_seed[] = {std::nullopt, 5};
 
-/// Runs a thread that does something every few milliseconds, for a long time.
+/// Runs a thread that makes progress every few milliseconds, for a long time.
 class Agent {
  public:
   Agent(cpu::Scheduler& scheduler, std::function<void()> often, std::function<void()> at_last)
@@ -34,7 +34,7 @@ class Agent {
           at_last();
           scheduler.busy(-1);
         }) {
-    scheduler.busy(+1);  // no deadlock, whatever the blocks do
+    scheduler.busy(+1);  // prevents a deadlock report, whatever the blocks do
   }
   ~Agent() { thread_.join(); }
 
@@ -42,7 +42,7 @@ class Agent {
   std::thread thread_;
 };
 
-/// Makes a word grow often, and at last have its largest value.
+/// Makes a word grow often, and finally reach its largest value.
 struct Ticks {
   explicit Ticks(cpu::Scheduler& scheduler)
       : agent(
@@ -84,7 +84,7 @@ TEST(Progress, ALaunchMovesWithWhatItsBlocksLaunch) {
   });
 }
 
-/// A block that only computes keeps nobody waiting.
+/// No rank waits for a block that only computes.
 TEST(Progress, ABlockThatComputesIsNotLate) {
   SchedulerUnderTest under_test(2, 2, {}, timeout);
   const Ticks ticks(under_test.scheduler);
@@ -112,7 +112,7 @@ TEST(Progress, WhatMovesOutsideTheBlocksCounts) {
   }
 }
 
-/// Rank 0 does what stands still; rank 1 moves until the world stops.
+/// Rank 0 makes no progress; rank 1 does until the world stops.
 void expect_rank_0_late(unsigned workers, std::optional<uint64_t> seed,
                         const std::function<void(int, BlockHost&)>& stands_still) {
   SchedulerUnderTest under_test(2, workers, seed, timeout);
@@ -166,7 +166,7 @@ TEST(Progress, ThreadsThatMeetAgainAndAgainDoNotMove) {
   }
 }
 
-/// The two looks at a launch whose time is always over.
+/// Checks a launch twice, with a timeout that has always passed.
 struct Looks : cpu::SchedulerImpl {
   explicit Looks(AbortWord& word) : SchedulerImpl({.timeout = 1ns, .abort = &word}) {
     at.remaining = 1;
@@ -214,7 +214,8 @@ TEST(Progress, WhatPeersSeeCounts) {
   EXPECT_TRUE(of.at.moved);
 }
 
-/// Each step of a program is progress, and each turn of a loop: another block of the rank may wait for all.
+/// Each step of a program is progress, and so is each turn of a loop. Another block of the rank may wait
+/// for all.
 TEST(Progress, StepsOfAProgramCount) {
   struct Host : BlockHost {
     void park(bool (*)(const void*), const void*) override {}

@@ -1,4 +1,4 @@
-// These tests check the thread of a proxy: it is at work during launches, and asleep between them.
+// These tests check the thread of a proxy, which works during launches and sleeps between them.
 
 #include "executor/fibers/queue_thread.hpp"
 
@@ -15,7 +15,7 @@
 namespace chorale {
 namespace {
 
-/// Numbers that are waiting, and the sum of those that were carried out.
+/// Holds waiting numbers, and the sum of those that were handled.
 class Queue {
  public:
   void push(int number) {

@@ -12,7 +12,7 @@ namespace chorale::test {
 namespace {
 
 #if defined(CHORALE_TSAN)
-constexpr int many_ranks = 32;  // the sanitizer keeps megabytes a fiber
+constexpr int many_ranks = 32;  // the sanitizer needs megabytes per fiber
 #else
 constexpr int many_ranks = 256;
 #endif
@@ -20,7 +20,7 @@ constexpr int many_ranks = 256;
 using cpu::BlockHost;
 using cpu::LaunchResult;
 
-/// Every block of every rank hands a token to the next, `laps` times round.
+/// Every block of every rank passes a token to the next, `laps` times round.
 void ring(SchedulerUnderTest& under_test, int blocks, int launches, uint64_t laps) {
   const int ranks = under_test.ranks, all = ranks * blocks;
   struct alignas(64) Word {
@@ -34,7 +34,7 @@ void ring(SchedulerUnderTest& under_test, int blocks, int launches, uint64_t lap
         const int me = block * ranks + rank, next = (me + 1) % all;
         for (uint64_t lap = 1; lap <= laps; ++lap) {
           const uint64_t token = uint64_t(launch) * laps + lap;
-          // The first starts a lap and ends it.
+          // The first block starts a lap and ends it.
           if (me == 0) store_release(&inbox[next].value, token);
           if (!await(host, &inbox[me].value, token)) return;
           if (me != 0) store_release(&inbox[next].value, token);
@@ -80,7 +80,7 @@ TEST(Scheduler, LaunchesBackToBack) {
   ring(under_test, 1, 200, 1);
 }
 
-/// Rank 0 waits for a word that nobody writes; the others end, or wait for it too.
+/// Rank 0 waits for a word that no rank writes; the others end, or wait for it too.
 void hang(SchedulerUnderTest& under_test, std::vector<LaunchResult>& results) {
   results.resize(under_test.ranks);
   static const uint64_t never = 0;
@@ -166,7 +166,7 @@ TEST(Scheduler, LaunchTimesOut) {
   const uint64_t never = 0;
   std::atomic<bool> over{false};
   under_test.run([&](int rank) {
-    if (rank == 1) return over.wait(false);  // has not ended: no deadlock, as far as anyone knows
+    if (rank == 1) return over.wait(false);  // has not ended: no deadlock, as far as the scheduler knows
     const LaunchResult result = under_test.scheduler.launch(
         0, 1, [&](int, BlockHost& host) { EXPECT_FALSE(await(host, &never, 1)); });
     EXPECT_EQ(result.stop, Stop::timed_out);
@@ -261,7 +261,7 @@ TEST(Scheduler, AbortFromAnotherThreadAtAnyTime) {
   }
 }
 
-/// Returns the order in which blocks of two launches a rank pass their steps.
+/// Returns the order in which blocks of two launches per rank pass their steps.
 std::vector<int> order(uint64_t seed) {
   SchedulerUnderTest under_test(3, 0, seed);
   std::vector<int> passed;

@@ -1,5 +1,5 @@
 /// \file
-/// Makes a scheduler without a World: the least that a test of it needs.
+/// Makes a scheduler without a World, with the minimum that a test needs.
 #pragma once
 
 #include <chrono>
@@ -35,7 +35,7 @@ struct SchedulerUnderTest {
     if (raise_stop(&word, stop, uint32_t(rank))) why = text;
   }
 
-  /// Runs body(rank) on a thread each, or as fibers with a seed; then the rank has ended.
+  /// Runs body(rank) on one thread per rank, or as fibers with a seed. Then the rank has ended.
   void run(const std::function<void(int)>& body) {
     if (scheduler.seeded()) {
       std::vector<std::function<void()>> bodies;

@@ -1,4 +1,4 @@
-// These tests check bodies of loops, conditions and groups whose functions throw, or are none.
+// These tests check bodies of loops, conditions and groups whose functions throw or are null.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ std::string findings(const Schedule& schedule) {
 
 [[noreturn]] void fail() { throw std::runtime_error("the author's"); }
 
-/// A statement after the exception is in the body around it, and what was recorded in the inner body is gone.
+/// A statement after the exception belongs to the body around it, and the records of the inner body are gone.
 TEST(Bodies, AnExceptionLeavesThem) {
   Schedule s({.name = "it", .ranks = {2}});
   const Tensor x = s.input("x", DType::f32, {4}), y = s.output("y", DType::f32, {4});

@@ -1,4 +1,4 @@
-// These tests check the schedules of plans/schedules: they pass their checks, and survive a round trip.
+// These tests check that the schedules of plans/schedules pass their checks, and survive a round trip.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ TEST(Schedules, PassTheirChecksAndSurviveARoundTrip) {
   }
 }
 
-/// A product over no k is zero, and there may be nothing at all to move or compute.
+/// A product over an empty k is zero, and there may be nothing to move or compute.
 TEST(Schedules, ExtentsMayBeZero) {
   const std::pair<const char*, const char*> cases[] = {{"ag_matmul_layout", "M"},
                                                        {"ag_matmul_layout", "K"},
@@ -89,7 +89,7 @@ TEST(Schedules, TheLayoutOfAnAllgatherBecomesWhatOneWritesByHand) {
   EXPECT_EQ(statements(lowered("allgather_layout", {})), statements(lowered("allgather_p2p", {})));
 }
 
-/// This is the seed's second program: a reshard in front, and then the same top level.
+/// This is the seed's second program: a reshard first, and then the same top level.
 TEST(Schedules, TheLayoutOfAProductReadsLikeTheOriginal) {
   EXPECT_EQ(
       lowered("ag_matmul_layout", {{"order", "linear"}, {"style", "pool"}}),
@@ -154,7 +154,7 @@ TEST(Schedules, EveryOperationIsDocumented) {
   }
 }
 
-/// A mistake is found at the line of its author.
+/// A mistake is reported at its author's line.
 TEST(Schedules, FindingsNameTheAuthorsLine) {
   Schedule schedule({.name = "wrong", .ranks = {2}});
   const Tensor in = schedule.input("x", DType::f32, {4}), out = schedule.output("y", DType::f32, {4});
@@ -177,7 +177,8 @@ struct Pair {
   Lane main = schedule.main();
 };
 
-/// Returns "" if `text` is found at this line of this file when the schedule is recorded; else all findings.
+/// Returns "" if `text` is reported at this line of this file when the schedule is recorded; else all
+/// findings.
 std::string found_at(const Schedule& schedule, uint32_t line, const std::string& text) {
   const Program program = schedule;
   for (const Diagnostic& finding : program.diagnostics())
@@ -286,7 +287,7 @@ TEST(Schedules, WhatIsAsDeepAsItMayBeCanBeReadAgain) {
   EXPECT_EQ(write(read(text)), text);
 }
 
-/// Each turn has a token of its own, for which another loop waits.
+/// Each turn has its own token, for which another loop waits.
 TEST(Schedules, TokensMayHaveAnIndex) {
   Pair of;
   const Lane comm = of.schedule.lane("comm");
@@ -308,7 +309,7 @@ TEST(Schedules, TokensMayHaveAnIndex) {
   EXPECT_EQ(render(compiled.plan, compiled.diagnostics), "");
 }
 
-/// Extents are numbers of any integer type; one that does not fit in 32 bits is not cut.
+/// Extents are numbers of any integer type. One that does not fit in 32 bits is not truncated.
 TEST(Schedules, ExtentsAreWhole) {
   Schedule schedule({.name = "wide", .ranks = {1}});
   const int64_t rows = (int64_t{1} << 32) + 8;

@@ -10,7 +10,7 @@
 namespace chorale {
 namespace {
 
-/// Returns a machine file with one piece of text in place of another.
+/// Returns a machine file with one piece of text replaced.
 std::string with(const std::string& from, const std::string& to) {
   std::string text = machine_text(nothing_takes_time());
   const size_t at = text.find(from);

@@ -9,7 +9,7 @@
 
 namespace chorale {
 
-/// Returns a machine on which nothing takes any time, to a picosecond. Each test sets what does.
+/// Returns a machine on which nothing takes time, to a picosecond. Each test sets the times that it needs.
 inline Machine nothing_takes_time() {
   Machine machine;
   machine.name = "made up";
@@ -19,7 +19,7 @@ inline Machine nothing_takes_time() {
   return machine;
 }
 
-/// The buffers of two_ranks() have 8 chunks: each of 8000 bytes.
+/// Gives the sizes of the buffers of two_ranks(): 8 chunks of 8000 bytes each.
 constexpr uint64_t chunk_bytes = 8000, made_up_bytes = 8 * chunk_bytes;
 
 inline double ns_of(const Plan& plan, const Machine& machine, uint64_t bytes = made_up_bytes,

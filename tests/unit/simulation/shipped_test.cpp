@@ -1,4 +1,4 @@
-// These tests simulate all shipped plans, on the machine that is shipped.
+// These tests simulate all shipped plans on the shipped machine.
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ TEST(ShippedPlans, TakeLongerForMoreBytes) {
       const SimulatedCall call{.bytes = kib << 10, .dtype = DType::bf16};
       const double ns = simulator.simulate(call, machine).ns;
       EXPECT_GT(ns, machine.launch_graph_ns);
-      // When all blocks signal at once, a little data may bring them into a better order.
+      // If all blocks signal at once, a little data may bring them into a better order.
       EXPECT_GE(ns, kib > 1024 ? before : before * 0.8) << kib;
       before = ns;
     }
@@ -64,7 +64,7 @@ TEST(ShippedPlans, ProfilesAccountForAllTime) {
   }
 }
 
-/// Beside what another machine would take, the largest gap is at what that machine does worse.
+/// Compared with another machine's prediction, the largest gap is at what that machine does more slowly.
 TEST(ShippedPlans, ASlowerMachineHasItsGapWhereItIsSlower) {
   const Machine machine = h200();
   struct Slower {

@@ -46,7 +46,7 @@ TEST(Simulate, BlocksThatShareALinkTakeTurns) {
   const Simulation result =
       simulate(plan, {.bytes = made_up_bytes, .dtype = DType::u8, .spans = true}, machine);
   ASSERT_EQ(result.spans.size(), 2u);
-  // With fair shares both would end at 8000; the first is one piece of three ahead.
+  // With fair shares both would end at 8000; the first one is one of three pieces ahead.
   EXPECT_EQ(result.spans[0].end_ns, 6667u);
   EXPECT_EQ(result.spans[1].end_ns, 8000u);
   EXPECT_EQ(result.links[0].bytes_out, 2 * chunk_bytes);
@@ -62,7 +62,7 @@ TEST(Simulate, ALinkThatTurnsToAnotherPeerIsSlower) {
   add_put(plan, 0, 0, 1);
   const double same = ns_of(plan, machine);
   machine.link_mixed_gb_s = 2;
-  // One peer: only the first of three pieces of 8000 bytes turns to it.
+  // There is one peer: only the first of three pieces of 8000 bytes pays for the switch to it.
   EXPECT_NEAR(same, 4000, near);
   EXPECT_NEAR(ns_of(plan, machine), 4000 + 2000 / 3.0, near);
 }
@@ -100,7 +100,7 @@ TEST(Simulate, WhatIsLaterDoesNotHoldTheLink) {
   machine.release_ns = 5000;
   machine.read_ns = 100;
   machine.link_put_gb_s = 2;
-  // The put is through at 4100, before the signal leaves at 5000.
+  // The put is complete at 4100, before the signal leaves at 5000.
   EXPECT_NEAR(ns_of(plan, machine), 5000, near);
 }
 
@@ -175,7 +175,7 @@ TEST(Simulate, PipelinesTakeTurns) {
   EXPECT_EQ(result.spans[0].end_ns, 440u);
   EXPECT_EQ(result.spans[1].name, "copy");
   EXPECT_EQ(result.spans[1].end_ns, 550u);
-  // Longer messages take more turns: a recording of another size is none of this one.
+  // Longer messages take more turns. A recording of another size does not apply.
   Simulator simulator(plan);
   EXPECT_NEAR(simulator.simulate({.bytes = made_up_bytes, .dtype = DType::u8}, machine).ns, 550, near);
   EXPECT_NEAR(simulator.simulate({.bytes = 2 * made_up_bytes, .dtype = DType::u8}, machine).ns, 1100, near);
@@ -246,7 +246,7 @@ TEST(Simulate, TheProxyTakesOrdersInTurn) {
   machine.copy_engine_ns = 200;
   machine.link_copy_engine_gb_s = 4;
   machine.signal_ns = 800;
-  // The second order is taken while the first is carried out.
+  // The second order is accepted while the first one runs.
   EXPECT_NEAR(ns_of(plan, machine), 1000 + 2 * (200 + 2000) + 800, near);
   Machine quick = nothing_takes_time();
   quick.proxy_ns = 1000;

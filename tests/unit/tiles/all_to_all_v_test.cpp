@@ -1,5 +1,5 @@
-// These tests run an all-to-all whose counts are read by the kernel: over every kind of transport, in order
-// and under seeds.
+// These tests run an all-to-all whose counts the kernel reads, over every kind of transport, in order and
+// under seeds.
 
 #include <fmt/format.h>
 
@@ -15,15 +15,15 @@ namespace {
 
 using namespace test;
 
-/// Returns how much one rank sends to another: often nothing, sometimes a lot.
+/// Returns how much one rank sends to another: often nothing, sometimes much.
 uint64_t count_of(uint64_t call, uint64_t from, uint64_t to, uint64_t largest) {
   const uint64_t drawn = mix(call * 10007 + from * 101 + to + 1);
   if (drawn % 4 == 0) return 0;
   return (drawn >> 8) % (drawn % 4 == 1 ? 8 * largest + 1 : largest + 1);
 }
 
-/// Returns where shards of so many runs lie: one after the other, or from the last to the first, with room
-/// between them.
+/// Returns where shards of these numbers of runs are: one after the other, or from the last to the first,
+/// with gaps between them.
 template <class N>
 std::vector<N> places(const std::vector<N>& counts, bool backwards) {
   std::vector<N> at(counts.size());
@@ -99,7 +99,8 @@ TEST(AllToAllV, OverEveryTransport) {
   }
 }
 
-/// Each element is its place in all that is sent; they are kept by their place in all that comes.
+/// Each element is its position in all that is sent. Elements are stored by their position in all that
+/// arrives.
 struct UnevenPlaceProduce {
   template <class X>
   Vector<uint32_t> produce(const Ctx<X>& ctx) const {
@@ -262,7 +263,7 @@ TEST(AllToAllV, LeavesTheStreamWhereOthersGoOn) {
   }
 }
 
-/// Returns what rank 0 says if the ranks make this call. Each rank gets its own counts.
+/// Returns rank 0's error if the ranks make this call. Each rank gets its own counts.
 template <class Prepare>
 std::string refusal(const RendezvousOptions& options, const Prepare& prepare) {
   return message_of_error<std::logic_error>([&] {
@@ -288,9 +289,9 @@ TEST(AllToAllV, WrongCallsAreRefused) {
             "all_to_all_v() needs rings of at least two slots");
   const auto negative = [](int rank, auto& to, auto&, auto&) { to[1] = rank == 0 ? -3 : 5; };
   EXPECT_EQ(refusal(rings(1, 2, 64), negative), "all_to_all_v(): rank 0 has a count of -3 for rank 1");
-  // Data that is sent from there, or comes there, would lie before the buffer.
+  // Data that is sent from there, or arrives there, would be before the buffer.
   const int64_t places[] = {0, -4};
-  // Only one rank is wrong, because of two either may be the first to say so.
+  // Only one rank is wrong, because with two either may report it first.
   const auto sent_from = [&](int rank, auto&, Counts<>& counts, auto&) {
     if (rank == 0) counts.send_at = places;
   };
@@ -312,7 +313,7 @@ TEST(AllToAllV, WrongCallsAreRefused) {
   EXPECT_NE(runs.find("8 bytes, in 1 groups"), std::string::npos) << runs;
 }
 
-/// Tokens go to the ranks of their experts and come back, and each lands where it was.
+/// Tokens go to the ranks of their experts and come back, each to its old place.
 TEST(AllToAllV, TokensToExpertsAndBack) {
   const uint32_t cols = 24, tokens = 50;
   for (const uint32_t threads : {1u, 8u}) {

@@ -1,4 +1,5 @@
-// These block hooks of several threads have memory of their own, as those on a GPU have shared memory.
+// These tests run block hooks of several threads with their own memory, which stands for a GPU's shared
+// memory.
 
 #include <array>
 
@@ -12,8 +13,8 @@ using namespace test;
 
 constexpr uint32_t width = 8;
 
-/// Each thread writes what it does, all meet, and each sees that all have done the same. It does not meet
-/// again after that, because the library has to hold back the next call.
+/// Each thread writes its work, all synchronise, and each sees that all have done the same. It does not
+/// synchronise again after that, because the library must delay the next call.
 struct Cells {
   std::array<uint64_t, width>* cells;  ///< the block's cells
   int* wrong;

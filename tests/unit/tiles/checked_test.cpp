@@ -1,4 +1,4 @@
-// These tests check what builds with assertions (CHORALE_CHECKED) find in messages and channels.
+// These tests check what builds with assertions (CHORALE_CHECKED) report about messages and channels.
 
 #include "support.hpp"
 #include "transports.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 using namespace test;
 
-/// The parts of a split, which are both numbered from 0, use the same channels: as packets, by rings, and by
+/// The parts of a split, which are both numbered from 0, use the same channels: with packets, rings, and
 /// tiles alone.
 TEST(Contract, TwoGroupsAtATimeOnOneChannelAreTold) {
   enum class How { collective, packets, tiles };
@@ -63,7 +63,7 @@ TEST(Contract, RanksThatSendAndReceiveDifferentMessagesAreTold) {
         }
       });
     });
-    // The last group has the share that differs; with other groups, all have.
+    // The last group has the share that differs; with other groups all shares differ.
     const char* const told[] = {
         "over channel 3 rank 0 sends 464 bytes, of a message that 4 groups move, and rank 1 receives 463 b",
         "bytes, of a message that 4 groups move, in other tiles, and rank 1 receives ",
@@ -72,7 +72,7 @@ TEST(Contract, RanksThatSendAndReceiveDifferentMessagesAreTold) {
   }
 }
 
-/// A rank thinks that a message of packets is 50 elements long, and its peer thinks 100.
+/// One rank assumes that a message of packets has 50 elements, and its peer assumes 100.
 TEST(Contract, RanksWhosePacketsDifferAreTold) {
   const auto said_of = [](const auto& kernel) {
     return message_of_error<std::logic_error>([&] {
@@ -114,7 +114,7 @@ TEST(Contract, RanksWhosePacketsDifferAreTold) {
   };
   expect(said_of(forms), "groups move, in other packets, and rank 1 receives 200");
 
-  // The rank that first hears of it in a collective says it.
+  // The rank that notices it first in a collective reports it.
   const auto both = [&](const auto& kernel) {
     expect(said_of(kernel), "of a message that 1 groups move, and rank ");
   };
@@ -133,7 +133,7 @@ TEST(Contract, RanksWhosePacketsDifferAreTold) {
   });
 }
 
-/// The sums have two exchanges, in which all shares but the last are as long.
+/// The sums have two exchanges, in which all shares except the last have the same length.
 TEST(Contract, RanksWhoseSumsDifferAtTheirEndAreTold) {
   const std::string said = message_of_error<std::logic_error>([&] {
     run_local(4, [&](World& world) {
@@ -153,7 +153,7 @@ TEST(Contract, RanksWhoseSumsDifferAtTheirEndAreTold) {
   }
 }
 
-/// Nothing is said when the sender is of a build that does not check, or is a kernel of its own.
+/// Nothing is reported if the sender's build does not check, or if the sender is a user's kernel.
 TEST(Contract, PacketsOfWhichNothingIsSaidAreTaken) {
   run_local(2, [](World& world) {
     const auto transport = direct_rendezvous(world, with_packets(rings(1, 2, 64), 2048));

@@ -1,5 +1,5 @@
-// These tests run device collectives over every kind of transport there is on the CPU: in order and under
-// seeds, against what they should be, bit for bit.
+// These tests run device collectives over every kind of transport on the CPU, in order and under seeds, and
+// compare with the expected results, bit for bit.
 
 #include <fmt/format.h>
 
@@ -37,7 +37,7 @@ TEST(Collectives, OfOtherTypesDepthsAndWorlds) {
 }
 
 TEST(Collectives, SumsAreMadeInRankOrder) {
-  // Floats whose sum is another in any other order.
+  // The floats have another sum in any other order.
   const std::vector<float> values = {1e8f, 3.0f, -1e8f, 0.7f};
   const float in_order = ((values[0] + values[1]) + values[2]) + values[3];
   run_local(4, [&](World& world) {
@@ -66,7 +66,8 @@ TEST(Collectives, SumsAreMadeInRankOrder) {
   });
 }
 
-/// Checks that hooks are told the tile's place in the stream, in every thread, whatever the others have done.
+/// Checks that hooks receive the tile's position in the stream, in every thread, whatever the others have
+/// done.
 struct Place {
   uint64_t launch, tiles, slot;
   char* ring;  ///< the ring of this rank's link to itself
@@ -94,7 +95,7 @@ struct PlaceConsume {
   }
 };
 
-/// Keeps a value that depends on the order in which the ranks' values come.
+/// Holds a value that depends on the order in which the ranks' values arrive.
 struct InOrder {
   template <class X>
   void consume(const Ctx<X>& ctx, const Vector<uint32_t>& values) const {
@@ -137,7 +138,7 @@ TEST(Collectives, ShardsThatComeToOnePlaceComeInOrder) {
   }
 }
 
-/// Does an all_gather() of two messages at once, by the groups of a part each.
+/// Does an all_gather() of two messages at once, each by the groups of one part.
 struct TwoGathers {
   EndpointTable table;
   Leg first, second;
@@ -276,7 +277,7 @@ TEST(Mixed, MeshesThatCannotBeAreRefused) {
   });
 }
 
-/// The links of the parts are the mesh's.
+/// The links of the parts are those of the mesh.
 TEST(Mixed, PartsAreNotUsedAfterAStopOfTheirMesh) {
   run_local(2, [](World& world) {
     const std::shared_ptr<Transport> near = direct_rendezvous(world, rings(1, 2, 256));
@@ -342,7 +343,7 @@ TEST(Port, SendsOverAProxyAndAfterAReset) {
       EXPECT_MESSAGE(got, expected);
     };
     for (uint64_t message = 0; message < 5; ++message) exchange(message);
-    // One receives what nobody sends.
+    // One rank receives what no rank sends.
     std::vector<char> room(3000);
     if (world.rank() == 0) {
       EXPECT_THROW(recv(*transport, room.data(), room.size(), 1, {}, {2}), RunError);
@@ -360,7 +361,7 @@ TEST(Seeds, CollectivesAreRightInAThousandOrders) {
     run_local(4,
               [&](World& world) {
                 const Kind kind = seed % 3 == 0 ? Kind::mixed : seed % 3 == 1 ? Kind::direct : Kind::port;
-                // Packets hold what some of the calls send.
+                // Packets can hold what some of the calls send.
                 const uint64_t packets = kind == Kind::direct && seed % 2 == 0 ? 48 : 0;
                 const auto transport = make(world, kind, with_packets(rings(2, 2, 32), packets));
                 all_four<uint32_t>(world, *transport, 1 + mix(seed) % 40, {2, seed % 5 == 0 ? 2u : 1u});
@@ -370,8 +371,8 @@ TEST(Seeds, CollectivesAreRightInAThousandOrders) {
   }
 }
 
-/// Tests hooks in collectives. One sends twice what there is and counts how often it is asked; another adds
-/// the shard's number.
+/// Tests hooks in collectives. One sends twice the value and counts its calls; another adds the shard's
+/// number.
 struct TwiceProduce {
   std::atomic<uint64_t>* asked;
   template <class X>
@@ -473,7 +474,7 @@ void with_hooks(World& world, Transport& transport, uint32_t threads) {
   }
 }
 
-/// These hooks look up each row that they make or take. After the last row there is nothing to be looked up.
+/// These hooks look up each row that they make or take. There is nothing to look up after the last row.
 struct MakeRow {
   using block_hook = void;
   const std::vector<float>* of_row;

@@ -1,5 +1,5 @@
 /// \file
-/// Compares the device library's collectives with what they should be, bit for bit.
+/// Compares the device library's collectives with the expected results, bit for bit.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// These tests check what hooks are told of the data that they make or take.
+// These tests check what hooks receive about the data that they make or take.
 
 #include "support.hpp"
 
@@ -7,7 +7,7 @@ namespace {
 
 using namespace test;
 
-/// Writes down every call.
+/// Records every call.
 struct NoteProduce {
   std::vector<Ctx<int>>* calls;
   template <class X>
@@ -109,7 +109,7 @@ TEST(Context, ValueHooksCountTheirOwnElements) {
     Leg message;
     message.in = message.out = data;
     message.bytes = sizeof data;
-    message.elem = 12;  // a row is not to be cut
+    message.elem = 12;  // a row must not be cut
     message.cols = 3;
     message.signal_bytes = 48;
     launch(*transport, Notes{transport->table(), message, &calls, nullptr}, {1});
@@ -124,7 +124,7 @@ TEST(Context, ValueHooksCountTheirOwnElements) {
   });
 }
 
-/// Writes down every call of a block hook.
+/// Records every call of a block hook.
 struct NoteTiles {
   using block_hook = void;
   std::vector<Ctx<>>* calls;
@@ -152,7 +152,7 @@ TEST(Context, BlockHooksCountTheLegsElements) {
   });
 }
 
-/// Writes down what each thread is told, to a list of its own.
+/// Records what each thread receives, in a separate list per thread.
 struct NoteOfThread {
   std::vector<Ctx<>>* calls;  // by block, then by thread
   uint32_t threads;

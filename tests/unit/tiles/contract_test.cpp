@@ -1,4 +1,4 @@
-// These tests check what the device library promises of its types and of its host side.
+// These tests check what the device library guarantees about its types and its host side.
 
 #include <atomic>
 #include <cstddef>
@@ -95,7 +95,7 @@ TEST(Contract, RingsAreWhereTheOptionsSay) {
       const auto transport = direct_rendezvous(world, options);
       for (int peer = 0; peer < 3; ++peer) {
         const Endpoint e = transport->endpoint(peer, 1);
-        // A rank's rings follow its ends of links, of which the first is that to rank 0.
+        // A rank's rings follow its ends of links, the first of which is to rank 0.
         const char* const mine = reinterpret_cast<const char*>(transport->endpoint(0, 0).local);
         const auto here = [mine](const char* ring) {
           return ring > mine && ring < mine + 3 * 2 * (sizeof(LinkState) + 2 * 64);
@@ -118,7 +118,7 @@ TEST(Contract, RingsAreWhereTheOptionsSay) {
 
 TEST(Contract, CheckTransferTestsInOrder) {
   run_local(1, [](World& world) {
-    // 4 channels of 2 slots of 96 bytes: 768 bytes a peer.
+    // 4 channels of 2 slots of 96 bytes are 768 bytes per peer.
     const auto transport = direct_rendezvous(world, rings(4, 2, 96));
     const auto said = [&](uint64_t elements, uint64_t size, uint32_t groups, Form form) {
       const std::string text =
@@ -132,7 +132,7 @@ TEST(Contract, CheckTransferTestsInOrder) {
       if (text.find("by turns") != std::string::npos) return "turns";
       return "something else";
     };
-    // Everything is wrong, and then one thing less at a time.
+    // Everything is wrong at first, and then one thing less at a time.
     EXPECT_STREQ(said(1000, 5, 9, Form::whole), "elements");
     EXPECT_STREQ(said(1000, 4, 9, Form::whole), "capacity");
     EXPECT_STREQ(said(100, 4, 9, Form::whole), "groups");
@@ -228,7 +228,7 @@ TEST(Contract, LaunchersRefuseMessagesThatCannotBe) {
   });
 }
 
-/// The bytes of such messages would wrap round to a few, and these would be sent.
+/// The byte counts of such messages would wrap round to small numbers, and these bytes would be sent.
 TEST(Contract, MessagesLongerThanCanBeAddressedAreRefused) {
   run_local(1, [](World& world) {
     const auto transport = direct_rendezvous(world, rings(1, 2, 256));

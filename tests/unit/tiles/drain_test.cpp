@@ -1,4 +1,4 @@
-// These tests check what drain() promises of a proxy's copy of the ring.
+// These tests check what drain() guarantees about a proxy's copy of the ring.
 
 #include "support.hpp"
 #include "transports.hpp"
@@ -8,8 +8,7 @@ namespace {
 
 using namespace test;
 
-/// The messages fit in the ring, so that nothing but drain() waits for the proxy, which has its turn when the
-/// seed says so.
+/// The messages fit in the ring, so only drain() waits for the proxy, which runs when the seed says so.
 TEST(Seeds, BehindDrainNothingIsReadFromTheCopy) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     run_local(2,

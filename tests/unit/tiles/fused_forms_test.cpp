@@ -1,4 +1,5 @@
-// These forms of the programs of docs/fused-kernels.md are faster for messages of some length.
+// These tests run forms of the programs of docs/fused-kernels.md that are faster for messages of certain
+// lengths.
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,7 +16,7 @@ namespace {
 
 using namespace test;
 
-/// Returns what rank `self` should have of matrices of rows x (ranks * cols).
+/// Returns the expected part of rank `self` of matrices of rows x (ranks * cols).
 std::vector<float> transposed(int ranks, int self, uint64_t call, uint32_t rows, uint32_t cols) {
   std::vector<float> expected(uint64_t(rows) * cols * uint32_t(ranks));
   for (uint64_t peer = 0; peer < uint32_t(ranks); ++peer) {
@@ -69,7 +70,7 @@ TEST(FusedForms, TransposePackets) {
   }
 }
 
-/// Makes five calls, each with new data, as soon as the one before has been looked at.
+/// Makes five calls with new data each, as soon as the previous result has been checked.
 void test_transpose_window(int ranks, uint32_t threads, LocalOptions options = {}) {
   run_local(
       ranks,
@@ -96,8 +97,8 @@ TEST(FusedForms, TransposeIntoWindow) {
   }
 }
 
-/// Runs a kernel five times over, with new data, and compares the result with the same arithmetic done here.
-/// run(in, norm) gives it.
+/// Runs a kernel five times with new data, and compares the result with the same arithmetic done here.
+/// run(in, norm) returns the kernel's result.
 template <class Run>
 void check_rms_norm(World& world, uint32_t rows, uint32_t cols, const Run& run) {
   const uint64_t n = uint64_t(rows) * cols, ranks = uint32_t(world.ranks());
@@ -125,7 +126,7 @@ void check_rms_norm(World& world, uint32_t rows, uint32_t cols, const Run& run) 
     EXPECT_MESSAGE(residual, kept);
     all.insert(all.end(), out.begin(), out.end());
   }
-  // Everybody has the same bits. Asked at the end, for it keeps ranks together.
+  // All ranks have the same bits. This is checked at the end, because the check keeps ranks together.
   for (const auto& theirs : world.allgather(std::as_bytes(std::span(all)))) {
     ASSERT_EQ(std::memcmp(theirs.data(), all.data(), theirs.size()), 0);
   }
@@ -168,7 +169,7 @@ void test_rms_norm_window(int ranks, uint32_t threads, uint32_t blocks, uint32_t
 }
 
 TEST(FusedForms, RmsNormOneShot) {
-  for (const int ranks : {1, 2, 4, 9}) {  // nine: more peers than are looked at together
+  for (const int ranks : {1, 2, 4, 9}) {  // nine: more peers than are handled together
     for (const uint32_t threads : {1u, 8u}) test_rms_norm<RmsNormOneShot<float>>(ranks, threads, 3, 7, 48);
   }
 }

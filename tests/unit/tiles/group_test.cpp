@@ -69,7 +69,7 @@ TEST(Groups, PartsOfABlockMayBeOfOneSizeAfterAnother) {
   });
 }
 
-/// A collective makes teams of a block, too, while a kernel keeps its own.
+/// A collective splits a block into parts, too, while a kernel keeps its own parts.
 TEST(Groups, PartsOfABlockMayBeKept) {
   std::vector<uint64_t> room(8);
   with_groups({1, 8}, [&](const Group& block) {
@@ -139,7 +139,7 @@ TEST(Groups, AThreadThatThrowsLeavesNobodyBehind) {
                std::runtime_error);
 }
 
-/// Makes ranks wait at the signals of each other, which lie in the first link.
+/// Makes ranks wait on each other's signals, which are in the first link.
 struct PingPong {
   EndpointTable table;
   uint64_t rounds;

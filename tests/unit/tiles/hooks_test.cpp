@@ -1,4 +1,4 @@
-// These tests check the shipped hooks, and some of a user's, on sends and receives.
+// These tests check the shipped hooks, and some user's hooks, on sends and receives.
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,8 +11,8 @@ namespace {
 
 using namespace test;
 
-/// Sends `in` from rank 0 to rank 1, which gets it into `out`; over 2 blocks of 1 and of 8 threads, tiles of
-/// 512 bytes.
+/// Sends `in` from rank 0 to rank 1, which receives it into `out`, over 2 blocks of 1 and of 8 threads, with
+/// tiles of 512 bytes.
 template <class T, class Produce, class Consume, class In, class Out>
 void move(const Leg& shape, uint64_t n, const std::vector<In>& in, std::vector<Out>& out,
           const Produce& produce, const Consume& consume) {
@@ -175,7 +175,7 @@ TEST(Hooks, QuantiseByBlocks) {
     const float scale = largest / 448.0f;
     for (uint64_t at = block * 128; at < end; ++at) {
       expected[at] = widen(narrow<fp8_e4m3>(clamp_to<fp8_e4m3>(in[at] / scale))) * scale;
-      // Three bits of mantissa: half a unit of the last place of what is largest.
+      // There are three bits of mantissa, so the error is half a unit in the last place of the largest value.
       EXPECT_NEAR(expected[at], in[at], largest / 16) << at;
     }
   }
@@ -183,7 +183,7 @@ TEST(Hooks, QuantiseByBlocks) {
   EXPECT_EQ(out[n], -1) << "written behind the message";
 }
 
-/// Leg::elem says what is not to be cut; hooks of values count these, however they travel.
+/// Leg::elem says what must not be cut. Hooks of values count these elements, however they are sent.
 TEST(Hooks, CountWhatTheyMakeWhateverAnElementIs) {
   constexpr uint32_t cols = 3;
   const uint64_t rows = 111;
@@ -231,7 +231,7 @@ TEST(Hooks, CountWhatTheyMakeWhateverAnElementIs) {
           return forward_tiles<float>(group, table.at(0, group.id), table.at(1, group.id), share,
                                       AccumulateForward<ReduceOp::sum, float>{}, deadline);
         });
-  // Everybody's, which are alike, to one place.
+  // All ranks' messages, which are alike, go to one place.
   const auto from_all = [&](const Group& group, const EndpointTable& table, const Leg& share,
                             const Deadline& deadline) {
     Leg message = share;
@@ -243,8 +243,8 @@ TEST(Hooks, CountWhatTheyMakeWhateverAnElementIs) {
   check("a collective of packets", from_all);
 }
 
-/// Tests a user's hooks, by tiles: reverses each row of `cols` elements on its way, and adds on arrival what
-/// a member says.
+/// Tests a user's hooks, by tiles. They reverse each row of `cols` elements as it is sent, and add the value
+/// of a member on arrival.
 struct ReverseRows {
   using block_hook = void;
   template <class X>
@@ -307,7 +307,7 @@ TEST(Hooks, OfAUserByTiles) {
 }
 
 TEST(Hooks, OfASingleFabricCall) {
-  // The seam itself, as a kernel without tiles uses it.
+  // This uses the interface itself, as a kernel without tiles does.
   alignas(16) char region[64] = {};
   const Vector<float> values{{1, 2, 3, 4}};
   Direct::put(region, 1, values);

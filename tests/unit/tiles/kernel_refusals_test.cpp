@@ -1,4 +1,4 @@
-// These tests check what kernels refuse that no launcher sees.
+// These tests check what kernels refuse that no launcher can see.
 
 #include "support.hpp"
 #include "transports.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 using namespace test;
 
-/// Uses a channel that is not there.
+/// Uses a channel that does not exist.
 struct TooManyGroups {
   EndpointTable table;
   Stop operator()(const Group& group, const Deadline&) const {
@@ -104,7 +104,7 @@ TEST(Contract, ElementsThatAreNoneAreRefusedByTheKernelToo) {
   EXPECT_EQ(share_of(message, 0, 2).bytes, 64u) << "a kernel's own call comes before";
 }
 
-/// Sends over a fabric, whatever the link.
+/// Sends over a fabric, whatever the link is.
 template <class Ops>
 struct SendOver {
   EndpointTable table;

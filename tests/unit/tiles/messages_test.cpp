@@ -1,4 +1,4 @@
-// These messages say their length, over every kind of transport and between other messages.
+// These tests send messages that carry their length, over every kind of transport and between other messages.
 
 #include <array>
 
@@ -80,7 +80,8 @@ TEST(Messages, AsPackets) {
   }
 }
 
-/// Messages are right in any order of ranks, blocks and threads, even when several are under way on one link.
+/// Messages are right in any order of ranks, blocks and threads, even with several in flight on one
+/// link.
 TEST(Messages, AreRightInAThousandOrders) {
   struct Several {
     EndpointTable table;
@@ -126,7 +127,7 @@ TEST(Messages, AreRightInAThousandOrders) {
   }
 }
 
-/// Messages leave the rings, and the packets, where others go on.
+/// Messages leave the rings and packets in the state that others expect.
 TEST(Messages, BetweenTiles) {
   run_local(3, [&](World& world) {
     const auto transport = direct_rendezvous(world, with_packets(rings(2, 2, 64), 100));
@@ -153,8 +154,8 @@ TEST(Messages, BetweenTiles) {
   });
 }
 
-/// Both lengths are told, nothing is taken, and the receiver's kernel decides what comes of it: this one lets
-/// the world run on, for no peer waits for room. As packets go those of up to 48 bytes.
+/// Both lengths are reported, nothing is taken, and the receiver's kernel decides what to do. This one lets
+/// the world continue, because no peer waits for space. Messages of up to 48 bytes go as packets.
 TEST(Messages, OtherLengthsAreTold) {
   for (const uint64_t packets : {0, 64}) {
     for (const auto& [sends, receives] :

@@ -1,4 +1,4 @@
-// These tests check device collectives whose messages go as packets, and which of them do.
+// These tests check device collectives whose messages go as packets, and which collectives those are.
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ TEST(Collectives, ShortMessagesGoAsPackets) {
           all_four<uint8_t>(world, *transport, n, {2, threads});
           const int peer = (world.rank() + 1) % ranks;
           EXPECT_FALSE(sent_over(*transport, peer).second);
-          // One a call, but for the sum of one element less than one.
+          // There is one per call, except for the sum of one element less than one.
           EXPECT_EQ(sent_over(*transport, peer).first, n == 0 ? 0u : n == 1 && ranks == 1 ? 12u : 16u);
         });
       }
@@ -29,7 +29,7 @@ TEST(Collectives, ShortMessagesGoAsPackets) {
 }
 
 TEST(Collectives, WhatPacketsDoNotHoldGoesThroughRings) {
-  // Elements of a group's share that just fit in 256 bytes of packets, and in 16 KiB of them.
+  // These are the elements of a group's share that just fit in 256 bytes of packets, and in 16 KiB.
   for (const auto& [room, fit] : {std::pair<uint64_t, uint64_t>{256, 64}, {1 << 20, 4096}}) {
     run_local(2, [&, room = room, fit = fit](World& world) {
       const auto transport = direct_rendezvous(world, with_packets(rings(1, 2, 256), room));
@@ -56,7 +56,7 @@ TEST(Collectives, WhatPacketsDoNotHoldGoesThroughRings) {
 }
 
 TEST(Collectives, WhatIsLongOverAllBlocksAndLinksGoesThroughRings) {
-  // 16 KiB a block and link fit, 1 MiB a rank.
+  // 16 KiB per block and link fit, and 1 MiB per rank.
   for (const auto& [ranks, blocks] : {std::pair<int, uint32_t>{2, 64}, {3, 32}}) {
     run_local(ranks, [&, blocks = blocks](World& world) {
       const auto transport = direct_rendezvous(world, with_packets(rings(blocks + 1, 2, 1024), 1 << 15));
@@ -135,7 +135,8 @@ TEST(Collectives, PacketsStandBetweenThoseOfOneLink) {
   });
 }
 
-/// Blocks of a rank's launch that wait for what never comes are told so, and after a reset all is well.
+/// Blocks of a rank's launch that wait for data that never arrives get an error, and everything works after a
+/// reset.
 TEST(Collectives, PacketsThatDoNotComeAreReported) {
   run_local(3, [](World& world) {
     const auto transport = direct_rendezvous(world, with_packets(rings(2, 2, 64), 1 << 12));

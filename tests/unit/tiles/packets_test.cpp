@@ -11,7 +11,7 @@ namespace {
 
 using namespace test;
 
-/// Rank 0 sends `calls` messages in one kernel, without hearing anything; rank 1 receives.
+/// Rank 0 sends `calls` messages in one kernel without receiving anything; rank 1 receives.
 template <class P, class Produce, class Consume>
 struct Stream {
   EndpointTable table;
@@ -81,8 +81,8 @@ TEST(Seeds, PacketsAreRightInAThousandOrders) {
   }
 }
 
-/// Rank 0 sends rank 1 messages of all forms in turn over one link. The payload of those of LL128 is nothing
-/// but flags of the message after the next, the first that could find it in its bank.
+/// Rank 0 sends rank 1 messages of all forms in turn over one link. The payload of LL128 messages is
+/// nothing but flags of the message after the next, which is the first one that could find it in its bank.
 struct FormsInTurn {
   static constexpr uint32_t calls = 12;
   EndpointTable table;
@@ -130,9 +130,9 @@ TEST(Seeds, FormsOfPacketsTakeTurnsOnALink) {
   }
 }
 
-/// Everybody sends everybody packets, round by round, with flags that come from the round: with `banks`
-/// places for them. No credits: that a rank has heard from its peer in a round says that the peer has read
-/// the round before.
+/// Every rank sends packets to every rank, round by round, with flags that come from the round and `banks`
+/// places for them. There are no credits: a rank that has received its peer's packet of a round knows that
+/// the peer has read the previous round.
 struct Rounds {
   EndpointTable table;
   uint64_t banks, rounds;
@@ -182,7 +182,7 @@ TEST(Seeds, PacketsNeedASecondBank) {
   for (uint64_t seed = 0; seed < 20; ++seed) EXPECT_FALSE(rounds_are_right(1, seed)) << "seed " << seed;
 }
 
-/// Everybody puts a message for everybody, tells them, and checks what it was sent; round by round.
+/// Every rank puts a message for every rank, signals them, and checks what it received, round by round.
 struct Puts {
   WindowView view;
   uint64_t rounds, n;
@@ -201,7 +201,7 @@ struct Puts {
           put(group, view, peer, offset, data.data(), n * 4);
           signal_peer(group, view, peer, group.id, 3);
         }
-        group.sync();  // `data` goes
+        group.sync();  // `data` is destroyed
       }
       for (int32_t peer = 0; peer < view.ranks; ++peer) {
         const Stop stop = wait_signal_from(group, view, peer, group.id, Cmp::ge, 3 * round, deadline);
@@ -212,7 +212,7 @@ struct Puts {
             address(view, view.self, (uint64_t(peer) * uint64_t(group.count) + group.id) * n * 4);
         if (std::memcmp(here, expected.data(), n * 4) != 0) ++*wrong;
       }
-      // No rank may put again before all have looked.
+      // No rank may put again before all have checked.
       const Stop stop = barrier(group, view, group.id, deadline);
       if (stop != Stop::none) return stop;
       signal_all(group, view, view.signal_count - 1);
@@ -237,7 +237,7 @@ TEST(OneSided, PutsSignalsAndBarriers) {
   }
 }
 
-/// Rank 0 has come to a barrier, and told rank 1, when the world stops.
+/// Rank 0 has reached a barrier, and signalled rank 1, when the world stops.
 TEST(OneSided, AResetTakesBackWhatAStoppedLaunchHasReported) {
   run_local(2, [](World& world) {
     const auto transport = direct_rendezvous(world, rings(1, 2, 64));

@@ -1,5 +1,5 @@
-// These ranks are processes: they run the same kernels, over memory that both map, through proxies, and
-// mixed.
+// These tests have ranks that are processes. They run the same kernels over memory that both map, through
+// proxies, and mixed.
 
 #include "tests/unit/world/processes.hpp"
 

@@ -1,4 +1,5 @@
-// A transfer whose tiles come slowly, but come, takes as long as it takes: the time-out is of a wait.
+// These tests check that a transfer whose tiles arrive slowly may take longer than the timeout, which applies
+// to each wait.
 
 #include <algorithm>
 #include <chrono>
@@ -15,7 +16,7 @@ using namespace test;
 using namespace std::chrono_literals;
 
 constexpr uint64_t tile = 256, tiles = 40;
-constexpr std::chrono::nanoseconds timeout = 400ms, pause = 30ms;  // 40 pauses are three time-outs
+constexpr std::chrono::nanoseconds timeout = 400ms, pause = 30ms;  // 40 pauses are three timeouts
 
 void rest(uint64_t index) {
   if (index % tile == 0) std::this_thread::sleep_for(pause);
@@ -61,7 +62,7 @@ TEST(SlowTransfer, OfASenderThatRests) { transfer_slowly<SlowProduce, CopyConsum
 TEST(SlowTransfer, OfAReceiverThatRests) { transfer_slowly<CopyProduce, SlowConsume>(1); }
 TEST(SlowTransfer, OfBlocksOfSeveralThreads) { transfer_slowly<SlowProduce, SlowConsume>(4); }
 
-/// A block that looks for a stop again and again waits for something, also when its threads meet for that.
+/// A block that polls for a stop is waiting for something, even if its threads synchronise for each poll.
 TEST(SlowTransfer, ALoopOfMeetingsIsEnded) {
   for (const uint32_t threads : {1u, 4u}) {
     run_local(2,
@@ -70,7 +71,7 @@ TEST(SlowTransfer, ALoopOfMeetingsIsEnded) {
                 const std::string said = thrown([&] {
                   launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
                     for (;;) {
-                      // Rank 1 moves, and says nothing of rank 0 by that.
+                      // Rank 1 makes progress, which says nothing about rank 0.
                       if (world.rank() == 1) group.park([] { return true; }, 1);
                       const Stop stop = world.rank() == 1 ? group.stopped() : stop_for(group, deadline);
                       if (stop != Stop::none) return stop;

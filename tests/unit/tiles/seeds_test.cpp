@@ -1,5 +1,6 @@
-// These tests run tiles under the deterministic scheduler: 1000 orders of everything that ranks, blocks and
-// threads do. What is right is right in all of them, and what is known to be wrong fails in the first.
+// These tests run tiles under the deterministic scheduler, in 1000 orders of everything that ranks, blocks
+// and threads do. Right programs are right in all of them, and programs that are known to be wrong fail in
+// the first.
 
 #include "support.hpp"
 #include "transports.hpp"
@@ -11,7 +12,7 @@ using namespace test;
 
 constexpr uint64_t seeds = 1000;
 
-/// Does everything at once: to the right in turns, to the left by roles, round by round.
+/// Does everything at once: sends to the right in turns and to the left by roles, round by round.
 struct Everything {
   EndpointTable table;
   const char* in;
@@ -26,7 +27,7 @@ struct Everything {
     message.out = out;
     message.bytes = n;
     const Leg share = share_of(message, part.group.id, part.group.count);
-    // Both parts have their channels: the second part has those after the first's.
+    // Each part has its own channels: the second part's come after the first's.
     const uint32_t channel = part.part * group.count / 2 + part.group.id;
     if (part.part == 0) {
       return sendrecv_tiles<char>(part.group, table.at(right, channel), table.at(left, channel), share, share,
@@ -75,8 +76,8 @@ TEST(Seeds, TilesAreRightInAThousandOrders) {
   }
 }
 
-/// Rank 0 sends, the others pass on, the last keeps; each adds its own if Sums. Over whatever links there
-/// are.
+/// Rank 0 sends, the others forward, the last one keeps. If Sums, each adds its own data. It runs over any
+/// links.
 template <bool Sums>
 struct ForwardOver {
   using T = uint32_t;
@@ -130,7 +131,7 @@ void forward_over(World& world, uint64_t seed) {
       const auto theirs = of(rank);
       for (uint64_t at = 0; at < n; ++at) expected[at] += theirs[at];
     }
-    if (Sums && last) out = in;  // to which it adds what comes
+    if (Sums && last) out = in;  // to which it adds what arrives
     Leg message;
     message.in = in.data();
     message.out = Sums && !last ? nullptr : out.data();
@@ -205,7 +206,7 @@ TEST(Seeds, SendThenReceiveHangsJustWhereCheckTransferSaysSo) {
   });
 }
 
-/// A ring of one slot, by turns: the other form that check_transfer() refuses.
+/// Uses a ring of one slot in turns, which is the other form that check_transfer() refuses.
 TEST(Seeds, TurnsOverOneSlotHang) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     for (const uint64_t bytes : {64, 65}) {
@@ -233,8 +234,8 @@ TEST(Seeds, TurnsOverOneSlotHang) {
   }
 }
 
-/// Each rank's message goes to all others round the ring: as what is sent, what is forwarded, and what is
-/// kept by the last.
+/// Each rank's message goes round the ring to all others: one rank sends it, others forward it, and the last
+/// one keeps it.
 struct AroundTheRing {
   EndpointTable table;
   Leg message;
@@ -262,7 +263,7 @@ struct AroundTheRing {
 /// docs/fused-kernels.md says how long a message may be.
 TEST(Seeds, ForwardingAroundARingNeedsAFreeSlot) {
   constexpr uint64_t depth = 3, in_slot = 8;
-  int hung = 0;  // with none: most orders, not all
+  int hung = 0;  // without a free slot most orders hang, but not all
   for (uint64_t seed = 0; seed < 200; ++seed) {
     for (const uint64_t n : {(depth - 1) * in_slot, depth * in_slot}) {
       bool ended = true;

@@ -1,4 +1,4 @@
-// A stop in the middle leaves nothing behind that a peer would take for data.
+// These tests check that a stop in the middle leaves nothing behind that a peer would mistake for data.
 
 #include "support.hpp"
 #include "transports.hpp"
@@ -37,7 +37,7 @@ TEST(Stop, AbortInTheMiddle) {
           EXPECT_MESSAGE(got, sent);
         };
         exchange(1);
-        world.barrier();  // the abort is not to come into this one
+        world.barrier();  // the abort must not come into this one
         const uint64_t received = load_relaxed(&transport->endpoint(0, 0).local->cursor.received);
 
         const auto data = message_of<uint32_t>(2, n);
@@ -68,7 +68,7 @@ TEST(Stop, AbortInTheMiddle) {
   }
 }
 
-/// Rank 0 waits for data that does not come, but not for ever; rank 1 keeps the world busy meanwhile.
+/// Rank 0 waits for data that does not come, but not for ever; rank 1 makes progress meanwhile.
 struct Impatient {
   EndpointTable table;
   std::atomic<bool>* over;
@@ -119,8 +119,8 @@ TEST(Stop, TimeoutIsAlikeInAllThreadsAndAdvancesNothing) {
   }
 }
 
-/// Holds links over a proxy that takes no more orders: every signal of a rank stops. Rank 0 is at one end of
-/// each, and nobody at the other; what peers do for it is done beforehand.
+/// Holds links over a proxy that accepts no more orders, so every signal of a rank stops. Rank 0 is at
+/// one end of each, and no rank at the other. The work of peers is done beforehand.
 struct FullOfOrders {
   static constexpr uint64_t slot = 256;
 
@@ -157,8 +157,8 @@ struct FullOfOrders {
   EndpointTable table() const { return {links.data(), 2, 0, 1}; }
 };
 
-/// Describes a call that one rank may make there. Messages are as long as a slot, and the one that it takes
-/// has come.
+/// Describes a call that one rank may make there. Messages are as long as a slot, and the message that it
+/// takes has arrived.
 struct WithoutRoom {
   const char* what;
   std::function<Stop(const Group&, const EndpointTable&, const Leg&, const Deadline&)> call;
@@ -195,7 +195,7 @@ std::vector<WithoutRoom> without_room() {
        [](const Group& group, const EndpointTable& table, const Leg& leg, const Deadline& deadline) {
          static constexpr int64_t none[] = {0, 0};
          Counts<> counts;
-         counts.send = none;  // a slot all the same, with the count
+         counts.send = none;  // uses a slot anyway, for the count
          return all_to_all_v<char>(group, table, leg, counts, CopyProduce{}, CopyConsume{}, deadline);
        }},
       {"send_message",
@@ -231,7 +231,7 @@ TEST(Stop, OrdersThatFindNoRoomAdvanceNothing) {
         const auto transport = direct_rendezvous(world, rings(1, 2, 256));
         launch(*transport, Call{[&](const Group& block, const Deadline& patient) {
           const auto [part, group] = block.split(2);
-          // The other block keeps the world busy.
+          // The other block makes progress meanwhile.
           while (part == 1 && ended != threads) group.park([]() { return true; }, 1);
           if (part == 1) return Stop::none;
           Deadline deadline = patient;
@@ -322,7 +322,7 @@ TEST(Stop, AHangSaysWhoWaitsForWhom) {
     run_local(2, [](World& world) {
       const auto transport = direct_rendezvous(world, rings(1, 2, 256));
       std::vector<char> data(1000);
-      // Both receive.
+      // Both ranks receive.
       recv(*transport, data.data(), data.size(), 1 - world.rank(), {}, {1});
     });
   } catch (const RunError& error) {

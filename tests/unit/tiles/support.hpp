@@ -1,5 +1,5 @@
 /// \file
-/// Makes messages whose every byte says which message it is of, and ranks that run them.
+/// Makes messages in which every byte identifies its message, and ranks that run them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ std::vector<T> message_of(uint64_t message, uint64_t n) {
   return result;
 }
 
-/// Returns the number of the first element that differs; n if none does.
+/// Returns the index of the first element that differs; n if none does.
 template <class T>
 uint64_t first_difference(const T* got, const T* expected, uint64_t n) {
   for (uint64_t index = 0; index < n; ++index) {
@@ -51,7 +51,7 @@ uint64_t first_difference(const T* got, const T* expected, uint64_t n) {
   EXPECT_EQ(::chorale::test::first_difference((got).data(), (expected).data(), (expected).size()), \
             (expected).size())
 
-/// Asks for rings of `depth` slots of `slot` bytes on each of `channels` channels.
+/// Returns options for rings of `depth` slots of `slot` bytes on each of `channels` channels.
 inline RendezvousOptions rings(uint32_t channels, uint32_t depth, uint64_t slot) {
   RendezvousOptions options;
   options.max_channels = channels;

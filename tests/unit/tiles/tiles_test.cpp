@@ -1,5 +1,5 @@
-// These tests run send_tiles, recv_tiles, sendrecv_tiles and forward_tiles between ranks that are threads:
-// whatever the size, the ring, the number of channels and of threads, every byte arrives.
+// These tests run send_tiles, recv_tiles, sendrecv_tiles and forward_tiles between ranks that are threads.
+// Every byte must arrive, whatever the size, the ring, and the number of channels and threads.
 
 #include <algorithm>
 #include <ostream>
@@ -78,7 +78,7 @@ TEST(Tiles, EveryNumberOfChannels) {
   }
 }
 
-/// Each part of a block sends or receives over a channel of its own.
+/// Each part of a block sends or receives over its own channel.
 struct InParts {
   EndpointTable table;
   Leg message;
@@ -175,7 +175,7 @@ TEST(Tiles, ManyCallsOfDifferentSizesBackToBack) {
   });
 }
 
-/// A kernel in which every group has a share of its own, none like another.
+/// Runs a kernel in which every group has a different share.
 struct Uneven {
   EndpointTable table;
   Leg message;
@@ -212,8 +212,8 @@ TEST(Tiles, UnevenShares) {
 }
 
 TEST(Tiles, SkewedReplay) {
-  // The sender makes as many calls as the ring takes before the receiver makes its first, then they go on
-  // together: 12 calls over 4 slots.
+  // The sender makes as many calls as the ring holds before the receiver makes its first one. Then both
+  // continue together: 12 calls over 4 slots.
   for (const uint32_t threads : {1u, 8u}) {
     run_local(2, [&](World& world) {
       const auto transport = direct_rendezvous(world, rings(1, 4, 256));
@@ -293,7 +293,7 @@ TEST(Tiles, BothWaysByRoles) {
   }
 }
 
-/// Rank 0 sends, the others pass on, the last keeps.
+/// Rank 0 sends, the others forward, and the last one keeps.
 struct Chain {
   EndpointTable table;
   Leg message;
@@ -317,7 +317,7 @@ TEST(Tiles, ForwardChain) {
         std::vector<char> got(n);
         Leg message;
         message.in = sent.data();
-        // Rank 1 only passes on.
+        // Rank 1 only forwards.
         message.out = world.rank() == 1 ? nullptr : got.data();
         message.bytes = n;
         message.signal_bytes = n % 2 ? 128 : 0;
@@ -330,7 +330,7 @@ TEST(Tiles, ForwardChain) {
   }
 }
 
-/// Does the same as Chain, but every rank adds its own data: the sum arrives at the last.
+/// Does the same as Chain, but every rank adds its own data. The sum arrives at the last rank.
 struct ReducingChain {
   EndpointTable table;
   Leg message;
@@ -371,7 +371,7 @@ TEST(Tiles, ForwardThatReduces) {
 }
 
 TEST(Tiles, HundredReplaysWithNewData) {
-  // One kernel object is launched again and again, as a graph replays it: only the data changes.
+  // One kernel object is launched again and again, as a graph replays it. Only the data changes.
   run_local(2, [&](World& world) {
     const auto transport = direct_rendezvous(world, rings(2, 3, 256));
     const uint64_t n = 2000;

@@ -1,5 +1,5 @@
 /// \file
-/// Makes every kind of transport there is on the CPU, and kernels of lambdas.
+/// Makes every kind of transport on the CPU, and kernels from lambdas.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ inline std::shared_ptr<Transport> make(World& world, Kind kind, const Rendezvous
               domain);
 }
 
-/// A kernel of any collective.
+/// Wraps a lambda as the kernel of any collective.
 template <class F>
 struct Call {
   F f;

@@ -40,7 +40,7 @@ TEST(TunedPlans, TheSizeElseTheNextSmallerElseTheDefault) {
   EXPECT_EQ(choice(65535).bytes, 1024u);
   EXPECT_EQ(choice(1 << 30).name, "allreduce_ring");
 
-  // Times of another machine say nothing.
+  // Times of another machine do not count.
   for (const TunedFor& other :
        {TunedFor{8, "cuda", "NVIDIA H200"}, TunedFor{4, "cpu", ""}, TunedFor{4, "cuda", "NVIDIA H100"}}) {
     EXPECT_EQ(TunedPlans(table, "plans", other).choose("allreduce", 1024, DType::bf16).found, Found::none);
@@ -77,7 +77,8 @@ TEST(TunedPlans, InRankOrderOnlyPlansThatAddSo) {
   table.set(plan_key(machine, "allgather", 1024, DType::f32), {.plan = "allgather_ring"}, 1);
   machine.rank_order = true;
   table.set(plan_key(machine, "allreduce", 4096, DType::f32), {.plan = "allreduce_one_shot"}, 2);
-  table.set(plan_key(machine, "allreduce", 65536, DType::f32), {.plan = "allreduce_ring"}, 2);  // a lie
+  table.set(plan_key(machine, "allreduce", 65536, DType::f32), {.plan = "allreduce_ring"},
+            2);  // a wrong time
   table.set(plan_key(machine, "allreduce", 1024, DType::f32, true), {.plan = "allreduce_ring"}, 2);
   TunedPlans plans(table, shipped, machine);
   const auto choice = [&](const std::string& collective, uint64_t bytes) {
@@ -138,7 +139,7 @@ TEST(TunedPlans, DefaultsAreShippedAndTakeOddSizes) {
           for (uint64_t bytes = 0; bytes <= uint64_t{1} << 32; bytes = bytes * 2 + 64) {
             const TunedPlans::Choice choice = plans.choose(collective, bytes, DType::f32);
             EXPECT_EQ(choice.found, Found::none);
-            const Plan& plan = plans.plan(choice);  // in the order of the ranks, if that is asked for
+            const Plan& plan = plans.plan(choice);  // in the order of the ranks, if that is required
             EXPECT_EQ(plan.collective, collective) << choice.file;
             EXPECT_EQ(plan.ranks(), uint32_t(ranks)) << choice.file;
             EXPECT_NO_THROW(message_sizes(plan, uint64_t(ranks) * 7 * 4, DType::f32)) << choice.file;
@@ -157,7 +158,7 @@ TEST(TunedPlans, OnGpusTheDefaultDependsOnSizeAndRanks) {
         .ranks = ranks, .backend = "cuda", .device = "NVIDIA H100", .rank_order = rank_order};
     return TunedPlans({}, shipped, machine).choose(collective, bytes, DType::bf16).name;
   };
-  // A one-shot all-reduce sends it all to every peer.
+  // A one-shot all-reduce sends the whole message to every peer.
   EXPECT_EQ(chosen(2, 128 << 10), "allreduce_one_shot_b16");
   EXPECT_EQ(chosen(2, (128 << 10) + 1), "allreduce_two_shot_b32");
   EXPECT_EQ(chosen(4, 40 << 10), "allreduce_one_shot_b16");
@@ -173,7 +174,8 @@ TEST(TunedPlans, OnGpusTheDefaultDependsOnSizeAndRanks) {
   EXPECT_EQ(chosen(2, 200 << 10, "allreduce", true), "allreduce_staged") << "that is not shipped for two";
   EXPECT_EQ(chosen(8, 1 << 10, "allgather", true), "allgather_packets_b4") << "nothing is added up";
 
-  // No plan is shipped for three. The choice is a program that takes any number, or a plan that is made.
+  // No plan is shipped for three ranks. The choice is a program that takes any number, or a plan that is
+  // made.
   EXPECT_EQ(chosen(3, 1 << 30), "allreduce_all_pairs");
   const TunedFor three{.ranks = 3, .backend = "cuda"};
   const auto make = [](const std::string&, int) { return Plan(); };
@@ -181,7 +183,7 @@ TEST(TunedPlans, OnGpusTheDefaultDependsOnSizeAndRanks) {
             "allreduce_ring_b64");
 }
 
-/// Returns "" if the tables of a folder name plans that are shipped, or what is wrong.
+/// Returns "" if the tables of a folder name shipped plans, or the error.
 std::string wrong_tables(const std::string& folder) {
   std::error_code none;
   for (const auto& file : std::filesystem::directory_iterator(folder, none)) {
@@ -207,7 +209,7 @@ std::string wrong_tables(const std::string& folder) {
 }
 
 TEST(TunedPlans, TablesThatAreShippedNameShippedPlans) {
-  EXPECT_EQ(wrong_tables(CHORALE_SOURCE_DIR "/plans/tuned"), "");  // none at all is well, too
+  EXPECT_EQ(wrong_tables(CHORALE_SOURCE_DIR "/plans/tuned"), "");  // it is also right if there are none
   const std::filesystem::path folder = testing::TempDir() + "chorale_tuned." + std::to_string(getpid());
   std::filesystem::create_directory(folder);
   TuneTable table;
@@ -234,12 +236,12 @@ TEST(TunedPlans, WhatTheFolderLacksIsMade) {
   TunedPlans plans(TuneTable(), "no/folder", {.ranks = 4}, make);
   const auto chosen = plans.choose("allreduce", 4096, DType::f32);
   EXPECT_EQ(plans.plan(chosen).name, "allreduce_ring");
-  plans.plan(chosen);  // is kept
+  plans.plan(chosen);  // it is kept from now on
   EXPECT_EQ(made, std::vector<std::string>{"allreduce_all_pairs for 4"});
-  // A plan that is there is read.
+  // A plan file that exists is read.
   TunedPlans of_two(TuneTable(), shipped, {.ranks = 2}, make);
   EXPECT_EQ(of_two.plan(of_two.choose("allreduce", 4096, DType::f32)).name, "allreduce_all_pairs");
-  // A plan that is made is held to the order as well.
+  // A plan that is made must have the order as well.
   TunedPlans ordered(TuneTable(), "no/folder", {.ranks = 4, .rank_order = true}, make);
   try {
     ordered.plan(ordered.choose("allreduce", 4096, DType::f32));
@@ -249,7 +251,7 @@ TEST(TunedPlans, WhatTheFolderLacksIsMade) {
               std::string::npos)
         << error.what();
   }
-  // It is held to the number of ranks, too.
+  // It must have the right number of ranks, too.
   TunedPlans of_seven(TuneTable(), "no/folder", {.ranks = 7}, make);
   EXPECT_EQ(
       message_of_error<UsageError>([&] { of_seven.plan(of_seven.choose("allreduce", 4096, DType::f32)); }),
@@ -257,7 +259,7 @@ TEST(TunedPlans, WhatTheFolderLacksIsMade) {
       "makes a table, and chorale compile makes the plans");
 }
 
-/// A plan of another collective would run, and leave another result than the one that was asked for.
+/// A plan of another collective would run, and give a wrong result.
 TEST(TunedPlans, PlansOfAnotherCollectiveAreRefused) {
   const TunedFor machine{.ranks = 2};
   TuneTable table;

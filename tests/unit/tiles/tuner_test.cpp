@@ -27,7 +27,7 @@ namespace {
 using namespace test;
 using Found = TuneTable::Found;
 
-constexpr std::chrono::minutes watchdog{5};  ///< ends only what hangs
+constexpr std::chrono::minutes watchdog{5};  ///< ends only a trial that hangs
 
 TuneKey key_of(uint64_t bytes) {
   TuneKey key;
@@ -87,7 +87,7 @@ TEST(Tuner, TablesThatAreNoneSayWhere) {
   EXPECT_EQ(said(R"({"version":1,"entries":[],"failures":{"a":1}})"),
             "the table: 'failures' is {\"a\":1}: an array is expected");
   EXPECT_EQ(said(R"({"version":1,"entries":[7],"failures":[]})"), "/entries/0: an object is expected");
-  // Numbers that wrap round into others.
+  // These numbers wrap round into others.
   EXPECT_EQ(said(R"({"version":1,"entries":[{"ns":1,)" + key +
                  R"(},"config":{"blocks":4294967297}}],"failures":[]})"),
             "/entries/0/config: 'blocks' is 4294967297: it is at most 4294967295");
@@ -97,7 +97,7 @@ TEST(Tuner, TablesThatAreNoneSayWhere) {
   };
   EXPECT_EQ(of_world("4294967298"), "/failures/0/key: 'world' is 4294967298: it is at most 2147483647");
   EXPECT_EQ(of_world("0"), "/failures/0/key: 'world' is 0: it is at least 1");
-  // A key that a later version has more of is not read as if it were the same.
+  // A key to which a later version has added a member is not read as an older key.
   EXPECT_EQ(said(R"({"version":1,"entries":[{"ns":1,)" + key + R"(,"nodes":2},"config":{}}],"failures":[]})"),
             "/entries/0/key: 'nodes' is unknown");
 }
@@ -113,7 +113,7 @@ TEST(Tuner, ATableIsReplacedWholeOrNotAtAll) {
   old.save(path);
   std::filesystem::create_symlink(path, link);
   {
-    // No file gets longer than the old one, as on a full disk.
+    // No file can grow beyond the old one, as on a full disk.
     rlimit unlimited{};
     getrlimit(RLIMIT_FSIZE, &unlimited);
     rlimit full = unlimited;
@@ -177,7 +177,7 @@ TEST(Tuner, TimesThatAreNoNumbersAreRefused) {
   EXPECT_EQ(table.size(), 0u);
 }
 
-/// A trial that takes no time would win otherwise.
+/// Otherwise a trial that takes no time would win.
 TEST(Tuner, ACandidateThatIsNotTimedIsNotChosen) {
   TuneTable table;
   const auto all = tune(
@@ -196,7 +196,7 @@ TEST(Tuner, ATrialThatThrowsAnythingEndsInItsChild) {
   const pid_t self = getpid();
   const auto all = tune(
       table, key_of(1), {{.blocks = 1}}, [](const TuneConfig&) -> Measurement { throw 1; }, watchdog);
-  if (getpid() != self) std::_Exit(1);  // the child has got here
+  if (getpid() != self) std::_Exit(1);  // the child has got this far
   EXPECT_EQ(all.at(0).why, "an exception that is no std::exception");
 }
 
@@ -224,7 +224,7 @@ TEST(Tuner, LooksUpTheKeyThenTheNextSmallerSizeThenTheDefault) {
   EXPECT_EQ(choice(key_of(65536)).config.blocks, 8u);
   EXPECT_EQ(choice(key_of(1 << 30)).config.blocks, 8u);
   EXPECT_EQ(choice(key_of(1 << 30)).bytes, 65536u);
-  // Anything else that differs is another key.
+  // Any other difference makes another key.
   const std::vector<std::function<void(TuneKey&)>> drifts = {
       [](TuneKey& key) { key.kind = "all_reduce"; }, [](TuneKey& key) { key.world = 4; },
       [](TuneKey& key) { key.dtype = DType::f16; },  [](TuneKey& key) { key.rows = 1; },
@@ -308,7 +308,7 @@ TEST(Tuner, TheFastestThatIsCorrectWins) {
           case 3:
             return {true, 200, ""};
           case 4:
-            return {true, 200, ""};  // as fast, and later
+            return {true, 200, ""};  // as fast, but later
           case 5:
             for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
           case 6:
@@ -327,13 +327,13 @@ TEST(Tuner, TheFastestThatIsCorrectWins) {
   EXPECT_NE(table.text().find("it had not ended"), std::string::npos);
 }
 
-/// Returns true once there is no such process, which may take the kernel a moment.
+/// Returns true when the process is gone, which may take the kernel a moment.
 bool is_gone(pid_t process) {
   const auto end = std::chrono::steady_clock::now() + watchdog;
   while (std::chrono::steady_clock::now() < end) {
     std::ifstream status("/proc/" + std::to_string(process) + "/stat");
     std::string text;
-    // A zombie is whoever's child it has become to reap.
+    // The process that inherits a zombie must reap it.
     if (!std::getline(status, text) || text.find(") Z ") != text.npos) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -347,7 +347,7 @@ TEST(Tuner, WhatACandidateLeavesBehindIsEnded) {
   const auto all = tune(
       table, key_of(100), {{.blocks = 1}, {.blocks = 2}},
       [&](const TuneConfig& config) -> Measurement {
-        const pid_t left = fork();  // holds the pipe of what is said
+        const pid_t left = fork();  // keeps the output's pipe open
         while (left == 0) pause();
         if (write(ends[1], &left, sizeof left) != sizeof left) return {};
         if (config.blocks == 2) std::abort();
@@ -384,7 +384,7 @@ TEST(Tuner, WithoutOneThatIsCorrectNothingIsChosen) {
   EXPECT_EQ(table.size(), 0u);
   EXPECT_EQ(table.lookup(key_of(100)).found, Found::none);
 
-  // Nor what was chosen before; that of other sizes stays.
+  // The earlier choice is gone as well; choices for other sizes stay.
   table.set(key_of(100), {.blocks = 1}, 5);
   table.set(key_of(50), {.blocks = 2}, 3);
   tune(
@@ -419,7 +419,7 @@ TEST(Tuner, TablesOfSeveralRunsBecomeOne) {
 }
 
 TEST(Tuner, TunesSends) {
-  // The trials are real: each candidate is a world of its own, and has to bring every byte.
+  // The trials are real: each candidate runs in a separate world, and every byte must be right.
   TuneTable table;
   const uint64_t n = 20000;
   const Trial trial = [n](const TuneConfig& config) -> Measurement {

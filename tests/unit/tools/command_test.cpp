@@ -1,5 +1,5 @@
-// These tests check what front ends say of a wait that may only take longer, of a command line and of
-// multicast.
+// These tests check the messages of commands about a wait that may only need more time, about a command line,
+// and about multicast.
 
 #include "tools/command.hpp"
 
@@ -13,7 +13,7 @@
 namespace chorale::tools {
 namespace {
 
-/// The text is the library's own: another one there, and this is to be changed too.
+/// The text is the library's own. If it changes there, change it here too.
 TEST(TimeoutRemedy, TakesThePlaceOfTheLibrarys) {
   const std::string said =
       with_timeout_remedy(std::string("rank 1 is missing; ") + world::more_time + "; more", "say --timeout");
@@ -42,7 +42,7 @@ TEST(Progress, HasLinesWhereThereIsNoTerminalOnlyIfTheyAreAskedFor) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "1 of 2\n2 of 2\n");
 }
 
-/// This is NCCL's own reading: on unless a number says 0.
+/// NCCL reads the variable in the same way: on, unless a number says 0.
 TEST(MulticastWords, SayWhatHolds) {
   EXPECT_EQ(multicast_words("0"), "NVLink multicast off");
   EXPECT_EQ(multicast_words("0x0"), "NVLink multicast off");

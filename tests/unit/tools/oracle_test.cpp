@@ -1,5 +1,5 @@
-// The oracle promises that every partial result, in any order, is a value of the type. It also sees one wrong
-// bit.
+// The oracle guarantees that every partial result, in any order, is a value of the type. It also detects a
+// single wrong bit.
 
 #include "tools/oracle.hpp"
 
@@ -48,7 +48,7 @@ TEST_P(OracleOf, EveryOrderOfReductionIsExact) {
   try {
     oracle.emplace(plan, Oracle::Case{type, op, elements, elements, 5, /*special=*/true});
   } catch (const Failure&) {
-    EXPECT_EQ(op, ReduceOp::avg);  // the only one that is refused, for small types and many ranks
+    EXPECT_EQ(op, ReduceOp::avg);  // the only operator that is refused, for small types and many ranks
     return;
   }
   std::vector<std::vector<std::byte>> inputs(ranks, std::vector<std::byte>(elements * width));
@@ -59,7 +59,7 @@ TEST_P(OracleOf, EveryOrderOfReductionIsExact) {
   std::mt19937 random(1);
   bool varied = false;
   uint64_t seen_at = 0,
-           special = 0;  // an element in which one wrong bit is seen, and how many results are special
+           special = 0;  // an element in which one wrong bit is detected, and the number of special results
   for (uint64_t index = 0; index < elements; ++index) {
     std::shuffle(order.begin(), order.end(), random);
     double result = decode(type, &inputs[order[0]][index * width]);
@@ -165,7 +165,7 @@ TEST(Oracle, AnOutputThatNothingIsSentToIsAsItWas) {
   EXPECT_FALSE(wrong(1));
 }
 
-// Data repeats after a prime number of elements, so what is in the wrong place still looks wrong.
+// Data repeats after a prime number of elements, so that data in a wrong place looks wrong.
 TEST(Pattern, LargeBuffersAreComparedInPiecesAndWhole) {
   constexpr uint64_t part = Pattern::period + 1234, ranks = 3, width = sizeof(float);
   for (const char* const collective : {"allreduce", "allgather", "reducescatter", "alltoall"}) {

@@ -1,5 +1,5 @@
 /// \file
-/// These tests check that all ranks are told what one rank cannot do.
+/// Checks that all ranks are notified of what one rank cannot do.
 
 #include "executor/binding/agreement.hpp"
 
@@ -23,14 +23,14 @@ const Step fails_in_the_driver = [] { throw RunError(RunError::Reason::other, "t
 const Step runs_out_of_memory = [] { throw std::bad_alloc(); };
 const Step throws_a_number = [] { throw 7; };
 
-/// Returns what each of so many ranks throws.
+/// Returns the error of each rank.
 std::vector<std::string> said(const std::vector<Step>& steps) {
   std::vector<std::string> all(steps.size());
   run_local(int(steps.size()),
             [&](World& world) {
               const size_t rank = size_t(world.rank());
               all[rank] = test::thrown([&] { agree_on_use(world, steps[rank]); });
-              world.barrier();  // nothing was stopped
+              world.barrier();  // the world has not stopped
             },
             {.timeout = std::chrono::hours(1)});
   return all;
@@ -56,7 +56,7 @@ TEST(Agreement, OnUseTellsWhatTheLowestRankThrew) {
                    "other: rank 0: the driver says no"}));
 }
 
-/// Returns what rank 0 is told when the ranks bind these calls.
+/// Returns rank 0's error when the ranks bind these calls.
 std::string disagree(const Call& one, const Call& other) {
   std::string first;
   run_local(2, [&](World& world) {
@@ -68,7 +68,7 @@ std::string disagree(const Call& one, const Call& other) {
   return first;
 }
 
-/// The numbers are of another version of this library, which knows more.
+/// The numbers come from another version of this library, which knows more.
 TEST(Agreement, OnABindingNamesNumbersThatItDoesNotKnow) {
   EXPECT_EQ(disagree({}, {.packet = PacketForm(20)}),
             "mismatch: ranks 0 and 1 disagree on packet: ll8 and 20");
@@ -78,7 +78,7 @@ TEST(Agreement, OnABindingNamesNumbersThatItDoesNotKnow) {
   EXPECT_EQ(disagree({}, {.op = 99}), "mismatch: ranks 0 and 1 disagree on op: the plan's and 99");
 }
 
-/// If their limits differed, ranks would let go of different bindings later.
+/// If their limits differed, ranks would later evict different bindings.
 TEST(Agreement, OnABindingIsOnOneLimitOfBindings) {
   EXPECT_EQ(disagree({.bindings = 3}, {.bindings = 17}),
             "mismatch: ranks 0 and 1 disagree on bindings: 3 and 17");

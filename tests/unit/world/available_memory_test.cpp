@@ -1,5 +1,5 @@
 /// \file
-/// These tests check what memory a machine and its control groups leave, told by files that are not the
+/// Checks how much memory a machine and its control groups report as available, with files that are not the
 /// machine's.
 
 #include "executor/system/available_memory.hpp"
@@ -17,7 +17,7 @@
 namespace chorale::world {
 namespace {
 
-/// Makes a folder with what /proc and /sys of a machine say, and removes it with itself.
+/// Makes a folder with the contents of a machine's /proc and /sys, and removes it at the end.
 class Machine {
  public:
   explicit Machine(const std::string& groups) {
@@ -77,7 +77,7 @@ TEST(AvailableMemory, IsNotExceededByWindows) {
     EXPECT_NE(wrong.find("a window takes 35184372088832 bytes of memory, but this machine"), wrong.npos)
         << wrong;
     EXPECT_NE(wrong.find("help: use smaller messages"), wrong.npos) << wrong;
-    world.barrier();  // nothing was stopped
+    world.barrier();  // the world has not stopped
   });
 }
 

@@ -1,5 +1,5 @@
 /// \file
-/// Lets a test play peers of a rendezvous by hand, byte by byte.
+/// Lets a test act as peers of a rendezvous, byte by byte.
 #pragma once
 
 #include <arpa/inet.h>
@@ -22,9 +22,10 @@
 
 namespace chorale::test {
 
-/// \param from  an address of this machine, that the connection comes from
+/// \param from  an address of this machine from which the connection comes
 inline int connected_socket(uint16_t port, const char* from = "127.0.0.1") {
-  // Far longer than anybody takes to listen; who cannot, for want of a name for example, never will.
+  // This is far longer than any rank needs to start listening. A rank that cannot, for want of a name for
+  // example, never will.
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (std::chrono::steady_clock::now() < end) {
     const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -53,7 +54,7 @@ inline std::string read_some(int file) {
 }
 
 /// Reads until `wanted` has come, or the other side closes.
-/// \return all that came
+/// \return everything that was read
 inline std::string read_until(int file, std::string_view wanted, std::string heard = {}) {
   while (!has(heard, std::string(wanted))) {
     const std::string more = read_some(file);
@@ -63,7 +64,7 @@ inline std::string read_until(int file, std::string_view wanted, std::string hea
   return heard;
 }
 
-/// Plays one end of a greeting until it is over.
+/// Acts as one end of a greeting until it is over.
 /// \return the bytes that came after it
 inline std::string greet(int file, net::Greeting& greeting) {
   write_text(file, greeting.begin());

@@ -1,6 +1,5 @@
 /// \file
-/// These tests check what a host tells and does, in the orders that are rare. The test plays the other hosts
-/// by hand.
+/// Checks what a host's control relay sends and does, in the rare orders. The test acts as the other hosts.
 
 #include "executor/world/control_relay.hpp"
 
@@ -33,7 +32,7 @@ using world::Presence;
 using Event = ControlRelay::Event;
 using What = ControlRelay::What;
 
-/// Plays one end of a link, as the other host has it.
+/// Acts as one end of a connection, as the other host does.
 class Far {
  public:
   explicit Far(int socket) : socket_(socket) {}
@@ -42,12 +41,12 @@ class Far {
     ASSERT_EQ(::send(socket_.get(), &event, sizeof event, MSG_NOSIGNAL), ssize_t(sizeof event));
   }
 
-  /// Waits until what was said has been read.
+  /// Waits until everything that was sent has been read.
   void await_read() {
     for (int left = 1; left != 0; std::this_thread::sleep_for(1ms)) ioctl(socket_.get(), SIOCOUTQ, &left);
   }
 
-  /// Returns the next event that is told; nothing within a minute is a failure.
+  /// Returns the next event that arrives; nothing within a minute is a failure.
   Event hear() {
     Event event{};
     pollfd polled{socket_.get(), POLLIN, 0};
@@ -65,10 +64,10 @@ class Far {
   Descriptor socket_;
 };
 
-/// Sets up a host with its control memory, whose ranks do nothing but what the test writes there.
+/// Sets up a host with its control memory. Its ranks do only what the test writes there.
 class Mirroring : public testing::Test {
  protected:
-  /// \param hosts  by rank; this host is 0, so it passes on
+  /// \param hosts  by rank; this host is 0, so it forwards
   void set_up(const std::vector<uint32_t>& hosts) {
     const uint64_t bytes = Control::bytes(int(hosts.size()));
     const Descriptor memory = world::create_shared(bytes);
@@ -116,7 +115,8 @@ class Mirroring : public testing::Test {
     return made;
   }
 
-  /// Waits until what `host` has said before has been done, unless it has to wait. `rank` is of another host.
+  /// Waits until everything that `host` has sent before has been handled, unless it has to wait. `rank` is of
+  /// another host.
   void settle(int host, int other_host, int rank) {
     far[size_t(host)].await_read();
     const uint64_t number = ++launches_;
@@ -130,7 +130,7 @@ class Mirroring : public testing::Test {
     ring();
   }
 
-  /// Puts each rank of this host into an exchange, with something to say in it.
+  /// Puts each rank of this host into an exchange, with data to send in it.
   void speak_at_once() {
     for (uint32_t rank = 0; rank < control().ranks; ++rank) {
       if (seat(int(rank)).host != 0) continue;
@@ -143,14 +143,14 @@ class Mirroring : public testing::Test {
   void leave() { group_.reset(); }
 
   void TearDown() override {
-    far.clear();  // nobody is to be waited for
+    far.clear();  // no wait for any host is needed
     leave();
   }
 
-  std::vector<Far> far;  ///< by host; [0] is none
+  std::vector<Far> far;  ///< by host; [0] is unused
 
  private:
-  /// Connects two ends with so little room that what the second end does not read is soon too much.
+  /// Connects two ends with such small buffers that they fill soon if the second end does not read.
   static void connect_by_tcp(int (&ends)[2]) {
     const uint16_t port = free_port();
     const int listening = bound_socket(port), little = 4096;
@@ -182,7 +182,7 @@ std::vector<std::pair<What, uint64_t>> heard_of(Far& far, int n, std::vector<uin
   return all;
 }
 
-/// Rank 0 is in its second barrier because rank 1 has been in the first.
+/// Rank 0 is in its second barrier because rank 1 has been in the first one.
 TEST_F(Mirroring, TellsOfABarrierBehindTheOneBefore) {
   set_up({0, 0, 1});
   seat(0).arrived = 2;
@@ -195,7 +195,7 @@ TEST_F(Mirroring, TellsOfABarrierBehindTheOneBefore) {
   EXPECT_EQ(ranks, (std::vector<uint32_t>{0, 1, 0}));
 }
 
-/// The rank that stopped the world had met all others.
+/// The rank that stopped the world had passed the barriers with all others.
 TEST_F(Mirroring, TellsOfAStopBehindTheBarriers) {
   set_up({0, 0, 1});
   seat(0).arrived = seat(1).arrived = 1;
@@ -268,7 +268,7 @@ TEST_F(Mirroring, AResetWaitsForTheOneBeforeIt) {
   while (seat(1).resets != 2) std::this_thread::sleep_for(1ms);
 }
 
-/// The events are of a world that this host has still to reset.
+/// The events are of a world that this host has not reset yet.
 TEST_F(Mirroring, WhatComesBehindAResetWaitsForIt) {
   for (const What what : {What::arrived, What::stop}) {
     set_up({0, 1, 2});
@@ -307,7 +307,7 @@ TEST_F(Mirroring, PassesOnToAllOthers) {
   }
 }
 
-/// The rank had said that it left, after something that waits.
+/// The rank had announced that it leaves, after an event that waits.
 TEST_F(Mirroring, WhoHasLeftIsNotLost) {
   set_up({0, 1, 2});
   start();
@@ -316,7 +316,7 @@ TEST_F(Mirroring, WhoHasLeftIsNotLost) {
   far[1].await_read();
   far[1].close();
   settle(2, 2, 2);
-  std::this_thread::sleep_for(50ms);  // in which a wrong one would find that the link has ended
+  std::this_thread::sleep_for(50ms);  // long enough for a wrong relay to find that the connection has ended
   EXPECT_EQ(load_acquire(&control().abort.stop), 0u);
   control().barrier.passed = 1;
   ring();
@@ -324,7 +324,7 @@ TEST_F(Mirroring, WhoHasLeftIsNotLost) {
   EXPECT_EQ(load_acquire(&control().abort.stop), 0u);
 }
 
-/// Both hosts have many ranks and more to say than a connection holds: neither waits for the other to read
+/// Both hosts have many ranks and more to send than a connection holds. Neither waits for the other to read
 /// first.
 TEST_F(Mirroring, HostsThatSpeakAtOnceHearEachOther) {
   std::vector<uint32_t> hosts(128, 0);
@@ -342,8 +342,8 @@ TEST_F(Mirroring, HostsThatSpeakAtOnceHearEachOther) {
   EXPECT_EQ(load_acquire(&control().abort.stop), 0u);
 }
 
-/// A rank that leaves has still met the others, whose hosts may have much to read, and say something
-/// meanwhile.
+/// A rank that leaves has still passed the barriers with the others. Their hosts may have much to read, and
+/// send something meanwhile.
 TEST_F(Mirroring, WhatWasToldLastComes) {
   for (const bool by_tcp : {false, true}) {
     std::vector<uint32_t> hosts(128, 0);
@@ -353,10 +353,10 @@ TEST_F(Mirroring, WhatWasToldLastComes) {
     speak_at_once();
     for (int rank = 0; rank < 128; ++rank) seat(rank).presence = Presence::left;
     start(by_tcp);
-    std::this_thread::sleep_for(50ms);  // until no more fits in
+    std::this_thread::sleep_for(50ms);  // until the buffers are full
     std::thread leaving([&] { leave(); });
     std::this_thread::sleep_for(50ms);
-    far[1].say(event(What::launches, 128, 1));  // which nobody reads any more
+    far[1].say(event(What::launches, 128, 1));  // which the other end no longer reads
     std::map<What, int> heard;
     for (const auto& [what, number] : heard_of(far[1], 256)) ++heard[what];
     EXPECT_EQ(heard, (std::map<What, int>{{What::arrived, 128}, {What::left, 128}})) << by_tcp;

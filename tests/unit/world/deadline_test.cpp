@@ -22,7 +22,7 @@ TEST(DeadlineAfter, IsNeverBeforeItsStart) {
   EXPECT_EQ(deadline_after(never - now - 1ns, now), never - 1ns);
 }
 
-/// The block that waits looks at its deadline again and again.
+/// The waiting block checks its deadline again and again.
 TEST(DeadlineAfter, TheLongestTimeoutLastsThroughALaunch) {
   run_local(2,
             [](World& world) {

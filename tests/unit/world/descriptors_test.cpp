@@ -18,7 +18,7 @@ using world::Descriptor;
 using world::DescriptorPassing;
 using Way = DescriptorPassing::Way;
 
-/// Returns a file without a name or a path, as CUDA's are.
+/// Returns a file without a name or a path, like CUDA's.
 Descriptor file_with(int value) {
   Descriptor file(memfd_create("test", MFD_CLOEXEC));
   [[maybe_unused]] const ssize_t written = write(file.get(), &value, sizeof value);
@@ -35,7 +35,7 @@ size_t open_files() {
   return size_t(std::distance(begin(folder), end(folder)));
 }
 
-/// Everybody passes `rank * each` files, of value rank * 1000 + at; rank 0 wants none of rank 1.
+/// Every rank passes `rank * each` files, of value rank * 1000 + at; rank 0 wants none of rank 1.
 std::string pass_once(World& world, DescriptorPassing& passing, int each) {
   const int rank = world.rank(), ranks = world.ranks();
   std::vector<Descriptor> files;
@@ -85,7 +85,7 @@ TEST_P(Passing, AFileThatIsNotThereIsNamedEverywhere) {
   Processes ranks(3, [&](int rank) -> std::string {
     World world = World::join(address, rank, 3, {.timeout = 60s});
     DescriptorPassing passing(world, GetParam());
-    // The bad file comes after so many that a message has already gone.
+    // The bad file comes so late that one message has already been sent.
     std::vector<int> mine(301, STDERR_FILENO);
     mine.back() = 4711;
     if (rank != 2) mine.clear();
@@ -95,7 +95,7 @@ TEST_P(Passing, AFileThatIsNotThereIsNamedEverywhere) {
     } catch (const RunError& error) {
       if (!strstr(error.what(), "Bad file descriptor")) return error.what();
     }
-    return pass_once(world, passing, 3);  // and the next one is not disturbed
+    return pass_once(world, passing, 3);  // the next call is not disturbed
   });
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "good") << rank;
 }

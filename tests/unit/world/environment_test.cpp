@@ -1,4 +1,4 @@
-// World::from_environment() reads what launchers leave in variables.
+// Tests World::from_environment(), which reads the variables of launchers.
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -18,7 +18,7 @@ namespace {
 
 class FromEnvironment : public Rendezvous {
  protected:
-  /// Returns what from_environment() says with these variables, and no others of launchers.
+  /// Returns the result of from_environment() with these variables, and no others of launchers.
   std::string said(const std::vector<std::pair<std::string, std::string>>& variables,
                    JoinOptions options = {}) {
     Processes process(1, [&](int) -> std::string { return with(variables, options); });
@@ -84,7 +84,7 @@ TEST_F(FromEnvironment, LaunchersThatDisagreeAreBothNamed) {
   EXPECT_TRUE(has(beside({{"PMIX_RANK", "1"}}), "RANK=0 and PMIX_RANK=1"));
   EXPECT_EQ(beside({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}, {"PMIX_RANK", "0"}}),
             "rank 0 of 1");
-  // srun starts the daemons of other launchers, and mpirun or srun may start torchrun once a host.
+  // srun starts the daemons of other launchers, and mpirun or srun may start torchrun once per host.
   EXPECT_EQ(beside({{"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "4"}}), "rank 0 of 1");
   EXPECT_EQ(beside({{"OMPI_COMM_WORLD_RANK", "7"}, {"TORCHELASTIC_RUN_ID", "job"}}), "rank 0 of 1");
 }

@@ -29,14 +29,14 @@ const Claim rank_1{1, 4, port};
 
 Secret secret(const std::string& text) { return Secret::read(text); }
 
-/// Returns what one end says to bytes, and expects that it takes all of them.
+/// Returns one end's answer to bytes, and expects that it consumes all of them.
 std::string answer(Greeting& to, std::string_view bytes) {
   const std::string said = to.take(bytes);
   EXPECT_EQ(bytes, "");
   return said;
 }
 
-/// Holds all that was said between two ends, message by message: the rank's, rank 0's, and so on.
+/// Holds everything that two ends have sent, message by message: the rank's, rank 0's, and so on.
 struct Talk {
   std::vector<std::string> messages;
 
@@ -87,7 +87,7 @@ TEST(Greeting, RankZeroKnowsWhichRankItIs) {
   EXPECT_EQ(talk.messages.size(), 4u);
 }
 
-/// The greeting works whatever way the bytes come in pieces, and what follows them is left alone.
+/// The greeting works however the bytes are split, and what follows them is not consumed.
 TEST(Greeting, BytesMayComeOneByOne) {
   ClientsGreeting rank(secret("s"), rank_1);
   ServersGreeting leader(secret("s"), port);
@@ -108,7 +108,7 @@ TEST(Greeting, BytesMayComeOneByOne) {
   EXPECT_EQ(rest, "frames");
 }
 
-/// A message that a rank has said once proves nothing to a rank 0 that gives another challenge.
+/// A rank's recorded message proves nothing to a rank 0 that sends another challenge.
 TEST(Greeting, AReplayProvesNothing) {
   ClientsGreeting rank(secret("s"), rank_1);
   ServersGreeting leader(secret("s"), port);
@@ -118,14 +118,14 @@ TEST(Greeting, AReplayProvesNothing) {
   answer(next, talk.messages[2]);
   EXPECT_EQ(next.refusal(), Refusal::wrong_secret);
 
-  // Nor what rank 0 has said, to a rank.
+  // Nor does rank 0's recorded message prove anything to a rank.
   ClientsGreeting next_rank(secret("s"), rank_1);
   answer(next_rank, talk.messages[1]);
   answer(next_rank, talk.messages[3]);
   EXPECT_EQ(next_rank.refusal(), Refusal::wrong_secret);
 }
 
-/// A proof is of one role: sending a rank's own proof back to it does not make a rank 0.
+/// A proof is for one role: a rank's own proof, sent back to it, does not make the sender rank 0.
 TEST(Greeting, AReflectionProvesNothing) {
   const Challenge same{7};
   ClientsGreeting rank(secret("s"), rank_1, same);
@@ -136,7 +136,7 @@ TEST(Greeting, AReflectionProvesNothing) {
   EXPECT_EQ(rank.refusal(), Refusal::wrong_secret);
 }
 
-/// Somebody between them claims another rank, or changes anything else that they say.
+/// An attacker between them claims another rank, or changes anything else that they send.
 TEST(Greeting, NothingThatIsSaidCanBeChangedOnTheWay) {
   ClientsGreeting model(secret("s"), rank_1);
   ServersGreeting model_leader(secret("s"), port);
@@ -151,7 +151,7 @@ TEST(Greeting, NothingThatIsSaidCanBeChangedOnTheWay) {
         std::string_view taken = said;
         said = turn % 2 == 0 ? leader.take(taken) : rank.take(taken);
       }
-      // The last message of rank 0 is for the rank alone.
+      // The last message of rank 0 is only for the rank.
       EXPECT_NE((message < 3 ? leader : static_cast<Greeting&>(rank)).state(), State::done)
           << message << " " << at;
     }
@@ -188,7 +188,7 @@ TEST(Greeting, WhatIsForeignIsKnownFromItsFirstByteAndNotRepeated) {
   EXPECT_EQ(leader.refusal(), Refusal::foreign);
 }
 
-/// The version is from before there were greetings: its hello is a frame, and it understands failed ones.
+/// The older version has no greetings: its hello is a frame, and it understands failed ones.
 TEST(Greeting, AnOlderVersionIsToldSo) {
   ServersGreeting leader(secret("s"), port);
   const std::string hello = net::encode(net::Frame{net::FrameKind::hello, "0.1.0\n1\n4\n17\nnode\n"});
@@ -203,7 +203,7 @@ TEST(Greeting, AnOlderVersionIsToldSo) {
   EXPECT_TRUE(has(frame->text, "rank 0 is Chorale ")) << frame->text;
   EXPECT_TRUE(has(frame->text, "start all ranks with the same version")) << frame->text;
 
-  // It takes an opener for a hello, whose first line is a version that is not its own.
+  // It reads an opener as a hello, whose first line is a version other than its own.
   ClientsGreeting rank(secret("s"), rank_1);
   reader.add(rank.begin());
   const auto opener = reader.next();

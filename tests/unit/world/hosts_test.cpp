@@ -1,6 +1,5 @@
 /// \file
-/// These worlds are over several hosts, which are processes of this machine that say that they share no
-/// memory.
+/// Tests worlds over several hosts, which are processes of this machine that claim to share no memory.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Gives the name of the host, by rank.
+/// Holds the name of each rank's host, by rank.
 using Layout = std::vector<std::string>;
 
 class Hosts : public testing::Test {
@@ -32,7 +31,7 @@ class Hosts : public testing::Test {
     return World::join(address, rank, int(layout.size()), {.timeout = timeout, .host = layout[size_t(rank)]});
   }
 
-  /// Returns what the ranks of a world say.
+  /// Returns the results of a world's ranks.
   std::vector<std::string> said(const Layout& layout, const std::function<std::string(World&)>& body,
                                 std::chrono::nanoseconds timeout = 120s) const {
     Processes ranks(int(layout.size()), [&](int rank) {
@@ -104,7 +103,7 @@ TEST_F(Hosts, OtherCollectivesAreAMismatchForAll) {
     EXPECT_TRUE(has(one, "mismatch: rank 0 is in an allgather, but rank 3 in a barrier")) << one;
 }
 
-/// Ranks abort, at different moments, and reset, and what comes next is right.
+/// Ranks abort at different moments and reset, and the next calls are right.
 TEST_F(Hosts, AbortsAndResets) {
   for (const Layout& layout : layouts) {
     const int n = int(layout.size());
@@ -177,7 +176,7 @@ TEST_F(Hosts, WhoDoesNotComeIsNamed) {
 }
 
 TEST_F(Hosts, WhoHasLeftIsNamed) {
-  // The lowest rank of a host, of rank 0's host, and one that does not speak for its host.
+  // These are the lowest rank of a host, of rank 0's host, and one that does not connect for its host.
   for (const int leaver : {0, 2, 3}) {
     const auto all = said(layouts[1], [leaver](World& world) -> std::string {
       world.barrier();
@@ -207,7 +206,7 @@ TEST_F(Hosts, WhoDiesIsNamed) {
       if (rank == victim) continue;
       const std::string& one = all[size_t(rank)];
       EXPECT_TRUE(has(one, "peer_lost: rank ") && has(one, " died")) << one;
-      // Of rank 0's host all others' connections end there.
+      // For rank 0's host, the connections of all other hosts end there.
       EXPECT_TRUE(has(one, "rank " + std::to_string(victim) + " (")) << victim << ": " << one;
     }
   }

@@ -31,7 +31,7 @@ class Join : public Test {
     return World::join(address, rank, ranks, {.timeout = timeout});
   }
 
-  /// Returns what four ranks say of a launch of rank 0 that waits for ever, after each has launched
+  /// Returns the results of four ranks for a launch of rank 0 that waits for ever, after each has launched
   /// calls_of(rank).
   template <class CallsOf>
   std::vector<std::string> said_of_a_launch_that_waits(const CallsOf& calls_of) const {
@@ -97,7 +97,7 @@ TEST_F(Join, AMissingRankIsNamed) {
   }
 }
 
-/// The error is the death of the rank, not what the others cannot have of it.
+/// The error is the death of the rank, and not its consequences for the others.
 TEST_F(Join, ARankThatDiesWhenItHasDoneItsPartIsNamed) {
   Processes ranks(3, [&](int rank) -> std::string {
     World world = join(rank, 3, 60s);
@@ -118,7 +118,7 @@ TEST_F(Join, ARankThatDiesWhenItHasDoneItsPartIsNamed) {
   }
 }
 
-/// Nobody is taken for dead by a rank that may open no file to look.
+/// A rank that may open no files cannot check, and must not report other ranks as dead.
 TEST_F(Join, ARankThatMayOpenNoMoreFilesSaysSo) {
 #if defined(CHORALE_ASAN)
   GTEST_SKIP() << "the sanitizers open files to look whether memory is there";
@@ -182,7 +182,7 @@ TEST_F(Join, SecondRanksAndSecondJobsAreNamed) {
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "joined");
 }
 
-/// A rank that waits would wait in vain.
+/// A rank that waited would wait in vain.
 TEST_F(Join, DifferentNumbersOfRanksEndItForAllAtOnce) {
   Processes ranks(3, [&](int rank) -> std::string {
     join(rank, rank == 2 ? 4 : 3);
@@ -196,7 +196,8 @@ TEST_F(Join, DifferentNumbersOfRanksEndItForAllAtOnce) {
   }
 }
 
-/// In another namespace a process's number is nobody's, or somebody else's. The first rank is played by hand.
+/// In another namespace a process's number names no process, or a different one. The test acts as the first
+/// rank.
 TEST_F(Join, RanksOfDifferentProcessNamespacesAreNamed) {
   const uint64_t bytes = world::Control::bytes(2);
   const world::Descriptor memory = world::create_shared(bytes);
@@ -215,7 +216,7 @@ TEST_F(Join, RanksOfDifferentProcessNamespacesAreNamed) {
   EXPECT_TRUE(has(said, "mismatch: rank 0 (pid " + std::to_string(getpid()) + ") and rank 1 (pid ") &&
               has(said, "are in different process namespaces") && has(said, "--ipc=host --pid=host"))
       << said;
-  // It has told the first rank, which waits for it.
+  // It has notified the first rank, which waits for it.
   EXPECT_TRUE(control.refusal.stands());
   EXPECT_TRUE(has(said, control.refusal.text)) << control.refusal.text;
   world::unpublish(memory, file);
@@ -304,7 +305,7 @@ TEST_F(Join, AKillBetweenBarriers) {
 }
 
 TEST_F(Join, AKillDuringALaunch) {
-  // The blocks wait for what a dead peer never writes.
+  // The blocks wait for data that a dead peer never writes.
   const Count joined(1);
   Processes ranks(3, [&](int rank) -> std::string {
     World world = join(rank, 3);
@@ -333,7 +334,7 @@ TEST_F(Join, AKillAtAnyTimeEndsTheOthersAndLeavesNoName) {
     });
     std::this_thread::sleep_for(std::chrono::microseconds(times * 200));
     ranks.kill(killed);
-    // Killed before it had joined, it is missing: do not wait for that.
+    // A rank that was killed before it joined is missing, so do not wait for it.
     if (times * 200 < 4000) continue;
     for (int rank = 0; rank < 3; ++rank) {
       if (rank == killed) continue;
@@ -341,7 +342,7 @@ TEST_F(Join, AKillAtAnyTimeEndsTheOthersAndLeavesNoName) {
       EXPECT_FALSE(has(said, "good") || has(said, "silent")) << said;
     }
   }
-  // A world that all three were killed in while they joined may have kept its name: the next one mends that.
+  // If all three were killed while they joined, the world may have kept its name. The next world fixes that.
   Processes mend(1, [&](int) { return World::join(address, 0, 1), "good"; });
   EXPECT_EQ(mend.said(0), "good");
 }
@@ -357,7 +358,7 @@ TEST_F(Join, OneThatLeftIsNotWaitedFor) {
   EXPECT_TRUE(has(said, "peer_lost: a barrier of rank 0 cannot end: rank 1 left the world")) << said;
 }
 
-/// A fork's calls, and its end, are not those of the rank.
+/// The calls of a fork, and its end, are not those of the rank.
 TEST_F(Join, AForkOfARankIsNone) {
   Processes ranks(2, [&](int rank) -> std::string {
     World world = join(rank, 2);
@@ -465,12 +466,12 @@ TEST_F(Join, AbortReachesOtherProcessesAndResetMendsIt) {
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "good");
 }
 
-/// A peer that was counted before, and gave up, is not there.
+/// A peer that was counted before, and gave up, does not count any more.
 TEST_F(Join, AResetThatTimedOutDoesNotStandForTheNext) {
   Processes ranks(2, [&](int rank) -> std::string {
     World world = join(rank, 2, 300ms);
     const Window said = Window::create(world, sizeof(uint64_t));
-    uint64_t& alone = *reinterpret_cast<uint64_t*>(said.at(0));  // which rank has been so, and failed
+    uint64_t& alone = *reinterpret_cast<uint64_t*>(said.at(0));  // which rank has been alone and failed
     const auto resets = [&world] {
       try {
         world.reset();

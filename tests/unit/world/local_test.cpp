@@ -28,14 +28,14 @@ namespace {
 using namespace std::chrono_literals;
 using Reason = RunError::Reason;
 
-/// Returns options without a seed, and with some.
+/// Returns options without a seed, and with several seeds.
 std::vector<LocalOptions> both_kinds() {
   std::vector<LocalOptions> kinds(1);
   for (uint64_t seed = 0; seed < 5; ++seed) kinds.push_back({.seed = seed});
   return kinds;
 }
 
-/// Runs `body` and says how it failed.
+/// Runs `body` and returns its error.
 std::string failure(const std::function<void()>& body) {
   try {
     body();
@@ -105,7 +105,7 @@ TEST(LocalWorld, RanksThatCannotHaveAThreadEndIt) {
   GTEST_SKIP() << "shadows of the sanitizers are address space";
 #endif
   Processes process(1, [](int) -> std::string {
-    const ScarceMemory scarce(100);  // for some
+    const ScarceMemory scarce(100);  // enough for some of them
     run_local(64, [](World& world) { world.barrier(); }, {.timeout = 0ns});
     return "all had one";
   });
@@ -123,7 +123,7 @@ TEST(LocalWorld, OneThatLeftIsNotWaitedFor) {
           },
           options);
     });
-    // Either of the two that wait may be the first to notice, and aborts the world.
+    // Either of the two waiting ranks may notice first, and aborts the world.
     EXPECT_NE(said.find("cannot end: rank 1 left the world"), std::string::npos) << said;
   }
 }
@@ -178,7 +178,7 @@ TEST(LocalWorld, WhateverAStepThrowsIsHeardEverywhere) {
   }
 }
 
-// One call must not take what the other one says for an answer; and the world can go on.
+// One call must not read the other one's data as an answer, and the world must stay usable.
 TEST(LocalWorld, DifferentCallsAreToldApart) {
   const std::string remedy = ": all ranks have to make the same collective calls in the same order";
   for (const LocalOptions& options : both_kinds()) {
@@ -193,14 +193,14 @@ TEST(LocalWorld, DifferentCallsAreToldApart) {
                     "mismatch: rank 0 is in an allgather, but rank 1 in a barrier" + remedy);
           EXPECT_EQ(failure([&] { odd ? world.agree(std::nullopt) : world.barrier(); }),
                     "mismatch: rank 0 is in a barrier, but rank 1 in an agreement" + remedy);
-          // A rank that makes a window agrees first on whether there is memory.
+          // A rank that makes a window first agrees on whether there is memory.
           EXPECT_EQ(failure([&] {
                       if (!odd) Window::create(world, 64);
                       world.agree(std::nullopt);
                       world.barrier();
                     }),
                     "mismatch: rank 0 is in the making of a window, but rank 1 in a barrier" + remedy);
-          // A rank that has less to say meets the others as often.
+          // A rank with less to send takes part as often as the others.
           EXPECT_EQ(failure([&] {
                       const std::vector<std::byte> much(odd ? 0 : 5000);
                       world.allgather(much);
@@ -277,13 +277,13 @@ TEST(LocalWorld, AResetForgetsThoseWhoHadArrived) {
   }
 }
 
-/// A peer that was counted before, and gave up, is not there.
+/// A peer that was counted before, and gave up, does not count any more.
 TEST(LocalWorld, AResetThatTimedOutDoesNotStandForTheNext) {
   std::vector<World> worlds = World::local(2, {.timeout = 200ms});
   worlds[0].abort("stopped");
   for (int time = 0; time < 3; ++time)
     EXPECT_EQ(failure([&] { worlds[0].reset(); }).find(name(Reason::timed_out)), 0u);
-  // Alone as well: rank 0 has been counted.
+  // It is alone here as well: rank 0 has been counted.
   EXPECT_EQ(failure([&] { worlds[1].reset(); }).find(name(Reason::timed_out)), 0u);
   std::vector<std::jthread> threads;
   for (World& world : worlds) {
@@ -382,7 +382,7 @@ TEST(LocalWorld, ResetFirstAsksAllWhoWantToKnow) {
   EXPECT_EQ(other, 2);
 }
 
-/// Peers are in the reset by then, and hear of it.
+/// Peers are in the reset by then, and are notified.
 TEST(LocalWorld, AResetThatFailsOnOneRankEndsOnAll) {
   std::string said[2];
   run_local(2, [&](World& world) {
@@ -412,21 +412,21 @@ TEST(LocalWorld, WindowsAreSharedAndOutliveTheirOwnersHandle) {
           EXPECT_EQ(reinterpret_cast<uintptr_t>(window.at(2)) % 4096, 0u);
           EXPECT_EQ(window.at(2)[9999], std::byte(0));
           world.barrier();
-          if (world.rank() == 2) return;  // and drops its handle
+          if (world.rank() == 2) return;  // this drops its handle
           window.at(2)[world.rank()] = std::byte(1);
         },
         options);
   }
 }
 
-/// CUDA registers pages, and refuses copies of memory that is registered in part.
+/// CUDA registers pages, and refuses copies of memory that is only partly registered.
 TEST(LocalWorld, WindowsShareNoPageWithOtherMemory) {
   run_local(1, [](World& world) {
     for (const uint64_t bytes : {1, 128, 4096, 5000}) {
       const Window window = Window::create(world, bytes);
       const auto first = reinterpret_cast<uintptr_t>(window.local()),
                  end = (first + bytes + page_bytes() - 1) / page_bytes() * page_bytes();
-      std::vector<std::unique_ptr<char[]>> beside;  // where a heap puts what is asked for next
+      std::vector<std::unique_ptr<char[]>> beside;  // where a heap puts the next allocations
       for (int block = 0; block < 500; ++block) {
         beside.push_back(std::make_unique<char[]>(40));
         const auto at = reinterpret_cast<uintptr_t>(beside.back().get());
@@ -436,7 +436,7 @@ TEST(LocalWorld, WindowsShareNoPageWithOtherMemory) {
   });
 }
 
-/// Some ranks leave a creation that others are still in. Memory that is freed does not stay as it was here.
+/// Some ranks leave a creation that others are still in. Freed memory does not keep its contents.
 TEST(LocalWorld, AStopWhileWindowsAreMadeLeavesNobodyWithFreedMemory) {
   const struct Perturbed {
     Perturbed() { mallopt(M_PERTURB, 0xa5); }
@@ -498,7 +498,7 @@ TEST(LocalWorld, WrongCallsAreRefused) {
   EXPECT_EQ(failure([] { run_local(2, [](World&) {}, {.timeout = -2s}); }), negative);
 }
 
-/// There is as much room as on the stack of a thread, which a rank has without a seed.
+/// There is as much space as on the stack of a thread, which a rank has without a seed.
 TEST(LocalWorld, ASeedLeavesRoomForLocalVariables) {
   const char* others[3];
   run_local(3,
@@ -514,7 +514,7 @@ TEST(LocalWorld, ASeedLeavesRoomForLocalVariables) {
             {.seed = 7});
 }
 
-/// Ranks are fibers of one thread: another one has none to come back to.
+/// Ranks are fibers of one thread. Another thread has no fiber to return to.
 TEST(LocalWorld, WithASeedOtherThreadsAreRefusedAndHarmNothing) {
   run_local(2,
             [](World& world) {

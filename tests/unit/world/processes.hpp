@@ -21,7 +21,7 @@
 
 namespace chorale::test {
 
-/// Forks a process a rank, each of which says one thing: the result of `body`, or "<reason>: <message>".
+/// Forks one process per rank. Each returns one text: the result of `body`, or "<reason>: <message>".
 class Processes {
  public:
   using Body = std::function<std::string(int rank)>;
@@ -57,7 +57,7 @@ class Processes {
   pid_t pid(int index) const { return all_[index].pid; }
   void kill(int index) { ::kill(all_[index].pid, SIGKILL); }
 
-  /// Returns the text that the process said; "" if it was killed; "(silent)" after five minutes.
+  /// Returns the text of the process; "" if it was killed; "(silent)" after five minutes.
   std::string said(int index) {
     One& one = all_[index];
     std::string text;
@@ -92,14 +92,14 @@ class Processes {
   std::vector<One> all_;
 };
 
-/// Returns an address that no other test has.
+/// Returns an address that no other test uses.
 inline std::string fresh_address() {
   static int count = 0;
   return "shm://test-" + std::to_string(getpid()) + "-" + std::to_string(++count);
 }
 
-/// Returns whether a process made this file and is gone. When memory cannot be made without a name, it has
-/// one for a moment, and files of other tests on the same machine may be seen in it.
+/// Returns whether a process that is gone made this file. If memory cannot be made without a name, it has one
+/// for a moment, and files of other tests on the same machine may appear.
 inline bool left_by_a_process(const std::filesystem::path& file) {
   int pid = 0;
   return std::sscanf(file.filename().c_str(), "chorale-unnamed-%d-", &pid) == 1 && ::kill(pid, 0) != 0 &&

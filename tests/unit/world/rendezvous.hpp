@@ -1,5 +1,5 @@
 /// \file
-/// Lets ranks meet over TCP, under an address of their own.
+/// Lets ranks connect over TCP, under a separate address.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -40,8 +40,8 @@ TEST_F(Rendezvous, RanksMeetInAnyOrder) {
   for (const int last : {0, 3}) {
     Processes ranks(0, {});
     const auto body = [&](int rank) {
-      // Long enough that the others have been refused, or heard, before; short or long does not change the
-      // result.
+      // This is long enough that the others have been refused or accepted before. The length does not change
+      // the result.
       if (rank == last) std::this_thread::sleep_for(100ms);
       return join_and_sum(address, rank, 4);
     };
@@ -84,7 +84,7 @@ TEST_F(Rendezvous, Ipv6) {
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.said(rank), "good");
 }
 
-/// Returns whether this machine knows the name: a bare one has no /etc/hosts.
+/// Returns whether this machine knows the name, because a minimal machine has no /etc/hosts.
 bool is_known(const char* name) {
   addrinfo* found = nullptr;
   if (getaddrinfo(name, nullptr, nullptr, &found) != 0) return false;
@@ -99,7 +99,7 @@ TEST_F(Rendezvous, LocalhostByName) {
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.said(rank), "good");
 }
 
-/// Returns whether this machine's own name leads to nothing but itself.
+/// Returns whether this machine's own name resolves only to itself.
 bool keeps_to_itself(const char* name) {
   addrinfo wanted{}, *found = nullptr;
   wanted.ai_socktype = SOCK_STREAM;
@@ -113,12 +113,12 @@ bool keeps_to_itself(const char* name) {
   return all;
 }
 
-/// Many machines are like this, while the others know the name as an address that all of them reach.
+/// Many machines are like this, while others resolve the name to an address that all of them reach.
 TEST_F(Rendezvous, ByANameThatLeadsBackToTheMachineThatHasIt) {
   char name[256] = {};
   gethostname(name, sizeof name - 1);
   if (!keeps_to_itself(name)) GTEST_SKIP() << "the name of this machine leads to others, too";
-  // An address of this machine that the name does not have.
+  // This is an address of this machine that the name does not have.
   const std::string other = "tcp://127.77.0.1:" + std::to_string(port);
   Processes ranks(2, [&](int rank) {
     return join_and_sum(rank == 0 ? "tcp://" + std::string(name) + ":" + std::to_string(port) : other, rank,
@@ -127,7 +127,7 @@ TEST_F(Rendezvous, ByANameThatLeadsBackToTheMachineThatHasIt) {
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.said(rank), "good");
 }
 
-/// An address that is said to be of this machine alone is heard nowhere else.
+/// An address of this machine alone is not reachable from elsewhere.
 TEST_F(Rendezvous, LocalhostIsHeardNowhereElse) {
   for (const char* const host : {"localhost", "127.0.0.1"}) {
     if (!is_known(host)) continue;
@@ -135,7 +135,7 @@ TEST_F(Rendezvous, LocalhostIsHeardNowhereElse) {
       return World::join("tcp://" + std::string(host) + ":" + std::to_string(port), 0, 2, {.timeout = 2s}),
              "";
     });
-    close(connected_socket(port));  // so it listens
+    close(connected_socket(port));  // when this succeeds, it listens
     const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -146,10 +146,10 @@ TEST_F(Rendezvous, LocalhostIsHeardNowhereElse) {
   }
 }
 
-// --- who does not fit; every rank is told ---
+// --- ranks that do not fit: every rank gets the error ---
 
 TEST_F(Rendezvous, TwoProcessesWithOneRank) {
-  // Rank 2 never comes, so nobody can have met before the second rank 1 came.
+  // Rank 2 never comes, so the ranks cannot have connected before the second rank 1 came.
   Processes ranks(4, [&](int which) { return meet(hello_of(which == 2 ? 1 : which, 4)); });
   for (int which = 0; which < 4; ++which) {
     const std::string said = ranks.said(which);
@@ -189,7 +189,7 @@ TEST_F(Rendezvous, AnotherVersion) {
   }
 }
 
-/// The lowest rank of each host has a connection, which nothing has gone over.
+/// The lowest rank of each host has a connection, over which nothing was sent.
 TEST_F(Rendezvous, SeveralHosts) {
   Processes ranks(6, [&](int rank) -> std::string {
     Hello mine = hello_of(rank, 6);
@@ -218,7 +218,7 @@ TEST_F(Rendezvous, SeveralHosts) {
   for (int rank = 0; rank < 6; ++rank) EXPECT_EQ(ranks.said(rank), wanted[rank]) << rank;
 }
 
-/// A program that a rank starts may outlive it, and would keep from the others that it has died.
+/// A program that a rank starts may outlive it, and would hide the rank's death from the others.
 TEST_F(Rendezvous, ConnectionsAreNotInheritedByPrograms) {
   Processes ranks(2, [&](int rank) -> std::string {
     const net::Rendezvous met =
@@ -262,7 +262,7 @@ TEST_F(Rendezvous, ForeignBytesOnThePort) {
   Processes ranks(3, [&](int rank) { return meet(hello_of(rank, 4)); });
   const int file = connected_socket(port);
   write_text(file, "GET / HTTP/1.1\r\n");
-  EXPECT_EQ(read_some(file), "");  // it is hung up on
+  EXPECT_EQ(read_some(file), "");  // rank 0 closes the connection
   ranks.spawn(3, [&](int) { return meet(hello_of(3, 4)); });
   const std::string name = ranks.said(0);
   EXPECT_TRUE(name.starts_with("tcp-")) << name;
@@ -270,11 +270,11 @@ TEST_F(Rendezvous, ForeignBytesOnThePort) {
   close(file);
 }
 
-/// The foreign bytes may be what should have been a rank.
+/// The foreign bytes may come from a process that should have been a rank.
 TEST_F(Rendezvous, ForeignBytesAreNamedIfARankDoesNotCome) {
   Processes ranks(1, [&](int rank) { return meet(hello_of(rank, 2), 3s); });
   const int file = connected_socket(port);
-  write_text(file, "SSH");  // less than a frame has
+  write_text(file, "SSH");  // shorter than a frame
   EXPECT_EQ(read_some(file), "");
   const std::string said = ranks.said(0);
   EXPECT_TRUE(has(said, "timed_out: rank 1 did not join '" + address + "' within 3 s") &&
@@ -296,7 +296,7 @@ TEST_F(Rendezvous, ConnectionsThatSayNothingDoNotMatter) {
   close(silent);
 }
 
-// --- who does not come, or goes ---
+// --- ranks that do not come, or leave ---
 
 TEST_F(Rendezvous, AMissingRankIsNamed) {
   for (const int missing : {1, 2}) {
@@ -322,7 +322,7 @@ TEST_F(Rendezvous, AMissingRankZeroIsNamed) {
 }
 
 TEST_F(Rendezvous, OneDeadlineEndsItForAll) {
-  // Rank 2 of 4 is played by hand: it hears that only rank 3 is missing, and then gives up.
+  // The test acts as rank 2 of 4: it learns that only rank 3 is missing, and then gives up.
   Processes ranks(2, [&](int rank) { return meet(hello_of(rank, 4)); });
   const int file = greeted_socket(port, 2, 4);
   write_text(file, frame('h', net::encode(hello_of(2, 4))));
@@ -349,7 +349,7 @@ TEST_F(Rendezvous, ARankThatDiesIsNamed) {
   }
 }
 
-/// Rank 1 is played by hand, and sends what is for later.
+/// The test acts as rank 1, and sends data that is for later.
 TEST_F(Rendezvous, WhatComesTooEarlyDoesNotMatter) {
   Processes ranks(1, [&](int rank) { return meet(hello_of(rank, 3)); });
   const int file = greeted_socket(port, 1, 3);
@@ -364,7 +364,7 @@ TEST_F(Rendezvous, WhatComesTooEarlyDoesNotMatter) {
 }
 
 TEST_F(Rendezvous, ADeadRankZeroIsNamed) {
-  // Rank 0 is played by hand: it answers once, and is gone.
+  // The test acts as rank 0: it answers once, and is gone.
   const int file = bound_socket(port);
   ASSERT_EQ(listen(file, 8), 0);
   Processes ranks(1, [&](int) { return meet(hello_of(1, 3)); });
@@ -379,7 +379,7 @@ TEST_F(Rendezvous, ADeadRankZeroIsNamed) {
   close(file);
 }
 
-/// It was needed to meet, and is not needed again.
+/// It was needed to connect, and is not needed again.
 TEST_F(Rendezvous, SurvivorsGoOnWithoutTheRankThatListened) {
   Processes ranks(3, [&](int rank) -> std::string {
     World world = World::join(address, rank, 3);
@@ -433,7 +433,7 @@ TEST_F(Rendezvous, AnotherServiceOnThePortIsNamed) {
   close(file);
 }
 
-/// The error comes wherever in the rendezvous they run out.
+/// The error comes at whatever point of the rendezvous the files run out.
 TEST_F(Rendezvous, TooFewOpenFilesAreSaidToBe) {
 #if defined(CHORALE_ASAN)
   GTEST_SKIP() << "the sanitizers open files to look whether memory is there";
@@ -459,7 +459,7 @@ TEST_F(Rendezvous, TooFewOpenFilesAreSaidToBe) {
 
 TEST_F(Rendezvous, AnAddressOfAnotherMachineOrNone) {
   Processes ranks(0, {});
-  // 192.0.2.0/24 is kept for documentation: nobody has it.
+  // 192.0.2.0/24 is reserved for documentation, so no machine has it.
   ranks.spawn(0, [&](int) { return World::join("tcp://192.0.2.1:29500", 0, 2), ""; });
   ranks.spawn(
       0, [&](int) { return World::join("tcp://no-such-host.invalid:29500", 0, 2, {.timeout = 1s}), ""; });

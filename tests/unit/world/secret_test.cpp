@@ -17,7 +17,7 @@ namespace {
 
 using net::Secret;
 
-/// Makes a file of this test, with one secret in it.
+/// Makes a temporary file with one secret in it.
 struct File {
   const std::string path;
 

@@ -15,7 +15,7 @@
 
 namespace {
 
-/// Says how posix_fallocate() fares while a timer strikes again and again, on a kernel that it interrupts.
+/// Reports how posix_fallocate() behaves while a timer fires again and again, on a kernel that it interrupts.
 /// The call fails wherever a signal may come in, and keeps nothing of what it has allocated.
 struct Struck {
   std::atomic<bool> on{false};
@@ -38,7 +38,7 @@ extern "C" int posix_fallocate(int file, off_t at, off_t bytes) {
 namespace chorale::test {
 namespace {
 
-/// The timer is a profiler's, or one of an application. Nor is a signal kept waiting for all of it.
+/// The timer is a profiler's, or an application's. No signal is delayed for the whole call either.
 TEST(SharedMemory, SignalsDoNotKeepItFromBeingMade) {
   struck.on = true;
   const uint64_t bytes = (uint64_t(40) << 20) + 1;
@@ -63,7 +63,7 @@ TEST(SharedMemory, TooLittleAddressSpaceSaysWhatToDo) {
       << said;
 }
 
-/// The offer leads to another file, as when the number of a process is another one's.
+/// The offer leads to another file, as when the number of a process was reused.
 TEST(SharedMemory, AnotherFileThanAPeerOffersIsFound) {
   const world::Descriptor right = world::create_shared(4096), wrong = world::create_shared(4096);
   world::SharedMemory offer = world::offer_of(right);

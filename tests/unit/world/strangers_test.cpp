@@ -1,4 +1,4 @@
-// These tests check what somebody who is no rank can do to ranks that meet over TCP.
+// These tests check what a process that is not a rank can do to ranks that connect over TCP.
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -27,12 +27,12 @@ const std::string secret = "0123456789abcdef of this test", another = "012345678
 
 class Strangers : public Rendezvous {
  protected:
-  /// Starts rank 0 of two, which the test talks to before rank 1 comes.
+  /// Starts rank 0 of two, to which the test talks before rank 1 comes.
   Processes leader(const std::string& known = secret, std::chrono::nanoseconds timeout = 60s) {
     return Processes(1, [this, known, timeout](int) { return meet(hello_of(0, 2), timeout, known); });
   }
 
-  /// Lets rank 1 come, after which both have to say the world's name.
+  /// Starts rank 1, after which both ranks must report the world's name.
   void expect_world(Processes& ranks, const std::string& known = secret) {
     ranks.spawn(1, [&](int) { return meet(hello_of(1, 2), 60s, known); });
     const std::string name = ranks.said(0);
@@ -58,7 +58,7 @@ class Strangers : public Rendezvous {
   std::vector<int> open_;
 };
 
-// --- without a seat nothing can be said ---
+// --- strangers without a seat have no say ---
 
 TEST_F(Strangers, CannotEndAWorldWithAFrame) {
   Processes ranks = leader();
@@ -66,7 +66,7 @@ TEST_F(Strangers, CannotEndAWorldWithAFrame) {
   expect_world(ranks);
 }
 
-/// Even a stranger that has greeted cannot: it has no seat that it could give up.
+/// Even a stranger that has greeted cannot do this, because it has no seat to give up.
 TEST_F(Strangers, CannotEndAWorldThatHasNoSecret) {
   Processes ranks = leader("none");
   write_text(kept(greeted_socket(port, 1, 2)), frame('g', "the text of a stranger"));
@@ -81,7 +81,7 @@ TEST_F(Strangers, CannotTakeTheSeatOfARank) {
   expect_world(ranks);
 }
 
-/// Somebody of the world takes no seat but the one that its greeting has proved.
+/// A member of the world takes only the seat that its greeting has proved.
 TEST_F(Strangers, ARankTakesOnlyTheSeatOfItsGreeting) {
   Processes ranks = leader();
   write_text(kept(greeted_socket(port, 0, 2, secret)), frame('h', net::encode(hello_of(1, 2))));
@@ -89,7 +89,7 @@ TEST_F(Strangers, ARankTakesOnlyTheSeatOfItsGreeting) {
 }
 
 TEST_F(Strangers, AGreetingThatIsRepeatedProvesNothing) {
-  // The text is what a rank of another rendezvous on the same port has said, with the same secret.
+  // The text is what a rank of another rendezvous on the same port has sent, with the same secret.
   std::string said;
   {
     const int listener = bound_socket(port);
@@ -116,7 +116,7 @@ TEST_F(Strangers, AGreetingThatIsRepeatedProvesNothing) {
   expect_world(ranks);
 }
 
-// --- secrets that are not alike ---
+// --- secrets that differ ---
 
 TEST_F(Strangers, AWrongSecretIsNamedAndTheRightOneStillJoins) {
   Processes ranks = leader();
@@ -142,7 +142,7 @@ TEST_F(Strangers, AMissingSecretIsNamedOnEitherSide) {
   expect_world(ranks, "none");
 }
 
-/// Rank 0 says of whom it has refused last when its own time is over.
+/// Rank 0 reports the last rank that it refused when its own timeout has passed.
 TEST_F(Strangers, ARefusedRankIsSaidToBeMissing) {
   Processes ranks = leader(secret, 5s);
   Processes wrong(1, [&](int) { return meet(hello_of(1, 2), 60s, another); });
@@ -165,7 +165,7 @@ TEST_F(Strangers, RanksOfAnotherPortAreToldSo) {
   expect_world(ranks);
 }
 
-/// World::join() takes the secret of its options, or else that of the environment.
+/// World::join() takes the secret of its options, or otherwise that of the environment.
 TEST_F(Strangers, WorldsHaveTheSecretOfOptionsOrEnvironment) {
   Processes ranks(2, [&](int rank) -> std::string {
     unsetenv("CHORALE_SECRET");
@@ -178,7 +178,7 @@ TEST_F(Strangers, WorldsHaveTheSecretOfOptionsOrEnvironment) {
   EXPECT_EQ(ranks.said(1), "good");
 }
 
-// --- those that cost time or memory ---
+// --- strangers that cost time or memory ---
 
 /// Returns the bytes that a process holds.
 size_t resident_bytes(pid_t process) {
@@ -190,7 +190,7 @@ size_t resident_bytes(pid_t process) {
   return size_t(resident) * size_t(sysconf(_SC_PAGESIZE));
 }
 
-/// As many bytes as go without waiting.
+/// Writes as many bytes as possible without waiting.
 void pour(int file, const std::string& bytes) {
   for (size_t done = 0; done < bytes.size();) {
     const ssize_t sent = send(file, bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -202,21 +202,21 @@ void pour(int file, const std::string& bytes) {
 
 TEST_F(Strangers, UnfinishedFramesAreNotKept) {
   Processes ranks = leader("none");
-  close(connected_socket(port));  // so it listens
+  close(connected_socket(port));  // when this succeeds, it listens
   const size_t before = resident_bytes(ranks.pid(0));
   for (int count = 0; count < 40; ++count) {
     const int file = count % 2 ? greeted_socket(port, 1, 2) : connected_socket(port);
-    // One byte of it never comes.
+    // One of these bytes never comes.
     pour(kept(file), "chorale/000fffffh" + std::string((1 << 20) - 3, 'x'));
   }
-  // Rank 0 has read as much as it will when it has hung up on all of them.
+  // Rank 0 has read as much as it will when it has closed all of them.
   size_t most = before;
   while (any_open()) most = std::max(most, resident_bytes(ranks.pid(0)));
   EXPECT_LT(most, before + (8 << 20));
   expect_world(ranks, "none");
 }
 
-/// There are more connections than rank 0 keeps, and the ranks come among them.
+/// There are more connections than rank 0 keeps, and the ranks' connections come among them.
 TEST_F(Strangers, AFloodDoesNotKeepRanksOut) {
   Processes ranks(1, [&](int rank) { return meet(hello_of(rank, 4), 60s, secret); });
   for (int count = 0; count < 200; ++count) {
@@ -232,7 +232,7 @@ TEST_F(Strangers, AFloodDoesNotKeepRanksOut) {
   for (int rank = 1; rank < 4; ++rank) EXPECT_EQ(ranks.said(rank), name);
 }
 
-/// The address that has most connections loses one, and not the one that came first.
+/// The address with the most connections loses one, but not the oldest one.
 TEST_F(Strangers, AFloodFromOneAddressDoesNotPushOutAnother) {
   Processes ranks = leader();
   const int patient = kept(connected_socket(port, "127.0.0.9"));
@@ -243,7 +243,7 @@ TEST_F(Strangers, AFloodFromOneAddressDoesNotPushOutAnother) {
   expect_world(ranks);
 }
 
-/// A stranger that says a byte now and then has as long as one that says nothing.
+/// A stranger that sends a byte now and then gets as much time as a silent one.
 TEST_F(Strangers, ASlowSenderIsHungUpOn) {
   Processes ranks = leader();
   const int file = kept(connected_socket(port)), silent = kept(connected_socket(port));
@@ -271,7 +271,7 @@ TEST_F(Strangers, GarbageIsHungUpOn) {
 
 // --- warnings ---
 
-/// Returns what rank 0 of one prints to standard error when it meets under `where`.
+/// Returns what rank 0 of one rank prints to standard error when it joins at `where`.
 std::string warnings_of(const std::string& where, const std::string& known) {
   testing::internal::CaptureStderr();
   net::rendezvous(net::parse_address(where), hello_of(0, 1), 60s, net::Secret::read(known));
@@ -294,7 +294,7 @@ TEST_F(Strangers, AnOpenAddressWithoutASecretIsWarnedOf) {
   EXPECT_EQ(process.said(0), "good");
 }
 
-/// Each address is told of once.
+/// Each address is reported once.
 TEST_F(Strangers, AreWarnedOfOnceAndNeverQuoted) {
   Processes ranks(1, [&](int) -> std::string {
     testing::internal::CaptureStderr();

@@ -1,5 +1,5 @@
 /// \file
-/// World::survivors() lets the ranks that are left of a world make one of their own.
+/// Tests World::survivors(), which makes a new world of the remaining ranks.
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -38,7 +38,8 @@ std::string text_of(const Ranks& ranks) {
   return text;
 }
 
-/// Returns the former ranks of a world that works, if all of its ranks say the same ones in the same order.
+/// Returns the former ranks of a world that works, if all of its ranks report the same ones in the same
+/// order.
 std::string told(World& world) {
   const Ranks former = world.former_ranks();
   for (const auto& theirs : world.allgather(std::as_bytes(std::span(former)))) {
@@ -52,7 +53,7 @@ std::string told(World& world) {
   return *window.local() == std::byte(7) ? text_of(former) : "no window";
 }
 
-/// Meets at barriers until the world has stopped, or a peer has left it.
+/// Runs barriers until the world has stopped, or a peer has left it.
 std::string barriers(World& world) {
   return thrown([&] {
     for (;;) world.barrier();
@@ -75,7 +76,7 @@ class Survivors : public testing::Test {
 TEST_F(Survivors, GoOnWithoutTheDeadTwice) {
   Processes ranks(5, [&](int rank) -> std::string {
     World world = join(rank, 5);
-    const int of_world[] = {1, 2};  // the ranks that die: rank 1, then rank 2 of those that are left
+    const int of_world[] = {1, 2};  // the ranks that die: rank 1, then rank 2 of the remaining ones
     std::string all = text_of(world.former_ranks());
     for (const int dies : of_world) {
       world.barrier();
@@ -161,8 +162,8 @@ TEST_F(Survivors, WhoLivesAndDoesNotComeIsNamedOnAll) {
   EXPECT_EQ(ranks.said(2), "1 2 3");
 }
 
-/// Ends the calling thread, which is its process's first, so that the process loses its files as one that is
-/// killed does, while `body` runs in another thread. The process is killed half a second later: a process can
+/// Ends the calling thread, which is its process's first, while `body` runs in another thread. So the process
+/// loses its files as a killed one does. The process is killed half a second later, because a process can
 /// take that long to end after it has lost its files.
 [[noreturn]] void end_slowly(const std::function<void()>& body) {
   std::thread([&body] {
@@ -230,7 +231,7 @@ TEST_F(Survivors, OfProcessesWithSeveralRanks) {
   EXPECT_EQ(ranks.said(1), "2 3, 2 3");
 }
 
-/// The rank that lacks files is the one that offers the memory, and then the one that opens it.
+/// The rank that lacks files is first the one that offers the memory, and then the one that opens it.
 TEST_F(Survivors, AllHearOfOneThatMayOpenNoMoreFiles) {
 #if defined(CHORALE_ASAN)
   GTEST_SKIP() << "the sanitizers open files to look whether memory is there";
@@ -263,7 +264,7 @@ TEST_F(Survivors, AllHearOfOneThatMayOpenNoMoreFiles) {
   }
 }
 
-/// Makes world after world until so many are left, and says which.
+/// Makes one world after the other until `how_many` ranks are left, and returns which.
 std::string last_of(World world, size_t how_many) {
   Ranks left;
   for (int rank = 0; rank < world.ranks(); ++rank) left.push_back(rank);
@@ -283,7 +284,7 @@ std::string last_of(World world, size_t how_many) {
   }
 }
 
-/// Two ranks are killed at any time, the lowest among them, which offers.
+/// Two ranks are killed at any time, including the lowest one, which offers the memory.
 TEST_F(Survivors, AgreeWheneverOthersAreKilled) {
   static unsigned seed = 20;
   std::mt19937 random(seed++);
@@ -341,7 +342,7 @@ TEST(LocalSurvivors, GoOnWithoutThoseThatLeftTwice) {
   }
 }
 
-/// Blocks of the new world run, and wait for each other, while the old one has stopped for good.
+/// Blocks of the new world run, and wait for each other, after the old world has stopped for good.
 TEST(LocalSurvivors, RunBlocks) {
   for (const LocalOptions& options : kinds_of_worlds()) {
     uint64_t words[3] = {};
@@ -422,7 +423,7 @@ TEST(LocalSurvivors, WhoLivesAndDoesNotComeIsNamed) {
       {.timeout = 2s});
 }
 
-/// A wait that nobody is left to end is not waited for.
+/// A wait that no remaining rank can end is not waited for.
 TEST(LocalSurvivors, AreNotWaitedForInVainWithASeed) {
   int found = 0;
   for (uint64_t seed = 0; seed < 6; ++seed) {

@@ -1,28 +1,29 @@
 #ifndef CHORALE_CHORALE_H
 #define CHORALE_CHORALE_H
 /// \file
-/// This is Chorale's plain C API: worlds, plans, executors, plans by size, messages. It is C99 and C++, and
-/// needs only libchorale.so.
+/// This header is Chorale's C API: worlds, plans, executors, plans chosen by size, and messages. It is valid
+/// C99 and C++, and needs only libchorale.so.
 ///
 /// **Errors.** Every function that can fail returns a chorale_status. When one fails, chorale_last_error()
 /// has the whole message, with the values and, if one is known, the remedy. A call that fails sets its result
-/// to 0. No function throws. A status number never gets another meaning.
+/// to 0. No function throws. A status number never changes its meaning.
 ///
-/// **Handles** are numbers and not addresses, and none is given twice. A call returns CHORALE_INVALID_HANDLE
-/// for a handle that is null, closed or of another kind. Each kind has its chorale_..._close(). You may close
-/// a handle before those that were made from it, in any order: a rank leaves its world when the world's
-/// handle and those of all its executors and exchanges are closed.
+/// **Handles** are numbers, not addresses, and the library never reuses one. A call returns
+/// CHORALE_INVALID_HANDLE for a handle that is null, closed or of another kind. Each kind has its
+/// chorale_..._close(). You may close a handle before those that were made from it, in any order. A rank
+/// leaves its world when the world's handle and those of all its executors and exchanges are closed.
 ///
-/// **Threads.** A world, with its executors and exchanges, takes calls from one thread at a time: a call
+/// **Threads.** A world, with its executors and exchanges, takes calls from one thread at a time. A call
 /// during another one returns CHORALE_IN_USE and does nothing. You may call chorale_world_abort() from any
 /// thread at any time, and all other functions from any thread.
 ///
-/// **Calls.** On the CPU a call that runs something returns when the run has ended on this rank: the results
-/// are there, and the status is that of the run. With CUDA the call only enqueues on its stream. Results are
-/// there when the stream has reached them, or after chorale_..._synchronize(), and buffers must live until
-/// then. The next call returns an error that comes later. docs/calls.md has a table of the calls.
+/// **Calls.** On the CPU a call that runs something returns when the run has ended on this rank. The results
+/// are then ready, and the status is that of the run. With CUDA the call only enqueues on its stream. The
+/// results are ready when the stream has executed the call, or after chorale_..._synchronize(). Keep the
+/// buffers alive until then. If the run fails later, the next call returns the error. docs/calls.md has a
+/// table of the calls.
 ///
-/// **Processes.** A handle belongs to the process that made it: do not use it in a child of fork().
+/// **Processes.** A handle belongs to the process that made it. Do not use it in a child of fork().
 ///
 /// **Text** is UTF-8 and ends with 0. Free the text that a call stores in `char** text` with
 /// chorale_text_free(); a `const char*` belongs to the library. Sizes are in bytes unless the text says
@@ -40,11 +41,11 @@ extern "C" {
 
 // -- Versions
 
-/// The version of this header's interface. It rises when something in the interface changes, but not when
+/// Gives the version of this interface. It rises when a part of the interface changes, but not when
 /// something is added.
 #define CHORALE_ABI 1
 
-/// Returns the library's CHORALE_ABI, which is also the number in its file's name, libchorale.so.1.
+/// Returns the library's CHORALE_ABI, which is also the number in the name of its file, libchorale.so.1.
 CHORALE_API int32_t chorale_abi(void);
 /// Returns the library's version, for example "0.1.0".
 CHORALE_API const char* chorale_version(void);
@@ -54,19 +55,19 @@ CHORALE_API const char* chorale_version(void);
 typedef int32_t chorale_status;
 enum {
   CHORALE_OK = 0,
-  // The call was wrong: it can be mended without looking at the machine.
+  // The call was wrong. Correct its arguments; the machine is not the cause.
   CHORALE_INVALID_ARGUMENT = 1,
   CHORALE_INVALID_HANDLE = 2,   ///< null, closed, or of another kind
   CHORALE_IN_USE = 3,           ///< another thread is in a call of the same world
-  CHORALE_INVALID_PLAN = 4,     ///< the text is no plan, or a check or a proof has found something
-  CHORALE_UNREADABLE_FILE = 5,  ///< the file is not there, or cannot be read
+  CHORALE_INVALID_PLAN = 4,     ///< the text is not a plan, or a check or a proof has found an error
+  CHORALE_UNREADABLE_FILE = 5,  ///< the file does not exist, or cannot be read
   // The machine or the run failed. In C++ these are RunError::Reason.
   CHORALE_TIMED_OUT = 16,  ///< a wait reached its deadline; the message names the ranks that are missing
-  CHORALE_ABORTED = 17,  ///< somebody called chorale_world_abort(); the message names the rank and its reason
-  CHORALE_DEADLOCK = 18,   ///< nothing can run any more: found without waiting for a deadline
+  CHORALE_ABORTED = 17,    ///< a rank called chorale_world_abort(); the message names the rank and its reason
+  CHORALE_DEADLOCK = 18,   ///< no rank can continue; this is found without waiting for a deadline
   CHORALE_PEER_LOST = 19,  ///< a peer's process died, or the peer has left the world
-  CHORALE_MISMATCH = 20,   ///< the ranks disagree: two processes with one rank, other sizes, other plans
-  CHORALE_RESOURCES = 21,  ///< memory, shared memory or descriptors ran out
+  CHORALE_MISMATCH = 20,   ///< the ranks disagree: two processes have one rank, or sizes or plans differ
+  CHORALE_RESOURCES = 21,  ///< there is not enough memory, shared memory or descriptors
   CHORALE_FAILED = 22      ///< anything else; the message says what
 };
 
@@ -77,14 +78,14 @@ CHORALE_API const char* chorale_status_name(chorale_status status);
 /// thread's next call that fails.
 CHORALE_API const char* chorale_last_error(void);
 
-/// Frees text that a function of this library has made. It does nothing with null.
+/// Frees text that a function of this library has returned. It does nothing with null.
 CHORALE_API void chorale_text_free(char* text);
 
 // -- Values
 
-/// The type of one element; 0 is no type. Only some operators reduce the types from CHORALE_U64 on, and a
-/// call then has to name the operator. No operator reduces those from CHORALE_I16 on. docs/c-api.md lists
-/// them all.
+/// Names the type of one element; 0 is no type. Only some operators reduce the types from CHORALE_U64 on, so
+/// a call must name the operator for them. No operator reduces the types from CHORALE_I16 on. docs/c-api.md
+/// lists them all.
 typedef int32_t chorale_dtype;
 enum {
   CHORALE_F32 = 1,
@@ -107,8 +108,8 @@ enum {
   CHORALE_U16 = 18
 };
 
-/// The operator that combines elements of the same index. CHORALE_BAND and CHORALE_BOR are for CHORALE_BOOL.
-/// Calls refuse CHORALE_BXOR and CHORALE_PREMUL_SUM, and the message says what to do instead.
+/// Names the operator that combines elements of the same index. CHORALE_BAND and CHORALE_BOR are for
+/// CHORALE_BOOL. Calls refuse CHORALE_BXOR and CHORALE_PREMUL_SUM, and the message says what to do instead.
 typedef int32_t chorale_op;
 enum {
   CHORALE_OP_OF_PLAN = 0,  ///< as the plan says
@@ -123,22 +124,22 @@ enum {
   CHORALE_PREMUL_SUM = 9
 };
 
-/// The form in which packets carry their flag.
+/// Says how packets carry their flag.
 typedef int32_t chorale_packet;
 enum { CHORALE_PACKET_OF_CONFIG = 0, CHORALE_LL8 = 1, CHORALE_LL16 = 2, CHORALE_LL128 = 3 };
 
-/// The machine that runs plans.
+/// Names the machine that runs plans.
 typedef int32_t chorale_backend;
 enum { CHORALE_BACKEND_OF_CONFIG = 0, CHORALE_CPU = 1, CHORALE_CUDA = 2 };
 
-/// The GPU that is current in the calling thread.
+/// Stands for the GPU that is current in the calling thread.
 enum { CHORALE_CURRENT_DEVICE = -1 };
 
 // -- Configuration
 
-/// Settings from the ini file that CHORALE_CONFIG names and from the environment's CHORALE_<NAME>.
-/// `chorale doctor --only settings` lists them. When a function takes a configuration, null stands for a new
-/// one.
+/// A configuration has settings from the ini file that CHORALE_CONFIG names and from environment variables
+/// CHORALE_<NAME>. `chorale doctor --only settings` lists them. If you pass null to a function that takes a
+/// configuration, the function loads a new one.
 typedef struct chorale_config chorale_config;
 
 /// Reads the file and the environment.
@@ -146,25 +147,25 @@ typedef struct chorale_config chorale_config;
 CHORALE_API chorale_status chorale_config_load(chorale_config** config);
 
 /// Overrides a setting of this handle. `name` and `value` are as in the environment: "CHORALE_TIMEOUT",
-/// "10s". Worlds and executors that exist keep their settings, but CHORALE_LOG_LEVEL changes for the whole
-/// process at once.
+/// "10s". Existing worlds and executors keep their settings. CHORALE_LOG_LEVEL is the exception: it changes
+/// for the whole process at once.
 CHORALE_API chorale_status chorale_config_set(chorale_config* config, const char* name, const char* value);
 
 /// Gets the value of a setting: "10s" for "CHORALE_TIMEOUT".
 CHORALE_API chorale_status chorale_config_get(chorale_config* config, const char* name, char** text);
 
-/// Lists all settings, one "name = value  (from)" a line.
+/// Lists all settings, one line "name = value  (from)" per setting.
 CHORALE_API chorale_status chorale_config_describe(chorale_config* config, char** text);
 
 CHORALE_API chorale_status chorale_config_close(chorale_config* config);
 
 // -- Worlds
 
-/// One rank's handle on the group of ranks that run collectives together. Every wait in it ends: with its
-/// condition, at the deadline CHORALE_TIMEOUT, at an abort, or when a peer dies.
+/// A world is one rank's handle on the group of ranks that run collectives together. Every wait in it ends:
+/// when its condition holds, at the deadline CHORALE_TIMEOUT, at an abort, or when a peer dies.
 typedef struct chorale_world chorale_world;
 
-/// Collective: joins `ranks` processes of one host to a world. They meet at `address`, which is
+/// Collective: joins `ranks` processes of one host to a world. The ranks find each other at `address`. It is
 /// "tcp://host:port", where rank 0 listens until all have come, or "shm://name".
 /// \retval CHORALE_INVALID_ARGUMENT for another address, or a rank outside [0, ranks)
 /// \retval CHORALE_TIMED_OUT naming the ranks that did not come
@@ -177,8 +178,8 @@ CHORALE_API chorale_status chorale_world_join(const char* address, int32_t rank,
 /// MASTER_ADDR and MASTER_PORT. See World::from_environment() in world.hpp.
 CHORALE_API chorale_status chorale_world_from_environment(chorale_config* config, chorale_world** world);
 
-/// Makes a world whose ranks live in this process. Use each rank from a thread of its own.
-/// \param worlds  room for `ranks` handles, all of which the call sets, by rank
+/// Makes a world whose ranks are threads of this process. Call each rank from its own thread.
+/// \param worlds  an array for `ranks` handles; the call sets element r to the handle of rank r
 CHORALE_API chorale_status chorale_world_local(int32_t ranks, chorale_config* config, chorale_world** worlds);
 
 CHORALE_API chorale_status chorale_world_rank(chorale_world* world, int32_t* rank);
@@ -194,7 +195,7 @@ CHORALE_API chorale_status chorale_world_abort(chorale_world* world, const char*
 /// Returns CHORALE_OK, or the error that stopped the world. It never blocks.
 CHORALE_API chorale_status chorale_world_check(chorale_world* world);
 
-/// Collective: clears an abort, a timeout or a deadlock, so that the world can be used again.
+/// Collective: clears an abort, a timeout or a deadlock, so that you can use the world again.
 /// \retval CHORALE_PEER_LOST if a peer died or left and so cannot call it: see chorale_world_survivors()
 CHORALE_API chorale_status chorale_world_reset(chorale_world* world);
 
@@ -203,11 +204,11 @@ CHORALE_API chorale_status chorale_world_reset(chorale_world* world);
 /// stopped, a rank that still waits in it does not notice this call: abort the old world first.
 CHORALE_API chorale_status chorale_world_survivors(chorale_world* world, chorale_world** survivors);
 
-/// Gets, for each rank of this world, its rank in the world that chorale_world_survivors() made this one
-/// from. There are none if this world was made in another way.
-/// \param former  room for `room` numbers; may be null if `room` is 0
-/// \param count   the number of ranks that there are to get
-/// \retval CHORALE_INVALID_ARGUMENT if there is room for some, but not for all; `count` is set
+/// Gets, for each rank of this world, its rank in the older world from which chorale_world_survivors() made
+/// this one. The count is 0 if this world was made in another way.
+/// \param former  an array for `room` numbers; may be null if `room` is 0
+/// \param count   receives the number of former ranks
+/// \retval CHORALE_INVALID_ARGUMENT if `room` is too small for all of them, but not 0; `count` is set
 CHORALE_API chorale_status chorale_world_former_ranks(chorale_world* world, int32_t* former, uint64_t room,
                                                       uint64_t* count);
 
@@ -221,8 +222,8 @@ CHORALE_API chorale_status chorale_world_close(chorale_world* world);
 /// A plan lists what every thread block of every rank does in one collective. It does not change.
 typedef struct chorale_plan chorale_plan;
 
-/// Reads a plan from a file in JSON or CBOR; MSCCL++'s plans too. It does not check that the plan is right:
-/// see chorale_plan_prove().
+/// Reads a plan from a file in JSON or CBOR, which may also be a plan of MSCCL++. It does not check that the
+/// plan is right: see chorale_plan_prove().
 CHORALE_API chorale_status chorale_plan_load(const char* path, chorale_plan** plan);
 
 /// Reads a plan as chorale_plan_load() does, from `bytes` bytes at `data`.
@@ -249,13 +250,13 @@ typedef struct chorale_plan_info {
   const char* name;        ///< valid until the plan is closed, and so is `collective`
   const char* collective;  ///< "allreduce", "allgather", ...; "custom" and "test" for others
   int32_t ranks;
-  int32_t in_place;            ///< 1 if input and output are one memory; else 0
+  int32_t in_place;            ///< 1 if input and output are the same memory; else 0
   uint64_t min_message_bytes;  ///< counted as in chorale_arguments
   uint64_t max_message_bytes;
-  uint64_t message_parts;  ///< the number of elements in a message is a multiple of this
+  uint64_t message_parts;  ///< the number of elements in a message is a multiple of this number
 } chorale_plan_info;
 
-/// Fills the members that `info` has room for.
+/// Fills the members that fit into `info->struct_bytes`.
 CHORALE_API chorale_status chorale_plan_describe(chorale_plan* plan, chorale_plan_info* info);
 
 /// Gets the bytes of a rank's input and output for a message of `bytes`, counted as in chorale_arguments.
@@ -265,10 +266,10 @@ CHORALE_API chorale_status chorale_plan_message_sizes(chorale_plan* plan, uint64
 
 typedef struct chorale_needs {
   uint64_t struct_bytes;   ///< set by the caller: sizeof(chorale_needs)
-  uint64_t scratch_bytes;  ///< allocated when the plan is bound
-  uint32_t thread_blocks;  ///< all of them must run at a time, because they wait for each other
-  int32_t input_reached;   ///< 1 if peers read or write the input: on GPUs all ranks then bind again when a
-  int32_t output_reached;  ///< call has other memory there. The same for the output
+  uint64_t scratch_bytes;  ///< the executor allocates this memory when it binds the plan
+  uint32_t thread_blocks;  ///< all of them must be resident at once, because they wait for each other
+  int32_t input_reached;   ///< 1 if peers read or write the input. On GPUs all ranks then bind again
+  int32_t output_reached;  ///< when a call has other memory there. The same holds for the output
   int32_t reserved;
 } chorale_needs;
 
@@ -280,20 +281,21 @@ CHORALE_API chorale_status chorale_plan_close(chorale_plan* plan);
 
 // -- Executors
 
-/// An executor runs plans on one rank. It keeps its own bindings and runs, so an application has one for each
-/// world and device.
+/// An executor runs plans on one rank. It keeps its bindings and runs, so an application has one executor for
+/// each world and device.
 typedef struct chorale_executor chorale_executor;
 
-/// One call of a collective on one rank. CHORALE_ARGUMENTS sets the members that have a default.
+/// Describes one call of a collective on one rank. CHORALE_ARGUMENTS sets the members that have a default.
 typedef struct chorale_arguments {
   uint64_t struct_bytes;  ///< sizeof(chorale_arguments)
-  const void* in;         ///< this rank's input; it may lie in `out`, or `out` in it, as for a call in place
-  void* out;              ///< this rank's output
-  /// The message's bytes: those of the input, but of the output for all-gather. They are any whole number of
-  /// elements; for all-gather, reduce-scatter and all-to-all that number is a multiple of the ranks.
+  const void* in;  ///< this rank's input. In a call in place, `in` may be a part of `out`, or `out` of `in`
+  void* out;       ///< this rank's output
+  /// The size of the message: the bytes of the input, or of the output for all-gather. It is a whole number
+  /// of elements. For all-gather, reduce-scatter and all-to-all, that number is a multiple of the number of
+  /// ranks.
   uint64_t bytes;
   chorale_dtype dtype;
-  chorale_op op;          ///< replaces the plan's
+  chorale_op op;          ///< replaces the plan's operator
   chorale_packet packet;  ///< the one that chorale_tuned_plans_choose() returns, or 0
   int32_t reserved;       ///< 0
 } chorale_arguments;
@@ -315,12 +317,12 @@ CHORALE_API chorale_status chorale_executor_create(chorale_world* world, chorale
 CHORALE_API chorale_status chorale_executor_prepare(chorale_executor* executor, chorale_plan* plan,
                                                     const chorale_arguments* arguments);
 
-/// Collective: runs `plan` once. On the CPU it returns when this rank's part has ended: `out` is whole, and
-/// the status is that of the run. With CUDA it only enqueues on `stream`, a cudaStream_t (null: the default
-/// stream); see "Calls" above. The first call with these arguments binds: it allocates and exchanges what the
-/// run needs. You may capture the stream after chorale_executor_prepare(), and close the plan after the call.
-/// Two launches of one plan with the same bytes, dtype, op and packets must not be under way at once,
-/// whatever their buffers: see executor.hpp.
+/// Collective: runs `plan` once. On the CPU it returns when this rank's part has ended. `out` is then
+/// complete, and the status is that of the run. With CUDA it only enqueues on `stream`, a cudaStream_t (null:
+/// the default stream); see "Calls" above. The first call with these arguments binds: it allocates and
+/// exchanges what the run needs. You may capture the stream after chorale_executor_prepare(), and close the
+/// plan after the call. Two launches of one plan with the same bytes, dtype, op and packets must not overlap
+/// in time, whatever their buffers: see executor.hpp.
 ///
 /// After a failed run the ranks call chorale_world_reset(), or chorale_world_survivors().
 CHORALE_API chorale_status chorale_executor_execute(chorale_executor* executor, chorale_plan* plan,
@@ -334,7 +336,7 @@ CHORALE_API chorale_status chorale_executor_check(chorale_executor* executor);
 CHORALE_API chorale_status chorale_executor_synchronize(chorale_executor* executor, void* stream);
 
 /// Allocates zeroed memory that peers reach without a copy, on the CPU or on the executor's GPU. Closing the
-/// executor frees it. The call is collective if ranks are processes; `bytes` may differ by rank.
+/// executor frees it. The call is collective if ranks are processes. `bytes` may differ from rank to rank.
 CHORALE_API chorale_status chorale_executor_allocate(chorale_executor* executor, uint64_t bytes,
                                                      void** memory);
 
@@ -344,12 +346,12 @@ CHORALE_API chorale_status chorale_executor_close(chorale_executor* executor);
 
 // -- Plans by size
 
-/// A table of `chorale tune`, and the folder of plans that it names. All ranks must have the same table:
-/// otherwise they may choose different plans, which the executor refuses.
+/// Chooses plans by size: from a table of `chorale tune`, and the folder of plans that the table names. All
+/// ranks must have the same table. Otherwise they may choose different plans, which the executor refuses.
 typedef struct chorale_tuned_plans chorale_tuned_plans;
 
 /// Opens a table and its folder of plans.
-/// \param table    a file; null for none, so that plans are defaults by size
+/// \param table    a file; null if there is none, and then plans are defaults by size
 /// \param folder   PREFIX/share/chorale/plans/shipped. The library makes the plans that the folder lacks, and
 ///                 all of them if it is null
 /// \param backend  CHORALE_CPU or CHORALE_CUDA
@@ -364,7 +366,7 @@ CHORALE_API chorale_status chorale_tuned_plans_open(const char* table, const cha
 /// \param collective  "allreduce", "allgather", "reducescatter", "alltoall", "broadcast"
 /// \param bytes    counted as in chorale_arguments
 /// \param plan     a new handle, which the caller closes; the plan itself is read or made once
-/// \param packet   for chorale_arguments. May be null
+/// \param packet   the value for chorale_arguments. May be null
 CHORALE_API chorale_status chorale_tuned_plans_choose(chorale_tuned_plans* plans, const char* collective,
                                                       uint64_t bytes, chorale_dtype dtype,
                                                       chorale_plan** plan, chorale_packet* packet);
@@ -383,16 +385,17 @@ CHORALE_API chorale_status chorale_tuned_plans_close(chorale_tuned_plans* plans)
 
 // -- Messages
 
-/// One rank's end of messages between ranks whose sizes the host knows. Messages between two ranks match in
-/// their order, as with ncclSend() and ncclRecv(), and both ranks must name the same size.
+/// An exchange is one rank's end of messages between ranks, whose sizes the host knows. Messages between two
+/// ranks match in their order, as with ncclSend() and ncclRecv(), and both ranks must name the same size.
 typedef struct chorale_exchange chorale_exchange;
 
-/// The resources of an exchange, the same on all ranks. If a member is 0, the library chooses it.
+/// Describes the resources of an exchange, which are the same on all ranks. If a member is 0, the library
+/// chooses it.
 typedef struct chorale_exchange_options {
   uint64_t struct_bytes;     ///< sizeof(chorale_exchange_options)
   uint64_t slot_bytes;       ///< the bytes of a ring's slot, at least 16
   uint32_t slots;            ///< the slots of a ring, at most 256
-  uint32_t blocks_per_peer;  ///< the most thread blocks that work on one peer and direction
+  uint32_t blocks_per_peer;  ///< the most thread blocks that serve one peer and direction
 } chorale_exchange_options;
 
 typedef struct chorale_send_to {
@@ -417,13 +420,13 @@ CHORALE_API chorale_status chorale_exchange_create(chorale_world* world, chorale
                                                    const chorale_exchange_options* options,
                                                    chorale_exchange** exchange);
 
-/// Moves all messages at once. No message waits for one of another peer or direction, so all ranks may send
-/// to and receive from everybody, whatever the sizes. Messages of one peer and direction go in the order of
-/// the list. A rank receives a message to itself in the same call. The memory of a received message must not
-/// overlap that of any other message of the call.
+/// Moves all messages at once. No message waits for a message of another peer or direction. So all ranks may
+/// send to and receive from all ranks, whatever the sizes. Messages of one peer and direction go in the order
+/// of the list. A rank receives a message to itself in the same call. The memory of a received message must
+/// not overlap with the memory of any other message of the call.
 ///
 /// On the CPU it returns when this rank's messages have ended. With CUDA it only enqueues on `stream`, and
-/// may be captured. The caller makes calls that have a peer and direction in common on one stream, or orders
+/// you may capture it. If two calls have a peer and direction in common, run them on one stream, or order
 /// them. After a failure call chorale_world_reset() and chorale_exchange_reset().
 /// \param sends, recvs  each may be null if there are none
 /// \retval CHORALE_ABORTED on all ranks if two name different sizes for a message
@@ -442,7 +445,7 @@ CHORALE_API chorale_status chorale_exchange_recv(chorale_exchange* exchange, voi
 CHORALE_API chorale_status chorale_exchange_check(chorale_exchange* exchange);
 CHORALE_API chorale_status chorale_exchange_synchronize(chorale_exchange* exchange, void* stream);
 
-/// Collective: makes the rings new. Call it after chorale_world_reset().
+/// Collective: sets the rings of slots back to their first state. Call it after chorale_world_reset().
 CHORALE_API chorale_status chorale_exchange_reset(chorale_exchange* exchange);
 
 /// Closes the exchange, under the same conditions as chorale_executor_close().
