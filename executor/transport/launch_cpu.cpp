@@ -16,7 +16,7 @@ namespace chorale {
 namespace {
 
 /// Represents a barrier of the threads of a block, or of a part of a block.
-struct Barrier {
+struct BlockBarrier {
   uint64_t arrived = 0;  // threads at the current barrier; 0 between barriers, so their sizes may differ
   uint64_t held = 0;     // the number of completed barriers
   uint64_t cell[2] = {0, 0};
@@ -28,8 +28,8 @@ struct Block {
 
   const uint32_t threads;
   std::atomic<uint32_t> ended{0};
-  Barrier whole;
-  std::vector<Barrier> parts;  // parts of one size at a time
+  BlockBarrier whole;
+  std::vector<BlockBarrier> parts;  // parts of one size at a time
 };
 
 std::vector<std::unique_ptr<Block>> make_blocks(uint32_t blocks, uint32_t threads) {
@@ -48,7 +48,7 @@ std::vector<std::unique_ptr<Block>> make_blocks(uint32_t blocks, uint32_t thread
 /// Represents one thread of a block with several threads. Each thread has a separate fiber.
 class Thread final : public HostBlock {
  public:
-  Thread(cpu::BlockHost& fiber, Block& block, Barrier& barrier, uint32_t rank, uint32_t threads)
+  Thread(cpu::BlockHost& fiber, Block& block, BlockBarrier& barrier, uint32_t rank, uint32_t threads)
       : fiber_(fiber), block_(block), barrier_(barrier), rank_(rank), threads_(threads) {
     cell = barrier.cell;
   }
@@ -93,7 +93,7 @@ class Thread final : public HostBlock {
  private:
   cpu::BlockHost& fiber_;
   Block& block_;
-  Barrier& barrier_;
+  BlockBarrier& barrier_;
   const uint32_t rank_, threads_;
   std::vector<std::unique_ptr<Thread>> parts_;  // one per size
 };
