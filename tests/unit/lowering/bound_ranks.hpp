@@ -127,8 +127,8 @@ class BoundRanks {
         return by_switch(note, group, of, step, places);
       };
       for (const lowering::DeviceProgram& program : bound.memory_[rank].programs)
-        room_bytes_ = std::max(room_bytes_, cpu::Interpreter::room_bytes(program));
-      rooms_.resize(of.program.blocks * room_bytes_);
+        interpreter_bytes_ = std::max(interpreter_bytes_, cpu::Interpreter::memory_bytes(program));
+      interpreter_memory_.resize(of.program.blocks * interpreter_bytes_);
     }
 
     Stop launch(uint64_t round) {
@@ -142,7 +142,9 @@ class BoundRanks {
       blocks_left_ = blocks;
       const auto body = [&](int block, cpu::BlockHost& host) {
         if (block == blocks) return proxy_.run_fiber(host, blocks_left_);
-        cpu::Interpreter(run_, uint32_t(block), host, rooms_.data() + size_t(block) * room_bytes_).run();
+        cpu::Interpreter(run_, uint32_t(block), host,
+                         interpreter_memory_.data() + size_t(block) * interpreter_bytes_)
+            .run();
         --blocks_left_;
       };
       return scheduler_.launch(int(rank_), blocks + 1, body).stop;
@@ -155,8 +157,8 @@ class BoundRanks {
     cpu::Proxy proxy_;
     const std::vector<cpu::Published*> here_;  ///< none: programs have addresses of all memory
     cpu::Run run_;
-    std::vector<char> rooms_;
-    size_t room_bytes_ = 0;
+    std::vector<char> interpreter_memory_;
+    size_t interpreter_bytes_ = 0;
     std::atomic<int> blocks_left_{0};
   };
 
@@ -173,17 +175,17 @@ class BoundRanks {
       if (plan_.collective == "reducescatter") of.out += rank * out_bytes;
     }
     of.own = Lines(in_bytes);
-    lowering::Rooms rooms;
-    rooms.own = [&of] { return of.own.data(); };
+    lowering::StagingMemory staging;
+    staging.own = [&of] { return of.own.data(); };
     of.room = Lines(room_.bytes);
     if (use_.passed) {
       char* const first = of.room.data();
-      rooms.shared = [first] { return first; };
-      rooms.reachable = [this, first](const char* at, uint64_t bytes) {
+      staging.shared = [first] { return first; };
+      staging.reachable = [this, first](const char* at, uint64_t bytes) {
         return at >= first && at + bytes <= first + room_.bytes;
       };
     }
-    of.placed = lowering::Placement(plan_, rank, layout_).place(of.in, of.out, rooms);
+    of.placed = lowering::Placement(plan_, rank, layout_).place(of.in, of.out, staging);
   }
 
   void place_control(uint32_t rank, Memory& of) {
