@@ -29,7 +29,7 @@ cudaError_t enqueue_sm_copy(const SmCopy& work, const SmCopyLaunch& launch, cuda
     SmCopyFibers().run(
         work.blocks,
         [&](const Group& block) {
-          carry(block, work, launch);
+          sm_copy(block, work, launch);
           return Stop::none;
         },
         launch.deadline.shared, host, [](const std::string& why) { test::fake::die(why.c_str()); });
