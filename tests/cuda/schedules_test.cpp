@@ -418,7 +418,7 @@ TEST(ScheduleFaults, APeerThatNeverRunsEndsTheCarry) {
   CHORALE_NEEDS_GPUS(2);
   for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port}) {
     const std::string what =
-        fmt::format("carry via {}: recv t1[1:2, 0:1000]", host::mover_names[size_t(mover)]);
+        fmt::format("sm_copy via {}: recv t1[1:2, 0:1000]", host::mover_names[size_t(mover)]);
     expect_good(on_processes(2, [&](World& world) { return wait_for_who_never_runs(world, mover, what); }));
   }
 }

@@ -467,7 +467,7 @@ TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheWait) {
 TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheCarry) {
   for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port}) {
     const std::string what =
-        fmt::format("carry via {}: recv t1[1:2, 0:1000]", host::mover_names[size_t(mover)]);
+        fmt::format("sm_copy via {}: recv t1[1:2, 0:1000]", host::mover_names[size_t(mover)]);
     expect_good(on_processes(2, [&](World& world) { return wait_for_who_never_runs(world, mover, what); }));
   }
 }

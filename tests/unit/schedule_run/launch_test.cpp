@@ -218,10 +218,9 @@ TEST(LaunchFaults, BuffersThatOverlapAreRefused) {
   EXPECT_EQ(bound(a, c), "nothing");
   EXPECT_EQ(bound(b, a), "usage: the buffers of 'A' and 'C' " + what);
   EXPECT_EQ(bound(b, c - 1), "usage: the buffers of 'B' and 'C' " + what);
-  EXPECT_EQ(bound(nullptr, c),
-            fmt::format("usage: the buffer of 'B' is null: give memory of {} bytes, or leave "
-                        "it out to have it allocated",
-                        k * n * sizeof(float)));
+  EXPECT_EQ(bound(nullptr, c), fmt::format("usage: the buffer of 'B' is null: pass memory of {} bytes, or "
+                                           "leave it out so that it is allocated",
+                                           k * n * sizeof(float)));
 }
 
 /// Rank 0 launches alone, or in another order.

@@ -186,7 +186,7 @@ std::array<std::string, 3> without_rank_2(Mover mover) {
 
 TEST(MoverFaults, APeerThatNeverRunsIsNamedWithTheLine) {
   for (const Mover mover : carried) {
-    const std::string via = "carry via " + std::string(host::mover_names[size_t(mover)]);
+    const std::string via = "sm_copy via " + std::string(host::mover_names[size_t(mover)]);
     const auto said = without_rank_2(mover);
     for (const std::string& one : said) expect_parts(one, {"timed_out: ", "waited 2 s", via});
     // Rank 0 sends to rank 2 at i = 1, and rank 1 receives from it.
@@ -269,8 +269,8 @@ TEST(MoverFaults, FibersSeeADeadlockAtOnce) {
             },
             {.seed = 1});
   for (const std::string& one : said)
-    expect_parts(one, {"deadlock: ", "rank 0, lane main: carry via kernel: send s", "to rank 1 (ag.cpp:11)",
-                       "rank 1, lane main: carry via kernel: send s", "to rank 0 (ag.cpp:11)"});
+    expect_parts(one, {"deadlock: ", "rank 0, lane main: sm_copy via kernel: send s", "to rank 1 (ag.cpp:11)",
+                       "rank 1, lane main: sm_copy via kernel: send s", "to rank 0 (ag.cpp:11)"});
 }
 
 /// A rank's SM copies follow the order of movers: what ends with copy engines need not end with others.

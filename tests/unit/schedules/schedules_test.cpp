@@ -256,7 +256,7 @@ TEST(Schedules, NamesAreThoseThatAPlanFileCanHave) {
   of.schedule.param("block-size", 1);
   EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a parameter 'block-size'"), "");
   of.schedule.param("ranks", 1);
-  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a parameter 'ranks', which"), "");
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a parameter 'ranks', but"), "");
   of.schedule.flag("f"), of.schedule.flag("f");
   EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "there is a flag 'f' already"), "");
   of.schedule.loop("2i", 0, 1, [](Index) {});
