@@ -144,10 +144,9 @@ TEST_P(Multicast, RanksThatShareADeviceAreNamed) {
         const Imports imports(world);
         const std::string why =
             refuse_multicast_devices(imports.devices(), {{0, 1}, {1, 2, 4}, {0, 1, 4}}, 0);
-        return why == "ranks 0 and 4 of a switch channel share Fake GPU 0000:00:00.0 (device 0), and a GPU "
-                      "takes "
-                      "part in multicast once: give each rank a GPU of its own, or take switch_channels = "
-                      "peer"
+        return why == "ranks 0 and 4 of a switch channel share Fake GPU 0000:00:00.0 (device 0), but a GPU "
+                      "can "
+                      "join multicast only once: give each rank its own GPU, or take switch_channels = peer"
                    ? "good"
                    : why;
       },

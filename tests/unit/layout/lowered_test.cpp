@@ -139,7 +139,8 @@ TEST_P(Ranks, EveryLoweringGivesWhatTheLayoutMeans) {
   for (const Layout& layout : layouts()) {
     const std::vector<Lowered> all = lowered(layout, uint32_t(GetParam()), 3);
     ASSERT_FALSE(all.empty()) << layout.name;
-    // More ranks run the code of two, and take minutes on few cores. A part of the lowerings is enough for them.
+    // More ranks run the code of two, and take minutes on few cores. A part of the lowerings is enough for
+    // them.
     const int ranks = GetParam();
     const size_t step = ranks > 4 ? 9 : ranks == 4 ? 2 : ranks == 3 ? 3 : 1;
     const bool every = has_every_mover(layout) && ranks <= 4;
