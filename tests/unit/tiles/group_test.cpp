@@ -118,7 +118,7 @@ TEST(Groups, ImpossibleSplitsAreRefused) {
   } catch (const std::logic_error& error) {
     said = error.what();
   }
-  EXPECT_NE(said.find("do not divide"), std::string::npos);
+  EXPECT_NE(said.find("does not divide"), std::string::npos);
   Group block;
   block.scope = Scope::block;
   block.size = 4;

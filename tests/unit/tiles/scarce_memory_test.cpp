@@ -65,7 +65,7 @@ TEST(ScarceMemory, ALaunchThatOneRankHasNoMemoryForEndsItsPeers) {
               : send(*transport, &byte, 1, 0, CopyProduce{}, {1});
     return byte == 7 ? said : "the next message is wrong";
   });
-  const std::string what = "a launch of 262144 blocks of 1024 threads failed: no memory for what";
+  const std::string what = "a launch of 262144 blocks of 1024 threads failed: no memory for the state";
   EXPECT_EQ(all.said(0).find("aborted by rank 1: " + what), 0u) << all.said(0);
   EXPECT_EQ(all.said(1).find(what), 0u) << all.said(1);
 }

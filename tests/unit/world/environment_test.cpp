@@ -124,10 +124,10 @@ TEST_F(FromEnvironment, WhatIsMissingOrMalformedIsNamed) {
     }
     return said(changed);
   };
-  EXPECT_TRUE(has(wrong("RANK", "one"), "RANK=one in the environment is no number"));
-  EXPECT_TRUE(has(wrong("RANK", "-1"), "RANK=-1 in the environment is no number"));
+  EXPECT_TRUE(has(wrong("RANK", "one"), "RANK=one in the environment is not a number"));
+  EXPECT_TRUE(has(wrong("RANK", "-1"), "RANK=-1 in the environment is not a number"));
   EXPECT_TRUE(has(wrong("RANK", "1"), "RANK=1 and WORLD_SIZE=1 in the environment"));
-  EXPECT_TRUE(has(wrong("WORLD_SIZE", "1 "), "WORLD_SIZE=1  in the environment is no number"));
+  EXPECT_TRUE(has(wrong("WORLD_SIZE", "1 "), "WORLD_SIZE=1  in the environment is not a number"));
   EXPECT_TRUE(has(wrong("MASTER_PORT", "http"), "MASTER_PORT in the environment: 'http' is no port"));
   EXPECT_TRUE(has(said({{"OMPI_COMM_WORLD_RANK", "0"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}),
                   "OMPI_COMM_WORLD_SIZE is not set"));

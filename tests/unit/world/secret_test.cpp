@@ -65,7 +65,8 @@ TEST(Secret, WhatCannotBeReadIsNamed) {
   EXPECT_TRUE(has(refusal("file:/tmp"), "it is not a plain file"));
   const File empty("\n");
   EXPECT_TRUE(has(refusal("file:" + empty.path), "is empty: (umask 077; openssl rand -hex 32 > "));
-  EXPECT_TRUE(has(refusal(std::string(5000, 'x')), "the secret has 5000 bytes, and 4096 at most are taken"));
+  EXPECT_TRUE(
+      has(refusal(std::string(5000, 'x')), "the secret has 5000 bytes, but at most 4096 are allowed"));
   const File longer(std::string(5000, 'x'));
   EXPECT_TRUE(has(refusal("file:" + longer.path), "is longer than 4096 bytes"));
 }
