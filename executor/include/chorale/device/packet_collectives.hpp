@@ -338,7 +338,7 @@ CHORALE_FN Stop reduce_scatter_as_packets(const Group& group, const EndpointTabl
 }
 
 /// Returns whether a short message of `ranks` shards goes to all ranks in full, and each rank adds it up.
-/// That sends more but waits only once. `share`: the bytes of a group's part of a shard.
+/// Each rank sends more that way, but waits only once. `share`: the bytes of a group's part of a shard.
 CHORALE_FN bool all_reduce_in_one(int32_t ranks, uint64_t share) {
   return share * uint64_t(ranks) * uint64_t(ranks - 1) <= longest_in_packets;
 }
