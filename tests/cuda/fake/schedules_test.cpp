@@ -504,7 +504,7 @@ TEST(FakeScheduleFaults, MemoryOfTheHostThatOneRankGivesIsAnErrorOfAll) {
     const std::string said = thrown([&] {
       ScheduleRun(world, allgather_p2p({Order::rotated, Style::two, 1}), arguments, on_cuda());
     });
-    const std::string what = "the buffer of 't0' at ";
+    const std::string what = "CUDA does not know the buffer of 't0' at ";
     return said.starts_with((world.rank() == 1 ? "usage: " : "other: rank 1: ") + what) ? std::string("good")
                                                                                         : said;
   };
