@@ -59,7 +59,7 @@ void Group::reset(int rank) {
     if (all[size_t(peer)].empty()) continue;
     const std::string text(reinterpret_cast<const char*>(all[size_t(peer)].data()), all[size_t(peer)].size());
     const std::string why = fmt::format("rank {} could not be reset: {}", peer, text.substr(1));
-    // That rank still has the state in which the world stopped.
+    // The reset failed on `peer`, so the peer still has the state in which the world stopped.
     raise(Stop::aborted, peer, why);
     if (failed) std::rethrow_exception(failed);
     throw RunError(RunError::Reason(text[0] - 'a'), why);

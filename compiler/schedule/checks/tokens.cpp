@@ -1,7 +1,7 @@
 // This check requires that nothing else touches the views of a transfer until its token is waited for.
 //
-// What may happen to the views before that depends on the mover. Some movers have received a view before the
-// stream goes on, others only when the wait has ended. [races] checks one mover; this check holds for all.
+// Movers differ in when they touch the views. Some have received a view before the stream goes on, others
+// only when the wait has ended. [races] checks one mover; this check holds for all.
 
 #include <fmt/format.h>
 
