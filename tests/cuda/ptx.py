@@ -16,20 +16,27 @@ import tempfile
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
+def run_compiler(command):
+    """Runs a compiler and returns its messages. If it fails, this prints them and ends the test."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    messages = done.stderr + done.stdout
+    if done.returncode != 0:
+        sys.exit(f"FAILED {' '.join(command)} ended with status {done.returncode}:\n{messages}")
+    return messages
+
+
 def compile_ptx(nvcc, root, arch):
     """Returns the PTX, and what the assembler reports for each kernel: name -> (registers, bytes of stack and
     spills)."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "device_headers.ptx")
-        subprocess.run(
+        run_compiler(
             [nvcc, "-std=c++17", "-arch=" + arch, "-ptx", "-Werror", "all-warnings", "-o", out,
              "-I" + os.path.join(root, "compiler/include"), "-I" + os.path.join(root, "executor/include"),
-             os.path.join(root, "tests/cuda/device_headers.cu")],
-            check=True)
-        said = subprocess.run(
+             os.path.join(root, "tests/cuda/device_headers.cu")])
+        said = run_compiler(
             [os.path.join(os.path.dirname(os.path.realpath(nvcc)), "ptxas"), "-arch=" + arch, "-v", "-o",
-             os.path.join(folder, "device_headers.cubin"), out],
-            check=True, capture_output=True, text=True).stderr
+             os.path.join(folder, "device_headers.cubin"), out])
         with open(out) as file:
             return file.read(), resources(said)
 
@@ -198,7 +205,7 @@ using namespace chorale;
 using namespace chorale::cuda;
 template __global__ void cuda::interpret<void, LL16>(const __grid_constant__ Launch);
 template __global__ void cuda::interpret<bf16, LL16>(const __grid_constant__ Launch);
-template __global__ void cuda::play_exchange<bf16, LL16>(const __grid_constant__ Launch);
+template __global__ void cuda::interpret_exchange<bf16, LL16>(const __grid_constant__ Launch);
 """
 
 MULTICAST_INTERPRETER = """#include "executor/cuda/multicast_steps.cuh"
@@ -215,13 +222,12 @@ def compile_interpreter(nvcc, root, arch, text):
         source = os.path.join(folder, "interpreter.cu")
         with open(source, "w") as file:
             file.write(text)
-        said = subprocess.run(
+        said = run_compiler(
             [nvcc, "-std=c++17", "-arch=" + arch, "-cubin", "-Xptxas", "-v", "-keep", "-keep-dir", folder, "-o",
              os.path.join(folder, "interpreter.cubin"), "-I" + root, "-I" + os.path.join(root, "compiler/include"),
-             "-I" + os.path.join(root, "executor/include"), source],
-            check=True, capture_output=True, text=True)
+             "-I" + os.path.join(root, "executor/include"), source])
         with open(os.path.join(folder, "interpreter.ptx")) as file:
-            return file.read(), said.stderr + said.stdout
+            return file.read(), said
 
 
 def interpreter_checks(nvcc, root, arch):
