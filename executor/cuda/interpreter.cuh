@@ -65,7 +65,7 @@ CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& sh
       step.kind != StepKind::await_relaxed) {
     group.sync();
   }
-  if (step.kind == StepKind::sync) return Stop::none;
+  if (step.kind == StepKind::sync || step.kind == StepKind::loop) return Stop::none;
   Stop stop = Stop::none;
   for (uint32_t at = group.rank; at < step.n; at += group.size) {
     const SyncItem& item = page.items[step.first_item + at];
@@ -127,6 +127,33 @@ CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& sh
     default:
       return group.agree(stop);
   }
+}
+
+/// Ends a turn of a loop: `at` is its `repeat`. If turns are left, this moves the settled places of the body
+/// on by their strides. Returns the step before the next one. Called by all threads.
+template <class P>
+__device__ __noinline__ uint32_t end_turn(const PageShape& shape, char* room, const ProgramStep* steps,
+                                          uint32_t at) {
+  SyncItem::Repeat& loop = reinterpret_cast<SyncItem*>(room + shape.items_at())[steps[at].first_item].repeat;
+  __syncthreads();
+  const uint64_t turns = loop.turns;
+  if (turns == 1) return at;
+  const uint32_t first = at - uint32_t(loop.steps);
+  const uint64_t* const strides = reinterpret_cast<const uint64_t*>(room + shape.strides_at());
+  Mem* const plain = reinterpret_cast<Mem*>(room + shape.settled_plain_at());
+  Packets<P>* const packets = reinterpret_cast<Packets<P>*>(room + shape.settled_packets_at());
+  for (uint32_t place = steps[first].first_plain + threadIdx.x; place < steps[at].first_plain;
+       place += blockDim.x) {
+    plain[place].data += strides[place];
+  }
+  for (uint32_t place = steps[first].first_packets + threadIdx.x; place < steps[at].first_packets;
+       place += blockDim.x) {
+    packets[place].slots =
+        reinterpret_cast<P*>(reinterpret_cast<char*>(packets[place].slots) + strides[shape.plain + place]);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) loop.turns = turns - 1;  // read again only after the barrier that ends the next turn
+  return first - 1;
 }
 
 /// Adds an entry to the trace.
@@ -229,7 +256,9 @@ __global__ void __launch_bounds__(most_threads, 1) interpret(const __grid_consta
       const ProgramStep& step = page.steps[at];
       if (launch.trace.entries && step.op != op) mark(launch.trace, epoch, step.op);
       op = step.op;
-      if (step.kind < StepKind::copy) {
+      if (step.kind == StepKind::repeat) {
+        at = end_turn<P>(launch.page, page_at, page.steps, at);
+      } else if (step.kind < StepKind::copy) {
         stop = run_control(launch, group, shared, counts, step, page);
       } else if (More::has(step.kind)) {
         stop = More::template run<T, P>(step, page, misaligned);

@@ -95,8 +95,11 @@ std::vector<lowering::DeviceProgram> Launcher::lower(lowering::ProgramAddresses 
   std::vector<lowering::DeviceProgram> all;
   for (const uint64_t round : lowering::rounds_of_all_shapes(layout_)) {
     places.skip = round * layout_.slice_bytes;
-    all.push_back(
-        lowering::lower(image_, places, packet, {.most_page_bytes = most_page_bytes, .loops = false}));
+    lowering::LowerOptions options;
+    options.most_page_bytes = most_page_bytes;
+    // A loop takes no more shared memory than pages without loops, so that as many blocks are resident.
+    options.loop_bytes = options.page_bytes;
+    all.push_back(lowering::lower(image_, places, packet, options));
   }
   return all;
 }

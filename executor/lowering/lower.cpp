@@ -54,8 +54,8 @@ DeviceProgram lower(const BoundImage& bound, const ProgramAddresses& places, Pac
   for (uint32_t block = 0; block < bound.blocks.size(); ++block) {
     ProgramAddresses of_block = places;
     of_block.staging += program.staging_bytes;
-    RecordingMachine odd(image, of_block, packet, false, waiters, options.loops),
-        even(image, of_block, packet, true, waiters, options.loops);
+    RecordingMachine odd(image, of_block, packet, false, waiters, options.loop_bytes),
+        even(image, of_block, packet, true, waiters, options.loop_bytes);
     for (RecordingMachine* machine : {&odd, &even}) {
       machine->begin(block);
       run_block(*machine, block);

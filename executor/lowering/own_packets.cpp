@@ -17,13 +17,11 @@ class Used {
  public:
   Used(const std::vector<std::vector<RecordedStep>>& blocks, PacketForm form) : form_(form) {
     for (const std::vector<RecordedStep>& steps : blocks) {
-      const std::vector<uint64_t> turns = turns_of(steps);
-      for (size_t at = 0; at < steps.size(); ++at) {
-        const RecordedStep& step = steps[at];
+      for (const RecordedStep& step : steps) {
         for (size_t place = 0; place < step.packets.size(); ++place) {
           // In a loop a place counts from its first turn to its last.
           const uint64_t stride = step.packet_strides.empty() ? 0 : step.packet_strides[place];
-          const uint64_t bytes = packet_bytes_of(form, step.step.bytes) + (turns[at] - 1) * stride;
+          const uint64_t bytes = packet_bytes_of(form, step.step.bytes) + (step.turns - 1) * stride;
           longest_ = std::max(longest_, bytes);
           all_.emplace_back(step.packets[place].at, bytes);
         }
@@ -32,13 +30,13 @@ class Used {
     std::sort(all_.begin(), all_.end());
   }
 
-  /// Returns how many packet places touch the packets of a step, in all `turns` of its loop. The step itself
+  /// Returns how many packet places touch the packets of a step, in all turns of its loop. The step itself
   /// counts too.
-  size_t touching(const RecordedStep& step, size_t place, uint64_t turns) const {
+  size_t touching(const RecordedStep& step, size_t place) const {
     const uint64_t stride = step.packet_strides.empty() ? 0 : step.packet_strides[place];
     const uint64_t at = step.packets[place].at;
     const uint64_t first = at < longest_ ? 0 : at - longest_,
-                   end = at + packet_bytes_of(form_, step.step.bytes) + (turns - 1) * stride;
+                   end = at + packet_bytes_of(form_, step.step.bytes) + (step.turns - 1) * stride;
     size_t n = 0;
     for (auto it = std::lower_bound(all_.begin(), all_.end(), std::pair{first, uint64_t{0}});
          it != all_.end() && it->first < end; ++it) {
@@ -72,15 +70,14 @@ bool may_read(const RecordedStep& sum, const ProgramPlace& own, uint64_t stride)
 }
 
 /// Makes the sum read the memory that `pack` packs, if possible. Returns true if it does.
-/// \param turns the turns of the loop that contains both, or 1
-bool takes(RecordedStep& sum, const RecordedStep& pack, const Used& used, uint64_t turns) {
+bool takes(RecordedStep& sum, const RecordedStep& pack, const Used& used) {
   const ProgramPlace own = pack.plain[0], packets = pack.packets[0];
   const bool loops = !pack.plain_strides.empty();
   if (sum.step.kind != StepKind::reduce_packets || sum.step.own != 0) return false;
   if (sum.step.bytes != pack.step.bytes || !may_read(sum, own, loops ? pack.plain_strides[0] : 0))
     return false;
   // The packets must be used in the sum and in the packing, and nowhere else.
-  if (used.touching(pack, 0, turns) != 2) return false;
+  if (used.touching(pack, 0) != 2) return false;
   for (uint32_t at = 0; at < sum.step.n; ++at) {
     if (sum.packets[at].at != packets.at) continue;
     if (loops && sum.packet_strides[at] != pack.packet_strides[0]) return false;
@@ -102,14 +99,12 @@ bool takes(RecordedStep& sum, const RecordedStep& pack, const Used& used, uint64
 void keep_own_packets(std::vector<std::vector<RecordedStep>>& blocks, PacketForm form) {
   const Used used(blocks, form);
   for (std::vector<RecordedStep>& steps : blocks) {
-    std::vector<uint64_t> turns = turns_of(steps);
     for (size_t at = 0; at < steps.size(); ++at) {
       if (!packs_only(steps[at])) continue;
       size_t next = at + 1;
       while (next < steps.size() && steps[next].step.kind == StepKind::sync) ++next;
-      if (next < steps.size() && steps[next].step.n > 1 && takes(steps[next], steps[at], used, turns[at])) {
+      if (next < steps.size() && steps[next].step.n > 1 && takes(steps[next], steps[at], used)) {
         steps.erase(steps.begin() + int64_t(at));
-        turns.erase(turns.begin() + int64_t(at));
         --at;
       }
     }

@@ -25,10 +25,10 @@ namespace chorale::lowering {
 /// Records the work of a thread block when semantics.hpp runs on it.
 class RecordingMachine : public Recording {
  public:
-  /// \param loops false: pipelines are unrolled
+  /// \param loop_bytes the most memory of a page for a loop; 0: pipelines are unrolled
   RecordingMachine(const image::Image& image, const ProgramAddresses& places, PacketForm packet, bool even,
-                   const std::vector<uint32_t>& waiters, bool loops)
-      : Recording(image, packet, even), places_(places), waiters_(waiters), loops_(loops) {}
+                   const std::vector<uint32_t>& waiters, uint64_t loop_bytes)
+      : Recording(image, packet, even), places_(places), waiters_(waiters), loop_bytes_(loop_bytes) {}
 
   std::vector<RecordedStep>& steps() { return steps_; }
   size_t counts() const { return slots_.size(); }
@@ -55,7 +55,8 @@ class RecordingMachine : public Recording {
   void repeat(uint32_t pipeline) {
     const uint64_t turns = image_.records[pipeline].turns;
     for (uint64_t turn = 0; turn < turns;) {
-      const uint64_t alike = loops_ ? std::min(turns_alike(image_, pipeline, turn), turns - turn) : 1;
+      const uint64_t alike =
+          loop_bytes_ != 0 ? std::min(turns_alike(image_, pipeline, turn), turns - turn) : 1;
       const size_t begin = steps_.size();
       const uint64_t staged = staged_bytes_;
       run_turn(*this, pipeline, turn);
@@ -237,10 +238,8 @@ class RecordingMachine : public Recording {
   bool make_loop(uint32_t pipeline, uint64_t first, uint64_t turns, size_t begin, uint64_t staged) {
     std::vector<RecordedStep> body(steps_.begin() + ptrdiff_t(begin), steps_.end());
     if (body.empty()) return true;
-    size_t places = 0;
-    for (const RecordedStep& step : body)
-      places += step.plain.size() + step.packets.size() + step.items.size();
-    if (places > most_in_loop) return false;
+    // Each step may still be split into whole units and a tail.
+    if (2 * loop_shape(body).shared_bytes() > loop_bytes_) return false;
     const uint64_t staged_each = staged_bytes_ - staged;
     const auto recorded = [&](uint64_t turn) {
       steps_.resize(begin);
@@ -255,10 +254,25 @@ class RecordingMachine : public Recording {
     if (loops) other(StepKind::loop).step.op = pipeline - first_record();
     for (RecordedStep& step : body) {
       if (!loops) step.plain_strides = step.packet_strides = {};
+      step.turns = loops ? turns : 1;
       steps_.push_back(std::move(step));
     }
     if (loops) item(other(StepKind::repeat)).repeat = {turns, 0};
     return loops;
+  }
+
+  /// Returns the shape of a page that holds only a loop with these steps.
+  static PageShape loop_shape(const std::vector<RecordedStep>& body) {
+    PageShape shape;
+    shape.steps = uint32_t(body.size() + 2);
+    shape.items = 1;
+    for (const RecordedStep& step : body) {
+      shape.items += uint32_t(step.items.size());
+      shape.plain += uint32_t(step.plain.size());
+      shape.packets += uint32_t(step.packets.size());
+    }
+    shape.strides = shape.plain + shape.packets;
+    return shape;
   }
 
   static ProgramPlace place_of(const Mem& place) {
@@ -383,12 +397,10 @@ class RecordingMachine : public Recording {
   }
 
   static constexpr uint64_t least_turns = 3;  ///< least turns of a loop
-  /// Limits places and items, because a loop must fit in one page.
-  static constexpr size_t most_in_loop = 1 << 14;
 
   const ProgramAddresses places_;
   const std::vector<uint32_t>& waiters_;
-  const bool loops_;
+  const uint64_t loop_bytes_;
   std::vector<RecordedStep> steps_;
   std::map<uint32_t, uint32_t> slots_;  ///< slots of this block's counts, by channel
   std::set<uint32_t> pushed_;           ///< channels with data for which the block has not waited

@@ -7,10 +7,13 @@ namespace {
 
 bool moves_data(StepKind kind) { return kind >= StepKind::copy; }
 
-/// Returns how many bytes of a step, in multiples of `grain`, exist at all its places and are aligned if the
-/// passed buffers are.
+/// Returns how many bytes of a step, in multiples of `grain`, exist at all its places and are aligned in
+/// every turn if the passed buffers are.
 uint64_t whole_bytes(const RecordedStep& step, uint64_t grain) {
   uint64_t bytes = step.step.bytes;
+  for (const uint64_t stride : step.plain_strides) {
+    if (stride % unit_bytes != 0) return 0;
+  }
   for (const ProgramPlace& place : step.plain) {
     if ((place.at & ~(ProgramPlace::in | ProgramPlace::out)) % unit_bytes != 0 || place.at == 0) return 0;
     bytes = std::min(bytes, place.valid);
@@ -40,6 +43,8 @@ bool meets(StepKind kind) {
     case StepKind::release:
     case StepKind::barrier:
     case StepKind::push:
+    case StepKind::loop:
+    case StepKind::repeat:
       return true;
     default:
       return false;
@@ -74,30 +79,37 @@ bool is_batchable(const RecordedStep& step) {
   return of.whole && (of.kind == StepKind::copy || (of.kind == StepKind::unpack && of.packet_sinks == 0));
 }
 
+/// Returns the number of bytes that a plain place covers in all turns of its loop, or `unlimited` if it moves
+/// backwards.
+uint64_t bytes_of_all_turns(const RecordedStep& step, size_t place) {
+  if (step.plain_strides.empty()) return step.step.bytes;
+  const uint64_t stride = step.plain_strides[place];
+  return int64_t(stride) < 0 ? unlimited : step.step.bytes + (step.turns - 1) * stride;
+}
+
+/// Returns true if steps of one turn may touch the same memory at these plain places. Places that advance
+/// differently are compared over all turns.
+bool places_touch(const RecordedStep& a, size_t one, const RecordedStep& b, size_t other) {
+  const bool together = a.plain_strides.empty() || a.plain_strides[one] == b.plain_strides[other];
+  const uint64_t a_bytes = together ? a.step.bytes : bytes_of_all_turns(a, one),
+                 b_bytes = together ? b.step.bytes : bytes_of_all_turns(b, other);
+  if (a_bytes == unlimited || b_bytes == unlimited) return true;
+  return may_touch(a.plain[one], a_bytes, b.plain[other], b_bytes);
+}
+
 bool independent(const RecordedStep& a, const RecordedStep& b) {
-  const uint64_t bytes = a.step.bytes;
   const size_t a_sources = a.step.kind == StepKind::copy ? 1 : 0,
                b_sources = b.step.kind == StepKind::copy ? 1 : 0;
   for (size_t one = 0; one < a.plain.size(); ++one) {
     for (size_t other = 0; other < b.plain.size(); ++other) {
       const bool written = one >= a_sources || other >= b_sources;
-      if (written && may_touch(a.plain[one], bytes, b.plain[other], bytes)) return false;
+      if (written && places_touch(a, one, b, other)) return false;
     }
   }
   return true;
 }
 
 }  // namespace
-
-std::vector<uint64_t> turns_of(const std::vector<RecordedStep>& steps) {
-  std::vector<uint64_t> turns(steps.size(), 1);
-  for (size_t at = 0; at < steps.size(); ++at) {
-    if (steps[at].step.kind != StepKind::repeat) continue;
-    for (size_t inside = at; steps[inside].step.kind != StepKind::loop; --inside)
-      turns[inside] = steps[at].items[0].repeat.turns;
-  }
-  return turns;
-}
 
 void split_tails(std::vector<RecordedStep>& steps, PacketForm packet) {
   std::vector<RecordedStep> split;

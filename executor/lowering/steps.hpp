@@ -18,10 +18,8 @@ struct RecordedStep {
   std::vector<ProgramPlace> plain, packets;  ///< sources, then sinks
   /// Hold the bytes by which each place advances from one turn of its loop to the next; empty outside loops.
   std::vector<uint64_t> plain_strides, packet_strides;
+  uint64_t turns = 1;  ///< how often the step runs: the turns of its loop
 };
-
-/// Returns how often each step runs: the number of turns of its loop, or 1.
-std::vector<uint64_t> turns_of(const std::vector<RecordedStep>& steps);
 
 /// Splits each data step into whole units, or whole lines, and a tail, because the fast path handles no
 /// tails. The last chunk of a message counts as many bytes as the others, though not all of them exist.

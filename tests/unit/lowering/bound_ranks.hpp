@@ -36,7 +36,7 @@ struct ProgramRuns {
   uint64_t seed = 1;
   bool multicast = false;      ///< true: switch channels use multicast
   uint64_t round_scratch = 0;  ///< bytes by which messages are cut into rounds; 0: no rounds
-  bool loops = true;           ///< false: pipelines are unrolled
+  uint64_t loop_bytes = lowering::LowerOptions().loop_bytes;  ///< 0: pipelines are unrolled
 };
 
 class BoundRanks {
@@ -229,8 +229,9 @@ class BoundRanks {
     result.places.switches = use_.any() ? &result.switches : nullptr;
     for (const uint64_t round : lowering::rounds_of_all_shapes(layout_)) {
       result.places.skip = round * layout_.slice_bytes;
-      of.programs.push_back(lowering::lower(of.image, result.places, runs_.packet,
-                                            {.page_bytes = runs_.page_bytes, .loops = runs_.loops}));
+      of.programs.push_back(
+          lowering::lower(of.image, result.places, runs_.packet,
+                          {.page_bytes = runs_.page_bytes, .loop_bytes = runs_.loop_bytes}));
       EXPECT_EQ(of.programs.back().state_bytes, of.programs[0].state_bytes);
     }
     result.program = of.programs[0];

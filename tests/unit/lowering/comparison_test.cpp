@@ -169,7 +169,7 @@ TEST(ComparisonOfPrograms, NothingIsLeftOver) {
           for (const bool batches : {false, true}) {
             SCOPED_TRACE(testing::Message() << file.stem() << ", " << bytes << " bytes, form " << int(form)
                                             << (batches ? ", batches" : ""));
-            expect_no_gaps(plan, {.bytes = bytes, .packet = form, .loops = false}, batches, part % 1024 == 0,
+            expect_no_gaps(plan, {.bytes = bytes, .packet = form, .loop_bytes = 0}, batches, part % 1024 == 0,
                            counted);
           }
         }
@@ -196,7 +196,7 @@ TEST(ComparisonOfPrograms, TurnsOfPipelines) {
   }
   Counted counted;
   for (const uint64_t bytes : {8192, 16384, 65536})
-    expect_no_gaps(plan, {.bytes = bytes, .loops = false}, false, true, counted);
+    expect_no_gaps(plan, {.bytes = bytes, .loop_bytes = 0}, false, true, counted);
   EXPECT_EQ(counted.lines, 3u * 3) << "signal, both copies, wait";
   EXPECT_EQ(counted.with, 2u) << "of two sizes there is more than one turn";
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "chorale/layout.hpp"
+#include "executor/lowering/steps.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale {
@@ -38,7 +39,7 @@ struct Recorded {
   static uint64_t base_of(size_t buffer) { return (buffer + 1) << 20; }
 
   Recorded(const Plan& plan, uint64_t bytes, uint64_t page_bytes = LowerOptions().page_bytes,
-           uint64_t shift = 0, bool loops = true) {
+           uint64_t shift = 0, uint64_t loop_bytes = LowerOptions().loop_bytes) {
     const Layout layout = layout_of(plan, bytes, DType::i32);
     image = lowering::build_image(plan, 0, layout, DType::i32, {});
     for (size_t buffer = 2; buffer < image.buffers.size(); ++buffer) {
@@ -52,7 +53,7 @@ struct Recorded {
     places.completed = reinterpret_cast<const Signal*>(uint64_t(5) << 40);
     places.signals_at_peer.assign(image.channels.size(), reinterpret_cast<Signal*>(uint64_t(4) << 40));
     program = lower(image, places, PacketForm::ll8,
-                    {.page_bytes = page_bytes, .most_page_bytes = 160 << 10, .loops = loops});
+                    {.page_bytes = page_bytes, .most_page_bytes = 160 << 10, .loop_bytes = loop_bytes});
   }
 
   std::vector<Seen> steps(uint32_t block = 0) const {
@@ -360,7 +361,7 @@ TEST(Lower, unrolls_pipelines) {
   add(block(plan), Opcode::copy, {in(0, 5)}, {out(0, 5)});
   add(block(plan), Opcode::nop);
   add(block(plan), Opcode::copy, {in(6)}, {out(6)});
-  const auto steps = Recorded(plan, 128, LowerOptions().page_bytes, 0, false).steps();
+  const auto steps = Recorded(plan, 128, LowerOptions().page_bytes, 0, 0).steps();
   ASSERT_EQ(steps.size(), 7u);
   for (uint32_t turn = 0; turn < 3; ++turn) {
     EXPECT_EQ(steps[2 * turn].step.op, 1u);
@@ -388,38 +389,81 @@ Plan in_turns() {
 TEST(Lower, keeps_turns_that_are_alike_as_a_loop) {
   const Recorded of(in_turns(), 8 * 112);  // 17 turns of 32 bytes, and one of 16
   const auto steps = of.steps();
-  ASSERT_EQ(steps.size(), 7u);
+  ASSERT_EQ(steps.size(), 6u);  // `repeat` synchronises the block, so no sync is before it
   EXPECT_EQ(steps[0].step.kind, StepKind::loop);
   EXPECT_EQ(steps[0].step.op, 0u);
   EXPECT_EQ(steps[1].step.kind, StepKind::copy);
   EXPECT_EQ(steps[1].step.bytes, 32u);
   EXPECT_EQ(steps[1].plain[0].at, ProgramPlace::in);
-  EXPECT_EQ(steps[2].step.kind, StepKind::sync);
-  ASSERT_EQ(steps[3].step.kind, StepKind::repeat);
-  EXPECT_EQ(steps[3].items[0].repeat.turns, 17u);
-  EXPECT_EQ(steps[3].items[0].repeat.steps, 2u);
-  EXPECT_EQ(steps[4].step.bytes, 16u);
-  EXPECT_EQ(steps[4].plain[0].at, ProgramPlace::in + 17 * 32);
-  EXPECT_EQ(steps[6].plain[0].at, ProgramPlace::in + 6 * 112);
+  EXPECT_EQ(steps[1].step.whole, 1);
+  ASSERT_EQ(steps[2].step.kind, StepKind::repeat);
+  EXPECT_EQ(steps[2].items[0].repeat.turns, 17u);
+  EXPECT_EQ(steps[2].items[0].repeat.steps, 1u);
+  EXPECT_EQ(steps[3].step.bytes, 16u);
+  EXPECT_EQ(steps[3].plain[0].at, ProgramPlace::in + 17 * 32);
+  EXPECT_EQ(steps[5].plain[0].at, ProgramPlace::in + 6 * 112);
   const PageShape& shape = of.program.page;
   EXPECT_EQ(shape.strides, shape.plain + shape.packets);
   const auto* const strides = reinterpret_cast<const uint64_t*>(of.program.bytes.data() + shape.strides_at());
   EXPECT_EQ(strides[steps[1].step.first_plain], 32u);
-  EXPECT_EQ(strides[steps[4].step.first_plain], 0u);
+  EXPECT_EQ(strides[steps[3].step.first_plain], 0u);
+}
+
+TEST(Lower, moves_turns_of_odd_sizes_slowly) {
+  Plan plan = in_turns();
+  block(plan).ops[0].unit_bytes = 24;  // the second turn begins at an odd address
+  const auto steps = Recorded(plan, 8 * 112).steps();
+  ASSERT_EQ(steps.at(0).step.kind, StepKind::loop);
+  EXPECT_EQ(steps.at(1).step.bytes, 24u);
+  EXPECT_EQ(steps.at(1).step.whole, 0);
+}
+
+TEST(Lower, unrolls_a_loop_that_is_larger_than_allowed) {
+  const auto kind_with = [](uint64_t loop_bytes) {
+    return Recorded(in_turns(), 8 * 112, LowerOptions().page_bytes, 0, loop_bytes).steps().at(0).step.kind;
+  };
+  EXPECT_EQ(kind_with(1 << 10), StepKind::loop);
+  EXPECT_EQ(kind_with(1 << 8), StepKind::copy);
+}
+
+/// Makes a copy of 64 bytes whose places advance by their strides in 10 turns.
+RecordedStep copy_in_turns(uint64_t from, uint64_t from_stride, uint64_t to, uint64_t to_stride) {
+  RecordedStep step;
+  step.step.kind = StepKind::copy;
+  step.step.bytes = 64;
+  step.step.whole = 1;
+  step.step.plain_sinks = 1;
+  step.plain = {{from, 0, 64}, {to, 0, 64}};
+  step.plain_strides = {from_stride, to_stride};
+  step.turns = 10;
+  return step;
+}
+
+TEST(Lower, batches_no_steps_that_meet_in_a_later_turn) {
+  const auto batch = [](const RecordedStep& a, const RecordedStep& b) { return batch_from({a, b}, 0, 2); };
+  constexpr uint64_t fixed = 1 << 20, moving = 2 << 20;
+  EXPECT_EQ(batch(copy_in_turns(moving, 64, fixed, 0), copy_in_turns(moving + 4096, 64, fixed + 64, 0)), 2);
+  // The first one writes a place that stays, which the second one's source reaches in its fifth turn.
+  EXPECT_EQ(batch(copy_in_turns(moving, 64, fixed, 0), copy_in_turns(fixed - 256, 64, moving + 4096, 64)), 1);
+  // Places that advance together never meet.
+  EXPECT_EQ(batch(copy_in_turns(fixed, 0, moving, 64), copy_in_turns(moving + 64, 64, fixed + 64, 0)), 2);
+  // A place that moves backwards counts as if it were everywhere.
+  EXPECT_EQ(batch(copy_in_turns(moving, 64, fixed, 0), copy_in_turns(fixed + 640, -64ull, moving + 4096, 64)),
+            1);
 }
 
 TEST(Lower, makes_programs_whose_size_does_not_grow_with_the_message) {
   const size_t small = Recorded(in_turns(), 8 * 1024).program.bytes.size();
   EXPECT_EQ(Recorded(in_turns(), 8 << 20).program.bytes.size(), small);
-  EXPECT_GT(Recorded(in_turns(), 8 * 1024, LowerOptions().page_bytes, 0, false).program.bytes.size(), small);
+  EXPECT_GT(Recorded(in_turns(), 8 * 1024, LowerOptions().page_bytes, 0, 0).program.bytes.size(), small);
 }
 
 TEST(Lower, puts_a_loop_on_one_page) {
   const Recorded of(in_turns(), 8 * 112, 1);
   const auto steps = of.steps();
-  ASSERT_EQ(steps.size(), 7u);
-  for (const size_t at : {1, 2, 3}) EXPECT_EQ(steps[at].page, steps[0].page);
-  EXPECT_GT(steps[4].page, steps[0].page);
+  ASSERT_EQ(steps.size(), 6u);
+  for (const size_t at : {1, 2}) EXPECT_EQ(steps[at].page, steps[0].page);
+  EXPECT_GT(steps[3].page, steps[0].page);
 }
 
 /// The last chunk of the message has 4 bytes, so the turn with these bytes is not part of the loop.

@@ -61,7 +61,7 @@ TEST_P(ProgramsOf, give_the_result_on_small_pages) {
   expect({17}, {.in_place = true, .page_bytes = 1});
 }
 
-TEST_P(ProgramsOf, give_the_result_unrolled) { expect({5, 1025}, {.loops = false}); }
+TEST_P(ProgramsOf, give_the_result_unrolled) { expect({5, 1025}, {.loop_bytes = 0}); }
 
 /// The messages take several rounds, of all shapes: the last chunks are short, or empty.
 TEST_P(ProgramsOf, give_the_result_in_rounds) {
