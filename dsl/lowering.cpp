@@ -34,8 +34,8 @@ Lowering lowering(Parameters& with, Lowering defaults) {
       choice(with, "order", orders, defaults.order ? 1 + size_t(*defaults.order) : 0, "order of the slices");
   if (order) made.order = Order(order - 1);
   made.form = Form(choice(with, "form", host::form_names, size_t(defaults.form), "form of the transfers"));
-  made.style =
-      LaneStyle(choice(with, "style", host::lane_style_names, size_t(defaults.style), "style of the lanes"));
+  made.style = StreamStyle(
+      choice(with, "style", host::stream_style_names, size_t(defaults.style), "style of the streams"));
   made.reshard = Reshard(choice(with, "reshard", host::reshard_names, size_t(defaults.reshard),
                                 "where an operand is made whole"));
   made.via =

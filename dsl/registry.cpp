@@ -102,6 +102,12 @@ Program build(std::string_view name, const Parameters::Settings& settings) {
 }
 
 const std::string* Parameters::setting(Parameter wanted) {
+  if (!wanted.bounds.was.empty() && !settings_.contains(wanted.name)) {
+    if (auto renamed = settings_.extract(std::string(wanted.bounds.was))) {
+      renamed.key() = wanted.name;
+      settings_.insert(std::move(renamed));
+    }
+  }
   const auto same = [&](const Parameter& known) { return known.name == wanted.name; };
   const auto value = settings_.find(wanted.name);
   if (std::none_of(declared_.begin(), declared_.end(), same)) declared_.push_back(std::move(wanted));

@@ -29,26 +29,26 @@ void Group::recv(const View& dst, Index peer, TransferOptions options, Here at) 
   transfers_.push_back(recording_->transfer(false, dst, peer, options, at));
 }
 
-void Lane::copy(const View& dst, const View& src, Here at) const {
+void Stream::copy(const View& dst, const View& src, Here at) const {
   host::Op& op = recording_->op(OpKind::copy, *this, at);
   op.writes = {recording_->raw(dst, at)};
   op.reads = {recording_->raw(src, at)};
 }
-void Lane::fill(const View& dst, Index value, Here at) const {
+void Stream::fill(const View& dst, Index value, Here at) const {
   host::Op& op = recording_->op(OpKind::fill, *this, at);
   op.writes = {recording_->raw(dst, at)};
   op.value = recording_->expr(value, at);
 }
-void Lane::send(const View& src, Index peer, TransferOptions options, Here at) const {
+void Stream::send(const View& src, Index peer, TransferOptions options, Here at) const {
   recording_->op(OpKind::send, *this, at).transfers = {recording_->transfer(true, src, peer, options, at)};
 }
-void Lane::recv(const View& dst, Index peer, TransferOptions options, Here at) const {
+void Stream::recv(const View& dst, Index peer, TransferOptions options, Here at) const {
   recording_->op(OpKind::recv, *this, at).transfers = {recording_->transfer(false, dst, peer, options, at)};
 }
-Token Lane::group(const std::function<void(Group&)>& body, Here at) const {
+Token Stream::group(const std::function<void(Group&)>& body, Here at) const {
   return group(recording_->token(), body, at);
 }
-Token Lane::group(Token token, const std::function<void(Group&)>& body, Here at) const {
+Token Stream::group(Token token, const std::function<void(Group&)>& body, Here at) const {
   Group group = recording_->group();
   if (recording_->has_body(bool(body), "a group", at)) recording_->transfers_alone(group, body);
   host::Op& op = recording_->op(OpKind::group, *this, at);
@@ -56,11 +56,11 @@ Token Lane::group(Token token, const std::function<void(Group&)>& body, Here at)
   recording_->token(op, token, at);
   return token;
 }
-void Lane::wait(Token token, Here at) const {
+void Stream::wait(Token token, Here at) const {
   recording_->token(recording_->op(OpKind::wait, *this, at), token, at);
 }
-Token Lane::collective(std::string_view kind, const View& dst, const View& src, CollectiveOptions options,
-                       Here at) const {
+Token Stream::collective(std::string_view kind, const View& dst, const View& src, CollectiveOptions options,
+                         Here at) const {
   const auto& known = host::collective_names;
   if (std::find(std::begin(known), std::end(known), kind) == std::end(known)) {
     std::string names;
@@ -78,14 +78,14 @@ Token Lane::collective(std::string_view kind, const View& dst, const View& src, 
   recording_->token(op, token, at);
   return token;
 }
-void Lane::launch(std::string_view plan, const View& dst, const View& src, Here at) const {
+void Stream::launch(std::string_view plan, const View& dst, const View& src, Here at) const {
   host::Op& op = recording_->op(OpKind::launch, *this, at);
   op.name = plan;
   op.writes = {recording_->raw(dst, at)};
   op.reads = {recording_->raw(src, at)};
 }
-void Lane::call(std::string_view function, std::vector<View> writes, std::vector<View> reads,
-                std::map<std::string, Index> attributes, Here at) const {
+void Stream::call(std::string_view function, std::vector<View> writes, std::vector<View> reads,
+                  std::map<std::string, Index> attributes, Here at) const {
   recording_->name_of("a function", function, at);
   host::Op& op = recording_->op(OpKind::call, *this, at);
   op.name = function;
@@ -93,29 +93,31 @@ void Lane::call(std::string_view function, std::vector<View> writes, std::vector
   op.reads = recording_->raw(reads, at);
   for (const auto& [name, value] : attributes) op.attributes[name] = recording_->expr(value, at);
 }
-void Lane::after(const std::vector<Lane>& lanes, Here at) const {
-  recording_->op(OpKind::after, *this, at).lanes = recording_->raw(lanes, at);
+void Stream::after(const std::vector<Stream>& streams, Here at) const {
+  recording_->op(OpKind::after, *this, at).streams = recording_->raw(streams, at);
 }
-void Lane::fork(const std::vector<Lane>& lanes, Here at) const {
-  recording_->op(OpKind::fork, *this, at).lanes = recording_->raw(lanes, at);
+void Stream::fork(const std::vector<Stream>& streams, Here at) const {
+  recording_->op(OpKind::fork, *this, at).streams = recording_->raw(streams, at);
 }
-void Lane::join(const std::vector<Lane>& lanes, Here at) const {
-  recording_->op(OpKind::join, *this, at).lanes = recording_->raw(lanes, at);
+void Stream::join(const std::vector<Stream>& streams, Here at) const {
+  recording_->op(OpKind::join, *this, at).streams = recording_->raw(streams, at);
 }
-void Lane::barrier(Here at) const { recording_->op(OpKind::barrier, *this, at); }
-void Lane::post(Flag flag, Index peer, Index index, Here at) const {
+void Stream::barrier(Here at) const { recording_->op(OpKind::barrier, *this, at); }
+void Stream::post(Flag flag, Index peer, Index index, Here at) const {
   host::Op& op = recording_->op(OpKind::post, *this, at);
   op.flag = recording_->raw(flag, at);
   op.peer = recording_->expr(peer, at);
   op.index = recording_->expr(index, at);
 }
-void Lane::take(Flag flag, Index peer, Index index, Here at) const {
+void Stream::take(Flag flag, Index peer, Index index, Here at) const {
   host::Op& op = recording_->op(OpKind::take, *this, at);
   op.flag = recording_->raw(flag, at);
   op.peer = recording_->expr(peer, at);
   op.index = recording_->expr(index, at);
 }
-void Lane::mark(std::string_view text, Here at) const { recording_->op(OpKind::mark, *this, at).name = text; }
+void Stream::mark(std::string_view text, Here at) const {
+  recording_->op(OpKind::mark, *this, at).name = text;
+}
 
 Schedule::Schedule(ScheduleOptions options, Here at)
     : recording_(std::make_unique<ScheduleRecording>(std::move(options))) {
@@ -135,7 +137,7 @@ Schedule::~Schedule() = default;
 
 Index Schedule::rank() const { return recording_->index(recording_->s.exprs.symbol("rank")); }
 Index Schedule::ranks() const { return recording_->index(recording_->s.exprs.symbol("ranks")); }
-Index Schedule::lanes() const { return recording_->index(recording_->s.exprs.symbol("lanes")); }
+Index Schedule::streams() const { return recording_->index(recording_->s.exprs.symbol("lanes")); }
 Index Schedule::param(std::string_view name, int64_t value, Here at) {
   std::vector<host::Param>& params = recording_->s.params;
   recording_->name_of("a parameter", name, at);
@@ -155,24 +157,25 @@ Tensor Schedule::output(std::string_view name, DType dtype, std::vector<Extent> 
 }
 Tensor Schedule::temporary(std::string_view name, DType dtype, std::vector<Extent> axes, bool zero, Here at) {
   const Tensor tensor = recording_->tensor(name, dtype, axes, host::Role::temp, zero, at);
-  recording_->op(OpKind::alloc, host::Lane{}, at).writes = {recording_->raw(tensor, at)};
+  recording_->op(OpKind::alloc, host::Stream{}, at).writes = {recording_->raw(tensor, at)};
   return tensor;
 }
 
-Lane Schedule::main() const { return recording_->lane({}); }
-Lane Schedule::lane(std::string_view name, Here at) {
-  recording_->name_of("a lane", name, at);
-  if (host::is_own_lane(name))
-    recording_->find(at, say("a lane '", name, "': take ", name == "main" ? "main()" : "pool(index)"));
-  std::vector<std::string>& lanes = recording_->s.lanes;
-  const auto known = std::find(lanes.begin(), lanes.end(), name);
-  const uint32_t position = uint32_t(known - lanes.begin());
-  if (known == lanes.end()) lanes.emplace_back(name);
-  return recording_->lane({.kind = host::Lane::Kind::named, .index = {}, .name = position});
+Stream Schedule::main() const { return recording_->stream({}); }
+Stream Schedule::stream(std::string_view name, Here at) {
+  recording_->name_of("a stream", name, at);
+  if (host::is_own_stream(name))
+    recording_->find(at, say("a stream '", name, "': take ", name == "main" ? "main()" : "pool(index)"));
+  std::vector<std::string>& streams = recording_->s.streams;
+  const auto known = std::find(streams.begin(), streams.end(), name);
+  const uint32_t position = uint32_t(known - streams.begin());
+  if (known == streams.end()) streams.emplace_back(name);
+  return recording_->stream({.kind = host::Stream::Kind::named, .index = {}, .name = position});
 }
 Token Schedule::token() { return recording_->token(); }
-Lane Schedule::pool(Index index, Here at) const {
-  return recording_->lane({.kind = host::Lane::Kind::pool, .index = recording_->expr(index, at), .name = 0});
+Stream Schedule::pool(Index index, Here at) const {
+  return recording_->stream(
+      {.kind = host::Stream::Kind::pool, .index = recording_->expr(index, at), .name = 0});
 }
 Flag Schedule::flag(std::string_view name, host::Flag::Kind kind, Here at) {
   recording_->name_of("a flag", name, at);

@@ -97,10 +97,10 @@ Tensor ScheduleRecording::tensor(std::string_view name, DType dtype, const std::
   return {this, host::View{uint32_t(s.tensors.size() - 1), {}}};
 }
 
-host::Op& ScheduleRecording::op(host::OpKind kind, const host::Lane& lane, Here at) {
+host::Op& ScheduleRecording::op(host::OpKind kind, const host::Stream& stream, Here at) {
   host::Op& op = open.back()->emplace_back();
   op.kind = kind;
-  op.lane = lane;
+  op.stream = stream;
   op.at = place(at);
   return op;
 }
@@ -170,9 +170,9 @@ void ScheduleRecording::token(host::Op& op, const Token& token, Here at) {
   op.index = expr(token.index_, at);
 }
 
-const host::Lane& ScheduleRecording::raw(const Lane& lane, Here at) {
-  static const host::Lane none;
-  return is_own(lane, "a lane", at) ? lane.lane_ : none;
+const host::Stream& ScheduleRecording::raw(const Stream& stream, Here at) {
+  static const host::Stream none;
+  return is_own(stream, "a stream", at) ? stream.stream_ : none;
 }
 
 const host::View& ScheduleRecording::raw(const View& view, Here at) {

@@ -55,8 +55,8 @@ class ScheduleRecording {
                 bool zero, Here at);
 
   /// Adds an operation to the innermost body.
-  host::Op& op(host::OpKind kind, const host::Lane& lane, Here at);
-  host::Op& op(host::OpKind kind, const Lane& lane, Here at) { return op(kind, raw(lane, at), at); }
+  host::Op& op(host::OpKind kind, const host::Stream& stream, Here at);
+  host::Op& op(host::OpKind kind, const Stream& stream, Here at) { return op(kind, raw(stream, at), at); }
   /// Adds an operation of the layout form.
   host::Op& compute(std::string_view function, const Tensor& out, const std::vector<Tensor>& in, Here at);
   /// Reports a finding if the function that records a body is missing.
@@ -77,7 +77,7 @@ class ScheduleRecording {
   // Each raw() returns what a handle stands for. A handle of another schedule is a finding, and the first
   // object of its kind is returned.
   uint32_t raw(Flag flag, Here at) { return is_own(flag, "a flag", at) ? flag.id_ : 0; }
-  const host::Lane& raw(const Lane& lane, Here at);
+  const host::Stream& raw(const Stream& stream, Here at);
   const host::View& raw(const View& view, Here at);
   template <class Handle>
   auto raw(const std::vector<Handle>& handles, Here at) {
@@ -85,7 +85,7 @@ class ScheduleRecording {
     for (const Handle& one : handles) list.push_back(raw(one, at));
     return list;
   }
-  Lane lane(host::Lane lane) { return {this, lane}; }
+  Stream stream(host::Stream stream) { return {this, stream}; }
   Flag flag(uint32_t id) { return Flag(this, id); }
 
  private:

@@ -256,7 +256,7 @@ std::string parameters_help(const dsl::Description& program) {
     std::string head = "  " + parameter.name + "=" + parameter.default_value;
     head.resize(std::max<size_t>(head.size() + 2, 24), ' ');
     text += head + parameter.description;
-    const auto [least, most] = parameter.bounds;
+    const int64_t least = parameter.bounds.min, most = parameter.bounds.max;
     const bool has_least = least != std::numeric_limits<int64_t>::min();
     const bool has_most = most != std::numeric_limits<int64_t>::max();
     if (has_least && has_most) text += " (" + std::to_string(least) + " to " + std::to_string(most) + ")";

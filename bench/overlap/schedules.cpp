@@ -10,7 +10,7 @@ namespace {
 using namespace chorale::dsl;
 using host::Mover;
 
-constexpr int pool_lanes = 4;
+constexpr int pool_streams = 4;
 
 /// Compiles a schedule. It must have no findings, because it is part of the benchmark.
 Plan plan_of(const Schedule& schedule, Halves halves = {}) {
@@ -26,7 +26,7 @@ Plan plan_of(const Schedule& schedule, Halves halves = {}) {
 }
 
 ScheduleOptions options(const char* name, uint32_t ranks) {
-  return {.name = name, .ranks = {ranks}, .pool = pool_lanes};
+  return {.name = name, .ranks = {ranks}, .pool = pool_streams};
 }
 
 /// Builds one schedule from the turns of a form. Each turn has a transfer and a product.
@@ -42,7 +42,7 @@ class Turns {
     /// True in the turn in which nothing is transferred; never true if the other turns leave it out.
     Index own;
     Ends ends;
-    std::function<void(const Lane&)> compute;
+    std::function<void(const Stream&)> compute;
   };
 
   Turns(Schedule& schedule, const Form& form, Halves halves)
@@ -50,17 +50,17 @@ class Turns {
         form_(form),
         halves_(halves),
         main_(schedule.main()),
-        comm_(schedule.lane("comm")),
-        arrive_(schedule.lane("arrive")),
-        comp_(schedule.lane("comp")) {}
+        comm_(schedule.stream("comm")),
+        arrive_(schedule.stream("arrive")),
+        comp_(schedule.stream("comp")) {}
 
   bool pools() const { return form_.style == Style::pool || form_.style == Style::chained; }
-  Lane lane_of(int turn) const { return s_.pool(turn % pool_lanes); }
+  Stream stream_of(int turn) const { return s_.pool(turn % pool_streams); }
 
   /// Makes all streams wait for the start. `count` turns follow.
   void begin(int count) {
     if (!pools()) return main_.fork({comm_, arrive_, comp_});
-    for (int turn = 0; turn < count && turn < pool_lanes; ++turn) lane_of(turn).after({main_});
+    for (int turn = 0; turn < count && turn < pool_streams; ++turn) stream_of(turn).after({main_});
   }
 
   /// Tells peers before the first turn that they may start.
@@ -78,12 +78,12 @@ class Turns {
     size_t which = 0;
     for (int at = 0; at < int(turns.size()); ++at) {
       const Turn& turn = turns[size_t(at)];
-      const Lane lane = pools() ? lane_of(at) : comm_;
-      if (halves_.transfers) unless(turn.own, [&] { transfer(lane, turn, which++); });
-      if (form_.style == Style::chained && at + 1 < int(turns.size())) lane_of(at + 1).after({lane});
+      const Stream stream = pools() ? stream_of(at) : comm_;
+      if (halves_.transfers) unless(turn.own, [&] { transfer(stream, turn, which++); });
+      if (form_.style == Style::chained && at + 1 < int(turns.size())) stream_of(at + 1).after({stream});
       if (!halves_.compute) continue;
       if (!pools()) comp_.after({puts_ahead() || gets_ahead() ? arrive_ : comm_});
-      turn.compute(pools() ? lane : comp_);
+      turn.compute(pools() ? stream : comp_);
     }
   }
 
@@ -93,24 +93,24 @@ class Turns {
     size_t which = 0;
     for (int at = 0; at < int(turns.size()); ++at) {
       const Turn& turn = turns[size_t(at)];
-      const Lane lane = pools() ? lane_of(at) : comm_;
-      if (halves_.compute) unless(turn.own, [&] { turn.compute(pools() ? lane : comp_); });
+      const Stream stream = pools() ? stream_of(at) : comm_;
+      if (halves_.compute) unless(turn.own, [&] { turn.compute(pools() ? stream : comp_); });
       if (!halves_.transfers) continue;
       if (!pools()) comm_.after({comp_});
-      if (form_.style == Style::chained && at > 0) lane.after({lane_of(at - 1)});
-      unless(turn.own, [&] { transfer_result(lane, turn, which++); });
+      if (form_.style == Style::chained && at > 0) stream.after({stream_of(at - 1)});
+      unless(turn.own, [&] { transfer_result(stream, turn, which++); });
     }
   }
 
-  /// Makes the caller's stream wait for all streams.
+  /// Makes the main stream wait for all others.
   void end(int count) {
     for (const auto& late : late_) unless(late.first, [&] { comm_.wait(late.second); });
     if (!pools()) return main_.join({comm_, arrive_, comp_});
-    for (int turn = 0; turn < count && turn < pool_lanes; ++turn) main_.after({lane_of(turn)});
+    for (int turn = 0; turn < count && turn < pool_streams; ++turn) main_.after({stream_of(turn)});
   }
 
   /// Returns the stream on which the streams join, for operations that need all transfers.
-  const Lane& main() const { return main_; }
+  const Stream& main() const { return main_; }
 
  private:
   bool puts() const { return form_.mover == Mover::ce_put; }
@@ -122,23 +122,23 @@ class Turns {
         own, [] {}, body);
   }
 
-  Token send(const Lane& lane, const Ends& ends) const {
-    return lane.group([&](Group& group) { group.send(ends.from, ends.sends_to, {.via = form_.mover}); });
+  Token send(const Stream& stream, const Ends& ends) const {
+    return stream.group([&](Group& group) { group.send(ends.from, ends.sends_to, {.via = form_.mover}); });
   }
-  Token receive(const Lane& lane, const Ends& ends) const {
-    return lane.group([&](Group& group) { group.recv(ends.to, ends.receives_from, {.via = form_.mover}); });
+  Token receive(const Stream& stream, const Ends& ends) const {
+    return stream.group([&](Group& group) { group.recv(ends.to, ends.receives_from, {.via = form_.mover}); });
   }
 
-  void transfer(const Lane& lane, const Turn& turn, size_t which) {
+  void transfer(const Stream& stream, const Turn& turn, size_t which) {
     const Ends& ends = turn.ends;
     if (puts_ahead()) {
-      lane.wait(send(lane, ends));
+      stream.wait(send(stream, ends));
       arrive_.wait(begun_[which]);
     } else if (gets_ahead()) {
       arrive_.wait(receive(arrive_, ends));
       late_.emplace_back(turn.own, begun_[which]);
     } else {
-      lane.wait(lane.group([&](Group& group) {
+      stream.wait(stream.group([&](Group& group) {
         group.recv(ends.to, ends.receives_from, {.via = form_.mover});
         group.send(ends.from, ends.sends_to, {.via = form_.mover});
       }));
@@ -151,8 +151,8 @@ class Turns {
     if (puts_ahead()) ahead(turns);
   }
 
-  void transfer_result(const Lane& lane, const Turn& turn, size_t which) {
-    if (!gets_ahead()) return transfer(lane, turn, which);
+  void transfer_result(const Stream& stream, const Turn& turn, size_t which) {
+    if (!gets_ahead()) return transfer(stream, turn, which);
     late_.emplace_back(turn.own, send(comm_, turn.ends));
     arrive_.wait(receive(arrive_, turn.ends));
   }
@@ -160,7 +160,7 @@ class Turns {
   Schedule& s_;
   const Form& form_;
   const Halves halves_;
-  const Lane main_, comm_, arrive_, comp_;
+  const Stream main_, comm_, arrive_, comp_;
   std::vector<Token> begun_;                   // transfers begun ahead, by transfer
   std::vector<std::pair<Index, Token>> late_;  // sends that the end waits for
 };
@@ -205,9 +205,9 @@ Plan allgather_matmul(uint32_t ranks, const Form& form, Halves halves) {
   const Index m = schedule.param("M", 64 * ranks), k = schedule.param("K", 64), n = schedule.param("N", 32);
   const Tensor a = schedule.input("A", DType::bf16, {over_ranks(all), m / all, k});
   const Tensor b = schedule.input("B", DType::bf16, {k, n});
-  const Tensor g = schedule.output("G", DType::bf16, {over_lanes(all), m / all, k});
-  const Tensor c = schedule.output("C", DType::bf16, {over_lanes(all), m / all, n});
-  const Lane own = schedule.lane("own");
+  const Tensor g = schedule.output("G", DType::bf16, {over_streams(all), m / all, k});
+  const Tensor c = schedule.output("C", DType::bf16, {over_streams(all), m / all, n});
+  const Stream own = schedule.stream("own");
 
   std::vector<Turns::Turn> turns;
   for (int i = 0; i < int(ranks); ++i) {
@@ -224,27 +224,27 @@ Plan allgather_matmul(uint32_t ranks, const Form& form, Halves halves) {
       sends_to = (rank + 1) % all;
       if (i > 1) sent = g[(rank + 1 - i) % all];
     }
-    turns.push_back({mine, {sent, g[slice], sends_to, receives_from}, [=, &schedule](const Lane& lane) {
+    turns.push_back({mine, {sent, g[slice], sends_to, receives_from}, [=, &schedule](const Stream& stream) {
                        // A rank's own slice stays in place.
                        schedule.when(
                            mine,
                            [&] {
-                             lane.call("matmul", {c[slice]}, {a[0], b});
+                             stream.call("matmul", {c[slice]}, {a[0], b});
                            },
                            [&] {
-                             lane.call("matmul", {c[slice]}, {g[slice], b});
+                             stream.call("matmul", {c[slice]}, {g[slice], b});
                            });
                      }});
   }
-  Turns lanes(schedule, form, halves);
-  lanes.begin(int(ranks));
+  Turns streams(schedule, form, halves);
+  streams.begin(int(ranks));
   if (halves.transfers) {
-    lanes.main().fork({own});
+    streams.main().fork({own});
     own.copy(g[rank], a[0]);
   }
-  lanes.transfer_then_compute(turns);
-  lanes.end(int(ranks));
-  if (halves.transfers) lanes.main().join({own});
+  streams.transfer_then_compute(turns);
+  streams.end(int(ranks));
+  if (halves.transfers) streams.main().join({own});
   return plan_of(schedule, halves);
 }
 
@@ -260,7 +260,7 @@ struct Sums {
 /// product while the sum is being transferred.
 void sum_around_ring(Schedule& schedule, const Sums& of, int ranks, Mover mover) {
   const Index rank = schedule.rank(), all = schedule.ranks();
-  const Lane comm = schedule.lane("comm"), comp = schedule.lane("comp"), main = schedule.main();
+  const Stream comm = schedule.stream("comm"), comp = schedule.stream("comp"), main = schedule.main();
   main.fork({comm, comp});
   for (int turn = 0; turn < ranks; ++turn) {
     const Index slice = (rank - 1 - turn) % all;
@@ -302,18 +302,18 @@ Plan matmul_reduce_scatter(uint32_t ranks, const Form& form, Halves halves) {
   for (int i = linear ? 0 : 1; i < int(ranks); ++i) {
     const Index to = linear ? Index(i) : (rank + i) % all, from = linear ? Index(i) : (rank - i) % all;
     turns.push_back(
-        {linear ? rank == i : Index(0), {partial[to], addends[from], to, from}, [=](const Lane& lane) {
-           lane.call("matmul", {partial[to]}, {a[0].select(1, to), b[0]});
+        {linear ? rank == i : Index(0), {partial[to], addends[from], to, from}, [=](const Stream& stream) {
+           stream.call("matmul", {partial[to]}, {a[0].select(1, to), b[0]});
          }});
   }
-  Turns lanes(schedule, form, halves);
-  lanes.begin(int(turns.size()));
-  lanes.compute_then_transfer(turns);
+  Turns streams(schedule, form, halves);
+  streams.begin(int(turns.size()));
+  streams.compute_then_transfer(turns);
   // A rank's own rows come last, because the others' rows must be transferred.
-  const Lane last = lanes.pools() ? lanes.main() : schedule.lane("comp");
+  const Stream last = streams.pools() ? streams.main() : schedule.stream("comp");
   if (halves.compute) last.call("matmul", {addends[rank]}, {a[0].select(1, rank), b[0]});
-  lanes.end(int(turns.size()));
-  if (halves.compute && halves.transfers) lanes.main().call("sum", {c[0]}, {addends}, {{"axis", 0}});
+  streams.end(int(turns.size()));
+  if (halves.compute && halves.transfers) streams.main().call("sum", {c[0]}, {addends}, {{"axis", 0}});
   return plan_of(schedule, halves);
 }
 

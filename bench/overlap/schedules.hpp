@@ -15,7 +15,7 @@ namespace chorale::overlap {
 /// in which a rank passes on what it has received.
 enum class Order { linear, rotated, ring };
 
-/// Says how transfers and compute are spread over streams (the DSL's lanes). `two`: transfers in order on one
+/// Says how transfers and compute are spread over streams. `two`: transfers in order on one
 /// stream, compute on another. `ahead`: the same, and before the first turn a rank tells its peers that they
 /// may write, or read, its memory. `pool`: turn i on stream i % 4, transfers and compute. `chained`: the
 /// same, with transfers in order.
@@ -49,7 +49,7 @@ std::vector<Form> allgather_matmul_forms();
 Plan matmul_reduce_scatter(uint32_t ranks, const Form& form, Halves halves = {});
 std::vector<Form> matmul_reduce_scatter_forms();
 
-/// Makes the schedule C[M, N] = A[M, K] B[K, N] as one product on the caller's stream, without other ranks.
+/// Makes the schedule C[M, N] = A[M, K] B[K, N] as one product on the main stream, without other ranks.
 Plan product(uint32_t ranks);
 /// Makes the schedule C[M, N] = the sum of R[ranks, M, N] over its first axis, without other ranks.
 Plan sum(uint32_t ranks);

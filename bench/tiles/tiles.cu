@@ -240,7 +240,7 @@ class Bench {
   double packets(Way way, uint64_t bytes, Transport& transport, uint32_t blocks) {
     const AsPackets kernel{transport.table(), leg(bytes), way == Way::both || !receives_,
                            way == Way::both || receives_};
-    return time(way, bytes, [&] { launch(transport, kernel, {blocks, 512}, Lane{stream_}); });
+    return time(way, bytes, [&] { launch(transport, kernel, {blocks, 512}, LaunchStream{stream_}); });
   }
 
   double through_window(Way way, uint64_t bytes, Transport& transport, uint32_t blocks, bool gets) {
@@ -248,7 +248,7 @@ class Bench {
     const ThroughWindow kernel{window_.view(), leg(bytes), gets ? sends : receives, gets ? receives : sends,
                                gets};
     const auto in_window = reinterpret_cast<uint32_t*>(window_.local());
-    const auto call = [&] { launch(transport, kernel, {blocks, 512}, Lane{stream_}); };
+    const auto call = [&] { launch(transport, kernel, {blocks, 512}, LaunchStream{stream_}); };
     return time(way, bytes, call, gets ? Ends{in_window, out_} : Ends{in_, in_window});
   }
 
@@ -278,9 +278,9 @@ class Bench {
     const LaunchConfig config{blocks, form.threads};
     return time(way, bytes, [&] {
       if (form.parts == 1) {
-        launch(transport, kernel, config, Lane{stream_});
+        launch(transport, kernel, config, LaunchStream{stream_});
       } else {
-        launch(transport, InParts<Kernel>{kernel, form.parts}, config, Lane{stream_});
+        launch(transport, InParts<Kernel>{kernel, form.parts}, config, LaunchStream{stream_});
       }
     });
   }

@@ -25,13 +25,13 @@ constexpr uint64_t most_known = uint64_t(1) << 25;
 void limit_size(const Concrete& made, Diagnostics& out) {
   uint64_t steps = 0;
   for (const std::vector<Step>& of_rank : made.steps) steps += of_rank.size();
-  const uint64_t lanes = made.ranks * made.lanes.size();
-  if (!steps || lanes <= most_known / steps) return;
+  const uint64_t streams = made.ranks * made.streams.size();
+  if (!steps || streams <= most_known / steps) return;
   out.push_back(
       {"bounds",
        {},
        {},
-       fmt::format("{} operations on {} lanes of all ranks are too many to be checked", steps, lanes),
+       fmt::format("{} operations on {} streams of all ranks are too many to be checked", steps, streams),
        {},
        "leave out that number of ranks"});
 }

@@ -104,7 +104,7 @@ std::vector<std::string_view> names_of(const auto& list) {
 inline const char* noun(const std::vector<Tensor>&) { return "tensor"; }
 inline const char* noun(const std::vector<Flag>&) { return "flag"; }
 inline const char* noun(const std::vector<Function>&) { return "function"; }
-inline const char* noun(const std::vector<std::string>&) { return "lane"; }
+inline const char* noun(const std::vector<std::string>&) { return "stream"; }
 
 /// Reads the name of an element that is not in the list yet.
 template <auto list>
@@ -117,9 +117,9 @@ struct NewName : Word {
   }
 };
 
-struct NewLane : NewName<&Schedule::lanes> {
+struct NewStream : NewName<&Schedule::streams> {
   static void read(Schedule& s, const Node& node, std::string& name) {
-    if (is_own_lane(node.text())) node.refuse("a name other than main and pool");
+    if (is_own_stream(node.text())) node.refuse("a name other than main and pool");
     NewName::read(s, node, name);
   }
 };
@@ -228,7 +228,7 @@ struct Number {
     if (node.kind != ExprKind::symbol)
       return fmt::format("( {} {} {} )", text(to, node.left), mnemonic(node.kind), text(to, node.right));
     const std::string& name = to.schedule.exprs.symbols()[size_t(node.value)];
-    return name == "ranks" ? "D" : name == "lanes" ? "L" : name;
+    return name == "ranks" ? "D" : name == "lanes" ? "streams" : name;
   }
 };
 
@@ -288,30 +288,30 @@ struct MapOf {
   }
 };
 
-// Lanes, tensors and views
+// Streams, tensors and views
 
 /// Reads "main", the name of a stream, or ["pool",index].
-struct OneLane {
-  using Name = NameOf<&Schedule::lanes>;
-  static void read(Schedule& s, const Node& node, Lane& lane) {
+struct OneStream {
+  using Name = NameOf<&Schedule::streams>;
+  static void read(Schedule& s, const Node& node, Stream& stream) {
     if (node.value.kind == Kind::array) {
       if (node.items() != 2 || node.item(0).text() != "pool") node.refuse("[\"pool\", index]");
-      lane.kind = Lane::Kind::pool;
-      Number::read(s, node.item(1), lane.index);
+      stream.kind = Stream::Kind::pool;
+      Number::read(s, node.item(1), stream.index);
     } else if (node.text() != "main") {
-      lane.kind = Lane::Kind::named;
-      Name::read(s, node, lane.name);
+      stream.kind = Stream::Kind::named;
+      Name::read(s, node, stream.name);
     }
   }
-  static std::string json(const Writer& to, const Lane& lane) {
-    if (lane.kind == Lane::Kind::main) return "\"main\"";
-    if (lane.kind == Lane::Kind::named) return Name::json(to, lane.name);
-    return fmt::format("[\"pool\",{}]", Number::json(to, lane.index));
+  static std::string json(const Writer& to, const Stream& stream) {
+    if (stream.kind == Stream::Kind::main) return "\"main\"";
+    if (stream.kind == Stream::Kind::named) return Name::json(to, stream.name);
+    return fmt::format("[\"pool\",{}]", Number::json(to, stream.index));
   }
-  static std::string text(Dump& to, const Lane& lane) {
-    if (lane.kind == Lane::Kind::main) return "%main";
-    if (lane.kind == Lane::Kind::named) return Name::text(to, lane.name);
-    return fmt::format("pool[{}]", Number::text(to, lane.index));
+  static std::string text(Dump& to, const Stream& stream) {
+    if (stream.kind == Stream::Kind::main) return "%main";
+    if (stream.kind == Stream::Kind::named) return Name::text(to, stream.name);
+    return fmt::format("pool[{}]", Number::text(to, stream.index));
   }
 };
 
@@ -365,7 +365,7 @@ struct OneView {
 
 /// Returns a tensor with its type and extents, such as "A f32[@rank D, N]".
 inline std::string declaration(Dump& to, const Tensor& tensor) {
-  constexpr const char* words[] = {"", "@rank ", "@lane "};
+  constexpr const char* words[] = {"", "@rank ", "@stream "};
   const auto axis = [&](const Axis& one) { return words[size_t(one.tag)] + Number::text(to, one.extent); };
   return fmt::format("{} {}[{}]", tensor.name, dtype_name(tensor.dtype), joined(", ", tensor.axes, axis));
 }

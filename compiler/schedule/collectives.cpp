@@ -49,7 +49,7 @@ class Expander {
   Step& add(StepKind kind) {
     Step step;
     step.kind = kind;
-    step.lane = of_->lane;
+    step.stream = of_->stream;
     step.at = of_->at;
     step.turn = of_->turn;
     return steps().emplace_back(std::move(step));
@@ -113,8 +113,8 @@ class Expander {
   /// Returns the tensor that collects the addends of a result, one slot per rank. Each stream has its own, so
   /// that no stream waits for another.
   uint32_t addends(const Box& result) {
-    const auto [known, is_new] =
-        addends_.emplace(std::tuple(of_->lane, result.tensor, result.shape), uint32_t(made_.tensors.size()));
+    const auto [known, is_new] = addends_.emplace(std::tuple(of_->stream, result.tensor, result.shape),
+                                                  uint32_t(made_.tensors.size()));
     if (is_new) {
       const ConcreteTensor& of = made_.tensors[result.tensor];
       ConcreteTensor made{.name = fmt::format("addends {} of {}", addends_.size(), of.name),

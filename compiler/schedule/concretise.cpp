@@ -32,11 +32,11 @@ class Unroller {
  private:
   void symbols();
   void tensors();
-  void lanes();
+  void streams();
   int64_t number(Expr, uint32_t at, const char* what);
   bool is_true(Expr expr, uint32_t at) { return number(expr, at, "condition") != 0; }
   Box box(const View&, uint32_t at);
-  uint32_t lane(const Lane&, uint32_t at);
+  uint32_t stream(const Stream&, uint32_t at);
   uint32_t peer(Expr, uint32_t at, bool may_be_self);
   void ops(const std::vector<Op>&);
   void op(const Op&);
@@ -106,9 +106,9 @@ void Unroller::symbols() {
     }
     values_[param.name] = given == settings_.params.end() ? *param.value : given->second;
   }
-  const int64_t pool = number(s_.pool, 0, "number of pool lanes");
+  const int64_t pool = number(s_.pool, 0, "number of pool streams");
   if (pool < 0 || pool > 1024) {
-    say("tags", 0, fmt::format("the schedule has {} pool lanes, expected 0 to 1024", pool));
+    say("tags", 0, fmt::format("the schedule has {} pool streams, expected 0 to 1024", pool));
     throw Stop{};
   }
   values_["lanes"] = pool_ = uint32_t(pool);
@@ -148,10 +148,10 @@ void Unroller::tensors() {
   }
 }
 
-void Unroller::lanes() {
-  made_.lanes = {"main"};
-  made_.lanes.insert(made_.lanes.end(), s_.lanes.begin(), s_.lanes.end());
-  for (uint32_t k = 0; k < pool_; ++k) made_.lanes.push_back(fmt::format("pool[{}]", k));
+void Unroller::streams() {
+  made_.streams = {"main"};
+  made_.streams.insert(made_.streams.end(), s_.streams.begin(), s_.streams.end());
+  for (uint32_t k = 0; k < pool_; ++k) made_.streams.push_back(fmt::format("pool[{}]", k));
 }
 
 /// Records that a temporary is allocated or freed, and reports a use before or after that. Temporaries are
@@ -227,15 +227,15 @@ Box Unroller::box(const View& view, uint32_t at) {
   return box;
 }
 
-uint32_t Unroller::lane(const Lane& lane, uint32_t at) {
-  if (lane.kind == Lane::Kind::main) return 0;
-  if (lane.kind == Lane::Kind::named) return 1 + lane.name;
-  const int64_t index = number(lane.index, at, "lane");
+uint32_t Unroller::stream(const Stream& stream, uint32_t at) {
+  if (stream.kind == Stream::Kind::main) return 0;
+  if (stream.kind == Stream::Kind::named) return 1 + stream.name;
+  const int64_t index = number(stream.index, at, "stream");
   if (index < 0 || index >= pool_) {
-    say("bounds", at, fmt::format("pool lane {} on {}, but there are {}", index, here(), pool_));
+    say("bounds", at, fmt::format("pool stream {} on {}, but there are {}", index, here(), pool_));
     throw Stop{};
   }
-  return uint32_t(1 + s_.lanes.size() + size_t(index));
+  return uint32_t(1 + s_.streams.size() + size_t(index));
 }
 
 uint32_t Unroller::peer(Expr expr, uint32_t at, bool may_be_self) {
@@ -258,7 +258,7 @@ Step& Unroller::step(StepKind kind, const Op& op) {
   }
   Step step;
   step.kind = kind;
-  step.lane = lane(op.lane, op.at);
+  step.stream = stream(op.stream, op.at);
   for (const View& view : op.writes) step.writes.push_back(box(view, op.at));
   for (const View& view : op.reads) step.reads.push_back(box(view, op.at));
   step.at = op.at;
@@ -399,16 +399,16 @@ void Unroller::op(const Op& op) {
     case OpKind::after:
     case OpKind::join: {
       std::vector<uint32_t> others;
-      for (const Lane& other : op.lanes) others.push_back(lane(other, op.at));
-      step(StepKind::after, op).lanes = std::move(others);
+      for (const Stream& other : op.streams) others.push_back(stream(other, op.at));
+      step(StepKind::after, op).streams = std::move(others);
       return;
     }
     case OpKind::fork:
-      for (const Lane& other : op.lanes) {
-        const uint32_t to = lane(other, op.at), from = lane(op.lane, op.at);
+      for (const Stream& other : op.streams) {
+        const uint32_t to = stream(other, op.at), from = stream(op.stream, op.at);
         Step& made = step(StepKind::after, op);
-        made.lane = to;
-        made.lanes = {from};
+        made.stream = to;
+        made.streams = {from};
       }
       return;
     case OpKind::for_:
@@ -436,7 +436,7 @@ Concrete Unroller::all() {
   made_.steps.resize(settings_.ranks);
   symbols();
   tensors();
-  lanes();
+  streams();
   for (rank_ = 0; rank_ < settings_.ranks; ++rank_) {
     values_["rank"] = rank_;
     tokens_.clear();

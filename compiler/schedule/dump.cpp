@@ -10,25 +10,25 @@ void Dump::operations(const std::vector<Op>& ops) {
   for (const Op& op : ops) {
     selected.clear();
     std::string_view text = info(op.kind).text;
-    if (rows(op.kind)[0].key == "lane" && text.find("{lane}") == text.npos) set_lane(op.lane);
+    if (rows(op.kind)[0].key == "lane" && text.find("{lane}") == text.npos) set_stream(op.stream);
     // A line may stand for a body. Each body begins on the stream of the operation. If a body has changed the
     // stream, the stream after it depends on the rank.
-    const std::string before = lane;
+    const std::string before = stream;
     bool is_changed = false;
     while (!text.empty()) {
-      lane = before;
+      stream = before;
       const std::string words = filled(take(text, '\n'), op);
       if (!words.empty()) line(words);
-      is_changed |= lane != before;
+      is_changed |= stream != before;
     }
-    if (is_changed) lane.clear();
+    if (is_changed) stream.clear();
   }
 }
 
-void Dump::set_lane(const Lane& next) {
-  const std::string name = codec::OneLane::text(*this, next);
-  if (name != lane) line(fmt::format("SetLane({})", name));
-  lane = name;
+void Dump::set_stream(const Stream& next) {
+  const std::string name = codec::OneStream::text(*this, next);
+  if (name != stream) line(fmt::format("SetStream({})", name));
+  stream = name;
 }
 
 std::string Dump::filled(std::string_view text, const Op& op) {
@@ -61,7 +61,7 @@ std::string signature(Dump& dump, Role role) {
 std::string head(Dump& dump, std::string_view name) {
   const Schedule& schedule = dump.schedule;
   std::string out = fmt::format("%HostProgram {} {{ ranks=D", name);
-  if (schedule.pool != Expr{}) out += " lanes=" + codec::Number::text(dump, schedule.pool);
+  if (schedule.pool != Expr{}) out += " streams=" + codec::Number::text(dump, schedule.pool);
   for (const auto& [key, value] : schedule.made_with) out += fmt::format(" {}={}", key, value);
   return out + fmt::format(" }} ({}) -> ({}) :\n", signature(dump, Role::in), signature(dump, Role::out));
 }
@@ -77,9 +77,10 @@ std::string what(const Concrete& made, const Step& step) {
   const std::string name(step_names[size_t(step.kind)]);
   switch (step.kind) {
     case StepKind::after: {
-      std::string lanes;
-      for (const uint32_t lane : step.lanes) lanes += (lanes.empty() ? "" : ", ") + made.lanes[lane];
-      return fmt::format("after {}{}", lanes, step.token ? fmt::format(" up to mark {}", step.token) : "");
+      std::string streams;
+      for (const uint32_t stream : step.streams)
+        streams += (streams.empty() ? "" : ", ") + made.streams[stream];
+      return fmt::format("after {}{}", streams, step.token ? fmt::format(" up to mark {}", step.token) : "");
     }
     case StepKind::post:
     case StepKind::take:
@@ -128,7 +129,7 @@ std::string dump(std::string_view name, const Schedule& schedule) {
   // Results are declared first, outside all loops. Temporaries are declared where the author has put them.
   for (const Tensor& tensor : schedule.tensors)
     if (tensor.role == Role::out) dump.line(codec::allocation(dump, tensor));
-  dump.line("%main = CurrentLane()");
+  dump.line("%main = CurrentStream()");
   dump.operations(schedule.body);
   return dump.out + "} // %HostProgram\n";
 }
@@ -137,7 +138,7 @@ std::string dump(std::string_view name, const Concrete& made, uint32_t rank) {
   std::string out = fmt::format("{} on rank {} of {}\n", name, rank, made.ranks);
   const std::vector<Step>& steps = made.steps[rank];
   for (size_t k = 0; k < steps.size(); ++k)
-    out += fmt::format("  {:>4} {:<8} {}\n", k, made.lanes[steps[k].lane],
+    out += fmt::format("  {:>4} {:<8} {}\n", k, made.streams[steps[k].stream],
                        steps[k].kind == StepKind::barrier ? "barrier" : what(made, steps[k]));
   return out;
 }

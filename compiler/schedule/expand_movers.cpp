@@ -15,7 +15,7 @@ class MoverExpander {
       : in_(made),
         out_{.ranks = made.ranks,
              .tensors = made.tensors,
-             .lanes = made.lanes,
+             .streams = made.streams,
              .steps = std::vector<std::vector<Step>>(made.ranks),
              .pairs = made.pairs,
              .flags = made.flags} {}
@@ -48,10 +48,10 @@ class MoverExpander {
     std::vector<bool> marked(steps.size());
     std::map<uint32_t, uint32_t> last;  // by stream
     for (uint32_t k = 0; k < steps.size(); ++k) {
-      last[steps[k].lane] = k;
+      last[steps[k].stream] = k;
       if (steps[k].kind != StepKind::wait) continue;
-      const uint32_t lane = steps[steps[k].token].lane;
-      marked[steps[k].token] = lane != steps[k].lane && last.at(lane) != steps[k].token;
+      const uint32_t stream = steps[steps[k].token].stream;
+      marked[steps[k].token] = stream != steps[k].stream && last.at(stream) != steps[k].token;
     }
     return marked;
   }
@@ -77,7 +77,7 @@ class MoverExpander {
   Step& add(uint32_t rank, StepKind kind, const Step& of, uint32_t at) {
     Step step;
     step.kind = kind;
-    step.lane = of.lane;
+    step.stream = of.stream;
     step.at = at;
     step.turn = of.turn;
     return out_.steps[rank].emplace_back(std::move(step));
@@ -120,9 +120,9 @@ class MoverExpander {
 
   void wait(uint32_t rank, const Step& step, bool marked) {
     const Step& made = in_.steps[rank][step.token];
-    if (made.lane != step.lane) {
+    if (made.stream != step.stream) {
       Step& after = add(rank, StepKind::after, step, step.at);
-      after.lanes = {made.lane};
+      after.streams = {made.stream};
       if (marked) after.token = step.token + 1;
     }
     for (const ConcreteTransfer& one : made.transfers)

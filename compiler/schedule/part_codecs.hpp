@@ -70,9 +70,9 @@ struct ElseBody : Body {
 /// Dumps the body of a loop. A turn begins on the stream on which the turn before it ended.
 struct LoopBody : Body {
   static std::string text(Dump& to, const std::vector<Op>& ops) {
-    to.lane.clear();
+    to.stream.clear();
     Body::text(to, ops);
-    to.lane.clear();
+    to.stream.clear();
     return {};
   }
 };

@@ -113,7 +113,7 @@ CHORALE_HOST_RECORD(Function,
 CHORALE_HOST_RECORD(Schedule,
   OPTIONAL("params", of.params, Params)
   OPTIONAL("ranks", of.ranks, ListOf<RankCount>)
-  OPTIONAL("lanes", of.lanes, ListOf<NewLane>)
+  OPTIONAL("lanes", of.streams, ListOf<NewStream>)
   OPTIONAL("pool", of.pool, Number)
   OPTIONAL("made_with", of.made_with, MapOf<Text>)
   OPTIONAL("flags", of.flags, LinesOf<Record>)

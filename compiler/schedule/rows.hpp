@@ -30,7 +30,7 @@ struct Writer {
 struct Dump {
   const Schedule& schedule;
   std::string out = {};
-  std::string lane = "%main";  ///< stream of the current line; empty: not known
+  std::string stream = "%main";  ///< stream of the current line; empty: not known
   size_t indent = 1;
   uint32_t numbers = 0;                              ///< number of numbered transfers and tokens
   std::map<uint32_t, uint32_t> tokens = {};          ///< numbers of tokens
@@ -38,7 +38,7 @@ struct Dump {
 
   void line(const std::string& text) { out += std::string(2 * indent, ' ') + text + "\n"; }
   void operations(const std::vector<Op>&);
-  void set_lane(const Lane&);
+  void set_stream(const Stream&);
   /// Returns a line of OpInfo::text with the fields of an operation filled in.
   std::string filled(std::string_view text, const Op&);
 };

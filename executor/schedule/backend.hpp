@@ -24,7 +24,7 @@ struct Bound {
   Unrolled unrolled;
   HostFunctions functions;                          ///< includes the built-in ones
   std::set<std::string, std::less<>> applications;  ///< the names of the application's functions among them
-  /// Refers to the buffers that the caller gave. The reference is valid until make_*_lanes() returns.
+  /// Refers to the buffers that the caller gave. The reference is valid until make_*_streams() returns.
   const std::map<std::string, void*, std::less<>>& buffers;
   BlockPlans plans;  ///< the plans that are launched, by name
   Config config;
@@ -55,9 +55,9 @@ class FlagSet {
 };
 
 /// Holds a schedule on one rank, ready to run. See ScheduleRun.
-class Lanes {
+class Streams {
  public:
-  virtual ~Lanes() = default;
+  virtual ~Streams() = default;
   virtual void run(void* stream) = 0;
   virtual void synchronize(void* stream) = 0;
   virtual void check() = 0;
@@ -67,14 +67,14 @@ class Lanes {
 
 /// Makes the streams of a schedule on the CPU. Collective.
 /// \throws UsageError, RunError as ScheduleRun's constructor does
-std::unique_ptr<Lanes> make_cpu_lanes(Bound bound);
+std::unique_ptr<Streams> make_cpu_streams(Bound bound);
 /// Makes the streams of a schedule on a GPU. Collective.
 /// \throws UsageError if this library was built without CUDA
-std::unique_ptr<Lanes> make_cuda_lanes(Bound bound);
+std::unique_ptr<Streams> make_cuda_streams(Bound bound);
 
 /// Returns the built-in functions, on the device that is current when the first of them is called.
-/// \param lanes the number of streams of the schedule
-HostFunctions cuda_functions(uint32_t lanes);
+/// \param streams the number of streams of the schedule
+HostFunctions cuda_functions(uint32_t streams);
 /// Returns why those functions cannot do a call that has no misfit(); "" if they can.
 std::string cuda_misfit(const HostCall& call);
 

@@ -17,7 +17,7 @@ namespace {
 
 /// Describes one end of a transfer: its rank, stream and step.
 struct End {
-  uint32_t rank = 0, lane = 0;
+  uint32_t rank = 0, stream = 0;
   size_t step = 0;
   const ConcreteTransfer* transfer = nullptr;
 };
@@ -45,7 +45,7 @@ ChannelAssignment assign_channels(const Concrete& all, uint32_t most_blocks) {
       const Step& step = all.steps[rank][at];
       if (step.kind != StepKind::sm_copy) continue;
       for (const ConcreteTransfer& one : step.transfers) {
-        const End end{rank, step.lane, at, &one};
+        const End end{rank, step.stream, at, &one};
         if (one.is_send) {
           senders.push_back(end);
         } else {
@@ -73,7 +73,8 @@ ChannelAssignment assign_channels(const Concrete& all, uint32_t most_blocks) {
     uint64_t& share = shares[sender.transfer->mover];
     share = std::max(share, share_of(message, 0, assigned.blocks).bytes);
 
-    auto& there = chains[{sender.transfer->mover, sender.rank, receiver.rank}][{sender.lane, receiver.lane}];
+    auto& there =
+        chains[{sender.transfer->mover, sender.rank, receiver.rank}][{sender.stream, receiver.stream}];
     auto chain = std::find_if(there.begin(), there.end(), [&](const Chain& one) {
       return one.sent < sender.step && one.received < receiver.step;
     });
@@ -85,9 +86,9 @@ ChannelAssignment assign_channels(const Concrete& all, uint32_t most_blocks) {
   }
 
   for (const auto& [mover, share] : shares) channels.links.push_back({mover, 0, share});
-  for (const auto& [between, by_lanes] : chains) {
+  for (const auto& [between, by_streams] : chains) {
     uint32_t channel = 0;
-    for (const auto& [lanes, all_chains] : by_lanes) {
+    for (const auto& [streams, all_chains] : by_streams) {
       for (const Chain& chain : all_chains) {
         for (const size_t pair : chain.pairs) channels.of_pair[pair].channel = channel;
         channel += chain.blocks;
@@ -99,13 +100,13 @@ ChannelAssignment assign_channels(const Concrete& all, uint32_t most_blocks) {
   return channels;
 }
 
-std::vector<uint64_t> ChannelAssignment::blocks_by_lane(const Concrete& all, uint32_t rank) const {
-  std::vector<uint64_t> most(all.lanes.size());
+std::vector<uint64_t> ChannelAssignment::blocks_by_stream(const Concrete& all, uint32_t rank) const {
+  std::vector<uint64_t> most(all.streams.size());
   for (const Step& step : all.steps[rank]) {
     if (step.kind != StepKind::sm_copy) continue;
     uint64_t blocks = 0;
     for (const ConcreteTransfer& one : step.transfers) blocks += of_pair[one.pair].blocks;
-    most[step.lane] = std::max(most[step.lane], blocks);
+    most[step.stream] = std::max(most[step.stream], blocks);
   }
   return most;
 }

@@ -31,7 +31,7 @@ struct ChannelAssignment {
 
   /// Returns by stream the most blocks of one SM copy of the rank. Only one SM copy per stream runs at a
   /// time.
-  std::vector<uint64_t> blocks_by_lane(const host::Concrete&, uint32_t rank) const;
+  std::vector<uint64_t> blocks_by_stream(const host::Concrete&, uint32_t rank) const;
 };
 
 /// A transfer gets another thread block only for this many more bytes. An order to a proxy takes

@@ -5,7 +5,7 @@
 
 namespace chorale::hostrun {
 
-std::unique_ptr<Lanes> make_cuda_lanes(Bound) {
+std::unique_ptr<Streams> make_cuda_streams(Bound) {
   throw UsageError("this library was built without CUDA: build it with CHORALE_CUDA=ON, or use backend cpu");
 }
 

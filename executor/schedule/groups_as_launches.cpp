@@ -256,7 +256,7 @@ class Groups {
   static Step like(const Step& group, StepKind kind, Box to, Box from) {
     Step step;
     step.kind = kind;
-    step.lane = group.lane;
+    step.stream = group.stream;
     step.at = group.at;
     step.turn = group.turn;
     step.writes = {std::move(to)};

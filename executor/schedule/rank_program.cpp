@@ -128,20 +128,20 @@ class RankProgramMaker {
   RankProgramMaker(const Unrolled& unrolled, uint32_t rank, const Memory& memory,
                    const HostFunctions& functions)
       : all_(unrolled.concrete), unrolled_(unrolled), rank_(rank), memory_(memory), functions_(functions) {
-    program_.lanes.resize(all_.lanes.size());
+    program_.streams.resize(all_.streams.size());
   }
 
   RankProgram make(const std::vector<Copy>& before, const std::vector<Copy>& after) {
-    std::vector<bool> used(all_.lanes.size());
-    for (const Step& step : all_.steps[rank_]) used[step.lane] = true;
+    std::vector<bool> used(all_.streams.size());
+    for (const Step& step : all_.steps[rank_]) used[step.stream] = true;
     if (!before.empty()) add({.kind = StepKind::copy, .copies = before});
-    for (uint32_t lane = 1; lane < used.size(); ++lane)
-      if (used[lane]) add({.kind = StepKind::after, .lane = lane, .points = {point(0)}});
+    for (uint32_t stream = 1; stream < used.size(); ++stream)
+      if (used[stream]) add({.kind = StepKind::after, .stream = stream, .points = {point(0)}});
     for (const Step& step : all_.steps[rank_]) {
       if (step.kind == StepKind::launch) {
         follow_launch(step);
         add(action(step));
-        last_launch_ = point(step.lane);
+        last_launch_ = point(step.stream);
       } else if (step.kind == StepKind::mark && step.token) {
         add_mark(step);
       } else {
@@ -149,8 +149,8 @@ class RankProgramMaker {
       }
     }
     Action end{.kind = StepKind::after};
-    for (uint32_t lane = 1; lane < used.size(); ++lane)
-      if (used[lane]) end.points.push_back(point(lane));
+    for (uint32_t stream = 1; stream < used.size(); ++stream)
+      if (used[stream]) end.points.push_back(point(stream));
     add(std::move(end));
     if (!after.empty()) add({.kind = StepKind::copy, .copies = after});
     return std::move(program_);
@@ -158,7 +158,7 @@ class RankProgramMaker {
 
  private:
   void add(Action action) {
-    program_.lanes[action.lane].push_back(uint32_t(program_.actions.size()));
+    program_.streams[action.stream].push_back(uint32_t(program_.actions.size()));
     program_.actions.push_back(std::move(action));
   }
 
@@ -166,20 +166,21 @@ class RankProgramMaker {
   /// streams, in the same order on all ranks. So only one stream at a time uses an executor, and the thread
   /// blocks of two launches that wait for peers never block each other.
   void follow_launch(const Step& step) {
-    if (last_launch_ && last_launch_->lane != step.lane)
-      add({.kind = StepKind::after, .lane = step.lane, .step = &step, .points = {*last_launch_}});
+    if (last_launch_ && last_launch_->stream != step.stream)
+      add({.kind = StepKind::after, .stream = step.stream, .step = &step, .points = {*last_launch_}});
   }
 
   /// Adds a mark at the end of a group, for which another stream waits after this stream has gone on.
   void add_mark(const Step& step) {
     Action mark = action(step);
-    mark.points = {{step.lane, program_.lanes[step.lane].size() + 1, uint32_t(program_.actions.size())}};
+    mark.points = {
+        {step.stream, program_.streams[step.stream].size() + 1, uint32_t(program_.actions.size())}};
     marks_[step.token] = mark.points[0];
     add(std::move(mark));
   }
 
   /// Returns the point after everything that is on a stream so far.
-  Action::Point point(uint32_t lane) const { return {lane, program_.lanes[lane].size()}; }
+  Action::Point point(uint32_t stream) const { return {stream, program_.streams[stream].size()}; }
 
   TensorView view(const Box& box) const {
     return {memory_.tensors[rank_][box.tensor] + box.offset_bytes, all_.tensors[box.tensor].dtype, box.shape,
@@ -220,7 +221,7 @@ class RankProgramMaker {
   }
 
   Action action(const Step& step) const {
-    Action action{.kind = step.kind, .lane = step.lane, .step = &step};
+    Action action{.kind = step.kind, .stream = step.stream, .step = &step};
     switch (step.kind) {
       case StepKind::copy:
         action.copies = copies(step.writes[0], rank_, step.reads[0], rank_);
@@ -250,8 +251,8 @@ class RankProgramMaker {
           action.points = {marks_.at(step.token)};
           break;
         }
-        for (const uint32_t lane : step.lanes)
-          if (lane != step.lane) action.points.push_back(point(lane));
+        for (const uint32_t stream : step.streams)
+          if (stream != step.stream) action.points.push_back(point(stream));
         break;
       case StepKind::post:
       case StepKind::take:
@@ -289,7 +290,7 @@ RankProgram make_rank_program(const Unrolled& unrolled, uint32_t rank, const Mem
 std::string describe(const host::Schedule& schedule, const Unrolled& unrolled, uint32_t rank,
                      const Action& action) {
   const Concrete& all = unrolled.concrete;
-  std::string text = fmt::format("rank {}, lane {}", rank, all.lanes[action.lane]);
+  std::string text = fmt::format("rank {}, stream {}", rank, all.streams[action.stream]);
   if (!action.step)
     return text + (action.kind == StepKind::after ? ": the begin or end of a run" : ": staging");
   const Step& step = *action.step;
@@ -310,7 +311,7 @@ std::string describe(const host::Schedule& schedule, const Unrolled& unrolled, u
   } else if (!step.writes.empty()) {
     text += " to " + host::text(all, step.writes[0]);
   }
-  for (const Action::Point& point : action.points) text += fmt::format(" {}", all.lanes[point.lane]);
+  for (const Action::Point& point : action.points) text += fmt::format(" {}", all.streams[point.stream]);
   const SourceLine line = schedule.line_of(step.at);
   return line.line ? text + fmt::format(" ({}:{})", line.file, line.line) : text;
 }
@@ -324,7 +325,7 @@ void call_function(const Action& action, const World& world, void* stream) {
                       .attributes = attributes,
                       .rank = world.rank(),
                       .ranks = world.ranks(),
-                      .lane = action.lane,
+                      .stream_index = action.stream,
                       .stream = stream});
 }
 

@@ -45,16 +45,16 @@ struct Memory {
 /// Describes one operation.
 struct Action {
   /// Holds a step kind of expanded schedules: copy, fill, call, launch, after, mark, post, take, put, get, or
-  /// carry.
+  /// sm_copy.
   host::StepKind kind = host::StepKind::mark;
-  uint32_t lane = 0;
+  uint32_t stream = 0;
   /// Names the step in messages. Null: the executor added the action, or no author is known.
   const host::Step* step = nullptr;
   std::vector<Copy> copies = {};                    ///< copy, put, get
   std::vector<TensorView> writes = {}, reads = {};  ///< call, fill, launch
   const HostFunction* function = nullptr;
   uint32_t* flag = nullptr;
-  int peer = -1;  ///< put, get, post, take; carry: one of its peers
+  int peer = -1;  ///< put, get, post, take; sm_copy: one of its peers
   /// Describes one transfer of an SM copy, with addresses in its strided regions.
   struct Transfer {
     bool sends = false;
@@ -66,7 +66,7 @@ struct Action {
   /// Gives the number of a stream's actions that must be done before an `after` is done. A mark for which
   /// others wait has its own point.
   struct Point {
-    uint32_t lane = 0;
+    uint32_t stream = 0;
     uint64_t actions = 0;
     /// Holds the position in RankProgram::actions of the mark at that point, if the stream has gone on after
     /// it. None: the point is after all actions on the stream so far.
@@ -76,8 +76,8 @@ struct Action {
 };
 
 struct RankProgram {
-  std::vector<Action> actions;               ///< in the order in which they are enqueued
-  std::vector<std::vector<uint32_t>> lanes;  ///< by stream: the positions of its actions, in order
+  std::vector<Action> actions;                 ///< in the order in which they are enqueued
+  std::vector<std::vector<uint32_t>> streams;  ///< by stream: the positions of its actions, in order
 };
 
 /// Makes the program of one rank's run. All streams begin after the work on "main", and "main" ends after all
@@ -91,7 +91,7 @@ RankProgram make_rank_program(const Unrolled&, uint32_t rank, const Memory&, con
 /// \param stream CUDA: the CUDA stream of the action
 void call_function(const Action&, const World&, void* stream = nullptr);
 
-/// Returns text such as "rank 1, lane comm, i = 2: take of 'data of G[0:1]' from rank 0 (ag.cpp:12)".
+/// Returns text such as "rank 1, stream comm, i = 2: take of 'data of G[0:1]' from rank 0 (ag.cpp:12)".
 std::string describe(const host::Schedule&, const Unrolled&, uint32_t rank, const Action&);
 
 }  // namespace chorale::hostrun

@@ -29,21 +29,21 @@ std::vector<const host::ConcreteTensor*> own_tensors(const Bound& bound) {
 /// at the same time must fit on the machine together.
 void check_blocks(const Bound& bound, const Resources& there) {
   const host::Concrete& all = bound.unrolled.concrete;
-  const std::vector<uint64_t> by_lane = bound.unrolled.channels.blocks_by_lane(all, bound.rank());
+  const std::vector<uint64_t> by_stream = bound.unrolled.channels.blocks_by_stream(all, bound.rank());
   uint64_t blocks = 0;
-  std::string lanes;
-  for (size_t lane = 0; lane < by_lane.size(); ++lane) {
-    if (by_lane[lane] == 0) continue;
-    blocks += by_lane[lane];
-    lanes += fmt::format("{}'{}' {}", lanes.empty() ? "" : ", ", all.lanes[lane], by_lane[lane]);
+  std::string streams;
+  for (size_t stream = 0; stream < by_stream.size(); ++stream) {
+    if (by_stream[stream] == 0) continue;
+    blocks += by_stream[stream];
+    streams += fmt::format("{}'{}' {}", streams.empty() ? "" : ", ", all.streams[stream], by_stream[stream]);
   }
   if (blocks <= *there.most_blocks) return;
   throw RunError(
       RunError::Reason::resources,
       fmt::format(
-          "transfers of schedule '{}' have {} thread blocks at a time on rank {} (lane {}), and they wait "
-          "for each other, but {} holds {} of them; use fewer lanes, or a smaller CHORALE_MOVER_BLOCKS",
-          bound.plan, blocks, bound.rank(), lanes, there.where, *there.most_blocks));
+          "transfers of schedule '{}' have {} thread blocks at a time on rank {} (stream {}), and they wait "
+          "for each other, but {} holds {} of them; use fewer streams, or a smaller CHORALE_MOVER_BLOCKS",
+          bound.plan, blocks, bound.rank(), streams, there.where, *there.most_blocks));
 }
 
 }  // namespace
@@ -56,11 +56,11 @@ uint64_t bytes_to_allocate(const Bound& bound) {
 }
 
 void check_resources(const Bound& bound, const Resources& there) {
-  const size_t lanes = bound.unrolled.concrete.lanes.size() - 1;
-  if (there.most_lanes && lanes > *there.most_lanes) {
+  const size_t streams = bound.unrolled.concrete.streams.size() - 1;
+  if (there.most_streams && streams > *there.most_streams) {
     throw RunError(RunError::Reason::resources,
-                   fmt::format("schedule '{}' has {} lanes, but {} has room for {}; use a smaller pool",
-                               bound.plan, lanes, there.where, *there.most_lanes));
+                   fmt::format("schedule '{}' has {} streams, but {} has room for {}; use a smaller pool",
+                               bound.plan, streams, there.where, *there.most_streams));
   }
   if (there.most_blocks) check_blocks(bound, there);
   const uint64_t needed = bytes_to_allocate(bound);
@@ -83,7 +83,7 @@ Resources host_resources() {
   if (available != UINT64_MAX) all.free_bytes = available;
   rlimit threads{};
   if (::getrlimit(RLIMIT_NPROC, &threads) == 0 && threads.rlim_cur != RLIM_INFINITY)
-    all.most_lanes = threads.rlim_cur;
+    all.most_streams = threads.rlim_cur;
   return all;
 }
 

@@ -14,7 +14,7 @@ namespace chorale::hostrun {
 struct Resources {
   std::string where;                         ///< for example "GPU 1"
   std::optional<uint64_t> free_bytes;        ///< free memory
-  std::optional<uint64_t> most_lanes;        ///< besides "main"
+  std::optional<uint64_t> most_streams;      ///< besides "main"
   std::optional<uint64_t> most_blocks = {};  ///< blocks of SM copies, on all streams together
 };
 

@@ -197,7 +197,7 @@ struct ScheduleRun::State {
   const world::Origin origin;
   uint64_t resets;        ///< the world's number of resets when this was bound
   host::Concrete shapes;  ///< has only tensors and streams
-  std::unique_ptr<Lanes> lanes;
+  std::unique_ptr<Streams> streams;
 
   size_t tensor(std::string_view name) const {
     for (size_t at = 0; at < shapes.tensors.size(); ++at)
@@ -225,7 +225,7 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
     check_links(made.channels);
     check_buffers(made, arguments);
     HostFunctions built_in =
-        backend == "cpu" ? cpu_functions() : cuda_functions(uint32_t(made.concrete.lanes.size()));
+        backend == "cpu" ? cpu_functions() : cuda_functions(uint32_t(made.concrete.streams.size()));
     check_calls(*plan.extension.host, made, uint32_t(world.rank()), functions, built_in, backend == "cuda");
     check_launches(*plan.extension.host, made, plans);
     for (const auto& [name, function] : built_in) functions.insert_or_assign(built_in_name(name), function);
@@ -234,7 +234,7 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
   agree_on_schedule(world, plan, arguments, config);
   state_ = std::make_unique<State>(State{world, {}, world.resets(), {}, nullptr});
   state_->shapes.tensors = made.concrete.tensors;
-  state_->shapes.lanes = made.concrete.lanes;
+  state_->shapes.streams = made.concrete.streams;
   std::set<std::string, std::less<>> applications;
   for (const auto& [name, function] : arguments.functions) applications.insert(name);
   Bound bound{.world = world,
@@ -249,7 +249,8 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
               .timeout = backend == "cpu" ? world.timeout() : config.timeout.value};
   world::collective_try(
       world, [&] { check_resources(bound, backend == "cpu" ? host_resources() : cuda_resources()); });
-  state_->lanes = backend == "cpu" ? make_cpu_lanes(std::move(bound)) : make_cuda_lanes(std::move(bound));
+  state_->streams =
+      backend == "cpu" ? make_cpu_streams(std::move(bound)) : make_cuda_streams(std::move(bound));
   // A peer may post a flag here as soon as it runs.
   world.barrier();
 }
@@ -263,21 +264,21 @@ ScheduleRun& ScheduleRun::operator=(ScheduleRun&& other) noexcept {
 
 void ScheduleRun::run(void* stream) {
   state_->check_world();
-  state_->lanes->run(stream);
+  state_->streams->run(stream);
 }
 
 void ScheduleRun::synchronize(void* stream) {
   state_->check_world();
-  state_->lanes->synchronize(stream);
+  state_->streams->synchronize(stream);
 }
 
 void ScheduleRun::check() {
   state_->check_world();
-  state_->lanes->check();
+  state_->streams->check();
 }
 
 void* ScheduleRun::buffer(std::string_view tensor) const {
-  return state_->lanes->buffer(uint32_t(state_->tensor(tensor)));
+  return state_->streams->buffer(uint32_t(state_->tensor(tensor)));
 }
 uint64_t ScheduleRun::bytes(std::string_view tensor) const {
   return state_->shapes.tensors[state_->tensor(tensor)].bytes;
@@ -285,6 +286,6 @@ uint64_t ScheduleRun::bytes(std::string_view tensor) const {
 std::vector<uint64_t> ScheduleRun::shape(std::string_view tensor) const {
   return state_->shapes.tensors[state_->tensor(tensor)].shape;
 }
-std::vector<std::string> ScheduleRun::lanes() const { return state_->shapes.lanes; }
+std::vector<std::string> ScheduleRun::streams() const { return state_->shapes.streams; }
 
 }  // namespace chorale

@@ -59,7 +59,7 @@ void check_links(const ChannelAssignment& assigned) {
     if (links.channels <= most_channels) continue;
     throw UsageError(fmt::format(
         "transfers via '{}' need {} channels between two ranks, and there are at most {}: use fewer "
-        "lanes, or a smaller CHORALE_MOVER_BLOCKS",
+        "streams, or a smaller CHORALE_MOVER_BLOCKS",
         host::mover_names[size_t(links.mover)], links.channels, most_channels));
   }
 }

@@ -113,7 +113,7 @@ Transport::Use::Claim::Claim(Transport& of) : transport(of) {
 
 Transport::Use::Claim::~Claim() { transport.in_use_.store(false, std::memory_order_release); }
 
-Transport::Use::Use(Transport& transport, const void* lane) : claim_(transport) {
+Transport::Use::Use(Transport& transport, const void* stream) : claim_(transport) {
   // The host does not know whether a launch on a GPU was stopped.
   const bool forgotten = transport.space() == Space::device && transport.used_ &&
                          transport.resets_ != transport.world().resets();
@@ -122,18 +122,18 @@ Transport::Use::Use(Transport& transport, const void* lane) : claim_(transport) 
         "a launch on this transport was stopped, or may have been, so leftovers in the links would be taken "
         "for data: call World::reset() and then Transport::reset() on all ranks");
   }
-  if (transport.has_lane_ && transport.lane_ != lane) {
+  if (transport.has_stream_ && transport.stream_ != stream) {
     throw UsageError(
         "another stream has used this transport: synchronise with that stream, then call "
         "Transport::hand_over()");
   }
-  for (Transport* const part : transport.parts()) parts_.push_back(std::make_unique<Use>(*part, lane));
-  transport.has_lane_ = transport.used_ = true;
-  transport.lane_ = lane;
+  for (Transport* const part : transport.parts()) parts_.push_back(std::make_unique<Use>(*part, stream));
+  transport.has_stream_ = transport.used_ = true;
+  transport.stream_ = stream;
 }
 
 void Transport::hand_over() {
-  has_lane_ = false;
+  has_stream_ = false;
   for (Transport* const part : parts()) part->hand_over();
 }
 

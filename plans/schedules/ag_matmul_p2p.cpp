@@ -8,7 +8,7 @@ namespace {
 using namespace chorale::dsl;
 
 CHORALE_PROGRAM(ag_matmul_p2p, Parameters& with) {
-  with.summary("All-gather and matrix product, slice by slice: one lane transfers in order, one computes.");
+  with.summary("All-gather and matrix product, slice by slice: one stream transfers in order, one computes.");
   const std::string order = with("order", "rotated", "order of the slices: rotated, or linear as in nvFuser");
   if (order != "rotated" && order != "linear")
     throw std::invalid_argument("parameter 'order' is '" + order + "', but must be rotated or linear");
@@ -17,9 +17,9 @@ CHORALE_PROGRAM(ag_matmul_p2p, Parameters& with) {
   const Index m = schedule.param("M", 960), k = schedule.param("K", 64), n = schedule.param("N", 32);
   const Tensor a = schedule.input("A", chorale::DType::f32, {over_ranks(ranks), m / ranks, k});
   const Tensor b = schedule.input("B", chorale::DType::f32, {k, n});
-  const Tensor c = schedule.output("C", chorale::DType::f32, {over_lanes(ranks), m / ranks, n});
-  const Tensor gathered = schedule.temporary("G", chorale::DType::f32, {over_lanes(ranks), m / ranks, k});
-  const Lane main = schedule.main(), comm = schedule.lane("comm"), comp = schedule.lane("comp");
+  const Tensor c = schedule.output("C", chorale::DType::f32, {over_streams(ranks), m / ranks, n});
+  const Tensor gathered = schedule.temporary("G", chorale::DType::f32, {over_streams(ranks), m / ranks, k});
+  const Stream main = schedule.main(), comm = schedule.stream("comm"), comp = schedule.stream("comp");
 
   main.fork({comm, comp});
   schedule.loop("i", 0, ranks, [&](Index i) {

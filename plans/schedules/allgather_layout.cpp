@@ -10,11 +10,11 @@ CHORALE_PROGRAM(allgather_layout, Parameters& with) {
   with.summary("All-gather, as a layout that the compiler lowers to exchanges between pairs.");
   Schedule schedule({.name = "allgather_layout",
                      .ranks = {1, 2, 3, 4, 8},
-                     .pool = with("lanes", int64_t(4), "lanes of the pool", {.min = 1, .max = 64}),
-                     .lowering = lowering(with, {.order = Order::linear, .style = LaneStyle::pool})});
+                     .pool = with("streams", 4, "streams of the pool", {.min = 1, .max = 64, .was = "lanes"}),
+                     .lowering = lowering(with, {.order = Order::linear, .style = StreamStyle::pool})});
   const Index ranks = schedule.ranks(), n = schedule.param("n", 1024);
   const Tensor mine = schedule.input("t0", chorale::DType::f32, {over_ranks(ranks), n});
-  const Tensor all = schedule.output("t1", chorale::DType::f32, {over_lanes(ranks), n});
+  const Tensor all = schedule.output("t1", chorale::DType::f32, {over_streams(ranks), n});
   schedule.set(all, mine);
   return schedule;
 }

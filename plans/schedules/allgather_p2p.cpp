@@ -6,29 +6,29 @@ namespace {
 using namespace chorale::dsl;
 
 CHORALE_PROGRAM(allgather_p2p, Parameters& with) {
-  with.summary("All-gather by exchanges between pairs, over a pool of lanes.");
-  const int64_t lanes = with("lanes", int64_t(4), "lanes of the pool", {.min = 1, .max = 64});
-  Schedule schedule({.name = "allgather_p2p", .ranks = {1, 2, 3, 4, 8}, .pool = lanes});
+  with.summary("All-gather by exchanges between pairs, over a pool of streams.");
+  const int64_t streams = with("streams", 4, "streams of the pool", {.min = 1, .max = 64, .was = "lanes"});
+  Schedule schedule({.name = "allgather_p2p", .ranks = {1, 2, 3, 4, 8}, .pool = streams});
   const Index rank = schedule.rank(), ranks = schedule.ranks();
   const Index n = schedule.param("n", 1024);
   const Tensor mine = schedule.input("t0", chorale::DType::f32, {over_ranks(ranks), n});
-  const Tensor all = schedule.output("t1", chorale::DType::f32, {over_lanes(ranks), n});
-  const auto lane_of = [&](Index turn) { return schedule.pool(turn % schedule.lanes()); };
+  const Tensor all = schedule.output("t1", chorale::DType::f32, {over_streams(ranks), n});
+  const auto stream_of = [&](Index turn) { return schedule.pool(turn % schedule.streams()); };
 
   // The fork needs a separate loop. With fork and join in one body, each turn would wait for the one before.
-  schedule.loop("i", 0, ranks, [&](Index i) { lane_of(i).after({schedule.main()}); });
+  schedule.loop("i", 0, ranks, [&](Index i) { stream_of(i).after({schedule.main()}); });
   schedule.loop("i", 0, ranks, [&](Index i) {
-    const Lane lane = lane_of(i);
+    const Stream stream = stream_of(i);
     schedule.when(
-        i == rank, [&] { lane.copy(all[i], mine[0]); },
+        i == rank, [&] { stream.copy(all[i], mine[0]); },
         [&] {
-          const Token exchanged = lane.group([&](Group& group) {
+          const Token exchanged = stream.group([&](Group& group) {
             group.recv(all[i], i);
             group.send(mine, i);
           });
-          lane.wait(exchanged);
+          stream.wait(exchanged);
         });
-    schedule.main().after({lane});
+    schedule.main().after({stream});
   });
   return schedule;
 }

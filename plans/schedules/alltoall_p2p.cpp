@@ -12,7 +12,7 @@ CHORALE_PROGRAM(alltoall_p2p, Parameters& with) {
   const Index rank = schedule.rank(), ranks = schedule.ranks(), n = schedule.param("n", 1024);
   const Tensor in = schedule.input("t0", chorale::DType::f32, {ranks, n});
   const Tensor out = schedule.output("t1", chorale::DType::f32, {ranks, n});
-  const Lane main = schedule.main(), comm = schedule.lane("comm");
+  const Stream main = schedule.main(), comm = schedule.stream("comm");
 
   main.copy(out[rank], in[rank]);
   main.fork({comm});

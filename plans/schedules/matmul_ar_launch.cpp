@@ -14,9 +14,9 @@ CHORALE_PROGRAM(matmul_ar_launch, Parameters& with) {
   const chorale::DType f32 = chorale::DType::f32;
   const Tensor a = schedule.input("A", f32, {over_ranks(ranks), slices, m / slices, k / ranks});
   const Tensor b = schedule.input("B", f32, {over_ranks(ranks), k / ranks, n});
-  const Tensor c = schedule.output("C", f32, {over_lanes(slices), m / slices, n});
+  const Tensor c = schedule.output("C", f32, {over_streams(slices), m / slices, n});
   const Tensor partial = schedule.temporary("P", f32, {slices, m / slices, n});
-  const Lane main = schedule.main(), comm = schedule.lane("comm"), comp = schedule.lane("comp");
+  const Stream main = schedule.main(), comm = schedule.stream("comm"), comp = schedule.stream("comp");
 
   main.fork({comm, comp});
   schedule.loop("i", 0, slices, [&](Index i) {

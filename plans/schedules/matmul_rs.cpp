@@ -18,7 +18,7 @@ CHORALE_PROGRAM(matmul_rs, Parameters& with) {
   const Tensor c = schedule.output("C", f32, {over_ranks(ranks), m / ranks, n});
   const Tensor partial = schedule.temporary("P", f32, {ranks, m / ranks, n});  // my addends, by slice of rows
   const Tensor addends = schedule.temporary("R", f32, {ranks, m / ranks, n});  // addends of my rows, by rank
-  const Lane main = schedule.main(), comm = schedule.lane("comm"), comp = schedule.lane("comp");
+  const Stream main = schedule.main(), comm = schedule.stream("comm"), comp = schedule.stream("comp");
 
   main.fork({comm, comp});
   // A rank's own rows come last, because those of others must travel.

@@ -13,9 +13,9 @@ CHORALE_PROGRAM(ring_ag_matmul, Parameters& with) {
   const Index m = schedule.param("M", 960), k = schedule.param("K", 64), n = schedule.param("N", 32);
   const Tensor a = schedule.input("A", chorale::DType::f32, {over_ranks(ranks), m / ranks, k});
   const Tensor b = schedule.input("B", chorale::DType::f32, {k, n});
-  const Tensor c = schedule.output("C", chorale::DType::f32, {over_lanes(ranks), m / ranks, n});
-  const Tensor gathered = schedule.temporary("G", chorale::DType::f32, {over_lanes(ranks), m / ranks, k});
-  const Lane main = schedule.main(), comm = schedule.lane("comm"), comp = schedule.lane("comp");
+  const Tensor c = schedule.output("C", chorale::DType::f32, {over_streams(ranks), m / ranks, n});
+  const Tensor gathered = schedule.temporary("G", chorale::DType::f32, {over_streams(ranks), m / ranks, k});
+  const Stream main = schedule.main(), comm = schedule.stream("comm"), comp = schedule.stream("comp");
 
   main.fork({comm, comp});
   comm.copy(gathered[rank], a[0]);

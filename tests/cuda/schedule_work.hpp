@@ -102,11 +102,12 @@ struct OnStreams {
 
  private:
   bool expected(const HostCall& call, const World& world) {
-    const bool good = call.rank == world.rank() && call.ranks == world.ranks() && call.lane == 0 &&
+    const bool good = call.rank == world.rank() && call.ranks == world.ranks() && call.stream_index == 0 &&
                       call.stream == main && call.attributes.empty();
     if (!good)
-      wrong = fmt::format("{} is called as rank {} of {}, on lane {} and {} stream", call.name, call.rank,
-                          call.ranks, call.lane, call.stream == main ? "its" : "another");
+      wrong = fmt::format("{} is called as rank {} of {}, on stream {} of the schedule and {} CUDA stream",
+                          call.name, call.rank, call.ranks, call.stream_index,
+                          call.stream == main ? "its" : "another");
     return good;
   }
   bool expected(const TensorView& view, const std::vector<uint64_t>& shape) {
@@ -225,7 +226,7 @@ inline std::string wait_for_who_never_runs(World& world, host::Mover mover, cons
   } catch (const RunError& error) {
     const std::string text = error.what();
     const bool named = error.reason == RunError::Reason::timed_out &&
-                       text.find("rank 0, lane comm, i = 1: " + what) != std::string::npos &&
+                       text.find("rank 0, stream comm, i = 1: " + what) != std::string::npos &&
                        text.find("from rank 1") != std::string::npos;
     return named ? std::string("good") : text;
   }

@@ -15,7 +15,7 @@
 
 #include "chorale/dsl/registry.hpp"
 #include "chorale/schedule.hpp"
-#include "tests/cuda/many_lanes.hpp"
+#include "tests/cuda/many_streams.hpp"
 #include "tests/cuda/schedule_work.hpp"
 #include "tests/unit/schedule_run/exchange.hpp"
 #include "tests/unit/schedule_run/function_cases.hpp"
@@ -371,7 +371,7 @@ TEST_P(Schedules, AHundredReplays) {
 }
 
 /// The transfers are short, or the longest for which a GPU can hold the blocks of all streams.
-TEST_P(Schedules, MoreLanesThanQueues) {
+TEST_P(Schedules, MoreStreamsThanQueues) {
   CHORALE_NEEDS_GPUS(GetParam());
   if (gpus_are_shared(GetParam())) GTEST_SKIP() << "ranks that take turns on a GPU take long";
   expect_good(on_processes(GetParam(), [](World& world) {
@@ -379,7 +379,7 @@ TEST_P(Schedules, MoreLanesThanQueues) {
       const uint64_t most = world.ranks() <= 2 ? 1 << 20 : world.ranks() == 4 ? 1 << 15 : 1 << 14;
       for (const uint64_t n : {uint64_t(1000), most})
         for (const bool graph : {false, true})
-          if (const std::string said = exchanged_on_many_lanes(world, mover, n, graph); said != "good")
+          if (const std::string said = exchanged_on_many_streams(world, mover, n, graph); said != "good")
             return said;
     }
     return std::string("good");

@@ -97,7 +97,7 @@ inline void test_replays(const Rank& rank, Transport& transport, const Buffer& i
 /// \param packet_bytes  the transport's packet_bytes
 inline void test_shape(const Rank& rank, Transport& links, uint64_t n, const LaunchConfig& config,
                        uint64_t packet_bytes, bool quick) {
-  const Lane lane{rank.stream};
+  const LaunchStream on{rank.stream};
   Transport* const transport = &links;
   Buffer in(n * rank.ranks), out(n * rank.ranks);
   rank.ready();
@@ -105,12 +105,12 @@ inline void test_shape(const Rank& rank, Transport& links, uint64_t n, const Lau
   in.fill(rank.stream, rank.self);
   out.clear(rank.stream);
   sendrecv(*transport, in.data(), out.data(), n, rank.right, rank.left, CopyProduce{},
-           AddConsume<uint32_t>{7}, config, lane);
+           AddConsume<uint32_t>{7}, config, on);
   rank.ended();
   out.expect("sendrecv", rank.stream, n, Sent{uint64_t(rank.left), 1, 7});
 
   out.clear(rank.stream);
-  launch(*transport, UnevenToTheRight{{transport->table(), leg_of(in, out, n)}}, config, lane);
+  launch(*transport, UnevenToTheRight{{transport->table(), leg_of(in, out, n)}}, config, on);
   rank.ended();
   out.expect("uneven shares", rank.stream, n, Sent{uint64_t(rank.left)});
 
@@ -119,23 +119,23 @@ inline void test_shape(const Rank& rank, Transport& links, uint64_t n, const Lau
     in.fill(rank.stream, rank.self);
     for (int call = 0; call < 5; ++call) {
       out.clear(rank.stream);
-      launch(*transport, PacketsToTheRight<LL16>{{transport->table(), leg_of(in, out, n)}}, config, lane);
+      launch(*transport, PacketsToTheRight<LL16>{{transport->table(), leg_of(in, out, n)}}, config, on);
       rank.ended();
       out.expect("packets", rank.stream, n, Sent{uint64_t(rank.left)});
     }
   }
 
-  launch(*transport, AllToAll{transport->table(), leg_of(in, out, n), {n * 4, n * 4}}, config, lane);
+  launch(*transport, AllToAll{transport->table(), leg_of(in, out, n), {n * 4, n * 4}}, config, on);
   rank.ended();
   out.expect("all_to_all", rank.stream, n * rank.ranks, Exchanged{n, uint64_t(rank.self)});
 
   out.clear(rank.stream);
-  launch(*transport, AllGather{transport->table(), leg_of(in, out, n), {0, n * 4}}, config, lane);
+  launch(*transport, AllGather{transport->table(), leg_of(in, out, n), {0, n * 4}}, config, on);
   rank.ended();
   out.expect("all_gather", rank.stream, n * rank.ranks, Gathered{n});
 
   out.clear(rank.stream);
-  launch(*transport, ReduceScatter{transport->table(), leg_of(in, out, n), {n * 4, 0}}, config, lane);
+  launch(*transport, ReduceScatter{transport->table(), leg_of(in, out, n), {n * 4, 0}}, config, on);
   rank.ended();
   out.expect("reduce_scatter", rank.stream, n, Scattered{n, uint64_t(rank.self), rank.ranks});
 

@@ -20,7 +20,7 @@ Plan passed_on_by_tokens() {
   const Tensor mine = schedule.input("mine", DType::f32, {over_ranks(ranks), ranks, n});
   const Tensor came = schedule.temporary("came", DType::f32, {ranks, n});
   const Tensor all = schedule.output("all", DType::f32, {ranks, n});
-  Lane comm = schedule.lane("comm"), comp = schedule.lane("comp");
+  Stream comm = schedule.stream("comm"), comp = schedule.stream("comp");
   comm.after({schedule.main()});
   comp.after({schedule.main()});
 #define LEFT_OUT_1 \

@@ -122,7 +122,7 @@ Exit run_schedules(const RunArguments& options) {
                   "--op, --trace, --profile or --in-a-row");
   }
   const Plan plan = plan_for(options.wanted, options.run.ranks, options.run.allow);
-  refuse_schedule(plan, "--adversarial", "--seed draws an order of its lanes");
+  refuse_schedule(plan, "--adversarial", "--seed draws an order of its streams");
   options.run.reduce_op(reduces(plan));  // refuses a type that the plan's operator does not reduce
   AdversarialRequest request;
   if (!options.bytes.empty()) request.sizes = parse_sizes(options.bytes);

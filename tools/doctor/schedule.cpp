@@ -116,8 +116,8 @@ void examine_schedule(Examination& found, const GpusFound& gpus, const Plan& pla
   found.pass("plan", plan.name + ": host schedule of " + count(made.ranks, "rank"));
   compare_ranks(found, gpus, made.ranks);
   const host::Concrete expanded = host::expand_movers(made);
-  found.pass("lanes", fmt::format("{}, {} between ranks", count(made.lanes.size(), "lane"),
-                                  count(expanded.flags.size(), "flag")));
+  found.pass("streams", fmt::format("{}, {} between ranks", count(made.streams.size(), "stream"),
+                                    count(expanded.flags.size(), "flag")));
   compare_calls(found, expanded);
   compare_transfers(found, gpus, expanded);
   compare_tensors(found, gpus, made);

@@ -36,7 +36,7 @@ void subtract(const Box& from, const Box& other, std::vector<Box>& rest) {
 class Contents {
  public:
   Contents(const Schedule& schedule, const Concrete& made, Diagnostics& out)
-      : s_(schedule), made_(made), order_(made, Queues::by_lane, 1), out_(out) {}
+      : s_(schedule), made_(made), order_(made, Queues::by_stream, 1), out_(out) {}
 
   void all() {
     const std::vector<std::vector<Access>> lists = accesses(made_, 1);

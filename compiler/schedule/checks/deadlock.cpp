@@ -84,15 +84,15 @@ Concrete with_rendezvous(Concrete made) {
 
 void check_deadlock(const Schedule& schedule, const Concrete& made, const Concrete& expanded,
                     Diagnostics& out) {
-  if (!ends(schedule, made, Queues::by_lane, "deadlock", "", out)) return;
-  ends(schedule, expanded, Queues::by_lane, "deadlock", " with its movers", out);
+  if (!ends(schedule, made, Queues::by_stream, "deadlock", "", out)) return;
+  ends(schedule, expanded, Queues::by_stream, "deadlock", " with its movers", out);
 }
 
 /// A rendezvous blocks all that follows in its queue. If the author has asked for copy engines, there is
 /// none.
 void check_one_queue(const Schedule& schedule, const Concrete& made, const Concrete& expanded,
                      Diagnostics& out) {
-  const char* const how = " if all lanes of a rank are one queue, which CUDA may make of them";
+  const char* const how = " if all streams of a rank are one queue, which CUDA may make of them";
   const auto all_end = [&](const Concrete& one) {
     return ends(schedule, one, Queues::one_each, "one_queue", how, out);
   };

@@ -31,7 +31,7 @@ bool is_launch(const Step& step) {
 }
 
 Execution::Execution(const Concrete& made, Queues queues, uint32_t runs)
-    : made_(made), queues_(queues), runs_(runs), lanes_(made.lanes.size()), posts_(made.flags.size()) {
+    : made_(made), queues_(queues), runs_(runs), streams_(made.streams.size()), posts_(made.flags.size()) {
   plan_order();
   run();
 }
@@ -53,8 +53,8 @@ void Execution::plan_order() {
     turns_[rank].resize(count);
     numbers_[rank].resize(count);
     together_[rank].resize(kinds_together);
-    std::vector<std::optional<size_t>> last(lanes_);
-    std::vector<uint32_t> numbers(lanes_);
+    std::vector<std::optional<size_t>> last(streams_);
+    std::vector<uint32_t> numbers(streams_);
     std::optional<size_t> before, last_launch;
     std::map<uint32_t, size_t> marks;  // by token: the last mark
     for (size_t position = 0; position < count; ++position) {
@@ -72,17 +72,17 @@ void Execution::plan_order() {
       if (queues_ == Queues::one_each) {
         if (before) waits_[rank][position].push_back(*before);
       } else {
-        if (last[one.lane]) waits_[rank][position].push_back(*last[one.lane]);
+        if (last[one.stream]) waits_[rank][position].push_back(*last[one.stream]);
         if (one.kind == StepKind::after && one.token) {
           waits_[rank][position].push_back(marks.at(one.token));
         } else {
-          for (const uint32_t lane : one.lanes)
-            if (last[lane]) waits_[rank][position].push_back(*last[lane]);
+          for (const uint32_t stream : one.streams)
+            if (last[stream]) waits_[rank][position].push_back(*last[stream]);
         }
       }
       if (one.kind == StepKind::mark && one.token) marks[one.token] = position;
-      before = last[one.lane] = position;
-      numbers_[rank][position] = ++numbers[queues_ == Queues::one_each ? 0 : one.lane];
+      before = last[one.stream] = position;
+      numbers_[rank][position] = ++numbers[queues_ == Queues::one_each ? 0 : one.stream];
     }
   }
 }
@@ -94,7 +94,7 @@ bool Execution::try_begin(uint32_t rank, size_t position) {
     if (!states_[rank][other].over) return false;
   if (const auto turn = turns_[rank][position]; turn && !states_[rank][*turn].over) return false;
   one.begun = true;
-  one.begins.assign(made_.ranks * lanes_, 0);
+  one.begins.assign(made_.ranks * streams_, 0);
   for (const size_t other : waits_[rank][position]) join(one.begins, states_[rank][other].ends);
   return true;
 }
@@ -148,7 +148,7 @@ bool Execution::try_end(uint32_t rank, size_t position) {
     join(clock, posts_[what.flag].front());
     posts_[what.flag].pop_front();
   }
-  clock[queue(rank, what.lane)] = numbers_[rank][position];
+  clock[queue(rank, what.stream)] = numbers_[rank][position];
   if (what.kind == StepKind::post) posts_[what.flag].push_back(clock);
   one.ends = clock;
   one.over = true;
@@ -162,11 +162,11 @@ void Execution::run() {
     std::vector<size_t> positions;
     size_t over = 0;
   };
-  const size_t queues = queues_ == Queues::one_each ? 1 : lanes_;
+  const size_t queues = queues_ == Queues::one_each ? 1 : streams_;
   std::vector<std::vector<Lined>> lined(made_.ranks, std::vector<Lined>(queues));
   for (uint32_t rank = 0; rank < made_.ranks; ++rank)
     for (size_t position = 0; position < states_[rank].size(); ++position)
-      lined[rank][queues == 1 ? 0 : step(rank, position).lane].positions.push_back(position);
+      lined[rank][queues == 1 ? 0 : step(rank, position).stream].positions.push_back(position);
   using Next = std::pair<size_t, Lined*>;
   for (bool moved = true; moved;) {
     moved = false;
@@ -205,7 +205,7 @@ uint32_t Execution::number(const Event& of) const {
 bool Execution::before(const Event& first, const Event& second) const {
   const size_t one = first.step + first.run * made_.steps[first.rank].size();
   const size_t other = second.step + second.run * made_.steps[second.rank].size();
-  const uint32_t at = queue(first.rank, made_.steps[first.rank][first.step].lane);
+  const uint32_t at = queue(first.rank, made_.steps[first.rank][first.step].stream);
   const std::vector<uint32_t>& known = states_[second.rank][other].begins;
   return !known.empty() && known[at] >= numbers_[first.rank][one];
 }

@@ -21,8 +21,8 @@ struct Event {
 };
 
 enum class Queues : uint8_t {
-  by_lane,   ///< each stream proceeds independently
-  one_each,  ///< all streams of a rank are one queue in the order of enqueueing, as CUDA may map streams
+  by_stream,  ///< each stream proceeds independently
+  one_each,   ///< all streams of a rank are one queue in the order of enqueueing, as CUDA may map streams
 };
 
 /// Returns whether all ranks must reach this step, one such step after the other. Groups of transfers via
@@ -52,8 +52,8 @@ class Execution {
   const Step& step(uint32_t rank, size_t position) const {
     return made_.steps[rank][position % made_.steps[rank].size()];
   }
-  uint32_t queue(uint32_t rank, uint32_t lane) const {
-    return uint32_t(rank * lanes_ + (queues_ == Queues::one_each ? 0 : lane));
+  uint32_t queue(uint32_t rank, uint32_t stream) const {
+    return uint32_t(rank * streams_ + (queues_ == Queues::one_each ? 0 : stream));
   }
   void plan_order();
   bool try_begin(uint32_t rank, size_t position);
@@ -66,7 +66,7 @@ class Execution {
   Queues queues_;
   uint32_t runs_;
   uint32_t over_ = 0;  // number of steps that have ended
-  size_t lanes_;
+  size_t streams_;
   std::vector<std::vector<State>> states_;               // by rank, by position in all runs
   std::vector<std::vector<std::vector<size_t>>> waits_;  // by rank and position: the steps to wait for
   /// Holds, by rank and position, another launch that must have ended, although it may leave work unfinished.

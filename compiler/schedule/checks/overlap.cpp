@@ -78,7 +78,7 @@ std::vector<std::vector<Turn>> loops_around(const std::vector<Step>& steps) {
 /// Describes one execution of a loop, and the steps in it.
 struct Loop {
   size_t level = 0;  ///< number of loops around it
-  bool several_lanes = false;
+  bool several_streams = false;
   std::vector<uint32_t> calls, transfers;
 };
 
@@ -88,13 +88,13 @@ using Serialised = std::optional<std::pair<uint32_t, uint32_t>>;
 class Overlap {
  public:
   Overlap(const Schedule& schedule, const Concrete& all, Diagnostics& out)
-      : s_(schedule), all_(all), arrived_(arrivals(all)), order_(all, Queues::by_lane, 1), out_(out) {}
+      : s_(schedule), all_(all), arrived_(arrivals(all)), order_(all, Queues::by_stream, 1), out_(out) {}
 
   void all() {
     for (uint32_t rank = 0; rank < all_.ranks; ++rank) {
       const std::vector<std::vector<Turn>> around = loops_around(all_.steps[rank]);
       for (const auto& [number, loop] : loops(rank, around)) {
-        if (!loop.several_lanes) continue;
+        if (!loop.several_streams) continue;
         if (const Serialised found = serialised(rank, loop, around)) warn(rank, found->first, found->second);
       }
     }
@@ -110,7 +110,7 @@ class Overlap {
       for (size_t level = 0; level < around[k].size(); ++level) {
         Loop& loop = all[around[k][level].loop];
         loop.level = level;
-        loop.several_lanes |= steps[k].lane != 0;
+        loop.several_streams |= steps[k].stream != 0;
         if (is_call) loop.calls.push_back(k);
         if (moves(steps[k])) loop.transfers.push_back(k);
       }
@@ -142,7 +142,7 @@ class Overlap {
         out_, s_, "overlap", move.at,
         fmt::format("serialised: the transfer on {} waits for the {} on {}, and so does every other",
                     where(rank, move), call.name, where(rank, call)),
-        "fork the lanes in a loop in front and join them in the body, or the other way round: with both "
+        "fork the streams in a loop in front and join them in the body, or the other way round: with both "
         "in one body a turn waits "
         "for the one before it");
     note(finding, s_, call.at, "the compute that it waits for");

@@ -14,7 +14,7 @@
 namespace chorale::host {
 namespace {
 
-/// Adds the application, which uses its tensors on the caller's stream before and after a run.
+/// Adds the application, which uses its tensors on the main stream before and after a run.
 Concrete with_application(const Concrete& made) {
   Concrete all = made;
   Step use;
@@ -44,7 +44,7 @@ Concrete with_application(const Concrete& made) {
 class Races {
  public:
   Races(const Schedule& schedule, const Concrete& made, Diagnostics& out)
-      : s_(schedule), made_(made), order_(made, Queues::by_lane, 2), out_(out) {}
+      : s_(schedule), made_(made), order_(made, Queues::by_stream, 2), out_(out) {}
 
   void all() {
     for (const std::vector<Access>& list : accesses(made_, 2)) {
@@ -116,7 +116,7 @@ class Races {
                fmt::format("this overwrites {} of rank {} on {}, and nothing orders it with the {}{}",
                            text(made_, *writer.box), writer.rank, place(writer), what(second),
                            between_runs ? " of the previous or the next run" : ""),
-               "order the lanes with after, or wait for the token");
+               "order the streams with after, or wait for the token");
     note(finding, s_, second.at,
          fmt::format("which {} {}", second.writes ? "overwrites" : "reads", text(made_, *second.box)));
   }
@@ -174,15 +174,15 @@ class Races {
   }
 
   void with_application(const Access& inside, const Access& application) {
-    const std::string lane = made_.lanes[made_.steps[inside.event.rank][inside.event.step].lane];
+    const std::string stream = made_.streams[made_.steps[inside.event.rank][inside.event.step].stream];
     const bool first = application.event.run == inside.event.run && application.event.step == 0;
     report(
         out_, s_, "races", inside.at,
-        fmt::format("this {} {} of rank {} on {}, and nothing {} the caller's lane{}",
+        fmt::format("this {} {} of rank {} on {}, and nothing {} stream main{}",
                     inside.writes ? "overwrites" : "reads", text(made_, *inside.box), inside.rank,
                     place(inside), first ? "makes it wait for" : "makes it known to",
                     first ? ", on which the application prepares it" : ", on which the application goes on"),
-        (first ? "begin with a fork of lane " : "end with a join of lane ") + lane +
+        (first ? "begin with a fork of stream " : "end with a join of stream ") + stream +
             (first ? " from main" : " into main"));
   }
 

@@ -32,7 +32,7 @@ class Flags {
   /// \param made  after expand_movers(), because the flags of a group order less than a rendezvous of its
   ///   transfers
   Flags(const Schedule& schedule, const Concrete& made, Diagnostics& out)
-      : s_(schedule), made_(made), order_(made, Queues::by_lane, 2), turns_(made), out_(out) {}
+      : s_(schedule), made_(made), order_(made, Queues::by_stream, 2), turns_(made), out_(out) {}
 
   /// Checks the author's flags. The flags of movers are posted and taken once per run, and the runs of a rank
   /// follow each other.
@@ -55,7 +55,7 @@ class Flags {
                                    fmt::format("{} is taken on {} while another take of it may still wait: "
                                                "chance decides which of the two gets a post",
                                                made_.flags[flag].name, where(second.rank, step(second))),
-                                   "order the lanes with after, or give each its own flag");
+                                   "order the streams with after, or give each its own flag");
       note(finding, s_, step(first).at, fmt::format("the other take, on {}", where(first.rank, step(first))));
       return false;
     }

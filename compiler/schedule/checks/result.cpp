@@ -27,8 +27,8 @@ bool is_known(const std::string& function) {
 }
 
 /// Names the input and the output of a schedule that is an all-gather according to its tensors. There are no
-/// other inputs and outputs, the outermost axis is over ranks in the input and over lanes in the output, the
-/// tensors are alike otherwise, and nothing is computed or launched.
+/// other inputs and outputs, the outermost axis is over ranks in the input and over streams in the output,
+/// the tensors are alike otherwise, and nothing is computed or launched.
 struct Gathered {
   uint32_t in = 0, out = 0;
 };
@@ -49,7 +49,7 @@ std::optional<Gathered> allgather_of(const Schedule& schedule, const Concrete& m
     if (std::any_of(steps.begin(), steps.end(), computes)) return {};
   const Tensor &from = schedule.tensors[*in], &to = schedule.tensors[*out];
   const bool spread = !from.axes.empty() && from.axes[0].tag == Tag::ranks;
-  const bool whole = !to.axes.empty() && to.axes[0].tag == Tag::lanes;
+  const bool whole = !to.axes.empty() && to.axes[0].tag == Tag::streams;
   if (!spread || !whole) return {};
   std::vector<uint64_t> gathered = made.tensors[*in].shape;
   gathered[0] = made.ranks;

@@ -19,7 +19,7 @@ namespace {
 class Tokens {
  public:
   Tokens(const Schedule& schedule, const Concrete& made, Diagnostics& out)
-      : s_(schedule), made_(made), order_(made, Queues::by_lane, 1), out_(out) {}
+      : s_(schedule), made_(made), order_(made, Queues::by_stream, 1), out_(out) {}
 
   void all() {
     for (uint32_t rank = 0; rank < made_.ranks; ++rank) find_spans(rank);

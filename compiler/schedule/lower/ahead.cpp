@@ -14,22 +14,22 @@ class Ahead {
         region_(region),
         slices_(slices),
         options_(options),
-        comm_(named_lane(schedule, "comm")),
-        arrive_(named_lane(schedule, "arrive")),
-        comp_(region.computing.empty() ? Lane{} : named_lane(schedule, "comp")) {
+        comm_(named_stream(schedule, "comm")),
+        arrive_(named_stream(schedule, "arrive")),
+        comp_(region.computing.empty() ? Stream{} : named_stream(schedule, "comp")) {
     for (const auto* list : {&region.arriving, &region.leaving})
       for (const Item& item : *list)
         moves_.push_back({&item, maker.ends(item, slices, options), maker.new_token()});
   }
 
   void all() {
-    std::vector<Lane> lanes = {comm_, arrive_};
-    if (!region_.computing.empty()) lanes.push_back(comp_);
-    add(s_.body, OpKind::fork, {}, region_.at).lanes = lanes;
+    std::vector<Stream> streams = {comm_, arrive_};
+    if (!region_.computing.empty()) streams.push_back(comp_);
+    add(s_.body, OpKind::fork, {}, region_.at).streams = streams;
     begin();
     turns();
     end();
-    add(s_.body, OpKind::join, {}, region_.at).lanes = lanes;
+    add(s_.body, OpKind::join, {}, region_.at).streams = streams;
   }
 
  private:
@@ -51,23 +51,23 @@ class Ahead {
     op.body = std::move(own);
     return op.orelse;
   }
-  void begin_transfer(std::vector<Op>& body, const Move& move, Lane lane, const Transfer& transfer,
+  void begin_transfer(std::vector<Op>& body, const Move& move, Stream stream, const Transfer& transfer,
                       uint32_t token, Expr index) const {
-    Op& group = add(body, OpKind::group, lane, move.item->op.at);
+    Op& group = add(body, OpKind::group, stream, move.item->op.at);
     group.token = token;
     group.index = index;
     group.transfers = {transfer};
   }
-  void wait(std::vector<Op>& body, const Move& move, Lane lane, uint32_t token, Expr index) const {
-    Op& op = add(body, OpKind::wait, lane, move.item->op.at);
+  void wait(std::vector<Op>& body, const Move& move, Stream stream, uint32_t token, Expr index) const {
+    Op& op = add(body, OpKind::wait, stream, move.item->op.at);
     op.token = token;
     op.index = index;
   }
   /// Begins a transfer and waits for it at once.
-  void transfer_now(std::vector<Op>& body, const Move& move, Lane lane, const Transfer& transfer) {
+  void transfer_now(std::vector<Op>& body, const Move& move, Stream stream, const Transfer& transfer) {
     const uint32_t token = maker_.new_token();
-    begin_transfer(body, move, lane, transfer, token, {});
-    wait(body, move, lane, token, {});
+    begin_transfer(body, move, stream, transfer, token, {});
+    wait(body, move, stream, token, {});
   }
 
   void begin() {
@@ -88,7 +88,7 @@ class Ahead {
       if (arrives(move)) arrive(turn, move);
     for (const Item& item : region_.computing) maker_.item(turn.body, item, slices_, comp_, options_);
     if (!region_.leaving.empty() && !region_.computing.empty())
-      add(turn.body, OpKind::after, comm_, region_.leaving[0].op.at).lanes = {comp_};
+      add(turn.body, OpKind::after, comm_, region_.leaving[0].op.at).streams = {comp_};
     for (const Move& move : moves_)
       if (!arrives(move)) leave(turn, move);
     s_.body.push_back(std::move(turn));
@@ -96,9 +96,9 @@ class Ahead {
 
   void arrive(Op& turn, const Move& move) {
     // The copies run on the stream that does not delay the first transfer.
-    const Lane copies = puts() ? arrive_ : comm_;
+    const Stream copies = puts() ? arrive_ : comm_;
     std::vector<Op> own = {move.ends.own};
-    own[0].lane = copies;
+    own[0].stream = copies;
     compute_after(own, move, copies);
     std::vector<Op>& body = unless_own(turn, move, std::move(own));
     if (puts()) {
@@ -109,13 +109,13 @@ class Ahead {
     }
     compute_after(body, move, arrive_);
   }
-  void compute_after(std::vector<Op>& body, const Move& move, Lane lane) const {
-    if (!region_.computing.empty()) add(body, OpKind::after, comp_, move.item->op.at).lanes = {lane};
+  void compute_after(std::vector<Op>& body, const Move& move, Stream stream) const {
+    if (!region_.computing.empty()) add(body, OpKind::after, comp_, move.item->op.at).streams = {stream};
   }
 
   void leave(Op& turn, const Move& move) {
     std::vector<Op> own = {move.ends.own};
-    own[0].lane = comm_;
+    own[0].stream = comm_;
     std::vector<Op>& body = unless_own(turn, move, std::move(own));
     if (puts()) {
       transfer_now(body, move, comm_, move.ends.send);
@@ -139,7 +139,7 @@ class Ahead {
   const Region& region_;
   const Slices& slices_;
   const Lowering& options_;
-  const Lane comm_, arrive_, comp_;
+  const Stream comm_, arrive_, comp_;
   std::vector<Move> moves_;  // first those that arrive, then those that leave
 };
 

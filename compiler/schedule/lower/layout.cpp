@@ -93,15 +93,16 @@ class Checker {
     return fmt::format("{}[{}]", tensor.name, fmt::join(extents, ", "));
   }
 
+  static const char* noun(Tag tag) { return tag == Tag::ranks ? "ranks" : "streams"; }
+
   void tensor(const Tensor& tensor) {
-    for (const Tag tag : {Tag::ranks, Tag::lanes}) {
+    for (const Tag tag : {Tag::ranks, Tag::streams}) {
       const int first = tagged(tensor, tag);
       for (int axis = first + 1; first != no_axis && axis < int(tensor.axes.size()); ++axis) {
         if (tensor.axes[size_t(axis)].tag != tag) continue;
         say(tensor.at,
-            fmt::format("axes {} and {} of '{}' are both over {}", first, axis, tensor.name,
-                        tag_names[size_t(tag)]),
-            fmt::format("leave one of them over {}", tag_names[size_t(tag)]));
+            fmt::format("axes {} and {} of '{}' are both over {}", first, axis, tensor.name, noun(tag)),
+            fmt::format("leave one of them over {}", noun(tag)));
       }
     }
   }
@@ -115,7 +116,7 @@ class Checker {
       return say(op.at,
                  fmt::format("the layout form has no function '{}', {}", op.name,
                              fmt::format("only {}{}", fmt::join(known, ", "), did_you_mean(op.name, known))),
-                 "write the explicit form, in which lanes call functions of the application");
+                 "write the explicit form, in which streams call functions of the application");
     if (!operands(op)) {
       if (op.writes.size() == 1)
         made_.emplace(op.writes[0].tensor, op.at);  // so that operations that read it do not report it again
@@ -219,9 +220,8 @@ class Checker {
         if (from.tag == Tag::whole && to.tag == Tag::whole) continue;  // [shapes] compares the numbers
         if (from.extent == to.extent) continue;
         const auto spread = [&](const Axis& one) {
-          return one.tag == Tag::whole
-                     ? extent(one.extent)
-                     : fmt::format("{} over {}", extent(one.extent), tag_names[size_t(one.tag)]);
+          return one.tag == Tag::whole ? extent(one.extent)
+                                       : fmt::format("{} over {}", extent(one.extent), noun(one.tag));
         };
         say(op.at,
             fmt::format("axis {} of '{}' is {}, but axis {} of '{}' is {}", axis, in.name, spread(from),

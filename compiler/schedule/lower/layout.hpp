@@ -39,7 +39,7 @@ struct Item {
 
 /// Returns, by axis of operand `operand`, the axis of the result.
 std::vector<int> axes_of_operand(const Schedule&, const Op&, size_t operand);
-/// Returns the axis over ranks or over lanes, or no_axis.
+/// Returns the axis over ranks or over streams, or no_axis.
 int tagged(const Tensor&, Tag);
 bool is_one(const Schedule&, Expr);
 bool is_product(const Op&);

@@ -30,17 +30,17 @@ class Lowerer {
       report(out_, s_, "tags", op.at,
              fmt::format("'{}' belongs to the explicit form, but the schedule also has a layout",
                          info(op.kind).name),
-             "write the schedule in one form: the compiler makes the lanes of a layout");
+             "write the schedule in one form: the compiler makes the streams of a layout");
     }
     if (ahead() && options_.via != Mover::ce_put && options_.via != Mover::ce_get)
       report(out_, s_, "tags", s_.layout[0].at,
-             fmt::format("the lane style ahead needs copy engines, but the transfers are via {}",
+             fmt::format("the stream style ahead needs copy engines, but the transfers are via {}",
                          mover_names[size_t(options_.via)]),
              "use via ce_put or ce_get, or the style split");
     if (pools() && s_.pool == Expr{})
       report(out_, s_, "tags", s_.layout[0].at,
-             fmt::format("the lane style {} needs pool lanes, but the schedule has none",
-                         lane_style_names[size_t(options_.style)]),
+             fmt::format("the stream style {} needs pool streams, but the schedule has none",
+                         stream_style_names[size_t(options_.style)]),
              "give it some, as in .pool = 4, or use the style split");
     if (!out_.empty()) return;
     std::vector<Item> items = reshard(s_, options_, out_);
@@ -48,7 +48,7 @@ class Lowerer {
     s_.layout.clear();
     for (const Item& item : items) s_.layout.push_back(item.op);
     s_.body.clear();
-    s_.lanes.clear();
+    s_.streams.clear();
     if (!pools()) s_.pool = Expr{};  // pool streams are created even if nothing uses them
     for (uint32_t k = 0; k < s_.tensors.size(); ++k) {
       if (s_.tensors[k].role != Role::temp) continue;
@@ -60,19 +60,19 @@ class Lowerer {
     for (const Region& region : regions(std::move(items))) region.loops ? loop(region) : alone(region);
     s_.made_with = {{"form", std::string(form_names[size_t(options_.form)])},
                     {"order", std::string(order_names[size_t(options_.order.value_or(Order::rotated))])},
-                    {"style", std::string(lane_style_names[size_t(options_.style)])}};
+                    {"style", std::string(stream_style_names[size_t(options_.style)])}};
     if (options_.reshard != Reshard::before)
       s_.made_with["reshard"] = reshard_names[size_t(options_.reshard)];
     if (options_.via != Mover::automatic) s_.made_with["via"] = mover_names[size_t(options_.via)];
   }
 
  private:
-  bool ahead() const { return options_.style == LaneStyle::ahead; }
-  bool pools() const { return options_.style == LaneStyle::pool || options_.style == LaneStyle::chained; }
+  bool ahead() const { return options_.style == StreamStyle::ahead; }
+  bool pools() const { return options_.style == StreamStyle::pool || options_.style == StreamStyle::chained; }
 
   /// Lowers a region without slices, in which nothing can overlap.
   void alone(const Region& region) {
-    for (const Item* item : region.items()) maker_.item(s_.body, *item, {}, Lane{}, {});
+    for (const Item* item : region.items()) maker_.item(s_.body, *item, {}, Stream{}, {});
   }
 
   Order order_of(const Region& region) {
@@ -88,12 +88,11 @@ class Lowerer {
                         order_names[size_t(wanted)]),
             "use the order linear, or the form p2p");
       if (together && ahead())
-        report(
-            out_, s_, "tags", item->op.at,
-            fmt::format(
-                "the lane style ahead needs transfers between pairs, but here all ranks take part in one {}",
-                item->action == Action::gather ? "broadcast" : item->collective),
-            "use the style split, or a form and axes by which slices travel between pairs");
+        report(out_, s_, "tags", item->op.at,
+               fmt::format("the stream style ahead needs transfers between pairs, but here all ranks take "
+                           "part in one {}",
+                           item->action == Action::gather ? "broadcast" : item->collective),
+               "use the style split, or a form and axes by which slices travel between pairs");
       if (together) return Order::linear;
       if (ahead() && wanted == Order::ring && item->action != Action::compute)
         report(out_, s_, "tags", item->op.at,
@@ -131,20 +130,21 @@ class Lowerer {
     }
   }
 
-  static void add(std::vector<Op>& body, OpKind kind, Lane lane, std::vector<Lane> others, uint32_t at) {
-    host::add(body, kind, lane, at).lanes = std::move(others);
+  static void add(std::vector<Op>& body, OpKind kind, Stream stream, std::vector<Stream> others,
+                  uint32_t at) {
+    host::add(body, kind, stream, at).streams = std::move(others);
   }
 
   /// Lowers a region to two streams. One does the transfers in order, the other computes.
   void split(const Region& region, const Slices& slices) {
     const Lowering options = of(region);
-    std::vector<Lane> lanes;
+    std::vector<Stream> streams;
     const bool transfers = !region.arriving.empty() || !region.leaving.empty();
-    const Lane comm = transfers ? named_lane(s_, "comm") : Lane{},
-               comp = region.computing.empty() ? Lane{} : named_lane(s_, "comp");
-    if (transfers) lanes.push_back(comm);
-    if (!region.computing.empty()) lanes.push_back(comp);
-    add(s_.body, OpKind::fork, {}, lanes, region.at);
+    const Stream comm = transfers ? named_stream(s_, "comm") : Stream{},
+                 comp = region.computing.empty() ? Stream{} : named_stream(s_, "comp");
+    if (transfers) streams.push_back(comm);
+    if (!region.computing.empty()) streams.push_back(comp);
+    add(s_.body, OpKind::fork, {}, streams, region.at);
     Op turn = loop_over(s_.exprs, region.turns, region.at);
     for (const Item& item : region.arriving) maker_.item(turn.body, item, slices, comm, options);
     if (!region.arriving.empty() && !region.computing.empty())
@@ -161,28 +161,29 @@ class Lowerer {
       }
     }
     s_.body.push_back(std::move(turn));
-    add(s_.body, OpKind::join, {}, lanes, region.at);
+    add(s_.body, OpKind::join, {}, streams, region.at);
   }
 
-  /// Puts turn i on pool stream i % lanes. The fork needs a separate loop. With fork and join in one body,
+  /// Puts turn i on pool stream i % streams. The fork needs a separate loop. With fork and join in one body,
   /// each turn would wait for the one before it.
   void pool(const Region& region, const Slices& slices) {
     const Lowering options = of(region);
     Exprs& exprs = s_.exprs;
-    const Expr turn_index = exprs.symbol(loop_variable), lanes = exprs.symbol("lanes"),
+    const Expr turn_index = exprs.symbol(loop_variable), streams = exprs.symbol("lanes"),
                one = exprs.constant(1);
-    const auto lane_of = [&](Expr turn) {
-      return Lane{.kind = Lane::Kind::pool, .index = exprs.binary(ExprKind::mod, turn, lanes), .name = 0};
+    const auto stream_of = [&](Expr turn) {
+      return Stream{
+          .kind = Stream::Kind::pool, .index = exprs.binary(ExprKind::mod, turn, streams), .name = 0};
     };
-    const Lane lane = lane_of(turn_index);
+    const Stream stream = stream_of(turn_index);
     Op forks = loop_over(s_.exprs, region.turns, region.at);
-    add(forks.body, OpKind::after, lane, {Lane{}}, region.at);
+    add(forks.body, OpKind::after, stream, {Stream{}}, region.at);
     s_.body.push_back(std::move(forks));
 
     // In a ring, a turn sends what the turn before it has received.
-    const bool in_order = options_.style == LaneStyle::chained || slices.order == Order::ring;
+    const bool in_order = options_.style == StreamStyle::chained || slices.order == Order::ring;
     Op turn = loop_over(s_.exprs, region.turns, region.at);
-    const auto when = [&](Expr condition, Lane waits, Lane on, uint32_t at) {
+    const auto when = [&](Expr condition, Stream waits, Stream on, uint32_t at) {
       Op op;
       op.kind = OpKind::if_;
       op.at = at;
@@ -190,26 +191,27 @@ class Lowerer {
       add(op.body, OpKind::after, waits, {on}, at);
       turn.body.push_back(std::move(op));
     };
-    for (const Item& item : region.arriving) maker_.item(turn.body, item, slices, lane, options);
+    for (const Item& item : region.arriving) maker_.item(turn.body, item, slices, stream, options);
     // This wait of the next turn's stream is enqueued before the compute, so that the next turn's transfers
     // do not wait for the compute.
     if (in_order && !region.arriving.empty()) {
       const Expr next = exprs.binary(ExprKind::add, turn_index, one);
-      when(exprs.binary(ExprKind::less, next, region.turns), lane_of(next), lane,
+      when(exprs.binary(ExprKind::less, next, region.turns), stream_of(next), stream,
            region.arriving.back().op.at);
     }
-    for (const Item& item : region.computing) maker_.item(turn.body, item, slices, lane, options);
-    const Lane last = lane_of(exprs.binary(ExprKind::sub, turn_index, one));
+    for (const Item& item : region.computing) maker_.item(turn.body, item, slices, stream, options);
+    const Stream last = stream_of(exprs.binary(ExprKind::sub, turn_index, one));
     if (in_order && !region.leaving.empty() && !region.has(Action::ring_sum))
-      when(exprs.binary(ExprKind::less, exprs.constant(0), turn_index), lane, last, region.leaving[0].op.at);
+      when(exprs.binary(ExprKind::less, exprs.constant(0), turn_index), stream, last,
+           region.leaving[0].op.at);
     for (const Item& item : region.leaving) {
       if (item.action == Action::ring_sum) {
-        maker_.ring_sum(turn.body, item, slices, {last, lane, lane}, options);
+        maker_.ring_sum(turn.body, item, slices, {last, stream, stream}, options);
       } else {
-        maker_.item(turn.body, item, slices, lane, options);
+        maker_.item(turn.body, item, slices, stream, options);
       }
     }
-    add(turn.body, OpKind::after, {}, {lane}, region.at);
+    add(turn.body, OpKind::after, {}, {stream}, region.at);
     s_.body.push_back(std::move(turn));
   }
 

@@ -90,7 +90,7 @@ class Resharder {
 
   /// Adds an operation that each rank does alone, after all operands are where the result is.
   void compute(Op op) {
-    const int lanes = tagged(result(op), Tag::lanes);
+    const int streams = tagged(result(op), Tag::streams);
     for (size_t k = 0; k < op.reads.size(); ++k) {
       const int spread = tagged(operand(op, k), Tag::ranks);
       if (spread == no_axis) continue;
@@ -110,14 +110,15 @@ class Resharder {
       for (Axis& axis : everywhere) axis.tag = Tag::whole;
       for (size_t axis = 0; axis < everywhere.size(); ++axis) {
         if (int(axis) == spread) everywhere[axis].tag = result(op).axes[size_t(there)].tag;
-        const bool slices = lanes != no_axis && axes[axis] == lanes && !is_one(s_, everywhere[axis].extent);
-        if (slices) everywhere[axis].tag = Tag::lanes;
+        const bool slices =
+            streams != no_axis && axes[axis] == streams && !is_one(s_, everywhere[axis].extent);
+        if (slices) everywhere[axis].tag = Tag::streams;
       }
       const uint32_t from = op.reads[k].tensor;
       op.reads[k] = {temporary(op, from, everywhere, "_gathered"), {}};
       set(movement(op, op.reads[k].tensor, from));
     }
-    add(op, Action::compute, lanes);
+    add(op, Action::compute, streams);
   }
 
   /// Returns whether the operation can run where operand `k` is, which requires that no other operand is
@@ -134,32 +135,34 @@ class Resharder {
 
   void set(const Op& op) {
     const Tensor &in = operand(op, 0), &out = result(op);
-    const int from = tagged(in, Tag::ranks), to = tagged(out, Tag::ranks), lanes = tagged(out, Tag::lanes);
-    if (from == no_axis || from == to) return void(add(op, Action::compute, lanes));
+    const int from = tagged(in, Tag::ranks), to = tagged(out, Tag::ranks),
+              streams = tagged(out, Tag::streams);
+    if (from == no_axis || from == to) return void(add(op, Action::compute, streams));
     if (to != no_axis) return exchange(op, from, to);
-    if (lanes == from) return of_all_ranks(op, from) ? void(add(op, Action::gather, from)) : void();
+    if (streams == from) return of_all_ranks(op, from) ? void(add(op, Action::gather, from)) : void();
     // The result is whole on every rank, either at once or slice by slice along another axis.
     for (int axis = 0; axis < from; ++axis) {
-      if (axis == lanes || is_one(s_, out.axes[size_t(axis)].extent)) continue;
+      if (axis == streams || is_one(s_, out.axes[size_t(axis)].extent)) continue;
       return say(op,
                  fmt::format("axis {} of '{}' is gathered from the ranks behind axis {}, which is whole",
                              from, out.name, axis),
-                 fmt::format("put axis {} in front, or go over axis {} by lanes", from, from));
+                 fmt::format("put axis {} in front, or spread it over streams", from));
     }
-    add(op, Action::collective, lanes).collective = "allgather";
+    add(op, Action::collective, streams).collective = "allgather";
   }
 
   /// Adds an exchange. The operand is spread along axis `from`, the result along axis `to`.
   void exchange(const Op& op, int from, int to) {
-    const int lanes = tagged(result(op), Tag::lanes);
-    if (lanes != no_axis && lanes != from)
+    const int streams = tagged(result(op), Tag::streams);
+    if (streams != no_axis && streams != from)
       return say(
           op,
           fmt::format(
-              "'{}' is over ranks along axis {} and over lanes along axis {}, but '{}' is over ranks along "
+              "'{}' is over ranks along axis {} and over streams along axis {}, but '{}' is over ranks along "
               "axis {}",
-              result(op).name, to, lanes, operand(op, 0).name, from),
-          fmt::format("go over axis {} of '{}' by lanes: it is what the turns bring", from, result(op).name));
+              result(op).name, to, streams, operand(op, 0).name, from),
+          fmt::format("spread axis {} of '{}' over streams: it is what the turns bring", from,
+                      result(op).name));
     if (!of_all_ranks(op, from)) return;
     Item& item = add(op, Action::exchange, from);
     item.sliced_of_operand = {to};
@@ -179,30 +182,30 @@ class Resharder {
   void sum(const Op& op) {
     const uint32_t from = op.reads[0].tensor;
     const int gone = tagged(operand(op, 0), Tag::ranks), to = tagged(result(op), Tag::ranks),
-              lanes = tagged(result(op), Tag::lanes);
+              streams = tagged(result(op), Tag::streams);
     const auto in_operand = [&](int axis) { return axis + (axis >= gone); };
-    if (to == no_axis && lanes == no_axis)
+    if (to == no_axis && streams == no_axis)
       return void(add(op, Action::collective, no_axis).collective = "allreduce");
     if (to == no_axis) {
-      if (options_.form == Form::collective || result(op).axes[size_t(lanes)].extent != ranks_)
-        return void(add(op, Action::collective, lanes).collective = "allreduce");
+      if (options_.form == Form::collective || result(op).axes[size_t(streams)].extent != ranks_)
+        return void(add(op, Action::collective, streams).collective = "allreduce");
       // Each rank sums its slice and sends it to all others.
       std::vector<Axis> mine = result(op).axes;
-      mine[size_t(lanes)].tag = Tag::ranks;
+      mine[size_t(streams)].tag = Tag::ranks;
       Op part = op;
       part.writes = {{temporary(op, op.writes[0].tensor, mine, "_sum"), {}}};
       sum(part);
       return set(movement(op, op.writes[0].tensor, part.writes[0].tensor));
     }
-    if (lanes != no_axis) {
+    if (streams != no_axis) {
       for (int axis = 0; axis < to; ++axis) {
-        if (axis == lanes || is_one(s_, result(op).axes[size_t(axis)].extent)) continue;
+        if (axis == streams || is_one(s_, result(op).axes[size_t(axis)].extent)) continue;
         return say(op,
                    fmt::format("axis {} of '{}' is scattered over the ranks behind axis {}, which is whole",
                                to, result(op).name, axis),
                    fmt::format("put axis {} in front", to));
       }
-      return void(add(op, Action::collective, lanes).collective = "reducescatter");
+      return void(add(op, Action::collective, streams).collective = "reducescatter");
     }
     const int scattered = in_operand(to);
     if (by_collectives(Form::reduce)) {
@@ -215,7 +218,7 @@ class Resharder {
     }
     if (options_.order == Order::ring) {
       std::vector<Axis> slices = result(op).axes;
-      slices[size_t(to)].tag = Tag::lanes;
+      slices[size_t(to)].tag = Tag::streams;
       const uint32_t sums = temporary(op, op.writes[0].tensor, slices, "_sums");
       Item& item = add(op, Action::ring_sum, no_axis);
       item.loops = true;
@@ -226,7 +229,7 @@ class Resharder {
     }
     // The addends of a slice go to the rank that has the slice in the result.
     std::vector<Axis> mine = operand(op, 0).axes;
-    mine[size_t(gone)].tag = Tag::lanes;
+    mine[size_t(gone)].tag = Tag::streams;
     mine[size_t(scattered)].tag = Tag::ranks;
     Op rest = op;
     rest.reads = {{temporary(op, from, mine, "_addends"), {}}};

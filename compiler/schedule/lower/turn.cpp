@@ -28,10 +28,10 @@ Slices::Slices(Exprs& exprs, Order order, bool own_last, Expr turns)
                     : exprs.binary(ExprKind::equal, turn, exprs.constant(0));
 }
 
-Op& add(std::vector<Op>& body, OpKind kind, Lane lane, uint32_t at) {
+Op& add(std::vector<Op>& body, OpKind kind, Stream stream, uint32_t at) {
   Op& op = body.emplace_back();
   op.kind = kind;
-  op.lane = lane;
+  op.stream = stream;
   op.at = at;
   return op;
 }
@@ -46,12 +46,12 @@ Op loop_over(Exprs& exprs, Expr turns, uint32_t at) {
   return op;
 }
 
-Lane named_lane(Schedule& schedule, std::string_view name) {
-  std::vector<std::string>& lanes = schedule.lanes;
+Stream named_stream(Schedule& schedule, std::string_view name) {
+  std::vector<std::string>& streams = schedule.streams;
   uint32_t position = 0;
-  while (position < lanes.size() && lanes[position] != name) ++position;
-  if (position == lanes.size()) lanes.emplace_back(name);
-  return {.kind = Lane::Kind::named, .index = {}, .name = position};
+  while (position < streams.size() && streams[position] != name) ++position;
+  if (position == streams.size()) streams.emplace_back(name);
+  return {.kind = Stream::Kind::named, .index = {}, .name = position};
 }
 
 /// Returns the part of a tensor that a turn uses. `axes` holds, for each axis of the tensor, the axis of the
@@ -96,31 +96,31 @@ View TurnMaker::operand(const Item& item, size_t k, Expr slice) const {
   return part(item, item.op.reads[k], item.axes[k], item.sliced_of_operand[k], slice);
 }
 
-void TurnMaker::item(std::vector<Op>& body, const Item& item, const Slices& slices, Lane lane,
+void TurnMaker::item(std::vector<Op>& body, const Item& item, const Slices& slices, Stream stream,
                      const Lowering& options) {
   switch (item.action) {
     case Action::compute:
-      return compute(body, item, slices, lane);
+      return compute(body, item, slices, stream);
     case Action::gather:
       if (gathers_by_broadcast(options.form))
         return collective(body, item, "broadcast", result(item, slices.here), operand(item, 0, {}),
-                          slices.turn, lane);
-      return pairwise(body, item, slices, lane, options);
+                          slices.turn, stream);
+      return pairwise(body, item, slices, stream, options);
     case Action::exchange:
-      return pairwise(body, item, slices, lane, options);
+      return pairwise(body, item, slices, stream, options);
     case Action::ring_sum:
-      return ring_sum(body, item, slices, {lane, lane, lane}, options);
+      return ring_sum(body, item, slices, {stream, stream, stream}, options);
     case Action::collective:
       return collective(body, item, item.collective, result(item, slices.here), operand(item, 0, slices.here),
-                        item.collective == "reduce" ? slices.turn : Expr{}, lane);
+                        item.collective == "reduce" ? slices.turn : Expr{}, stream);
   }
 }
 
-void TurnMaker::compute(std::vector<Op>& body, const Item& item, const Slices& slices, Lane lane) {
+void TurnMaker::compute(std::vector<Op>& body, const Item& item, const Slices& slices, Stream stream) {
   const bool is_set = item.op.name == "set";
   Op op = item.op;
   op.kind = is_set ? OpKind::copy : OpKind::call;
-  op.lane = lane;
+  op.stream = stream;
   op.writes = {result(item, slices.here)};
   for (size_t k = 0; k < op.reads.size(); ++k) op.reads[k] = operand(item, k, slices.here);
   if (op.name == "sum") {
@@ -141,19 +141,19 @@ Ends TurnMaker::ends(const Item& item, const Slices& slices, const Lowering& opt
   return ends;
 }
 
-void TurnMaker::pairwise(std::vector<Op>& body, const Item& item, const Slices& slices, Lane lane,
+void TurnMaker::pairwise(std::vector<Op>& body, const Item& item, const Slices& slices, Stream stream,
                          const Lowering& options) {
   Ends ends = this->ends(item, slices, options);
-  ends.own.lane = lane;
+  ends.own.stream = stream;
   Op op;
   op.kind = OpKind::if_;
   op.at = item.op.at;
   op.value = slices.is_own;
   op.body.push_back(std::move(ends.own));
-  Op& group = add(op.orelse, OpKind::group, lane, op.at);
+  Op& group = add(op.orelse, OpKind::group, stream, op.at);
   group.token = new_token();
   group.transfers = {std::move(ends.recv), std::move(ends.send)};
-  add(op.orelse, OpKind::wait, lane, op.at).token = tokens_;
+  add(op.orelse, OpKind::wait, stream, op.at).token = tokens_;
   body.push_back(std::move(op));
 }
 
@@ -174,19 +174,19 @@ Op& add_if(std::vector<Op>& body, Expr condition, uint32_t at) {
 }  // namespace
 
 /// Slice s begins at rank s + 1. Each rank adds its own addend. Rank s gets the sum in its last turn.
-void TurnMaker::ring_sum(std::vector<Op>& body, const Item& item, const Slices& slices, const RingLanes& on,
+void TurnMaker::ring_sum(std::vector<Op>& body, const Item& item, const Slices& slices, const RingStreams& on,
                          const Lowering& options) {
   Exprs& exprs = s_.exprs;
   const uint32_t at = item.op.at;
-  const uint8_t axis = uint8_t(tagged(s_.tensors[item.sums], Tag::lanes));
+  const uint8_t axis = uint8_t(tagged(s_.tensors[item.sums], Tag::streams));
   const auto sum_of = [&](Expr slice) {
     return View{item.sums, {Select{.axis = axis, .lo = slice, .len = {}}}};
   };
   const auto is_turn = [&](int64_t number) {
     return exprs.binary(ExprKind::equal, slices.turn, exprs.constant(number));
   };
-  const auto after = [&](std::vector<Op>& in, const Lane& other) {
-    if (!(other == on.adds)) add(in, OpKind::after, on.adds, at).lanes = {other};
+  const auto after = [&](std::vector<Op>& in, const Stream& other) {
+    if (!(other == on.adds)) add(in, OpKind::after, on.adds, at).streams = {other};
   };
   const View mine = operand(item, 0, slices.here), sum = sum_of(slices.here),
              whole = result(item, slices.here);
@@ -245,14 +245,14 @@ Ends TurnMaker::exchange(const Item& item, const Slices& slices, const Lowering&
 }
 
 void TurnMaker::collective(std::vector<Op>& body, const Item& item, std::string_view kind, View dst, View src,
-                           Expr root, Lane lane) {
-  Op& op = add(body, OpKind::collective, lane, item.op.at);
+                           Expr root, Stream stream) {
+  Op& op = add(body, OpKind::collective, stream, item.op.at);
   op.token = new_token();
   op.name = kind;
   op.writes = {std::move(dst)};
   op.reads = {std::move(src)};
   op.peer = root;
-  add(body, OpKind::wait, lane, item.op.at).token = tokens_;
+  add(body, OpKind::wait, stream, item.op.at).token = tokens_;
 }
 
 }  // namespace chorale::host

@@ -31,11 +31,11 @@ class Slices {
 };
 
 /// Adds an operation on a stream.
-Op& add(std::vector<Op>& body, OpKind, Lane, uint32_t at);
+Op& add(std::vector<Op>& body, OpKind, Stream, uint32_t at);
 /// Returns an empty loop with this number of turns.
 Op loop_over(Exprs&, Expr turns, uint32_t at);
 /// Returns the stream of that name, and creates it if there is none.
-Lane named_lane(Schedule&, std::string_view name);
+Stream named_stream(Schedule&, std::string_view name);
 
 /// Holds what a rank does for a gather or an exchange in a turn. It copies its own slice and transfers the
 /// others.
@@ -45,20 +45,20 @@ struct Ends {
 };
 
 /// Names the streams of one turn of a sum around a ring.
-struct RingLanes {
-  Lane moves;     ///< moves slices; the previous turn has added on it, or it waits for that turn
-  Lane adds;      ///< adds; may be the same stream
-  Lane computes;  ///< computes the addends of this turn; may be the same stream
+struct RingStreams {
+  Stream moves;     ///< moves slices; the previous turn has added on it, or it waits for that turn
+  Stream adds;      ///< adds; may be the same stream
+  Stream computes;  ///< computes the addends of this turn; may be the same stream
 };
 
 /// Makes operations from items.
 class TurnMaker {
  public:
   explicit TurnMaker(Schedule& schedule) : s_(schedule) {}
-  void item(std::vector<Op>& body, const Item&, const Slices&, Lane, const Lowering&);
+  void item(std::vector<Op>& body, const Item&, const Slices&, Stream, const Lowering&);
 
   /// Adds one turn of a sum around a ring.
-  void ring_sum(std::vector<Op>& body, const Item&, const Slices&, const RingLanes&, const Lowering&);
+  void ring_sum(std::vector<Op>& body, const Item&, const Slices&, const RingStreams&, const Lowering&);
 
   /// Returns both ends of an item that is done by transfers between pairs.
   Ends ends(const Item&, const Slices&, const Lowering&) const;
@@ -68,12 +68,12 @@ class TurnMaker {
   View part(const Item&, const View&, const std::vector<int>& axes, int sliced, Expr slice) const;
   View result(const Item&, Expr slice) const;
   View operand(const Item&, size_t k, Expr slice) const;
-  void compute(std::vector<Op>& body, const Item&, const Slices&, Lane);
+  void compute(std::vector<Op>& body, const Item&, const Slices&, Stream);
   Ends gather(const Item&, const Slices&, const Lowering&) const;
   Ends exchange(const Item&, const Slices&, const Lowering&) const;
-  void pairwise(std::vector<Op>& body, const Item&, const Slices&, Lane, const Lowering&);
+  void pairwise(std::vector<Op>& body, const Item&, const Slices&, Stream, const Lowering&);
   void collective(std::vector<Op>& body, const Item&, std::string_view kind, View dst, View src, Expr root,
-                  Lane);
+                  Stream);
 
   Schedule& s_;
   uint32_t tokens_ = 0;

@@ -112,7 +112,7 @@ inline void check_resident(const LaunchConfig& config, uint32_t threads, uint64_
 ///         hold all blocks at a time
 /// \throws RunError of an earlier launch; if this launch fails, which stops the world
 template <class Kernel>
-void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& config = {}, Lane lane = {},
+void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& config = {}, LaunchStream on = {},
             const LaunchName& = {}) {
   if (transport.space() != Space::device) {
     throw UsageError(
@@ -125,14 +125,14 @@ void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& conf
   detail::check_device(transport);
   const detail::Residence residence = detail::residence<Kernel>(threads);
   detail::check_resident(config, threads, residence.blocks);
-  const Transport::Use use(transport, lane.stream);
+  const Transport::Use use(transport, on.stream);
   const Deadline deadline{transport.device_abort_word(), uint64_t(world.timeout().count()), 0};
   // We do not launch by <<<>>>, because its error can only be read with cudaGetLastError(). That may return
   // an older error, which the application has already handled.
   cudaLaunchConfig_t shape{};
   shape.gridDim = dim3(config.blocks);
   shape.blockDim = dim3(threads);
-  shape.stream = static_cast<cudaStream_t>(lane.stream);
+  shape.stream = static_cast<cudaStream_t>(on.stream);
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;

@@ -24,9 +24,11 @@ struct LaunchConfig {
 
 /// Names the stream on which a kernel is enqueued, a cudaStream_t. On the CPU it is empty, because kernels
 /// run when they are called.
-struct Lane {
+struct LaunchStream {
   void* stream = nullptr;
 };
+/// This is the old name, which stays for one version.
+using Lane [[deprecated("use LaunchStream")]] = LaunchStream;
 
 /// Describes a launch for error messages: its name, and the peers that its blocks talk to (-1: none).
 struct LaunchName {
@@ -64,44 +66,44 @@ void check_buffer(const char* what, const void* data, uint64_t bytes) {
 ///         `data` is null; otherwise as launch()
 template <class T, class Produce = CopyProduce>
 void send(Transport& transport, const Leg& message, int peer, const Produce& produce = {},
-          const LaunchConfig& config = {}, Lane lane = {}) {
+          const LaunchConfig& config = {}, LaunchStream on = {}) {
   detail::check_message(transport, message, sizeof(T), peer, config);
   detail::check_buffer<Produce, CopyProduce>("send", message.in, message.bytes);
-  launch(transport, SendKernel<T, Produce>{transport.table(), message, peer, produce}, config, lane,
+  launch(transport, SendKernel<T, Produce>{transport.table(), message, peer, produce}, config, on,
          {"send", peer, -1});
 }
 template <class T, class Produce = CopyProduce>
 void send(Transport& transport, const T* data, uint64_t n, int peer, const Produce& produce = {},
-          const LaunchConfig& config = {}, Lane lane = {}) {
+          const LaunchConfig& config = {}, LaunchStream on = {}) {
   Leg message;
   message.in = data;
   message.bytes = detail::bytes_of(n, sizeof(T));
-  send<T>(transport, message, peer, produce, config, lane);
+  send<T>(transport, message, peer, produce, config, on);
 }
 
 /// Receives n elements of type T that `peer` sends. Errors are as for send().
 template <class T, class Consume = CopyConsume>
 void recv(Transport& transport, const Leg& message, int peer, const Consume& consume = {},
-          const LaunchConfig& config = {}, Lane lane = {}) {
+          const LaunchConfig& config = {}, LaunchStream on = {}) {
   detail::check_message(transport, message, sizeof(T), peer, config);
   detail::check_buffer<Consume, CopyConsume>("recv", message.out, message.bytes);
-  launch(transport, RecvKernel<T, Consume>{transport.table(), message, peer, consume}, config, lane,
+  launch(transport, RecvKernel<T, Consume>{transport.table(), message, peer, consume}, config, on,
          {"recv", -1, peer});
 }
 template <class T, class Consume = CopyConsume>
 void recv(Transport& transport, T* data, uint64_t n, int peer, const Consume& consume = {},
-          const LaunchConfig& config = {}, Lane lane = {}) {
+          const LaunchConfig& config = {}, LaunchStream on = {}) {
   Leg message;
   message.out = data;
   message.bytes = detail::bytes_of(n, sizeof(T));
-  recv<T>(transport, message, peer, consume, config, lane);
+  recv<T>(transport, message, peer, consume, config, on);
 }
 
 /// Sends n elements to `to` and receives n elements from `from` (-1: from `to`).
 template <class T, class Produce = CopyProduce, class Consume = CopyConsume>
 void sendrecv(Transport& transport, const T* in, T* out, uint64_t n, int to, int from = -1,
               const Produce& produce = {}, const Consume& consume = {}, const LaunchConfig& config = {},
-              Lane lane = {}) {
+              LaunchStream on = {}) {
   if (from < 0) from = to;
   transport.endpoint(to);
   transport.endpoint(from);
@@ -115,7 +117,7 @@ void sendrecv(Transport& transport, const T* in, T* out, uint64_t n, int to, int
   message.elem = sizeof(T);
   launch(transport,
          SendRecvKernel<T, Produce, Consume>{transport.table(), message, message, to, from, produce, consume},
-         config, lane, {"sendrecv", to, from});
+         config, on, {"sendrecv", to, from});
 }
 
 }  // namespace chorale

@@ -40,8 +40,9 @@ struct HostCall {
   std::span<const TensorView> writes, reads;  ///< as the schedule names them
   const std::map<std::string, int64_t>& attributes;
   int rank = 0, ranks = 0;
-  uint32_t lane = 0;  ///< the number of the schedule's stream; calls of different streams may run at the same
-                      ///< time
+  uint32_t stream_index = 0;  ///< the number of the schedule's stream; calls of different streams may run at
+                              ///< the same time
+  [[deprecated("use stream_index")]] uint32_t lane = stream_index;  ///< the old name, for one version
   /// CUDA: the cudaStream_t on which the call must enqueue its work. The call must not wait for the stream,
   /// and a graph may record it. Load its kernels before the first run, by a launch or
   /// cudaFuncGetAttributes(). To load a kernel, CUDA may wait for all streams, and a stream of this rank may
@@ -122,8 +123,9 @@ class ScheduleRun {
   void* buffer(std::string_view tensor) const;
   uint64_t bytes(std::string_view tensor) const;               ///< the tensor's bytes on this rank
   std::vector<uint64_t> shape(std::string_view tensor) const;  ///< the tensor's shape on this rank
-  std::vector<std::string> lanes() const;                      ///< names of the schedule's streams, by
-                                                               ///< HostCall::lane
+  /// Returns the names of the schedule's streams, by HostCall::stream_index.
+  std::vector<std::string> streams() const;
+  [[deprecated("use streams()")]] std::vector<std::string> lanes() const { return streams(); }
 
  private:
   struct State;

@@ -87,14 +87,14 @@ class Transport {
 
   // -- For launchers
 
-  /// Marks the transport as used by one launch on `lane`, which is a CUDA stream, or null on the CPU. On the
-  /// CPU, keep the object until the launch has ended. On CUDA, keep it until the launch is enqueued.
-  /// \throws UsageError if another `lane` has used the transport and hand_over() was not called since; if a
+  /// Marks the transport as used by one launch on `stream`, which is a CUDA stream, or null on the CPU. On
+  /// the CPU, keep the object until the launch has ended. On CUDA, keep it until the launch is enqueued.
+  /// \throws UsageError if another `stream` has used the transport and hand_over() was not called since; if a
   ///         launch runs; or if an earlier launch was stopped (or may have been, because World::reset() was
   ///         called) and reset() was not called since
   class Use {
    public:
-    Use(Transport& transport, const void* lane);
+    Use(Transport& transport, const void* stream);
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
 
@@ -138,8 +138,8 @@ class Transport {
   World* world_;
   const uint64_t number_;
   uint64_t resets_;  ///< the world's resets() when the links were last cleared
-  const void* lane_ = nullptr;
-  bool has_lane_ = false, broken_ = false, used_ = false;
+  const void* stream_ = nullptr;
+  bool has_stream_ = false, broken_ = false, used_ = false;
   std::atomic<bool> in_use_{false};
 };
 

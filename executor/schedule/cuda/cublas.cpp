@@ -132,9 +132,9 @@ struct Cublas::State {
   std::vector<cuda::DeviceMemory> workspaces;  // by stream: products of several streams run at the same time
 };
 
-Cublas::Cublas(uint32_t lanes) : state_(std::make_unique<State>()) {
+Cublas::Cublas(uint32_t streams) : state_(std::make_unique<State>()) {
   must(Library::get().cublasCreate_v2(&state_->handle), "cublasCreate");
-  state_->workspaces.resize(lanes);
+  state_->workspaces.resize(streams);
 }
 
 Cublas::~Cublas() {
@@ -145,7 +145,7 @@ void Cublas::multiply(const HostCall& call, bool accumulate) {
   const Library& library = Library::get();
   const Product of = product_of(call);
   if (of.m == 0 || of.n == 0 || of.batches == 0) return;
-  cuda::DeviceMemory& workspace = state_->workspaces[call.lane];
+  cuda::DeviceMemory& workspace = state_->workspaces[call.stream_index];
   if (!workspace.data()) {
     const cuda::OutsideCapture outside;
     workspace = cuda::DeviceMemory(State::workspace_bytes, "a workspace of cuBLAS");

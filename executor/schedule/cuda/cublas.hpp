@@ -22,7 +22,7 @@ class Cublas {
   static std::string refuses(const HostCall& call);
 
   /// \throws RunError
-  explicit Cublas(uint32_t lanes);
+  explicit Cublas(uint32_t streams);
   ~Cublas();
   Cublas(const Cublas&) = delete;
 

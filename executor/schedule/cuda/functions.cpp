@@ -95,14 +95,14 @@ std::string cuda_misfit(const HostCall& call) {
   return call.name == "matmul" || call.name == "linear" ? Cublas::refuses(call) : "";
 }
 
-HostFunctions cuda_functions(uint32_t lanes) {
+HostFunctions cuda_functions(uint32_t streams) {
   HostFunctions all;
   // cuBLAS's handle is made when it is first needed, because not every schedule multiplies.
   auto cublas = std::make_shared<std::unique_ptr<Cublas>>();
-  const HostFunction product = [cublas, lanes](const HostCall& call) {
+  const HostFunction product = [cublas, streams](const HostCall& call) {
     if (!*cublas) {
       const cuda::OutsideCapture outside;
-      *cublas = std::make_unique<Cublas>(lanes);
+      *cublas = std::make_unique<Cublas>(streams);
     }
     const bool bias = call.reads.size() == 3;
     if (bias) spread_bias(call);

@@ -6,14 +6,14 @@
 #include "../../system/texts.hpp"
 #include "../../system/thread.hpp"
 #include "../../world/group.hpp"
-#include "lanes.hpp"
+#include "streams.hpp"
 
 namespace chorale::hostrun {
 namespace {
 
 constexpr std::chrono::milliseconds between_looks{5};
 
-/// The value that a released wait finds. Any value from 1 on ends the wait, see CudaLanes::take().
+/// The value that a released wait finds. Any value from 1 on ends the wait, see CudaStreams::take().
 constexpr uint32_t released = 2;
 
 }  // namespace
@@ -22,11 +22,11 @@ Watcher::Watcher(const Bound& bound, const RankProgram& program, std::vector<uin
     : bound_(bound),
       program_(program),
       flags_(std::move(flags)),
-      at_(std::max<size_t>(program.lanes.size(), 1)),
+      at_(std::max<size_t>(program.streams.size(), 1)),
       stopped_at_(at_.size()),
       runs_(1),
-      stands_(program.lanes.size()) {
-  thread_ = world::start_thread("watching lanes", [this] { watch(); });
+      stands_(program.streams.size()) {
+  thread_ = world::start_thread("watching streams", [this] { watch(); });
 }
 
 Watcher::~Watcher() {
@@ -57,9 +57,9 @@ void Watcher::look() {
   if (bound_.timeout.count() == 0) return;
   const auto now = std::chrono::steady_clock::now();
   const uint64_t run = load_acquire(runs_.host());
-  for (size_t lane = 0; lane < stands_.size(); ++lane) {
-    Stand& stand = stands_[lane];
-    const uint32_t at = load_acquire(at_.host() + lane);
+  for (size_t stream = 0; stream < stands_.size(); ++stream) {
+    Stand& stand = stands_[stream];
+    const uint32_t at = load_acquire(at_.host() + stream);
     if (at == 0 || at != stand.at || run != stand.run) {
       stand = {at, run, now};
     } else if (now - stand.since > bound_.timeout) {
@@ -79,9 +79,9 @@ void Watcher::release() {
   {
     const std::lock_guard lock(mutex_);
     if (report_.empty()) {
-      for (size_t lane = 0; lane < stands_.size(); ++lane) {
-        uint32_t at = load_acquire(at_.host() + lane);
-        if (at == 0) at = load_acquire(stopped_at_.host() + lane);
+      for (size_t stream = 0; stream < stands_.size(); ++stream) {
+        uint32_t at = load_acquire(at_.host() + stream);
+        if (at == 0) at = load_acquire(stopped_at_.host() + stream);
         if (at == 0) continue;
         report_ += (report_.empty() ? "" : "\n  ") +
                    describe(*bound_.schedule, bound_.unrolled, bound_.rank(), program_.actions[at - 1]);

@@ -17,7 +17,7 @@
 #include "executor/schedule/strided_region.hpp"
 #include "state.hpp"
 #include "streams.hpp"
-#include "tests/cuda/many_lanes.hpp"
+#include "tests/cuda/many_streams.hpp"
 #include "tests/cuda/schedule_work.hpp"
 #include "tests/unit/schedule_run/exchange.hpp"
 #include "tests/unit/thrown.hpp"
@@ -380,12 +380,12 @@ TEST_P(FakeSchedules, BoxesOfAnyForm) {
   expect_good(on_threads(GetParam(), body));
 }
 
-TEST_P(FakeSchedules, MoreLanesThanQueues) {
+TEST_P(FakeSchedules, MoreStreamsThanQueues) {
   CHORALE_NEEDS_GPUS(GetParam());
   expect_good(on_processes(GetParam(), [](World& world) {
     for (const Mover mover : movers)
       for (const bool graph : {false, true})
-        if (const std::string said = exchanged_on_many_lanes(world, mover, 1000, graph); said != "good")
+        if (const std::string said = exchanged_on_many_streams(world, mover, 1000, graph); said != "good")
           return said;
     return std::string("good");
   }));
@@ -543,7 +543,7 @@ TEST(FakeScheduleFaults, BlocksThatAreNotThereTogetherAreRefused) {
     });
     for (const char* const part :
          {"resources: ", "transfers of schedule 'exchange' have 768 thread blocks at a time on rank ",
-          "(lane 'top' 384, 'rest' 384)", "GPU 0 holds 264 of them", "CHORALE_MOVER_BLOCKS"})
+          "(stream 'top' 384, 'rest' 384)", "GPU 0 holds 264 of them", "CHORALE_MOVER_BLOCKS"})
       if (said.find(part) == std::string::npos) return said;
     return std::string("good");
   }));

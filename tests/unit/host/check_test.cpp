@@ -28,9 +28,10 @@ TEST(HostChecks, TheOriginalPasses) { EXPECT_EQ(found(allgather_p2p(), {1, 2, 3,
 
 /// The check would take many gigabytes.
 TEST(HostChecks, TooManyRanksToBeChecked) {
-  EXPECT_EQ(found(allgather_p2p(), {2, 334}),
-            "plan: error: 445890 operations on 1002 lanes of all ranks are too many to be checked [bounds]\n"
-            "plan: note: with 334 ranks\nhelp: leave out that number of ranks\n1 error\n");
+  EXPECT_EQ(
+      found(allgather_p2p(), {2, 334}),
+      "plan: error: 445890 operations on 1002 streams of all ranks are too many to be checked [bounds]\n"
+      "plan: note: with 334 ranks\nhelp: leave out that number of ranks\n1 error\n");
 }
 
 TEST(HostChecks, MistakesAreFound) {
@@ -70,13 +71,13 @@ TEST(HostChecks, MistakesAreFound) {
       {R"({"op":"fork","lanes":["a","b"]},{"op":"take","lane":"a","flag":"ready","peer":)" + peer +
            R"(},{"op":"post","lane":"b","flag":"ready","peer":)" + peer +
            R"(},{"op":"join","lanes":["a","b"]})",
-       "never ends if all lanes of a rank are one queue, which CUDA may make of them [one_queue]"},
+       "never ends if all streams of a rank are one queue, which CUDA may make of them [one_queue]"},
       // a receive that begins ahead: with a kernel as its mover it would block the queue
       {R"({"op":"fork","lanes":["a","b"]},
           {"op":"group","lane":"a","token":1,"do":[{"op":"recv","dst":["y"],"peer":)" +
            peer + R"(}]},{"op":"send","lane":"b","src":["x"],"peer":)" + peer +
            R"(},{"op":"wait","lane":"a","token":1},{"op":"join","lanes":["a","b"]})",
-       "the receive from rank 1 on rank 0 never ends if all lanes of a rank are one queue"},
+       "the receive from rank 1 on rank 0 never ends if all streams of a rank are one queue"},
       // a counter flag recorded in a graph
       {R"({"op":"post","flag":"turn","peer":)" + peer + R"(},{"op":"take","flag":"turn","peer":)" + peer +
            "}",
@@ -117,9 +118,9 @@ TEST(HostChecks, MistakesAreFound) {
           {"op":"copy","lane":"b","dst":["y"],"src":["t"]},{"op":"join","lanes":["a","b"]})",
        "this overwrites t[0:4] of rank 0 on rank 0, and nothing orders it with the copy on rank 0"},
       {R"({"op":"copy","lane":"a","dst":["y"],"src":["x"]},{"op":"join","lanes":["a"]})",
-       "help: begin with a fork of lane a from main"},
+       "help: begin with a fork of stream a from main"},
       {R"({"op":"fork","lanes":["a"]},{"op":"copy","lane":"a","dst":["y"],"src":["x"]})",
-       "help: end with a join of lane a into main"},
+       "help: end with a join of stream a into main"},
       // the stream continues without waiting for the group
       {R"({"op":"group","token":1,"do":[{"op":"send","src":["x"],"peer":)" + peer +
            R"(},{"op":"recv","dst":["y"],"peer":)" + peer +
@@ -207,17 +208,17 @@ TEST(HostChecks, LaunchesMayBeInPlace) {
 /// A turn exchanges a slice and then works on it.
 std::string overlapped(bool both_in_one_body) {
   const std::string fork = R"({"op":"fork","lanes":[["pool",["%","i","lanes"]]]})";
-  const std::string lane = R"("lane":["pool",["%","i","lanes"]])";
+  const std::string stream = R"("lane":["pool",["%","i","lanes"]])";
   return R"({"pool":2,"tensors":[{"name":"x","dtype":"f32","shape":[4],"role":"in"},{"name":"g","dtype":"f32","shape":[3,4],"role":"temp"},
     {"name":"y","dtype":"f32","shape":[3,4],"role":"out"}],"functions":[{"name":"mine","writes":1,"reads":1}],"body":[)" +
          (both_in_one_body ? "" : R"({"op":"for","i":"i","lo":0,"hi":3,"body":[)" + fork + "]},") +
          R"({"op":"for","i":"i","lo":0,"hi":3,"body":[)" + (both_in_one_body ? fork + "," : "") +
-         R"({"op":"group",)" + lane +
+         R"({"op":"group",)" + stream +
          R"(,"token":1,"do":[{"op":"recv","dst":["g",[0,"i"]],"peer":["-",1,"rank"]},
             {"op":"send","src":["x"],"peer":["-",1,"rank"]}]},{"op":"wait",)" +
-         lane + R"(,"token":1},
+         stream + R"(,"token":1},
           {"op":"call",)" +
-         lane + R"(,"fn":"mine","writes":[["y",[0,"i"]]],"reads":[["g",[0,"i"]]]},
+         stream + R"(,"fn":"mine","writes":[["y",[0,"i"]]],"reads":[["g",[0,"i"]]]},
           {"op":"join","lanes":[["pool",["%","i","lanes"]]]}]}]})";
 }
 

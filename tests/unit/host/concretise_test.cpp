@@ -128,7 +128,7 @@ TEST(Concretise, MistakesAreFindings) {
        "token 1[2] is waited for on rank 0, but nothing has made it"},
       {R"({"op":"for","i":"i","lo":0,"hi":2,"body":[{"op":"group","token":[1,["*","i",0]],"do":[]}]})",
        "token 1[0] is made again on rank 0, i = 1 before it was waited for [tokens]"},
-      {R"({"op":"mark","lane":["pool",0],"text":"a"})", "pool lane 0 on rank 0, but there are 0 [bounds]"},
+      {R"({"op":"mark","lane":["pool",0],"text":"a"})", "pool stream 0 on rank 0, but there are 0 [bounds]"},
       {R"({"op":"for","i":"i","lo":0,"hi":1000000000,"body":[]})",
        "a loop of 1000000000 turns, expected at most 4000000"},
       // loops whose turns do nothing

@@ -34,11 +34,11 @@ void set(Number, Schedule& s, Expr& expr, bool second) {
   expr = second ? s.exprs.binary(ExprKind::mul, s.exprs.constant(8), s.exprs.symbol("rank"))
                 : s.exprs.binary(ExprKind::add, s.exprs.constant(7), s.exprs.symbol("i"));
 }
-void set(OneLane, Schedule& s, Lane& lane, bool second) {
-  lane.kind = second ? Lane::Kind::named : Lane::Kind::pool;
-  lane.name = second;
-  lane.index = {};
-  if (!second) set(Number{}, s, lane.index, true);
+void set(OneStream, Schedule& s, Stream& stream, bool second) {
+  stream.kind = second ? Stream::Kind::named : Stream::Kind::pool;
+  stream.name = second;
+  stream.index = {};
+  if (!second) set(Number{}, s, stream.index, true);
 }
 void set(OneView, Schedule& s, View& view, bool second) {
   view.tensor = second;

@@ -19,11 +19,11 @@ std::string found(const std::string& text) { return render(Plan{}, check(schedul
 
 /// Returns two exchanges of different lengths, on two streams, into the same memory.
 std::string two_exchanges(const char* via, const char* between) {
-  const auto group = [&](const char* lane, int token, const char* sent, const char* received) {
+  const auto group = [&](const char* stream, int token, const char* sent, const char* received) {
     return fmt::format(
         R"({{"op":"group","lane":"{0}","token":{1},"do":[{{"op":"send","src":{2},"peer":["-",1,"rank"],"via":"{4}"}},
           {{"op":"recv","dst":{3},"peer":["-",1,"rank"],"via":"{4}"}}]}},{{"op":"wait","lane":"{0}","token":{1}}},)",
-        lane, token, sent, received, via);
+        stream, token, sent, received, via);
   };
   return R"({"lanes":["x","y"],"tensors":[{"name":"a","dtype":"f32","shape":[3,4],"role":"in"},
     {"name":"b","dtype":"f32","shape":[3,2],"role":"in"},{"name":"q","dtype":"f32","shape":[3,4],"role":"out"}],
@@ -33,7 +33,7 @@ std::string two_exchanges(const char* via, const char* between) {
 }
 
 /// Their launches follow each other, but each copies out of a separate staging buffer after it.
-TEST(HostOrder, GroupsByLaunchesOfDifferentLanesAreNotInOrder) {
+TEST(HostOrder, GroupsByLaunchesOfDifferentStreamsAreNotInOrder) {
   for (const char* via : {"plan", "kernel", "ce_put"}) {
     const std::string text = found(two_exchanges(via, ""));
     EXPECT_NE(text.find("this overwrites q[0:3, 0:"), std::string::npos) << via << "\n" << text;
@@ -43,7 +43,7 @@ TEST(HostOrder, GroupsByLaunchesOfDifferentLanesAreNotInOrder) {
 }
 
 /// Launches themselves are in order on all streams, also across a group by a launch.
-TEST(HostOrder, LaunchesOfDifferentLanesAreInOrder) {
+TEST(HostOrder, LaunchesOfDifferentStreamsAreInOrder) {
   const auto launches = [](const std::string& between, const char* read) {
     return R"({"lanes":["x","y"],"tensors":[{"name":"a","dtype":"f32","shape":[4],"role":"in"},
       {"name":"t","dtype":"f32","shape":[4],"role":"temp"},{"name":"u","dtype":"f32","shape":[4],"role":"temp"},

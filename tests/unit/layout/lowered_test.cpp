@@ -22,7 +22,8 @@ constexpr int most_runs = 10, few_runs = 3;
 
 std::string text(const Lowering& lowering) {
   return fmt::format("{} {} {} {}", lowering.order ? host::order_names[size_t(*lowering.order)] : "automatic",
-                     host::form_names[size_t(lowering.form)], host::lane_style_names[size_t(lowering.style)],
+                     host::form_names[size_t(lowering.form)],
+                     host::stream_style_names[size_t(lowering.style)],
                      host::reshard_names[size_t(lowering.reshard)]) +
          (lowering.via == Mover::automatic ? "" : " " + std::string(host::mover_names[size_t(lowering.via)]));
 }
@@ -32,11 +33,12 @@ std::vector<Lowering> every_lowering() {
   for (const std::optional<Order> order : {std::optional<Order>(), std::optional(Order::linear),
                                            std::optional(Order::rotated), std::optional(Order::ring)})
     for (const Form form : {Form::p2p, Form::broadcast, Form::reduce, Form::collective})
-      for (const LaneStyle style : {LaneStyle::split, LaneStyle::ahead, LaneStyle::pool, LaneStyle::chained})
+      for (const StreamStyle style :
+           {StreamStyle::split, StreamStyle::ahead, StreamStyle::pool, StreamStyle::chained})
         for (const Reshard reshard : {Reshard::before, Reshard::after}) {
           Lowering one{.order = order, .form = form, .style = style, .reshard = reshard};
           all.push_back(one);
-          if (style != LaneStyle::ahead) continue;
+          if (style != StreamStyle::ahead) continue;
           one.via = Mover::ce_get;  // so that the other end is ready first
           all.push_back(one);
         }
@@ -73,7 +75,7 @@ std::vector<Lowered> lowered(const Layout& layout, uint32_t ranks, int64_t pool)
     const std::string body = write(plain);
     if (std::find(seen.begin(), seen.end(), body) != seen.end()) continue;
     seen.push_back(body);
-    all.push_back({std::move(compiled.plan), text(lowering), lowering.style == LaneStyle::ahead});
+    all.push_back({std::move(compiled.plan), text(lowering), lowering.style == StreamStyle::ahead});
   }
   EXPECT_LT(refused, every_lowering().size() * 3 / 4) << layout.name;
   return all;
@@ -167,7 +169,7 @@ TEST_P(Ranks, EveryLoweringGivesWhatTheLayoutMeans) {
   EXPECT_GT(by_plans, turn / 4);
 }
 
-TEST(Layouts, AnyNumberOfLanes) {
+TEST(Layouts, AnyNumberOfStreams) {
   for (const int64_t pool : {1, 2, 4, 8}) {
     for (const Lowered& one : lowered(layouts()[2], 4, pool))
       run_local(4, [&](World& world) {

@@ -28,25 +28,25 @@ std::string findings(const std::function<void(Schedule&)>& write, Lowering lower
 TEST(Refused, All) {
   const auto rows = [](Schedule& s) { return s.input("x", f32, {over_ranks(s.ranks()), 3}); };
   SAYS(
-      "here: error: axes 0 and 1 of 'y' are both over lanes [tags]\n"
-      "help: leave one of them over lanes\n"
+      "here: error: axes 0 and 1 of 'y' are both over streams [tags]\n"
+      "help: leave one of them over streams\n"
       "1 error\n",
       [&](Schedule& s) {
-        s.set(s.output("y", f32, {over_lanes(s.ranks()), over_lanes(3)}), rows(s));
+        s.set(s.output("y", f32, {over_streams(s.ranks()), over_streams(3)}), rows(s));
       });
   SAYS(
       "here: error: 'set' of x[ranks, 3] to y[ranks]: the number of axes does not fit [tags]\n"
       "help: operands have as many axes as the result, 1\n"
       "1 error\n",
-      [&](Schedule& s) { s.set(s.output("y", f32, {over_lanes(s.ranks())}), rows(s)); });
+      [&](Schedule& s) { s.set(s.output("y", f32, {over_streams(s.ranks())}), rows(s)); });
   SAYS(
       "here: error: 'set' of x[ranks, 3] to t[ranks]: the number of axes does not fit [tags]\n"
       "help: operands have as many axes as the result, 1\n"
       "1 error\n",  // and no finding that nothing computes what is read next
       [&](Schedule& s) {
-        const Tensor t = s.temporary("t", f32, {over_lanes(s.ranks())});
+        const Tensor t = s.temporary("t", f32, {over_streams(s.ranks())});
         s.set(t, rows(s));
-        s.set(s.output("y", f32, {over_lanes(s.ranks())}), t);
+        s.set(s.output("y", f32, {over_streams(s.ranks())}), t);
       });
   SAYS(
       "here: error: 'sum' of x[ranks, 3] to y[3]: the operand has no such axis to sum over [tags]\n"
@@ -78,20 +78,20 @@ TEST(Refused, All) {
         s.matmul(s.output("y", f32, {2, 2, s.ranks(), 3}), x, x);
       });
   SAYS(
-      "here: error: axis 0 of 'x' is ranks over ranks, but axis 0 of 'y' is 8 over lanes [tags]\n"
+      "here: error: axis 0 of 'x' is ranks over ranks, but axis 0 of 'y' is 8 over streams [tags]\n"
       "help: give both the same extent; where only a part of an axis is of the ranks, split it in two: "
       "[ranks, extent / ranks]\n"
       "1 error\n",
       [&](Schedule& s) {
-        s.set(s.output("y", f32, {over_lanes(8), 3}), rows(s));
+        s.set(s.output("y", f32, {over_streams(8), 3}), rows(s));
       });
   SAYS(
       "here: error: 'y' is read before anything computes it [tags]\n"
       "help: compute it first, or make it an input\n"
       "1 error\n",
       [&](Schedule& s) {
-        const Tensor y = s.temporary("y", f32, {over_lanes(s.ranks()), 3});
-        s.set(s.output("z", f32, {over_lanes(s.ranks()), 3}), y);
+        const Tensor y = s.temporary("y", f32, {over_streams(s.ranks()), 3});
+        s.set(s.output("z", f32, {over_streams(s.ranks()), 3}), y);
       });
   SAYS(
       "here: error: 'y' is computed twice [tags]\n"
@@ -99,7 +99,7 @@ TEST(Refused, All) {
       "help: compute a temporary and add the two\n"
       "1 error\n",
       [&](Schedule& s) {
-        const Tensor y = s.output("y", f32, {over_lanes(s.ranks()), 3}), x = rows(s);
+        const Tensor y = s.output("y", f32, {over_streams(s.ranks()), 3}), x = rows(s);
         s.set(y, x);
         s.add(y, y, y);
       });
@@ -115,25 +115,25 @@ TEST(Refused, All) {
       "help: compute it, or leave it out\n"
       "1 error\n",
       [&](Schedule& s) {
-        s.set(s.output("y", f32, {over_lanes(s.ranks()), 3}), rows(s));
+        s.set(s.output("y", f32, {over_streams(s.ranks()), 3}), rows(s));
         s.output("z", f32, {3});
       });
   SAYS(
       "here: error: 'copy' belongs to the explicit form, but the schedule also has a layout [tags]\n"
-      "help: write the schedule in one form: the compiler makes the lanes of a layout\n"
+      "help: write the schedule in one form: the compiler makes the streams of a layout\n"
       "1 error\n",
       [&](Schedule& s) {
-        const Tensor x = rows(s), y = s.output("y", f32, {over_lanes(s.ranks()), 3});
+        const Tensor x = rows(s), y = s.output("y", f32, {over_streams(s.ranks()), 3});
         s.set(y, x);
         s.main().copy(y[0], x[0]);
       });
   SAYS(
       "here: error: 'set' works on whole tensors and cannot be in a loop or condition [dsl]\n"
       "here: error: 'for' belongs to the explicit form, but the schedule also has a layout [tags]\n"
-      "help: write the schedule in one form: the compiler makes the lanes of a layout\n"
+      "help: write the schedule in one form: the compiler makes the streams of a layout\n"
       "2 errors\n",
       [&](Schedule& s) {
-        const Tensor x = rows(s), y = s.output("y", f32, {over_lanes(s.ranks()), 3});
+        const Tensor x = rows(s), y = s.output("y", f32, {over_streams(s.ranks()), 3});
         s.loop("i", 0, 2, [&](Index) { s.set(y, x); });
       });
   SAYS(
@@ -144,22 +144,22 @@ TEST(Refused, All) {
       [&](Schedule& s) {
         const Tensor a = s.input("a", f32, {4, over_ranks(s.ranks())}),
                      b = s.input("b", f32, {over_ranks(s.ranks()), 3});
-        s.matmul(s.output("c", f32, {over_lanes(4), 3}), a, b);
+        s.matmul(s.output("c", f32, {over_streams(4), 3}), a, b);
       });
   SAYS(
       "here: error: axis 1 of 'y' is gathered from the ranks behind axis 0, which is whole [tags]\n"
-      "help: put axis 1 in front, or go over axis 1 by lanes\n"
+      "help: put axis 1 in front, or spread it over streams\n"
       "1 error\n",
       [&](Schedule& s) {
         s.set(s.output("y", f32, {2, s.ranks(), 3}), s.input("x", f32, {2, over_ranks(s.ranks()), 3}));
       });
   SAYS(
-      "here: error: 'y' is over ranks along axis 1 and over lanes along axis 2, but 'x' is over ranks along "
-      "axis 0 [tags]\n"
-      "help: go over axis 0 of 'y' by lanes: it is what the turns bring\n"
+      "here: error: 'y' is over ranks along axis 1 and over streams along axis 2, but 'x' is over ranks "
+      "along axis 0 [tags]\n"
+      "help: spread axis 0 of 'y' over streams: it is what the turns bring\n"
       "1 error\n",
       [&](Schedule& s) {
-        s.set(s.output("y", f32, {s.ranks(), over_ranks(s.ranks()), over_lanes(3)}),
+        s.set(s.output("y", f32, {s.ranks(), over_ranks(s.ranks()), over_streams(3)}),
               s.input("x", f32, {over_ranks(s.ranks()), s.ranks(), 3}));
       });
   SAYS(
@@ -167,10 +167,10 @@ TEST(Refused, All) {
       "help: put axis 2 in front\n"
       "1 error\n",
       [&](Schedule& s) {
-        s.sum(s.output("y", f32, {over_lanes(5), 3, over_ranks(s.ranks())}),
+        s.sum(s.output("y", f32, {over_streams(5), 3, over_ranks(s.ranks())}),
               s.input("x", f32, {5, over_ranks(s.ranks()), 3, s.ranks()}), 1);
       });
-  const auto gather = [&](Schedule& s) { s.set(s.output("y", f32, {over_lanes(s.ranks()), 3}), rows(s)); };
+  const auto gather = [&](Schedule& s) { s.set(s.output("y", f32, {over_streams(s.ranks()), 3}), rows(s)); };
   SAYS(
       "here: error: in a turn all ranks take part in one broadcast, so their slices cannot be in the order "
       "rotated [tags]\n"
@@ -178,27 +178,27 @@ TEST(Refused, All) {
       "1 error\n",
       gather, {.order = Order::rotated, .form = Form::broadcast});
   SAYS(
-      "here: error: the lane style chained needs pool lanes, but the schedule has none [tags]\n"
+      "here: error: the stream style chained needs pool streams, but the schedule has none [tags]\n"
       "help: give it some, as in .pool = 4, or use the style split\n"
       "1 error\n",
-      gather, {.style = LaneStyle::chained});
+      gather, {.style = StreamStyle::chained});
   SAYS(
-      "here: error: the lane style ahead needs transfers between pairs, but here all ranks take part in one "
-      "broadcast [tags]\n"
+      "here: error: the stream style ahead needs transfers between pairs, but here all ranks take part in "
+      "one broadcast [tags]\n"
       "help: use the style split, or a form and axes by which slices travel between pairs\n"
       "1 error\n",
-      gather, {.form = Form::broadcast, .style = LaneStyle::ahead});
+      gather, {.form = Form::broadcast, .style = StreamStyle::ahead});
   SAYS(
       "here: error: around a ring a turn sends what the turn before it has received, so no credit can be "
       "posted ahead [tags]\n"
       "help: use the order rotated or linear, or the style split\n"
       "1 error\n",
-      gather, {.order = Order::ring, .style = LaneStyle::ahead});
+      gather, {.order = Order::ring, .style = StreamStyle::ahead});
   SAYS(
-      "here: error: the lane style ahead needs copy engines, but the transfers are via kernel [tags]\n"
+      "here: error: the stream style ahead needs copy engines, but the transfers are via kernel [tags]\n"
       "help: use via ce_put or ce_get, or the style split\n"
       "1 error\n",
-      gather, {.style = LaneStyle::ahead, .via = host::Mover::kernel});
+      gather, {.style = StreamStyle::ahead, .via = host::Mover::kernel});
   const auto scatter = [&](Schedule& s) {
     s.sum(s.output("y", f32, {over_ranks(s.ranks()), 3}),
           s.input("x", f32, {over_ranks(s.ranks()), s.ranks(), 3}), 0);
@@ -208,7 +208,7 @@ TEST(Refused, All) {
       "help: use the order rotated or linear\n"
       "1 error\n",
       [&](Schedule& s) {
-        s.set(s.output("y", f32, {over_lanes(s.ranks()), over_ranks(s.ranks()), 3}),
+        s.set(s.output("y", f32, {over_streams(s.ranks()), over_ranks(s.ranks()), 3}),
               s.input("x", f32, {over_ranks(s.ranks()), s.ranks(), 3}));
       },
       {.order = Order::ring});
@@ -225,7 +225,7 @@ TEST(Refused, All) {
 TEST(Refused, AtTheAuthorsLine) {
   Schedule schedule({.name = "it", .ranks = {2}});
   const Tensor in = schedule.input("x", f32, {over_ranks(schedule.ranks()), 4});
-  const Tensor out = schedule.output("y", DType::f16, {over_lanes(schedule.ranks()), 4});
+  const Tensor out = schedule.output("y", DType::f16, {over_streams(schedule.ranks()), 4});
   const uint32_t line = __LINE__ + 1;
   schedule.set(out, in);
   const Program program = schedule;

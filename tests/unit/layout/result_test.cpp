@@ -12,13 +12,13 @@ namespace {
 
 using namespace chorale::dsl;
 
-/// Returns C[lanes] of A[ranks] and B, lowered for two ranks.
+/// Returns C[streams] of A[ranks] and B, lowered for two ranks.
 host::Schedule lowered() {
   Schedule schedule({.name = "it", .ranks = {2}});
   const Index ranks = schedule.ranks();
   const Tensor a = schedule.input("A", DType::f32, {over_ranks(ranks), 2, 4}),
                b = schedule.input("B", DType::f32, {4, 3});
-  schedule.matmul(schedule.output("C", DType::f32, {over_lanes(ranks), 2, 3}), a, b);
+  schedule.matmul(schedule.output("C", DType::f32, {over_streams(ranks), 2, 3}), a, b);
   const Program program = schedule;
   return *program.recorded().extension.host;
 }

@@ -36,13 +36,13 @@ inline Plan exchange(uint32_t ranks, DType dtype, const std::vector<host::Mover>
   const auto into = [&](const Index& of, const Index& first, const Index& rows) {
     return y[of].slice(1, first + 2, rows).slice(2, 0, w - 1).slice(3, 3, c - 2);
   };
-  const Lane lanes[] = {schedule.lane("top"), schedule.lane("rest")};
+  const dsl::Stream streams[] = {schedule.stream("top"), schedule.stream("rest")};
   schedule.main().call("zero", {y}, {});
   schedule.main().copy(into(rank, 0, h - 2), from(rank, 0, h - 2));
-  schedule.main().fork({lanes[0], lanes[1]});
+  schedule.main().fork({streams[0], streams[1]});
   for (int rest = 0; rest < 2 && ranks > 1; ++rest) {
     const Index first = rest, rows = rest ? h - 3 : Index(1);
-    lanes[rest].wait(lanes[rest].group([&](dsl::Group& group) {
+    streams[rest].wait(streams[rest].group([&](dsl::Group& group) {
       for (uint32_t distance = 1; distance < ranks; ++distance) {
         const Index to = (rank + int(distance)) % all, of = (rank - int(distance)) % all;
         group.send(from(to, first, rows), to, {.via = via[distance % via.size()]});
@@ -50,7 +50,7 @@ inline Plan exchange(uint32_t ranks, DType dtype, const std::vector<host::Mover>
       }
     }));
   }
-  schedule.main().join({lanes[0], lanes[1]});
+  schedule.main().join({streams[0], streams[1]});
   Compiled compiled = Program(schedule).compile();
   if (!compiled.diagnostics.empty()) throw std::logic_error(render(compiled.plan, compiled.diagnostics));
   return std::move(compiled.plan);

@@ -53,8 +53,8 @@ TEST(ScheduleFaults, APeerThatNeverRunsIsNamedWithTheLine) {
       hasty);
   for (const std::string& one : said) expect_parts(one, {"timed_out: ", "waited 2 s"});
   // Rank 0 waits at i = 1 for rank 2, to which it sends. Rank 1 waits for a credit from rank 0.
-  expect_parts(said[0], {"rank 0, lane comm, i = 1: take of 'credit of t1", "from rank 2 (ag.cpp:1"});
-  expect_parts(said[1], {"rank 1, lane comm, i = 1: take of 'data of t1", "from rank 2 (ag.cpp:1"});
+  expect_parts(said[0], {"rank 0, stream comm, i = 1: take of 'credit of t1", "from rank 2 (ag.cpp:1"});
+  expect_parts(said[1], {"rank 1, stream comm, i = 1: take of 'data of t1", "from rank 2 (ag.cpp:1"});
 }
 
 void expect_end_of_every_rank(const std::function<void()>& failing, const char* why) {
@@ -80,7 +80,7 @@ void expect_end_of_every_rank(const std::function<void()>& failing, const char* 
     world.barrier();
   });
   for (const std::string& one : said)
-    expect_parts(one, {"aborted by rank 1", "lane main", "call 'consume'", why});
+    expect_parts(one, {"aborted by rank 1", "stream main", "call 'consume'", why});
 }
 
 TEST(ScheduleFaults, WhatAFunctionThrowsEndsEveryRank) {
@@ -204,8 +204,8 @@ TEST(ScheduleFaults, FibersSeeADeadlockAtOnce) {
             },
             {.seed = 1});
   for (const std::string& one : said)
-    expect_parts(one, {"deadlock: ", "rank 0, lane main: take of 'go[0]' from rank 1 (ag.cpp:12)",
-                       "rank 1, lane main: take of 'go[0]' from rank 0 (ag.cpp:12)"});
+    expect_parts(one, {"deadlock: ", "rank 0, stream main: take of 'go[0]' from rank 1 (ag.cpp:12)",
+                       "rank 1, stream main: take of 'go[0]' from rank 0 (ag.cpp:12)"});
 }
 
 TEST(ScheduleFaults, ExecutorsSayWhoRunsSchedules) {
@@ -350,7 +350,7 @@ TEST(ScheduleFaults, ThreadsThatOneRankCannotHaveAreAnErrorOfAll) {
     return said;
   });
   for (int rank = 0; rank < 2; ++rank)
-    expect_parts(all.said(rank), {"resources: rank 1: no thread for a lane: ", "; use fewer, or raise"});
+    expect_parts(all.said(rank), {"resources: rank 1: no thread for a stream: ", "; use fewer, or raise"});
 }
 
 }  // namespace

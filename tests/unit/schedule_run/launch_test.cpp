@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(Schedules, Launches, testing::Values(1, 2, 4), testing:
 TEST_P(Launches, AnAllreduceBehindAMatmul) {
   run_local(GetParam(), [](World& world) { EXPECT_EQ(reduces(world), "good"); });
 }
-TEST_P(Launches, AnAllgatherBesideAMatmulAndLaunchesOnTwoLanes) {
+TEST_P(Launches, AnAllgatherBesideAMatmulAndLaunchesOnTwoStreams) {
   run_local(GetParam(), [](World& world) { EXPECT_EQ(gathers(world), "good"); });
 }
 TEST_P(Launches, EveryOrderOfFibersGivesTheSame) {
@@ -265,7 +265,8 @@ TEST(LaunchFaults, APeerThatNeverRunsIsNamed) {
     EXPECT_EQ(one.find("timed_out: "), 0u) << one;
     EXPECT_NE(one.find("a launch of rank 0 has made no progress for 2 s"), std::string::npos) << one;
   }
-  EXPECT_NE(said[0].find("rank 0, lane main: launch 'reduce' to C[0:6, 0:5] (tp.cpp:11)"), std::string::npos)
+  EXPECT_NE(said[0].find("rank 0, stream main: launch 'reduce' to C[0:6, 0:5] (tp.cpp:11)"),
+            std::string::npos)
       << said[0];
 }
 

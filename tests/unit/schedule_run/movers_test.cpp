@@ -190,8 +190,8 @@ TEST(MoverFaults, APeerThatNeverRunsIsNamedWithTheLine) {
     const auto said = without_rank_2(mover);
     for (const std::string& one : said) expect_parts(one, {"timed_out: ", "waited 2 s", via});
     // Rank 0 sends to rank 2 at i = 1, and rank 1 receives from it.
-    expect_parts(said[0], {"rank 0, lane comm, i = 1: " + via, "send t0[0:1, 0:100] to rank 2 (ag.cpp:1"});
-    expect_parts(said[1], {"rank 1, lane comm, i = 1: " + via, "recv t1[2:3, 0:100] from rank 2"});
+    expect_parts(said[0], {"rank 0, stream comm, i = 1: " + via, "send t0[0:1, 0:100] to rank 2 (ag.cpp:1"});
+    expect_parts(said[1], {"rank 1, stream comm, i = 1: " + via, "recv t1[2:3, 0:100] from rank 2"});
   }
 }
 
@@ -269,8 +269,9 @@ TEST(MoverFaults, FibersSeeADeadlockAtOnce) {
             },
             {.seed = 1});
   for (const std::string& one : said)
-    expect_parts(one, {"deadlock: ", "rank 0, lane main: sm_copy via kernel: send s", "to rank 1 (ag.cpp:11)",
-                       "rank 1, lane main: sm_copy via kernel: send s", "to rank 0 (ag.cpp:11)"});
+    expect_parts(one,
+                 {"deadlock: ", "rank 0, stream main: sm_copy via kernel: send s", "to rank 1 (ag.cpp:11)",
+                  "rank 1, stream main: sm_copy via kernel: send s", "to rank 0 (ag.cpp:11)"});
 }
 
 /// A rank's SM copies follow the order of movers: what ends with copy engines need not end with others.

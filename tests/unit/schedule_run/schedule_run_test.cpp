@@ -96,7 +96,7 @@ TEST(Schedules, AllgatherP2pOfManyElements) {
 }
 
 /// A slow function delays run() too, so that results are there and buffers are free when it returns.
-TEST(Schedules, RunReturnsWhenAllLanesHaveEnded) {
+TEST(Schedules, RunReturnsWhenAllStreamsHaveEnded) {
   for (const Mover mover : movers) {
     run_local(2, [&](World& world) {
       std::atomic<int> calls{0};

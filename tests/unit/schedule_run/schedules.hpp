@@ -12,8 +12,8 @@
 namespace chorale::test {
 
 enum class Order { linear, rotated, ring };
-/// Names styles of streams. `pool`: turn i on pool stream i % lanes. `two`: transfers on one stream, compute
-/// on another.
+/// Names styles of streams. `pool`: turn i on pool stream i % streams. `two`: transfers on one stream,
+/// compute on another.
 enum class Style { pool, two };
 
 inline constexpr const char* order_names[] = {"linear", "rotated", "ring"};
@@ -34,8 +34,8 @@ struct Form {
 inline std::string turns(const Form& form, const std::string& from, const std::string& to,
                          const std::string& compute) {
   const bool pool = form.style == Style::pool;
-  const std::string transfer_lane = pool ? R"(["pool",["%","i","lanes"]])" : R"("comm")";
-  const std::string compute_lane = pool ? transfer_lane : R"("comp")";
+  const std::string transfer_stream = pool ? R"(["pool",["%","i","lanes"]])" : R"("comm")";
+  const std::string compute_stream = pool ? transfer_stream : R"("comp")";
   std::string slice, peer_from, peer_to, sent = fmt::format(R"(["{}"])", from), own;
   switch (form.order) {
     case Order::linear:
@@ -59,7 +59,7 @@ inline std::string turns(const Form& form, const std::string& from, const std::s
       pool
           ? fmt::format(
                 R"({{"op":"for","i":"i","lo":0,"hi":"ranks","body":[{{"op":"after","lane":{},"on":["main"]}}]}},)",
-                transfer_lane)
+                transfer_stream)
           : R"({"op":"fork","lanes":["comm","comp"]},)";
   // A slice that arrived on one pool stream is sent in the next turn, on another stream.
   const std::string chain =
@@ -67,19 +67,19 @@ inline std::string turns(const Form& form, const std::string& from, const std::s
           ? R"({"op":"if","p":["<",0,"i"],"then":[{"op":"after","lane":["pool",["%","i","lanes"]],"on":[["pool",["%",["-","i",1],"lanes"]]]}]},)"
           : "";
   std::string body = fmt::format(
-      R"({{"op":"if","p":{own},"then":[{{"op":"copy","lane":{lane},"dst":["{to}",[0,{slice}]],"src":["{from}",[0,0]],"at":0}}],
-          "else":[{{"op":"group","lane":{lane},"token":1,"do":[
+      R"({{"op":"if","p":{own},"then":[{{"op":"copy","lane":{stream},"dst":["{to}",[0,{slice}]],"src":["{from}",[0,0]],"at":0}}],
+          "else":[{{"op":"group","lane":{stream},"token":1,"do":[
                      {{"op":"recv","dst":["{to}",[0,{slice}]],"peer":{peer_from},"at":1}},
                      {{"op":"send","src":{sent},"peer":{peer_to},"at":2}}],"at":0}},
-                  {{"op":"wait","lane":{lane},"token":1,"at":3}}]}})",
-      fmt::arg("own", own), fmt::arg("lane", transfer_lane), fmt::arg("to", to), fmt::arg("from", from),
+                  {{"op":"wait","lane":{stream},"token":1,"at":3}}]}})",
+      fmt::arg("own", own), fmt::arg("stream", transfer_stream), fmt::arg("to", to), fmt::arg("from", from),
       fmt::arg("slice", slice), fmt::arg("peer_from", peer_from), fmt::arg("peer_to", peer_to),
       fmt::arg("sent", sent));
   if (!pool) body += R"(,{"op":"after","lane":"comp","on":["comm"]})";
   if (!compute.empty()) {
     std::string call = compute;
     for (size_t at; (at = call.find('@')) != std::string::npos;) call.replace(at, 1, slice);
-    for (size_t at; (at = call.find('$')) != std::string::npos;) call.replace(at, 1, compute_lane);
+    for (size_t at; (at = call.find('$')) != std::string::npos;) call.replace(at, 1, compute_stream);
     body += "," + call;
   }
   const std::string join = R"({"op":"after","on":[["pool",["%","i","lanes"]]]})";

@@ -20,7 +20,7 @@ std::string findings(const Schedule& schedule) {
 TEST(Bodies, AnExceptionLeavesThem) {
   Schedule s({.name = "it", .ranks = {2}});
   const Tensor x = s.input("x", DType::f32, {4}), y = s.output("y", DType::f32, {4});
-  const Lane main = s.main();
+  const Stream main = s.main();
   const auto leaves = [](const std::function<void()>& record) { EXPECT_THROW(record(), std::runtime_error); };
   leaves([&] {
     s.loop("i", 0, 2, [&](Index) {

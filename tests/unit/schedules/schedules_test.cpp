@@ -46,32 +46,33 @@ TEST(Schedules, TheOrderOfSlicesIsFree) {
   EXPECT_THROW(build("ag_matmul_p2p", {{"order", "ring"}}), std::invalid_argument);
 }
 
-/// The dump has the top level of nvFuser's lowered program: allocate, current lane, for, for.
+/// The dump has the top level of nvFuser's lowered program: allocate, current stream, for, for.
 TEST(Schedules, TheDumpReadsLikeTheOriginal) {
   const Plan plan = build("allgather_p2p").compile().plan;
-  EXPECT_EQ(host::dump(plan.name, *plan.extension.host),
-            R"(%HostProgram allgather_p2p { ranks=D lanes=4 } (t0 f32[@rank D, n]) -> (t1 f32[@lane D, n]) :
+  EXPECT_EQ(
+      host::dump(plan.name, *plan.extension.host),
+      R"(%HostProgram allgather_p2p { ranks=D streams=4 } (t0 f32[@rank D, n]) -> (t1 f32[@stream D, n]) :
   t1 = Alloc(space=window, bytes=( ( D * n ) * 4 ), zero=false)
-  %main = CurrentLane()
+  %main = CurrentStream()
   FOR i in [0, D):
-    SetLane(pool[( i % L )])
+    SetStream(pool[( i % streams )])
     After(%main)
   FOR i in [0, D):
     IF ( i == rank ):
-      SetLane(pool[( i % L )])
+      SetStream(pool[( i % streams )])
       t1.i = Select(t1, axis=0, index=i)
       t0.0 = Select(t0, axis=0, index=0)
       t1.i = Copy(t0.0)
     ELSE:
-      SetLane(pool[( i % L )])
+      SetStream(pool[( i % streams )])
       t1.i = Select(t1, axis=0, index=i)
       GroupBegin
         Recv #1 (dst=t1.i, peer=i, via=automatic)
         Send #2 (src=t0, peer=i, via=automatic)
       GroupEnd #3
       Wait(#3)
-    SetLane(%main)
-    After(pool[( i % L )])
+    SetStream(%main)
+    After(pool[( i % streams )])
 } // %HostProgram
 )");
 }
@@ -93,33 +94,33 @@ TEST(Schedules, TheLayoutOfAnAllgatherBecomesWhatOneWritesByHand) {
 TEST(Schedules, TheLayoutOfAProductReadsLikeTheOriginal) {
   EXPECT_EQ(
       lowered("ag_matmul_layout", {{"order", "linear"}, {"style", "pool"}}),
-      R"(%HostProgram it { ranks=D lanes=4 form=p2p order=linear style=pool } (A f32[@rank D, ( M / D ), K], B f32[K, N]) -> (C f32[@lane D, ( M / D ), N]) :
+      R"(%HostProgram it { ranks=D streams=4 form=p2p order=linear style=pool } (A f32[@rank D, ( M / D ), K], B f32[K, N]) -> (C f32[@stream D, ( M / D ), N]) :
   C = Alloc(space=local, bytes=( ( ( D * ( M / D ) ) * N ) * 4 ), zero=false)
-  %main = CurrentLane()
-  A_gathered f32[@lane D, ( M / D ), K] = Alloc(space=window, bytes=( ( ( D * ( M / D ) ) * K ) * 4 ), zero=false)
+  %main = CurrentStream()
+  A_gathered f32[@stream D, ( M / D ), K] = Alloc(space=window, bytes=( ( ( D * ( M / D ) ) * K ) * 4 ), zero=false)
   FOR i in [0, D):
-    SetLane(pool[( i % L )])
+    SetStream(pool[( i % streams )])
     After(%main)
   FOR i in [0, D):
     IF ( i == rank ):
-      SetLane(pool[( i % L )])
+      SetStream(pool[( i % streams )])
       A_gathered.i = Select(A_gathered, axis=0, index=i)
       A.0 = Select(A, axis=0, index=0)
       A_gathered.i = Copy(A.0)
     ELSE:
-      SetLane(pool[( i % L )])
+      SetStream(pool[( i % streams )])
       A_gathered.i = Select(A_gathered, axis=0, index=i)
       GroupBegin
         Recv #1 (dst=A_gathered.i, peer=i, via=automatic)
         Send #2 (src=A, peer=i, via=automatic)
       GroupEnd #3
       Wait(#3)
-    SetLane(pool[( i % L )])
+    SetStream(pool[( i % streams )])
     C.i = Select(C, axis=0, index=i)
     A_gathered.i = Select(A_gathered, axis=0, index=i)
     C.i = Call matmul(A_gathered.i, B)
-    SetLane(%main)
-    After(pool[( i % L )])
+    SetStream(%main)
+    After(pool[( i % streams )])
 } // %HostProgram
 )");
 }
@@ -159,7 +160,7 @@ TEST(Schedules, FindingsNameTheAuthorsLine) {
   Schedule schedule({.name = "wrong", .ranks = {2}});
   const Tensor in = schedule.input("x", DType::f32, {4}), out = schedule.output("y", DType::f32, {4});
   const uint32_t line = __LINE__ + 1;
-  schedule.lane("a").copy(out, in);
+  schedule.stream("a").copy(out, in);
   Program program = schedule;
   const Compiled compiled = program.compile();
   ASSERT_FALSE(compiled.ok());
@@ -174,7 +175,7 @@ struct Pair {
   Tensor x = schedule.input("x", DType::f32, {over_ranks(schedule.ranks()), 4});
   Tensor y = schedule.output("y", DType::f32, {schedule.ranks(), 4});
   Tensor t = schedule.temporary("t", DType::f32, {4});
-  Lane main = schedule.main();
+  Stream main = schedule.main();
 };
 
 /// Returns "" if `text` is reported at this line of this file when the schedule is recorded; else all
@@ -226,8 +227,8 @@ TEST(Schedules, WhatIsOfAnotherScheduleIsNoticed) {
   EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "an index made of parts of two schedules"), "");
   of.main.copy(of.t, from.x[0]);
   EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a view of another schedule"), "");
-  of.main.after({from.schedule.lane("a")});
-  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a lane of another schedule"), "");
+  of.main.after({from.schedule.stream("a")});
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a stream of another schedule"), "");
   of.main.post(flag, of.other);
   EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a flag of another schedule"), "");
   of.main.wait(from.schedule.token());
@@ -249,10 +250,10 @@ TEST(Schedules, WordsThatWereMeant) {
 
 TEST(Schedules, NamesAreThoseThatAPlanFileCanHave) {
   Pair of;
-  of.schedule.lane("comm lane");
-  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a lane 'comm lane', expected a name of letters"), "");
-  of.schedule.lane("main");
-  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a lane 'main': take main()"), "");
+  of.schedule.stream("comm stream");
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a stream 'comm stream', expected a name of letters"), "");
+  of.schedule.stream("main");
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a stream 'main': take main()"), "");
   of.schedule.param("block-size", 1);
   EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a parameter 'block-size'"), "");
   of.schedule.param("ranks", 1);
@@ -290,7 +291,7 @@ TEST(Schedules, WhatIsAsDeepAsItMayBeCanBeReadAgain) {
 /// Each turn has its own token, for which another loop waits.
 TEST(Schedules, TokensMayHaveAnIndex) {
   Pair of;
-  const Lane comm = of.schedule.lane("comm");
+  const Stream comm = of.schedule.stream("comm");
   of.main.fork({comm});
   const Token arrived = of.schedule.token(), gathered = of.schedule.token();
   of.schedule.loop("i", 0, 2, [&](Index i) {

@@ -266,7 +266,7 @@ TEST(Contract, LaunchesOfMoreThreadsThanCanBeCountedAreRefused) {
   });
 }
 
-TEST(Contract, ATransportBelongsToOneLane) {
+TEST(Contract, ATransportBelongsToOneStream) {
   run_local(1, [](World& world) {
     const auto transport = direct_rendezvous(world, rings(1, 1, 16));
     int one = 0, other = 0;

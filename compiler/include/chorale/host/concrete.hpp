@@ -44,11 +44,11 @@ enum class StepKind : uint8_t {
   fill,    ///< `value` to writes[0]
   call,    ///< `name`, with writes, reads and attributes
   launch,  ///< the plan `name`: reads[0] its input, writes[0] its output
-  after,  ///< the lane waits for all work on `lanes` so far; after expand_movers(), with a `token`: up to the
-          ///< mark of that token
+  after,  ///< the stream waits for all work on `streams` so far; after expand_movers(), with a `token`: up to
+          ///< the mark of that token
   barrier,
   mark,  ///< `name`; after expand_movers(), with a `token`: the end of a group, for which an `after` waits
-  post,  ///< sets `flag` at rank `peer`, after all work on the lane so far
+  post,  ///< sets `flag` at rank `peer`, after all work on the stream so far
   take,  ///< waits until `flag` is set here by rank `peer`, and clears it
   // These exist before the movers are expanded.
   group,  ///< `transfers` go on together; send and recv are groups of one that are waited for at once. With a
@@ -57,8 +57,8 @@ enum class StepKind : uint8_t {
   // These exist after that.
   put,      ///< copies reads[0] here to writes[0] at rank `peer`
   get,      ///< copies reads[0] at rank `peer` to writes[0] here
-  sm_copy,  ///< `transfers` of one mover that is no copy engine, both ways at once; the lane goes on when all
-            ///< are done
+  sm_copy,  ///< `transfers` of one mover that is no copy engine, both ways at once; the stream goes on when
+            ///< all are done
 };
 /// Holds the words of messages and dumps, by StepKind.
 inline constexpr std::string_view step_names[] = {"copy",    "fill", "call", "launch", "after",
@@ -91,10 +91,10 @@ struct ConcreteFlag {
 
 struct Step {
   StepKind kind = StepKind::mark;
-  uint32_t lane = 0;  ///< position in Concrete::lanes
+  uint32_t stream = 0;  ///< position in Concrete::streams
   std::vector<Box> writes, reads;
   std::vector<ConcreteTransfer> transfers;
-  std::vector<uint32_t> lanes;
+  std::vector<uint32_t> streams;
   std::string name;
   /// If true, a call runs the built-in function even if the application has a function of this name. Fills
   /// and the sums of collectives are such calls.
@@ -122,7 +122,7 @@ struct Pair {
 struct Concrete {
   uint32_t ranks = 0;
   std::vector<ConcreteTensor> tensors;   ///< as Schedule::tensors
-  std::vector<std::string> lanes;        ///< "main", the named ones, "pool[0]" ...
+  std::vector<std::string> streams;      ///< "main", the named ones, "pool[0]" ...
   std::vector<std::vector<Step>> steps;  ///< by rank, in the order in which the host enqueues
   std::vector<Pair> pairs;
   std::vector<ConcreteFlag> flags;

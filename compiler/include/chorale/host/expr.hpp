@@ -51,7 +51,8 @@ class Exprs {
   Exprs();
 
   Expr constant(int64_t value);
-  /// Returns the symbol of that name: "rank", "ranks", "lanes", a parameter, or a loop variable.
+  /// Returns the symbol of that name: "rank", "ranks", "lanes" (the number of pool streams), a
+  /// parameter, or a loop variable.
   Expr symbol(std::string_view name);
   Expr binary(ExprKind, Expr left, Expr right);
 

@@ -27,10 +27,10 @@ enum class Form : uint8_t {
   collective,  ///< both, and a sum that all ranks need is one all-reduce a turn
 };
 /// Says on which streams the turns of a loop run.
-enum class LaneStyle : uint8_t {
+enum class StreamStyle : uint8_t {
   split,    ///< transfers in order on one stream, compute on another
   ahead,    ///< as split, but peers get the credits that they need before the first turn
-  pool,     ///< turn i on pool stream i % lanes
+  pool,     ///< turn i on pool stream i % streams
   chained,  ///< as pool, with the transfers of all turns in order
 };
 /// Says what is sent when an operand is spread over ranks but its result is not.
@@ -39,16 +39,16 @@ enum class Reshard : uint8_t {
   after,   ///< the result is sent; each rank computes it from its own operand
 };
 
-/// These are the words for Order, Form, LaneStyle and Reshard, by enumerator.
+/// These are the words for Order, Form, StreamStyle and Reshard, by enumerator.
 inline constexpr std::string_view order_names[] = {"linear", "rotated", "ring"};
 inline constexpr std::string_view form_names[] = {"p2p", "broadcast", "reduce", "collective"};
-inline constexpr std::string_view lane_style_names[] = {"split", "ahead", "pool", "chained"};
+inline constexpr std::string_view stream_style_names[] = {"split", "ahead", "pool", "chained"};
 inline constexpr std::string_view reshard_names[] = {"before", "after"};
 
 struct Lowering {
   std::optional<Order> order = {};  ///< none: rotated, or linear if ranks process slices together
   Form form = Form::p2p;
-  LaneStyle style = LaneStyle::split;
+  StreamStyle style = StreamStyle::split;
   Reshard reshard = Reshard::before;
   Mover via = Mover::automatic;
 };
@@ -56,7 +56,7 @@ struct Lowering {
 /// Lists the functions that `compute` may name in the layout form.
 inline constexpr std::string_view layout_functions[] = {"set", "matmul", "linear", "add", "sum"};
 
-/// Makes Schedule::body, lanes and temporaries from Schedule::layout. The new operations have the author's
+/// Makes Schedule::body, streams and temporaries from Schedule::layout. The new operations have the author's
 /// lines. After that, reshards are separate operations of the layout.
 ///
 /// \param findings  gets what is wrong; if there are any, do not use the schedule

@@ -20,16 +20,17 @@ inline bool is_word(std::string_view name) {
 }
 inline constexpr std::string_view a_word = "a name of letters, digits and underscores";
 
-/// Expressions use these names for the rank, the number of ranks, and the number of pool streams.
+/// Expressions use these names for the rank, the number of ranks, and the number of pool streams, which plan
+/// files call `lanes`.
 inline constexpr std::array<std::string_view, 3> own_symbols = {"rank", "ranks", "lanes"};
 inline bool is_own_symbol(std::string_view name) {
   return std::find(own_symbols.begin(), own_symbols.end(), name) != own_symbols.end();
 }
 
-/// Plan files use these names for the caller's stream, and for the pool streams.
-inline constexpr std::array<std::string_view, 2> own_lanes = {"main", "pool"};
-inline bool is_own_lane(std::string_view name) {
-  return std::find(own_lanes.begin(), own_lanes.end(), name) != own_lanes.end();
+/// Plan files use these names for the main stream, and for the pool streams.
+inline constexpr std::array<std::string_view, 2> own_streams = {"main", "pool"};
+inline bool is_own_stream(std::string_view name) {
+  return std::find(own_streams.begin(), own_streams.end(), name) != own_streams.end();
 }
 
 inline constexpr unsigned most_ranks = 1024;

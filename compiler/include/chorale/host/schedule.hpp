@@ -1,7 +1,7 @@
 #pragma once
 /// \file
 /// A host schedule is a program of streams, transfers and calls in which transfers overlap with compute. A
-/// stream (`Lane`) is a CUDA stream, or a thread of the CPU backend. One schedule serves all ranks and any
+/// stream (`Stream`) is a CUDA stream, or a thread of the CPU backend. One schedule serves all ranks and any
 /// number of them.
 ///
 /// A view names storage, and several operations may write it. The checks prove that they are ordered.
@@ -21,16 +21,16 @@
 namespace chorale::host {
 
 /// Says how one axis of a tensor is spread. With `ranks` there is one slice per rank, and each rank holds its
-/// own slice as index 0. With `lanes` the axis is whole on every rank, and each turn of the loop that the
+/// own slice as index 0. With `streams` the axis is whole on every rank, and each turn of the loop that the
 /// compiler makes takes one slice.
-enum class Tag : uint8_t { whole, ranks, lanes };
+enum class Tag : uint8_t { whole, ranks, streams };
 /// Says where a temporary is stored. Peers can access a `window`.
 enum class Space : uint8_t { local, window, host };
 enum class Role : uint8_t { in, out, temp };
 /// Says how the bytes of a transfer are moved. With `automatic` the executor chooses when it binds.
 enum class Mover : uint8_t { automatic, ce_put, ce_get, kernel, staged, port, plan };
 
-/// Holds the words of plan files and dumps, by Tag, Space, Role and Mover.
+/// Holds the words of plan files and dumps, by Tag, Space, Role and Mover. Plan files call streams `lanes`.
 inline constexpr std::string_view tag_names[] = {"", "ranks", "lanes"};
 inline constexpr std::string_view space_names[] = {"local", "window", "host"};
 inline constexpr std::string_view role_names[] = {"in", "out", "temp"};
@@ -70,12 +70,12 @@ struct View {
   bool operator==(const View&) const = default;
 };
 
-struct Lane {
+struct Stream {
   enum class Kind : uint8_t { main, pool, named };
-  Kind kind = Kind::main;  ///< main: the caller's stream
+  Kind kind = Kind::main;  ///< main: on CUDA the stream that ScheduleRun::run() is given
   Expr index;              ///< pool: which one of the pool streams
-  uint32_t name = 0;       ///< named: position in Schedule::lanes
-  bool operator==(const Lane&) const = default;
+  uint32_t name = 0;       ///< named: position in Schedule::streams
+  bool operator==(const Stream&) const = default;
 };
 
 /// Describes one side of a transfer. The k-th send from one rank to another with a tag matches the k-th such
@@ -101,12 +101,12 @@ inline constexpr std::string_view collective_names[] = {"allgather", "allreduce"
 /// Holds one operation. The fields of its kind in ops.def say which members it uses.
 struct Op {
   OpKind kind = OpKind::mark;
-  Lane lane;
+  Stream stream;
   std::vector<View> writes, reads;
   std::vector<Transfer> transfers;  ///< send and recv have one
   uint32_t token = 0;               ///< group and collective complete it, wait waits for it
   Expr index;                       ///< index of a token or a flag, so that each turn of a loop can have one
-  std::vector<Lane> lanes;
+  std::vector<Stream> streams;
   std::string name;
   std::map<std::string, Expr> attributes;
   Expr peer, value, lo, hi;
@@ -151,9 +151,9 @@ struct Param {
 struct Schedule {
   Exprs exprs;
   std::vector<Param> params;
-  std::vector<uint32_t> ranks;     ///< numbers of ranks that it is checked for
-  std::vector<std::string> lanes;  ///< the named streams
-  Expr pool;                       ///< number of pool streams: the symbol `lanes`
+  std::vector<uint32_t> ranks;       ///< numbers of ranks that it is checked for
+  std::vector<std::string> streams;  ///< the named streams
+  Expr pool;                         ///< number of pool streams: the symbol `lanes`
   /// Holds the settings that the compiler was given (order, style ...), for people who read the plan.
   std::map<std::string, std::string> made_with;
   std::vector<Flag> flags;

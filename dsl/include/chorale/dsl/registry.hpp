@@ -16,10 +16,11 @@
 
 namespace chorale::dsl {
 
-/// Holds the least and the greatest value of a whole-number parameter.
+/// Holds the least and the greatest value of a whole-number parameter, and its old name if it was renamed.
 struct Bounds {
   int64_t min = std::numeric_limits<int64_t>::min();
   int64_t max = std::numeric_limits<int64_t>::max();
+  std::string_view was = {};  ///< the parameter's name in the last version, which settings may still use
 };
 
 /// Describes a parameter that a program has declared.

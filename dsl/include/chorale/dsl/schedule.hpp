@@ -1,25 +1,25 @@
 #pragma once
 /// \file
 /// A host schedule overlaps transfers with compute on the streams of a GPU. This header has the language for
-/// it: streams (`Lane`), loops, transfers and calls. One schedule serves all ranks.
+/// it: streams, loops, transfers and calls. One schedule serves all ranks.
 ///
 ///   // Sends every rank's slice to every rank, over pool streams.
 ///   CHORALE_PROGRAM(allgather_p2p, Parameters& with) {
 ///     Schedule schedule({.name = "allgather_p2p", .ranks = {2, 4, 8}, .pool = 4});
 ///     const Index rank = schedule.rank(), ranks = schedule.ranks(), n = schedule.param("n", 1024);
 ///     const Tensor in = schedule.input("t0", DType::f32, {over_ranks(ranks), n});
-///     const Tensor out = schedule.output("t1", DType::f32, {over_lanes(ranks), n});
+///     const Tensor out = schedule.output("t1", DType::f32, {over_streams(ranks), n});
 ///     schedule.loop("i", 0, ranks, [&](Index i) { schedule.pool(i % 4).after({schedule.main()}); });
 ///     schedule.loop("i", 0, ranks, [&](Index i) {
-///       const Lane lane = schedule.pool(i % schedule.lanes());
-///       schedule.when(i == rank, [&] { lane.copy(out[i], in[0]); },
+///       const Stream stream = schedule.pool(i % schedule.streams());
+///       schedule.when(i == rank, [&] { stream.copy(out[i], in[0]); },
 ///                     [&] {
-///                       lane.wait(lane.group([&](Group& group) {
+///                       stream.wait(stream.group([&](Group& group) {
 ///                         group.recv(out[i], i);
 ///                         group.send(in, i);
 ///                       }));
 ///                     });
-///       schedule.main().after({lane});
+///       schedule.main().after({stream});
 ///     });
 ///     return schedule;
 ///   }
@@ -46,11 +46,11 @@ namespace chorale::dsl {
 
 using chorale::DType;
 using host::Form;
-using host::LaneStyle;
 using host::Lowering;
 using host::Mover;
 using host::Order;
 using host::Reshard;
+using host::StreamStyle;
 
 class Schedule;
 class ScheduleRecording;
@@ -104,7 +104,7 @@ struct Extent {
 /// Makes an axis with one slice per rank. Each rank holds its own slice, as index 0.
 inline Extent over_ranks(Index extent) { return {extent, host::Tag::ranks}; }
 /// Makes an axis that is whole on every rank. The loop that works on it takes one slice per turn.
-inline Extent over_lanes(Index extent) { return {extent, host::Tag::lanes}; }
+inline Extent over_streams(Index extent) { return {extent, host::Tag::streams}; }
 
 /// Holds an index and the author's line, because an operator has no argument for the line.
 struct Subscript {
@@ -193,7 +193,7 @@ struct CollectiveOptions {
 
 /// Stands for a CUDA stream, or for a thread of the CPU backend. Its work runs in order.
 /// docs/host-schedules.md describes the operation of each method.
-class Lane {
+class Stream {
  public:
   void copy(const View& dst, const View& src, Here at = Here::current()) const;
   void fill(const View& dst, Index value, Here at = Here::current()) const;
@@ -209,9 +209,9 @@ class Lane {
   void launch(std::string_view plan, const View& dst, const View& src, Here at = Here::current()) const;
   void call(std::string_view function, std::vector<View> writes, std::vector<View> reads,
             std::map<std::string, Index> attributes = {}, Here at = Here::current()) const;
-  void after(const std::vector<Lane>& lanes, Here at = Here::current()) const;
-  void fork(const std::vector<Lane>& lanes, Here at = Here::current()) const;
-  void join(const std::vector<Lane>& lanes, Here at = Here::current()) const;
+  void after(const std::vector<Stream>& streams, Here at = Here::current()) const;
+  void fork(const std::vector<Stream>& streams, Here at = Here::current()) const;
+  void join(const std::vector<Stream>& streams, Here at = Here::current()) const;
   void barrier(Here at = Here::current()) const;
   void post(Flag, Index peer, Index index = 0, Here at = Here::current()) const;
   void take(Flag, Index peer, Index index = 0, Here at = Here::current()) const;
@@ -219,9 +219,9 @@ class Lane {
 
  private:
   friend class ScheduleRecording;
-  Lane(ScheduleRecording* recording, host::Lane lane) : recording_(recording), lane_(lane) {}
+  Stream(ScheduleRecording* recording, host::Stream stream) : recording_(recording), stream_(stream) {}
   ScheduleRecording* recording_;
-  host::Lane lane_;
+  host::Stream stream_;
 };
 
 /// Holds the name of a schedule and its numbers of ranks.
@@ -254,7 +254,7 @@ class Schedule {
 
   Index rank() const;
   Index ranks() const;
-  Index lanes() const;  ///< of the pool
+  Index streams() const;  ///< number of streams in the pool
   /// Declares a number that gets its value when the schedule is bound. The value is `value` unless the caller
   /// gives another.
   Index param(std::string_view name, int64_t value, Here at = Here::current());
@@ -265,10 +265,10 @@ class Schedule {
   Tensor temporary(std::string_view name, DType, std::vector<Extent>, bool zero = false,
                    Here at = Here::current());
 
-  Lane main() const;
-  Lane lane(std::string_view name, Here at = Here::current());
-  Lane pool(Index index, Here at = Here::current()) const;
-  /// Returns a token that groups and collectives complete. For example, one loop has `lane.group(token[i],
+  Stream main() const;
+  Stream stream(std::string_view name, Here at = Here::current());
+  Stream pool(Index index, Here at = Here::current()) const;
+  /// Returns a token that groups and collectives complete. For example, one loop has `stream.group(token[i],
   /// ..)` and another `wait(token[i])`.
   Token token();
   Flag flag(std::string_view name, host::Flag::Kind = host::Flag::Kind::binary, Here at = Here::current());
@@ -282,7 +282,7 @@ class Schedule {
             Here at = Here::current());
 
   // The layout form says what is computed, with whole tensors. The compiler cuts the tensors into slices
-  // along the axes over lanes, fetches the slices of axes over ranks from other ranks, and creates the
+  // along the axes over streams, fetches the slices of axes over ranks from other ranks, and creates the
   // streams.
 
   /// Sets `out` to the elements of `in`, which may be spread in another way.
@@ -300,8 +300,19 @@ class Schedule {
   /// Returns the program of a schedule. Compiling it runs the checks.
   operator Program() const;
 
+  // Streams were called lanes. The old names stay for one version, here and below.
+
+  [[deprecated("use streams()")]] Index lanes() const { return streams(); }
+  [[deprecated("use stream()")]] Stream lane(std::string_view name, Here at = Here::current()) {
+    return stream(name, at);
+  }
+
  private:
   std::unique_ptr<ScheduleRecording> recording_;  // on the heap: handles point to it
 };
+
+using Lane [[deprecated("use Stream")]] = Stream;
+using LaneStyle [[deprecated("use StreamStyle")]] = StreamStyle;
+[[deprecated("use over_streams()")]] inline Extent over_lanes(Index extent) { return over_streams(extent); }
 
 }  // namespace chorale::dsl

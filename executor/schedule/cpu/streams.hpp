@@ -19,9 +19,9 @@
 namespace chorale::hostrun {
 
 /// Lets a stream wait while other streams continue, as a thread or as a fiber of a seeded world.
-class LaneHost {
+class StreamHost {
  public:
-  virtual ~LaneHost() = default;
+  virtual ~StreamHost() = default;
   /// Returns when ready(state) holds, or when the stream has to stop.
   /// \param bell a word that changes when ready() may have begun to hold; null: no one changes such a word
   /// \param action the action that waits
@@ -35,10 +35,10 @@ class LaneHost {
 
 /// Gives every stream a thread. In each run a thread does the actions of its stream once, in order; run()
 /// waits for all threads.
-class CpuLanes final : public Lanes {
+class CpuStreams final : public Streams {
  public:
-  explicit CpuLanes(Bound bound);
-  ~CpuLanes() override;
+  explicit CpuStreams(Bound bound);
+  ~CpuStreams() override;
 
   void run(void* stream) override;
   void synchronize(void* stream) override;
@@ -58,14 +58,14 @@ class CpuLanes final : public Lanes {
 
   void start();
   void quit();
-  void serve(uint32_t lane);
+  void serve(uint32_t stream);
   void run_as_fibers();
-  Stop play(uint32_t lane, uint64_t run, LaneHost& host);
-  Stop attempt(const Action& action, uint64_t run, LaneHost& host);
-  Stop act(const Action& action, uint64_t run, LaneHost& host);
-  Stop launch(const Action& action, LaneHost& host);
-  Stop sm_copy(const Action& action, LaneHost& host);
-  bool is_lane() const;
+  Stop play(uint32_t stream, uint64_t run, StreamHost& host);
+  Stop attempt(const Action& action, uint64_t run, StreamHost& host);
+  Stop act(const Action& action, uint64_t run, StreamHost& host);
+  Stop launch(const Action& action, StreamHost& host);
+  Stop sm_copy(const Action& action, StreamHost& host);
+  bool is_called_by_stream() const;
   std::string text(const Action& action) const;
 
   Bound bound_;

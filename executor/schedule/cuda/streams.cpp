@@ -1,4 +1,4 @@
-#include "lanes.hpp"
+#include "streams.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,7 +25,7 @@ namespace {
 constexpr uint32_t most_copy_blocks = 32;
 }  // namespace
 
-CudaLanes::CudaLanes(Bound bound)
+CudaStreams::CudaStreams(Bound bound)
     : bound_(std::move(bound)),
       world_(bound_.world),
       imports_(world_),
@@ -38,16 +38,17 @@ CudaLanes::CudaLanes(Bound bound)
   world::collective_try(world_, [this] {
     // Peers wait for a stream's SM copies, so their few blocks must not wait for all blocks of a matrix
     // product.
-    for (const std::vector<uint32_t>& lane : program_.lanes) {
-      const bool carries = std::any_of(lane.begin(), lane.end(), [this](uint32_t action) {
+    for (const std::vector<uint32_t>& stream : program_.streams) {
+      const bool carries = std::any_of(stream.begin(), stream.end(), [this](uint32_t action) {
         return program_.actions[action].kind == StepKind::sm_copy;
       });
-      streams_.emplace_back("the stream of a lane", carries ? cuda::Priority::first : cuda::Priority::plain);
+      streams_.emplace_back("a stream of a schedule",
+                            carries ? cuda::Priority::first : cuda::Priority::plain);
     }
     for (const Action& action : program_.actions) {
       std::vector<cuda::OwnedEvent>& mine = events_.emplace_back();
       for (const Action::Point& point : action.points)
-        if (!point.mark || action.kind == StepKind::mark) mine.emplace_back("the event of a lane");
+        if (!point.mark || action.kind == StepKind::mark) mine.emplace_back("an event of a schedule");
     }
     watcher_ = std::make_unique<Watcher>(bound_, program_, taken_flags());
     load_functions();
@@ -60,7 +61,7 @@ CudaLanes::CudaLanes(Bound bound)
 }
 
 /// Waits until all enqueued work has ended, because peers may need it. The work ends because all waits end.
-CudaLanes::~CudaLanes() {
+CudaStreams::~CudaStreams() {
   world_.group().before_reset(world_.rank(), this, {});
   const cuda::CurrentDevice on(device_);
   cuda::check_quietly(cudaDeviceSynchronize(), "waiting for a schedule's runs");
@@ -71,7 +72,7 @@ CudaLanes::~CudaLanes() {
 /// CUDA loads a kernel at its first launch, and may wait for all CUDA streams to do so. In a run, that could
 /// wait forever: a stream may wait for a peer that waits for work that this rank has not enqueued yet.
 /// Workspaces are made here too, so that none is made in a run.
-void CudaLanes::load_functions() {
+void CudaStreams::load_functions() {
   if (sm_copies_.any()) {
     const cuda::OwnedStream stream("a stream for first calls");
     cuda::check(enqueue_sm_copy({}, {}, stream.get()), "the first launch of an SM copy's kernel");
@@ -88,7 +89,7 @@ void CudaLanes::load_functions() {
     if (!action.function) continue;
     const std::string name = action.kind == StepKind::fill ? "fill" : action.step->name;
     if (!action.step->built_in && bound_.applications.count(name)) continue;
-    std::string what = fmt::format("{} {}", action.lane, name);
+    std::string what = fmt::format("{} {}", action.stream, name);
     for (const auto& views : {action.writes, action.reads})
       for (const TensorView& view : views)
         what += fmt::format(" {} {}", view.text(), fmt::join(view.strides, " "));
@@ -109,7 +110,7 @@ void CudaLanes::load_functions() {
   }
 }
 
-std::vector<uint32_t*> CudaLanes::taken_flags() const {
+std::vector<uint32_t*> CudaStreams::taken_flags() const {
   std::vector<uint32_t*> flags;
   for (const Action& action : program_.actions)
     flags.push_back(action.kind == StepKind::take ? memory_.on_host(action.step->flag) : nullptr);
@@ -118,7 +119,7 @@ std::vector<uint32_t*> CudaLanes::taken_flags() const {
 
 // -- Enqueueing
 
-void CudaLanes::run(void* stream) {
+void CudaStreams::run(void* stream) {
   if (enqueues_) refuse_in_a_function("run");
   check();
   const cuda::CurrentDevice on(device_);
@@ -134,9 +135,9 @@ void CudaLanes::run(void* stream) {
   }
 }
 
-void CudaLanes::enqueue(uint32_t index, cudaStream_t main) {
+void CudaStreams::enqueue(uint32_t index, cudaStream_t main) {
   const Action& action = program_.actions[index];
-  const cudaStream_t stream = stream_of(action.lane, main);
+  const cudaStream_t stream = stream_of(action.stream, main);
   switch (action.kind) {
     case StepKind::copy:
     case StepKind::put:
@@ -154,11 +155,11 @@ void CudaLanes::enqueue(uint32_t index, cudaStream_t main) {
       for (size_t at = 0; at < action.points.size(); ++at) {
         const Action::Point& point = action.points[at];
         // A stream that has done nothing needs no wait, and is not part of a capture.
-        if (point.actions == 0 && point.lane != 0) continue;
+        if (point.actions == 0 && point.stream != 0) continue;
         const cudaEvent_t event = point.mark ? events_[*point.mark][0].get() : events_[index][at].get();
         if (!point.mark)
-          cuda::check(cudaEventRecord(event, stream_of(point.lane, main)), "recording a lane's event");
-        cuda::check(cudaStreamWaitEvent(stream, event, 0), "waiting for a lane");
+          cuda::check(cudaEventRecord(event, stream_of(point.stream, main)), "recording a stream's event");
+        cuda::check(cudaStreamWaitEvent(stream, event, 0), "waiting for a stream");
       }
       break;
     case StepKind::mark:
@@ -182,7 +183,7 @@ void CudaLanes::enqueue(uint32_t index, cudaStream_t main) {
   }
 }
 
-void CudaLanes::copy(const Action& action, cudaStream_t stream) {
+void CudaStreams::copy(const Action& action, cudaStream_t stream) {
   const bool by_threads = gets_by_threads(action);
   for (const Copy& copy : action.copies) {
     cudaError_t result = cudaSuccess;
@@ -209,7 +210,7 @@ void CudaLanes::copy(const Action& action, cudaStream_t stream) {
 /// that GPU. It does the copies of all CUDA streams and ranks in the order in which they were enqueued. So a
 /// copy behind a wait delays all others, forever if the wait is for one of them. Copies out of another
 /// process's memory use the reader's own copy engine.
-bool CudaLanes::gets_by_threads(const Action& action) const {
+bool CudaStreams::gets_by_threads(const Action& action) const {
   if (action.kind != StepKind::get) return false;
   const cuda::RankDevice &mine = imports_.devices()[bound_.rank()],
                          &theirs = imports_.devices()[size_t(action.peer)];
@@ -218,7 +219,7 @@ bool CudaLanes::gets_by_threads(const Action& action) const {
 
 /// Enqueues the wait for a flag. The owner clears the flag, so the same commands are right in every replay of
 /// a graph.
-void CudaLanes::take(uint32_t index, cudaStream_t stream) {
+void CudaStreams::take(uint32_t index, cudaStream_t stream) {
   const Action& action = program_.actions[index];
   CUstreamBatchMemOpParams all[4] = {};
   const auto write = [](CUstreamBatchMemOpParams& to, uint32_t* word, uint32_t value) {
@@ -227,39 +228,40 @@ void CudaLanes::take(uint32_t index, cudaStream_t stream) {
     to.writeValue.value = value;
     to.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
   };
-  write(all[0], watcher_->at(action.lane), index + 1);
+  write(all[0], watcher_->at(action.stream), index + 1);
   all[1].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
   all[1].waitValue.address = reinterpret_cast<CUdeviceptr>(action.flag);
   all[1].waitValue.value = 1;
   all[1].waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;  // a watcher that releases it writes a larger value
   write(all[2], action.flag, 0);
-  write(all[3], watcher_->at(action.lane), 0);
+  write(all[3], watcher_->at(action.stream), 0);
   cuda::check(cuda::driver().cuStreamBatchMemOp(stream, 4, all, 0), "waiting for a flag of a peer");
 }
 
 /// Enqueues the kernel of an SM copy, which ends when the world stops. Normally the watcher, which knows the
 /// state of the stream, stops the world first. The kernel's own limit is for a host that no longer checks.
-void CudaLanes::sm_copy(uint32_t index, cudaStream_t stream) {
+void CudaStreams::sm_copy(uint32_t index, cudaStream_t stream) {
   const Action& action = program_.actions[index];
   const SmCopyLaunch launch{{sm_copies_.device_abort_word(), uint64_t(bound_.timeout.count()) * 2, 0},
                             bound_.rank(),
-                            watcher_->stopped_at(action.lane),
+                            watcher_->stopped_at(action.stream),
                             index + 1};
-  tell(action.lane, index + 1, stream);
+  tell(action.stream, index + 1, stream);
   const cudaError_t result = enqueue_sm_copy(sm_copies_.work(action), launch, stream);
   if (result != cudaSuccess)
     cuda::check(result, describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action));
-  tell(action.lane, 0, stream);
+  tell(action.stream, 0, stream);
 }
 
 /// Tells the watcher the state of a stream.
-void CudaLanes::tell(uint32_t lane, uint32_t at, cudaStream_t stream) {
-  cuda::check(cuda::driver().cuStreamWriteValue32(stream, reinterpret_cast<CUdeviceptr>(watcher_->at(lane)),
-                                                  at, CU_STREAM_WRITE_VALUE_DEFAULT),
-              "recording the state of a lane");
+void CudaStreams::tell(uint32_t stream_index, uint32_t at, cudaStream_t stream) {
+  cuda::check(
+      cuda::driver().cuStreamWriteValue32(stream, reinterpret_cast<CUdeviceptr>(watcher_->at(stream_index)),
+                                          at, CU_STREAM_WRITE_VALUE_DEFAULT),
+      "recording the state of a stream");
 }
 
-void CudaLanes::call(const Action& action, cudaStream_t stream) {
+void CudaStreams::call(const Action& action, cudaStream_t stream) {
   try {
     call_function(action, world_, stream);
   } catch (...) {
@@ -269,7 +271,7 @@ void CudaLanes::call(const Action& action, cudaStream_t stream) {
   }
 }
 
-void CudaLanes::launch(const Action& action, cudaStream_t stream) {
+void CudaStreams::launch(const Action& action, cudaStream_t stream) {
   try {
     launches_.execute(action, stream);
   } catch (...) {
@@ -281,7 +283,7 @@ void CudaLanes::launch(const Action& action, cudaStream_t stream) {
 
 // -- Ends
 
-void CudaLanes::synchronize(void* stream) {
+void CudaStreams::synchronize(void* stream) {
   if (enqueues_) refuse_in_a_function("synchronize");
   const cuda::CurrentDevice on(device_);
   cuda::check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "waiting for a schedule's runs");
@@ -296,7 +298,7 @@ void CudaLanes::synchronize(void* stream) {
 
 /// Throws the error of the world or of a launch. Adds the state of this rank's streams, unless the error
 /// already includes it.
-void CudaLanes::check() {
+void CudaStreams::check() {
   try {
     world_.check();
     launches_.check();
@@ -307,7 +309,7 @@ void CudaLanes::check() {
   }
 }
 
-void* CudaLanes::buffer(uint32_t tensor) const { return memory_.places().tensors[bound_.rank()][tensor]; }
+void* CudaStreams::buffer(uint32_t tensor) const { return memory_.places().tensors[bound_.rank()][tensor]; }
 
 Resources cuda_resources() {
   const int device = cuda::current_device();
@@ -327,6 +329,8 @@ Resources cuda_resources() {
   return {fmt::format("GPU {}", device), free, {}, blocks};
 }
 
-std::unique_ptr<Lanes> make_cuda_lanes(Bound bound) { return std::make_unique<CudaLanes>(std::move(bound)); }
+std::unique_ptr<Streams> make_cuda_streams(Bound bound) {
+  return std::make_unique<CudaStreams>(std::move(bound));
+}
 
 }  // namespace chorale::hostrun

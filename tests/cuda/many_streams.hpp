@@ -22,23 +22,23 @@ namespace chorale::test {
 /// have 14 blocks per stream.
 constexpr uint32_t many = 9;
 
-/// Returns a plan that moves rank r's X[lane][this rank] to Y[lane][r] of every rank. Each stream (lane)
-/// moves its own data, through an extra copy.
-inline Plan exchange_on_many_lanes(uint32_t ranks, host::Mover via) {
+/// Returns a plan that moves rank r's X[k][this rank] to Y[k][r] of every rank on stream k of the
+/// schedule. Each stream moves its own data, through an extra copy.
+inline Plan exchange_on_many_streams(uint32_t ranks, host::Mover via) {
   using namespace chorale::dsl;
-  Schedule schedule({.name = "many_lanes", .ranks = {ranks}});
+  Schedule schedule({.name = "many_streams", .ranks = {ranks}});
   const Index rank = schedule.rank(), all = schedule.ranks(), n = schedule.param("n", 64);
   const Tensor x = schedule.input("X", DType::i32, {int(many), all, n});
   const Tensor y = schedule.output("Y", DType::i32, {int(many), all, n});
   const Tensor received = schedule.temporary("R", DType::i32, {int(many), all, n}, true);
-  std::vector<Lane> lanes;
-  for (uint32_t lane = 0; lane < many; ++lane) lanes.push_back(schedule.lane("lane" + std::to_string(lane)));
-  schedule.main().fork(lanes);
-  for (uint32_t lane = 0; lane < many; ++lane) {
-    const int at = int(lane);
-    lanes[lane].copy(received[at].select(1, rank), x[at].select(1, rank));
+  std::vector<dsl::Stream> streams;
+  for (uint32_t k = 0; k < many; ++k) streams.push_back(schedule.stream("stream" + std::to_string(k)));
+  schedule.main().fork(streams);
+  for (uint32_t k = 0; k < many; ++k) {
+    const int at = int(k);
+    streams[k].copy(received[at].select(1, rank), x[at].select(1, rank));
     if (ranks > 1) {
-      lanes[lane].wait(lanes[lane].group([&](Group& group) {
+      streams[k].wait(streams[k].group([&](Group& group) {
         for (uint32_t distance = 1; distance < ranks; ++distance) {
           const Index to = (rank + int(distance)) % all, of = (rank - int(distance)) % all;
           group.send(x[at].select(1, to), to, {.via = via});
@@ -46,9 +46,9 @@ inline Plan exchange_on_many_lanes(uint32_t ranks, host::Mover via) {
         }
       }));
     }
-    lanes[lane].copy(y[at], received[at]);
+    streams[k].copy(y[at], received[at]);
   }
-  schedule.main().join(lanes);
+  schedule.main().join(streams);
   Compiled compiled = Program(schedule).compile();
   if (!compiled.diagnostics.empty()) throw std::logic_error(render(compiled.plan, compiled.diagnostics));
   return std::move(compiled.plan);
@@ -57,12 +57,12 @@ inline Plan exchange_on_many_lanes(uint32_t ranks, host::Mover via) {
 /// Runs the exchange several times in a row. Returns "good" or the first error.
 /// \param n      the number of elements that a stream of one rank sends to another rank's
 /// \param graph  true: the runs in a row are one graph, which is replayed
-inline std::string exchanged_on_many_lanes(World& world, host::Mover via, uint64_t n, bool graph) {
+inline std::string exchanged_on_many_streams(World& world, host::Mover via, uint64_t n, bool graph) {
   constexpr int in_a_row = 3, times = 2;
   const uint64_t ranks = uint64_t(world.ranks()), rank = uint64_t(world.rank()), all = many * ranks * n;
   Config config = on_cuda();
   config.mover_blocks = 1;
-  ScheduleRun schedule(world, exchange_on_many_lanes(uint32_t(ranks), via), {.params = {{"n", int64_t(n)}}},
+  ScheduleRun schedule(world, exchange_on_many_streams(uint32_t(ranks), via), {.params = {{"n", int64_t(n)}}},
                        config);
   Stream stream;
   const auto run = [&] {
@@ -84,8 +84,8 @@ inline std::string exchanged_on_many_lanes(World& world, host::Mover via, uint64
     schedule.synchronize(stream.get());
     cuda::check(cudaMemcpy(values.data(), schedule.buffer("Y"), all * 4, cudaMemcpyDeviceToHost), "D2H");
     for (uint64_t at = 0; at < all && said == "good"; ++at) {
-      const uint64_t lane = at / (ranks * n), of = at / n % ranks;
-      const int32_t expected = value_at(time, int(of), (lane * ranks + rank) * n + at % n);
+      const uint64_t k = at / (ranks * n), of = at / n % ranks;
+      const int32_t expected = value_at(time, int(of), (k * ranks + rank) * n + at % n);
       if (values[at] != expected)
         said = fmt::format("via {}, {}: element {} is {}, not {}", host::mover_names[size_t(via)],
                            graph ? "a graph" : "runs", at, values[at], expected);

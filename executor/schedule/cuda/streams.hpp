@@ -34,10 +34,10 @@ class Watcher {
 
   /// Returns the word of a stream. The stream writes `action + 1` there before the take or SM copy `action`,
   /// and 0 after it.
-  uint32_t* at(uint32_t lane) const { return at_.device() + lane; }
+  uint32_t* at(uint32_t stream) const { return at_.device() + stream; }
   /// Returns the word where an SM copy of a stream records that it has stopped. Its kernel has ended before
   /// the word is read.
-  uint32_t* stopped_at(uint32_t lane) const { return stopped_at_.device() + lane; }
+  uint32_t* stopped_at(uint32_t stream) const { return stopped_at_.device() + stream; }
   /// Returns the word that counts the runs.
   uint64_t* runs() const { return runs_.device(); }
 
@@ -67,10 +67,10 @@ class Watcher {
   std::thread thread_;
 };
 
-class CudaLanes final : public Lanes {
+class CudaStreams final : public Streams {
  public:
-  explicit CudaLanes(Bound bound);
-  ~CudaLanes() override;
+  explicit CudaStreams(Bound bound);
+  ~CudaStreams() override;
 
   void run(void* stream) override;
   void synchronize(void* stream) override;
@@ -86,9 +86,9 @@ class CudaLanes final : public Lanes {
   void launch(const Action& action, cudaStream_t stream);
   void take(uint32_t index, cudaStream_t stream);
   void sm_copy(uint32_t index, cudaStream_t stream);
-  void tell(uint32_t lane, uint32_t at, cudaStream_t stream);
-  cudaStream_t stream_of(uint32_t lane, cudaStream_t main) const {
-    return lane == 0 ? main : streams_[lane].get();
+  void tell(uint32_t stream_index, uint32_t at, cudaStream_t stream);
+  cudaStream_t stream_of(uint32_t stream, cudaStream_t main) const {
+    return stream == 0 ? main : streams_[stream].get();
   }
   std::vector<uint32_t*> taken_flags() const;
 
@@ -102,7 +102,7 @@ class CudaLanes final : public Lanes {
   RankProgram program_;
   Launches launches_;
   SmCopies sm_copies_;
-  std::vector<cuda::OwnedStream> streams_;             // by stream; that of "main" is the caller's
+  std::vector<cuda::OwnedStream> streams_;             // by stream; "main" is the one that run() is given
   std::vector<std::vector<cuda::OwnedEvent>> events_;  // by action: one for each of its points
   std::unique_ptr<Watcher> watcher_;
 };

@@ -1,4 +1,4 @@
-#include "lanes.hpp"
+#include "streams.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -57,14 +57,15 @@ class AtWork {
 };
 
 /// Runs a stream as a block of the scheduler.
-class FiberHost final : public LaneHost {
+class FiberHost final : public StreamHost {
  public:
-  FiberHost(cpu::BlockHost& host, uint32_t lane, uint32_t lanes, AbortWord* abort, const RankProgram& program)
-      : host_(host), group_(block_group(lane, lanes, &host)), deadline_{abort, 0, 0}, program_(program) {}
+  FiberHost(cpu::BlockHost& host, uint32_t stream, uint32_t streams, AbortWord* abort,
+            const RankProgram& program)
+      : host_(host), group_(block_group(stream, streams, &host)), deadline_{abort, 0, 0}, program_(program) {}
 
   Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>*,
             const Action& action) override {
-    host_.set_waiting({"a lane", uint32_t(&action - program_.actions.data()), 0, nullptr, action.peer});
+    host_.set_waiting({"a stream", uint32_t(&action - program_.actions.data()), 0, nullptr, action.peer});
     return spin_until(group_, deadline_, [ready, state] { return ready(state); });
   }
   void step() override { group_.step(); }
@@ -82,31 +83,31 @@ class FiberHost final : public LaneHost {
 }  // namespace
 
 /// Runs a stream as a thread.
-class ThreadHost final : public LaneHost {
+class ThreadHost final : public StreamHost {
  public:
-  ThreadHost(CpuLanes& lanes, uint32_t lane) : lanes_(lanes), lane_(lane) {}
+  ThreadHost(CpuStreams& streams, uint32_t stream) : streams_(streams), stream_(stream) {}
 
   Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>* bell,
             const Action& action) override {
-    world::Group& group = lanes_.world_.group();
-    const AbortWord* const abort = lanes_.world_.abort_word();
+    world::Group& group = streams_.world_.group();
+    const AbortWord* const abort = streams_.world_.abort_word();
     // A wait for another stream of this rank needs no deadline. If that stream is late, its own wait has one.
     const Clock::time_point limit =
-        action.peer >= 0 ? world::deadline_after(lanes_.bound_.timeout) : Clock::time_point::max();
+        action.peer >= 0 ? world::deadline_after(streams_.bound_.timeout) : Clock::time_point::max();
     for (unsigned looks = 0;; ++looks) {
       const uint32_t seen = bell ? bell->load(std::memory_order_acquire) : 0;
       if (ready(state)) return Stop::none;
       Stop stop = Stop(load_acquire(&abort->stop));
       if (stop == Stop::none && Clock::now() > limit) {
-        group.raise(Stop::timed_out, lanes_.world_.rank(),
-                    fmt::format("{} waited {}; {}", lanes_.text(action),
-                                world::seconds_text(lanes_.bound_.timeout), world::more_time));
+        group.raise(Stop::timed_out, streams_.world_.rank(),
+                    fmt::format("{} waited {}; {}", streams_.text(action),
+                                world::seconds_text(streams_.bound_.timeout), world::more_time));
         stop = Stop::timed_out;
       }
       if (stop != Stop::none) {
         if (ready(state)) return Stop::none;  // it came in time
-        const std::lock_guard lock(lanes_.mutex_);
-        lanes_.progress_[lane_].stopped_at = lanes_.text(action);
+        const std::lock_guard lock(streams_.mutex_);
+        streams_.progress_[stream_].stopped_at = streams_.text(action);
         return stop;
       }
       if (looks < 32) {
@@ -122,11 +123,11 @@ class ThreadHost final : public LaneHost {
   }
 
  private:
-  CpuLanes& lanes_;
-  const uint32_t lane_;
+  CpuStreams& streams_;
+  const uint32_t stream_;
 };
 
-CpuLanes::CpuLanes(Bound bound)
+CpuStreams::CpuStreams(Bound bound)
     : bound_(std::move(bound)),
       world_(bound_.world),
       memory_(bound_),
@@ -134,8 +135,8 @@ CpuLanes::CpuLanes(Bound bound)
                                  memory_.before(), memory_.after())),
       launches_(world_, bound_.config, bound_.plans, program_),
       sm_copies_(world_, bound_.unrolled, Space::host, program_),
-      fibers_(program_.lanes.size()),
-      progress_(program_.lanes.size()) {
+      fibers_(program_.streams.size()),
+      progress_(program_.streams.size()) {
   try {
     world::collective_try(world_, [this] { start(); });
   } catch (...) {
@@ -144,17 +145,17 @@ CpuLanes::CpuLanes(Bound bound)
   }
 }
 
-CpuLanes::~CpuLanes() { quit(); }
+CpuStreams::~CpuStreams() { quit(); }
 
-void CpuLanes::start() {
+void CpuStreams::start() {
   if (world_.scheduler().seeded()) return;
-  threads_.reserve(program_.lanes.size());
-  for (uint32_t lane = 0; lane < program_.lanes.size(); ++lane)
-    threads_.push_back(world::start_thread("a lane", [this, lane] { serve(lane); }));
+  threads_.reserve(program_.streams.size());
+  for (uint32_t stream = 0; stream < program_.streams.size(); ++stream)
+    threads_.push_back(world::start_thread("a stream", [this, stream] { serve(stream); }));
 }
 
 /// Ends all threads, even if only some of them could be started.
-void CpuLanes::quit() {
+void CpuStreams::quit() {
   {
     const std::lock_guard lock(mutex_);
     quit_ = true;
@@ -165,9 +166,9 @@ void CpuLanes::quit() {
 
 // -- Running actions
 
-Stop CpuLanes::play(uint32_t lane, uint64_t run, LaneHost& host) {
-  Progress& mine = progress_[lane];
-  for (const uint32_t index : program_.lanes[lane]) {
+Stop CpuStreams::play(uint32_t stream, uint64_t run, StreamHost& host) {
+  Progress& mine = progress_[stream];
+  for (const uint32_t index : program_.streams[stream]) {
     const Action& action = program_.actions[index];
     Stop stop = Stop(load_acquire(&world_.abort_word()->stop));
     if (stop == Stop::none) stop = attempt(action, run, host);
@@ -180,7 +181,7 @@ Stop CpuLanes::play(uint32_t lane, uint64_t run, LaneHost& host) {
 }
 
 /// Does an action. An exception stops the world, because no caller of a stream could catch it.
-Stop CpuLanes::attempt(const Action& action, uint64_t run, LaneHost& host) {
+Stop CpuStreams::attempt(const Action& action, uint64_t run, StreamHost& host) {
   std::optional<AtWork> at_work;
   if (action.kind == StepKind::launch) at_work.emplace(world_.scheduler());
   try {
@@ -190,11 +191,11 @@ Stop CpuLanes::attempt(const Action& action, uint64_t run, LaneHost& host) {
     world_.abort(fmt::format("{}: {}", text(action), world::thrown_text()));
   }
   const std::lock_guard lock(mutex_);
-  progress_[action.lane].stopped_at = text(action);
+  progress_[action.stream].stopped_at = text(action);
   return Stop(load_acquire(&world_.abort_word()->stop));
 }
 
-Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
+Stop CpuStreams::act(const Action& action, uint64_t run, StreamHost& host) {
   host.step();
   switch (action.kind) {
     case StepKind::copy:
@@ -215,9 +216,9 @@ Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
       return sm_copy(action, host);
     case StepKind::after:
       for (const Action::Point& point : action.points) {
-        Progress& other = progress_[point.lane];
+        Progress& other = progress_[point.stream];
         const std::pair<const Progress&, uint64_t> wanted{
-            other, run * program_.lanes[point.lane].size() + point.actions};
+            other, run * program_.streams[point.stream].size() + point.actions};
         const auto there = [](const void* state) {
           const auto& [progress, count] = *static_cast<const decltype(wanted)*>(state);
           return progress.done.load(std::memory_order_acquire) >= count;
@@ -242,47 +243,47 @@ Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
   }
 }
 
-Stop CpuLanes::launch(const Action& action, LaneHost& host) {
+Stop CpuStreams::launch(const Action& action, StreamHost& host) {
   host.wait_in(action);
   launches_.execute(action, nullptr);
   return Stop::none;
 }
 
-Stop CpuLanes::sm_copy(const Action& action, LaneHost& host) {
+Stop CpuStreams::sm_copy(const Action& action, StreamHost& host) {
   class Host final : public SmCopyHost {
    public:
-    Host(LaneHost& lane, const Action& action) : lane_(lane), action_(action) {}
+    Host(StreamHost& stream, const Action& action) : stream_(stream), action_(action) {}
     void wait(bool (*ready)(const void*), const void* state) override {
-      lane_.wait(ready, state, nullptr, action_);
+      stream_.wait(ready, state, nullptr, action_);
     }
-    void step() override { lane_.step(); }
+    void step() override { stream_.step(); }
 
    private:
-    LaneHost& lane_;
+    StreamHost& stream_;
     const Action& action_;
-  } of_lane(host, action);
+  } of_stream(host, action);
   std::optional<SmCopies::Use> use;
   if (!world_.scheduler().seeded()) use.emplace(sm_copies_);
   const SmCopy& work = sm_copies_.work(action);
   const Deadline deadline{world_.abort_word(), 0, 0};  // the stream checks the clock
-  return fibers_[action.lane].run(
+  return fibers_[action.stream].run(
       work.blocks, [&](const Group& block) { return hostrun::sm_copy(block, work, deadline); },
-      world_.abort_word(), of_lane,
+      world_.abort_word(), of_stream,
       [&](const std::string& why) { world_.abort(fmt::format("{}: {}", text(action), why)); });
 }
 
-void CpuLanes::serve(uint32_t lane) {
-  ThreadHost host(*this, lane);
+void CpuStreams::serve(uint32_t stream) {
+  ThreadHost host(*this, stream);
   for (uint64_t run = 0;; ++run) {
     {
       std::unique_lock lock(mutex_);
       requested_changed_.wait(lock, [&] { return quit_ || requested_ > run; });
       if (requested_ <= run) return;
     }
-    play(lane, run, host);
+    play(stream, run, host);
     {
       const std::lock_guard lock(mutex_);
-      progress_[lane].runs = run + 1;
+      progress_[stream].runs = run + 1;
     }
     runs_changed_.notify_all();
   }
@@ -291,8 +292,8 @@ void CpuLanes::serve(uint32_t lane) {
 // -- Runs
 
 /// Returns when all streams have ended, also after an error, because the caller may then free its buffers.
-void CpuLanes::run(void*) {
-  if (is_lane()) refuse_in_a_function("run");
+void CpuStreams::run(void*) {
+  if (is_called_by_stream()) refuse_in_a_function("run");
   check();
   if (world_.scheduler().seeded()) return run_as_fibers();
   {
@@ -301,29 +302,29 @@ void CpuLanes::run(void*) {
     requested_changed_.notify_all();
     runs_changed_.wait(lock, [&] {
       return std::all_of(progress_.begin(), progress_.end(),
-                         [mine](const Progress& lane) { return lane.runs >= mine; });
+                         [mine](const Progress& stream) { return stream.runs >= mine; });
     });
   }
   check();
 }
 
-void CpuLanes::run_as_fibers() {
+void CpuStreams::run_as_fibers() {
   world_.scheduler().check_caller();
-  const uint32_t lanes = uint32_t(program_.lanes.size());
+  const uint32_t streams = uint32_t(program_.streams.size());
   const uint64_t run = requested_++;
   const std::vector<Proxied*>& proxies = sm_copies_.proxies();
   const FlagSet in_fibers(is_in_fibers_);
-  std::atomic<int> lanes_left{int(lanes)};
+  std::atomic<int> streams_left{int(streams)};
   const cpu::LaunchResult result = world_.scheduler().launch(
-      world_.rank(), int(lanes + proxies.size()),
-      [&](int lane, cpu::BlockHost& block) {
-        if (lane >= int(lanes)) return proxies[size_t(lane) - lanes]->run_fiber(block, lanes_left);
+      world_.rank(), int(streams + proxies.size()),
+      [&](int stream, cpu::BlockHost& block) {
+        if (stream >= int(streams)) return proxies[size_t(stream) - streams]->run_fiber(block, streams_left);
         struct Leave {
           std::atomic<int>& left;
           ~Leave() { left.fetch_sub(1, std::memory_order_release); }
-        } const leave{lanes_left};
-        FiberHost host(block, uint32_t(lane), lanes, world_.abort_word(), program_);
-        play(uint32_t(lane), run, host);
+        } const leave{streams_left};
+        FiberHost host(block, uint32_t(stream), streams, world_.abort_word(), program_);
+        play(uint32_t(stream), run, host);
       },
       [this](const lowering::Stuck& stuck) {
         return stuck.waiting.what ? "  " + text(program_.actions[stuck.waiting.op_index]) : "";
@@ -338,37 +339,39 @@ void CpuLanes::run_as_fibers() {
 }
 
 /// Returns true if a stream calls. A function that waited for the end of its own run would never return.
-bool CpuLanes::is_lane() const {
+bool CpuStreams::is_called_by_stream() const {
   const auto is_this = [](const std::thread& one) { return one.get_id() == std::this_thread::get_id(); };
   return is_in_fibers_ || std::any_of(threads_.begin(), threads_.end(), is_this);
 }
 
-void CpuLanes::synchronize(void*) {
-  if (is_lane()) refuse_in_a_function("synchronize");
+void CpuStreams::synchronize(void*) {
+  if (is_called_by_stream()) refuse_in_a_function("synchronize");
   check();
 }
 
 /// Throws the world's error. Adds the state of this rank's streams, unless the error already includes it.
-void CpuLanes::check() {
+void CpuStreams::check() {
   try {
     world_.check();
   } catch (const RunError& error) {
     std::string said = error.what();
     const std::lock_guard lock(mutex_);
-    for (const Progress& lane : progress_) {
-      if (!lane.stopped_at.empty() && said.find(lane.stopped_at) == std::string::npos)
-        said += "\n  " + lane.stopped_at;
+    for (const Progress& stream : progress_) {
+      if (!stream.stopped_at.empty() && said.find(stream.stopped_at) == std::string::npos)
+        said += "\n  " + stream.stopped_at;
     }
     throw RunError(error.reason, said);
   }
 }
 
-void* CpuLanes::buffer(uint32_t tensor) const { return memory_.places().tensors[bound_.rank()][tensor]; }
+void* CpuStreams::buffer(uint32_t tensor) const { return memory_.places().tensors[bound_.rank()][tensor]; }
 
-std::string CpuLanes::text(const Action& action) const {
+std::string CpuStreams::text(const Action& action) const {
   return describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action);
 }
 
-std::unique_ptr<Lanes> make_cpu_lanes(Bound bound) { return std::make_unique<CpuLanes>(std::move(bound)); }
+std::unique_ptr<Streams> make_cpu_streams(Bound bound) {
+  return std::make_unique<CpuStreams>(std::move(bound));
+}
 
 }  // namespace chorale::hostrun
