@@ -1,6 +1,6 @@
 /// \file
 /// This interpreter runs a device program on the CPU: each thread block is a fiber, whose group has one
-/// thread. executor/cuda/interpreter.cuh does the same on a GPU.
+/// thread. executor/cuda/kernels/interpreter.cuh does the same on a GPU.
 #pragma once
 
 #include <cstddef>

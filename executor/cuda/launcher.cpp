@@ -10,8 +10,8 @@
 #include "chorale/needs.hpp"
 #include "chorale/next_launch.hpp"
 #include "chorale/resident.cuh"
-#include "error.hpp"
-#include "multicast_plan.hpp"
+#include "device/error.hpp"
+#include "multicast/multicast_plan.hpp"
 
 namespace chorale::cuda {
 namespace {

@@ -7,7 +7,7 @@
 #include <csignal>
 #include <thread>
 
-#include "executor/cuda/error.hpp"
+#include "executor/cuda/device/error.hpp"
 #include "tests/cuda/ranks.hpp"
 #include "tests/cuda/share_gpus.hpp"
 #include "tests/hosts/harness.hpp"

@@ -1,6 +1,6 @@
 // In this kernel thread blocks copy a strided region on the schedule's CUDA stream.
 
-#include "../../cuda/enqueue.cuh"
+#include "../../cuda/device/enqueue.cuh"
 #include "../copy_regions.hpp"
 #include "chorale/device/context.hpp"
 #include "kernels.hpp"

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "../../cuda/device.hpp"
-#include "../../cuda/error.hpp"
+#include "../../cuda/device/device.hpp"
+#include "../../cuda/device/error.hpp"
 #include "../backend.hpp"
 #include "cublas.hpp"
 #include "kernels.hpp"

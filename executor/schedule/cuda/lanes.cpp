@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <set>
 
-#include "../../cuda/device.hpp"
-#include "../../cuda/driver.hpp"
-#include "../../cuda/error.hpp"
+#include "../../cuda/device/device.hpp"
+#include "../../cuda/device/driver.hpp"
+#include "../../cuda/device/error.hpp"
 #include "../../system/thrown.hpp"
 #include "../../world/collective_try.hpp"
 #include "../../world/group.hpp"

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "../../cuda/stream.hpp"
+#include "../../cuda/device/stream.hpp"
 #include "../backend.hpp"
 #include "../sm_copies.hpp"
 #include "memory.hpp"

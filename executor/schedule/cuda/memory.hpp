@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "../../cuda/device_memory.hpp"
-#include "../../cuda/host_words.hpp"
-#include "../../cuda/peer_memory.hpp"
-#include "../../cuda/pool.hpp"
+#include "../../cuda/device/device_memory.hpp"
+#include "../../cuda/device/host_words.hpp"
+#include "../../cuda/memory/peer_memory.hpp"
+#include "../../cuda/memory/pool.hpp"
 #include "../backend.hpp"
 #include "chorale/window.hpp"
 

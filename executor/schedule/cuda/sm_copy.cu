@@ -1,6 +1,6 @@
 // On GPUs an SM copy is a kernel on the schedule's CUDA stream.
 
-#include "../../cuda/enqueue.cuh"
+#include "../../cuda/device/enqueue.cuh"
 #include "../sm_copy.hpp"
 #include "chorale/resident.cuh"
 #include "kernels.hpp"

@@ -11,8 +11,8 @@
 
 #include "chorale/device/atomics.hpp"
 #include "chorale/plan.hpp"
-#include "executor/cuda/device_memory.hpp"
-#include "executor/cuda/proxy.hpp"
+#include "executor/cuda/device/device_memory.hpp"
+#include "executor/cuda/proxy/proxy.hpp"
 #include "executor/ucx/ucx_link.hpp"
 #include "state.hpp"
 #include "tests/cuda/ranks.hpp"

@@ -15,7 +15,7 @@
 
 #include "executor/cpu/interpreter.hpp"
 #include "executor/cpu/port.hpp"
-#include "executor/cuda/multicast_plan.hpp"
+#include "executor/cuda/multicast/multicast_plan.hpp"
 #include "executor/lowering/placement.hpp"
 #include "executor/lowering/rounds.hpp"
 #include "tests/cpu/harness.hpp"
