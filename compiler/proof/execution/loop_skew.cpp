@@ -48,8 +48,8 @@
 #include <tuple>
 #include <vector>
 
-#include "../plan/channel_ends.hpp"
-#include "../plan/resolve.hpp"
+#include "../../plan/channel_ends.hpp"
+#include "../../plan/resolve.hpp"
 #include "steps.hpp"
 
 namespace chorale::proof {

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "../plan/resolve.hpp"
+#include "../../plan/resolve.hpp"
 #include "chorale/compile.hpp"
 #include "chorale/proof.hpp"
 #include "value.hpp"

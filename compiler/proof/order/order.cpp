@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "../plan/resolve.hpp"
+#include "../../plan/resolve.hpp"
 
 namespace chorale::proof {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "memory.hpp"
+#include "../execution/memory.hpp"
 
 namespace chorale::proof {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "findings.hpp"
+#include "../execution/findings.hpp"
 #include "order.hpp"
 #include "shares.hpp"
 

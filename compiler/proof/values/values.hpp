@@ -11,10 +11,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "copies.hpp"
-#include "findings.hpp"
+#include "../excerpts/copies.hpp"
+#include "../execution/findings.hpp"
+#include "../execution/symbolic_executor.hpp"
 #include "promise.hpp"
-#include "symbolic_executor.hpp"
 #include "value.hpp"
 
 namespace chorale::proof {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "../plan/channel_ends.hpp"
+#include "../../plan/channel_ends.hpp"
 #include "chorale/diagnostic.hpp"
 #include "memory.hpp"
 

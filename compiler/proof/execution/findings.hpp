@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "../plan/report.hpp"
+#include "../../plan/report.hpp"
 #include "chorale/proof.hpp"
 
 namespace chorale::proof {

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <set>
 
-#include "../plan/resolve.hpp"
+#include "../../plan/resolve.hpp"
 #include "chorale/divided_up.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/packet_form.hpp"

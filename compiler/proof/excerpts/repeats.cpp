@@ -22,11 +22,11 @@
 #include <utility>
 #include <vector>
 
-#include "../plan/erase_op.hpp"
-#include "../plan/resolve.hpp"
+#include "../../plan/erase_op.hpp"
+#include "../../plan/resolve.hpp"
+#include "../execution/storage.hpp"
 #include "chorale/diagnostic.hpp"
 #include "chorale/proof.hpp"
-#include "storage.hpp"
 
 namespace chorale {
 namespace proof {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "../plan/report.hpp"
+#include "../../plan/report.hpp"
 
 namespace chorale::proof {
 namespace {

@@ -31,8 +31,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "../plan/channel_ends.hpp"
-#include "../plan/resolve.hpp"
+#include "../../plan/channel_ends.hpp"
+#include "../../plan/resolve.hpp"
 #include "chorale/collective.hpp"
 
 namespace chorale::proof {
