@@ -6,7 +6,7 @@
 
 #include "chorale/device/context.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
 using host::Concrete;
 using host::ConcreteTransfer;
@@ -110,4 +110,4 @@ std::vector<uint64_t> ChannelAssignment::blocks_by_lane(const Concrete& all, uin
   return most;
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

@@ -13,7 +13,7 @@ constexpr std::chrono::milliseconds between_looks{5};
 }  // namespace
 
 Monitor::Monitor(World& world) : world_(world) {
-  thread_ = world::start_thread("watching kernels", [this] { watch(); });
+  thread_ = system::start_thread("watching kernels", [this] { watch(); });
 }
 
 Monitor::~Monitor() {

@@ -73,12 +73,12 @@ HandleBytes handle_of(const Segment& segment) {
   return bytes;
 }
 
-world::Descriptor descriptor_of(const Segment& segment) {
+system::Descriptor descriptor_of(const Segment& segment) {
   int descriptor = -1;
   check(driver().cuMemExportToShareableHandle(&descriptor, segment.handle,
                                               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
         fmt::format("cuMemExportToShareableHandle of {} bytes as a file descriptor", segment.bytes));
-  return world::Descriptor(descriptor);
+  return system::Descriptor(descriptor);
 }
 
 }  // namespace chorale::cuda

@@ -40,7 +40,7 @@ class Exports {
 
 /// Both return the data that a peer's Imported needs to open a segment.
 /// \throws RunError
-HandleBytes handle_of(const Segment& segment);            ///< ipc, fabric
-world::Descriptor descriptor_of(const Segment& segment);  ///< descriptor
+HandleBytes handle_of(const Segment& segment);             ///< ipc, fabric
+system::Descriptor descriptor_of(const Segment& segment);  ///< descriptor
 
 }  // namespace chorale::cuda

@@ -13,8 +13,8 @@
 
 namespace chorale::cuda {
 
+using system::Descriptor;
 using world::collective_try;
-using world::Descriptor;
 
 struct Imports::State {
   int device = -1;

@@ -14,8 +14,8 @@
 namespace chorale::cuda {
 namespace {
 
+using system::Descriptor;
 using world::collective_try;
-using world::Descriptor;
 
 bool offers(CUdevice_attribute what, int device) {
   int value = 0;

@@ -45,7 +45,7 @@ class Orders {
 
   /// Call start() when everything that `take` uses exists, and stop() before any of it is destroyed.
   void start() {
-    thread_ = world::start_thread("a proxy", [this] { serve(); });
+    thread_ = system::start_thread("a proxy", [this] { serve(); });
   }
   void stop() {
     quit_ = true;

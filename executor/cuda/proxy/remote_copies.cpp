@@ -46,15 +46,15 @@ RemoteCopies::~RemoteCopies() {
     check_quietly(cudaStreamSynchronize(direction->stream.get()), direction->what);
 }
 
-net::Payload RemoteCopies::copy_out(const char* from, size_t bytes) {
-  net::Payload payload;
+ucx::Payload RemoteCopies::copy_out(const char* from, size_t bytes) {
+  ucx::Payload payload;
   payload.data = out_.pieces.take();
   payload.bytes = bytes;
   if (payload.data) out_.copy(payload.data.get(), from, bytes, payload.data);
   return payload;
 }
 
-bool RemoteCopies::copy_in(char* to, const net::Payload& payload, bool) {
+bool RemoteCopies::copy_in(char* to, const ucx::Payload& payload, bool) {
   Piece piece = in_.pieces.take();
   if (!piece) return false;
   std::memcpy(piece.get(), payload.data.get(), payload.bytes);

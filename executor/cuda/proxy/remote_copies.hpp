@@ -28,8 +28,8 @@ class RemoteCopies final : public remote::Copies {
   ~RemoteCopies() override;
 
   size_t piece_bytes() const override { return out_.pieces.piece_bytes(); }
-  net::Payload copy_out(const char* from, size_t bytes) override;
-  bool copy_in(char* to, const net::Payload& payload, bool packets) override;
+  ucx::Payload copy_out(const char* from, size_t bytes) override;
+  bool copy_in(char* to, const ucx::Payload& payload, bool packets) override;
   uint64_t ended_out() override { return out_.look(); }
   uint64_t ended_in() override { return in_.look(); }
   void finish() override;

@@ -12,7 +12,7 @@
 #include "cublas.hpp"
 #include "kernels.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 namespace {
 
 cudaStream_t stream_of(const HostCall& call) { return static_cast<cudaStream_t>(call.stream); }
@@ -125,4 +125,4 @@ HostFunctions cuda_functions(uint32_t lanes) {
   return all;
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

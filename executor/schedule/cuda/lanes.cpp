@@ -16,7 +16,7 @@
 #include "../strided_region.hpp"
 #include "kernels.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
 using host::StepKind;
 
@@ -265,7 +265,7 @@ void CudaLanes::call(const Action& action, cudaStream_t stream) {
   } catch (...) {
     throw RunError(RunError::Reason::aborted,
                    fmt::format("{}: {}", describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action),
-                               world::thrown_text()));
+                               system::thrown_text()));
   }
 }
 
@@ -275,7 +275,7 @@ void CudaLanes::launch(const Action& action, cudaStream_t stream) {
   } catch (...) {
     throw RunError(RunError::Reason::aborted,
                    fmt::format("{}: {}", describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action),
-                               world::thrown_text()));
+                               system::thrown_text()));
   }
 }
 
@@ -329,4 +329,4 @@ Resources cuda_resources() {
 
 std::unique_ptr<Lanes> make_cuda_lanes(Bound bound) { return std::make_unique<CudaLanes>(std::move(bound)); }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

@@ -18,7 +18,7 @@
 #include "../sm_copies.hpp"
 #include "memory.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
 /// Watches at which wait for a peer each stream is; the streams record this for the host.
 ///
@@ -107,4 +107,4 @@ class CudaLanes final : public Lanes {
   std::unique_ptr<Watcher> watcher_;
 };
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

@@ -12,7 +12,7 @@
 #include "../backend.hpp"
 #include "chorale/window.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
 /// Places tensors in GPU memory, which the caller may provide. Flags are in memory that the ranks' processes
 /// share and all GPUs see, so that the watcher can set them when the world has stopped. A CUDA stream could
@@ -40,4 +40,4 @@ class CudaMemory {
   Memory places_;
 };
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

@@ -5,7 +5,7 @@
 #include "chorale/resident.cuh"
 #include "kernels.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 namespace {
 
 constexpr unsigned threads = 512;
@@ -30,4 +30,4 @@ cudaError_t resident_sm_copy_blocks(uint64_t& blocks) {
   return result;
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

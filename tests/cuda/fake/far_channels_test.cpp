@@ -38,7 +38,7 @@ std::vector<std::string> on_hosts(int ranks, const RankBody& body) {
 }
 
 void expect_good(int ranks, const RankBody& body) {
-  if (const std::string missing = net::UcxLink::missing(); !missing.empty()) GTEST_SKIP() << missing;
+  if (const std::string missing = ucx::UcxLink::missing(); !missing.empty()) GTEST_SKIP() << missing;
   for (const std::string& one : on_hosts(ranks, body)) EXPECT_EQ(one, "good");
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t stack_bytes = 128 << 10;
 
-struct Counting : cpu::Fiber {
+struct Counting : fibers::Fiber {
   explicit Counting(int& count) : Fiber(stack_bytes), count(count) {}
   void run() override {
     for (int turn = 0; turn < 3; ++turn) {

@@ -15,9 +15,9 @@ namespace chorale::test {
 namespace {
 
 using namespace std::chrono_literals;
-using cpu::BlockHost;
-using cpu::Clock;
-using cpu::LaunchResult;
+using fibers::BlockHost;
+using fibers::Clock;
+using fibers::LaunchResult;
 
 constexpr std::chrono::nanoseconds timeout = 400ms;
 constexpr std::chrono::nanoseconds long_time = 3 * timeout;  // far longer than any single step
@@ -27,7 +27,7 @@ const std::optional<uint64_t> without_and_with_a_seed[] = {std::nullopt, 5};
 /// Runs a thread that makes progress every few milliseconds, for a long time.
 class Agent {
  public:
-  Agent(cpu::Scheduler& scheduler, std::function<void()> often, std::function<void()> at_last)
+  Agent(fibers::Scheduler& scheduler, std::function<void()> often, std::function<void()> at_last)
       : thread_([&scheduler, often = std::move(often), at_last = std::move(at_last)] {
           for (const auto begun = Clock::now(); Clock::now() - begun < long_time; often())
             std::this_thread::sleep_for(5ms);
@@ -44,7 +44,7 @@ class Agent {
 
 /// Makes a word grow often, and finally reach its largest value.
 struct Ticks {
-  explicit Ticks(cpu::Scheduler& scheduler)
+  explicit Ticks(fibers::Scheduler& scheduler)
       : agent(
             scheduler, [this] { store_release(&word, ++last); },
             [this] { store_release(&word, ~uint64_t{0}); }) {}
@@ -167,7 +167,7 @@ TEST(Progress, ThreadsThatMeetAgainAndAgainDoNotMove) {
 }
 
 /// Checks a launch twice, with a timeout that has always passed.
-struct Looks : cpu::SchedulerImpl {
+struct Looks : fibers::SchedulerImpl {
   explicit Looks(AbortWord& word) : SchedulerImpl({.timeout = 1ns, .abort = &word}) {
     at.remaining = 1;
     start_clock(at);
@@ -181,11 +181,11 @@ struct Looks : cpu::SchedulerImpl {
     return late(at);
   }
 
-  LaunchResult launch(int, int, const cpu::Body&, const cpu::Describe&) override { return {}; }
+  LaunchResult launch(int, int, const fibers::Body&, const fibers::Describe&) override { return {}; }
   void end_rank(int) override {}
   void rearm() override {}
 
-  cpu::Launch at;
+  fibers::Launch at;
 };
 
 TEST(Progress, WhatCameInTimeCountsOnce) {
@@ -205,7 +205,7 @@ TEST(Progress, WhatCameInTimeCountsOnce) {
 TEST(Progress, WhatPeersSeeCounts) {
   AbortWord word;
   Looks of(word);
-  cpu::BlockTask block(of);
+  fibers::BlockTask block(of);
   block.begin(of.at, 0);
   EXPECT_EQ(block.stopped(), Stop::none);
   EXPECT_FALSE(of.at.moved);

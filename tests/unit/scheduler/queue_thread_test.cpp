@@ -50,7 +50,7 @@ class Queue {
 
 TEST(QueueThread, HasDoneEverythingWhenALaunchEnds) {
   Queue queue;
-  cpu::QueueThread thread(
+  fibers::QueueThread thread(
       "a proxy", 10, [&] { return queue.take(); }, [&] { queue.drop(); });
   int sum = 0;
   for (int launch = 0; launch < 50; ++launch) {
@@ -63,7 +63,7 @@ TEST(QueueThread, HasDoneEverythingWhenALaunchEnds) {
 
 TEST(QueueThread, ForgetsTheRestAfterAStop) {
   Queue queue;
-  cpu::QueueThread thread(
+  fibers::QueueThread thread(
       "a proxy", 10, [&] { return queue.take(); }, [&] { queue.drop(); });
   thread.begin();
   for (int number = 0; number < 1000; ++number) queue.push(1);
@@ -76,11 +76,11 @@ TEST(QueueThread, SaysThatThereIsNoThread) {
   GTEST_SKIP() << "shadows of the sanitizers are address space";
 #endif
   const test::ScarceMemory scarce(32);
-  std::deque<std::unique_ptr<cpu::QueueThread>> threads;
+  std::deque<std::unique_ptr<fibers::QueueThread>> threads;
   try {
     // Threads that have ended may have left stacks.
     for (int more = 0; more < 100; ++more)
-      threads.push_back(std::make_unique<cpu::QueueThread>(
+      threads.push_back(std::make_unique<fibers::QueueThread>(
           "a proxy", 10, [] { return false; }, [] {}));
     FAIL() << "there were threads for all";
   } catch (const RunError& error) {

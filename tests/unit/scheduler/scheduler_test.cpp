@@ -17,8 +17,8 @@ constexpr int many_ranks = 32;  // the sanitizer needs megabytes per fiber
 constexpr int many_ranks = 256;
 #endif
 
-using cpu::BlockHost;
-using cpu::LaunchResult;
+using fibers::BlockHost;
+using fibers::LaunchResult;
 
 /// Every block of every rank passes a token to the next, `laps` times round.
 void ring(SchedulerUnderTest& under_test, int blocks, int launches, uint64_t laps) {
@@ -104,7 +104,7 @@ void expect_hang_found(SchedulerUnderTest& under_test) {
     EXPECT_EQ(results[rank].stuck[0].rank, 0);
     EXPECT_EQ(results[rank].stuck[1].rank, 1);
     EXPECT_EQ(results[rank].stuck[2].rank, 3);
-    const cpu::Stuck& first = results[rank].stuck[0];
+    const fibers::Stuck& first = results[rank].stuck[0];
     EXPECT_EQ(first.block, 1);
     EXPECT_TRUE(first.parked);
     EXPECT_STREQ(first.waiting.what, "wait");

@@ -57,11 +57,11 @@ struct SchedulerUnderTest {
   AbortWord word;
   std::mutex mutex;
   std::string why;
-  cpu::Scheduler scheduler;
+  fibers::Scheduler scheduler;
 };
 
 /// Parks until *word >= target. Returns false if the world has stopped.
-inline bool await(cpu::BlockHost& host, const uint64_t* word, uint64_t target) {
+inline bool await(fibers::BlockHost& host, const uint64_t* word, uint64_t target) {
   struct State {
     const uint64_t* word;
     uint64_t target;

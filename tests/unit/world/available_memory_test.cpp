@@ -14,7 +14,7 @@
 #include "chorale/window.hpp"
 #include "tests/unit/message_of_error.hpp"
 
-namespace chorale::world {
+namespace chorale::system {
 namespace {
 
 /// Makes a folder with the contents of a machine's /proc and /sys, and removes it at the end.
@@ -82,4 +82,4 @@ TEST(AvailableMemory, IsNotExceededByWindows) {
 }
 
 }  // namespace
-}  // namespace chorale::world
+}  // namespace chorale::system

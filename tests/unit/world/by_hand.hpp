@@ -66,29 +66,30 @@ inline std::string read_until(int file, std::string_view wanted, std::string hea
 
 /// Acts as one end of a greeting until it is over.
 /// \return the bytes that came after it
-inline std::string greet(int file, net::Greeting& greeting) {
+inline std::string greet(int file, bootstrap::Greeting& greeting) {
   write_text(file, greeting.begin());
-  while (greeting.state() == net::Greeting::State::open) {
+  while (greeting.state() == bootstrap::Greeting::State::open) {
     const std::string heard = read_some(file);
     if (heard.empty()) break;
     std::string_view bytes = heard;
     const std::string answer = greeting.take(bytes);
     write_text(file, answer);
-    if (greeting.state() != net::Greeting::State::open) return std::string(bytes);
+    if (greeting.state() != bootstrap::Greeting::State::open) return std::string(bytes);
   }
   return {};
 }
 
 inline std::string frame(char kind, const std::string& text) {
-  return net::encode(net::Frame{net::FrameKind(kind), text});
+  return bootstrap::encode(bootstrap::Frame{bootstrap::FrameKind(kind), text});
 }
 
 /// Returns a connection on which `rank` of `ranks` has greeted rank 0.
 inline int greeted_socket(uint16_t port, int rank, int ranks, const std::string& secret = {}) {
   const int file = connected_socket(port);
-  net::ClientsGreeting greeting(net::Secret::read(secret), {uint32_t(rank), uint32_t(ranks), port});
+  bootstrap::ClientsGreeting greeting(bootstrap::Secret::read(secret),
+                                      {uint32_t(rank), uint32_t(ranks), port});
   greet(file, greeting);
-  EXPECT_EQ(greeting.state(), net::Greeting::State::done);
+  EXPECT_EQ(greeting.state(), bootstrap::Greeting::State::done);
   return file;
 }
 

@@ -5,7 +5,7 @@
 #include "chorale/world.hpp"
 #include "executor/fibers/scheduler.hpp"
 
-namespace chorale::world {
+namespace chorale::system {
 namespace {
 
 using namespace std::chrono_literals;
@@ -26,7 +26,7 @@ TEST(DeadlineAfter, IsNeverBeforeItsStart) {
 TEST(DeadlineAfter, TheLongestTimeoutLastsThroughALaunch) {
   run_local(2,
             [](World& world) {
-              const auto wait = [&](int, cpu::BlockHost& host) {
+              const auto wait = [&](int, fibers::BlockHost& host) {
                 for (int looks = 0; looks < 5000; ++looks)
                   host.park([](const void*) { return true; }, nullptr);
               };
@@ -36,4 +36,4 @@ TEST(DeadlineAfter, TheLongestTimeoutLastsThroughALaunch) {
 }
 
 }  // namespace
-}  // namespace chorale::world
+}  // namespace chorale::system

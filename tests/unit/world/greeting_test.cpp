@@ -15,13 +15,13 @@
 namespace chorale::test {
 namespace {
 
-using net::Challenge;
-using net::Claim;
-using net::ClientsGreeting;
-using net::Greeting;
-using net::Refusal;
-using net::Secret;
-using net::ServersGreeting;
+using bootstrap::Challenge;
+using bootstrap::Claim;
+using bootstrap::ClientsGreeting;
+using bootstrap::Greeting;
+using bootstrap::Refusal;
+using bootstrap::Secret;
+using bootstrap::ServersGreeting;
 using State = Greeting::State;
 
 constexpr uint16_t port = 29500;
@@ -132,7 +132,7 @@ TEST(Greeting, AReflectionProvesNothing) {
   ServersGreeting any(secret("s"), port, same);
   const std::string proof = answer(rank, answer(any, rank.begin()));
   const std::string digits = proof.substr(proof.size() - 32);
-  answer(rank, net::head_of(1 + 1 + 32, 'o') + char(Refusal::none) + digits);
+  answer(rank, bootstrap::head_of(1 + 1 + 32, 'o') + char(Refusal::none) + digits);
   EXPECT_EQ(rank.refusal(), Refusal::wrong_secret);
 }
 
@@ -191,15 +191,16 @@ TEST(Greeting, WhatIsForeignIsKnownFromItsFirstByteAndNotRepeated) {
 /// The older version has no greetings: its hello is a frame, and it understands failed ones.
 TEST(Greeting, AnOlderVersionIsToldSo) {
   ServersGreeting leader(secret("s"), port);
-  const std::string hello = net::encode(net::Frame{net::FrameKind::hello, "0.1.0\n1\n4\n17\nnode\n"});
+  const std::string hello =
+      bootstrap::encode(bootstrap::Frame{bootstrap::FrameKind::hello, "0.1.0\n1\n4\n17\nnode\n"});
   std::string_view rest = hello;
   const std::string said = leader.take(rest);
   EXPECT_EQ(leader.refusal(), Refusal::other_protocol);
-  net::FrameReader reader;
+  bootstrap::FrameReader reader;
   reader.add(said);
   const auto frame = reader.next();
   ASSERT_TRUE(frame);
-  EXPECT_EQ(frame->kind, net::FrameKind::failed);
+  EXPECT_EQ(frame->kind, bootstrap::FrameKind::failed);
   EXPECT_TRUE(has(frame->text, "rank 0 is Chorale ")) << frame->text;
   EXPECT_TRUE(has(frame->text, "start all ranks with the same version")) << frame->text;
 
@@ -208,7 +209,7 @@ TEST(Greeting, AnOlderVersionIsToldSo) {
   reader.add(rank.begin());
   const auto opener = reader.next();
   ASSERT_TRUE(opener);
-  EXPECT_EQ(opener->kind, net::FrameKind::hello);
+  EXPECT_EQ(opener->kind, bootstrap::FrameKind::hello);
   EXPECT_TRUE(has(opener->text.substr(0, opener->text.find('\n')), "(protocol 2)")) << opener->text;
   // It answers with a failed frame.
   rest = said;
@@ -235,23 +236,23 @@ TEST(Greeting, ALongMessageIsNotWaitedFor) {
 }
 
 TEST(Frames, AreRefusedByTheirLengthBeforeTheirBytesCome) {
-  net::FrameReader reader;
-  reader.limit(net::FrameReader::most_hello_bytes);
+  bootstrap::FrameReader reader;
+  reader.limit(bootstrap::FrameReader::most_hello_bytes);
   reader.add("chorale/00001001h");
   EXPECT_FALSE(reader.next());
   EXPECT_TRUE(reader.broken());
-  net::FrameReader just;
-  just.limit(net::FrameReader::most_hello_bytes);
+  bootstrap::FrameReader just;
+  just.limit(bootstrap::FrameReader::most_hello_bytes);
   just.add("chorale/00001000h");
   EXPECT_FALSE(just.next());
   EXPECT_FALSE(just.broken());
 }
 
 TEST(Frames, ComeInAnyPieces) {
-  net::FrameReader reader;
+  bootstrap::FrameReader reader;
   std::vector<std::string> texts;
-  for (const char byte : net::encode(net::Frame{net::FrameKind::waiting, "rank 3"}) +
-                             net::encode(net::Frame{net::FrameKind::ready, ""})) {
+  for (const char byte : bootstrap::encode(bootstrap::Frame{bootstrap::FrameKind::waiting, "rank 3"}) +
+                             bootstrap::encode(bootstrap::Frame{bootstrap::FrameKind::ready, ""})) {
     reader.add({&byte, 1});
     while (const auto frame = reader.next()) texts.push_back(char(frame->kind) + frame->text);
   }

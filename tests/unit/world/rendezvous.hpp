@@ -20,9 +20,10 @@ class Rendezvous : public testing::Test {
  protected:
   void TearDown() override { EXPECT_EQ(leftovers(), std::vector<std::string>()); }
 
-  std::string meet(const net::Hello& mine, std::chrono::nanoseconds timeout = std::chrono::seconds(60),
+  std::string meet(const bootstrap::Hello& mine, std::chrono::nanoseconds timeout = std::chrono::seconds(60),
                    const std::string& secret = {}) const {
-    return net::rendezvous(net::parse_address(address), mine, timeout, net::Secret::read(secret))
+    return bootstrap::rendezvous(bootstrap::parse_address(address), mine, timeout,
+                                 bootstrap::Secret::read(secret))
         .membership.name;
   }
 

@@ -23,9 +23,9 @@ namespace chorale::test {
 namespace {
 
 using namespace std::chrono_literals;
-using net::Hello;
-using net::hello_of;
-using net::parse_address;
+using bootstrap::Hello;
+using bootstrap::hello_of;
+using bootstrap::parse_address;
 
 std::string join_and_sum(const std::string& address, int rank, int ranks) {
   World world = World::join(address, rank, ranks);
@@ -195,8 +195,8 @@ TEST_F(Rendezvous, SeveralHosts) {
     Hello mine = hello_of(rank, 6);
     mine.host.name = "node" + std::to_string(std::vector{7, 7, 8, 9, 8, 9}[size_t(rank)]);
     mine.host.boot = mine.host.name;
-    const net::Rendezvous met = net::rendezvous(parse_address(address), mine, 60s);
-    const net::Membership& membership = met.membership;
+    const bootstrap::Rendezvous met = bootstrap::rendezvous(parse_address(address), mine, 60s);
+    const bootstrap::Membership& membership = met.membership;
     if (membership.hosts != std::vector<uint32_t>{0, 0, 1, 2, 1, 2}) return "other hosts";
     if (membership.host_names != std::vector<std::string>{"node7", "node8", "node9"}) return "other names";
     std::string said;
@@ -221,9 +221,9 @@ TEST_F(Rendezvous, SeveralHosts) {
 /// A program that a rank starts may outlive it, and would hide the rank's death from the others.
 TEST_F(Rendezvous, ConnectionsAreNotInheritedByPrograms) {
   Processes ranks(2, [&](int rank) -> std::string {
-    const net::Rendezvous met =
-        net::rendezvous(parse_address(address), hello_of(rank, 2, rank ? "b" : "a"), 60s);
-    for (const world::Descriptor& link : met.links) {
+    const bootstrap::Rendezvous met =
+        bootstrap::rendezvous(parse_address(address), hello_of(rank, 2, rank ? "b" : "a"), 60s);
+    for (const system::Descriptor& link : met.links) {
       if (link && !(fcntl(link.get(), F_GETFD) & FD_CLOEXEC)) return "inherited";
     }
     return "not inherited";
@@ -233,7 +233,7 @@ TEST_F(Rendezvous, ConnectionsAreNotInheritedByPrograms) {
 
 TEST_F(Rendezvous, HostsOfOneMachineByName) {
   Processes ranks(3, [&](int rank) {
-    return net::rendezvous(parse_address(address), hello_of(rank, 3, rank == 1 ? "b" : "a"), 60s)
+    return bootstrap::rendezvous(parse_address(address), hello_of(rank, 3, rank == 1 ? "b" : "a"), 60s)
         .membership.host_names.at(1);
   });
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "b");
@@ -325,7 +325,7 @@ TEST_F(Rendezvous, OneDeadlineEndsItForAll) {
   // The test acts as rank 2 of 4: it learns that only rank 3 is missing, and then gives up.
   Processes ranks(2, [&](int rank) { return meet(hello_of(rank, 4)); });
   const int file = greeted_socket(port, 2, 4);
-  write_text(file, frame('h', net::encode(hello_of(2, 4))));
+  write_text(file, frame('h', bootstrap::encode(hello_of(2, 4))));
   const std::string heard = read_until(file, "wrank 3");
   ASSERT_TRUE(has(heard, "wrank 3")) << heard;
   write_text(file, frame('g', "rank 3 did not join, says rank 2"));
@@ -337,7 +337,7 @@ TEST_F(Rendezvous, OneDeadlineEndsItForAll) {
 TEST_F(Rendezvous, ARankThatDiesIsNamed) {
   Processes ranks(2, [&](int rank) { return meet(hello_of(rank, 4)); });
   const int file = greeted_socket(port, 2, 4);
-  write_text(file, frame('h', net::encode(hello_of(2, 4))));
+  write_text(file, frame('h', bootstrap::encode(hello_of(2, 4))));
   const std::string heard = read_until(file, "wrank 3");
   ASSERT_TRUE(has(heard, "wrank 3")) << heard;
   close(file);
@@ -353,7 +353,7 @@ TEST_F(Rendezvous, ARankThatDiesIsNamed) {
 TEST_F(Rendezvous, WhatComesTooEarlyDoesNotMatter) {
   Processes ranks(1, [&](int rank) { return meet(hello_of(rank, 3)); });
   const int file = greeted_socket(port, 1, 3);
-  write_text(file, frame('h', net::encode(hello_of(1, 3))) + frame('r', "") + frame('r', ""));
+  write_text(file, frame('h', bootstrap::encode(hello_of(1, 3))) + frame('r', "") + frame('r', ""));
   const std::string heard = read_until(file, "wrank 2");
   EXPECT_TRUE(has(heard, "wrank 2")) << heard;
   ranks.spawn(2, [&](int rank) { return meet(hello_of(rank, 3)); });
@@ -369,7 +369,7 @@ TEST_F(Rendezvous, ADeadRankZeroIsNamed) {
   ASSERT_EQ(listen(file, 8), 0);
   Processes ranks(1, [&](int) { return meet(hello_of(1, 3)); });
   const int other = accept4(file, nullptr, nullptr, SOCK_CLOEXEC);
-  net::ServersGreeting greeting({}, port);
+  bootstrap::ServersGreeting greeting({}, port);
   const std::string hello = read_until(other, "\n", greet(other, greeting));
   EXPECT_TRUE(has(hello, "chorale/")) << hello;
   write_text(other, frame('w', "rank 2"));

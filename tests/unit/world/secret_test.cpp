@@ -15,7 +15,7 @@
 namespace chorale::test {
 namespace {
 
-using net::Secret;
+using bootstrap::Secret;
 
 /// Makes a temporary file with one secret in it.
 struct File {
@@ -72,9 +72,9 @@ TEST(Secret, WhatCannotBeReadIsNamed) {
 }
 
 TEST(Secret, IsNotShown) {
-  EXPECT_EQ(net::secret_setting_text("hunter2"), "set");
-  EXPECT_EQ(net::secret_setting_text("file:/etc/secret"), "set, by file:/etc/secret");
-  EXPECT_EQ(net::secret_setting_text("none"), "none");
+  EXPECT_EQ(bootstrap::secret_setting_text("hunter2"), "set");
+  EXPECT_EQ(bootstrap::secret_setting_text("file:/etc/secret"), "set, by file:/etc/secret");
+  EXPECT_EQ(bootstrap::secret_setting_text("none"), "none");
   EXPECT_FALSE(has(refusal(std::string(5000, 'x')), "xx"));
 }
 

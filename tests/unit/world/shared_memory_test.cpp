@@ -42,7 +42,7 @@ namespace {
 TEST(SharedMemory, SignalsDoNotKeepItFromBeingMade) {
   struck.on = true;
   const uint64_t bytes = (uint64_t(40) << 20) + 1;
-  const std::string said = thrown([&] { EXPECT_EQ(world::size_of(world::create_shared(bytes)), bytes); });
+  const std::string said = thrown([&] { EXPECT_EQ(system::size_of(system::create_shared(bytes)), bytes); });
   struck.on = false;
   EXPECT_EQ(said, "nothing");
   EXPECT_EQ(struck.interrupted, 0);
@@ -56,8 +56,8 @@ TEST(SharedMemory, TooLittleAddressSpaceSaysWhatToDo) {
 #if defined(CHORALE_ASAN)
   GTEST_SKIP() << "shadows of the sanitizers are address space";
 #endif
-  const world::Descriptor memory = world::create_shared(4096);
-  const std::string said = thrown([&] { world::Mapping(memory, uint64_t(1) << 60); });
+  const system::Descriptor memory = system::create_shared(4096);
+  const std::string said = thrown([&] { system::Mapping(memory, uint64_t(1) << 60); });
   EXPECT_TRUE(has(said, "resources: cannot map 1152921504606846976 bytes of shared memory: ") &&
               has(said, "(ulimit -v)"))
       << said;
@@ -65,11 +65,11 @@ TEST(SharedMemory, TooLittleAddressSpaceSaysWhatToDo) {
 
 /// The offer leads to another file, as when the number of a process was reused.
 TEST(SharedMemory, AnotherFileThanAPeerOffersIsFound) {
-  const world::Descriptor right = world::create_shared(4096), wrong = world::create_shared(4096);
-  world::SharedMemory offer = world::offer_of(right);
-  EXPECT_EQ(world::offer_of(world::open_offered(offer)).inode, offer.inode);
+  const system::Descriptor right = system::create_shared(4096), wrong = system::create_shared(4096);
+  system::SharedMemory offer = system::offer_of(right);
+  EXPECT_EQ(system::offer_of(system::open_offered(offer)).inode, offer.inode);
   offer.fd = wrong.get();
-  const std::string said = thrown([&] { world::open_offered(offer); });
+  const std::string said = thrown([&] { system::open_offered(offer); });
   EXPECT_TRUE(has(said, "mismatch: /proc/") && has(said, "are the ranks in different process namespaces?"))
       << said;
 }

@@ -21,7 +21,7 @@ namespace chorale::test {
 namespace {
 
 using namespace std::chrono_literals;
-using net::hello_of;
+using bootstrap::hello_of;
 
 const std::string secret = "0123456789abcdef of this test", another = "0123456789abcdef of another";
 
@@ -76,7 +76,7 @@ TEST_F(Strangers, CannotEndAWorldThatHasNoSecret) {
 TEST_F(Strangers, CannotTakeTheSeatOfARank) {
   Processes ranks = leader();
   const int file = kept(connected_socket(port));
-  write_text(file, frame('h', net::encode(hello_of(1, 2))));
+  write_text(file, frame('h', bootstrap::encode(hello_of(1, 2))));
   EXPECT_TRUE(has(read_some(file), "start all ranks with the same version"));
   expect_world(ranks);
 }
@@ -84,7 +84,7 @@ TEST_F(Strangers, CannotTakeTheSeatOfARank) {
 /// A member of the world takes only the seat that its greeting has proved.
 TEST_F(Strangers, ARankTakesOnlyTheSeatOfItsGreeting) {
   Processes ranks = leader();
-  write_text(kept(greeted_socket(port, 0, 2, secret)), frame('h', net::encode(hello_of(1, 2))));
+  write_text(kept(greeted_socket(port, 0, 2, secret)), frame('h', bootstrap::encode(hello_of(1, 2))));
   expect_world(ranks);
 }
 
@@ -96,22 +96,22 @@ TEST_F(Strangers, AGreetingThatIsRepeatedProvesNothing) {
     ASSERT_EQ(listen(listener, 8), 0);
     Processes rank(1, [&](int) { return meet(hello_of(1, 2), 60s, secret); });
     const int file = kept(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
-    net::ServersGreeting greeting(net::Secret::read(secret), port);
-    while (greeting.state() == net::Greeting::State::open) {
+    bootstrap::ServersGreeting greeting(bootstrap::Secret::read(secret), port);
+    while (greeting.state() == bootstrap::Greeting::State::open) {
       const std::string heard = read_some(file);
       ASSERT_FALSE(heard.empty());
       said += heard;
       std::string_view bytes = heard;
       write_text(file, greeting.take(bytes));
     }
-    EXPECT_EQ(greeting.state(), net::Greeting::State::done);
+    EXPECT_EQ(greeting.state(), bootstrap::Greeting::State::done);
     rank.kill(0);
     close(listener);
   }
   Processes ranks = leader();
   const int file = kept(connected_socket(port));
   write_text(file, said);
-  write_text(file, frame('h', net::encode(hello_of(1, 2))));
+  write_text(file, frame('h', bootstrap::encode(hello_of(1, 2))));
   EXPECT_EQ(read_until(file, "wrank").find("wrank"), std::string::npos);
   expect_world(ranks);
 }
@@ -159,9 +159,9 @@ TEST_F(Strangers, ARefusedRankIsSaidToBeMissing) {
 TEST_F(Strangers, RanksOfAnotherPortAreToldSo) {
   Processes ranks = leader();
   const int file = kept(connected_socket(port));
-  net::ClientsGreeting greeting(net::Secret::read(secret), {1, 2, uint16_t(port + 1)});
+  bootstrap::ClientsGreeting greeting(bootstrap::Secret::read(secret), {1, 2, uint16_t(port + 1)});
   greet(file, greeting);
-  EXPECT_EQ(greeting.refusal(), net::Refusal::wrong_port);
+  EXPECT_EQ(greeting.refusal(), bootstrap::Refusal::wrong_port);
   expect_world(ranks);
 }
 
@@ -237,9 +237,9 @@ TEST_F(Strangers, AFloodFromOneAddressDoesNotPushOutAnother) {
   Processes ranks = leader();
   const int patient = kept(connected_socket(port, "127.0.0.9"));
   for (int count = 0; count < 100; ++count) kept(connected_socket(port));
-  net::ClientsGreeting greeting(net::Secret::read(secret), {1, 2, port});
+  bootstrap::ClientsGreeting greeting(bootstrap::Secret::read(secret), {1, 2, port});
   greet(patient, greeting);
-  EXPECT_EQ(greeting.state(), net::Greeting::State::done);
+  EXPECT_EQ(greeting.state(), bootstrap::Greeting::State::done);
   expect_world(ranks);
 }
 
@@ -247,7 +247,7 @@ TEST_F(Strangers, AFloodFromOneAddressDoesNotPushOutAnother) {
 TEST_F(Strangers, ASlowSenderIsHungUpOn) {
   Processes ranks = leader();
   const int file = kept(connected_socket(port)), silent = kept(connected_socket(port));
-  net::ClientsGreeting greeting(net::Secret::read(secret), {1, 2, port});
+  bootstrap::ClientsGreeting greeting(bootstrap::Secret::read(secret), {1, 2, port});
   const std::string opener = greeting.begin();
   size_t sent = 0;
   for (; sent < opener.size() && send(file, &opener[sent], 1, MSG_NOSIGNAL) == 1; ++sent)
@@ -274,7 +274,7 @@ TEST_F(Strangers, GarbageIsHungUpOn) {
 /// Returns what rank 0 of one rank prints to standard error when it joins at `where`.
 std::string warnings_of(const std::string& where, const std::string& known) {
   testing::internal::CaptureStderr();
-  net::rendezvous(net::parse_address(where), hello_of(0, 1), 60s, net::Secret::read(known));
+  bootstrap::rendezvous(bootstrap::parse_address(where), hello_of(0, 1), 60s, bootstrap::Secret::read(known));
   return testing::internal::GetCapturedStderr();
 }
 
