@@ -19,9 +19,9 @@
 #include "executor/lowering/placement.hpp"
 #include "executor/lowering/rounds.hpp"
 #include "tests/cpu/harness.hpp"
+#include "tests/unit/fibers/scheduler_under_test.hpp"
 #include "tests/unit/lowering/by_switch.hpp"
 #include "tests/unit/lowering/faults.hpp"
-#include "tests/unit/scheduler/scheduler_under_test.hpp"
 
 namespace chorale::test {
 

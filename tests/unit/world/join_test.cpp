@@ -5,7 +5,7 @@
 #include <optional>
 #include <thread>
 
-#include "../scheduler/scheduler_under_test.hpp"
+#include "../fibers/scheduler_under_test.hpp"
 #include "chorale/executor.hpp"
 #include "chorale/window.hpp"
 #include "executor/binding/launch_count.hpp"

@@ -15,7 +15,7 @@
 #include "../../../executor/system/host_pages.hpp"
 #include "../../../executor/world/collective_try.hpp"
 #include "../../../executor/world/group.hpp"
-#include "../scheduler/scheduler_under_test.hpp"
+#include "../fibers/scheduler_under_test.hpp"
 #include "chorale/window.hpp"
 #include "processes.hpp"
 #include "tests/has.hpp"

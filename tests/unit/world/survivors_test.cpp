@@ -15,7 +15,7 @@
 #include <random>
 #include <thread>
 
-#include "../scheduler/scheduler_under_test.hpp"
+#include "../fibers/scheduler_under_test.hpp"
 #include "chorale/window.hpp"
 #include "executor/fibers/sanitizers.hpp"
 #include "executor/world/collective_try.hpp"

@@ -6,7 +6,7 @@
 
 #include "chorale/host/concrete.hpp"
 #include "chorale/json.hpp"
-#include "tests/unit/host/text.hpp"
+#include "tests/unit/compiler/schedule/text.hpp"
 
 namespace chorale::host {
 namespace {

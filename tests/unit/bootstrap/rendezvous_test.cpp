@@ -14,10 +14,10 @@
 #include <string_view>
 #include <thread>
 
+#include "../world/processes.hpp"
 #include "by_hand.hpp"
 #include "chorale/world.hpp"
 #include "executor/fibers/sanitizers.hpp"
-#include "processes.hpp"
 
 namespace chorale::test {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "chorale/host/schedule.hpp"
-#include "tests/unit/host/text.hpp"
+#include "tests/unit/compiler/schedule/text.hpp"
 
 namespace chorale::host {
 namespace {

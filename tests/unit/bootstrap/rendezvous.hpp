@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "../world/processes.hpp"
 #include "executor/bootstrap/rendezvous.hpp"
-#include "processes.hpp"
 #include "tests/free_port.hpp"
 #include "tests/has.hpp"
 

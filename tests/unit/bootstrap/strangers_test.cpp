@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "../world/processes.hpp"
 #include "by_hand.hpp"
 #include "chorale/world.hpp"
-#include "processes.hpp"
 #include "rendezvous.hpp"
 
 namespace chorale::test {

@@ -12,7 +12,7 @@
 #include "chorale/host/dump.hpp"
 #include "chorale/json.hpp"
 #include "compiler/schedule/part_codecs.hpp"
-#include "tests/unit/host/text.hpp"
+#include "tests/unit/compiler/schedule/text.hpp"
 
 namespace chorale::host {
 namespace {
