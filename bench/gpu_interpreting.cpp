@@ -19,11 +19,11 @@
 #include "allreduce.hpp"
 #include "bench/common/processes.hpp"
 #include "bench/common/timing.hpp"
-#include "executor/cuda/device_memory.hpp"
-#include "executor/cuda/error.hpp"
-#include "executor/cuda/host_words.hpp"
-#include "executor/cuda/peer_memory.hpp"
-#include "executor/cuda/pool.hpp"
+#include "executor/cuda/device/device_memory.hpp"
+#include "executor/cuda/device/error.hpp"
+#include "executor/cuda/device/host_words.hpp"
+#include "executor/cuda/memory/peer_memory.hpp"
+#include "executor/cuda/memory/pool.hpp"
 
 namespace chorale {
 namespace {

@@ -18,7 +18,7 @@
 #include "bench/common/processes.hpp"
 #include "bench/common/timing.hpp"
 #include "bench/tiles/bulk.cuh"
-#include "executor/cuda/peer_memory.hpp"
+#include "executor/cuda/memory/peer_memory.hpp"
 #include "tools/bench/nccl.hpp"
 #include "tools/command.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "../plan/resolve.hpp"
 #include "../plan/roles.hpp"
-#include "../proof/storage.hpp"
+#include "../proof/execution/storage.hpp"
 #include "chorale/compile.hpp"
 #include "chorale/host/concrete.hpp"
 #include "chorale/limits.hpp"

@@ -2,8 +2,8 @@
 /// \file
 /// tell_stuck() explains why an execution does not end.
 
-#include "findings.hpp"
-#include "symbolic_executor.hpp"
+#include "execution/findings.hpp"
+#include "execution/symbolic_executor.hpp"
 
 namespace chorale::proof {
 

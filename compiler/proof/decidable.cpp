@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "../plan/report.hpp"
-#include "loop_skew.hpp"
+#include "execution/loop_skew.hpp"
 
 namespace chorale::proof {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "findings.hpp"
-#include "symbolic_executor.hpp"
+#include "execution/findings.hpp"
+#include "execution/symbolic_executor.hpp"
 
 namespace chorale::proof {
 

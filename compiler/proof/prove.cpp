@@ -11,12 +11,12 @@
 #include "../plan/resolve.hpp"
 #include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
-#include "copies.hpp"
 #include "deadlock.hpp"
 #include "decidable.hpp"
-#include "races.hpp"
-#include "repeats.hpp"
-#include "values.hpp"
+#include "excerpts/copies.hpp"
+#include "excerpts/repeats.hpp"
+#include "order/races.hpp"
+#include "values/values.hpp"
 
 namespace chorale {
 namespace proof {

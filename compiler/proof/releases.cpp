@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "../plan/roles.hpp"
-#include "symbolic_executor.hpp"
+#include "execution/symbolic_executor.hpp"
 
 namespace chorale {
 namespace proof {

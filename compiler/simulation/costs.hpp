@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "../proof/memory.hpp"
+#include "../proof/execution/memory.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/machine.hpp"
 #include "recording.hpp"

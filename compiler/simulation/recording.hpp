@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "../proof/memory.hpp"
-#include "../proof/symbolic_executor.hpp"
+#include "../proof/execution/memory.hpp"
+#include "../proof/execution/symbolic_executor.hpp"
 
 namespace chorale::simulation {
 

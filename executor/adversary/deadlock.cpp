@@ -10,7 +10,7 @@ namespace chorale::adversary {
 
 void Engine::report_deadlock() {
   std::set<std::tuple<uint32_t, uint32_t, uint32_t>> places;
-  std::vector<lowering::Stuck> stuck;
+  std::vector<fibers::Stuck> stuck;
   for (uint32_t lane = 0; lane < lanes_.size(); ++lane) {
     const Block& block = program_.blocks[program_.lanes[lane].block];
     const LaneState& state = lanes_[lane];
@@ -24,7 +24,7 @@ void Engine::report_deadlock() {
         what.code != Code::acquire) {
       continue;
     }
-    lowering::Stuck& one = stuck.emplace_back();
+    fibers::Stuck& one = stuck.emplace_back();
     one.rank = int(block.rank);
     one.block = int(block.position);
     one.parked = true;
@@ -46,11 +46,11 @@ void Engine::report_deadlock() {
       one.waiting.word = &signal.count;
       one.seen = signal.count;
     }
-    one.line = lowering::line(plan_, one);
+    one.line = fibers::line(plan_, one);
   }
   const uint32_t rank = stuck.empty() ? 0 : uint32_t(stuck[0].rank);
   found(Verdict::Kind::deadlock, rank, 0,
-        "deadlock: nothing can go on" + lowering::describe(stuck, lowering::Ranks::all));
+        "deadlock: nothing can go on" + fibers::describe(stuck, fibers::Ranks::all));
 }
 
 }  // namespace chorale::adversary

@@ -14,7 +14,7 @@
 namespace chorale {
 namespace {
 
-using world::Thrown;
+using system::Thrown;
 
 /// Tells what kind of exception a rank threw.
 enum class Kind : uint8_t { nothing, usage, run };
@@ -147,7 +147,7 @@ std::vector<uint64_t> agree_on_binding(World& world, const Plan& plan, const Cal
                cannot ? cannot->reason : RunError::Reason::other};
   mine.evictable = evictable;
   mine.text = cannot ? cannot->text : plan.name;
-  look_for_the_cause(world, cannot);
+  world::look_for_the_cause(world, cannot);
   std::vector<Said> all;
   const auto ahead = [&] {
     const std::string why = launches.ahead();
@@ -172,8 +172,8 @@ std::vector<uint64_t> agree_on_binding(World& world, const Plan& plan, const Cal
 }
 
 void agree_on_use(World& world, const std::function<void()>& step) {
-  const std::optional<Thrown> mine = world::thrown_by(step);
-  look_for_the_cause(world, mine);
+  const std::optional<Thrown> mine = system::thrown_by(step);
+  world::look_for_the_cause(world, mine);
   Said said;
   said.head.thrown = kind_of(mine);
   if (mine) {

@@ -24,7 +24,7 @@ namespace chorale {
 ///         agree_on_use()
 std::vector<uint64_t> agree_on_binding(World& world, const Plan& plan, const Call& call,
                                        LaunchCount& launches, const std::vector<uint64_t>& evictable,
-                                       const std::optional<world::Thrown>& cannot = std::nullopt);
+                                       const std::optional<system::Thrown>& cannot = std::nullopt);
 
 /// Runs `step`, and throws on all ranks if it throws on one; collective.
 /// \throws UsageError or RunError, on all ranks: the error of the lowest rank that threw. On a rank that

@@ -10,7 +10,7 @@
 
 #include "chorale/error.hpp"
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 
 std::string Address::text() const {
   return host.find(':') == host.npos ? fmt::format("tcp://{}:{}", host, port)
@@ -53,4 +53,4 @@ Address parse_address(const std::string& text) {
   return {host, parse_port(rest.substr(colon + 1), "'" + text + "'")};
 }
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 
 struct Address {
   std::string host;  ///< a name, or an IP address without the brackets of IPv6
@@ -23,4 +23,4 @@ Address parse_address(const std::string& text);
 /// \throws UsageError if `text` is not a port
 uint16_t parse_port(const std::string& text, const std::string& what);
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <utility>
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 
-world::ClosedInForks keep_from_others(int file) {
+system::ClosedInForks keep_from_others(int file) {
   ::fcntl(file, F_SETFD, FD_CLOEXEC);
-  return world::ClosedInForks(file);
+  return system::ClosedInForks(file);
 }
 
 Connection::Connection(tcp::socket socket, std::unique_ptr<Greeting> greeting)
@@ -97,11 +97,11 @@ void Connection::close() {
   listener_ = {};  // the listener may own this connection
 }
 
-world::Descriptor Connection::release() {
+system::Descriptor Connection::release() {
   boost::system::error_code error;
-  world::Descriptor file(socket_.release(error));
+  system::Descriptor file(socket_.release(error));
   listener_ = {};
-  if (error) return world::Descriptor();
+  if (error) return system::Descriptor();
   file.close_in_forks();
   closed_in_forks_ = {};
   return file;
@@ -113,4 +113,4 @@ std::string Connection::peer() const {
   return error ? "somewhere" : from.address().to_string();
 }
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

@@ -15,13 +15,13 @@
 #include "frames.hpp"
 #include "greeting.hpp"
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 
 using boost::asio::ip::tcp;
 
 /// Closes `file` in programs that this process executes and, while the result lives, in its forks. They may
 /// outlive this process, and would keep the connection open.
-world::ClosedInForks keep_from_others(int file);
+system::ClosedInForks keep_from_others(int file);
 
 /// Represents one end of a connection. Its owner runs the io_context, which calls the callbacks.
 class Connection : public std::enable_shared_from_this<Connection> {
@@ -47,7 +47,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const Greeting& greeting() const { return *greeting_; }
   /// Releases the socket to the caller. Forks close it. No transfer may be in progress, except a read that
   /// gets no data.
-  world::Descriptor release();
+  system::Descriptor release();
   std::string peer() const;  ///< "1.2.3.4", without the port
 
  private:
@@ -59,7 +59,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void drop();
 
   tcp::socket socket_;
-  world::ClosedInForks closed_in_forks_;
+  system::ClosedInForks closed_in_forks_;
   Listener listener_;
   std::unique_ptr<Greeting> greeting_;
   FrameReader reader_;
@@ -67,4 +67,4 @@ class Connection : public std::enable_shared_from_this<Connection> {
   char part_[4096];
 };
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

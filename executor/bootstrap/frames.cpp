@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 
 std::string head_of(size_t bytes, char letter) { return fmt::format("{}{:08x}{}", magic, bytes, letter); }
 
@@ -30,4 +30,4 @@ std::optional<Frame> FrameReader::next() {
   return frame;
 }
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 
 /// Names the kinds of frames, by their letter on the wire.
 enum class FrameKind : char {
@@ -61,4 +61,4 @@ class FrameReader {
   bool broken_ = false;
 };
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

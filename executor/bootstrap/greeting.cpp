@@ -13,7 +13,7 @@
 #error "the build defines CHORALE_VERSION for this file"
 #endif
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 namespace {
 
 // A greeting has four messages, each of a fixed size:
@@ -228,4 +228,4 @@ std::string ServersGreeting::answer_to_other_protocol() const {
                                                          own_version())});
 }
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

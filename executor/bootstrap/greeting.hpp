@@ -13,7 +13,7 @@
 
 #include "secret.hpp"
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 
 /// Holds random bytes of one end, so that a recorded message cannot be used in another greeting.
 using Challenge = std::array<unsigned char, 32>;
@@ -118,4 +118,4 @@ class ServersGreeting final : public Greeting {
 /// Returns the version of this build, such as "Chorale 0.1.0 (protocol 2)".
 std::string own_version();
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

@@ -15,7 +15,7 @@
 #error "the build defines CHORALE_VERSION for this file"
 #endif
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 namespace {
 
 std::string first_line(const char* path) {
@@ -91,7 +91,7 @@ std::string why_apart(const std::vector<Hello>& ranks) {
   if (places.size() < 2) return {};
   std::string list;
   for (const auto& [host, of_it] : places) {
-    list += fmt::format("{}{} ({}, user {})", list.empty() ? "" : ", ", host->name, world::ranks_text(of_it),
+    list += fmt::format("{}{} ({}, user {})", list.empty() ? "" : ", ", host->name, system::ranks_text(of_it),
                         host->user);
   }
   return fmt::format(
@@ -100,4 +100,4 @@ std::string why_apart(const std::vector<Hello>& ranks) {
       list);
 }
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 
 /// Describes where a process runs. Two processes share memory if all members except `name` agree. The name is
 /// only for messages.
@@ -46,4 +46,4 @@ std::optional<Hello> decode_hello(const std::string& text);
 /// \param ranks  one hello per rank
 std::string why_apart(const std::vector<Hello>& ranks);
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <utility>
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 
 Membership Membership::of(std::string name, const std::vector<Hello>& ranks) {
   Membership membership{std::move(name), {}, {}};
@@ -55,4 +55,4 @@ std::optional<Membership> Membership::decode(const std::string& text) {
   return membership;
 }
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

@@ -9,7 +9,7 @@
 
 #include "hello.hpp"
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 
 struct Membership {
   std::string name;                     ///< the name under which ranks of one host join
@@ -30,4 +30,4 @@ struct Membership {
   static std::optional<Membership> decode(const std::string& text);
 };
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

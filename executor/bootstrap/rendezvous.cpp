@@ -7,7 +7,7 @@
 
 #include "session.hpp"
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 
 std::vector<tcp::endpoint> resolve(Session& session) {
   tcp::resolver resolver(session.io);
@@ -48,4 +48,4 @@ Rendezvous rendezvous(const Address& address, const Hello& mine, std::chrono::na
   }
 }
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

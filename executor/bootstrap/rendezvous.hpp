@@ -13,13 +13,13 @@
 #include "membership.hpp"
 #include "secret.hpp"
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 
 struct Rendezvous {
   Membership membership;  ///< the same on all ranks, with a new name
   /// Connections by host, between rank 0 and the lowest rank of each other host. Both ends may send. Other
   /// ranks have none.
-  std::vector<world::Descriptor> links;
+  std::vector<system::Descriptor> links;
 };
 
 /// Finds out which rank is on which host; collective.
@@ -37,4 +37,4 @@ struct Rendezvous {
 Rendezvous rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout,
                       const Secret& secret = {});
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

@@ -7,7 +7,7 @@
 
 #include "session.hpp"
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 namespace {
 
 class RendezvousClient {
@@ -139,7 +139,7 @@ class RendezvousClient {
     const std::string ready = encode(Frame{FrameKind::ready, {}});
     const int link = links_[0].get();
     if (::send(link, ready.data(), ready.size(), MSG_NOSIGNAL) != ssize_t(ready.size()))
-      world::throw_errno("tell rank 0 that " + session_.where() + " is joined");
+      system::throw_errno("tell rank 0 that " + session_.where() + " is joined");
     // Wait until rank 0 has taken over the connection. Otherwise rank 0 might read the next bytes together
     // with the `ready` frame and lose them.
     pollfd polled{link, POLLIN, 0};
@@ -169,9 +169,9 @@ class RendezvousClient {
 
   Session& session_;
   std::shared_ptr<Connection> connection_;
-  Membership membership_;                 ///< valid when rank 0 has sent it
-  std::vector<world::Descriptor> links_;  ///< by host
-  std::string problem_;                   ///< the problem of the last try
+  Membership membership_;                  ///< valid when rank 0 has sent it
+  std::vector<system::Descriptor> links_;  ///< by host
+  std::string problem_;                    ///< the problem of the last try
 };
 
 }  // namespace
@@ -187,4 +187,4 @@ std::optional<Verdict> ask_other_server(Session& session, const tcp::endpoint& a
   return std::nullopt;
 }
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

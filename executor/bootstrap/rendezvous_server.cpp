@@ -11,7 +11,7 @@
 #include "session.hpp"
 #include "strangers.hpp"
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 namespace {
 
 std::string fresh_name() {
@@ -52,7 +52,7 @@ class RendezvousServer {
     }
     session_.flush(connections());
     if (verdict_->error) throw RunError(*verdict_->error, verdict_->text);
-    std::vector<world::Descriptor> links = linked();
+    std::vector<system::Descriptor> links = linked();
     return {std::move(membership_), std::move(links)};
   }
 
@@ -87,10 +87,10 @@ class RendezvousServer {
 
   /// Waits until the lowest ranks of the other hosts have released their connections. Returns the connections
   /// by host.
-  std::vector<world::Descriptor> linked() {
+  std::vector<system::Descriptor> linked() {
     const auto all = [&] {
       return lost_ >= 0 || std::all_of(links_.begin() + (links_.empty() ? 0 : 1), links_.end(),
-                                       [](const world::Descriptor& link) { return bool(link); });
+                                       [](const system::Descriptor& link) { return bool(link); });
     };
     const bool came = session_.run_until(all);
     if (lost_ >= 0) {
@@ -99,10 +99,10 @@ class RendezvousServer {
                                  present_[size_t(lost_)]->process_text(), session_.where()));
     }
     if (came) {
-      for (const world::Descriptor& link : links_) {
+      for (const system::Descriptor& link : links_) {
         const char go = 0;
         if (link && ::send(link.get(), &go, 1, MSG_NOSIGNAL) != 1)
-          world::throw_errno("tell a host that " + session_.where() + " is joined");
+          system::throw_errno("tell a host that " + session_.where() + " is joined");
       }
       return std::move(links_);
     }
@@ -110,7 +110,7 @@ class RendezvousServer {
     for (uint32_t host = 1; host < links_.size(); ++host) {
       if (!links_[host]) silent.push_back(membership_.lowest_rank(host));
     }
-    throw RunError(Reason::timed_out, session_.absent_text(world::ranks_text(silent)));
+    throw RunError(Reason::timed_out, session_.absent_text(system::ranks_text(silent)));
   }
 
   /// Takes over the connection of another host's lowest rank after its last frame.
@@ -140,7 +140,7 @@ class RendezvousServer {
     boost::system::error_code error;
     tcp::acceptor acceptor(session_.io);
     acceptor.open(endpoint.protocol(), error);
-    world::ClosedInForks closed_in_forks;
+    system::ClosedInForks closed_in_forks;
     if (!error) closed_in_forks = keep_from_others(acceptor.native_handle());
     // This allows a port of a job that has just ended, but not a port in use.
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
@@ -338,22 +338,22 @@ class RendezvousServer {
     }
     return ranks;
   }
-  std::string missing() const { return world::ranks_text(absent()); }
+  std::string missing() const { return system::ranks_text(absent()); }
 
   Session& session_;
   const int ranks_;
   std::vector<std::unique_ptr<tcp::acceptor>> acceptors_;
-  std::vector<world::ClosedInForks> closed_in_forks_;  ///< for the acceptors; destroyed before them
+  std::vector<system::ClosedInForks> closed_in_forks_;  ///< for the acceptors; destroyed before them
   Strangers strangers_;
   Complaints complaints_;
   std::vector<Member> members_;                ///< the ranks with a seat
   std::vector<std::optional<Hello>> present_;  ///< by rank
   std::vector<bool> seen_;                     ///< by rank: whether it has sent a hello, right or wrong
   std::optional<Verdict> verdict_;
-  Membership membership_;                 ///< valid when all ranks are there
-  std::vector<world::Descriptor> links_;  ///< by host, if there are several
-  int lost_ = -1;                         ///< the lowest rank of a host that died before it released its
-                                          ///< connection; -1: none
+  Membership membership_;                  ///< valid when all ranks are there
+  std::vector<system::Descriptor> links_;  ///< by host, if there are several
+  int lost_ = -1;                          ///< the lowest rank of a host that died before it released its
+                                           ///< connection; -1: none
   std::string problem_;
 };
 
@@ -361,4 +361,4 @@ class RendezvousServer {
 
 Rendezvous serve(Session& session) { return RendezvousServer(session).run(); }
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

@@ -13,7 +13,7 @@
 #include "../system/shared_memory.hpp"
 #include "chorale/error.hpp"
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 namespace {
 
 constexpr std::string_view file_prefix = "file:";
@@ -45,7 +45,7 @@ std::string_view without_line_end(std::string_view text) {
 
 std::string read_secret_file(const std::string& path) {
   // O_NONBLOCK keeps open() from waiting for the writer of a pipe.
-  const world::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const system::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) throw_system_error(path, errno);
   struct stat found {};
   if (::fstat(file.get(), &found) != 0) throw_system_error(path, errno);
@@ -123,4 +123,4 @@ void require_private_file(const std::string& path) {
   require_private(path, found);
 }
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

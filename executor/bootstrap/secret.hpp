@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string>
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 
 /// Holds the key that is derived from a secret. The destructor wipes the key. The secret itself is not
 /// stored.
@@ -57,4 +57,4 @@ void require_private_file(const std::string& path);
 inline constexpr const char* how_to_make_a_secret =
     "make a secret once and give it to all ranks: export CHORALE_SECRET=$(openssl rand -hex 32)";
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

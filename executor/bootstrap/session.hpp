@@ -22,7 +22,7 @@
 #include "hello.hpp"
 #include "rendezvous.hpp"
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 
 using Clock = std::chrono::steady_clock;
 using Reason = RunError::Reason;
@@ -56,7 +56,7 @@ struct Session {
   /// Runs the started operations until `done` returns true, or until `limit` or the deadline. Returns whether
   /// `done` returned true.
   bool run_until(const std::function<bool()>& done, Clock::time_point limit = Clock::time_point::max()) {
-    return run(done, std::min(limit, world::deadline_after(timeout, start)));
+    return run(done, std::min(limit, system::deadline_after(timeout, start)));
   }
 
   /// Sends all queued data. It also works after the deadline, because errors are sent after it.
@@ -70,12 +70,13 @@ struct Session {
 
   std::string timed_out_text(const std::string& missing) const {
     return fmt::format("{} did not join {} within {}, says rank {}", missing, where(),
-                       world::seconds_text(timeout), mine.rank);
+                       system::seconds_text(timeout), mine.rank);
   }
 
   /// Returns timed_out_text() and the remedy.
   std::string absent_text(const std::string& missing) const {
-    return fmt::format("{}: start all ranks with one address; {}", timed_out_text(missing), world::more_time);
+    return fmt::format("{}: start all ranks with one address; {}", timed_out_text(missing),
+                       system::more_time);
   }
 
   std::string where() const { return "'" + address.text() + "'"; }
@@ -101,13 +102,13 @@ struct Session {
 };
 
 /// Throws if this process cannot open more files, because then neither another address nor another try helps.
-/// \throws RunError as world::throw_errno() if `error` is of that kind
+/// \throws RunError as system::throw_errno() if `error` is of that kind
 inline void throw_if_full(const boost::system::error_code& error, const std::string& what) {
   if (error != boost::system::errc::too_many_files_open &&
       error != boost::system::errc::too_many_files_open_in_system)
     return;
   errno = error.value();
-  world::throw_errno(what);
+  system::throw_errno(what);
 }
 
 /// Returns the endpoints of the host. It retries while the resolver reports a temporary failure.
@@ -125,4 +126,4 @@ Rendezvous connect_to_server(Session& session);
 /// none if it is not a rendezvous server.
 std::optional<Verdict> ask_other_server(Session& session, const tcp::endpoint& at);
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

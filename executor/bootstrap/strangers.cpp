@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <map>
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 
 Strangers::~Strangers() {
   for (const One& one : all_) one.connection->close();
@@ -81,4 +81,4 @@ void warn(const std::string& text) {
   log->warn(text);
 }
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

@@ -18,7 +18,7 @@
 
 #include "connection.hpp"
 
-namespace chorale::net {
+namespace chorale::bootstrap {
 
 /// Holds the strangers. Anyone can connect, so their number and their time are limited. A rank that loses its
 /// connection because of these limits calls again.
@@ -82,4 +82,4 @@ class Complaints {
 /// Writes a warning to the log of this library, which goes to standard error.
 void warn(const std::string& text);
 
-}  // namespace chorale::net
+}  // namespace chorale::bootstrap

@@ -63,8 +63,8 @@ Binding::Binding(const Shared& shared, const Plan& plan, const Call& call)
     placement_ = std::make_unique<lowering::Placement>(plan, rank_, bound_.layout);
   });
   make_control(plan);
-  body_ = [this](int block, BlockHost& host) { body(block, host); };
-  describe_ = [this](const Stuck& stuck) { return lowering::line(*plan_, stuck); };
+  body_ = [this](int block, fibers::BlockHost& host) { body(block, host); };
+  describe_ = [this](const fibers::Stuck& stuck) { return fibers::line(*plan_, stuck); };
   spdlog::debug("rank {} bound plan '{}' to {} bytes: chunks of {} bytes, {} bytes of window", rank_,
                 plan.name, call.bytes, bound_.layout.chunk_bytes, window_->bytes(int(rank_)));
 }
@@ -85,7 +85,8 @@ void Binding::require_memory_of_host(const std::vector<uint64_t>& bytes) {
     if (world_.group().host(int(rank)) == world_.group().host(int(rank_))) here += bytes[rank];
   }
   if (all < much) return;
-  world::collective_try(world_, [here] { world::require_memory(here, "scratch of the ranks of this host"); });
+  world::collective_try(world_,
+                        [here] { system::require_memory(here, "scratch of the ranks of this host"); });
 }
 
 /// Makes the window with scratch and signals, and fills the Run. Collective.
@@ -267,28 +268,28 @@ void Binding::place(const void* in, void* out) {
 
 void Binding::run(const Plan& plan, void*) {
   plan_ = &plan;
-  const LaunchResult result = launch();
+  const fibers::LaunchResult result = launch();
   if (result.stop == Stop::none) return;
-  const auto ranks = run_.local ? lowering::Ranks::all : lowering::Ranks::some;
+  const auto ranks = run_.local ? fibers::Ranks::all : fibers::Ranks::some;
   try {
     world_.check();
   } catch (const RunError& error) {
-    throw RunError(error.reason, error.what() + lowering::describe(result.stuck, ranks, error.what()));
+    throw RunError(error.reason, error.what() + fibers::describe(result.stuck, ranks, error.what()));
   }
-  throw RunError(RunError::Reason::other, "the run was stopped" + lowering::describe(result.stuck, ranks));
+  throw RunError(RunError::Reason::other, "the run was stopped" + fibers::describe(result.stuck, ranks));
 }
 
 void Binding::add_trace(std::vector<TraceSpan>& spans) {
   if (trace_) trace_->add_to(spans, rank_);
 }
 
-LaunchResult Binding::launch() {
+fibers::LaunchResult Binding::launch() {
   // Copy the output first, because the plan may leave parts of it unchanged. Then copy the input, which may
   // be inside the output.
   for (const lowering::Move* move : {&placed_.before[1], &placed_.before[0]}) {
     if (move->needed()) std::memcpy(move->to, move->from, move->bytes);
   }
-  LaunchResult result;
+  fibers::LaunchResult result;
   for (uint64_t round = 0; round < bound_.layout.rounds(); ++round) {
     result = launch_round(round);
     if (result.stop != Stop::none) break;
@@ -300,7 +301,7 @@ LaunchResult Binding::launch() {
 }
 
 /// Launches one round. Each round is a launch of its own, which peers know by its epoch.
-LaunchResult Binding::launch_round(uint64_t round) {
+fibers::LaunchResult Binding::launch_round(uint64_t round) {
   run_.epoch = epoch_ + 1;
   run_.skip = round * bound_.layout.slice_bytes;
   run_.in = placed_.in ? placed_.in + run_.skip : nullptr;
@@ -319,7 +320,7 @@ LaunchResult Binding::launch_round(uint64_t round) {
                              {placed_.out, bound_.layout.sizes.output});
   }
   if (proxy_) proxy_->begin();
-  LaunchResult result;
+  fibers::LaunchResult result;
   try {
     result = world_.scheduler().launch(int(rank_), int(blocks + (fiber ? 1 : 0)), body_, describe_);
   } catch (...) {
@@ -346,7 +347,7 @@ void Binding::publish() {
   store_release(&mine.epoch, run_.epoch);
 }
 
-void Binding::body(int block, BlockHost& host) {
+void Binding::body(int block, fibers::BlockHost& host) {
   const uint32_t blocks = run_.program->blocks;
   if (uint32_t(block) == blocks) return proxy_->run_fiber(host, blocks_left_);
   const Stop stop = Interpreter(run_, uint32_t(block), host,

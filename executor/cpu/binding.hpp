@@ -54,10 +54,10 @@ class Binding final : public chorale::Binding {
   void make_channels(const std::vector<lowering::ControlBlock>& blocks);
   void make_programs(const std::vector<lowering::ControlBlock>& blocks);
   void place(const void* in, void* out);
-  LaunchResult launch();
-  LaunchResult launch_round(uint64_t round);
+  fibers::LaunchResult launch();
+  fibers::LaunchResult launch_round(uint64_t round);
   void publish();
-  void body(int block, BlockHost& host);
+  void body(int block, fibers::BlockHost& host);
   void finish();
   uint64_t shared_word(const char* at, uint64_t bytes) const;
   bool far(uint32_t rank) const;
@@ -98,9 +98,9 @@ class Binding final : public chorale::Binding {
   uint64_t epoch_ = 0;      ///< the number of runs that have ended
   std::atomic<uint32_t> ended_{0};
   std::atomic<int> blocks_left_{0};
-  std::function<void(int, BlockHost&)> body_;
+  std::function<void(int, fibers::BlockHost&)> body_;
   const Plan* plan_ = nullptr;  ///< set during a run
-  Describe describe_;
+  fibers::Describe describe_;
   Proxy* proxy_ = nullptr;
   std::unique_ptr<LaunchTrace> trace_;  ///< null: no trace
 };

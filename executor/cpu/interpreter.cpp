@@ -79,7 +79,7 @@ struct Interpreter::Page {
         plain(shape.plain) {}
 };
 
-Interpreter::Interpreter(Run& run, uint32_t block, BlockHost& host, char* memory)
+Interpreter::Interpreter(Run& run, uint32_t block, fibers::BlockHost& host, char* memory)
     : run_(run),
       block_(block),
       host_(host),

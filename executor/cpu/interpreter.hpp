@@ -1,6 +1,6 @@
 /// \file
 /// This interpreter runs a device program on the CPU: each thread block is a fiber, whose group has one
-/// thread. executor/cuda/interpreter.cuh does the same on a GPU.
+/// thread. executor/cuda/kernels/interpreter.cuh does the same on a GPU.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace chorale::cpu {
 class Interpreter {
  public:
   /// \param memory memory_bytes() bytes that no other block uses
-  Interpreter(Run& run, uint32_t block, BlockHost& host, char* memory);
+  Interpreter(Run& run, uint32_t block, fibers::BlockHost& host, char* memory);
 
   static size_t memory_bytes(const lowering::DeviceProgram& program);
 
@@ -48,7 +48,7 @@ class Interpreter {
 
   Run& run_;
   const uint32_t block_;
-  BlockHost& host_;
+  fibers::BlockHost& host_;
   const Group group_;
   char* const memory_;
   uint64_t* const counts_;  ///< the numbers of posts that this block has waited for

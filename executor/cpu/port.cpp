@@ -9,7 +9,7 @@
 
 namespace chorale::cpu {
 
-Fifo::Fifo(Scheduler& scheduler) : scheduler_(scheduler), ring_(slots) {}
+Fifo::Fifo(fibers::Scheduler& scheduler) : scheduler_(scheduler), ring_(slots) {}
 
 Stop Fifo::push(const Group& group, const Deadline& deadline, const Trigger& trigger) {
   // Count the trigger before it becomes visible, so that the proxy's work never looks like a deadlock.
@@ -46,7 +46,7 @@ void Fifo::drop() {
   head_ = tail_ = 0;
 }
 
-Proxy::Proxy(Scheduler& scheduler, World* world) : fifo_(scheduler) {
+Proxy::Proxy(fibers::Scheduler& scheduler, World* world) : fifo_(scheduler) {
   if (world && world->group().several_hosts()) {
     remote::Endpoint::Events events;
     events.done = [this](uint32_t client, uint32_t channel) { done(client, channel); };
@@ -55,7 +55,7 @@ Proxy::Proxy(Scheduler& scheduler, World* world) : fifo_(scheduler) {
         std::make_unique<remote::Endpoint>(*world, std::make_unique<remote::HostCopies>(), std::move(events));
   }
   if (scheduler.seeded()) return;
-  QueueThread::Elsewhere elsewhere;
+  fibers::QueueThread::Elsewhere elsewhere;
   if (endpoint_) {
     elsewhere = {[this] { return endpoint_->settled(); }, [this] { endpoint_->rest(); },
                  [this] { endpoint_->wake(); }};
@@ -106,7 +106,7 @@ Stop Proxy::end(bool stopped, const Deadline& deadline) {
   return stop;
 }
 
-void Proxy::run_fiber(BlockHost& host, const std::atomic<int>& blocks_left) {
+void Proxy::run_fiber(fibers::BlockHost& host, const std::atomic<int>& blocks_left) {
   struct Wake {
     const Fifo& fifo;
     const std::atomic<int>& blocks_left;

@@ -43,7 +43,7 @@ class Fifo {
  public:
   static constexpr uint64_t slots = 512;
 
-  explicit Fifo(Scheduler& scheduler);
+  explicit Fifo(fibers::Scheduler& scheduler);
 
   Stop push(const Group& group, const Deadline& deadline, const Trigger& trigger);
 
@@ -62,7 +62,7 @@ class Fifo {
     Trigger trigger;
   };
 
-  Scheduler& scheduler_;
+  fibers::Scheduler& scheduler_;
   std::vector<Slot> ring_;
   alignas(128) uint64_t head_ = 0;  ///< tickets given out
   alignas(128) uint64_t tail_ = 0;  ///< triggers popped
@@ -75,7 +75,7 @@ class Proxy {
  public:
   /// \param world also makes the rank's endpoint to other hosts, if this world has several; null: there are
   /// none
-  explicit Proxy(Scheduler& scheduler, World* world = nullptr);
+  explicit Proxy(fibers::Scheduler& scheduler, World* world = nullptr);
   ~Proxy();
 
   Fifo& fifo() { return fifo_; }
@@ -94,7 +94,7 @@ class Proxy {
   Stop end(bool stopped, const Deadline& deadline);
 
   /// Runs as the body of the fiber until `blocks_left` is 0 and the ring is empty.
-  void run_fiber(BlockHost& host, const std::atomic<int>& blocks_left);
+  void run_fiber(fibers::BlockHost& host, const std::atomic<int>& blocks_left);
 
  private:
   bool take();
@@ -106,7 +106,7 @@ class Proxy {
   std::mutex mutex_;
   std::vector<Run*> clients_;  ///< by number; null: the binding is gone. Guarded by mutex_
   std::unique_ptr<remote::Endpoint> endpoint_;
-  std::optional<QueueThread> thread_;  ///< none with a seed; last, because it uses the other members
+  std::optional<fibers::QueueThread> thread_;  ///< none with a seed; last, because it uses the other members
 };
 
 }  // namespace cpu

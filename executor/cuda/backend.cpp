@@ -8,10 +8,10 @@
 #include "../world/collective_try.hpp"
 #include "../world/group.hpp"
 #include "binding.hpp"
-#include "device.hpp"
-#include "device_memory.hpp"
-#include "error.hpp"
-#include "monitor.hpp"
+#include "device/device.hpp"
+#include "device/device_memory.hpp"
+#include "device/error.hpp"
+#include "device/monitor.hpp"
 
 namespace chorale {
 namespace cuda {

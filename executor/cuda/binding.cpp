@@ -12,12 +12,12 @@
 #include "../world/collective_try.hpp"
 #include "../world/group.hpp"
 #include "chorale/storage.hpp"
-#include "device.hpp"
-#include "driver.hpp"
-#include "error.hpp"
-#include "identity.hpp"
-#include "kernels.hpp"
-#include "monitor.hpp"
+#include "device/device.hpp"
+#include "device/driver.hpp"
+#include "device/error.hpp"
+#include "device/monitor.hpp"
+#include "kernels/kernels.hpp"
+#include "memory/identity.hpp"
 
 namespace chorale::cuda {
 namespace {

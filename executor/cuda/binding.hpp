@@ -14,15 +14,15 @@
 #include "../lowering/placement.hpp"
 #include "chorale/window.hpp"
 #include "common.hpp"
-#include "device_memory.hpp"
+#include "device/device_memory.hpp"
+#include "device/host_words.hpp"
+#include "device/monitor.hpp"
 #include "graph_holds.hpp"
-#include "host_words.hpp"
 #include "launcher.hpp"
-#include "monitor.hpp"
-#include "multicast.hpp"
-#include "multicast_plan.hpp"
-#include "peer_memory.hpp"
-#include "pool.hpp"
+#include "memory/peer_memory.hpp"
+#include "memory/pool.hpp"
+#include "multicast/multicast.hpp"
+#include "multicast/multicast_plan.hpp"
 
 namespace chorale::cuda {
 

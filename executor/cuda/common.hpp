@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "chorale/world.hpp"
-#include "proxy.hpp"
+#include "proxy/proxy.hpp"
 
 namespace chorale::cuda {
 

@@ -1,6 +1,6 @@
 #include "graph_holds.hpp"
 
-#include "error.hpp"
+#include "device/error.hpp"
 
 namespace chorale::cuda {
 namespace {

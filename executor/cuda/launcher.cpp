@@ -10,8 +10,8 @@
 #include "chorale/needs.hpp"
 #include "chorale/next_launch.hpp"
 #include "chorale/resident.cuh"
-#include "error.hpp"
-#include "multicast_plan.hpp"
+#include "device/error.hpp"
+#include "multicast/multicast_plan.hpp"
 
 namespace chorale::cuda {
 namespace {
@@ -264,14 +264,14 @@ void Launcher::launch_round(uint64_t round, char* in, char* out, cudaStream_t st
 }
 
 Stop Launcher::stopped(std::string& report) const {
-  std::vector<lowering::Stuck> stuck;
+  std::vector<fibers::Stuck> stuck;
   Stop reason = Stop::none;
   for (size_t block = 0; block < image_.blocks.size(); ++block) {
     const StopRecord& record = stops_[block];
     const Stop why = Stop(load_acquire(&record.reason));
     if (why == Stop::none) continue;
     reason = std::max(reason, why);
-    lowering::Stuck one;
+    fibers::Stuck one;
     one.rank = int(rank_);
     one.block = int(block);
     one.parked = true;
@@ -281,11 +281,11 @@ Stop Launcher::stopped(std::string& report) const {
     one.waiting.peer = record.peer;
     one.waiting.word = record.waits_on_word ? &record.seen : nullptr;
     one.seen = record.seen;
-    one.line = lowering::line(plan_, one);
+    one.line = fibers::line(plan_, one);
     stuck.push_back(one);
   }
   if (reason != Stop::none)
-    report = fmt::format("plan '{}'", plan_.name) + lowering::describe(stuck, lowering::Ranks::some);
+    report = fmt::format("plan '{}'", plan_.name) + fibers::describe(stuck, fibers::Ranks::some);
   return reason;
 }
 

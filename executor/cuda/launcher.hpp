@@ -15,11 +15,11 @@
 #include "../lowering/rounds.hpp"
 #include "../lowering/switch_alias.hpp"
 #include "common.hpp"
-#include "device_memory.hpp"
-#include "host_words.hpp"
-#include "kernels.hpp"
-#include "launch.hpp"
-#include "proxy.hpp"
+#include "device/device_memory.hpp"
+#include "device/host_words.hpp"
+#include "kernels/kernels.hpp"
+#include "kernels/launch.hpp"
+#include "proxy/proxy.hpp"
 #include "trace.hpp"
 
 namespace chorale::cuda {

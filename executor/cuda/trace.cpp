@@ -1,6 +1,6 @@
 #include "trace.hpp"
 
-#include "error.hpp"
+#include "device/error.hpp"
 
 namespace chorale::cuda {
 

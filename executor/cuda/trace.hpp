@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "../lowering/trace_spans.hpp"
-#include "device_memory.hpp"
+#include "device/device_memory.hpp"
 
 namespace chorale::cuda {
 

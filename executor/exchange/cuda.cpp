@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "../cuda/device.hpp"
-#include "../cuda/error.hpp"
-#include "../cuda/host_words.hpp"
-#include "../cuda/monitor.hpp"
+#include "../cuda/device/device.hpp"
+#include "../cuda/device/error.hpp"
+#include "../cuda/device/host_words.hpp"
+#include "../cuda/device/monitor.hpp"
 #include "../world/collective_try.hpp"
 #include "../world/group.hpp"
 #include "carrier.hpp"

@@ -145,7 +145,7 @@ std::string exchange::describe(const Report& report, int self, int peer, bool re
 struct Exchange::State {
   World& world;
   std::atomic<bool> in_use{false};
-  const world::Origin origin;
+  const system::Origin origin;
   uint64_t resets;  ///< the world's resets() when the rings were last cleared
   std::unique_ptr<Carrier> carrier;
 
@@ -165,10 +165,10 @@ struct Exchange::State {
 
 Exchange::Exchange(World& world, const ExchangeOptions& options, const Config& config)
     : state_((world.group().require_one_host("Exchange"), std::make_unique<State>(world, options, config))) {}
-Exchange::~Exchange() { world::keep_if_forked(state_); }
+Exchange::~Exchange() { system::keep_if_forked(state_); }
 Exchange::Exchange(Exchange&&) noexcept = default;
 Exchange& Exchange::operator=(Exchange&& other) noexcept {
-  world::replace(state_, other.state_);
+  system::replace(state_, other.state_);
   return *this;
 }
 

@@ -1,6 +1,6 @@
 // This kernel moves the messages of exchanges on GPUs.
 
-#include "../cuda/enqueue.cuh"
+#include "../cuda/device/enqueue.cuh"
 #include "chorale/next_launch.hpp"
 #include "kernel.hpp"
 

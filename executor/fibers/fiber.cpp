@@ -33,7 +33,7 @@
 #define CHORALE_ASAN_HEADERS
 #endif
 
-namespace chorale::cpu {
+namespace chorale::fibers {
 namespace {
 
 /// These functions tell the address sanitizer, if there is one, about a switch to another stack (before and
@@ -250,4 +250,4 @@ Fiber::~Fiber() { Context::give(std::move(context_)); }
 bool Fiber::resume() { return context_->resume(*this); }
 void Fiber::suspend() { context_->suspend(); }
 
-}  // namespace chorale::cpu
+}  // namespace chorale::fibers

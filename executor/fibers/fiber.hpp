@@ -7,7 +7,7 @@
 
 #include "sanitizers.hpp"
 
-namespace chorale::cpu {
+namespace chorale::fibers {
 
 /// Sets the stack size of a fiber that runs a thread block.
 #if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
@@ -48,4 +48,4 @@ class Fiber {
   std::unique_ptr<Context> context_;
 };
 
-}  // namespace chorale::cpu
+}  // namespace chorale::fibers

@@ -8,17 +8,17 @@
 
 #include "../system/thread.hpp"
 
-namespace chorale::cpu {
+namespace chorale::fibers {
 
 QueueThread::QueueThread(const char* what, unsigned looks, std::function<bool()> take,
                          std::function<void()> drop, Elsewhere elsewhere)
     : looks_(looks), take_(std::move(take)), drop_(std::move(drop)), elsewhere_(std::move(elsewhere)) {
-  thread_ = world::start_thread(what, [this] { serve(); });
+  thread_ = system::start_thread(what, [this] { serve(); });
 }
 
 QueueThread::~QueueThread() {
   if (origin_.forked()) {
-    world::keep_for_ever(std::make_shared<std::thread>(std::move(thread_)));
+    system::keep_for_ever(std::make_shared<std::thread>(std::move(thread_)));
     return;
   }
   ask(quitting);
@@ -75,4 +75,4 @@ void QueueThread::serve() {
   }
 }
 
-}  // namespace chorale::cpu
+}  // namespace chorale::fibers

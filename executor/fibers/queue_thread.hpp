@@ -10,7 +10,7 @@
 
 #include "../system/fork.hpp"
 
-namespace chorale::cpu {
+namespace chorale::fibers {
 
 class QueueThread {
  public:
@@ -49,8 +49,8 @@ class QueueThread {
   const std::function<void()> drop_;
   const Elsewhere elsewhere_;
   std::atomic<uint32_t> state_{idle};
-  const world::Origin origin_;
+  const system::Origin origin_;
   std::thread thread_;
 };
 
-}  // namespace chorale::cpu
+}  // namespace chorale::fibers

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-namespace chorale::lowering {
+namespace chorale::fibers {
 namespace {
 
 constexpr size_t most_lines = 32;
@@ -120,4 +120,4 @@ std::string describe(const std::vector<Stuck>& all, Ranks ranks, const std::stri
   return text;
 }
 
-}  // namespace chorale::lowering
+}  // namespace chorale::fibers

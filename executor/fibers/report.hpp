@@ -8,7 +8,7 @@
 #include "chorale/plan.hpp"
 #include "stuck.hpp"
 
-namespace chorale::lowering {
+namespace chorale::fibers {
 
 /// Returns a report's line for one block of a run of `plan`:
 ///   rank 3 block 0 op 17 (ring.cpp:42) wait on memory channel 2 from rank 2: expected 5, seen 4
@@ -24,4 +24,4 @@ enum class Ranks {
 /// come first. Lines that `said` already contains are left out.
 std::string describe(const std::vector<Stuck>& stuck, Ranks ranks, const std::string& said = "");
 
-}  // namespace chorale::lowering
+}  // namespace chorale::fibers

@@ -8,7 +8,7 @@
 #include "report.hpp"
 #include "scheduler_impl.hpp"
 
-namespace chorale::cpu {
+namespace chorale::fibers {
 
 void SchedulerImpl::run_seeded(std::vector<std::function<void()>>) {
   throw UsageError("run_seeded() needs a scheduler with a seed");
@@ -20,15 +20,15 @@ bool SchedulerImpl::wait(Ready, const void*, bool) {
 
 /// Returns the report lines for the blocks of all ranks of this process.
 std::string SchedulerImpl::lines_of(const std::vector<Stuck>& seen) const {
-  return lowering::describe(seen, options_.complete ? lowering::Ranks::all : lowering::Ranks::some);
+  return describe(seen, options_.complete ? Ranks::all : Ranks::some);
 }
 
 void SchedulerImpl::time_out(int rank, std::vector<Stuck> seen) {
   sort_by_rank(seen);
-  options_.raise(
-      Stop::timed_out, rank,
-      fmt::format("a launch of rank {} has made no progress for {:.3g} s; {}{}", rank,
-                  std::chrono::duration<double>(options_.timeout).count(), world::more_time, lines_of(seen)));
+  options_.raise(Stop::timed_out, rank,
+                 fmt::format("a launch of rank {} has made no progress for {:.3g} s; {}{}", rank,
+                             std::chrono::duration<double>(options_.timeout).count(), system::more_time,
+                             lines_of(seen)));
 }
 
 void SchedulerImpl::deadlock(int rank, const std::string& why, std::vector<Stuck> seen) {
@@ -41,7 +41,7 @@ void SchedulerImpl::cannot_launch(int rank, int blocks, const std::exception& er
 }
 
 void SchedulerImpl::start_clock(Launch& launch) const {
-  launch.deadline = world::deadline_after(options_.timeout);
+  launch.deadline = system::deadline_after(options_.timeout);
   launch.moves_outside = moves_outside_.load(std::memory_order_relaxed);
   launch.asked.store(false, std::memory_order_relaxed);
   launch.spared = false;
@@ -113,7 +113,7 @@ void BlockTask::run() {
   } catch (...) {
     std::call_once(launch_->failed, [&] { launch_->error = std::current_exception(); });
     scheduler_.options().raise(Stop::aborted, launch_->rank,
-                               fmt::format("block {} failed: {}", block_, world::thrown_text()));
+                               fmt::format("block {} failed: {}", block_, system::thrown_text()));
   }
   moved();
 }
@@ -142,4 +142,4 @@ bool Scheduler::wait(Ready ready, const void* state, bool obey_stop) {
 }
 void Scheduler::rearm() { impl_->rearm(); }
 
-}  // namespace chorale::cpu
+}  // namespace chorale::fibers

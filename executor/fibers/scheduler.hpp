@@ -14,10 +14,7 @@
 #include "chorale/device/group.hpp"
 #include "stuck.hpp"
 
-namespace chorale::cpu {
-
-using lowering::Stuck;
-using lowering::Waiting;
+namespace chorale::fibers {
 
 /// Returns a line about a block of a launch, for errors. It is called while the launch lasts.
 using Describe = std::function<std::string(const Stuck&)>;
@@ -126,4 +123,4 @@ class Scheduler {
   std::unique_ptr<SchedulerImpl> impl_;
 };
 
-}  // namespace chorale::cpu
+}  // namespace chorale::fibers

@@ -19,7 +19,7 @@
 #include "fiber.hpp"
 #include "scheduler.hpp"
 
-namespace chorale::cpu {
+namespace chorale::fibers {
 
 using Clock = std::chrono::steady_clock;
 using Body = std::function<void(int block, BlockHost& host)>;
@@ -189,4 +189,4 @@ std::unique_ptr<SchedulerImpl> make_threaded(Scheduler::Options options);
 /// \param fibers_of a seeded scheduler whose thread this one shares; null: it has its own
 std::unique_ptr<SchedulerImpl> make_seeded(Scheduler::Options options, const SchedulerImpl* fibers_of);
 
-}  // namespace chorale::cpu
+}  // namespace chorale::fibers

@@ -9,7 +9,7 @@
 #include "chorale/splitmix64.hpp"
 #include "scheduler_impl.hpp"
 
-namespace chorale::cpu {
+namespace chorale::fibers {
 namespace {
 
 /// Sets the stack size of a rank. The application's code runs on it, as on the stack of a thread of glibc.
@@ -335,4 +335,4 @@ std::unique_ptr<SchedulerImpl> make_seeded(Scheduler::Options options, const Sch
   return std::make_unique<SeededScheduler>(std::move(options), std::move(fibers));
 }
 
-}  // namespace chorale::cpu
+}  // namespace chorale::fibers

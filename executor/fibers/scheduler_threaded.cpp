@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-namespace chorale::cpu {
+namespace chorale::fibers {
 namespace {
 
 using std::chrono::microseconds;
@@ -389,4 +389,4 @@ std::unique_ptr<SchedulerImpl> make_threaded(Scheduler::Options options) {
   return std::make_unique<ThreadedScheduler>(std::move(options));
 }
 
-}  // namespace chorale::cpu
+}  // namespace chorale::fibers

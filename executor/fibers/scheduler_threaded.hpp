@@ -11,7 +11,7 @@
 
 #include "scheduler_impl.hpp"
 
-namespace chorale::cpu {
+namespace chorale::fibers {
 
 /// Keeps blocks in `seats`, one per worker. A caller takes a free seat and runs the blocks in it, of any
 /// rank; if none is free, it sleeps. When its own launch has ended, it hands the seat with all blocks to a
@@ -89,4 +89,4 @@ class ThreadedScheduler : public SchedulerImpl {
   std::atomic<int> ended_ranks_{0};
 };
 
-}  // namespace chorale::cpu
+}  // namespace chorale::fibers

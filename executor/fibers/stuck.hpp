@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace chorale::lowering {
+namespace chorale::fibers {
 
 /// Describes the wait of a parked block, for the report of a hang.
 struct Waiting {
@@ -26,4 +26,4 @@ struct Stuck {
   std::string line = {};  ///< its line in the report, see report.hpp; "": no line
 };
 
-}  // namespace chorale::lowering
+}  // namespace chorale::fibers

@@ -25,14 +25,14 @@ class Copies {
   /// action of a peer.
   /// \param bytes  at least 1, at most piece_bytes()
   /// \throws std::bad_alloc, or RunError if the device refuses the copy
-  virtual net::Payload copy_out(const char* from, size_t bytes) = 0;
+  virtual ucx::Payload copy_out(const char* from, size_t bytes) = 0;
 
   /// Begins a copy of a whole payload into this rank's memory. The caller may drop the payload afterwards.
   /// Returns false if there is no staging memory now.
   /// \param packets  true for packets, which a block may read while they are written. Then words of 64 bits
   ///                 must be written whole, and the flag of a line after its data
   /// \throws RunError if the device refuses the copy
-  virtual bool copy_in(char* to, const net::Payload& payload, bool packets) = 0;
+  virtual bool copy_in(char* to, const ucx::Payload& payload, bool packets) = 0;
 
   // These return how many of the copies ever begun in this direction have ended.
   /// \throws RunError if a copy has failed

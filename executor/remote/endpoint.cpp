@@ -69,12 +69,12 @@ void Endpoint::connect() {
     const Lock lock(mutex_);
     copies_->finish();
   });
-  net::WorldLink::Events events;
-  events.message = [this](int from, std::span<const std::byte> header, net::Payload payload) {
+  ucx::WorldLink::Events events;
+  events.message = [this](int from, std::span<const std::byte> header, ucx::Payload payload) {
     come(from, header, std::move(payload));
   };
   events.left = [this](int peer) { leave(peer); };
-  auto link = std::make_unique<net::WorldLink>(world_, std::move(events));
+  auto link = std::make_unique<ucx::WorldLink>(world_, std::move(events));
 
   const Lock lock(mutex_);
   forget();
@@ -199,7 +199,7 @@ bool Endpoint::work_locked() {
     }
   }
   if (std::exchange(moved_, false)) {
-    if (until_) until_ = world::deadline_after(world_.timeout());
+    if (until_) until_ = system::deadline_after(world_.timeout());
     if (events_.moved) events_.moved();
   }
   return any;
@@ -213,7 +213,7 @@ void Endpoint::rest() {
     return;
   }
   if (std::exchange(woken_, false) || work_locked()) return;
-  net::WorldLink& link = *link_;
+  ucx::WorldLink& link = *link_;
   asleep_ = true;
   lock.unlock();
   link.sleep(nap);
@@ -233,7 +233,7 @@ void Endpoint::wake() {
 
 void Endpoint::start_clock() {
   const Lock lock(mutex_);
-  until_ = world::deadline_after(world_.timeout());
+  until_ = system::deadline_after(world_.timeout());
 }
 
 bool Endpoint::idle() {
@@ -267,8 +267,8 @@ bool Endpoint::settled() {
     if (!all_done() || notes_ != notes_left_) {
       world_.group().raise(
           Stop::timed_out, rank_,
-          fmt::format("rank {} waited {} for {}; {}", rank_, world::seconds_text(world_.timeout()),
-                      waited_for(), world::more_time));
+          fmt::format("rank {} waited {} for {}; {}", rank_, system::seconds_text(world_.timeout()),
+                      waited_for(), system::more_time));
     }
     return true;
   }

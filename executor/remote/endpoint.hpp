@@ -190,7 +190,7 @@ class Endpoint {
   };
   struct Held {
     Message message;
-    net::Payload payload;
+    ucx::Payload payload;
   };
   struct Inbox {
     uint64_t begun = 0;                ///< the number of messages begun
@@ -224,7 +224,7 @@ class Endpoint {
   void take_done(const Stream& stream, uint64_t turn);
   void leave(int peer);
 
-  void come(int from, std::span<const std::byte> header, net::Payload payload);
+  void come(int from, std::span<const std::byte> header, ucx::Payload payload);
   void owe(const Stream& stream, uint64_t turn);
   bool deliver();
   Carried carry_out(const Stream& stream, const Held& held);
@@ -258,9 +258,9 @@ class Endpoint {
 
   uint64_t notes_ = 0, notes_left_ = 0, notes_flushing_ = 0;  ///< "done" messages that were sent; that have
                                                               ///< left; that are in a flush
-  std::optional<net::UcxLink::Flush> flush_;
+  std::optional<ucx::UcxLink::Flush> flush_;
   std::optional<Clock::time_point> until_;
-  std::unique_ptr<net::WorldLink> link_;  // destroyed before the members that its events use
+  std::unique_ptr<ucx::WorldLink> link_;  // destroyed before the members that its events use
 };
 
 }  // namespace chorale::remote

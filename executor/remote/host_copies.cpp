@@ -40,14 +40,14 @@ void copy_packets(char* to, const char* from, size_t bytes) {
 
 }  // namespace
 
-net::Payload HostCopies::copy_out(const char* from, size_t bytes) {
-  net::Payload payload(bytes);
+ucx::Payload HostCopies::copy_out(const char* from, size_t bytes) {
+  ucx::Payload payload(bytes);
   std::memcpy(payload.data.get(), from, bytes);
   ++out_;
   return payload;
 }
 
-bool HostCopies::copy_in(char* to, const net::Payload& payload, bool packets) {
+bool HostCopies::copy_in(char* to, const ucx::Payload& payload, bool packets) {
   if (packets) {
     copy_packets(to, reinterpret_cast<const char*>(payload.data.get()), payload.bytes);
   } else {

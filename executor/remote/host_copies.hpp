@@ -13,8 +13,8 @@ namespace chorale::remote {
 class HostCopies final : public Copies {
  public:
   size_t piece_bytes() const override { return size_t{4} << 20; }
-  net::Payload copy_out(const char* from, size_t bytes) override;
-  bool copy_in(char* to, const net::Payload& payload, bool packets) override;
+  ucx::Payload copy_out(const char* from, size_t bytes) override;
+  bool copy_in(char* to, const ucx::Payload& payload, bool packets) override;
   uint64_t ended_out() override { return out_; }
   uint64_t ended_in() override { return in_; }
   void finish() override {}

@@ -140,7 +140,7 @@ Endpoint::Memory memory_of(const lowering::ControlBlock& block, char* plain, cha
 bool checked_hosts(const Plan& plan, uint32_t rank, const HostOf& host) {
   if (const std::string wrong = Search(plan, rank, host).run(); !wrong.empty()) throw UsageError(wrong);
   if (!crosses_hosts(plan, host)) return false;
-  if (const std::string missing = net::UcxLink::missing(); !missing.empty()) {
+  if (const std::string missing = ucx::UcxLink::missing(); !missing.empty()) {
     throw UsageError(
         fmt::format("plan '{}': port channels connect ranks of different hosts, but {}", plan.name, missing));
   }

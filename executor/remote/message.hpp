@@ -28,6 +28,6 @@ struct Message {
   uint32_t signal = no_signal;  ///< the receiver's signal that is set to `posted` after the data
   uint32_t reserved = 0;
 };
-static_assert(std::is_trivially_copyable_v<Message> && sizeof(Message) <= net::WorldLink::most_header);
+static_assert(std::is_trivially_copyable_v<Message> && sizeof(Message) <= ucx::WorldLink::most_header);
 
 }  // namespace chorale::remote

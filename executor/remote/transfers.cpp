@@ -120,7 +120,7 @@ void Endpoint::leave(int peer) {
 
 // -- Receiving
 
-void Endpoint::come(int from, std::span<const std::byte> header, net::Payload payload) {
+void Endpoint::come(int from, std::span<const std::byte> header, ucx::Payload payload) {
   if (dropped_ || header.size() != sizeof(Message)) return;
   const Message message = world::read_as<Message>(header);
   const Stream stream{message.binding, from};

@@ -26,7 +26,7 @@ namespace chorale {
 
 struct Executor::State {
   World& world;
-  const world::Origin origin;
+  const system::Origin origin;
   Config config;
   PacketForm packet;
   bool multicast;       ///< switch channels use multicast
@@ -142,7 +142,7 @@ struct Executor::State {
     uint64_t more = 0;  // the bytes of scratch that a new binding takes
     // Collect an error instead of throwing it, so that peers that bind get the reason and do not wait for
     // this rank.
-    const std::optional<world::Thrown> cannot = world::thrown_by([&] {
+    const std::optional<system::Thrown> cannot = system::thrown_by([&] {
       check_ranks(plan);
       lowering::check_numbers(call.dtype, call.packet, call.op);
       call.plan_hash = hash_of(plan);
@@ -166,10 +166,10 @@ struct Executor::State {
 };
 
 Executor::Executor(World& world, const Config& config) : state_(std::make_unique<State>(world, config)) {}
-Executor::~Executor() { world::keep_if_forked(state_); }
+Executor::~Executor() { system::keep_if_forked(state_); }
 Executor::Executor(Executor&&) noexcept = default;
 Executor& Executor::operator=(Executor&& other) noexcept {
-  world::replace(state_, other.state_);
+  system::replace(state_, other.state_);
   return *this;
 }
 

@@ -51,6 +51,6 @@ RankNeeds needs_of(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype,
   return needs;
 }
 
-uint64_t available_host_memory() { return world::available_memory(); }
+uint64_t available_host_memory() { return system::available_memory(); }
 
 }  // namespace chorale

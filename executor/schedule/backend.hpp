@@ -14,7 +14,7 @@
 #include "launches.hpp"
 #include "rank_program.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
 /// Holds a bound schedule in the form that a backend needs.
 struct Bound {
@@ -78,4 +78,4 @@ HostFunctions cuda_functions(uint32_t streams);
 /// Returns why those functions cannot do a call that has no misfit(); "" if they can.
 std::string cuda_misfit(const HostCall& call);
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

@@ -6,7 +6,7 @@
 
 #include "chorale/device/context.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
 using host::Concrete;
 using host::ConcreteTransfer;
@@ -111,4 +111,4 @@ std::vector<uint64_t> ChannelAssignment::blocks_by_stream(const Concrete& all, u
   return most;
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

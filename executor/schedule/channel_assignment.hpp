@@ -9,7 +9,7 @@
 
 #include "chorale/host/concrete.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
 /// Holds the channel assignment of one transfer. Both sides have the same number of thread blocks, and each
 /// block has its own channel, from `channel` on.
@@ -46,4 +46,4 @@ uint32_t blocks_for(uint64_t bytes, uint32_t most, uint64_t each = bytes_of_a_bl
 /// \param most_blocks the most blocks of a transfer
 ChannelAssignment assign_channels(const host::Concrete& expanded, uint32_t most_blocks);
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

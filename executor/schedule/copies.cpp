@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 namespace {
 
 /// Gives the elements of a box as runs of bytes that are contiguous in memory.
@@ -112,4 +112,4 @@ std::vector<Copy> copies_between(char* to_base, const host::Box& to, const host:
   return copies;
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

@@ -8,7 +8,7 @@
 #include "chorale/host/concrete.hpp"
 #include "strided_region.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
 /// Describes a copy of `rows` runs of `bytes` bytes each, at the given pitches.
 struct Copy {
@@ -32,4 +32,4 @@ std::vector<Copy> copies_between(char* to_base, const host::Box& to, const host:
                                  const char* from_base, const host::Box& from,
                                  const host::ConcreteTensor& from_tensor);
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

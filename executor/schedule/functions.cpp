@@ -4,7 +4,7 @@
 
 #include "chorale/host/builtins.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 namespace {
 
 Product::Strides strides_of(const TensorView& view, bool transposed) {
@@ -45,7 +45,7 @@ Product product_of(const HostCall& call) {
   return product;
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule
 
 namespace chorale {
 

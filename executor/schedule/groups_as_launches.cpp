@@ -8,7 +8,7 @@
 #include "chorale/compile.hpp"
 #include "chorale/device/packet.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
 using host::Box;
 using host::Concrete;
@@ -316,4 +316,4 @@ void groups_as_launches(const host::Schedule& schedule, Concrete& made, BlockPla
   Groups(schedule, made, plans, blocks).all();
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

@@ -6,7 +6,7 @@
 
 #include "launches.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
 /// Turns transfers via the mover `plan` into launches. Each rank copies all that it sends into one contiguous
 /// staging buffer. A plan made here moves it to the receivers' staging, all transfers in parallel. Each
@@ -18,4 +18,4 @@ namespace chorale::hostrun {
 /// \throws UsageError if groups do not fit together
 void groups_as_launches(const host::Schedule&, host::Concrete& made, BlockPlans& plans, uint32_t blocks);
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

@@ -6,7 +6,7 @@
 #include "../world/collective_try.hpp"
 #include "chorale/collective.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 namespace {
 
 using host::Step;
@@ -151,4 +151,4 @@ void Launches::synchronize(void* stream) {
   if (executor_) executor_->synchronize(stream);
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

@@ -11,7 +11,7 @@
 #include "chorale/executor.hpp"
 #include "rank_program.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
 using BlockPlans = std::map<std::string, Plan, std::less<>>;
 
@@ -44,4 +44,4 @@ class Launches {
   std::optional<Executor> executor_;
 };
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

@@ -8,7 +8,7 @@
 
 #include "functions.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
 using host::Box;
 using host::Concrete;
@@ -329,4 +329,4 @@ void call_function(const Action& action, const World& world, void* stream) {
                       .stream = stream});
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

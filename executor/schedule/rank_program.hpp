@@ -12,7 +12,7 @@
 #include "chorale/schedule.hpp"
 #include "copies.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
 /// Names a flag of Concrete, or one that the executor adds for itself.
 struct FlagUse {
@@ -94,4 +94,4 @@ void call_function(const Action&, const World&, void* stream = nullptr);
 /// Returns text such as "rank 1, stream comm, i = 2: take of 'data of G[0:1]' from rank 0 (ag.cpp:12)".
 std::string describe(const host::Schedule&, const Unrolled&, uint32_t rank, const Action&);
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

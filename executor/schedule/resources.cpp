@@ -10,7 +10,7 @@
 #include "../system/available_memory.hpp"
 #include "sm_copies.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 namespace {
 
 constexpr size_t most_named = 3;
@@ -79,7 +79,7 @@ void check_resources(const Bound& bound, const Resources& there) {
 
 Resources host_resources() {
   Resources all{"this host", {}, {}};
-  const uint64_t available = world::available_memory();
+  const uint64_t available = system::available_memory();
   if (available != UINT64_MAX) all.free_bytes = available;
   rlimit threads{};
   if (::getrlimit(RLIMIT_NPROC, &threads) == 0 && threads.rlim_cur != RLIM_INFINITY)
@@ -87,4 +87,4 @@ Resources host_resources() {
   return all;
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

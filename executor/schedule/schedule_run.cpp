@@ -18,9 +18,9 @@
 
 namespace chorale {
 
-using namespace hostrun;
+using namespace schedule;
 
-void* hostrun::Bound::given(const host::ConcreteTensor& tensor) const {
+void* schedule::Bound::given(const host::ConcreteTensor& tensor) const {
   const auto found = buffers.find(tensor.name);
   return found == buffers.end() ? nullptr : found->second;
 }
@@ -194,7 +194,7 @@ void agree_on_schedule(World& world, const Plan& plan, const ScheduleArguments& 
 
 struct ScheduleRun::State {
   World& world;
-  const world::Origin origin;
+  const system::Origin origin;
   uint64_t resets;        ///< the world's number of resets when this was bound
   host::Concrete shapes;  ///< has only tensors and streams
   std::unique_ptr<Streams> streams;
@@ -255,10 +255,10 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
   world.barrier();
 }
 
-ScheduleRun::~ScheduleRun() { world::keep_if_forked(state_); }
+ScheduleRun::~ScheduleRun() { system::keep_if_forked(state_); }
 ScheduleRun::ScheduleRun(ScheduleRun&&) noexcept = default;
 ScheduleRun& ScheduleRun::operator=(ScheduleRun&& other) noexcept {
-  world::replace(state_, other.state_);
+  system::replace(state_, other.state_);
   return *this;
 }
 

@@ -9,7 +9,7 @@
 #include "../transport/proxied.hpp"
 #include "../world/collective_try.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
 using host::Mover;
 using host::StepKind;
@@ -133,4 +133,4 @@ SmCopies::Use::~Use() {
   for (Proxied* const proxy : sm_copies_.proxies_) proxy->end(stopped);
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

@@ -9,7 +9,7 @@
 
 #include "chorale/error.hpp"
 
-namespace chorale::world {
+namespace chorale::system {
 namespace {
 
 /// Returns the number in a file; none if there is no file, or if it contains "max".
@@ -86,4 +86,4 @@ void require_memory(uint64_t bytes, const std::string& what) {
                              what, bytes, available));
 }
 
-}  // namespace chorale::world
+}  // namespace chorale::system

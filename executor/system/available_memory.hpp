@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace chorale::world {
+namespace chorale::system {
 
 /// Returns the bytes of memory that the machine has left, or that the control groups of this process have
 /// left if that is less. File pages that the kernel can drop count as available. Returns UINT64_MAX if the
@@ -18,4 +18,4 @@ uint64_t available_memory(const std::string& root = "");
 /// \throws RunError resources if fewer are available
 void require_memory(uint64_t bytes, const std::string& what);
 
-}  // namespace chorale::world
+}  // namespace chorale::system

@@ -8,7 +8,7 @@
 
 #include "chorale/error.hpp"
 
-namespace chorale::world {
+namespace chorale::system {
 
 /// Returns the time `timeout` after `from`. Returns the clock's maximum if `timeout` is 0, which means no
 /// limit, or if the sum would overflow.
@@ -28,4 +28,4 @@ inline void check_timeout(std::chrono::nanoseconds timeout, const char* option) 
                                timeout.count()));
 }
 
-}  // namespace chorale::world
+}  // namespace chorale::system

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-namespace chorale::world {
+namespace chorale::system {
 namespace {
 
 struct Forks {
@@ -58,4 +58,4 @@ void keep_for_ever(std::shared_ptr<const void> what) {
   kept.push_back(std::move(what));
 }
 
-}  // namespace chorale::world
+}  // namespace chorale::system

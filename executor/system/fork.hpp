@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-namespace chorale::world {
+namespace chorale::system {
 
 /// Remembers the process in which it was made.
 class Origin {
@@ -57,4 +57,4 @@ void replace(std::unique_ptr<State>& state, std::unique_ptr<State>& other) {
   state = std::move(other);
 }
 
-}  // namespace chorale::world
+}  // namespace chorale::system

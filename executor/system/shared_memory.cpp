@@ -18,7 +18,7 @@
 #include "chorale/error.hpp"
 #include "chorale/write_error.hpp"
 
-namespace chorale::world {
+namespace chorale::system {
 namespace {
 
 constexpr const char* folder = "/dev/shm";
@@ -219,4 +219,4 @@ uint64_t size_of(const Descriptor& memory) {
   return fstat(memory.get(), &status) == 0 ? uint64_t(status.st_size) : 0;
 }
 
-}  // namespace chorale::world
+}  // namespace chorale::system

@@ -9,7 +9,7 @@
 
 #include "fork.hpp"
 
-namespace chorale::world {
+namespace chorale::system {
 
 /// Owns a file descriptor.
 class Descriptor {
@@ -87,4 +87,4 @@ Descriptor open_offered(const SharedMemory& offer);
 
 uint64_t size_of(const Descriptor& memory);
 
-}  // namespace chorale::world
+}  // namespace chorale::system

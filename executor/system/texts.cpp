@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace chorale::world {
+namespace chorale::system {
 
 std::string seconds_text(std::chrono::nanoseconds time) {
   return fmt::format("{:.4g} s", std::chrono::duration<double>(time).count());
@@ -21,4 +21,4 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return text;
 }
 
-}  // namespace chorale::world
+}  // namespace chorale::system

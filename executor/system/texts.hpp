@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace chorale::world {
+namespace chorale::system {
 
 /// Returns text like "30 s" or "0.5 s".
 std::string seconds_text(std::chrono::nanoseconds time);
@@ -19,4 +19,4 @@ inline constexpr const char* more_time =
     "if it only takes longer, make the world with a longer timeout (JoinOptions, LocalOptions; "
     "CHORALE_TIMEOUT counts where Config::join() or local() makes them)";
 
-}  // namespace chorale::world
+}  // namespace chorale::system

@@ -9,7 +9,7 @@
 
 #include "chorale/error.hpp"
 
-namespace chorale::world {
+namespace chorale::system {
 
 /// Starts a thread.
 /// \param what  what uses the thread, such as "a proxy"
@@ -25,4 +25,4 @@ std::thread start_thread(const char* what, Body&& body) {
   }
 }
 
-}  // namespace chorale::world
+}  // namespace chorale::system

@@ -9,7 +9,7 @@
 
 #include "chorale/error.hpp"
 
-namespace chorale::world {
+namespace chorale::system {
 
 /// Returns the text of the current exception. Call it in a catch block.
 inline std::string thrown_text() {
@@ -65,4 +65,4 @@ inline std::string told_text(int rank, const Thrown& thrown) {
   }
 }
 
-}  // namespace chorale::world
+}  // namespace chorale::system

@@ -1,8 +1,8 @@
 // This transport links GPUs that map each other's memory.
 
-#include "../cuda/device.hpp"
-#include "../cuda/error.hpp"
-#include "../cuda/host_words.hpp"
+#include "../cuda/device/device.hpp"
+#include "../cuda/device/error.hpp"
+#include "../cuda/device/host_words.hpp"
 #include "../world/collective_try.hpp"
 #include "in_device_memory.hpp"
 #include "rings.hpp"

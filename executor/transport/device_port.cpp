@@ -7,12 +7,12 @@
 #include <deque>
 #include <vector>
 
-#include "../cuda/device.hpp"
-#include "../cuda/device_memory.hpp"
-#include "../cuda/error.hpp"
-#include "../cuda/host_words.hpp"
-#include "../cuda/orders.hpp"
-#include "../cuda/proxy_copies.hpp"
+#include "../cuda/device/device.hpp"
+#include "../cuda/device/device_memory.hpp"
+#include "../cuda/device/error.hpp"
+#include "../cuda/device/host_words.hpp"
+#include "../cuda/proxy/orders.hpp"
+#include "../cuda/proxy/proxy_copies.hpp"
 #include "../world/collective_try.hpp"
 #include "chorale/device/port.hpp"
 #include "chorale/window.hpp"

@@ -1,8 +1,8 @@
 // device_window() makes GPU memory that all ranks map. device_copy() copies data to GPU memory.
 
-#include "../cuda/allocation.hpp"
-#include "../cuda/device_memory.hpp"
-#include "../cuda/peer_memory.hpp"
+#include "../cuda/device/device_memory.hpp"
+#include "../cuda/memory/allocation.hpp"
+#include "../cuda/memory/peer_memory.hpp"
 #include "../world/collective_try.hpp"
 #include "../world/group.hpp"
 #include "in_device_memory.hpp"

@@ -48,7 +48,7 @@ std::vector<std::unique_ptr<Block>> make_blocks(uint32_t blocks, uint32_t thread
 /// Represents one thread of a block with several threads. Each thread has a separate fiber.
 class Thread final : public HostBlock {
  public:
-  Thread(cpu::BlockHost& fiber, Block& block, BlockBarrier& barrier, uint32_t rank, uint32_t threads)
+  Thread(fibers::BlockHost& fiber, Block& block, BlockBarrier& barrier, uint32_t rank, uint32_t threads)
       : fiber_(fiber), block_(block), barrier_(barrier), rank_(rank), threads_(threads) {
     cell = barrier.cell;
   }
@@ -91,7 +91,7 @@ class Thread final : public HostBlock {
   }
 
  private:
-  cpu::BlockHost& fiber_;
+  fibers::BlockHost& fiber_;
   Block& block_;
   BlockBarrier& barrier_;
   const uint32_t rank_, threads_;
@@ -99,7 +99,7 @@ class Thread final : public HostBlock {
 };
 
 /// Describes the state of the links of a block that hangs.
-std::string describe(const Transport& transport, const LaunchName& name, const cpu::Stuck& stuck,
+std::string describe(const Transport& transport, const LaunchName& name, const fibers::Stuck& stuck,
                      uint32_t threads, uint32_t blocks) {
   const uint32_t block = uint32_t(stuck.block) / threads;
   std::string text = fmt::format("  rank {} ", stuck.rank);
@@ -168,7 +168,7 @@ void detail::run_kernel(Transport& transport, const LaunchConfig& config, const 
                                  config.blocks, threads, most_fibers));
   }
   World& world = transport.world();
-  cpu::Scheduler& scheduler = world.scheduler();
+  fibers::Scheduler& scheduler = world.scheduler();
   scheduler.check_caller();
   const Transport::Use use(transport, nullptr);
 
@@ -180,7 +180,7 @@ void detail::run_kernel(Transport& transport, const LaunchConfig& config, const 
   std::atomic<bool> gave_up{false};
   const Deadline deadline{world.abort_word(), 0, 0};
 
-  const auto run_thread = [&](uint32_t at, cpu::BlockHost& host) -> Stop {
+  const auto run_thread = [&](uint32_t at, fibers::BlockHost& host) -> Stop {
     Group group = block_group(at / threads, config.blocks, &host);
     if (threads == 1) return kernel(group, deadline);
     Block& block = *blocks[at / threads];
@@ -194,7 +194,7 @@ void detail::run_kernel(Transport& transport, const LaunchConfig& config, const 
     group.size = threads;
     return kernel(group, deadline);
   };
-  const auto body = [&](int at, cpu::BlockHost& host) {
+  const auto body = [&](int at, fibers::BlockHost& host) {
     if (at >= fibers) return proxies[size_t(at - fibers)]->run_fiber(host, left);
     struct Leave {
       std::atomic<int>& left;
@@ -213,14 +213,14 @@ void detail::run_kernel(Transport& transport, const LaunchConfig& config, const 
   bool stopped = true;
   try {
     if (threads > 1) blocks = make_blocks(config.blocks, threads);
-    const cpu::LaunchResult result = scheduler.launch(
+    const fibers::LaunchResult result = scheduler.launch(
         world.rank(), fibers + beside, body,
-        [&](const cpu::Stuck& stuck) { return describe(transport, name, stuck, threads, config.blocks); });
+        [&](const fibers::Stuck& stuck) { return describe(transport, name, stuck, threads, config.blocks); });
     stopped = result.stop != Stop::none || gave_up.load(std::memory_order_relaxed);
   } catch (...) {
     // Otherwise peers would wait for this rank, which has launched nothing. If the world has already stopped,
     // abort() has no effect.
-    world.abort(world::thrown_text());
+    world.abort(system::thrown_text());
     transport.set_broken();
     end_proxies(true);
     throw;

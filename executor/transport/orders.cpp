@@ -2,7 +2,7 @@
 
 namespace chorale::transport {
 
-OrderProxy::OrderProxy(cpu::Scheduler& scheduler, std::function<void(const PortOrder&)> carry_out)
+OrderProxy::OrderProxy(fibers::Scheduler& scheduler, std::function<void(const PortOrder&)> carry_out)
     : scheduler_(scheduler), carry_out_(std::move(carry_out)), orders_(slots) {
   queue_.orders = orders_.data();
   queue_.slots = slots;

@@ -22,7 +22,7 @@ class OrderProxy final : public Proxied {
 
   /// \param carry_out  must return when the data has left the sender's copy of the ring. Only one thread
   ///                   calls it
-  OrderProxy(cpu::Scheduler& scheduler, std::function<void(const PortOrder&)> carry_out);
+  OrderProxy(fibers::Scheduler& scheduler, std::function<void(const PortOrder&)> carry_out);
 
   PortQueue* queue() { return &queue_; }
 
@@ -35,14 +35,15 @@ class OrderProxy final : public Proxied {
   bool take();
   void drop();
 
-  cpu::Scheduler& scheduler_;
+  fibers::Scheduler& scheduler_;
   const std::function<void(const PortOrder&)> carry_out_;
   std::vector<PortOrder> orders_;
   alignas(128) uint64_t head_ = 0;
   alignas(128) uint64_t tail_ = 0;
   std::atomic<int> unfinished_{0};  ///< the number of orders that are announced but not carried out
   PortQueue queue_;
-  std::optional<cpu::QueueThread> thread_;  ///< none with a seed; the last member, because it uses the others
+  std::optional<fibers::QueueThread>
+      thread_;  ///< none with a seed; the last member, because it uses the others
 };
 
 }  // namespace chorale::transport

@@ -44,7 +44,7 @@ bool decode(const std::string& text, Measurement& measured) {
   } catch (...) {
     // Every exception ends here. Otherwise it would reach code of the application, which must not run a
     // second time in a child.
-    measured = {false, 0, world::thrown_text()};
+    measured = {false, 0, system::thrown_text()};
   }
   const std::string text = encode(measured);
   const char* at = text.data();

@@ -3,7 +3,7 @@
 #include "chorale/error.hpp"
 #include "ucx_link.hpp"
 
-namespace chorale::net {
+namespace chorale::ucx {
 
 struct UcxLink::State {};
 
@@ -24,4 +24,4 @@ bool UcxLink::flushed(Flush&) { return true; }
 void UcxLink::sleep(std::chrono::milliseconds) {}
 void UcxLink::wake() {}
 
-}  // namespace chorale::net
+}  // namespace chorale::ucx

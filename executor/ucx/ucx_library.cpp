@@ -12,7 +12,7 @@
 
 #include "chorale/error.hpp"
 
-namespace chorale::net {
+namespace chorale::ucx {
 namespace {
 
 thread_local int talking = 0;  // the number of UcxTalks on this thread
@@ -118,4 +118,4 @@ std::string UcxLibrary::load() {
 UcxTalk::UcxTalk() { ++talking; }
 UcxTalk::~UcxTalk() { --talking; }
 
-}  // namespace chorale::net
+}  // namespace chorale::ucx

@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace chorale::net {
+namespace chorale::ucx {
 
 /// Holds UCX's functions. They are loaded by name, so that applications on one host do not load UCX. UCX
 /// handles signals of the process as soon as it is loaded, and not every machine has it.
@@ -65,4 +65,4 @@ class UcxTalk {
   UcxTalk(const UcxTalk&) = delete;
 };
 
-}  // namespace chorale::net
+}  // namespace chorale::ucx

@@ -14,7 +14,7 @@
 #include "chorale/error.hpp"
 #include "ucx_library.hpp"
 
-namespace chorale::net {
+namespace chorale::ucx {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -350,4 +350,4 @@ void UcxLink::wake() {
   state_->ucx.ucp_worker_signal(state_->worker);
 }
 
-}  // namespace chorale::net
+}  // namespace chorale::ucx

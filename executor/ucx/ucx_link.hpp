@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace chorale::net {
+namespace chorale::ucx {
 
 /// Holds the bytes of a message.
 struct Payload {
@@ -84,4 +84,4 @@ class UcxLink {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace chorale::net
+}  // namespace chorale::ucx

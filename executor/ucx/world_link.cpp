@@ -9,7 +9,7 @@
 #include "../world/collective_try.hpp"
 #include "../world/group.hpp"
 
-namespace chorale::net {
+namespace chorale::ucx {
 
 enum class WorldLink::Word : uint32_t {
   message,
@@ -137,4 +137,4 @@ void WorldLink::lack(size_t bytes) {
                   world_.rank(), bytes));
 }
 
-}  // namespace chorale::net
+}  // namespace chorale::ucx

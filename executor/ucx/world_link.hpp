@@ -14,7 +14,7 @@
 #include "chorale/world.hpp"
 #include "ucx_link.hpp"
 
-namespace chorale::net {
+namespace chorale::ucx {
 
 /// Links this rank to other ranks from one reset of a world to the next. A link that is made after a reset
 /// gets no messages from before it. A peer that leaves says goodbye, so that no rank takes it for dead.
@@ -83,4 +83,4 @@ class WorldLink {
   std::vector<int> unanswered_;   ///< peers whose goodbye is not answered yet
 };
 
-}  // namespace chorale::net
+}  // namespace chorale::ucx

@@ -17,7 +17,7 @@ namespace chorale::world {
 
 /// Looks for a dead peer before this rank reports an error. A peer may die after it has agreed, so no barrier
 /// notices it. If this rank then cannot open something of that peer, the peer's death is the real cause.
-inline void look_for_the_cause(World& world, const std::optional<Thrown>& thrown) {
+inline void look_for_the_cause(World& world, const std::optional<system::Thrown>& thrown) {
   if (thrown && !thrown->usage && thrown->reason == RunError::Reason::other) world.group().look_for_dead();
 }
 
@@ -26,7 +26,7 @@ inline void look_for_the_cause(World& world, const std::optional<Thrown>& thrown
 /// UsageError.
 template <class Step>
 void collective_try(World& world, const Step& step) {
-  const std::optional<Thrown> thrown = thrown_by(step);
+  const std::optional<system::Thrown> thrown = system::thrown_by(step);
   look_for_the_cause(world, thrown);
   try {
     thrown ? world.agree(thrown->text, thrown->reason) : world.agree(std::nullopt);

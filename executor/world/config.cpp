@@ -73,7 +73,7 @@ std::string parse_host(const std::string& text) {
 
 /// Parses the secret. Errors do not show the text, because it may be the secret itself.
 std::string parse_secret(const std::string& text) {
-  net::check_secret_setting(text);
+  bootstrap::check_secret_setting(text);
   return text;
 }
 
@@ -137,7 +137,7 @@ const std::array rows = {
                     std::to_string(value)),
     CHORALE_SETTING(host, "splits a machine into hosts, by name; auto: detected", parse_host(text), value),
     CHORALE_SETTING(secret, "the secret with which ranks authenticate over TCP; or file:/path",
-                    parse_secret(text), net::secret_setting_text(value)),
+                    parse_secret(text), bootstrap::secret_setting_text(value)),
     CHORALE_SETTING(seed, "the seed of the deterministic scheduler", parse_seed(text),
                     value ? std::to_string(*value) : "off"s),
     CHORALE_SETTING(backend, "where plans run", parse_word(text, {"cpu", "cuda"}), value),
@@ -225,8 +225,8 @@ void read_ini(Config& config, const std::string& path) {
     }
     apply(config, option.string_key, value, fmt::format("{}: {}", path, option.string_key), path);
   }
-  if (config.secret.from == path && net::secret_setting_text(config.secret.value) == "set")
-    net::require_private_file(path);
+  if (config.secret.from == path && bootstrap::secret_setting_text(config.secret.value) == "set")
+    bootstrap::require_private_file(path);
 }
 
 std::string upper(std::string_view name) {

@@ -60,23 +60,23 @@ bool has_all(int socket) {
 
 }  // namespace
 
-void tell_hosts(const std::vector<Descriptor>& links, int rank, const Thrown& thrown) {
-  std::string text = told_text(rank, thrown);
+void tell_hosts(const std::vector<system::Descriptor>& links, int rank, const system::Thrown& thrown) {
+  std::string text = system::told_text(rank, thrown);
   text.resize(std::min(text.size(), Refusal::text_bytes - 1));
   const ControlRelay::Event event = refused_event(rank, uint32_t(thrown.reason), text);
   // The connection is almost unused, so it has room for the message.
   std::string said(reinterpret_cast<const char*>(&event), sizeof event);
   said += text;
-  for (const Descriptor& link : links) {
+  for (const system::Descriptor& link : links) {
     if (link) static_cast<void>(::send(link.get(), said.data(), said.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
   }
-  const auto missing = [](const Descriptor& link) { return link && !has_all(link.get()); };
+  const auto missing = [](const system::Descriptor& link) { return link && !has_all(link.get()); };
   for (const auto until = Clock::now() + farewell_patience;
        std::any_of(links.begin(), links.end(), missing) && Clock::now() < until;)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-ControlRelay::ControlRelay(Group& group, uint32_t host, std::vector<Descriptor> links)
+ControlRelay::ControlRelay(Group& group, uint32_t host, std::vector<system::Descriptor> links)
     : group_(group), control_(*group.control_), host_(host), told_(size_t(group.ranks())) {
   for (int rank = 0; rank < group.ranks(); ++rank) {
     if (group.host(rank) == host) mine_.push_back(rank);
@@ -89,16 +89,16 @@ ControlRelay::ControlRelay(Group& group, uint32_t host, std::vector<Descriptor> 
     links_.back().host = other;
   }
   try {
-    wake_ = Descriptor(::eventfd(0, EFD_CLOEXEC));
-    if (!wake_) throw_errno("make an eventfd");
-    teller_ = start_thread("what other hosts are told", [this] { tell_all(); });
-    listener_ = start_thread("what other hosts say", [this] { listen_all(); });
+    wake_ = system::Descriptor(::eventfd(0, EFD_CLOEXEC));
+    if (!wake_) system::throw_errno("make an eventfd");
+    teller_ = system::start_thread("what other hosts are told", [this] { tell_all(); });
+    listener_ = system::start_thread("what other hosts say", [this] { listen_all(); });
   } catch (...) {
     quit_ = true;
     if (teller_.joinable()) teller_.join();
-    std::vector<Descriptor> unused;
+    std::vector<system::Descriptor> unused;
     for (Link& link : links_) unused.push_back(std::move(link.socket));
-    tell_hosts(unused, mine_.front(), thrown_now());
+    tell_hosts(unused, mine_.front(), system::thrown_now());
     throw;
   }
 }

@@ -50,7 +50,7 @@ class ControlRelay {
   /// \param links  the connections, by host. A fork of this process must not keep them open, because then the
   ///               other hosts would not notice the death of this process
   /// \throws RunError resources if it cannot start its threads
-  ControlRelay(Group& group, uint32_t host, std::vector<Descriptor> links);
+  ControlRelay(Group& group, uint32_t host, std::vector<system::Descriptor> links);
 
   /// Sends the last events. Waits for a second at most until the other machines have them.
   ~ControlRelay();
@@ -62,7 +62,7 @@ class ControlRelay {
   };
 
   struct Link {
-    Descriptor socket;
+    system::Descriptor socket;
     uint32_t host = 0;
     std::vector<std::byte> incoming;
     std::deque<Heard> heard;                      ///< events that are not applied yet
@@ -111,13 +111,13 @@ class ControlRelay {
   uint64_t stop_told_in_ = 0;  ///< 1 plus the number of resets when the last stop was sent; 0: no stop was
                                ///< sent
   bool refusal_told_ = false;
-  Descriptor wake_;  ///< an eventfd that wakes listen_all()
+  system::Descriptor wake_;  ///< an eventfd that wakes listen_all()
   std::atomic<bool> quit_{false};
   std::thread teller_, listener_;
 };
 
 /// Tells the hosts at the other ends of `links` why this host's ranks cannot join. Waits for a second at most
 /// until they have the message. A rank without a control relay calls it.
-void tell_hosts(const std::vector<Descriptor>& links, int rank, const Thrown& thrown);
+void tell_hosts(const std::vector<system::Descriptor>& links, int rank, const system::Thrown& thrown);
 
 }  // namespace chorale::world

@@ -35,17 +35,17 @@ union Rights {
   char bytes[CMSG_SPACE(most_in_message * sizeof(int))];
 };
 
-Descriptor take(const Process& from, int descriptor) {
+system::Descriptor take(const Process& from, int descriptor) {
 #if defined(SYS_pidfd_open) && defined(SYS_pidfd_getfd)
-  const Descriptor process(int(syscall(SYS_pidfd_open, from.pid, 0)));
+  const system::Descriptor process(int(syscall(SYS_pidfd_open, from.pid, 0)));
   if (process) {
-    Descriptor taken(int(syscall(SYS_pidfd_getfd, process.get(), descriptor, 0)));
+    system::Descriptor taken(int(syscall(SYS_pidfd_getfd, process.get(), descriptor, 0)));
     if (taken) return taken;
   }
 #else
   errno = ENOSYS;
 #endif
-  throw_errno(fmt::format("take descriptor {} of process {}", descriptor, from.pid));
+  system::throw_errno(fmt::format("take descriptor {} of process {}", descriptor, from.pid));
 }
 
 /// Returns an abstract address, so that no file is left behind.
@@ -60,14 +60,14 @@ socklen_t length_of(const std::string& name) {
   return socklen_t(offsetof(sockaddr_un, sun_path) + 1 + name.size());
 }
 
-Descriptor make_socket() {
-  Descriptor made(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!made) throw_errno("make a Unix socket");
+system::Descriptor make_socket() {
+  system::Descriptor made(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!made) system::throw_errno("make a Unix socket");
   return made;
 }
 
 /// Returns whether the peer is of this user. Every user of the machine may connect to an abstract name.
-bool is_of_this_user(const Descriptor& connection) {
+bool is_of_this_user(const system::Descriptor& connection) {
   ucred peer{};
   socklen_t bytes = sizeof peer;
   return getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == geteuid();
@@ -77,14 +77,14 @@ class Patience {
  public:
   explicit Patience(World& world) : world_(world) {}
 
-  void wait_for(const Descriptor& readable) const {
+  void wait_for(const system::Descriptor& readable) const {
     for (;;) {
       pollfd polled{.fd = readable.get(), .events = POLLIN, .revents = 0};
       if (poll(&polled, 1, 20) > 0) return;
       world_.check();
       if (std::chrono::steady_clock::now() - start_ > limit()) {
-        throw RunError(RunError::Reason::timed_out,
-                       fmt::format("no descriptor of a peer arrived within {}", seconds_text(limit())));
+        throw RunError(RunError::Reason::timed_out, fmt::format("no descriptor of a peer arrived within {}",
+                                                                system::seconds_text(limit())));
       }
     }
   }
@@ -100,7 +100,8 @@ class Patience {
 
 /// Receives one message and appends its descriptors to `into`. Returns nothing if the sender has closed the
 /// connection.
-std::optional<Header> receive_message(const Descriptor& connection, std::vector<Descriptor>& into) {
+std::optional<Header> receive_message(const system::Descriptor& connection,
+                                      std::vector<system::Descriptor>& into) {
   Header header{};
   Rights control{};
   iovec data{&header, sizeof header};
@@ -118,7 +119,7 @@ std::optional<Header> receive_message(const Descriptor& connection, std::vector<
       into.emplace_back(descriptor);
     }
   }
-  if (bytes < 0) throw_errno("receive a peer's descriptors");
+  if (bytes < 0) system::throw_errno("receive a peer's descriptors");
   if (bytes == 0) return std::nullopt;
   if (size_t(bytes) < sizeof header) {
     throw RunError(RunError::Reason::other,
@@ -126,7 +127,7 @@ std::optional<Header> receive_message(const Descriptor& connection, std::vector<
   }
   if (message.msg_flags & MSG_CTRUNC) {
     errno = EMFILE;
-    throw_errno("receive a peer's descriptors");
+    system::throw_errno("receive a peer's descriptors");
   }
   return header;
 }
@@ -148,7 +149,7 @@ DescriptorPassing::DescriptorPassing(World& world, std::optional<Way> way) {
 void DescriptorPassing::try_taking(World& world) {
   int ends[2];
   const bool made = pipe2(ends, O_CLOEXEC) == 0;
-  const Descriptor probe(made ? ends[0] : -1), other_end(made ? ends[1] : -1);
+  const system::Descriptor probe(made ? ends[0] : -1), other_end(made ? ends[1] : -1);
   const int mine = probe.get();
   std::byte may{1};
   const auto probes = world.allgather(bytes_of(mine));
@@ -175,7 +176,7 @@ void DescriptorPassing::listen(World& world) {
     const sockaddr_un address = address_of(name);
     if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), length_of(name)) != 0 ||
         ::listen(listener_.get(), 2 * world.ranks()) != 0) {
-      throw_errno(fmt::format("listen at Unix socket '{}'", name));
+      system::throw_errno(fmt::format("listen at Unix socket '{}'", name));
     }
   });
   for (const auto& bytes : world.allgather(std::as_bytes(std::span(name)))) {
@@ -199,11 +200,11 @@ std::vector<DescriptorPassing::Offer> DescriptorPassing::gather(World& world, st
   return offers;
 }
 
-std::vector<std::vector<Descriptor>> DescriptorPassing::pass(World& world, std::span<const int> mine,
-                                                             const std::vector<bool>& wanted) {
+std::vector<std::vector<system::Descriptor>> DescriptorPassing::pass(World& world, std::span<const int> mine,
+                                                                     const std::vector<bool>& wanted) {
   const std::vector<Offer> offers = gather(world, mine, wanted);
   ++passes_;
-  std::vector<std::vector<Descriptor>> all(world.ranks());
+  std::vector<std::vector<system::Descriptor>> all(world.ranks());
   if (way_ == Way::take) {
     collective_try(world, [&] {
       for (int peer = 0; peer < world.ranks(); ++peer) {
@@ -227,11 +228,11 @@ std::vector<std::vector<Descriptor>> DescriptorPassing::pass(World& world, std::
 }
 
 void DescriptorPassing::send_to(const World& world, int peer, std::span<const int> descriptors) {
-  const Descriptor connection = make_socket();
+  const system::Descriptor connection = make_socket();
   const sockaddr_un address = address_of(sockets_[peer]);
   if (connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), length_of(sockets_[peer])) !=
       0) {
-    throw_errno(
+    system::throw_errno(
         fmt::format("connect to rank {} at Unix socket '{}' (the ranks must share a network namespace)", peer,
                     sockets_[peer]));
   }
@@ -251,13 +252,13 @@ void DescriptorPassing::send_to(const World& world, int peer, std::span<const in
     rights->cmsg_len = CMSG_LEN(part.size_bytes());
     std::memcpy(CMSG_DATA(rights), part.data(), part.size_bytes());
     if (sendmsg(connection.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) != ssize_t(sizeof header)) {
-      throw_errno(fmt::format("send descriptors to rank {}", peer));
+      system::throw_errno(fmt::format("send descriptors to rank {}", peer));
     }
   }
 }
 
 void DescriptorPassing::receive(World& world, const std::vector<Offer>& offers,
-                                std::vector<std::vector<Descriptor>>& all) {
+                                std::vector<std::vector<system::Descriptor>>& all) {
   const Patience patience(world);
   const auto complete = [&](int peer) {
     return !offers[world.rank()].wanted[peer] || all[peer].size() >= offers[peer].descriptors.size();
@@ -270,12 +271,12 @@ void DescriptorPassing::receive(World& world, const std::vector<Offer>& offers,
   };
   while (missing()) {
     patience.wait_for(listener_);
-    const Descriptor connection(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!connection) throw_errno("accept a peer's connection");
+    const system::Descriptor connection(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!connection) system::throw_errno("accept a peer's connection");
     if (!is_of_this_user(connection)) continue;
     for (;;) {
       patience.wait_for(connection);
-      std::vector<Descriptor> came;
+      std::vector<system::Descriptor> came;
       const std::optional<Header> header = receive_message(connection, came);
       // A failed pass may have left messages behind; skip them. All messages of this pass have already been
       // sent.

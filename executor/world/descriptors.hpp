@@ -32,8 +32,8 @@ class DescriptorPassing {
   /// descriptors that this rank passed as `mine`. When it returns, all ranks have their copies, so you may
   /// close `mine`.
   /// \throws RunError on all ranks: the error of the lowest rank that failed
-  std::vector<std::vector<Descriptor>> pass(World& world, std::span<const int> mine,
-                                            const std::vector<bool>& wanted);
+  std::vector<std::vector<system::Descriptor>> pass(World& world, std::span<const int> mine,
+                                                    const std::vector<bool>& wanted);
 
  private:
   /// Lists the descriptors that a rank passes, and the ranks whose descriptors it wants.
@@ -46,12 +46,13 @@ class DescriptorPassing {
   void try_taking(World& world);
   void listen(World& world);
   void send_to(const World& world, int peer, std::span<const int> descriptors);
-  void receive(World& world, const std::vector<Offer>& offers, std::vector<std::vector<Descriptor>>& all);
+  void receive(World& world, const std::vector<Offer>& offers,
+               std::vector<std::vector<system::Descriptor>>& all);
 
   Way way_ = Way::take;
   std::vector<Process> processes_;    // by rank
   std::vector<std::string> sockets_;  // the names of their sockets, by rank
-  Descriptor listener_;
+  system::Descriptor listener_;
   uint64_t passes_ = 0;
 };
 

@@ -99,7 +99,7 @@ Place place_in_environment() {
 }
 
 uint16_t master_port() {
-  const uint16_t port = net::parse_port(text_of("MASTER_PORT"), "MASTER_PORT in the environment");
+  const uint16_t port = bootstrap::parse_port(text_of("MASTER_PORT"), "MASTER_PORT in the environment");
   // If this is True, torchrun listens on MASTER_PORT for the process groups of PyTorch, so we take the next
   // port.
   const char* const agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
@@ -111,7 +111,7 @@ uint16_t master_port() {
 
 World World::from_environment(JoinOptions options) {
   const auto [rank, ranks] = place_in_environment();
-  net::Address address{text_of("MASTER_ADDR"), 0};
+  bootstrap::Address address{text_of("MASTER_ADDR"), 0};
   if (address.host.starts_with('[') && address.host.ends_with(']')) {
     address.host = address.host.substr(1, address.host.size() - 2);
   }

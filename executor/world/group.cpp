@@ -72,7 +72,7 @@ Group::Group(int ranks, const Options& options, Group* before, const std::vector
   start(true, before ? before->scheduler_.get() : nullptr);
 }
 
-Group::Group(Mapping control, int rank, const Options& options, Hosts hosts)
+Group::Group(system::Mapping control, int rank, const Options& options, Hosts hosts)
     : options_(options),
       local_(false),
       rank_(rank),
@@ -95,8 +95,8 @@ Group::Group(Mapping control, int rank, const Options& options, Hosts hosts)
       relay_ = std::make_unique<ControlRelay>(*this, host(rank), std::move(hosts.links));
   } catch (...) {
     // The others have seen this rank join, so tell them why it fails.
-    const Thrown thrown = thrown_now();
-    control_->refusal.write(thrown.reason, told_text(rank, thrown));
+    const system::Thrown thrown = system::thrown_now();
+    control_->refusal.write(thrown.reason, system::told_text(rank, thrown));
     tell_hosts(hosts.links, rank, thrown);
     leave(rank);
     throw;
@@ -105,13 +105,13 @@ Group::Group(Mapping control, int rank, const Options& options, Hosts hosts)
 
 Group::~Group() = default;
 
-void Group::start(bool complete, const cpu::Scheduler* fibers_of) {
+void Group::start(bool complete, const fibers::Scheduler* fibers_of) {
   before_reset_.resize(size_t(ranks()));
   executors_.resize(size_t(ranks()));
   resets_over_.resize(size_t(ranks()));
   shown_.resize(size_t(ranks()));
   doubts_.resize(size_t(ranks()));
-  cpu::Scheduler::Options options{
+  fibers::Scheduler::Options options{
       .ranks = ranks(),
       .complete = complete,
       .workers = options_.workers,
@@ -127,7 +127,7 @@ void Group::start(bool complete, const cpu::Scheduler* fibers_of) {
     };
   }
   if (!local_) options.idle_check = [this] { check_peers(); };
-  scheduler_ = std::make_unique<cpu::Scheduler>(std::move(options), fibers_of);
+  scheduler_ = std::make_unique<fibers::Scheduler>(std::move(options), fibers_of);
 }
 
 void Group::complete_join(int rank) {
@@ -287,9 +287,9 @@ void Group::wait(const Waiter& waiter, const char* what) {
                                  missing(waiter.number, waiter.wanted, true)));
     }
     if (options_.timeout.count() > 0 && Clock::now() - start > options_.timeout) {
-      const std::string why =
-          fmt::format("rank {} waited {} in {} for {}; {}", waiter.rank, seconds_text(options_.timeout), what,
-                      missing(waiter.number, waiter.wanted, false), more_time);
+      const std::string why = fmt::format("rank {} waited {} in {} for {}; {}", waiter.rank,
+                                          system::seconds_text(options_.timeout), what,
+                                          missing(waiter.number, waiter.wanted, false), system::more_time);
       // This is the last check, because a rank that arrived in time counts.
       if (waiter.met()) return;
       raise(Stop::timed_out, waiter.rank, why);
@@ -328,9 +328,10 @@ void Group::throw_stopped() {
     case Stop::timed_out:
       throw RunError(
           RunError::Reason::timed_out,
-          "timed out: " + (why.empty() ? fmt::format("{}{}a wait of rank {} reached its deadline; {}",
-                                                     different_text(rank), behind_text(rank), rank, more_time)
-                                       : why));
+          "timed out: " + (why.empty()
+                               ? fmt::format("{}{}a wait of rank {} reached its deadline; {}",
+                                             different_text(rank), behind_text(rank), rank, system::more_time)
+                               : why));
     case Stop::deadlock:
       throw RunError(RunError::Reason::deadlock,
                      "deadlock: " + (why.empty() ? fmt::format("seen by rank {}", rank) : why));
@@ -467,9 +468,9 @@ std::string Group::behind_text(int rank) {
   }
   std::string text;
   for (const auto& [count, peers] : behind) {
-    text += text.empty() ? fmt::format("{} {} launched {} calls", ranks_text(peers),
+    text += text.empty() ? fmt::format("{} {} launched {} calls", system::ranks_text(peers),
                                        peers.size() == 1 ? "has" : "have", count)
-                         : fmt::format(", {} {}", ranks_text(peers), count);
+                         : fmt::format(", {} {}", system::ranks_text(peers), count);
   }
   return text.empty() ? "" : fmt::format("{}, and rank {} {}; ", text, rank, mine.count);
 }
@@ -496,7 +497,7 @@ std::string Group::left_text() {
     if (control_->seats()[peer].presence.load(std::memory_order_acquire) == Presence::left)
       left.push_back(peer);
   }
-  return ranks_text(left);
+  return system::ranks_text(left);
 }
 
 std::string Group::missing(std::atomic<uint64_t> Seat::*number, uint64_t wanted, bool only_left) {
@@ -506,7 +507,7 @@ std::string Group::missing(std::atomic<uint64_t> Seat::*number, uint64_t wanted,
     if ((seat.*number).load() < wanted && (!only_left || seat.presence.load() == Presence::left))
       absent.push_back(peer);
   }
-  return ranks_text(absent);
+  return system::ranks_text(absent);
 }
 
 void Group::ring() {

@@ -28,9 +28,9 @@ namespace chorale::world {
 
 /// Describes the hosts of a world that has several.
 struct Hosts {
-  std::vector<std::string> names;  ///< by host
-  std::vector<Descriptor> links;   ///< by host: this rank's connections, if it exchanges control messages for
-                                   ///< its host
+  std::vector<std::string> names;         ///< by host
+  std::vector<system::Descriptor> links;  ///< by host: this rank's connections, if it exchanges control
+                                          ///< messages for its host
 };
 
 class ControlRelay;
@@ -52,7 +52,7 @@ class Group {
 
   /// Makes a group from `control`, a Control that all ranks have joined. It watches the processes of the
   /// other ranks.
-  Group(Mapping control, int rank, const Options& options, Hosts hosts = {});
+  Group(system::Mapping control, int rank, const Options& options, Hosts hosts = {});
 
   ~Group();
 
@@ -81,7 +81,7 @@ class Group {
 
   std::chrono::nanoseconds timeout() const { return options_.timeout; }
   AbortWord* abort_word() { return &control_->abort; }
-  cpu::Scheduler& scheduler() { return *scheduler_; }
+  fibers::Scheduler& scheduler() { return *scheduler_; }
 
   /// Returns why the collective in which a rank waits cannot end; "" if it can. Any thread may call it while
   /// the rank waits.
@@ -145,14 +145,14 @@ class Group {
   friend class Shrink;
   struct Waiter;
 
-  void start(bool complete, const cpu::Scheduler* fibers_of);
+  void start(bool complete, const fibers::Scheduler* fibers_of);
   void barrier_for(Collective what, int rank, const Doubt& doubt = {}, bool obey_stop = true);
   size_t next_half(int rank);
   /// Counts `rank` as arrived at barrier number `wanted`. Returns true if it is the last rank, so that all
   /// others may go on.
   bool arrive(Barrier& barrier, std::atomic<uint64_t> Seat::*number, int rank, uint64_t wanted);
   void clear_stop();
-  std::optional<Thrown> prepare_reset(int rank, std::exception_ptr& failed);
+  std::optional<system::Thrown> prepare_reset(int rank, std::exception_ptr& failed);
   void reset_barrier(int rank);
   void enter(Barrier& barrier, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop,
              const char* what, const Doubt& doubt = {});
@@ -172,15 +172,15 @@ class Group {
   void ring();
 
   Options options_;
-  const Origin origin_;
+  const system::Origin origin_;
   bool local_;
   int rank_ = -1;         ///< this process's rank; -1 if all are in this process
   bool joining_ = false;  ///< other ranks may still fail to join
   bool several_hosts_ = false;
   std::shared_ptr<std::byte> heap_;
-  Mapping mapping_;
+  system::Mapping mapping_;
   Control* control_;
-  std::unique_ptr<cpu::Scheduler> scheduler_;
+  std::unique_ptr<fibers::Scheduler> scheduler_;
   Watch watch_;
   std::atomic<int64_t> next_check_ns_{0};
   std::vector<std::map<const void*, std::function<void()>>> before_reset_;  ///< by rank

@@ -36,9 +36,9 @@ class Joining {
         used_once_(used_once),
         start_(Clock::now()) {}
 
-  Mapping run() {
+  system::Mapping run() {
     self_.pid = getpid();
-    const std::optional<Thrown> blind = thrown_by([this] { self_ = this_process(); });
+    const std::optional<system::Thrown> blind = system::thrown_by([this] { self_ = this_process(); });
     Board board(file_, rank_, of_this_host(), self_, used_once_);
     board_ = &board;
     try {
@@ -49,7 +49,7 @@ class Joining {
       at_step(Step::seat);
       wait_for_all();
     } catch (...) {
-      tell(thrown_now());
+      tell(system::thrown_now());
       throw;
     }
     board.close();
@@ -58,10 +58,10 @@ class Joining {
 
  private:
   /// Tells the others why this rank fails, because otherwise they would wait for it until the deadline.
-  void tell(const Thrown& thrown) {
-    const std::string text = told_text(rank_, thrown);
+  void tell(const system::Thrown& thrown) {
+    const std::string text = system::told_text(rank_, thrown);
     if (seated_) {
-      if (control().refusal.write(thrown.reason, text)) unpublish(memory_, file_);
+      if (control().refusal.write(thrown.reason, text)) system::unpublish(memory_, file_);
       leave();
     }
     board_->fail(thrown.reason, text);
@@ -87,8 +87,8 @@ class Joining {
   /// Makes the memory; only the lowest rank calls it. The memory is complete before it gets its name, so no
   /// rank sees half of it.
   void create() {
-    memory_ = create_shared(Control::bytes(ranks_));
-    mapping_ = Mapping(memory_, Control::bytes(ranks_));
+    memory_ = system::create_shared(Control::bytes(ranks_));
+    mapping_ = system::Mapping(memory_, Control::bytes(ranks_));
     control().magic = Control::version;
     control().ranks = uint32_t(ranks_);
     control().owner = self_;
@@ -98,8 +98,8 @@ class Joining {
       seat(rank).presence = Presence::joined;
       control().joined.fetch_add(1);
     }
-    while (!publish(memory_, file_)) {
-      const Descriptor other = open_published(file_);
+    while (!system::publish(memory_, file_)) {
+      const system::Descriptor other = system::open_published(file_);
       if (!other) continue;  // the other memory has just lost the name
       const std::optional<Process> owner = owner_of(other);
       if (owner && owner->space != self_.space) {
@@ -115,7 +115,7 @@ class Joining {
                                    "different name",
                                    name_, rank_, owner->pid));
       }
-      unpublish(other, file_);
+      system::unpublish(other, file_);
       check_deadline();
     }
   }
@@ -124,20 +124,20 @@ class Joining {
   /// behind, the lowest rank of this job replaces it.
   void find() {
     for (auto pause = std::chrono::microseconds(200);; pause = std::min(pause * 2, longest_pause)) {
-      memory_ = open_published(file_);
+      memory_ = system::open_published(file_);
       if (memory_ && !abandoned(memory_)) break;
       if (const std::optional<Board::Dead> dead = heard_of_dead()) {
-        memory_ = open_published(file_);  // it may have appeared since the last check
-        if (memory_ && abandoned(memory_)) unpublish(memory_, file_);
+        memory_ = system::open_published(file_);  // it may have appeared since the last check
+        if (memory_ && abandoned(memory_)) system::unpublish(memory_, file_);
         throw_lost(*dead);
       }
       if (expired()) {
-        if (memory_) unpublish(memory_, file_);  // its owner is dead
+        if (memory_) system::unpublish(memory_, file_);  // its owner is dead
         throw_timed_out({first()});
       }
       std::this_thread::sleep_for(pause);
     }
-    mapping_ = Mapping(memory_, size_of(memory_));
+    mapping_ = system::Mapping(memory_, system::size_of(memory_));
     if (refused()) {
       pass_by();
       control().refusal.throw_it();
@@ -182,7 +182,7 @@ class Joining {
         board_->check();
         std::this_thread::sleep_for(longest_pause);
       }
-      unpublish(memory_, file_);
+      system::unpublish(memory_, file_);
     }
     control().refusal.throw_it();
   }
@@ -193,7 +193,7 @@ class Joining {
   }
 
   /// Returns whether a dead lowest rank has left this memory, or the memory has no Control yet.
-  bool abandoned(const Descriptor& memory) {
+  bool abandoned(const system::Descriptor& memory) {
     const std::optional<Process> owner = owner_of(memory);
     // If the owner is in another namespace, its pid is meaningless here.
     return !owner || (owner->space == self_.space && !is_alive(*owner));
@@ -208,10 +208,10 @@ class Joining {
     return ranks;
   }
 
-  std::optional<Process> owner_of(const Descriptor& memory) {
-    const uint64_t bytes = size_of(memory);
+  std::optional<Process> owner_of(const system::Descriptor& memory) {
+    const uint64_t bytes = system::size_of(memory);
     if (bytes < sizeof(Control)) return std::nullopt;
-    const Mapping mapping(memory, bytes);
+    const system::Mapping mapping(memory, bytes);
     const Control& found = *reinterpret_cast<const Control*>(mapping.data());
     if (found.magic != Control::version || bytes < Control::bytes(int(found.ranks))) {
       throw RunError(Reason::mismatch,
@@ -234,7 +234,7 @@ class Joining {
     mine.process = self_;
     mine.presence.store(Presence::joined, std::memory_order_release);
     // The rank that completes the world removes the name, so that the next job can use it at once.
-    if (control().joined.fetch_add(1) + 1 == uint32_t(ranks_)) unpublish(memory_, file_);
+    if (control().joined.fetch_add(1) + 1 == uint32_t(ranks_)) system::unpublish(memory_, file_);
     ring();
   }
 
@@ -266,7 +266,8 @@ class Joining {
     throw RunError(
         Reason::timed_out,
         fmt::format("{} did not join 'shm://{}' within {}, says rank {}: start all ranks with one name; {}",
-                    ranks_text(absent), name_, seconds_text(timeout_), rank_, more_time));
+                    system::ranks_text(absent), name_, system::seconds_text(timeout_), rank_,
+                    system::more_time));
   }
 
   void leave() {
@@ -295,15 +296,15 @@ class Joining {
   const Clock::time_point start_;
   Process self_;
   Board* board_ = nullptr;
-  Descriptor memory_;
-  Mapping mapping_;
+  system::Descriptor memory_;
+  system::Mapping mapping_;
   bool seated_ = false;
 };
 
 }  // namespace
 
-Mapping join_under(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
-                   std::chrono::nanoseconds timeout, bool used_once) {
+system::Mapping join_under(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
+                           std::chrono::nanoseconds timeout, bool used_once) {
   return Joining(name, rank, hosts, timeout, used_once).run();
 }
 

@@ -18,7 +18,7 @@ namespace chorale::world {
 /// \param timeout  the limit of the wait; 0: no limit
 /// \param used_once  no other job has or had this name
 /// \throws RunError as World::join()
-Mapping join_under(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
-                   std::chrono::nanoseconds timeout, bool used_once);
+system::Mapping join_under(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
+                           std::chrono::nanoseconds timeout, bool used_once);
 
 }  // namespace chorale::world

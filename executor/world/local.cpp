@@ -21,7 +21,7 @@ void check_ranks(int ranks) {
 }
 
 std::shared_ptr<world::Group> make_group(int ranks, const LocalOptions& options) {
-  world::check_timeout(options.timeout, "LocalOptions::timeout");
+  system::check_timeout(options.timeout, "LocalOptions::timeout");
   return std::make_shared<world::Group>(
       ranks, world::Group::Options{options.workers, options.seed, options.timeout});
 }
@@ -61,7 +61,7 @@ void run_local(int ranks, const std::function<void(World&)>& body, LocalOptions 
       body(world);
     } catch (...) {
       errors[world.rank()] = std::current_exception();
-      world.abort(world::thrown_text());
+      world.abort(system::thrown_text());
     }
   };
   // We make all handles before the first body runs, so that a rank that ends early has left and is not
@@ -77,7 +77,8 @@ void run_local(int ranks, const std::function<void(World&)>& body, LocalOptions 
     threads.reserve(worlds.size());
     try {
       for (World& world : worlds)
-        threads.push_back(world::start_thread("a rank", [&run_rank, &world] { run_rank(std::move(world)); }));
+        threads.push_back(
+            system::start_thread("a rank", [&run_rank, &world] { run_rank(std::move(world)); }));
     } catch (const RunError& failed) {
       // Otherwise the ranks that already run would wait for this one.
       const size_t rank = threads.size();

@@ -65,8 +65,8 @@ uint16_t free_port() {
 
 /// Makes a secret for this world; collective. Users need not set one, because MPI already connects the ranks.
 std::string common_secret(int rank, MPI_Comm communicator) {
-  net::Challenge random{};
-  if (rank == 0) random = net::fresh_challenge();
+  bootstrap::Challenge random{};
+  if (rank == 0) random = bootstrap::fresh_challenge();
   MPI_Bcast(random.data(), int(random.size()), MPI_BYTE, 0, communicator);
   std::string text;
   for (const unsigned char byte : random) text += fmt::format("{:02x}", byte);
@@ -82,7 +82,7 @@ World world_from_mpi(MPI_Comm communicator, JoinOptions options) {
 
   // A host name alone cannot tell which ranks share memory. Two machines may have the same name, and on one
   // machine containers without common memory may have the same name.
-  const net::Host here = net::hello_of(rank, ranks, options.host).host;
+  const bootstrap::Host here = bootstrap::hello_of(rank, ranks, options.host).host;
   const std::string place = fmt::format("{} {} {} {}", here.boot, here.shared, here.user, here.label);
   constexpr int host_bytes = 512;
   std::vector<char> hosts(size_t(ranks) * host_bytes);
@@ -95,7 +95,7 @@ World world_from_mpi(MPI_Comm communicator, JoinOptions options) {
     char address[128] = {};
     if (rank == 0) {
       const uint16_t port = options.port != 0 ? options.port : free_port();
-      const std::string text = net::Address{own_address(), port}.text();
+      const std::string text = bootstrap::Address{own_address(), port}.text();
       std::memcpy(address, text.data(), std::min(text.size(), sizeof address - 1));
     }
     MPI_Bcast(address, sizeof address, MPI_CHAR, 0, communicator);

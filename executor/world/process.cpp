@@ -26,7 +26,7 @@ struct Status {
 };
 
 Status status_of(int pid) {
-  const Descriptor file(open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
+  const system::Descriptor file(open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
   char text[1024];
   const ssize_t bytes = file ? read(file.get(), text, sizeof text) : -1;
   if (bytes < 0) return {.error = errno == ENOENT || errno == ESRCH ? 0 : errno};
@@ -59,7 +59,7 @@ int open_pidfd(int pid) {
 Process this_process() {
   const Status status = status_of(getpid());
   errno = status.error;
-  if (status.error) throw_errno("look at this process in /proc");
+  if (status.error) system::throw_errno("look at this process in /proc");
   struct stat space {};
   stat("/proc/self/ns/pid", &space);
   return {int32_t(getpid()), status.start, space.st_ino};
@@ -81,7 +81,7 @@ void Watch::add(int rank, const Process& process) {
   int pidfd = open_pidfd(process.pid);
   // Reading /proc needs a file as well, so it cannot help here.
   if (pidfd < 0 && (errno == EMFILE || errno == ENFILE))
-    throw_errno(fmt::format("watch the process of rank {}", rank));
+    system::throw_errno(fmt::format("watch the process of rank {}", rank));
   // If the process died before pidfd_open(), its pid may belong to another process by now. Then watch it by
   // its start in /proc.
   if (pidfd >= 0 && !is_alive(process)) {

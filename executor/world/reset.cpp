@@ -21,10 +21,10 @@ void Group::before_reset(int rank, const void* who, std::function<void()> what) 
 }
 
 /// Runs the functions that before_reset() has registered for this rank.
-std::optional<Thrown> Group::prepare_reset(int rank, std::exception_ptr& failed) {
-  std::optional<Thrown> first;
+std::optional<system::Thrown> Group::prepare_reset(int rank, std::exception_ptr& failed) {
+  std::optional<system::Thrown> first;
   for (const auto& [who, what] : before_reset_[size_t(rank)]) {
-    const std::optional<Thrown> thrown = thrown_by([&, &step = what] {
+    const std::optional<system::Thrown> thrown = system::thrown_by([&, &step = what] {
       try {
         step();
       } catch (...) {
@@ -43,7 +43,7 @@ void Group::reset(int rank) {
   require_own_process();
   scheduler_->check_caller();
   std::exception_ptr failed;
-  const std::optional<Thrown> mine = prepare_reset(rank, failed);
+  const std::optional<system::Thrown> mine = prepare_reset(rank, failed);
   at_step(Step::reset);
   reset_barrier(rank);
   // A second barrier is needed, because a rank that gave up an earlier reset is counted but may not be here.

@@ -56,7 +56,7 @@ class Shrink {
   void gather(const Attempt& now);
   void offer(const Attempt& now);
   std::shared_ptr<Group> make_local(const std::vector<int>& members) const;
-  Descriptor make_shared_by_processes(const std::vector<int>& members, uint64_t word) const;
+  system::Descriptor make_shared_by_processes(const std::vector<int>& members, uint64_t word) const;
   void accept(const Attempt& now);
   Place open_offered(const Attempt& now) const;
   void confirm(const Attempt& now);
@@ -76,7 +76,7 @@ class Shrink {
   bool starved_ = false;    ///< in a seeded world: no other rank can run
   Clock::time_point start_ = Clock::now();
 
-  Descriptor offered_;            ///< the memory that this rank offers
+  system::Descriptor offered_;    ///< the memory that this rank offers
   std::optional<Attempt> ready_;  ///< the offer that `next_` comes from
   Place next_;
 };
@@ -101,7 +101,7 @@ Place Shrink::run() {
     } catch (const std::bad_alloc&) {
       give_up(now, RunError::Reason::resources, fmt::format("rank {}: out of memory", rank_));
     } catch (...) {
-      give_up(now, RunError::Reason::other, fmt::format("rank {}: {}", rank_, thrown_text()));
+      give_up(now, RunError::Reason::other, fmt::format("rank {}: {}", rank_, system::thrown_text()));
     }
     if (current() != now) continue;
     check_deadline(now);
@@ -181,10 +181,10 @@ std::shared_ptr<Group> Shrink::make_local(const std::vector<int>& members) const
 }
 
 /// Makes the next world's memory. It is complete before any rank sees it, and has no name.
-Descriptor Shrink::make_shared_by_processes(const std::vector<int>& members, uint64_t word) const {
+system::Descriptor Shrink::make_shared_by_processes(const std::vector<int>& members, uint64_t word) const {
   const int ranks = int(members.size());
-  Descriptor memory = create_shared(Control::bytes(ranks));
-  const Mapping mapping(memory, Control::bytes(ranks));
+  system::Descriptor memory = system::create_shared(Control::bytes(ranks));
+  const system::Mapping mapping(memory, Control::bytes(ranks));
   Control& next = *reinterpret_cast<Control*>(mapping.data());
   next.magic = Control::version;
   next.ranks = uint32_t(ranks);
@@ -220,17 +220,17 @@ void Shrink::accept(const Attempt& now) {
 
 Place Shrink::open_offered(const Attempt& now) const {
   Place place;
-  Mapping mapping;
+  system::Mapping mapping;
   if (old_.local()) {
     const std::lock_guard lock(old_.next_mutex_);
     place.group = old_.next_;
   } else {
     const Seat& from = seat(int(now.rank));
-    Descriptor opened;
-    if (int(now.rank) != rank_) opened = open_of_peer(from.process.pid, int(from.offer.load()));
-    const Descriptor& memory = int(now.rank) == rank_ ? offered_ : opened;
-    const uint64_t bytes = size_of(memory);
-    if (bytes >= sizeof(Control)) mapping = Mapping(memory, bytes);
+    system::Descriptor opened;
+    if (int(now.rank) != rank_) opened = system::open_of_peer(from.process.pid, int(from.offer.load()));
+    const system::Descriptor& memory = int(now.rank) == rank_ ? offered_ : opened;
+    const uint64_t bytes = system::size_of(memory);
+    if (bytes >= sizeof(Control)) mapping = system::Mapping(memory, bytes);
   }
   Control* const next = place.group ? place.group->control_ : reinterpret_cast<Control*>(mapping.data());
   if (!next || next->offered_in != now.word()) {
@@ -303,7 +303,7 @@ void Shrink::check_deadline(const Attempt& now) {
   if (!late && !starved_) return;
   std::vector<int> ranks = missing(now);
   if (ranks.empty()) ranks.push_back(int(now.rank));  // only the offering rank's last step is missing
-  const std::string whom = ranks_text(ranks);
+  const std::string whom = system::ranks_text(ranks);
   if (starved_) {
     give_up(
         now, RunError::Reason::deadlock,
@@ -315,12 +315,12 @@ void Shrink::check_deadline(const Attempt& now) {
   give_up(now, RunError::Reason::timed_out,
           fmt::format("timed out: rank {} waited {} in survivors() for {}: all ranks that are left have to "
                       "call it, and {}; {}",
-                      rank_, seconds_text(timeout), whom, ranks.size() == 1 ? "that one lives" : "those live",
-                      more_time));
+                      rank_, system::seconds_text(timeout), whom,
+                      ranks.size() == 1 ? "that one lives" : "those live", system::more_time));
 }
 
 void Shrink::pause(uint32_t seen) {
-  cpu::Scheduler& scheduler = old_.scheduler();
+  fibers::Scheduler& scheduler = old_.scheduler();
   if (!scheduler.seeded()) {
     old_.check_peers();
     sleep_on(control_.bell, seen, check_interval);

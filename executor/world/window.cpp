@@ -31,7 +31,7 @@ using world::collective_try;
 using world::read_as;
 
 std::shared_ptr<std::byte> allocate(uint64_t bytes) {
-  world::require_memory(bytes, "a window");
+  system::require_memory(bytes, "a window");
   auto memory = zeroed_pages(bytes);
   if (!memory) {
     throw RunError(
@@ -76,29 +76,29 @@ Window Window::create(World& world, uint64_t bytes) {
   }
 
   // A rank of another host cannot be mapped, so it gets a size here and no address.
-  world::Descriptor memory;
-  world::SharedMemory offer;
-  const auto map = [](Maps::Share& share, const world::Descriptor& from, uint64_t size) {
-    auto mapping = std::make_shared<world::Mapping>(from, size);
+  system::Descriptor memory;
+  system::SharedMemory offer;
+  const auto map = [](Maps::Share& share, const system::Descriptor& from, uint64_t size) {
+    auto mapping = std::make_shared<system::Mapping>(from, size);
     share = {mapping->data(), size, mapping};
   };
   collective_try(world, [&] {
     world::at_step(world::Step::window);
     if (bytes == 0) return;
-    memory = world::create_shared(bytes);
+    memory = system::create_shared(bytes);
     map(mine, memory, bytes);
-    offer = world::offer_of(memory);
+    offer = system::offer_of(memory);
   });
   const auto all = world.group().allgather(world.rank(), bytes_of(offer), world::Collective::window);
   collective_try(world, [&] {
     for (int rank = 0; rank < world.ranks(); ++rank) {
-      const auto other = read_as<world::SharedMemory>(all[rank]);
+      const auto other = read_as<system::SharedMemory>(all[rank]);
       if (rank == world.rank() || other.bytes == 0) continue;
       if (world.group().host(rank) != world.group().host(world.rank())) {
         maps->shares[rank].bytes = other.bytes;
         continue;
       }
-      map(maps->shares[rank], world::open_offered(other), other.bytes);
+      map(maps->shares[rank], system::open_offered(other), other.bytes);
     }
   });
   // collective_try() is a barrier, so all ranks have opened the memory, and `memory` may close.

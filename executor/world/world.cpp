@@ -33,11 +33,11 @@ std::string shm_name(const std::string& address) {
 
 /// Reads the secret from the options, or else from the environment. Launchers pass it as a variable, so a
 /// program that joins without a Config must use it too.
-net::Secret secret_of(const JoinOptions& options) {
+bootstrap::Secret secret_of(const JoinOptions& options) {
   const char* const variable = options.secret.empty() ? std::getenv("CHORALE_SECRET") : nullptr;
   try {
-    if (variable) net::check_secret_setting(variable);
-    return net::Secret::read(variable ? variable : options.secret);
+    if (variable) bootstrap::check_secret_setting(variable);
+    return bootstrap::Secret::read(variable ? variable : options.secret);
   } catch (const UsageError& error) {
     throw UsageError(
         fmt::format("{}: {}", variable ? "CHORALE_SECRET" : "JoinOptions::secret", error.what()));
@@ -63,7 +63,7 @@ World& World::operator=(World&& other) noexcept {
 World::~World() {
   if (!group_) return;
   if (group_->forked()) {
-    world::keep_for_ever(std::move(group_));
+    system::keep_for_ever(std::move(group_));
     return;
   }
   group_->leave(rank_);
@@ -76,12 +76,12 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
   }
   if (ranks > most_ranks)
     throw UsageError(fmt::format("rank {} of {} ranks: a world has {} at most", rank, ranks, most_ranks));
-  std::optional<net::Address> rendezvous;
-  net::Rendezvous met;
+  std::optional<bootstrap::Address> rendezvous;
+  bootstrap::Rendezvous met;
   if (address.starts_with("tcp://")) {
-    rendezvous = net::parse_address(address);
+    rendezvous = bootstrap::parse_address(address);
   } else {
-    met.membership = net::Membership::of_one_host(shm_name(address), ranks);
+    met.membership = bootstrap::Membership::of_one_host(shm_name(address), ranks);
   }
   if (!options.host.empty() && !is_host_name(options.host)) {
     throw UsageError(
@@ -93,12 +93,12 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
                     "separate them: meet under tcp://host:port",
                     address, options.host));
   }
-  world::check_timeout(options.timeout, "JoinOptions::timeout");
+  system::check_timeout(options.timeout, "JoinOptions::timeout");
   std::chrono::nanoseconds left = options.timeout;
   if (rendezvous) {
     const auto start = std::chrono::steady_clock::now();
-    met = net::rendezvous(*rendezvous, net::hello_of(rank, ranks, options.host), options.timeout,
-                          secret_of(options));
+    met = bootstrap::rendezvous(*rendezvous, bootstrap::hello_of(rank, ranks, options.host), options.timeout,
+                                secret_of(options));
     // The rest must stay above 0, because 0 means no limit.
     if (left.count() > 0)
       left = std::max(left - (std::chrono::steady_clock::now() - start), std::chrono::nanoseconds(1));
@@ -107,11 +107,11 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
   std::string name = met.membership.name;
   if (const uint32_t host = met.membership.hosts.at(size_t(rank)); host != 0)
     name += fmt::format("-{}", host);
-  world::Mapping control;
+  system::Mapping control;
   try {
     control = world::join_under(name, rank, met.membership.hosts, left, rendezvous.has_value());
   } catch (...) {
-    world::tell_hosts(met.links, rank, world::thrown_now());
+    world::tell_hosts(met.links, rank, system::thrown_now());
     throw;
   }
   World world(std::make_shared<world::Group>(
@@ -167,6 +167,6 @@ std::vector<int> World::former_ranks() const { return group_->former_ranks(); }
 uint64_t World::resets() const { return group_->resets(rank_); }
 void World::check() const { group_->check(); }
 AbortWord* World::abort_word() const { return group_->abort_word(); }
-cpu::Scheduler& World::scheduler() const { return group_->scheduler(); }
+fibers::Scheduler& World::scheduler() const { return group_->scheduler(); }
 
 }  // namespace chorale

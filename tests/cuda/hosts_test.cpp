@@ -7,7 +7,7 @@
 #include <csignal>
 #include <thread>
 
-#include "executor/cuda/error.hpp"
+#include "executor/cuda/device/error.hpp"
 #include "tests/cuda/ranks.hpp"
 #include "tests/cuda/share_gpus.hpp"
 #include "tests/hosts/harness.hpp"
@@ -177,7 +177,7 @@ class HostsOnGpus : public testing::Test {
  protected:
   void SetUp() override {
     CHORALE_NEEDS_GPUS(2);
-    if (const std::string missing = net::UcxLink::missing(); !missing.empty()) GTEST_SKIP() << missing;
+    if (const std::string missing = ucx::UcxLink::missing(); !missing.empty()) GTEST_SKIP() << missing;
   }
 };
 

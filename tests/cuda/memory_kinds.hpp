@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "executor/cuda/address_range.hpp"
-#include "executor/cuda/device.hpp"
-#include "executor/cuda/driver.hpp"
-#include "executor/cuda/error.hpp"
+#include "executor/cuda/device/device.hpp"
+#include "executor/cuda/device/driver.hpp"
+#include "executor/cuda/device/error.hpp"
+#include "executor/cuda/memory/address_range.hpp"
 
 namespace chorale::test {
 

@@ -9,8 +9,8 @@
 #include <mutex>
 #include <numeric>
 
-#include "executor/cuda/identity.hpp"
-#include "executor/cuda/peer_memory.hpp"
+#include "executor/cuda/memory/identity.hpp"
+#include "executor/cuda/memory/peer_memory.hpp"
 #include "tests/cuda/memory_kinds.hpp"
 #include "tests/cuda/ranks.hpp"
 #include "tests/has.hpp"

@@ -1,6 +1,6 @@
 // Tests that scratch is at the same offset on all ranks, and that the GPU sees host memory.
 
-#include "executor/cuda/pool.hpp"
+#include "executor/cuda/memory/pool.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <random>
 
 #include "chorale/device/deadline.hpp"
-#include "executor/cuda/driver.hpp"
-#include "executor/cuda/host_words.hpp"
+#include "executor/cuda/device/driver.hpp"
+#include "executor/cuda/device/host_words.hpp"
 #include "tests/cuda/ranks.hpp"
 
 namespace chorale::test {

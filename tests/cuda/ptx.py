@@ -200,7 +200,7 @@ def multimem_checks(of):
         re.search(MULTIMEM, text) for name, text in of.items() if not name.startswith("multimem_"))
 
 
-INTERPRETER = """#include "executor/cuda/exchange.cuh"
+INTERPRETER = """#include "executor/cuda/kernels/exchange.cuh"
 using namespace chorale;
 using namespace chorale::cuda;
 template __global__ void cuda::interpret<void, LL16>(const __grid_constant__ Launch);
@@ -208,7 +208,7 @@ template __global__ void cuda::interpret<bf16, LL16>(const __grid_constant__ Lau
 template __global__ void cuda::interpret_exchange<bf16, LL16>(const __grid_constant__ Launch);
 """
 
-MULTICAST_INTERPRETER = """#include "executor/cuda/multicast_steps.cuh"
+MULTICAST_INTERPRETER = """#include "executor/cuda/kernels/multicast_steps.cuh"
 using namespace chorale;
 using namespace chorale::cuda;
 template __global__ void cuda::interpret<void, LL16, MulticastSteps>(const __grid_constant__ Launch);

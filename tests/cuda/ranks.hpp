@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "chorale/world.hpp"
-#include "executor/cuda/error.hpp"
+#include "executor/cuda/device/error.hpp"
 #include "tests/unit/world/processes.hpp"
 
 namespace chorale::test {

@@ -18,11 +18,11 @@
 
 namespace {
 
-using chorale::net::Challenge;
-using chorale::net::ClientsGreeting;
-using chorale::net::Greeting;
-using chorale::net::Secret;
-using chorale::net::ServersGreeting;
+using chorale::bootstrap::Challenge;
+using chorale::bootstrap::ClientsGreeting;
+using chorale::bootstrap::Greeting;
+using chorale::bootstrap::Secret;
+using chorale::bootstrap::ServersGreeting;
 
 void require(bool right, const char* what) {
   if (right) return;
@@ -158,22 +158,23 @@ class Between {
 
 /// Reads the frames after a greeting, in pieces.
 void read_frames(Script script) {
-  chorale::net::FrameReader reader;
+  chorale::bootstrap::FrameReader reader;
   const size_t limit = script.number() * 32u;
   reader.limit(limit);
   while (!script.left.empty() && !reader.broken()) {
     reader.add(script.bytes(1u + script.number()));
     while (const auto frame = reader.next()) {
       require(frame->text.size() < limit, "a frame is longer than it may be");
-      require(chorale::net::encode(*frame).size() == frame->text.size() + chorale::net::head_bytes + 1,
+      require(chorale::bootstrap::encode(*frame).size() ==
+                  frame->text.size() + chorale::bootstrap::head_bytes + 1,
               "encode");
-      if (const auto hello = chorale::net::decode_hello(frame->text)) {
+      if (const auto hello = chorale::bootstrap::decode_hello(frame->text)) {
         const std::string shown = hello->process_text() + hello->version;
         require(std::all_of(shown.begin(), shown.end(),
                             [](char letter) { return letter >= ' ' && letter <= '~'; }),
                 "a hello shows what does not print");
       }
-      if (const auto membership = chorale::net::Membership::decode(frame->text)) {
+      if (const auto membership = chorale::bootstrap::Membership::decode(frame->text)) {
         for (const uint32_t host : membership->hosts)
           require(host < membership->host_names.size(), "a host has no name");
       }

@@ -97,7 +97,7 @@ std::string take(World& world) {
     endpoint.start_clock();
     while (!endpoint.settled()) endpoint.work();
   });
-  const cpu::LaunchResult result = world.scheduler().launch(1, 1, [&](int block, cpu::BlockHost& host) {
+  const fibers::LaunchResult result = world.scheduler().launch(1, 1, [&](int block, fibers::BlockHost& host) {
     wait_until(block_group(uint32_t(block), 1, &host), &all.signal, Cmp::ge, Puts::launches,
                all.run.deadline);
   });

@@ -3,11 +3,11 @@
 /// Records one execution of a plan: which accesses of the same memory need an order, and which operations
 /// order them.
 ///
-/// The order is the prover's own record of an execution (compiler/proof/history.hpp). A separate graph would
-/// be no independent witness, because it would be made from the same steps of the same symbolic executor.
-/// None is needed, because a trace judges no mutant. The proofs do, and then adversarial schedules of the
-/// executor, which share no code with the proofs. A trace only says why a mutant that passed both is right.
-/// It adds the accesses to the history, and numbers them so that those of two plans can be compared.
+/// The order is the prover's own record of an execution (compiler/proof/explain/history.hpp). A separate
+/// graph would be no independent witness, because it would be made from the same steps of the same symbolic
+/// executor. None is needed, because a trace judges no mutant. The proofs do, and then adversarial schedules
+/// of the executor, which share no code with the proofs. A trace only says why a mutant that passed both is
+/// right. It adds the accesses to the history, and numbers them so that those of two plans can be compared.
 
 #include <cstdint>
 #include <memory>
@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/proof/paths.hpp"
+#include "compiler/proof/explain/paths.hpp"
 
 namespace chorale::mutation {
 

@@ -38,7 +38,7 @@ struct ProofEvent {
 };
 
 /// Names the execution in which something was found. It is enough to execute it again, see
-/// compiler/proof/symbolic_executor.hpp.
+/// compiler/proof/execution/symbolic_executor.hpp.
 struct ProofSetting {
   uint32_t message = 0;           ///< position in list_messages()
   bool one_storage = false;       ///< input and output are one memory

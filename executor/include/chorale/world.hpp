@@ -24,7 +24,7 @@ namespace chorale {
 
 struct AbortWord;  // chorale/device/deadline.hpp
 
-namespace cpu {
+namespace fibers {
 class Scheduler;
 }
 namespace world {
@@ -195,7 +195,7 @@ class World {
   AbortWord* abort_word() const;
 
   /// Returns the scheduler that runs this rank's blocks on the CPU.
-  cpu::Scheduler& scheduler() const;
+  fibers::Scheduler& scheduler() const;
 
   /// Returns the group. Window and the backends use it.
   world::Group& group() const { return *group_; }

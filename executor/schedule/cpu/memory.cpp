@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 namespace {
 
 constexpr uint64_t line = 128;  ///< each flag has its own cache line, so that waits do not disturb each other
@@ -70,4 +70,4 @@ CpuMemory::CpuMemory(const Bound& bound) : window_(Window::create(bound.world, P
   }
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

@@ -7,7 +7,7 @@
 #include "../backend.hpp"
 #include "chorale/window.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
 /// Places flags, and tensors that the caller has not given, in one window per rank. Between processes the
 /// window also has tensors that peers reach; they are copied from and to the caller's memory.
@@ -26,4 +26,4 @@ class CpuMemory {
   std::vector<Copy> before_, after_;
 };
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

@@ -6,11 +6,11 @@
 #include "../../fibers/fiber.hpp"
 #include "../../system/thrown.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
-class SmCopyFibers::Block final : public cpu::Fiber, public HostBlock {
+class SmCopyFibers::Block final : public fibers::Fiber, public HostBlock {
  public:
-  Block() : Fiber(cpu::block_stack_bytes) {}
+  Block() : Fiber(fibers::block_stack_bytes) {}
 
   void begin(const std::function<Stop(const Group&)>& body, uint32_t id, uint32_t blocks, AbortWord* abort) {
     body_ = &body;
@@ -86,7 +86,7 @@ Stop SmCopyFibers::run(uint32_t blocks, const std::function<Stop(const Group&)>&
       try {
         std::rethrow_exception(one->failure());
       } catch (...) {
-        failed(world::thrown_text());
+        failed(system::thrown_text());
       }
     }
     if (!left) break;
@@ -100,4 +100,4 @@ Stop SmCopyFibers::run(uint32_t blocks, const std::function<Stop(const Group&)>&
   return stop;
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

@@ -19,7 +19,7 @@
 #include "../../world/group.hpp"
 #include "chorale/device/group_cpu.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 namespace {
 
 using host::StepKind;
@@ -44,7 +44,7 @@ void ring(std::atomic<uint32_t>& bell) { world::wake_all(bell); }
 /// end them. With a seed the scheduler runs all streams itself.
 class AtWork {
  public:
-  explicit AtWork(cpu::Scheduler& scheduler) : scheduler_(scheduler), threads_(!scheduler.seeded()) {
+  explicit AtWork(fibers::Scheduler& scheduler) : scheduler_(scheduler), threads_(!scheduler.seeded()) {
     if (threads_) scheduler_.busy(1);
   }
   ~AtWork() {
@@ -52,14 +52,14 @@ class AtWork {
   }
 
  private:
-  cpu::Scheduler& scheduler_;
+  fibers::Scheduler& scheduler_;
   const bool threads_;
 };
 
 /// Runs a stream as a block of the scheduler.
 class FiberHost final : public StreamHost {
  public:
-  FiberHost(cpu::BlockHost& host, uint32_t stream, uint32_t streams, AbortWord* abort,
+  FiberHost(fibers::BlockHost& host, uint32_t stream, uint32_t streams, AbortWord* abort,
             const RankProgram& program)
       : host_(host), group_(block_group(stream, streams, &host)), deadline_{abort, 0, 0}, program_(program) {}
 
@@ -74,7 +74,7 @@ class FiberHost final : public StreamHost {
   }
 
  private:
-  cpu::BlockHost& host_;
+  fibers::BlockHost& host_;
   Group group_;
   Deadline deadline_;
   const RankProgram& program_;
@@ -93,7 +93,7 @@ class ThreadHost final : public StreamHost {
     const AbortWord* const abort = streams_.world_.abort_word();
     // A wait for another stream of this rank needs no deadline. If that stream is late, its own wait has one.
     const Clock::time_point limit =
-        action.peer >= 0 ? world::deadline_after(streams_.bound_.timeout) : Clock::time_point::max();
+        action.peer >= 0 ? system::deadline_after(streams_.bound_.timeout) : Clock::time_point::max();
     for (unsigned looks = 0;; ++looks) {
       const uint32_t seen = bell ? bell->load(std::memory_order_acquire) : 0;
       if (ready(state)) return Stop::none;
@@ -101,7 +101,7 @@ class ThreadHost final : public StreamHost {
       if (stop == Stop::none && Clock::now() > limit) {
         group.raise(Stop::timed_out, streams_.world_.rank(),
                     fmt::format("{} waited {}; {}", streams_.text(action),
-                                world::seconds_text(streams_.bound_.timeout), world::more_time));
+                                system::seconds_text(streams_.bound_.timeout), system::more_time));
         stop = Stop::timed_out;
       }
       if (stop != Stop::none) {
@@ -151,7 +151,7 @@ void CpuStreams::start() {
   if (world_.scheduler().seeded()) return;
   threads_.reserve(program_.streams.size());
   for (uint32_t stream = 0; stream < program_.streams.size(); ++stream)
-    threads_.push_back(world::start_thread("a stream", [this, stream] { serve(stream); }));
+    threads_.push_back(system::start_thread("a stream", [this, stream] { serve(stream); }));
 }
 
 /// Ends all threads, even if only some of them could be started.
@@ -188,7 +188,7 @@ Stop CpuStreams::attempt(const Action& action, uint64_t run, StreamHost& host) {
     return act(action, run, host);
   } catch (...) {
     // This has no effect in a world that has already stopped, which is why a launch may end early.
-    world_.abort(fmt::format("{}: {}", text(action), world::thrown_text()));
+    world_.abort(fmt::format("{}: {}", text(action), system::thrown_text()));
   }
   const std::lock_guard lock(mutex_);
   progress_[action.stream].stopped_at = text(action);
@@ -267,7 +267,7 @@ Stop CpuStreams::sm_copy(const Action& action, StreamHost& host) {
   const SmCopy& work = sm_copies_.work(action);
   const Deadline deadline{world_.abort_word(), 0, 0};  // the stream checks the clock
   return fibers_[action.stream].run(
-      work.blocks, [&](const Group& block) { return hostrun::sm_copy(block, work, deadline); },
+      work.blocks, [&](const Group& block) { return schedule::sm_copy(block, work, deadline); },
       world_.abort_word(), of_stream,
       [&](const std::string& why) { world_.abort(fmt::format("{}: {}", text(action), why)); });
 }
@@ -315,9 +315,9 @@ void CpuStreams::run_as_fibers() {
   const std::vector<Proxied*>& proxies = sm_copies_.proxies();
   const FlagSet in_fibers(is_in_fibers_);
   std::atomic<int> streams_left{int(streams)};
-  const cpu::LaunchResult result = world_.scheduler().launch(
+  const fibers::LaunchResult result = world_.scheduler().launch(
       world_.rank(), int(streams + proxies.size()),
-      [&](int stream, cpu::BlockHost& block) {
+      [&](int stream, fibers::BlockHost& block) {
         if (stream >= int(streams)) return proxies[size_t(stream) - streams]->run_fiber(block, streams_left);
         struct Leave {
           std::atomic<int>& left;
@@ -326,7 +326,7 @@ void CpuStreams::run_as_fibers() {
         FiberHost host(block, uint32_t(stream), streams, world_.abort_word(), program_);
         play(uint32_t(stream), run, host);
       },
-      [this](const lowering::Stuck& stuck) {
+      [this](const fibers::Stuck& stuck) {
         return stuck.waiting.what ? "  " + text(program_.actions[stuck.waiting.op_index]) : "";
       });
   if (result.stop == Stop::none) return;
@@ -334,7 +334,7 @@ void CpuStreams::run_as_fibers() {
     world_.check();
   } catch (const RunError& error) {
     throw RunError(error.reason,
-                   error.what() + lowering::describe(result.stuck, lowering::Ranks::all, error.what()));
+                   error.what() + fibers::describe(result.stuck, fibers::Ranks::all, error.what()));
   }
 }
 
@@ -374,4 +374,4 @@ std::unique_ptr<Streams> make_cpu_streams(Bound bound) {
   return std::make_unique<CpuStreams>(std::move(bound));
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

@@ -1,11 +1,11 @@
 // In this kernel thread blocks copy a strided region on the schedule's CUDA stream.
 
-#include "../../cuda/enqueue.cuh"
+#include "../../cuda/device/enqueue.cuh"
 #include "../copy_regions.hpp"
 #include "chorale/device/context.hpp"
 #include "kernels.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 namespace {
 
 constexpr unsigned threads = 512;
@@ -24,4 +24,4 @@ cudaError_t enqueue_copy(const StridedRegion& region, uint32_t blocks, cudaStrea
   return cuda::enqueue(run_copy, blocks, threads, stream, region);
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

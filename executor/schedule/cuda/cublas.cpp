@@ -7,10 +7,10 @@
 #include <climits>
 #include <type_traits>
 
-#include "../../cuda/device.hpp"
-#include "../../cuda/device_memory.hpp"
+#include "../../cuda/device/device.hpp"
+#include "../../cuda/device/device_memory.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 namespace {
 
 // This is the part of cuBLAS's binary interface that is used here. With these declarations, neither building
@@ -173,4 +173,4 @@ void Cublas::multiply(const HostCall& call, bool accumulate) {
        "cublasGemmStridedBatchedEx");
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

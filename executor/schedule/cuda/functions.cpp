@@ -6,13 +6,13 @@
 
 #include <algorithm>
 
-#include "../../cuda/device.hpp"
-#include "../../cuda/error.hpp"
+#include "../../cuda/device/device.hpp"
+#include "../../cuda/device/error.hpp"
 #include "../backend.hpp"
 #include "cublas.hpp"
 #include "kernels.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 namespace {
 
 cudaStream_t stream_of(const HostCall& call) { return static_cast<cudaStream_t>(call.stream); }
@@ -125,4 +125,4 @@ HostFunctions cuda_functions(uint32_t streams) {
   return all;
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

@@ -1,11 +1,11 @@
 // These kernels do the elementwise work of host schedules. Work after the last transfer cannot overlap with
 // any transfer, so sums of contiguous views use packs of 16 bytes. The other kernels are not tuned.
 
-#include "../../cuda/enqueue.cuh"
+#include "../../cuda/device/enqueue.cuh"
 #include "chorale/device/convert.hpp"
 #include "kernels.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 namespace {
 
 constexpr unsigned threads = 256, most_blocks = 1024;
@@ -195,4 +195,4 @@ cudaError_t enqueue_count(uint64_t* count, cudaStream_t stream) {
   return cuda::enqueue(count_one, 1, 1, stream, count);
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

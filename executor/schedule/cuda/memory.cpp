@@ -4,7 +4,7 @@
 
 #include "../../world/collective_try.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 namespace {
 
 constexpr uint64_t line = 128;  ///< bytes of a flag, so that waits do not disturb each other
@@ -85,4 +85,4 @@ void CudaMemory::place_tensors(const Bound& bound, cuda::Imports& imports, cuda:
   }
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

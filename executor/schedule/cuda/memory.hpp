@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "../../cuda/device_memory.hpp"
-#include "../../cuda/host_words.hpp"
-#include "../../cuda/peer_memory.hpp"
-#include "../../cuda/pool.hpp"
+#include "../../cuda/device/device_memory.hpp"
+#include "../../cuda/device/host_words.hpp"
+#include "../../cuda/memory/peer_memory.hpp"
+#include "../../cuda/memory/pool.hpp"
 #include "../backend.hpp"
 #include "chorale/window.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
 /// Places tensors in GPU memory, which the caller may provide. Flags are in memory that the ranks' processes
 /// share and all GPUs see, so that the watcher can set them when the world has stopped. A CUDA stream could
@@ -40,4 +40,4 @@ class CudaMemory {
   Memory places_;
 };
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

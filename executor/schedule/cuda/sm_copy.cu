@@ -1,11 +1,11 @@
 // On GPUs an SM copy is a kernel on the schedule's CUDA stream.
 
-#include "../../cuda/enqueue.cuh"
+#include "../../cuda/device/enqueue.cuh"
 #include "../sm_copy.hpp"
 #include "chorale/resident.cuh"
 #include "kernels.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 namespace {
 
 constexpr unsigned threads = 512;
@@ -30,4 +30,4 @@ cudaError_t resident_sm_copy_blocks(uint64_t& blocks) {
   return result;
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

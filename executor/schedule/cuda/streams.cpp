@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <set>
 
-#include "../../cuda/device.hpp"
-#include "../../cuda/driver.hpp"
-#include "../../cuda/error.hpp"
+#include "../../cuda/device/device.hpp"
+#include "../../cuda/device/driver.hpp"
+#include "../../cuda/device/error.hpp"
 #include "../../system/thrown.hpp"
 #include "../../world/collective_try.hpp"
 #include "../../world/group.hpp"
@@ -16,7 +16,7 @@
 #include "../strided_region.hpp"
 #include "kernels.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
 using host::StepKind;
 
@@ -267,7 +267,7 @@ void CudaStreams::call(const Action& action, cudaStream_t stream) {
   } catch (...) {
     throw RunError(RunError::Reason::aborted,
                    fmt::format("{}: {}", describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action),
-                               world::thrown_text()));
+                               system::thrown_text()));
   }
 }
 
@@ -277,7 +277,7 @@ void CudaStreams::launch(const Action& action, cudaStream_t stream) {
   } catch (...) {
     throw RunError(RunError::Reason::aborted,
                    fmt::format("{}: {}", describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action),
-                               world::thrown_text()));
+                               system::thrown_text()));
   }
 }
 
@@ -333,4 +333,4 @@ std::unique_ptr<Streams> make_cuda_streams(Bound bound) {
   return std::make_unique<CudaStreams>(std::move(bound));
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

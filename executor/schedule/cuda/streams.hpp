@@ -13,12 +13,12 @@
 #include <thread>
 #include <vector>
 
-#include "../../cuda/stream.hpp"
+#include "../../cuda/device/stream.hpp"
 #include "../backend.hpp"
 #include "../sm_copies.hpp"
 #include "memory.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
 /// Watches at which wait for a peer each stream is; the streams record this for the host.
 ///
@@ -107,4 +107,4 @@ class CudaStreams final : public Streams {
   std::unique_ptr<Watcher> watcher_;
 };
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

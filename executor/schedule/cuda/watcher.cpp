@@ -8,7 +8,7 @@
 #include "../../world/group.hpp"
 #include "streams.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 namespace {
 
 constexpr std::chrono::milliseconds between_looks{5};
@@ -26,7 +26,7 @@ Watcher::Watcher(const Bound& bound, const RankProgram& program, std::vector<uin
       stopped_at_(at_.size()),
       runs_(1),
       stands_(program.streams.size()) {
-  thread_ = world::start_thread("watching streams", [this] { watch(); });
+  thread_ = system::start_thread("watching streams", [this] { watch(); });
 }
 
 Watcher::~Watcher() {
@@ -67,7 +67,7 @@ void Watcher::look() {
           describe(*bound_.schedule, bound_.unrolled, bound_.rank(), program_.actions[at - 1]);
       bound_.world.group().raise(
           Stop::timed_out, int(bound_.rank()),
-          fmt::format("{} waited {}; {}", where, world::seconds_text(bound_.timeout), world::more_time));
+          fmt::format("{} waited {}; {}", where, system::seconds_text(bound_.timeout), system::more_time));
       return;
     }
   }
@@ -92,4 +92,4 @@ void Watcher::release() {
     if (flag) store_release(flag, released);
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule

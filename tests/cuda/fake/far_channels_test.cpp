@@ -11,8 +11,8 @@
 
 #include "chorale/device/atomics.hpp"
 #include "chorale/plan.hpp"
-#include "executor/cuda/device_memory.hpp"
-#include "executor/cuda/proxy.hpp"
+#include "executor/cuda/device/device_memory.hpp"
+#include "executor/cuda/proxy/proxy.hpp"
 #include "executor/ucx/ucx_link.hpp"
 #include "state.hpp"
 #include "tests/cuda/ranks.hpp"
@@ -38,7 +38,7 @@ std::vector<std::string> on_hosts(int ranks, const RankBody& body) {
 }
 
 void expect_good(int ranks, const RankBody& body) {
-  if (const std::string missing = net::UcxLink::missing(); !missing.empty()) GTEST_SKIP() << missing;
+  if (const std::string missing = ucx::UcxLink::missing(); !missing.empty()) GTEST_SKIP() << missing;
   for (const std::string& one : on_hosts(ranks, body)) EXPECT_EQ(one, "good");
 }
 

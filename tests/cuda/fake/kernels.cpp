@@ -5,7 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "executor/cuda/graph_holds.hpp"
-#include "executor/cuda/kernels.hpp"
+#include "executor/cuda/kernels/kernels.hpp"
 
 namespace chorale::test::fake {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "executor/cuda/launch.hpp"
+#include "executor/cuda/kernels/launch.hpp"
 
 namespace chorale::test::fake {
 

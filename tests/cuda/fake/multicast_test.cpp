@@ -2,7 +2,7 @@
 // and freed, in processes and threads, and what is refused. The driver is a fake (multicast.cpp), and there
 // is no switch.
 
-#include "executor/cuda/multicast.hpp"
+#include "executor/cuda/multicast/multicast.hpp"
 
 #include <cstdlib>
 #include <cstring>

@@ -1,6 +1,6 @@
 // Tests the proxy of port channels. The test pushes what blocks would push.
 
-#include "executor/cuda/proxy.hpp"
+#include "executor/cuda/proxy/proxy.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

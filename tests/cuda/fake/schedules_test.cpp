@@ -22,7 +22,7 @@
 #include "tests/unit/schedule_run/exchange.hpp"
 #include "tests/unit/thrown.hpp"
 
-namespace chorale::hostrun {
+namespace chorale::schedule {
 
 HostFunctions cpu_functions();
 
@@ -66,7 +66,7 @@ cudaError_t enqueue_copy(const StridedRegion& region, uint32_t, cudaStream_t str
   return cudaSuccess;
 }
 
-}  // namespace chorale::hostrun
+}  // namespace chorale::schedule
 
 namespace chorale::test {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cstddef>
 
-#include "executor/cuda/driver.hpp"
-#include "executor/cuda/error.hpp"
+#include "executor/cuda/device/driver.hpp"
+#include "executor/cuda/device/error.hpp"
 
 namespace chorale::litmus {
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "alias.hpp"
-#include "executor/cuda/error.hpp"
+#include "executor/cuda/device/error.hpp"
 #include "kernels.hpp"
 #include "tests/cuda/share_gpus.hpp"
 

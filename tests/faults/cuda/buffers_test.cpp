@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "executor/cuda/error.hpp"
+#include "executor/cuda/device/error.hpp"
 #include "tests/faults/caller.hpp"
 
 namespace chorale::test {

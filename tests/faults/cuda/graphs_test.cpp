@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "executor/cuda/error.hpp"
+#include "executor/cuda/device/error.hpp"
 #include "tests/faults/caller.hpp"
 
 namespace chorale::test {

@@ -15,13 +15,13 @@
 
 #include "executor/cpu/interpreter.hpp"
 #include "executor/cpu/port.hpp"
-#include "executor/cuda/multicast_plan.hpp"
+#include "executor/cuda/multicast/multicast_plan.hpp"
 #include "executor/lowering/placement.hpp"
 #include "executor/lowering/rounds.hpp"
 #include "tests/cpu/harness.hpp"
+#include "tests/unit/fibers/scheduler_under_test.hpp"
 #include "tests/unit/lowering/by_switch.hpp"
 #include "tests/unit/lowering/faults.hpp"
-#include "tests/unit/scheduler/scheduler_under_test.hpp"
 
 namespace chorale::test {
 
@@ -111,7 +111,7 @@ class BoundRanks {
   /// Runs the launches of one rank.
   class Launches {
    public:
-    Launches(cpu::Scheduler& scheduler, BoundRanks& bound, uint32_t rank, const Note& note)
+    Launches(fibers::Scheduler& scheduler, BoundRanks& bound, uint32_t rank, const Note& note)
         : scheduler_(scheduler), bound_(bound), rank_(rank), proxy_(scheduler), here_(bound.plan_.ranks()) {
       ProgramRank& of = bound.ranks_[rank];
       run_.rank = rank;
@@ -140,7 +140,7 @@ class BoundRanks {
       run_.out = of.out + run_.skip;
       const int blocks = int(run_.program->blocks);
       blocks_left_ = blocks;
-      const auto body = [&](int block, cpu::BlockHost& host) {
+      const auto body = [&](int block, fibers::BlockHost& host) {
         if (block == blocks) return proxy_.run_fiber(host, blocks_left_);
         cpu::Interpreter(run_, uint32_t(block), host,
                          interpreter_memory_.data() + size_t(block) * interpreter_bytes_)
@@ -151,7 +151,7 @@ class BoundRanks {
     }
 
    private:
-    cpu::Scheduler& scheduler_;
+    fibers::Scheduler& scheduler_;
     BoundRanks& bound_;
     const uint32_t rank_;
     cpu::Proxy proxy_;

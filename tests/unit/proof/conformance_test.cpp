@@ -8,7 +8,7 @@
 
 #include "chorale/device/engine.hpp"
 #include "compiler/plan/roles.hpp"
-#include "compiler/proof/memory.hpp"
+#include "compiler/proof/execution/memory.hpp"
 #include "executor/lowering/bind.hpp"
 #include "executor/lowering/recording.hpp"
 #include "tests/unit/compiler/helpers.hpp"

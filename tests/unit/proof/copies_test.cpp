@@ -1,7 +1,7 @@
 // These tests check that blocks which do the same as others, elsewhere, are proved together with them. The
 // findings must be those of the whole plan.
 
-#include "compiler/proof/copies.hpp"
+#include "compiler/proof/excerpts/copies.hpp"
 
 #include "tests/unit/proof/findings.hpp"
 

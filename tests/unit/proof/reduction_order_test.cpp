@@ -7,7 +7,7 @@
 #include <random>
 #include <utility>
 
-#include "compiler/proof/value.hpp"
+#include "compiler/proof/values/value.hpp"
 #include "tests/unit/proof/findings.hpp"
 
 namespace chorale::proof {

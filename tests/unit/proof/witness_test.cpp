@@ -3,7 +3,7 @@
 
 #include "chorale/witness.hpp"
 
-#include "compiler/proof/paths.hpp"
+#include "compiler/proof/explain/paths.hpp"
 #include "tests/has.hpp"
 #include "tests/unit/proof/findings.hpp"
 

@@ -35,7 +35,7 @@ using RankBody = std::function<std::string(World&)>;
 /// Runs each rank as a process that counts as a separate host. Expects each rank's result in `good`.
 inline void expect_from_hosts(const std::vector<std::string>& good, const RankBody& body,
                               std::chrono::nanoseconds timeout = 60s) {
-  if (const std::string missing = net::UcxLink::missing(); !missing.empty()) GTEST_SKIP() << missing;
+  if (const std::string missing = ucx::UcxLink::missing(); !missing.empty()) GTEST_SKIP() << missing;
   const std::string address = free_address();
   Processes all(int(good.size()), [&](int rank) {
     JoinOptions options;

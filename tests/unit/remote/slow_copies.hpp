@@ -22,14 +22,14 @@ class SlowCopies final : public remote::Copies {
 
   size_t piece_bytes() const override { return piece; }
 
-  net::Payload copy_out(const char* from, size_t bytes) override {
+  ucx::Payload copy_out(const char* from, size_t bytes) override {
     if (out_.waiting.size() == most_) return {};
-    net::Payload payload(bytes);
+    ucx::Payload payload(bytes);
     std::memset(payload.data.get(), 0x55, bytes);
     out_.waiting.push_back({reinterpret_cast<char*>(payload.data.get()), from, bytes, payload});
     return payload;
   }
-  bool copy_in(char* to, const net::Payload& payload, bool) override {
+  bool copy_in(char* to, const ucx::Payload& payload, bool) override {
     if (in_.waiting.size() == most_) return false;
     in_.waiting.push_back({to, reinterpret_cast<const char*>(payload.data.get()), payload.bytes, payload});
     return true;
@@ -46,7 +46,7 @@ class SlowCopies final : public remote::Copies {
     char* to;
     const char* from;
     size_t bytes;
-    net::Payload kept;
+    ucx::Payload kept;
   };
   struct Direction {
     std::deque<Copy> waiting;

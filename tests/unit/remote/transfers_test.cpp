@@ -98,8 +98,8 @@ TEST(RemoteTransfers, signals_that_a_rank_lacks_are_refused) {
 TEST(RemoteTransfers, a_lack_of_memory_stops_the_world) {
   struct NoCopies final : remote::Copies {
     size_t piece_bytes() const override { return 1000; }
-    net::Payload copy_out(const char*, size_t) override { throw std::bad_alloc(); }
-    bool copy_in(char*, const net::Payload&, bool) override { return false; }
+    ucx::Payload copy_out(const char*, size_t) override { throw std::bad_alloc(); }
+    bool copy_in(char*, const ucx::Payload&, bool) override { return false; }
     uint64_t ended_out() override { return 0; }
     uint64_t ended_in() override { return 0; }
     void finish() override {}

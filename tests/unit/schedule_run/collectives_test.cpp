@@ -6,7 +6,7 @@
 
 #include "chorale/json.hpp"
 #include "chorale/schedule.hpp"
-#include "tests/unit/host/text.hpp"
+#include "tests/unit/compiler/schedule/text.hpp"
 #include "tests/unit/thrown.hpp"
 
 namespace chorale::test {

@@ -16,8 +16,8 @@
 
 #include "chorale/json.hpp"
 #include "chorale/schedule.hpp"
+#include "tests/unit/compiler/schedule/text.hpp"
 #include "tests/unit/device/conversions.hpp"
-#include "tests/unit/host/text.hpp"
 
 namespace chorale::test {
 

@@ -130,17 +130,17 @@ TEST(Movers, RowsByWords) {
             std::vector<uint8_t> expected(to.size() * 8);
             for (uint64_t row = 0; row < rows; ++row)
               std::memcpy(expected.data() + shift + row * to_pitch, source + shift + row * from_pitch, bytes);
-            const hostrun::StridedRegion region{.to = reinterpret_cast<uint64_t>(to.data()) + shift,
-                                                .from = reinterpret_cast<uint64_t>(from.data()) + shift,
-                                                .bytes = bytes,
-                                                .rows = rows,
-                                                .to_pitch = to_pitch,
-                                                .from_pitch = from_pitch};
+            const schedule::StridedRegion region{.to = reinterpret_cast<uint64_t>(to.data()) + shift,
+                                                 .from = reinterpret_cast<uint64_t>(from.data()) + shift,
+                                                 .bytes = bytes,
+                                                 .rows = rows,
+                                                 .to_pitch = to_pitch,
+                                                 .from_pitch = from_pitch};
             for (uint32_t thread = 0; thread < threads; ++thread) {
               Group group;
               group.rank = thread;
               group.size = threads;
-              hostrun::copy_by_words(group, region);
+              schedule::copy_by_words(group, region);
             }
             ASSERT_EQ(std::memcmp(to.data(), expected.data(), expected.size()), 0)
                 << threads << " threads, " << rows << " rows of " << bytes << ", " << shift << " and " << gap;

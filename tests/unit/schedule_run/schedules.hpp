@@ -7,7 +7,7 @@
 #include <string>
 
 #include "chorale/json.hpp"
-#include "tests/unit/host/text.hpp"
+#include "tests/unit/compiler/schedule/text.hpp"
 
 namespace chorale::test {
 

@@ -16,7 +16,7 @@ namespace {
 /// The text is the library's own. If it changes there, change it here too.
 TEST(TimeoutRemedy, TakesThePlaceOfTheLibrarys) {
   const std::string said =
-      with_timeout_remedy(std::string("rank 1 is missing; ") + world::more_time + "; more", "say --timeout");
+      with_timeout_remedy(std::string("rank 1 is missing; ") + system::more_time + "; more", "say --timeout");
   EXPECT_EQ(said, "rank 1 is missing; if it only takes longer, say --timeout; more");
   EXPECT_EQ(with_timeout_remedy("another error (of its own)", "say --timeout"), "another error (of its own)");
 }

@@ -24,10 +24,10 @@ namespace chorale::test {
 namespace {
 
 using namespace std::chrono_literals;
+using system::Descriptor;
 using world::Collective;
 using world::Control;
 using world::ControlRelay;
-using world::Descriptor;
 using world::Presence;
 using Event = ControlRelay::Event;
 using What = ControlRelay::What;
@@ -70,9 +70,9 @@ class Mirroring : public testing::Test {
   /// \param hosts  by rank; this host is 0, so it forwards
   void set_up(const std::vector<uint32_t>& hosts) {
     const uint64_t bytes = Control::bytes(int(hosts.size()));
-    const Descriptor memory = world::create_shared(bytes);
-    ours_ = world::Mapping(memory, bytes);
-    given_ = world::Mapping(memory, bytes);
+    const Descriptor memory = system::create_shared(bytes);
+    ours_ = system::Mapping(memory, bytes);
+    given_ = system::Mapping(memory, bytes);
     control().ranks = uint32_t(hosts.size());
     for (size_t rank = 0; rank < hosts.size(); ++rank) {
       control().seats()[rank].host = hosts[rank];
@@ -168,7 +168,7 @@ class Mirroring : public testing::Test {
 
   uint32_t hosts_ = 0;
   uint64_t launches_ = 0;
-  world::Mapping ours_, given_;
+  system::Mapping ours_, given_;
   std::optional<world::Group> group_;
 };
 

@@ -14,7 +14,7 @@ namespace chorale::test {
 namespace {
 
 using namespace std::chrono_literals;
-using world::Descriptor;
+using system::Descriptor;
 using world::DescriptorPassing;
 using Way = DescriptorPassing::Way;
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "../bootstrap/rendezvous.hpp"
 #include "chorale/world.hpp"
 #include "processes.hpp"
-#include "rendezvous.hpp"
 
 namespace chorale::test {
 namespace {

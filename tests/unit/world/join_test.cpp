@@ -5,7 +5,7 @@
 #include <optional>
 #include <thread>
 
-#include "../scheduler/scheduler_under_test.hpp"
+#include "../fibers/scheduler_under_test.hpp"
 #include "chorale/executor.hpp"
 #include "chorale/window.hpp"
 #include "executor/binding/launch_count.hpp"
@@ -43,7 +43,8 @@ class Join : public Test {
       for (const uint64_t call : calls_of(rank)) launches.add(call);
       world.barrier();
       const uint64_t* const word = reinterpret_cast<const uint64_t*>(window.local());
-      if (rank == 0) world.scheduler().launch(0, 1, [&](int, cpu::BlockHost& host) { await(host, word, 1); });
+      if (rank == 0)
+        world.scheduler().launch(0, 1, [&](int, fibers::BlockHost& host) { await(host, word, 1); });
       for (;; std::this_thread::sleep_for(1ms)) world.check();
     });
     return {ranks.said(0), ranks.said(1), ranks.said(2), ranks.said(3)};
@@ -200,15 +201,15 @@ TEST_F(Join, DifferentNumbersOfRanksEndItForAllAtOnce) {
 /// rank.
 TEST_F(Join, RanksOfDifferentProcessNamespacesAreNamed) {
   const uint64_t bytes = world::Control::bytes(2);
-  const world::Descriptor memory = world::create_shared(bytes);
-  const world::Mapping mapping(memory, bytes);
+  const system::Descriptor memory = system::create_shared(bytes);
+  const system::Mapping mapping(memory, bytes);
   auto& control = *reinterpret_cast<world::Control*>(mapping.data());
   control.magic = world::Control::version;
   control.ranks = 2;
   control.owner = world::this_process();
   control.owner.space += 1;
   const std::string file = "chorale-" + std::to_string(getuid()) + "-" + address.substr(6);
-  ASSERT_TRUE(world::publish(memory, file));
+  ASSERT_TRUE(system::publish(memory, file));
   Processes ranks(2, [&](int rank) { return join(rank, 2), "joined"; });
   EXPECT_TRUE(
       has(ranks.said(0), "mismatch: another job uses '" + address + "', or used it, in another process"));
@@ -219,7 +220,7 @@ TEST_F(Join, RanksOfDifferentProcessNamespacesAreNamed) {
   // It has notified the first rank, which waits for it.
   EXPECT_TRUE(control.refusal.stands());
   EXPECT_TRUE(has(said, control.refusal.text)) << control.refusal.text;
-  world::unpublish(memory, file);
+  system::unpublish(memory, file);
 }
 
 TEST_F(Join, WhatADeadJobLeftIsReplaced) {
@@ -313,7 +314,7 @@ TEST_F(Join, AKillDuringALaunch) {
     Window window = Window::create(world, 4096);
     if (rank == 2) std::this_thread::sleep_for(1h);
     const uint64_t* const word = reinterpret_cast<const uint64_t*>(window.local());
-    world.scheduler().launch(rank, 4, [&](int, cpu::BlockHost& host) { await(host, word, 1); });
+    world.scheduler().launch(rank, 4, [&](int, fibers::BlockHost& host) { await(host, word, 1); });
     world.check();
     return "good";
   });
@@ -411,7 +412,7 @@ TEST_F(Join, OneThatLeftIsNamedByALaunchThatWaitsForIt) {
     Window window = Window::create(world, 4096);
     if (rank == 2) return "left";
     const uint64_t* const word = reinterpret_cast<const uint64_t*>(window.local());
-    world.scheduler().launch(rank, 1, [&](int, cpu::BlockHost& host) { await(host, word, 1); });
+    world.scheduler().launch(rank, 1, [&](int, fibers::BlockHost& host) { await(host, word, 1); });
     world.check();
     return "good";
   });

@@ -15,7 +15,7 @@
 #include "../../../executor/system/host_pages.hpp"
 #include "../../../executor/world/collective_try.hpp"
 #include "../../../executor/world/group.hpp"
-#include "../scheduler/scheduler_under_test.hpp"
+#include "../fibers/scheduler_under_test.hpp"
 #include "chorale/window.hpp"
 #include "processes.hpp"
 #include "tests/has.hpp"
@@ -310,7 +310,7 @@ TEST(LocalWorld, ALaunchAgainstABarrierIsADeadlock) {
           [](World& world) {
             const uint64_t never = 0;
             if (world.rank() == 0) {
-              world.scheduler().launch(0, 1, [&](int, cpu::BlockHost& host) { await(host, &never, 1); });
+              world.scheduler().launch(0, 1, [&](int, fibers::BlockHost& host) { await(host, &never, 1); });
               world.check();
             } else {
               world.barrier();
@@ -329,7 +329,7 @@ TEST(LocalWorld, BarriersInADifferentNumberAreFoundFromASeed) {
                 const uint64_t never = 0;
                 if (world.rank() == 0) world.barrier();
                 world.scheduler().launch(world.rank(), 1,
-                                         [&](int, cpu::BlockHost& host) { await(host, &never, 1); });
+                                         [&](int, fibers::BlockHost& host) { await(host, &never, 1); });
                 world.check();
               },
               {.seed = 1, .timeout = 0s});
@@ -343,7 +343,7 @@ std::vector<int> order(uint64_t seed) {
   run_local(4,
             [&](World& world) {
               for (int launch = 0; launch < 2; ++launch) {
-                world.scheduler().launch(world.rank(), 2, [&](int block, cpu::BlockHost& host) {
+                world.scheduler().launch(world.rank(), 2, [&](int block, fibers::BlockHost& host) {
                   for (int step = 0; step < 3; ++step) {
                     passed.push_back(world.rank() * 10 + block);
                     host.step();
@@ -530,7 +530,7 @@ TEST(LocalWorld, WithASeedOtherThreadsAreRefusedAndHarmNothing) {
               refused([&] { world.allgather({}); });
               refused([&] { world.reset(); });
               refused([&] { world.survivors(); });
-              refused([&] { world.scheduler().launch(world.rank(), 1, [](int, cpu::BlockHost&) {}); });
+              refused([&] { world.scheduler().launch(world.rank(), 1, [](int, fibers::BlockHost&) {}); });
               EXPECT_EQ(world.allgather(std::vector<std::byte>(5)).size(), 2u);
               if (world.rank() == 0) std::thread([&] { world.abort("enough"); }).join();
               EXPECT_EQ(failure([&] { world.barrier(); }), "aborted: aborted by rank 0: enough");
@@ -549,16 +549,17 @@ TEST(LocalWorld, WithASeedTheHandleIsOfNoUseAfterwards) {
 
 TEST(LocalWorld, WithASeedBlocksCannotWaitForRanks) {
   const std::string said = failure([] {
-    run_local(
-        1,
-        [](World& world) { world.scheduler().launch(0, 1, [&](int, cpu::BlockHost&) { world.barrier(); }); },
-        {.seed = 7});
+    run_local(1,
+              [](World& world) {
+                world.scheduler().launch(0, 1, [&](int, fibers::BlockHost&) { world.barrier(); });
+              },
+              {.seed = 7});
   });
   EXPECT_EQ(said, "none") << "one rank has nobody to wait for";
   const std::string two = failure([] {
     run_local(2,
               [](World& world) {
-                world.scheduler().launch(world.rank(), 1, [&](int, cpu::BlockHost&) { world.barrier(); });
+                world.scheduler().launch(world.rank(), 1, [&](int, fibers::BlockHost&) { world.barrier(); });
               },
               {.seed = 7});
   });

@@ -15,7 +15,7 @@
 #include <random>
 #include <thread>
 
-#include "../scheduler/scheduler_under_test.hpp"
+#include "../fibers/scheduler_under_test.hpp"
 #include "chorale/window.hpp"
 #include "executor/fibers/sanitizers.hpp"
 #include "executor/world/collective_try.hpp"
@@ -351,12 +351,13 @@ TEST(LocalSurvivors, RunBlocks) {
         [&](World& old) {
           const uint64_t never = 0;
           if (old.rank() == 0) old.abort("enough");
-          old.scheduler().launch(old.rank(), 2, [&](int, cpu::BlockHost& host) { await(host, &never, 1); });
+          old.scheduler().launch(old.rank(), 2,
+                                 [&](int, fibers::BlockHost& host) { await(host, &never, 1); });
           EXPECT_TRUE(has(thrown([&] { old.check(); }), "aborted by rank 0: enough"));
           if (old.rank() == 0) return;
           World world = old.survivors();
           const int next = 1 + (world.rank() + 1) % 2;
-          world.scheduler().launch(world.rank(), 2, [&](int block, cpu::BlockHost& host) {
+          world.scheduler().launch(world.rank(), 2, [&](int block, fibers::BlockHost& host) {
             if (block == 0) store_release(&words[next], uint64_t(1));
             await(host, &words[old.rank()], 1);
           });

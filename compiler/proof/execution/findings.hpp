@@ -1,0 +1,60 @@
+#pragma once
+/// \file
+/// Findings collects the findings of all proofs.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../../plan/report.hpp"
+#include "chorale/proof.hpp"
+
+namespace chorale::proof {
+
+/// Names the proofs in the order in which they are reported. A later finding often follows from an earlier
+/// one.
+enum class ProofName : uint8_t {
+#define CHORALE_PROOF(name, summary) name,
+#include "chorale/passes.def"
+};
+
+class Findings {
+ public:
+  Findings(const Plan& plan, const std::vector<std::string>& allow);
+
+  bool wanted(ProofName proof) const { return wanted_[size_t(proof)]; }
+  /// Holds the setting of the current execution. New findings copy it.
+  ProofSetting setting;
+
+  /// Adds a finding. See Report::add() and Finding for the parameters.
+  Finding& add(ProofName, Finding::Kind, std::optional<OpPlace> at, std::string text, std::string help = {},
+               std::string path = {});
+
+  /// Returns false if this proof has enough findings, or already has one with these words at the lines of
+  /// these operations. Usually every rank does the same, so one finding is enough.
+  bool news(ProofName, const OpPlace& at, const std::optional<OpPlace>& other, const std::string& words);
+  bool news(ProofName, const std::string& key);
+
+  /// Returns the text that identifies an operation for news(): its source line, or its place in the plan.
+  std::string line_of(const OpPlace&) const;
+
+  bool any() const;
+  /// Adds a note to all findings.
+  void add_note(const std::string& text);
+  /// Returns the findings of the first proof that has any.
+  std::vector<Finding> take();
+
+ private:
+  static constexpr size_t most = 20;
+
+  const Plan& plan_;
+  std::array<bool, std::size(proof_names)> wanted_{};
+  std::array<std::vector<Finding>, std::size(proof_names)> found_;
+  std::array<std::vector<std::string>, std::size(proof_names)> said_;
+};
+
+}  // namespace chorale::proof

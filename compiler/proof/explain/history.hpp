@@ -1,0 +1,111 @@
+#pragma once
+/// \file
+/// A History records an execution as a graph: the events, and what had to happen before each of them. The
+/// order is that of order.hpp, but it is stored as causes instead of clocks. So a message can say why two
+/// events are ordered or not.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "../execution/symbolic_executor.hpp"
+#include "chorale/proof.hpp"
+
+namespace chorale::proof {
+
+/// Says why one node comes after another.
+struct Cause {
+  enum class Kind : uint8_t {
+    publishes,  ///< the other node and all before it have ended, and their writes are visible
+    over,       ///< the other node and all before it have ended, but their writes need not be visible
+    alone,      ///< only the other node has ended and is visible; nothing is known of those before it
+  };
+  uint32_t node = 0;
+  Kind kind = Kind::publishes;
+};
+
+/// Describes a step of an operation, or the beginning or end of a rank's launch.
+struct Node {
+  enum class Kind : uint8_t { begin, end, sync, control, move, proxy_reads, proxy_writes };
+  Kind kind = Kind::control;
+  bool packets = false;  ///< a move that writes packets
+  uint32_t chain = 0;    ///< for begin and end: the rank
+  uint32_t op = 0;       ///< position in the chain
+  uint32_t launch = 0;
+  uint32_t segment = 0;  ///< see ProofEvent
+  uint64_t turn = 0;     ///< the atom at which the turn of its pipeline begins
+  std::vector<Cause> before;
+  std::vector<uint32_t> sources;  ///< for moves: the writers of what it read
+};
+
+/// Observes an execution. Nodes are in the order in which they happened, so causes come before their effects.
+class History : public Observer {
+ public:
+  /// Limits the number of nodes. A longer history is cut off: see complete().
+  static constexpr size_t most = size_t(1) << 21;
+
+  explicit History(const SymbolicExecutor&);
+
+  void begin(uint32_t rank, uint32_t launch) override;
+  void end(uint32_t rank, uint32_t launch) override;
+  void sync(uint32_t chain) override;
+  void move(uint32_t chain, const Step&, std::span<const Touch>) override;
+  void post(uint32_t chain, const Step&, uint32_t counter) override;
+  void take(uint32_t chain, const Step&, uint32_t counter, uint64_t first, uint64_t n) override;
+  void drain(uint32_t chain, const Step&) override;
+  void arrive(uint32_t chain, uint32_t barrier) override;
+  void leave(uint32_t chain, uint32_t barrier) override;
+
+  const SymbolicExecutor& executor() const { return executor_; }
+  bool complete() const { return nodes_.size() < most; }
+  const std::vector<Node>& nodes() const { return nodes_; }
+
+  /// Returns the last writer of a cell, or none.
+  uint32_t writer(uint32_t cell) const { return writer_[cell]; }
+  std::vector<uint32_t> posts(uint32_t counter) const;
+
+  /// Returns the node of an event of a finding, or none if it never happened.
+  uint32_t find(const ProofEvent&) const;
+  static constexpr uint32_t none = ~uint32_t{0};
+  static constexpr uint32_t any = ~uint32_t{0};  ///< matches every segment, as ProofEvent::segment
+
+ private:
+  struct Token {
+    uint32_t node, start;
+    bool relaxed;
+  };
+  struct Track {
+    uint32_t spine = none;  ///< the node that all later nodes of the block come after
+    uint32_t segment = 0;
+    std::vector<uint32_t> moves;  ///< since the last synchronisation
+  };
+  struct Proxy {
+    uint32_t segment = 0;
+    uint32_t reads = none, writes = none;
+    std::vector<uint32_t> unread;  ///< reads that no operation has waited for yet
+  };
+
+  Node& add(uint32_t chain, Node::Kind);
+  Node& add_to_spine(uint32_t chain, Node::Kind);
+  uint32_t last() const { return uint32_t(nodes_.size() - 1); }
+  static void behind(Node& node, uint32_t other, Cause::Kind kind = Cause::Kind::publishes) {
+    if (other != none) node.before.push_back({other, kind});
+  }
+  void read_cells(uint32_t node, std::span<const Touch>, bool packets_too);
+  void write_cells(uint32_t node, std::span<const Touch>);
+
+  const SymbolicExecutor& executor_;
+  std::vector<Node> nodes_;
+  std::vector<Track> tracks_;                                      // by chain
+  std::map<std::pair<uint32_t, uint32_t>, Proxy> proxies_;         // by chain and channel
+  std::vector<uint32_t> begun_, ended_;                            // by rank: node of the last launch
+  std::vector<std::vector<Token>> tokens_;                         // by counter
+  std::vector<std::vector<std::map<uint32_t, uint32_t>>> rounds_;  // by barrier and round: arrivals, by chain
+  std::vector<size_t> round_of_;                                   // by chain
+  std::vector<uint32_t> writer_;                                   // by cell
+};
+
+}  // namespace chorale::proof

@@ -1,0 +1,284 @@
+// This file tries remedies, each on a copy of the plan. A remedy for one pair of accesses may not be
+// everything that the plan needs. The proofs check the plan again after the author has changed it.
+//
+// Each remedy costs one copy and one execution of the plan. There are only a few.
+
+#include "remedies.hpp"
+
+#include <algorithm>
+
+#include "../../plan/report.hpp"
+#include "../../plan/resolve.hpp"
+#include "late_read.hpp"
+#include "paths.hpp"
+#include "slice.hpp"
+
+namespace chorale::proof {
+namespace {
+
+using Who = ProofEvent::Who;
+
+bool in_pipeline(const Plan& plan, const OpPlace& at) {
+  bool inside = false;
+  for_each_op(plan, at.rank, [&](const Gpu&, const ThreadBlock&, const Op&, const Op* loop, OpPlace place) {
+    inside |= loop && place.threadblock == at.threadblock && place.op == at.op;
+  });
+  return inside;
+}
+
+/// Holds a changed copy of the plan, with the two accesses in it.
+class Trial {
+ public:
+  Trial(const Plan& plan, const Finding& finding) : plan_(plan), setting_(finding.setting) {
+    events_ = finding.events;
+    for (ProofEvent& event : events_) {
+      if (event.who != Who::application) event.segment = History::any;
+    }
+  }
+
+  Plan& plan() { return plan_; }
+  const OpPlace& first() const { return events_[0].at; }
+  const OpPlace& second() const { return events_[1].at; }
+
+  void insert(const OpPlace& before, Opcode code, const std::vector<uint32_t>& ids = {},
+              ChannelType via = ChannelType::none) {
+    ThreadBlock& block = plan_.gpus[before.rank].threadblocks[before.threadblock];
+    Op op;
+    op.code = code;
+    op.via = via;
+    op.first_id = uint32_t(block.ids.size());
+    op.ids = uint16_t(ids.size());
+    op.first_operand = uint32_t(block.operands.size());
+    block.ids.insert(block.ids.end(), ids.begin(), ids.end());
+    block.ops.insert(block.ops.begin() + before.op, op);
+    for (ProofEvent& event : events_) {
+      if (event.who != Who::application && event.at.rank == before.rank &&
+          event.at.threadblock == before.threadblock && event.at.op >= before.op)
+        ++event.at.op;
+    }
+  }
+
+  /// Inserts a signal from a place of one rank to a place of another, over a new channel.
+  void insert_signal(const OpPlace& from, const OpPlace& to) {
+    add_channel(from.rank, to.rank);
+    insert(from, Opcode::signal, {newest_channel(from)}, ChannelType::memory);
+    insert(to, Opcode::wait, {newest_channel(to)}, ChannelType::memory);
+  }
+
+  /// Returns whether the changed plan ends and orders the two accesses.
+  /// \param reversed  true: the second access must come before the first one
+  bool orders(bool reversed) const {
+    const Memory memory(plan_, list_messages(plan_)[setting_.message], setting_.one_storage);
+    if (!memory.fits()) return false;
+    SymbolicExecutor executor(plan_, memory);
+    History history(executor);
+    Choices choices(setting_.choices);
+    if (!executor.play(setting_.launches, choices, history) || !history.complete()) return false;
+    const uint32_t first = history.find(events_[0]), second = history.find(events_[1]);
+    if (first == History::none || second == History::none) return false;
+    return reversed ? Past(history, first, events_[1].writes).has(second)
+                    : Past(history, second, events_[0].writes).has(first);
+  }
+
+ private:
+  /// Adds a new memory channel between two ranks.
+  void add_channel(uint32_t from, uint32_t to) {
+    for (const auto& [rank, peer] : {std::pair(from, to), std::pair(to, from)}) {
+      std::vector<ChannelRecord>& records = plan_.gpus[rank].channels;
+      // This appends to the last record. Anywhere else it would change the ids of later channels.
+      const auto last = std::find_if(records.rbegin(), records.rend(), [](const ChannelRecord& record) {
+        return record.type == ChannelType::memory;
+      });
+      ChannelRecord& record = last != records.rend() ? *last : records.emplace_back();
+      record.connected_to.push_back(peer);
+    }
+  }
+  /// Returns the position of its rank's newest memory channel in the lists of a block.
+  uint32_t newest_channel(const OpPlace& at) {
+    Gpu& gpu = plan_.gpus[at.rank];
+    ThreadBlock& block = gpu.threadblocks[at.threadblock];
+    for (ChannelRefs& refs : block.channels) {
+      if (refs.type != ChannelType::memory) continue;
+      refs.ids.push_back(gpu.channel_count(ChannelType::memory) - 1);
+      return uint32_t(refs.ids.size() - 1);
+    }
+    block.channels.push_back({ChannelType::memory, {gpu.channel_count(ChannelType::memory) - 1}});
+    return 0;
+  }
+
+  Plan plan_;
+  ProofSetting setting_;
+  std::vector<ProofEvent> events_;
+};
+
+class Remedies {
+ public:
+  Remedies(const History& history, const Finding& finding)
+      : plan_(history.executor().plan()), history_(history), finding_(finding) {}
+
+  std::vector<std::string> list() {
+    for (const ProofEvent& event : finding_.events) {
+      if (event.who != Who::application && in_pipeline(plan_, event.at)) return {};
+    }
+    publish();
+    if (!list_.empty()) return list_;
+    if (reads_what_was_before(history_, finding_)) {
+      Finding swapped = finding_;
+      std::swap(swapped.events[0], swapped.events[1]);
+      Remedies other(history_, swapped);
+      other.order();
+      return other.list_;
+    }
+    take_turns();
+    order();
+    return list_;
+  }
+
+ private:
+  /// Tries the changes that make the second event come after the first.
+  void order() {
+    const ProofEvent &first = finding_.events[0], &second = finding_.events[1];
+    const bool blocks = first.who != Who::application && second.who != Who::application;
+    if (first.who == Who::proxy && !first.writes) flush();
+    if (blocks && first.at.rank == second.at.rank) {
+      if (first.at.threadblock == second.at.threadblock)
+        synchronise();
+      else
+        release();
+    }
+    if (first.at.rank != second.at.rank) ends_before(first, second) ? outlast() : signal();
+  }
+
+  void offer(const Trial& trial, std::string text, bool reversed = false) {
+    if (trial.orders(reversed)) list_.push_back(std::move(text));
+  }
+  std::string line(const OpPlace& at) const { return proof::place_of(plan_, at); }
+  bool launches_apart() const { return finding_.events[0].launch != finding_.events[1].launch; }
+
+  /// Tries the plain forms of the relaxed operations on the path between the two.
+  void publish() {
+    const uint32_t first = history_.find(finding_.events[0]), second = history_.find(finding_.events[1]);
+    const Past past(history_, second, false);
+    if (!past.has(first)) return;
+    Trial trial(plan_, finding_);
+    std::string text;
+    for (const uint32_t at : past.path_from(first)) {
+      const Node& node = history_.nodes()[at];
+      if (node.kind != Node::Kind::control) continue;
+      const Chain& chain = history_.executor().chains()[node.chain];
+      Op& op = trial.plan().gpus[chain.rank].threadblocks[chain.block].ops[node.op];
+      const Opcode plain = op.code == Opcode::relaxed_signal ? Opcode::signal
+                           : op.code == Opcode::relaxed_wait ? Opcode::wait
+                                                             : op.code;
+      if (plain == op.code) continue;
+      const std::string change = std::string(info(plain).name) + " for " + std::string(info(op.code).name) +
+                                 " at " + line({chain.rank, chain.block, node.op});
+      // Usually all ranks do the same.
+      if (text.find(change) == text.npos) text += (text.empty() ? "" : ", ") + change;
+      op.code = plain;
+    }
+    if (!text.empty()) offer(trial, text);
+  }
+
+  /// Tries launches that use two halves of scratch in turns.
+  void take_turns() {
+    if (finding_.proof != "replay" || finding_.events[0].buffer != BufferKind::scratch ||
+        plan_.use_double_scratch_buffer)
+      return;
+    Plan plan = plan_;
+    plan.use_double_scratch_buffer = true;
+    std::vector<std::string> others(std::begin(proof_names), std::end(proof_names));
+    std::erase(others, "replay");
+    if (prove_plan(plan, others).findings.empty())
+      list_.push_back("use_double_scratch_buffer, which takes twice the scratch");
+  }
+
+  void synchronise() {
+    Trial trial(plan_, finding_);
+    trial.insert(trial.second(), Opcode::nop);
+    offer(trial, "the threads of the block synchronised before " + line(finding_.events[1].at));
+  }
+
+  void release() {
+    if (launches_apart()) return;
+    Trial trial(plan_, finding_);
+    std::vector<int64_t>& semaphores = trial.plan().gpus[trial.first().rank].semaphores;
+    semaphores.push_back(0);
+    const std::vector<uint32_t> id = {uint32_t(semaphores.size() - 1)};
+    trial.insert(trial.second(), Opcode::sem_acquire, id);
+    trial.insert(behind(trial.first()), Opcode::sem_release, id);
+    offer(trial, "a semaphore that is released after " + line(finding_.events[0].at) +
+                     " and acquired before " + line(finding_.events[1].at));
+  }
+
+  void flush() {
+    const OpPlace at = finding_.events[0].at;
+    const ThreadBlock& block = plan_.gpus[at.rank].threadblocks[at.threadblock];
+    const Op& op = block.ops[at.op];
+    const auto ids = block.op_ids(op);
+    Trial trial(plan_, finding_);
+    trial.insert(behind(at), Opcode::flush, {ids.begin(), ids.end()}, op.via);
+    offer(trial, "flush after " + line(at));
+  }
+
+  static OpPlace behind(OpPlace at) {
+    ++at.op;
+    return at;
+  }
+  /// Returns the place in its first block where a rank's launch begins or ends.
+  OpPlace boundary(uint32_t rank, bool end) const {
+    return {rank, 0, end ? uint32_t(plan_.gpus[rank].threadblocks[0].ops.size()) : 0};
+  }
+
+  /// Tries to make the launch of the first event end after the second event.
+  void outlast() {
+    const ProofEvent &end = finding_.events[0], &late = finding_.events[1];
+    if (plan_.gpus[end.at.rank].threadblocks.empty()) return;
+    Trial trial(plan_, finding_);
+    trial.insert_signal(behind(late.at), boundary(end.at.rank, true));
+    offer(trial,
+          "a signal of " + rank_name(late.at.rank) + " after " + line(late.at) + ", for which " +
+              rank_name(end.at.rank) + " waits before its launch ends",
+          true);
+  }
+
+  void signal() {
+    const ProofEvent &first = finding_.events[0], &second = finding_.events[1];
+    for (const ProofEvent* const event : {&first, &second}) {
+      if (plan_.gpus[event->at.rank].threadblocks.empty()) return;
+    }
+    Trial trial(plan_, finding_);
+    const bool begins = first.who == Who::application;
+    const OpPlace from = begins ? boundary(first.at.rank, false) : behind(first.at);
+    OpPlace to = second.at;
+    std::string until = "before " + (second.who == Who::application ? "its launch ends" : line(second.at));
+    if (second.who == Who::application) to = boundary(to.rank, true);
+    if (launches_apart() && second.who != Who::application) {
+      // The next launch comes after all of this one.
+      to.op = uint32_t(plan_.gpus[to.rank].threadblocks[to.threadblock].ops.size());
+      until = "before its launch ends";
+    }
+    trial.insert_signal(from, to);
+    offer(trial, "a signal of " + rank_name(first.at.rank) +
+                     (begins ? " as its launch begins" : " after " + line(first.at)) + ", for which " +
+                     rank_name(second.at.rank) + " waits " + until);
+  }
+
+  const Plan& plan_;
+  const History& history_;
+  const Finding& finding_;
+  std::vector<std::string> list_;
+};
+
+}  // namespace
+
+bool ends_before(const ProofEvent& end, const ProofEvent& other) {
+  // A launch has two segments: see Races::begin() and end().
+  return end.who == Who::application && other.who != Who::application && end.segment == 2 * other.launch + 2;
+}
+
+std::vector<std::string> list_remedies(const History& history, const Finding& finding) {
+  return Remedies(history, finding).list();
+}
+
+}  // namespace chorale::proof

@@ -1,0 +1,102 @@
+#pragma once
+/// \file
+/// A Holding tracks what each cell holds during an execution, and checks the outputs at the end.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "../excerpts/copies.hpp"
+#include "../execution/findings.hpp"
+#include "../execution/symbolic_executor.hpp"
+#include "promise.hpp"
+#include "value.hpp"
+
+namespace chorale::proof {
+
+/// Observes the first launch of an execution and ignores all later ones.
+class Holding : public Observer {
+ public:
+  /// \param facts  whether the caller wants rounding(), order() and other_order()
+  /// \param excerpt  the excerpt whose plan is executed, or null. Outputs that its left-out blocks write are
+  ///   not compared.
+  Holding(const SymbolicExecutor&, Findings&, bool facts, const Excerpt* excerpt = nullptr);
+
+  void begin(uint32_t rank, uint32_t launch) override;
+  void move(uint32_t chain, const Step&, std::span<const Touch>) override;
+
+  /// Compares each output with the value that it should hold.
+  void compare();
+
+  /// These three return members of ProofFacts.
+  std::vector<std::string> rounding() const { return rounding_; }
+  std::string order() const;
+  std::string other_order() const { return other_order_; }
+
+ private:
+  static constexpr uint32_t nobody = ~uint32_t{0};
+  static constexpr size_t most_parts = 4, most_rounding = 4;
+
+  struct Writer {
+    uint32_t chain = nobody, op = 0;
+  };
+  /// Holds the first output with a value, and the order in which that value was added up.
+  struct Added {
+    uint64_t tree;
+    uint32_t rank, cell;
+  };
+
+  template <class Visit>
+  void for_each_cell(const Range& range, Visit&& visit) const {
+    if (range.begin == range.end) return;
+    const uint32_t first = memory_.cell(range, 0);
+    for (uint32_t at = first; at < first + memory_.count(range); ++at) visit(at, memory_.range_of(at).begin);
+  }
+
+  uint32_t read(uint32_t cell);
+  void compare(uint32_t rank);
+  void compare_operator(uint32_t rank, uint32_t cell, uint32_t value);
+  OpPlace place(const Writer&) const;
+  std::optional<OpPlace> nearest(uint32_t rank, uint32_t cell) const;
+  /// Adds a finding. Returns null if the same finding is there already.
+  Finding* add(uint32_t rank, uint32_t cell, const std::string& text);
+  void compare_rounding(uint32_t rank, uint32_t cell, uint32_t value);
+  void compare_order(uint32_t rank, uint32_t cell, uint32_t value, bool several_parts);
+  uint32_t sender_of(const Range& output);
+
+  std::string name(BufferKind, uint64_t rank, uint64_t begin, uint64_t end) const;
+  std::string name(const Origin&, uint64_t length) const;
+  std::string name_of_output(uint32_t rank, uint32_t cell) const;
+  void say(uint32_t rank, uint32_t cell, const std::vector<Origin>& expected, uint32_t value);
+  std::string difference(const std::vector<Origin>& expected, const std::map<Origin, uint64_t>& found,
+                         uint64_t length) const;
+
+  const SymbolicExecutor& executor_;
+  const Memory& memory_;
+  Promise promise_;
+  Findings& findings_;
+  const bool facts_;
+  const Excerpt* const excerpt_;
+  Values values_;
+  std::vector<uint32_t> held_;  // by cell
+  std::vector<Writer> writer_;  // by cell
+  std::vector<uint32_t> made_;
+  uint32_t left_out_ = nobody;  ///< the last rank with an output that is partly unwritten
+  /// These hold the operator of the first combined output, and the place of that output.
+  std::optional<ReduceOp> op_;
+  uint32_t op_rank_ = 0, op_cell_ = 0;
+  std::unordered_map<uint64_t, Added> added_;  // by sum
+  std::vector<std::string> rounding_;
+  struct Ordered {
+    uint32_t value, rank, cell;
+  };
+  std::optional<Ordered> first_;  ///< the first output that was added up
+  std::string other_order_;
+};
+
+}  // namespace chorale::proof
