@@ -1,7 +1,7 @@
 // Times the CPU backend with all ranks in one process: calls of all-reduce, the binding of a plan, and the
 // memory of a bound plan. To compare two commits, run their programs in turns on one machine; see README.md.
 
-#include <sys/resource.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -40,7 +40,7 @@ float element(int rank, size_t at) { return float(int((at * 31 + size_t(rank) * 
 
 struct Measured {
   double call = 0, bind = 0;  ///< seconds, on the slowest rank
-  uint64_t bound_bytes = 0;   ///< memory that the process gained with the first binding and launch
+  uint64_t bound_bytes = 0;   ///< memory that the process gained with the first binding and call
   size_t wrong = 0;           ///< wrong elements on all ranks
 };
 
@@ -56,14 +56,8 @@ Measured measure(const chorale::Plan& plan, int ranks, uint64_t bytes, double bu
     std::vector<float> in(elements), out(elements);
     for (size_t at = 0; at < elements; ++at) in[at] = element(int(rank), at);
     const chorale::Arguments arguments{.in = in.data(), .out = out.data(), .bytes = bytes};
-    for (int number = 0; number < bindings; ++number) {
-      chorale::Executor executor(world);
-      world.barrier();
-      const auto start = Clock::now();
-      executor.prepare(plan, arguments);
-      binds[rank][size_t(number)] = seconds_since(start);
-      world.barrier();
-    }
+    world.barrier();
+    if (rank == 0) malloc_trim(0);
     world.barrier();
     const uint64_t before = resident_bytes();
     world.barrier();
@@ -71,6 +65,14 @@ Measured measure(const chorale::Plan& plan, int ranks, uint64_t bytes, double bu
     executor.execute(plan, arguments);
     world.barrier();
     if (rank == 0) measured.bound_bytes = resident_bytes() - std::min(before, resident_bytes());
+    for (int number = 0; number < bindings; ++number) {
+      chorale::Executor fresh(world);
+      world.barrier();
+      const auto start = Clock::now();
+      fresh.prepare(plan, arguments);
+      binds[rank][size_t(number)] = seconds_since(start);
+      world.barrier();
+    }
     for (const bool warm : {false, true}) {
       world.barrier();
       const auto start = Clock::now();
@@ -118,6 +120,7 @@ int main(int argc, char** argv) {
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
+  mallopt(M_MMAP_THRESHOLD, 64 << 10);  // large blocks that are freed leave the process at once
   bool right = true;
   std::printf("algorithm\tbytes\tcall us\tbind us\tbound KiB\n");
   for (const std::string& name : names) {

@@ -6,14 +6,6 @@
 namespace chorale::lowering {
 namespace {
 
-PageShape plus(PageShape shape, const RecordedStep& step) {
-  ++shape.steps;
-  shape.items += uint32_t(step.items.size());
-  shape.plain += uint32_t(step.plain.size());
-  shape.packets += uint32_t(step.packets.size());
-  return shape;
-}
-
 /// Returns the end of the steps that must be in one page with the step at `at`: its whole loop, or the step
 /// alone.
 size_t end_of_unit(const std::vector<RecordedStep>& steps, size_t at) {
@@ -24,14 +16,22 @@ size_t end_of_unit(const std::vector<RecordedStep>& steps, size_t at) {
 
 }  // namespace
 
+PageShape with_step(PageShape shape, const RecordedStep& step) {
+  ++shape.steps;
+  shape.items += uint32_t(step.items.size());
+  shape.plain += uint32_t(step.plain.size());
+  shape.packets += uint32_t(step.packets.size());
+  return shape;
+}
+
 std::vector<Page> paginate(std::vector<RecordedStep>& steps, uint64_t page_bytes) {
   std::vector<Page> pages(1);
   for (size_t at = 0; at < steps.size();) {
     const size_t end = end_of_unit(steps, at);
     PageShape unit, more = pages.back().shape;
     for (; at < end; ++at) {
-      unit = plus(unit, steps[at]);
-      more = plus(more, steps[at]);
+      unit = with_step(unit, steps[at]);
+      more = with_step(more, steps[at]);
     }
     if (more.shared_bytes() > page_bytes && pages.back().end != pages.back().first) {
       pages.push_back({pages.back().end, pages.back().end, {}});

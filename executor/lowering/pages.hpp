@@ -16,6 +16,9 @@ struct Page {
   PageShape shape;  ///< the shape that they need
 };
 
+/// Returns the shape of a page that has room for another step.
+PageShape with_step(PageShape shape, const RecordedStep& step);
+
 /// Divides steps into pages. Also finds the batches of the steps; a batch ends with its page.
 /// \param page_bytes the most shared memory for a page, unless a single step needs more
 std::vector<Page> paginate(std::vector<RecordedStep>& steps, uint64_t page_bytes);

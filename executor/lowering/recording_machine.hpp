@@ -17,6 +17,7 @@
 #include "far_place.hpp"
 #include "loops.hpp"
 #include "lower.hpp"
+#include "pages.hpp"
 #include "recording.hpp"
 #include "steps.hpp"
 
@@ -264,13 +265,9 @@ class RecordingMachine : public Recording {
   /// Returns the shape of a page that holds only a loop with these steps.
   static PageShape loop_shape(const std::vector<RecordedStep>& body) {
     PageShape shape;
-    shape.steps = uint32_t(body.size() + 2);
+    shape.steps = 2;  // `loop` and `repeat`, which has an item
     shape.items = 1;
-    for (const RecordedStep& step : body) {
-      shape.items += uint32_t(step.items.size());
-      shape.plain += uint32_t(step.plain.size());
-      shape.packets += uint32_t(step.packets.size());
-    }
+    for (const RecordedStep& step : body) shape = with_step(shape, step);
     shape.strides = shape.plain + shape.packets;
     return shape;
   }
