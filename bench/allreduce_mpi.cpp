@@ -11,46 +11,21 @@
 #include <algorithm>
 #include <chorale/dsl.hpp>
 #include <chorale/executor.hpp>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "bench/common/cpu_allreduce.hpp"
+
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// Returns whole numbers, so that the sum is exact in any order.
-float element(int rank, size_t at) { return float(int((at * 31 + size_t(rank) * 17) % 1021) - 510); }
-
-void fill(std::vector<float>& data, int rank) {
-  for (size_t at = 0; at < data.size(); ++at) data[at] = element(rank, at);
-}
-
-size_t wrong_elements(const std::vector<float>& sums, int ranks) {
-  size_t wrong = 0;
-  for (size_t at = 0; at < sums.size(); ++at) {
-    float sum = 0;
-    for (int rank = 0; rank < ranks; ++rank) sum += element(rank, at);
-    wrong += sums[at] != sum;
-  }
-  return wrong;
-}
+using namespace chorale::bench;
 
 struct Measured {
   double seconds = 0;  ///< the time of one call on the slowest rank
   size_t wrong = 0;    ///< the number of wrong elements on all ranks
 };
-
-/// Returns the number of calls that take about `budget` seconds together if one of them takes `one`.
-int calls_in(double budget, double one) {
-  return int(std::clamp(budget / std::max(one, 1e-7), 3.0, 20000.0));
-}
 
 Measured run_mpi(size_t elements, double budget) {
   int rank, ranks;

@@ -8,20 +8,17 @@
 #include <algorithm>
 #include <chorale/dsl.hpp>
 #include <chorale/executor.hpp>
-#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "bench/common/cpu_allreduce.hpp"
+
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+using namespace chorale::bench;
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -34,9 +31,6 @@ uint64_t resident_bytes() {
   std::ifstream("/proc/self/statm") >> all >> resident;
   return resident * uint64_t(sysconf(_SC_PAGESIZE));
 }
-
-/// Returns whole numbers, so that the sum is exact in any order.
-float element(int rank, size_t at) { return float(int((at * 31 + size_t(rank) * 17) % 1021) - 510); }
 
 struct Measured {
   double call = 0, bind = 0;  ///< seconds, on the slowest rank
@@ -54,7 +48,7 @@ Measured measure(const chorale::Plan& plan, int ranks, uint64_t bytes, double bu
   chorale::run_local(ranks, [&](chorale::World& world) {
     const size_t rank = size_t(world.rank());
     std::vector<float> in(elements), out(elements);
-    for (size_t at = 0; at < elements; ++at) in[at] = element(int(rank), at);
+    fill(in, int(rank));
     const chorale::Arguments arguments{.in = in.data(), .out = out.data(), .bytes = bytes};
     world.barrier();
     if (rank == 0) malloc_trim(0);
@@ -80,14 +74,9 @@ Measured measure(const chorale::Plan& plan, int ranks, uint64_t bytes, double bu
       calls_took[rank] = seconds_since(start) / calls;
       world.barrier();
       const double slowest = *std::max_element(calls_took.begin(), calls_took.end());
-      if (rank == 0 && !warm) calls = int(std::clamp(budget / std::max(slowest, 1e-7), 3.0, 20000.0));
+      if (rank == 0 && !warm) calls = calls_in(budget, slowest);
     }
-    size_t wrong = 0;
-    for (size_t at = 0; at < elements; ++at) {
-      float sum = 0;
-      for (int other = 0; other < ranks; ++other) sum += element(other, at);
-      wrong += out[at] != sum;
-    }
+    const size_t wrong = wrong_elements(out, ranks);
     const std::lock_guard lock(mutex);
     measured.wrong += wrong;
   });

@@ -47,7 +47,7 @@ struct LowerOptions {
   /// usual block fit in one page of this size, and several blocks of a GPU fit on a multiprocessor.
   uint64_t page_bytes = 24 << 10;
   uint64_t most_page_bytes = unlimited;  ///< more is an error
-  /// Sets the most memory of a page for a loop. A pipeline with a larger body is unrolled, all are with 0.
+  /// Sets the most bytes of a page for a loop. A pipeline whose loop needs more is unrolled. 0: all are.
   uint64_t loop_bytes = 1 << 20;
 };
 

@@ -130,7 +130,7 @@ CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& sh
 }
 
 /// Ends a turn of a loop: `at` is its `repeat`. If turns are left, this moves the settled places of the body
-/// on by their strides. Returns the step before the next one. Called by all threads.
+/// on by their strides. Returns the position before that of the next step. Called by all threads.
 template <class P>
 __device__ __noinline__ uint32_t end_turn(const PageShape& shape, char* room, const ProgramStep* steps,
                                           uint32_t at) {
