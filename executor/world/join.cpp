@@ -60,10 +60,11 @@ class Joining {
   /// Tells the others why this rank fails, because otherwise they would wait for it until the deadline.
   void tell(const system::Thrown& thrown) {
     const std::string text = system::told_text(rank_, thrown);
-    if (seated_) {
-      if (control().refusal.write(thrown.reason, text)) system::unpublish(memory_, file_);
-      leave();
-    }
+    const bool first_to_refuse = seated_ && control().refusal.write(thrown.reason, text);
+    // The rank that made the name removes it even if another rank has refused before, because that rank may
+    // have had no seat.
+    if (first_to_refuse || published_) system::unpublish(memory_, file_);
+    if (seated_) leave();
     board_->fail(thrown.reason, text);
   }
 
@@ -118,6 +119,7 @@ class Joining {
       system::unpublish(other, file_);
       check_deadline();
     }
+    published_ = true;
   }
 
   /// Waits for the memory to appear; all ranks but the lowest call it. If a dead lowest rank has left memory
@@ -182,7 +184,6 @@ class Joining {
         board_->check();
         std::this_thread::sleep_for(longest_pause);
       }
-      system::unpublish(memory_, file_);
     }
     control().refusal.throw_it();
   }
@@ -298,6 +299,7 @@ class Joining {
   Board* board_ = nullptr;
   system::Descriptor memory_;
   system::Mapping mapping_;
+  bool published_ = false;  ///< this rank gave the memory its name
   bool seated_ = false;
 };
 

@@ -197,6 +197,19 @@ TEST_F(Join, DifferentNumbersOfRanksEndItForAllAtOnce) {
   }
 }
 
+/// The first rank waits for the absent one, so that it too sees the refusal. It hears of the same refusal on
+/// the board while it waits.
+TEST_F(Join, ARefusalOnTheBoardLeavesNoName) {
+  Processes ranks(2, [&](int rank) -> std::string {
+    join(rank == 0 ? 0 : 2, rank == 0 ? 3 : 4);
+    return "joined";
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string said = ranks.said(rank);
+    EXPECT_TRUE(has(said, "mismatch: rank 2 says that '" + address + "' has 4 ranks, rank 0 (pid ")) << said;
+  }
+}
+
 /// In another namespace a process's number names no process, or a different one. The test acts as the first
 /// rank.
 TEST_F(Join, RanksOfDifferentProcessNamespacesAreNamed) {
