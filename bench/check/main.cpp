@@ -30,11 +30,12 @@ constexpr const char* shipped_folder = CHORALE_SOURCE_DIR "/plans/shipped";
 
 constexpr const char* introduction = R"(# Proof times
 
-This page says how long Chorale needs to prove a plan. `bench_check --most-ranks 1024` writes it. A proof means all proofs of docs/proof.md.
+This page says how long Chorale needs to prove a plan. `bench_check --most-ranks 1024` writes it. A proof means all proofs of [proof.md](proof.md).
 Times are CPU seconds of one core, on a machine that others used at the same time.
 
 - *ops* are the operations of the plan, and *ops/s* counts each operation once.
 - *launches* are executed one after the other, because the proof of replay needs them.
+- *by compile* is the time of the proof divided by the time to compile the plan.
 - Memory is the peak of the process, with the plan.
 
 The goals are 5 ms for a plan of 8 ranks, and 8 s, 1.5 GB and at least 3 million operations per second for the ring of 1024 ranks.
@@ -109,10 +110,11 @@ std::vector<std::string> list_shipped_plans(uint32_t ranks) {
 
 bool measure_shipped_plans() {
   std::printf(
-      "\n## Shipped plans, 8 ranks\n\n*with facts* is the time for a certificate (`--certify`), which proves "
+      "\n## Shipped plans, 8 ranks\n\n*with certificate* is the time for a certificate (`--certify`), which "
+      "proves "
       "every "
       "copy of a thread block.\n\n");
-  std::printf("| plan | blocks per rank | ops | launches | proof ms | with facts ms | ops/s |\n");
+  std::printf("| plan | blocks per rank | ops | launches | proof ms | with certificate ms | ops/s |\n");
   std::printf("| --- | --: | --: | --: | --: | --: | --: |\n");
   bool good = true;
   for (const std::string& name : list_shipped_plans(8)) {
