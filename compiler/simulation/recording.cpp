@@ -121,7 +121,7 @@ class Recorder : public proof::Observer {
     const size_t round = of.arrived / of.participants;
     if (rounds_[barrier].size() <= round) rounds_[barrier].push_back(token(of.participants));
     Event event;
-    event.kind = Event::Kind::meet;
+    event.kind = Event::Kind::arrive;
     event.token = rounds_[barrier][round];
     event.first_awaited = uint32_t(out_.awaited.size());
     event.awaited = 1;

@@ -75,7 +75,7 @@ class Thread final : public HostBlock {
     };
     while (!here(&all)) {
       if (fiber_.stopped() != Stop::none && block_.ended.load(std::memory_order_acquire) != 0) return;
-      fiber_.meet(here, &all);
+      fiber_.park_at_barrier(here, &all);
     }
   }
 

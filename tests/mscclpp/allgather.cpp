@@ -53,12 +53,12 @@ CHORALE_PROGRAM(single_node_allgather_ring, Parameters& with) {
   for (int rank = 0; rank < ranks; ++rank) {
     const Chunk mine = program.rank(rank).get_output_buffer()[rank];
     const std::vector<MemoryChannel> peers = channels_to(program, others(rank, 0, ranks), rank);
-    meet(peers, 0, true);
+    sync(peers, 0, true);
     for (int step = 1; step < ranks; ++step) {
       const int next = (rank + step) % ranks;
       peers[slot(next, rank)].put(program.rank(next).get_output_buffer()[rank], mine, 0);
     }
-    meet(peers, 0, true);
+    sync(peers, 0, true);
   }
   return program;
 }
@@ -95,9 +95,9 @@ CHORALE_PROGRAM(single_node_allgather_nvls, Parameters& with) {
   const SwitchChannel outputs(program, all(ranks), BufferType::output);
   for (int rank = 0; rank < ranks; ++rank) {
     const std::vector<MemoryChannel> peers = channels_to(program, others(rank, 0, ranks), rank);
-    meet(peers, 0, true);
+    sync(peers, 0, true);
     outputs.at_rank(rank).broadcast(program.rank(rank).get_output_buffer()[rank], rank, 1, 0);
-    meet(peers, 0, true);
+    sync(peers, 0, true);
   }
   return program;
 }

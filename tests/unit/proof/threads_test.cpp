@@ -179,7 +179,7 @@ TEST(Threads, ABarrierReleasesToItsRankOnly) {
     hand_over(plan, 1);
     add(block(plan), Opcode::put, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
     if (signalled) control(plan, Opcode::signal, 1, 0);
-    meet(plan);
+    sync(plan);
     switch_reduce(plan, 1);
     if (signalled) control(plan, Opcode::wait, 1, 1);
     EXPECT_EQ(has(races(plan), "reads scratch[0:1] of rank 1"), !signalled) << races(plan);
