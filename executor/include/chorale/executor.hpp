@@ -23,14 +23,14 @@ namespace chorale {
 
 /// Describes one call of a collective on one rank.
 struct Arguments {
-  /// This rank's input. For a collective in place, `in` may point into `out`, or `out` into `in`. If the plan
-  /// itself does not run in place, the executor copies the input first.
+  /// Points to this rank's input. For a collective in place, `in` may point into `out`, or `out` into `in`.
+  /// If the plan itself does not run in place, the executor copies the input first.
   const void* in = nullptr;
   void* out = nullptr;  ///< this rank's output
-  /// The size of the message. It is the bytes of the input; for all-gather it is the bytes of the output, as
-  /// in MSCCL++ and nccl-tests. It can be any whole number of elements. For all-gather, reduce-scatter and
-  /// all-to-all it must be a multiple of `ranks` elements. A call with 0 moves nothing, but it waits for the
-  /// other ranks, because each such call checks that all ranks pass 0.
+  /// Holds the size of the message. It is the bytes of the input; for all-gather it is the bytes of the
+  /// output, as in MSCCL++ and nccl-tests. It can be any whole number of elements. For all-gather,
+  /// reduce-scatter and all-to-all it must be a multiple of `ranks` elements. A call with 0 moves nothing,
+  /// but it waits for the other ranks, because each such call checks that all ranks pass 0.
   uint64_t bytes = 0;
   DType dtype = DType::f32;
   std::optional<ReduceOp> op = {};        ///< replaces the plan's reduction operator

@@ -19,7 +19,8 @@ struct TunedFor {
   int ranks = 1;
   std::string backend = "cpu";
   std::string device = {};  ///< the GPU's name; "" on the CPU
-  /// For collectives that reduce, choose only plans that add in the order of the ranks, see in_rank_order().
+  /// If true, only plans that add in the order of the ranks are chosen for collectives that reduce, see
+  /// in_rank_order().
   /// A sum then has the same bits for every message size, at every position in the message, and with every
   /// table.
   bool rank_order = false;

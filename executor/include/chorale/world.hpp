@@ -47,7 +47,7 @@ struct JoinOptions {
   uint16_t port = 0;  ///< the port for from_environment(); 0: see there
   /// Splits one machine into several hosts: ranks with different names share no memory. tcp:// only.
   std::string host = {};
-  /// The secret that ranks prove to each other when they join over tcp://. It is the text itself, or
+  /// Holds the secret that ranks prove to each other when they join over tcp://. It is the text itself, or
   /// "file:/path" of a file that only its owner can read. If it is empty, the environment variable
   /// CHORALE_SECRET is used.
   std::string secret = {};

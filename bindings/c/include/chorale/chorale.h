@@ -292,9 +292,9 @@ typedef struct chorale_arguments {
   uint64_t struct_bytes;  ///< sizeof(chorale_arguments)
   const void* in;  ///< this rank's input. In a call in place, `in` may be a part of `out`, or `out` of `in`
   void* out;       ///< this rank's output
-  /// The size of the message: the bytes of the input, or of the output for all-gather. It is a whole number
-  /// of elements. For all-gather, reduce-scatter and all-to-all, that number is a multiple of the number of
-  /// ranks.
+  /// Holds the size of the message: the bytes of the input, or of the output for all-gather. It is a whole
+  /// number of elements. For all-gather, reduce-scatter and all-to-all, that number is a multiple of the
+  /// number of ranks.
   uint64_t bytes;
   chorale_dtype dtype;
   chorale_op op;          ///< replaces the plan's operator
