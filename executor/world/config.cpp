@@ -163,7 +163,7 @@ const std::array rows = {
 
 #undef CHORALE_SETTING
 
-/// The setting whose value is never shown.
+/// Names the setting whose value is never shown.
 constexpr std::string_view hidden = "secret";
 
 /// \param shown  the name as its source spells it, for errors

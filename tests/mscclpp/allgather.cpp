@@ -28,7 +28,7 @@ CHORALE_PROGRAM(single_node_allgather, Parameters& with) {
   return program;
 }
 
-// The same with four thread blocks that share every put.
+// This one does the same with four thread blocks that share every put.
 CHORALE_PROGRAM(single_node_allgather_tbg, Parameters& with) {
   const int ranks = ranks_of(with);
   Program program({.name = "allgather_tbg", .collective = gather(ranks)});
@@ -102,8 +102,8 @@ CHORALE_PROGRAM(single_node_allgather_nvls, Parameters& with) {
   return program;
 }
 
-// The same as packets, which need no signals. Nor do the threads of a block need each other: each packet is
-// waited for by whoever reads it, and what the switch stores to a rank's own slot is what stands there.
+// This one stores packets, which need no signals. The threads of a block need not synchronise: each thread
+// waits for the packets that it reads, and what the switch stores to a rank's own slot is already there.
 CHORALE_PROGRAM(single_node_allgather_nvls_pkt, Parameters& with) {
   const int ranks = ranks_of(with);
   Program program({.name = "ag_nvls_pkt",

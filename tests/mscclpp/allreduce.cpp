@@ -42,7 +42,8 @@ CHORALE_PROGRAM(single_node_allreduce, Parameters& with) {
   return program;
 }
 
-// The same for two ranks, as an older version of their DSL wrote it: with fewer synchronisations of threads.
+// This one is for two ranks, as an older version of their DSL wrote it, with fewer synchronisations of
+// threads.
 CHORALE_PROGRAM(execution_file_allreduce, Parameters&) {
   const int blocks = 8;
   Program program({.name = "allreduce", .collective = sum_of(2, blocks)});
@@ -85,9 +86,9 @@ CHORALE_PROGRAM(single_node_allreduce_naivy, Parameters& with) {
   return program;
 }
 
-// Packets on as many thread blocks as ranks: each sends to one peer, sums a share of the rank's own part, and
-// receives a part from one peer. No thread writes an element of a part before its packet has arrived, which
-// was sent after the old element had been: so auto_sync would only add waiting.
+// This one has a thread block for each rank. It sends packets to one peer, sums a share of the rank's own
+// part, and receives a part from one peer. No thread writes an element before its packet has arrived, and the
+// peer has sent that packet after it got the old element. So auto_sync would only add waiting.
 CHORALE_PROGRAM(single_node_allreduce_pkt, Parameters& with) {
   const int ranks = ranks_of(with);
   Program program({.name = "allreduce_pkt",

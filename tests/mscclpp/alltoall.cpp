@@ -41,7 +41,7 @@ CHORALE_PROGRAM(single_node_alltoall, Parameters& with) {
   return program;
 }
 
-// The same with packets.
+// This one uses packets.
 CHORALE_PROGRAM(single_node_alltoall_pkt, Parameters& with) {
   const int ranks = ranks_of(with);
   Program program({.name = "alltoall_pkt",
@@ -94,7 +94,7 @@ CHORALE_PROGRAM(single_node_alltoall_ring, Parameters& with) {
   return program;
 }
 
-// The same out of place, where nothing is overwritten.
+// This one runs out of place, where nothing is overwritten.
 CHORALE_PROGRAM(single_node_alltoall_ring_oop, Parameters& with) {
   const int ranks = ranks_of(with);
   Program program({.name = "alltoall_ring_oop", .collective = exchange(ranks, false), .instances = 16});

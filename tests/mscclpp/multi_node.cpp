@@ -18,7 +18,7 @@ int gpus_per_node(Parameters& with, int fallback) {
 struct Ring {
   std::vector<PortChannel> to_next, from_last;
 
-  /// next[rank] for every rank.
+  /// \param next  by rank: the rank that follows it in the ring
   Ring(Program& program, const std::vector<int>& next) {
     std::vector<std::optional<PortChannel>> back(next.size());
     for (int rank = 0; rank < int(next.size()); ++rank) {

@@ -189,7 +189,7 @@ TEST(Refused, All) {
       "1 error\n",
       gather, {.form = Form::broadcast, .style = StreamStyle::ahead});
   SAYS(
-      "here: error: around a ring a turn sends what the turn before it has received, so no credit can be "
+      "here: error: around a ring each turn sends what the turn before it has received, so no credit can be "
       "posted ahead [tags]\n"
       "help: use the order rotated or linear, or the style split\n"
       "1 error\n",
