@@ -1,6 +1,6 @@
 // Measures how long proofs take for three groups of plans: every shipped algorithm at 8 ranks, beside its
 // compilation; the shipped plans of 8 ranks, which have up to 128 thread blocks each; and a ring all-reduce
-// of growing size. Prints the table of docs/check-time.md, and exits with 1 if it misses a bar.
+// of growing size. Prints the table of docs/check-time.md, and exits with 1 if it misses a goal.
 //
 //   bench_check [--most-ranks N] [--commit TEXT]
 
@@ -23,9 +23,9 @@ namespace {
 using chorale::Plan;
 using chorale::bench::count_ops, chorale::bench::cpu_seconds, chorale::bench::measure_in_subprocess;
 
-constexpr double most_small_seconds = 5e-3;  ///< the bar for a plan of 8 ranks, in seconds
+constexpr double most_small_seconds = 5e-3;  ///< the goal for a plan of 8 ranks, in seconds
 constexpr double most_ring_seconds = 8, most_ring_bytes = 1.5e9, least_rate = 3e6;
-constexpr uint32_t ring_bar_ranks = 1024;
+constexpr uint32_t ring_goal_ranks = 1024;
 constexpr const char* shipped_folder = CHORALE_SOURCE_DIR "/plans/shipped";
 
 constexpr const char* introduction = R"(# Proof times
@@ -138,10 +138,10 @@ bool measure_ring(uint32_t most_ranks) {
   for (uint32_t ranks = 64; ranks <= most_ranks; ranks *= 2) {
     const Sample sample = measure([&] { return chorale::bench::ring_allreduce(ranks); }, ranks < 512 ? 5 : 3);
     const double rate = double(sample.ops) / sample.prove;
-    const bool bar = ranks == ring_bar_ranks;
-    const bool quick = sample.proved && (!bar || sample.prove <= most_ring_seconds);
-    const bool small = !bar || double(sample.peak_bytes) <= most_ring_bytes;
-    const bool fast = !bar || rate * double(sample.launches) >= least_rate;  // in executed operations
+    const bool goal = ranks == ring_goal_ranks;
+    const bool quick = sample.proved && (!goal || sample.prove <= most_ring_seconds);
+    const bool small = !goal || double(sample.peak_bytes) <= most_ring_bytes;
+    const bool fast = !goal || rate * double(sample.launches) >= least_rate;  // in executed operations
     good &= quick && small && fast;
     std::printf("| %u | %llu | %llu | %.3f%s | %.2e%s | %.0f | %.0f%s |\n", ranks,
                 static_cast<unsigned long long>(sample.ops), static_cast<unsigned long long>(sample.launches),
