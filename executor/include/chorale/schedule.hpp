@@ -76,7 +76,11 @@ struct ScheduleArguments {
 };
 
 /// Holds a host schedule that is bound on one rank: its memory, streams and flags, and a flat list of the
-/// operations to enqueue.
+/// operations to enqueue. For example:
+///
+///     const Plan plan = load("ag_matmul_p2p.json");  // chorale/json.hpp
+///     ScheduleRun schedule(world, plan, {.buffers = {{"A", a}, {"B", b}, {"C", c}}, .params = {{"M", m}}});
+///     schedule.run(stream);
 ///
 /// The built-in functions are matmul (C; A, B), linear (Y; X, W[, bias]) with W of [out, in], add (out; a,
 /// b), sum (out; in) over the axis "axis" (0), cast (out; in), copy (out; in), zero (out), fill (out) with

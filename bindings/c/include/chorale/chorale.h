@@ -2,7 +2,25 @@
 #define CHORALE_CHORALE_H
 /// \file
 /// This header is Chorale's C API: worlds, plans, executors, plans chosen by size, and messages. It is valid
-/// C99 and C++, and needs only libchorale.so.
+/// C99 and C++, and needs only libchorale.so. This is an all-reduce of `n` floats. A
+/// program also checks the status of each call:
+///
+///     chorale_world* world;
+///     chorale_plan* plan;
+///     chorale_executor* executor;
+///     chorale_world_join("tcp://127.0.0.1:29517", rank, ranks, NULL, &world);
+///     chorale_plan_make("allreduce_all_pairs", ranks, NULL, 0, &plan);
+///     chorale_executor_create(world, NULL, CHORALE_CPU, CHORALE_CURRENT_DEVICE, &executor);
+///     chorale_arguments arguments = CHORALE_ARGUMENTS;
+///     arguments.in = x;
+///     arguments.out = y;
+///     arguments.bytes = n * sizeof(float);
+///     arguments.dtype = CHORALE_F32;
+///     chorale_executor_execute(executor, plan, &arguments, NULL);
+///     chorale_world_barrier(world);  // no rank closes memory that another one still reads
+///     chorale_executor_close(executor);
+///     chorale_plan_close(plan);
+///     chorale_world_close(world);
 ///
 /// **Errors.** Every function that can fail returns a chorale_status. When one fails, chorale_last_error()
 /// has the whole message, with the values and, if one is known, the remedy. A call that fails sets its result
