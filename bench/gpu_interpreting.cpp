@@ -32,7 +32,7 @@ using cuda::check;
 
 constexpr unsigned calls = 50;          ///< the number of calls in a graph
 constexpr unsigned graphs_in_turn = 4;  ///< the number of graphs that are timed, after one that warms up
-constexpr double bar = 1.10;            ///< the limit of plan / hand-written time, at every size
+constexpr double goal = 1.10;           ///< the limit of plan / hand-written time, at every size
 
 struct Options {
   int ranks = 0, blocks = 8, threads = int(handwritten::most_threads), turns = 5;
@@ -125,7 +125,7 @@ class Rank {
     check(cudaEventCreate(&stop_), "an event");
   }
 
-  /// Counts the wrong elements, and says whether the plan misses the bar, over all sizes.
+  /// Counts the wrong elements, and says whether the plan misses the goal, over all sizes.
   struct Verdict {
     uint64_t wrong = 0;
     bool slow = false;
@@ -135,7 +135,7 @@ class Rank {
     Verdict verdict;
     for (const uint64_t bytes : options_.sizes) {
       const Times times = measure(algorithm, plan, bytes, verdict.wrong);
-      verdict.slow |= times.plan > bar * times.by_hand;
+      verdict.slow |= times.plan > goal * times.by_hand;
       if (world_.rank() != 0) continue;
       std::printf("%-8s  %10llu  %12.2f  %8.2f  %17.3f\n", algorithm.name.c_str(),
                   static_cast<unsigned long long>(bytes), times.by_hand, times.plan,
@@ -276,7 +276,7 @@ int run_rank(const Options& options, const std::string& address, int rank) {
         if (rank == 0 && verdict.wrong) {
           std::printf("%llu elements are wrong\n", static_cast<unsigned long long>(verdict.wrong));
         }
-        if (rank == 0 && verdict.slow) std::printf("%s: over %.2f\n", algorithm.name.c_str(), bar);
+        if (rank == 0 && verdict.slow) std::printf("%s: over %.2f\n", algorithm.name.c_str(), goal);
         result = std::max(result, verdict.wrong ? 2 : verdict.slow ? 1 : 0);
       }
       world.barrier();

@@ -5,7 +5,7 @@
 
 BUILD is a build folder configured with -DCHORALE_CUDA=ON -DCHORALE_BENCH=ON. FOLDER receives the output of every program,
 and page.md with the tables of all parts that have been timed there, now or before. If a program fails or exceeds its time
-limit, the script prints its name and runs the others. Exit status: 0, or 1 if one failed or missed its bar.
+limit, the script prints its name and runs the others. Exit status: 0, or 1 if one failed or missed its goal.
 """
 import argparse
 import json
@@ -57,7 +57,7 @@ class Timing:
                                         timeout=limit).returncode
             except subprocess.TimeoutExpired:
                 status = f"did not end in {limit} s"
-        verdict = {0: "ok", 1: "missed its bar"}.get(status, f"FAILED ({status})")
+        verdict = {0: "ok", 1: "missed its goal"}.get(status, f"FAILED ({status})")
         self.failed |= status != 0
         print(f"{name:<28} {verdict}, {time.monotonic() - begin:.0f} s", flush=True)
 

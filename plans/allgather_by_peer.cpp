@@ -8,7 +8,7 @@
 // All links of a rank are busy from the first to the last byte, even if some ranks are ahead. In
 // allgather_direct a rank goes from peer to peer, which is equally fast only while all ranks keep step.
 //
-// Cost: two barriers of two blocks; (ranks - 1) S bytes leave each rank, to all peers at the same time. Use
+// Cost: two barriers of two blocks; ranks - 1 inputs leave each rank, to all peers at the same time. Use
 // it for messages of many megabytes.
 
 #include <chorale/dsl.hpp>

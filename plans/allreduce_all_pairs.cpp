@@ -11,7 +11,7 @@
 // rank may return. Signals of one launch cannot satisfy the next launch's barrier, because every signal has
 // its wait. Since only the owner accesses a chunk, the sum may replace the input.
 //
-// Cost: two barriers; 2 (ranks - 1) / ranks S bytes over each rank's links, half of them read, half written.
+// Cost: two barriers; 2 (ranks - 1) / ranks messages go over each rank's links, half read and half written.
 
 #include <chorale/dsl.hpp>
 

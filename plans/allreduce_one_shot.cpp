@@ -10,7 +10,7 @@
 // of packets. The launch after it writes this bank again. By then its sender has received a packet of the
 // launch in between from every peer, so each peer has ended this launch and no longer reads this bank.
 //
-// Cost: one one-way latency; (ranks - 1) S bytes leave each rank, as packets of twice the size. Use it
+// Cost: one one-way latency; ranks - 1 messages leave each rank, as packets of twice the size. Use it
 // for small messages.
 
 #include <chorale/dsl.hpp>

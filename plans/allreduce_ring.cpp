@@ -11,7 +11,7 @@
 // been launched, and if output and input are one memory, that part of the input is no longer needed. A rank
 // returns when it has all sums, because nothing else is written to it and nobody reads from it.
 //
-// Cost: 2 (ranks - 1) hops of latency; 2 (ranks - 1) / ranks S bytes leave each rank over one link, which is
+// Cost: 2 (ranks - 1) hops of latency; 2 (ranks - 1) / ranks messages leave each rank over one link, which is
 // the minimum.
 
 #include <chorale/dsl.hpp>

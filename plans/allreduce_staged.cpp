@@ -10,8 +10,8 @@
 // arrived, after the third all sums. The sum may replace the input: only the rank itself reads a part of its
 // input, before it signals that it has sent it, and the owner writes there after that.
 //
-// Cost: three barriers; 2 (ranks - 1) / ranks S bytes leave each rank, all written, and (ranks - 1) / ranks S
-// are written and read once more within each.
+// Cost: three barriers; 2 (ranks - 1) / ranks messages leave each rank, all written, and (ranks - 1) / ranks
+// messages are written and read once more within each.
 
 #include <chorale/dsl.hpp>
 

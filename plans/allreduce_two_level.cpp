@@ -13,8 +13,8 @@
 // free, and a sender waits for that. The signal travels while the nodes sum. Port channels read scratch of
 // the sender, so it flushes before it returns, and its next launch may overwrite the scratch.
 //
-// Cost: two barriers inside the node and one one-way latency between nodes; each GPU moves 2 (g - 1) / g S
-// bytes inside its node of g GPUs, and sends (nodes - 1) / g S bytes to other nodes.
+// Cost: two barriers inside the node and one one-way latency between nodes; each GPU moves 2 (g - 1) / g
+// messages inside its node of g GPUs, and sends (nodes - 1) / g messages to other nodes.
 
 #include <chorale/dsl.hpp>
 #include <stdexcept>

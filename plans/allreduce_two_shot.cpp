@@ -14,7 +14,7 @@
 // that owner's sum of the launch in between, and a rank that writes its sum to a peer has received that
 // peer's part. In both cases the reader has ended the launch whose packets are overwritten.
 //
-// Cost: two one-way latencies; 2 (ranks - 1) / ranks S bytes leave each rank, as packets of twice the size.
+// Cost: two one-way latencies; 2 (ranks - 1) / ranks messages leave each rank, as packets of twice the size.
 // Use it for messages too large for one exchange and too small for barriers to be cheap.
 
 #include <chorale/dsl.hpp>

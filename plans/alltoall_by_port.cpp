@@ -9,7 +9,7 @@
 // before that, so each put is flushed. Thread block 0 only gives orders. Separate blocks copy the rank's own
 // part.
 //
-// Cost: two signals and an order to the proxy per turn, one after the other; (ranks - 1) / ranks S bytes
+// Cost: two signals and an order to the proxy per turn, one after the other; (ranks - 1) / ranks messages
 // leave each rank, over one link at a time, without its multiprocessors. Use it for the longest messages, and
 // for long ones beside compute.
 

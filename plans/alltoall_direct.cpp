@@ -7,8 +7,8 @@
 // Separate thread blocks copy the rank's own part. In the blocks that send, the copy of a large message would
 // delay the sends.
 //
-// Cost: two barriers; (ranks - 1) / ranks S bytes leave each rank. Each rank begins with a different peer, so
-// that no two write to one rank at the same time.
+// Cost: two barriers; (ranks - 1) / ranks messages leave each rank. Each rank begins with a different peer,
+// so that no two write to one rank at the same time.
 
 #include <chorale/dsl.hpp>
 

@@ -11,7 +11,7 @@
 // Only rank r writes chunk r of any output. A rank returns when the last rank has written, because nothing
 // else is written to it and nobody reads from it. Separate thread blocks copy its own part.
 //
-// Cost: two signals per turn, one after the other; (ranks - 1) / ranks S bytes leave each rank, over one
+// Cost: two signals per turn, one after the other; (ranks - 1) / ranks messages leave each rank, over one
 // link at a time. Use it for long messages.
 
 #include <chorale/dsl.hpp>

@@ -8,7 +8,7 @@
 // in between from every peer, so each peer has ended the launch whose packets are overwritten. It does not
 // matter which block unpacks a packet.
 //
-// Cost: one one-way latency; (ranks - 1) / ranks S bytes leave each rank, as packets of twice the size. Use
+// Cost: one one-way latency; (ranks - 1) / ranks messages leave each rank, as packets of twice the size. Use
 // it for small messages.
 
 #include <chorale/dsl.hpp>

@@ -8,7 +8,7 @@
 // barrier all peers have read what they need, so a rank may return and its caller may change the input. Only
 // the rank itself writes its output.
 //
-// Cost: two barriers; (ranks - 1) / ranks S bytes are read over each rank's links.
+// Cost: two barriers; (ranks - 1) / ranks messages are read over each rank's links.
 
 #include <chorale/dsl.hpp>
 

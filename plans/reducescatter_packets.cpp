@@ -9,7 +9,7 @@
 // bank of packets is written again two launches later. By then its sender has received a packet of the launch
 // in between from every peer, so each peer has ended the launch whose packets are overwritten.
 //
-// Cost: one one-way latency; (ranks - 1) / ranks S bytes leave each rank, as packets of twice the size. Use
+// Cost: one one-way latency; (ranks - 1) / ranks messages leave each rank, as packets of twice the size. Use
 // it for small messages.
 
 #include <chorale/dsl.hpp>

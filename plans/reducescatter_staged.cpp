@@ -8,7 +8,7 @@
 // After the second barrier all parts have arrived. A rank reads only its own input and scratch, so it may
 // return when it has summed.
 //
-// Cost: two barriers; (ranks - 1) / ranks S bytes leave each rank, and are written and read once more at
+// Cost: two barriers; (ranks - 1) / ranks messages leave each rank, and are written and read once more at
 // their owners.
 
 #include <chorale/dsl.hpp>

@@ -1,5 +1,5 @@
 /// \file
-/// A kernel that walks the groups of every scope, for the CPU and for CUDA.
+/// Defines a kernel that walks the groups of every scope, on the CPU and on CUDA.
 #pragma once
 
 #include <cstdint>

@@ -80,7 +80,7 @@ def check_comparison(plan, text, size, in_a_row=None):
 
     in_a_row: the microseconds that bench and simulate report for one call of many in a row"""
     rows = text.splitlines()
-    check(re.fullmatch(rf"beside what is predicted for all 100: launch \d+ of {plan['name']}, {size} bytes", rows[0]), rows[0])
+    check(re.fullmatch(rf"compared with the prediction for all 100: launch \d+ of {plan['name']}, {size} bytes", rows[0]), rows[0])
     whole = re.match(rf"  the launch: {NUMBER} us, predicted {NUMBER}: ", rows[1])
     check(whole, rows[1])
     call = re.match(rf"  a call of many in a row, launched one by one: {NUMBER} us, predicted {NUMBER}: ", rows[2])
@@ -100,7 +100,7 @@ def check_comparison(plan, text, size, in_a_row=None):
     check(set(lines) == set(planned(plan)), f"{lines} of {planned(plan)}")
     check(gaps == sorted(gaps, key=lambda gap: -gap[0]), f"not sorted: {gaps}")
     check(rows[row].startswith("all us of a thread block, median: work "), rows[row])
-    check(rows[row + 1] == "the three largest gaps, in a median thread block, waits apart:", rows[row + 1])
+    check(rows[row + 1] == "the three largest gaps, in a median thread block, without waits:", rows[row + 1])
     for said, (_, words) in zip(rows[row + 2:row + 5], gaps[:3]):
         check(said.startswith(words), f"{words} is not in {said}")
     for said in [rows[1], *rows[row + 2:row + 6]]:

@@ -108,9 +108,9 @@ std::string gaps_text(const std::vector<ComparedLine>& lines) {
     if (line.kind == TimeKind::turns) words += "; all turns of a pipeline but the last, with their waits";
     gaps.push_back("  " + words + "\n");
   }
-  if (gaps.empty()) return "no gaps, waits apart\n";
+  if (gaps.empty()) return "no gaps, without waits\n";
   const char* const numbers[] = {"", "largest gap", "two largest gaps", "three largest gaps"};
-  std::string text = fmt::format("the {}, in a median thread block, waits apart:\n", numbers[gaps.size()]);
+  std::string text = fmt::format("the {}, in a median thread block, without waits:\n", numbers[gaps.size()]);
   for (const std::string& gap : gaps) text += gap;
   return text;
 }
@@ -126,16 +126,16 @@ std::string waits_text(const Comparison& comparison) {
   if (line->gap_ns() == 0) return text;
   return text + "  the largest gap of them at " + place_words(line->place) + ": " +
          beside(line->measured, line->predicted) +
-         "\n  they are for what others do, for signals under way, and for ranks that began late, which is "
-         "not "
-         "predicted\n";
+         "\n  waits depend on other thread blocks, on signals in transit, and on ranks that began late, "
+         "which "
+         "is not predicted\n";
 }
 
 }  // namespace
 
 std::string text_of(const Comparison& comparison, const ComparedCall& of) {
   std::string text =
-      fmt::format("beside what is predicted for {}: launch {} of {}, {} bytes\n", of.machine.name,
+      fmt::format("compared with the prediction for {}: launch {} of {}, {} bytes\n", of.machine.name,
                   comparison.launch, of.plan.name, format_bytes(of.measured.arguments.bytes));
   text += "  the launch: " + beside(us(comparison.measured_ns), us(comparison.predicted_ns)) + "\n";
   if (of.measured.in_a_row_us) {
@@ -144,7 +144,7 @@ std::string text_of(const Comparison& comparison, const ComparedCall& of) {
                         beside(*of.measured.in_a_row_us, of.predicted_us));
   }
   return text + lines_text(comparison.lines) +
-         single_text("only measured, where the prediction has nothing to do", comparison.only_measured,
+         single_text("only measured, because these cost nothing in the prediction", comparison.only_measured,
                      &ComparedLine::measured) +
          single_text("only predicted, without a span", comparison.only_predicted, &ComparedLine::predicted) +
          kinds_text(comparison) + gaps_text(comparison.lines) + waits_text(comparison);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Limits the powers of two that meet in one product. The smallest range is that of fp8_e4m3, 2^-6 to 2^8; i8
+/// Limits the powers of two in one product. The smallest range is that of fp8_e4m3, 2^-6 to 2^8; i8
 /// ends at 2^6.
 constexpr uint32_t prod_budget = 6;
 

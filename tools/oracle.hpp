@@ -62,7 +62,7 @@ class Oracle {
 
   const Plan& plan_;
   Case case_;
-  uint32_t addends_ = 1;  ///< the number of values that meet in one result
+  uint32_t addends_ = 1;  ///< the number of values that are combined into one result
   bool known_ = true, has_post_ = false;
   std::vector<bool> receivers_;  ///< by rank, if the program chooses the senders and receivers
 };

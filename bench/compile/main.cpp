@@ -1,6 +1,6 @@
 // Measures how the cost of compiling grows: CPU time and peak memory of four programs at 8 to 256 ranks and
 // more, beside those of MSCCL++'s DSL. Prints the table of docs/compile-time.md, and exits with 1 if it
-// misses a bar.
+// misses a goal.
 //
 //   bench_compile [--baseline TSV] [--most-ranks N] [--program NAME]... [--commit TEXT]
 
@@ -68,7 +68,7 @@ std::string megabytes(uint64_t bytes) { return cell(double(bytes) * 1e-6, "%.1f"
 
 std::string seconds(double value) { return cell(value, value < 0.1 ? "%.4f" : "%.2f"); }
 
-/// Returns a ratio as a table cell. If `ok` is false, the cell notes that the ratio misses its bar.
+/// Returns a ratio as a table cell. If `ok` is false, the cell notes that the ratio misses its goal.
 std::string judged(double ratio, const char* format, bool ok) {
   return cell(ratio, format) + (ok ? "" : " (missed)");
 }
@@ -87,7 +87,7 @@ class Growth {
   double least_ = 1e300;
 };
 
-/// Measures one program at all sizes. Returns false if it misses a bar.
+/// Measures one program at all sizes. Returns false if it misses a goal.
 bool measure_program(const Subject& subject, int most_ranks, const Baseline& baseline) {
   constexpr const char* columns[] = {"ranks",       "calls",     "ops",           "operands", "record",
                                      "compile",     "write",     "CPU s",         "theirs",   "ratio",
@@ -131,11 +131,11 @@ bool measure_program(const Subject& subject, int most_ranks, const Baseline& bas
   return good;
 }
 
-/// Names the plan whose loading time has a bar, and the bar in seconds.
+/// Names the plan whose loading time has a goal, and the goal in seconds.
 constexpr const char* loaded_program = "single_node_allreduce";
 constexpr double most_load = 1e-3;
 
-/// Measures the loading of a plan from its file. Returns false if it misses the bar.
+/// Measures the loading of a plan from its file. Returns false if it misses the goal.
 bool measure_loads(int most_ranks) {
   std::printf(
       "\n## Loading %s\n\nTimes are milliseconds of wall time, for all ranks and for one rank. The goal is "

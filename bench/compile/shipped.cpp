@@ -1,4 +1,4 @@
-// Measures the time to record and compile each shipped algorithm, the least of several builds. The bar is 10
+// Measures the time to record and compile each shipped algorithm, the least of several builds. The goal is 10
 // ms per algorithm at 8 ranks.
 
 #include <algorithm>

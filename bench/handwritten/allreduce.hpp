@@ -26,8 +26,8 @@ struct AllReduce {
   uint32_t rank = 0, ranks = 1;
   uint32_t blocks = 8, threads = most_threads;
   uint64_t capacity = 0;  ///< the bytes of the largest message
-  /// Each rank's scratch, at its address in this process. It has *_scratch_bytes() bytes, zero before the
-  /// first launch.
+  /// Points to each rank's scratch, at its address in this process. Each has *_scratch_bytes() bytes, zero
+  /// before the first launch.
   char* scratch[most_ranks] = {};
   uint64_t* epochs = nullptr;  ///< one per block, in this device's memory, zero before the first launch
   Deadline deadline;           ///< the deadline of each wait; the device must be able to read its abort word

@@ -29,16 +29,16 @@ struct Options {
   tools::Facts machine;
 };
 
-/// Describes one kind of workload, and its bars.
+/// Describes one kind of workload, and its goals.
 struct Kind {
   const char* name;
   std::unique_ptr<Judged> (*make)(World&, tools::Nccl*, Shape, const std::string&);
   std::vector<Shape> shapes;
-  double least_of_ideal;  ///< the bar for the first `held` shapes
+  double least_of_ideal;  ///< the goal for the first `held` shapes
   double least_speedup;
   size_t held;
   TorchOperation torch;
-  double least_beside_torch;  ///< the bar for all shapes, if PyTorch is timed
+  double least_beside_torch;  ///< the goal for all shapes, if PyTorch is timed
 };
 
 const std::vector<Kind>& kinds() {
@@ -202,12 +202,12 @@ int main(int argc, char** argv) {
   using namespace chorale;
   overlap::Options options;
   CLI::App app(
-      "Overlapped products beside NCCL and cuBLAS. Exit status: 0 the bars are met, 1 a bar is missed, 2 a "
+      "Overlapped products beside NCCL and cuBLAS. Exit status: 0 the goals are met, 1 a goal is missed, 2 a "
       "result is wrong, 3 it did not run.");
   app.add_option("ranks", options.ranks, "number of GPUs, with one process each")->check(CLI::Range(2, 8));
   app.add_option("--only", options.only, "a part of the name of a workload: all-gather, reduce-scatter");
   app.add_option("--shapes", options.shapes, "the indices of a workload's shapes, from 0; default all");
-  app.add_option("--shape", options.own_shape, "M,K,N: this shape instead, which has no bar")
+  app.add_option("--shape", options.own_shape, "M,K,N: this shape instead, which has no goal")
       ->delimiter(',')
       ->expected(3)
       ->check(CLI::PositiveNumber);

@@ -168,7 +168,7 @@ class Turns {
 std::vector<Form> forms(std::initializer_list<Order> orders) {
   std::vector<Form> all;
   for (const Order order : orders) {
-    for (const Style style : {Style::two, Style::ahead, Style::pool, Style::chained}) {
+    for (const Style style : {Style::split, Style::ahead, Style::pool, Style::chained}) {
       // Around a ring each turn needs the transfer of the previous turn.
       if (order == Order::ring && (style == Style::ahead || style == Style::pool)) continue;
       for (const Mover mover :
@@ -195,7 +195,7 @@ std::vector<Form> allgather_matmul_forms() { return forms({Order::linear, Order:
 std::vector<Form> matmul_reduce_scatter_forms() {
   std::vector<Form> all = forms({Order::linear, Order::rotated});
   for (const Form& form : forms({Order::ring}))
-    if (form.style == Style::two) all.push_back(form);
+    if (form.style == Style::split) all.push_back(form);
   return all;
 }
 

@@ -15,14 +15,14 @@ namespace chorale::overlap {
 /// in which a rank passes on what it has received.
 enum class Order { linear, rotated, ring };
 
-/// Says how transfers and compute are spread over streams. `two`: transfers in order on one
+/// Says how transfers and compute are spread over streams. `split`: transfers in order on one
 /// stream, compute on another. `ahead`: the same, and before the first turn a rank tells its peers that they
 /// may write, or read, its memory. `pool`: turn i on stream i % 4, transfers and compute. `chained`: the
 /// same, with transfers in order.
-enum class Style { two, ahead, pool, chained };
+enum class Style { split, ahead, pool, chained };
 
 inline constexpr const char* order_names[] = {"linear", "rotated", "ring"};
-inline constexpr const char* style_names[] = {"two", "ahead", "pool", "chained"};
+inline constexpr const char* style_names[] = {"split", "ahead", "pool", "chained"};
 
 struct Form {
   Order order = Order::rotated;

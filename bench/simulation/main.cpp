@@ -117,7 +117,7 @@ void ring_rate(const Machine& machine, int ranks) {
   const auto print = [&](const char* what, double seconds) {
     fmt::print("{:<32} {:8.2f} s {:8.1f} million per second\n", what, seconds, ops / seconds / 1e6);
   };
-  print("played, and simulated", first);
+  print("executed, and simulated", first);
   for (const int shift : {11, 20}) {
     start = std::clock();
     simulator.simulate({.bytes = uint64_t(ranks) << shift}, machine);
@@ -139,7 +139,7 @@ void shipped_rate(const Machine& machine, uint32_t ranks) {
     }
   }
   fmt::print(
-      "{} shipped plans of {} ranks at 1M, played and simulated: median {:.2f} ms, slowest {:.1f} ms\n",
+      "{} shipped plans of {} ranks at 1M, executed and simulated: median {:.2f} ms, slowest {:.1f} ms\n",
       milliseconds.size(), ranks, quantile(milliseconds, 0.5), quantile(milliseconds, 1));
 }
 

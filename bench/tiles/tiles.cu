@@ -2,7 +2,7 @@
 // run:
 //   bench_tiles --help
 // It prints a line for each size, number of blocks and form. It compares every result with the sent data
-// before it times it. Exit status 0: the bars of bench/README.md are met, 1: they are not, 2: a result is
+// before it times it. Exit status 0: the goals of bench/README.md are met, 1: they are not, 2: a result is
 // wrong, 3: it did not run.
 // is wrong, 3: it did not run.
 
@@ -324,7 +324,7 @@ std::vector<Form> forms_of(const Options& options, uint64_t bytes) {
   return forms;
 }
 
-/// Times all blocks and forms of one size and way. Returns false if they miss a bar.
+/// Times all blocks and forms of one size and way. Returns false if they miss a goal.
 bool time_size(World& world, Bench& bench, const Options& options, Way way, uint64_t bytes) {
   const double engine = bench.copy_engine(way, bytes), nccl = bench.nccl(way, bytes);
   double best = 1e30, best_of_32 = 1e30;

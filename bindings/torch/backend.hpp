@@ -13,10 +13,9 @@ namespace chorale::torch_backend {
 
 using BackendPointer = c10::intrusive_ptr<c10d::Backend>;
 
-/// Creates this rank's backend. Collective over processes of one host: rank 0 says in the group's store where
-/// to meet.
-/// \param plans, gpu  as in Options
-/// \throws c10::Error for processes of several hosts
+/// Creates this rank's backend. Collective over processes of one host: rank 0 writes into the group's store
+/// at which address the ranks join. \param plans, gpu  as in Options \throws c10::Error for processes of
+/// several hosts
 BackendPointer create(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                       double timeout_seconds, const std::string& plans, const std::string& gpu);
 

@@ -95,14 +95,14 @@ struct P2pConnection::Core {
 
   int rank() const { return sends ? 0 : 1; }
 
-  void meet() {
+  void join() {
     std::optional<c10::StreamGuard> on_its_device;
     if (stream) on_its_device.emplace(*stream);
     with_torch_errors(
         [&] {
-          World met = World::join(address, rank(), 2, config.join());
+          World joined = World::join(address, rank(), 2, config.join());
           const std::lock_guard<std::mutex> lock(mutex);
-          world.emplace(std::move(met));
+          world.emplace(std::move(joined));
         },
         where);
     with_torch_errors(
@@ -146,7 +146,7 @@ P2pConnection::~P2pConnection() {
 void P2pConnection::work(const std::shared_ptr<Core>& core) {
   std::exception_ptr failed;
   try {
-    core->meet();
+    core->join();
   } catch (...) {
     failed = std::current_exception();
   }
@@ -171,7 +171,7 @@ void P2pConnection::work(const std::shared_ptr<Core>& core) {
 
 /// Runs one transfer. Only one thread at a time calls it: the connection's thread, or, while that is idle,
 /// the thread that holds the mutex.
-void P2pConnection::run(Core& core, Transfer& transfer, bool meets) {
+void P2pConnection::run(Core& core, Transfer& transfer, bool barrier_first) {
   const at::Tensor& tensor = transfer.tensor_;
   std::exception_ptr failed = core.failed;
   try {
@@ -179,7 +179,7 @@ void P2pConnection::run(Core& core, Transfer& transfer, bool meets) {
       // The ranks run a barrier first, because a kernel that waits for its peer can block work that the peer
       // needs. CUDA may want an idle GPU to load a kernel, and streams may share a queue. A receive that
       // starts before the send has hung here.
-      if (meets) with_torch_errors([&] { core.world->barrier(); }, core.where);
+      if (barrier_first) with_torch_errors([&] { core.world->barrier(); }, core.where);
       std::optional<c10::StreamGuard> on_its_stream;
       if (core.stream) {
         on_its_stream.emplace(*core.stream);

@@ -78,7 +78,7 @@ class P2pConnection {
  private:
   struct Core;
   static void work(const std::shared_ptr<Core>& core);
-  static void run(Core& core, Transfer& transfer, bool meets);
+  static void run(Core& core, Transfer& transfer, bool barrier_first);
 
   const std::shared_ptr<Core> core_;
 };

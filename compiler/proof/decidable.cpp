@@ -95,7 +95,7 @@ bool is_decided(const SymbolicExecutor& executor, Findings& findings, bool& boun
                      count(barrier.participants, "thread block") + ", but " +
                      (barrier.members.size() == 1 ? std::string("1 comes")
                                                   : number(barrier.members.size()) + " come") +
-                     " to it: which blocks meet depends on their speed",
+                     " to it: which blocks wait for each other depends on their speed",
                  "let exactly as many blocks come to it as it says");
   }
   return !findings.any();

@@ -37,14 +37,14 @@ void list_accesses(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, c
 
 bool overlap(const Access& left, const Access& right) {
   if (left.rank != right.rank || left.buffer != right.buffer) return false;
-  const auto meet = [](uint64_t begin, uint64_t end, uint64_t other_begin, uint64_t other_end) {
+  const auto overlap = [](uint64_t begin, uint64_t end, uint64_t other_begin, uint64_t other_end) {
     return begin < other_end && other_begin < end;
   };
-  if (meet(left.begin, left.end, right.begin, right.end)) return true;
+  if (overlap(left.begin, left.end, right.begin, right.end)) return true;
   if (left.packets == right.packets) return false;
   const Access& packets = left.packets ? left : right;
   const Access& plain = left.packets ? right : left;
-  return meet(2 * packets.begin, 2 * packets.end, plain.begin, plain.end);
+  return overlap(2 * packets.begin, 2 * packets.end, plain.begin, plain.end);
 }
 
 }  // namespace chorale

@@ -192,7 +192,7 @@ inline int64_t integer(const Node& node) {
 }
 
 /// Reads an expression: 3, "rank" or ["+",3,"rank"]. Dumps show all its parentheses, and write D for the
-/// number of ranks and L for the number of pool streams.
+/// number of ranks and `streams` for the number of pool streams.
 struct Number {
   static void read(Schedule& s, const Node& node, Expr& expr) {
     if (node.value.kind == Kind::array) {

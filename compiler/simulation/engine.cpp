@@ -144,7 +144,7 @@ class Engine {
       actor.now += machine_.issue_ns;
       if (event.kind == Event::Kind::post && !event.relaxed) actor.now += machine_.release_ns;
     }
-    if (event.kind == Event::Kind::meet) make(event.token, actor.now);
+    if (event.kind == Event::Kind::arrive) make(event.token, actor.now);
     if (event.kind == Event::Kind::move && event.awaited == 0) start(actor, event);
   }
 
@@ -188,7 +188,7 @@ class Engine {
         return true;
       case Event::Kind::drain:
         return true;
-      case Event::Kind::meet:
+      case Event::Kind::arrive:
         actor.now += machine_.barrier_ns + recording_.needed[event.token] * machine_.barrier_block_ns;
         return true;
     }

@@ -121,7 +121,7 @@ class Recorder : public proof::Observer {
     const size_t round = of.arrived / of.participants;
     if (rounds_[barrier].size() <= round) rounds_[barrier].push_back(token(of.participants));
     Event event;
-    event.kind = Event::Kind::meet;
+    event.kind = Event::Kind::arrive;
     event.token = rounds_[barrier][round];
     event.first_awaited = uint32_t(out_.awaited.size());
     event.awaited = 1;
@@ -210,16 +210,16 @@ class Recorder : public proof::Observer {
 };
 
 uint64_t count_ops(const Plan& plan, const proof::Message& message) {
-  uint64_t limit = proof::max_played;
+  uint64_t limit = proof::max_executed;
   for (const Gpu& gpu : plan.gpus) {
     for (const ThreadBlock& block : gpu.threadblocks) {
       if (!proof::for_each_turn(message, block, limit, [](const Op&, const proof::Turn&) {})) {
-        throw UsageError("plan '" + plan.name + "' has more than " + std::to_string(proof::max_played) +
+        throw UsageError("plan '" + plan.name + "' has more than " + std::to_string(proof::max_executed) +
                          " operations with all turns of its pipelines: simulate a shorter message");
       }
     }
   }
-  return proof::max_played - limit;
+  return proof::max_executed - limit;
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ using Token = uint32_t;
 inline constexpr Token no_token = ~Token{0};
 
 struct Event {
-  enum class Kind : uint8_t { move, post, take, push, drain, meet };
+  enum class Kind : uint8_t { move, post, take, push, drain, arrive };
   Kind kind = Kind::move;
   bool synced = false;     ///< after a synchronisation of the block's threads
   bool continued = false;  ///< the same operation as the event before, and concurrent with it
@@ -46,8 +46,8 @@ struct Event {
   uint32_t first_peer = 0;
   uint16_t peers = 0;
   uint32_t first_awaited = 0, awaited = 0;  ///< in Recording::awaited
-  Token token = no_token;                   ///< post, push: the signal; move: its packets; meet: the barrier
-  Token done = no_token;                    ///< push: it was executed
+  Token token = no_token;  ///< post, push: the signal; move: its packets; arrive: the barrier
+  Token done = no_token;   ///< push: it was executed
 };
 
 struct Recording {

@@ -53,7 +53,7 @@ Simulation Simulator::simulate(const SimulatedCall& call, const Machine& machine
   if (!message) {
     throw UsageError(
         "plan '" + plan.name +
-        "' shares chunks among groups of thread blocks of too many different sizes to be played");
+        "' shares chunks among groups of thread blocks of too many different sizes to be simulated");
   }
   std::optional<Recording>& recording = state_->recording;
   const bool known = recording && recording->message.chunk == message->chunk &&

@@ -122,7 +122,7 @@ class Engine {
   std::vector<RankState> ranks_;
   std::vector<std::vector<uint32_t>> packet_waiting_;  ///< by cell
   std::vector<uint32_t> awaited_cells_;
-  /// The results of a calm schedule, by launch, rank and cell, for plans that do not declare what they
+  /// Holds the results of a calm schedule, by launch, rank and cell, for plans that do not declare what they
   /// compute.
   std::vector<std::vector<std::vector<uint64_t>>> calm_;
   Verdict calm_verdict_;

@@ -5,7 +5,8 @@
 namespace chorale::adversary {
 namespace {
 
-/// The most entries of a buffer. When it is full, the next store causes the oldest one to be performed.
+/// Limits the entries of a store buffer. When it is full, the next store causes the oldest one to be
+/// performed.
 constexpr size_t most_entries = 64;
 
 }  // namespace

@@ -65,7 +65,7 @@ class Memory {
   /// Returns the number of stores performed so far.
   uint32_t now() const { return now_; }
 
-  /// The cells of packets that have been written since this list was last cleared.
+  /// Lists the cells of packets that have been written since this list was last cleared.
   std::vector<uint32_t> arrived;
 
  private:

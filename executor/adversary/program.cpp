@@ -18,8 +18,8 @@ namespace {
 using lowering::BoundPlan;
 using lowering::packet_kind;
 
-/// The most threads that move data. With this many, no thread gets two units of a short operation. More would
-/// only make schedules longer.
+/// Limits the threads that move data. With this many, no thread gets two units of a short operation. More
+/// would only make schedules longer.
 constexpr uint32_t most_data_lanes = 8;
 
 /// Returns the size of cells, chosen so that segments and units begin and end at cells.

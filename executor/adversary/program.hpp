@@ -49,6 +49,7 @@ struct Span {
   uint32_t first = 0, end = 0;
 };
 
+/// Represents one thread of a block.
 struct Lane {
   uint32_t block = 0;
   Span of[2];  ///< for launches with an even and with an odd epoch
@@ -56,7 +57,7 @@ struct Lane {
 
 struct Block {
   uint32_t rank = 0, position = 0;
-  uint32_t first = 0, lanes = 0;  ///< the place in Program::lanes
+  uint32_t first = 0, lanes = 0;  ///< the place of its threads in Program::lanes
 };
 
 /// Represents a block's queue to the proxy for one channel.

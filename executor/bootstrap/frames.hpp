@@ -41,7 +41,8 @@ class FrameReader {
  public:
   /// The reader refuses longer frames before it stores their bytes.
   static constexpr size_t most_bytes = size_t(1) << 20;
-  /// The longest frame to rank 0 from a rank that has not sent a hello yet, and from a rank that has a seat.
+  /// These limits are for frames to rank 0, from a rank that has not sent a hello yet and from one with a
+  /// seat.
   static constexpr size_t most_hello_bytes = 4096, most_rank_bytes = size_t(64) << 10;
 
   void limit(size_t bytes) { limit_ = bytes; }

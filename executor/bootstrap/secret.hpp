@@ -53,7 +53,7 @@ std::string secret_setting_text(const std::string& setting);
 /// \throws UsageError
 void require_private_file(const std::string& path);
 
-/// The remedy in messages about secrets.
+/// Messages about secrets end with this remedy.
 inline constexpr const char* how_to_make_a_secret =
     "make a secret once and give it to all ranks: export CHORALE_SECRET=$(openssl rand -hex 32)";
 

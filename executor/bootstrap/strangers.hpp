@@ -24,7 +24,7 @@ namespace chorale::bootstrap {
 /// connection because of these limits calls again.
 class Strangers {
  public:
-  /// The most strangers beyond the number of ranks. All ranks may call at the same time.
+  /// Limits the strangers, in addition to the number of ranks, because all ranks may call at the same time.
   static constexpr size_t most_others = 64;
   static constexpr std::chrono::seconds patience{5};
 

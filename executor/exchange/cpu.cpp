@@ -74,7 +74,7 @@ class CpuCarrier final : public Carrier {
     const uint32_t channel = block - message->block;
     const LinkState& link = *transport_->endpoint(message->peer, channel).local;
     if (message->receives) {
-      return fmt::format("receiving from rank {}, channel {}: the peer's data has come up to byte {}",
+      return fmt::format("receiving from rank {}, channel {}: the peer's data has arrived up to byte {}",
                          message->peer, channel, load_relaxed(&link.data_ready.value));
     }
     return fmt::format("sending to rank {}, channel {}: the peer has read up to byte {}", message->peer,

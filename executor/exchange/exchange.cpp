@@ -137,9 +137,9 @@ std::string exchange::describe(const Report& report, int self, int peer, bool re
         "order, and both ranks must name the same size",
         peer, report.sent, self, report.bytes);
   }
-  return fmt::format("rank {} {} a message of {} bytes {} rank {}, channel {}, which did not come in time",
-                     self, receives ? "receives" : "sends", report.bytes, receives ? "from" : "to", peer,
-                     channel);
+  return fmt::format(
+      "rank {} {} a message of {} bytes {} rank {}, channel {}, but rank {} did not take part in time", self,
+      receives ? "receives" : "sends", report.bytes, receives ? "from" : "to", peer, channel, peer);
 }
 
 struct Exchange::State {

@@ -31,7 +31,7 @@ class BlockHost : public HostBlock {
  public:
   /// Does what park() does, but its end does not count as progress: threads of a block that synchronise again
   /// and again may all be waiting for a peer.
-  virtual void meet(bool (*ready)(const void*), const void* state) = 0;
+  virtual void park_at_barrier(bool (*ready)(const void*), const void* state) = 0;
 
   /// Tells the scheduler that the block has finished an operation, which counts as progress of the launch.
   virtual void moved() = 0;

@@ -132,7 +132,7 @@ class BlockTask : public Task, public BlockHost {
   void look() const;
 
   void park(Ready until, const void* of) override;
-  void meet(Ready until, const void* of) override { park_until(until, of); }
+  void park_at_barrier(Ready until, const void* of) override { park_until(until, of); }
   void moved() override;
   void sync() override {}  // a block is one fiber
   void step() override { moved(); }

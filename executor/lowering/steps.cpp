@@ -32,7 +32,7 @@ uint8_t passed_by(const RecordedStep& step) {
 
 /// Returns true if a step synchronises all threads of the block, so that a sync beside it adds no order. Such
 /// a step orders earlier accesses before later ones and touches no data itself.
-bool meets(StepKind kind) {
+bool synchronises(StepKind kind) {
   switch (kind) {
     case StepKind::sync:
     case StepKind::post:
@@ -53,7 +53,7 @@ bool meets(StepKind kind) {
 
 /// Returns true if a step ends by synchronising all threads of the block.
 bool ends_in_barrier(StepKind kind) {
-  return meets(kind) || kind == StepKind::unpack || kind == StepKind::reduce_packets;
+  return synchronises(kind) || kind == StepKind::unpack || kind == StepKind::reduce_packets;
 }
 
 /// Returns true if two adjacent steps can be one: adjacent posts go out together, and adjacent waits wait
@@ -151,7 +151,7 @@ void tidy(std::vector<RecordedStep>& steps) {
     RecordedStep& step = steps[at];
     if (step.step.kind == StepKind::sync) {
       const bool last = at + 1 == steps.size();
-      if (last || meets(steps[at + 1].step.kind)) continue;
+      if (last || synchronises(steps[at + 1].step.kind)) continue;
       if (kept.empty() || ends_in_barrier(kept.back().step.kind)) continue;
     }
     if (!kept.empty() && joins(kept.back().step, step.step)) {

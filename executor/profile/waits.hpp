@@ -22,7 +22,8 @@ struct Release {
   };
   Kind kind = Kind::none;
   SpanPlace by;
-  /// The latest time at which its wait can have ended. If this is after the span began, it really waited.
+  /// Holds the latest time at which its wait can have ended. If this is after the span began, it really
+  /// waited.
   uint64_t at_ns = 0;
   std::vector<uint32_t> peers;
   std::optional<SourceLine> peers_line;

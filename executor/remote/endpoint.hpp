@@ -85,7 +85,7 @@ class Endpoint {
   };
   static constexpr uint32_t no_signal = Message::no_signal;
 
-  /// One end of a channel to another host, as a proxy serves it.
+  /// Describes one end of a channel to another host, as a proxy serves it.
   struct FarEnd {
     int peer = -1;                ///< -1: the channel does not lead to another host
     uint32_t signal = no_signal;  ///< the number of that rank's signal; no_signal: no block waits for it

@@ -15,7 +15,7 @@
 namespace chorale::remote {
 namespace {
 
-/// The most bytes that are sent but not done. Receivers may have to store that many.
+/// Limits the bytes that are sent but not done. Receivers may have to store that many.
 constexpr uint64_t most_on_the_way = uint64_t{64} << 20;
 
 }  // namespace

@@ -58,7 +58,7 @@ void look_at(const host::Concrete& all, const Step& step, const BlockPlans& plan
                                  dtype_name(all.tensors[from.tensor].dtype)));
   for (const host::Box* box : {&to, &from}) {
     if (!box->contiguous)
-      throw UsageError(fmt::format("the elements of {} do not follow each other: copy them to a temporary",
+      throw UsageError(fmt::format("the elements of {} are not contiguous: copy them to a temporary",
                                    host::text(all, *box)));
   }
   check_sizes(plan->second, from.bytes, to.bytes, dtype);

@@ -14,7 +14,7 @@ std::string seconds_text(std::chrono::nanoseconds time);
 /// Returns text like "rank 3" or "ranks 1, 2 and 5 more".
 std::string ranks_text(const std::vector<int>& ranks);
 
-/// The remedy for a timeout that is too short.
+/// Errors of waits that timed out end with this remedy.
 inline constexpr const char* more_time =
     "if it only takes longer, make the world with a longer timeout (JoinOptions, LocalOptions; "
     "CHORALE_TIMEOUT counts where Config::join() or local() makes them)";

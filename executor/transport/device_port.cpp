@@ -22,7 +22,7 @@
 namespace chorale::transport {
 namespace {
 
-/// The number of streams per peer, so that the next copy runs while one ends.
+/// Each peer has this many streams, so that the next copy runs while one ends.
 constexpr size_t copy_streams = 2;
 
 class DevicePort final : public Rings {

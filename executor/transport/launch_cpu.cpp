@@ -75,7 +75,7 @@ class Thread final : public HostBlock {
     };
     while (!here(&all)) {
       if (fiber_.stopped() != Stop::none && block_.ended.load(std::memory_order_acquire) != 0) return;
-      fiber_.meet(here, &all);
+      fiber_.park_at_barrier(here, &all);
     }
   }
 
@@ -113,9 +113,9 @@ std::string describe(const Transport& transport, const LaunchName& name, const f
     if (peer < 0) return;
     const LinkState& link = *transport.endpoint(peer, block).local;
     text += fmt::format(" {} rank {}, channel {}: ", word, peer, block);
-    text += sends
-                ? fmt::format("the peer has read up to byte {}", load_relaxed(&link.slot_free.value))
-                : fmt::format("the peer's data has come up to byte {}", load_relaxed(&link.data_ready.value));
+    text += sends ? fmt::format("the peer has read up to byte {}", load_relaxed(&link.slot_free.value))
+                  : fmt::format("the peer's data has arrived up to byte {}",
+                                load_relaxed(&link.data_ready.value));
   };
   positions("to", name.to, true);
   positions("from", name.from, false);

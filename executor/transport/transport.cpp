@@ -209,10 +209,10 @@ void detail::check_message(const Transport& transport, const Leg& message, uint6
     throw UsageError("Leg::elem is 0: it is the bytes of an element, or 1 for those of the launcher's type");
   }
   if (message.elem != 1 && message.elem % element_bytes != 0) {
-    throw UsageError(
-        fmt::format("Leg::elem is {}, and what travels are elements of {} bytes: make it a multiple of that, "
-                    "or 1, for one of them",
-                    message.elem, element_bytes));
+    throw UsageError(fmt::format(
+        "Leg::elem is {}, but the elements on the link have {} bytes: make it a multiple of that, "
+        "or 1, for one of them",
+        message.elem, element_bytes));
   }
   if (message.elem != 1) element_bytes = message.elem;
   if (message.bytes % element_bytes != 0) {

@@ -35,9 +35,9 @@ class UcxLink {
   /// must not destroy the link.
   struct Events {
     std::function<void(std::span<const std::byte> header, Payload payload)> message;
-    /// The connection to a peer is lost. It is called once per peer, with UCX's error.
+    /// Is called once per peer whose connection is lost, with UCX's error.
     std::function<void(int peer, const std::string& why)> lost;
-    /// A message arrived for which there is no memory.
+    /// Is called when a message arrives for which there is no memory.
     std::function<void(size_t bytes)> too_large;
   };
 

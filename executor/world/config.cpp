@@ -133,7 +133,7 @@ const std::array rows = {
     CHORALE_SETTING(timeout, "the limit of every wait", parse_duration(text), duration_text(value)),
     CHORALE_SETTING(workers, "threads that run blocks on the CPU; 0: one per core",
                     parse_number_to_4096(text), std::to_string(value)),
-    CHORALE_SETTING(port, "the port where ranks meet under a launcher; 0: from MASTER_PORT", parse_port(text),
+    CHORALE_SETTING(port, "the port where ranks of a launcher connect; 0: from MASTER_PORT", parse_port(text),
                     std::to_string(value)),
     CHORALE_SETTING(host, "splits a machine into hosts, by name; auto: detected", parse_host(text), value),
     CHORALE_SETTING(secret, "the secret with which ranks authenticate over TCP; or file:/path",
@@ -163,7 +163,7 @@ const std::array rows = {
 
 #undef CHORALE_SETTING
 
-/// The setting whose value is never shown.
+/// Names the setting whose value is never shown.
 constexpr std::string_view hidden = "secret";
 
 /// \param shown  the name as its source spells it, for errors

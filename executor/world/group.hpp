@@ -199,7 +199,7 @@ class Group {
                                          ///< uses the others
 };
 
-/// The time between two checks for dead peers.
+/// Sets the time between two checks for dead peers.
 inline constexpr std::chrono::milliseconds check_interval{20};
 
 /// Sleeps until `bell` differs from `seen` or `limit` has passed. Works between processes.

@@ -23,12 +23,12 @@ namespace chorale::world {
 
 /// Runs one rank's part of a shrink.
 ///
-/// A living rank is never left out. When every rank has come, died or left, the lowest rank that has come
-/// offers the memory of the next world. The memory lists the ranks of the next world before any rank sees it.
-/// A rank that has opened the memory marks itself as ready. The offer becomes the next world when all ranks
-/// in it are ready or dead. Only the offering rank makes that change, so another rank takes over only after
-/// it has seen the offering rank dead. A rank that gives up makes the attempt fail by a change of the same
-/// word. So either all ranks that came get the world, or none does. See
+/// A living rank is never left out. When every rank has called survivors(), died or left, the lowest rank
+/// that has called it offers the memory of the next world. The memory lists the ranks of the next world
+/// before any rank sees it. A rank that has opened the memory marks itself as ready. The offer becomes the
+/// next world when all ranks in it are ready or dead. Only the offering rank makes that change, so another
+/// rank takes over only after it has seen the offering rank dead. A rank that gives up makes the attempt fail
+/// by a change of the same word. So either all ranks that made the call get the world, or none does. See
 /// docs/decisions/0013-survivors-agree-by-one-word.md.
 class Shrink {
  public:

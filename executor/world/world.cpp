@@ -89,8 +89,8 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
   }
   if (!rendezvous && !options.host.empty()) {
     throw UsageError(
-        fmt::format("ranks that meet under '{}' share memory, so JoinOptions::host ('{}') cannot "
-                    "separate them: meet under tcp://host:port",
+        fmt::format("ranks that join at '{}' share memory, so JoinOptions::host ('{}') cannot "
+                    "separate them: join at tcp://host:port",
                     address, options.host));
   }
   system::check_timeout(options.timeout, "JoinOptions::timeout");

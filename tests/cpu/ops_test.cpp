@@ -76,7 +76,7 @@ struct Ring {
   }
   Ring& nop(uint32_t block = 0) { return op(Opcode::nop, {}, {}, ChannelType::none, {}, block); }
   /// Signals both neighbours and waits for both.
-  Ring& meet(ChannelType via = ChannelType::memory, uint32_t block = 0) {
+  Ring& sync(ChannelType via = ChannelType::memory, uint32_t block = 0) {
     op(Opcode::signal, {}, {}, via, {0, 1}, block);
     return op(Opcode::wait, {}, {}, via, {0, 1}, block);
   }
@@ -161,9 +161,9 @@ TEST(Ops, copy_packets_and_unpack_packets) {
 TEST(Ops, put_of_several_pairs) {
   for (const uint32_t ranks : {2u, 3u}) {
     Ring ring(ranks);
-    ring.meet();
+    ring.sync();
     ring.op(Opcode::put, {in(0, 2), in(5)}, {there(O, 3, 2), there(O, 0)}, ChannelType::memory);
-    ring.meet();
+    ring.sync();
     expect_runs(ring.plan,
                 [&](uint32_t rank, uint64_t chunk, uint64_t at, int launch) -> std::optional<int64_t> {
                   const uint32_t from = previous_of(ring.plan, rank);
@@ -175,9 +175,9 @@ TEST(Ops, put_of_several_pairs) {
 
 TEST(Ops, get) {
   Ring ring;
-  ring.meet();
+  ring.sync();
   ring.op(Opcode::get, {there(I, 1, 2), there(I, 7)}, {out(6, 2), out(0)}, ChannelType::memory, {0});
-  ring.meet();
+  ring.sync();
   expect_runs(ring.plan,
               [&](uint32_t rank, uint64_t chunk, uint64_t at, int launch) -> std::optional<int64_t> {
                 const uint32_t from = next_of(ring.plan, rank);
@@ -190,7 +190,7 @@ TEST(Ops, relaxed_signal_and_wait_then_the_ordered_ones) {
   Ring ring;
   ring.op(Opcode::relaxed_signal, {}, {}, ChannelType::memory, {0, 1});
   ring.op(Opcode::relaxed_wait, {}, {}, ChannelType::memory, {0, 1});
-  ring.op(Opcode::put, {in(0)}, {there(S, 0)}, ChannelType::memory).meet();
+  ring.op(Opcode::put, {in(0)}, {there(S, 0)}, ChannelType::memory).sync();
   ring.op(Opcode::copy, {scratch(0)}, {out(0)});
   expect_runs(ring.plan,
               [&](uint32_t rank, uint64_t chunk, uint64_t at, int launch) -> std::optional<int64_t> {
@@ -215,10 +215,10 @@ TEST(Ops, put_packets_and_read_put_packets) {
 
 TEST(Ops, port_put_signal_and_flush) {
   Ring ring;
-  ring.meet(ChannelType::port);
+  ring.sync(ChannelType::port);
   ring.op(Opcode::put, {in(0, 2)}, {there(O, 1, 2)}, ChannelType::port, {0});
   ring.op(Opcode::flush, {}, {}, ChannelType::port, {0});
-  ring.meet(ChannelType::port);
+  ring.sync(ChannelType::port);
   expect_runs(
       ring.plan, [&](uint32_t rank, uint64_t chunk, uint64_t at, int launch) -> std::optional<int64_t> {
         return chunk == 1 || chunk == 2 ? value(previous_of(ring.plan, rank), chunk - 1, at, launch) : -1;
@@ -230,7 +230,7 @@ TEST(Ops, put_with_signal_carries_its_data) {
     Ring ring;
     ring.op(code, {in(4)}, {there(S, 2)}, ChannelType::port, {0});
     ring.op(Opcode::wait, {}, {}, ChannelType::port, {1});
-    ring.op(Opcode::copy, {scratch(2)}, {out(2)}).meet();
+    ring.op(Opcode::copy, {scratch(2)}, {out(2)}).sync();
     expect_runs(ring.plan,
                 [&](uint32_t rank, uint64_t chunk, uint64_t at, int launch) -> std::optional<int64_t> {
                   return chunk == 2 ? value(previous_of(ring.plan, rank), 4, at, launch) : -1;
@@ -243,7 +243,7 @@ TEST(Ops, more_triggers_than_the_ring_holds) {
   for (int times = 0; times < 1500; ++times)
     ring.op(Opcode::put, {in(0)}, {there(S, 0)}, ChannelType::port, {0});
   ring.op(Opcode::put_with_signal, {in(1)}, {there(S, 1)}, ChannelType::port, {0});
-  ring.op(Opcode::wait, {}, {}, ChannelType::port, {1}).op(Opcode::copy, {scratch(0, 2)}, {out(0, 2)}).meet();
+  ring.op(Opcode::wait, {}, {}, ChannelType::port, {1}).op(Opcode::copy, {scratch(0, 2)}, {out(0, 2)}).sync();
   run_local(2, [&](World& world) {
     Executor executor(world);
     std::vector<int32_t> input(64), output(64);
@@ -259,11 +259,11 @@ TEST(Ops, more_triggers_than_the_ring_holds) {
 TEST(Ops, reductions_of_plain_chunks) {
   Ring ring;
   ring.op(Opcode::reduce, {in(0), in(1), in(2)}, {out(0)});
-  ring.meet();
+  ring.sync();
   ring.op(Opcode::reduce_send, {in(0), in(3)}, {out(1), there(O, 2)}, ChannelType::memory);
   ring.op(Opcode::read_reduce, {in(4), there(I, 4), there(I, 5)}, {out(3)}, ChannelType::memory);
   ring.op(Opcode::read_reduce_send, {in(6), there(I, 6)}, {out(4), there(O, 5)}, ChannelType::memory);
-  ring.meet();
+  ring.sync();
   expect_runs(ring.plan,
               [&](uint32_t rank, uint64_t chunk, uint64_t at, int launch) -> std::optional<int64_t> {
                 const uint32_t after = next_of(ring.plan, rank), before = previous_of(ring.plan, rank);
@@ -347,7 +347,7 @@ TEST(Ops, combined_packets) {
 TEST(Ops, switch_operations) {
   // Each rank uses only chunk `rank` of every region.
   Ring ring(3);
-  ring.meet();
+  ring.sync();
   for (uint32_t rank = 0; rank < 3; ++rank) {
     ThreadBlock& block = ring.plan.gpus[rank].threadblocks[0];
     const auto add = [&](Opcode code, const Operand& src, const Operand& dst) {
@@ -358,13 +358,13 @@ TEST(Ops, switch_operations) {
     append(block, Opcode::copy_packets, std::vector{in(rank)}, std::vector{scratch(4 + rank)});
     add(Opcode::switch_broadcast_packets, scratch(4 + rank), there(S, rank));
   }
-  ring.op(Opcode::unpack_packets, {scratch(1)}, {out(6)}).meet();
+  ring.op(Opcode::unpack_packets, {scratch(1)}, {out(6)}).sync();
   for (uint32_t rank = 0; rank < 1; ++rank) {
     ThreadBlock& block = ring.plan.gpus[rank].threadblocks[0];
     append(block, Opcode::switch_reduce_broadcast, std::vector{there(I, 5)}, std::vector{there(O, 7)}).via =
         ChannelType::switched;
   }
-  ring.meet();
+  ring.sync();
   expect_runs(ring.plan,
               [&](uint32_t rank, uint64_t chunk, uint64_t at, int launch) -> std::optional<int64_t> {
                 const auto of = [&](uint32_t from, uint64_t which) { return value(from, which, at, launch); };
@@ -451,7 +451,7 @@ TEST(Ops, pipelines_advance_every_operand) {
 TEST(Ops, two_banks_of_plain_scratch) {
   Ring ring;
   ring.plan.use_double_scratch_buffer = true;
-  ring.op(Opcode::put, {in(0)}, {there(S, 3)}, ChannelType::memory).meet();
+  ring.op(Opcode::put, {in(0)}, {there(S, 3)}, ChannelType::memory).sync();
   ring.op(Opcode::copy, {scratch(3)}, {out(0)});
   expect_runs(ring.plan,
               [&](uint32_t rank, uint64_t chunk, uint64_t at, int launch) -> std::optional<int64_t> {

@@ -300,11 +300,9 @@ void test_faults(const Rank& rank) {
     Exchange hasty(rank.world, {}, soon);
     if (self == 0) hasty.recv(rank.memory, 100, 1, rank.stream);
     const std::string what = said(rank, hasty, RunError::Reason::timed_out);
-    require(
-        what.find(
-            "rank 0 receives a message of 100 bytes from rank 1, channel 0, which did not come in time") !=
-            std::string::npos,
-        "a peer that does not come: " + what);
+    require(what.find("rank 0 receives a message of 100 bytes from rank 1, channel 0, but rank 1 did not "
+                      "take part in time") != std::string::npos,
+            "a peer that does not come: " + what);
     require_mended(rank, exchange);
     hasty.reset();
     make_call(rank, hasty, test::messages_of(4, rank.world.ranks(), 3, 3000), "after a timeout");

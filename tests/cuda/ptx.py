@@ -101,7 +101,7 @@ def checks(ptx, resources):
     yield "an LL8 packet is one store", set(re.findall(stores, ll8)) == {"st.relaxed.sys.global.u64"}
     yield "an LL16 packet is one vector load", count(receive, r"ld\.relaxed\.sys\.global\.v2\.b64") > 0
     lines = of["send_ll128"], of["receive_ll128"]
-    yield "an LL128 line is one vector store a lane", set(re.findall(stores, lines[0])) == {"st.relaxed.sys.global.v2.b64"}
+    yield "an LL128 line is one vector store per lane", set(re.findall(stores, lines[0])) == {"st.relaxed.sys.global.v2.b64"}
     yield "lanes learn of a line's flag together", "vote.sync.ballot" in lines[1]
     yield "four lines are looked at before one is waited for", re.search(
         r"(?:ld\.relaxed\.sys\.global\.v2\.b64(?:(?!\bvote\b)[\s\S])*?){4}vote", lines[1]) is not None

@@ -145,13 +145,13 @@ CHORALE_PROGRAM(hosts_by_switch, Parameters& with) {
   for (int rank = 0; rank < ranks; ++rank) {
     Rank me(program, rank);
     std::vector<PortChannel> peers = to_all_others(program, rank, ranks);
-    const auto meet = [&] {
+    const auto sync = [&] {
       for (PortChannel& peer : peers) peer.signal(0);
       for (PortChannel& peer : peers) peer.wait(0);
     };
-    meet();
+    sync();
     all.reduce(rank, 0, ranks, me.get_output_buffer().slice(0, ranks), 0);
-    meet();
+    sync();
   }
   return program;
 }

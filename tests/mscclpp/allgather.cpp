@@ -28,7 +28,7 @@ CHORALE_PROGRAM(single_node_allgather, Parameters& with) {
   return program;
 }
 
-// The same with four thread blocks that share every put.
+// This one does the same with four thread blocks that share every put.
 CHORALE_PROGRAM(single_node_allgather_tbg, Parameters& with) {
   const int ranks = ranks_of(with);
   Program program({.name = "allgather_tbg", .collective = gather(ranks)});
@@ -53,12 +53,12 @@ CHORALE_PROGRAM(single_node_allgather_ring, Parameters& with) {
   for (int rank = 0; rank < ranks; ++rank) {
     const Chunk mine = program.rank(rank).get_output_buffer()[rank];
     const std::vector<MemoryChannel> peers = channels_to(program, others(rank, 0, ranks), rank);
-    meet(peers, 0, true);
+    sync(peers, 0, true);
     for (int step = 1; step < ranks; ++step) {
       const int next = (rank + step) % ranks;
       peers[slot(next, rank)].put(program.rank(next).get_output_buffer()[rank], mine, 0);
     }
-    meet(peers, 0, true);
+    sync(peers, 0, true);
   }
   return program;
 }
@@ -95,15 +95,15 @@ CHORALE_PROGRAM(single_node_allgather_nvls, Parameters& with) {
   const SwitchChannel outputs(program, all(ranks), BufferType::output);
   for (int rank = 0; rank < ranks; ++rank) {
     const std::vector<MemoryChannel> peers = channels_to(program, others(rank, 0, ranks), rank);
-    meet(peers, 0, true);
+    sync(peers, 0, true);
     outputs.at_rank(rank).broadcast(program.rank(rank).get_output_buffer()[rank], rank, 1, 0);
-    meet(peers, 0, true);
+    sync(peers, 0, true);
   }
   return program;
 }
 
-// The same as packets, which need no signals. Nor do the threads of a block need each other: each packet is
-// waited for by whoever reads it, and what the switch stores to a rank's own slot is what stands there.
+// This one stores packets, which need no signals. The threads of a block need not synchronise: each thread
+// waits for the packets that it reads, and what the switch stores to a rank's own slot is already there.
 CHORALE_PROGRAM(single_node_allgather_nvls_pkt, Parameters& with) {
   const int ranks = ranks_of(with);
   Program program({.name = "ag_nvls_pkt",

@@ -34,15 +34,16 @@ CHORALE_PROGRAM(single_node_allreduce, Parameters& with) {
   for (int rank = 0; rank < ranks; ++rank) {
     for (int tb = 0; tb < blocks; ++tb) {
       const std::vector<MemoryChannel> peers = channels_to(program, others(rank, 0, ranks), rank);
-      meet(peers, tb, true);
+      sync(peers, tb, true);
       sum_and_store(program, peers, rank, rank * blocks + tb, tb);
-      meet(peers, tb, false);
+      sync(peers, tb, false);
     }
   }
   return program;
 }
 
-// The same for two ranks, as an older version of their DSL wrote it: with fewer synchronisations of threads.
+// This one is for two ranks, as an older version of their DSL wrote it, with fewer synchronisations of
+// threads.
 CHORALE_PROGRAM(execution_file_allreduce, Parameters&) {
   const int blocks = 8;
   Program program({.name = "allreduce", .collective = sum_of(2, blocks)});
@@ -85,9 +86,9 @@ CHORALE_PROGRAM(single_node_allreduce_naivy, Parameters& with) {
   return program;
 }
 
-// Packets on as many thread blocks as ranks: each sends to one peer, sums a share of the rank's own part, and
-// receives a part from one peer. No thread writes an element of a part before its packet has arrived, which
-// was sent after the old element had been: so auto_sync would only add waiting.
+// This one has a thread block for each rank. It sends packets to one peer, sums a share of the rank's own
+// part, and receives a part from one peer. No thread writes an element before its packet has arrived, and the
+// peer has sent that packet after it got the old element. So auto_sync would only add waiting.
 CHORALE_PROGRAM(single_node_allreduce_pkt, Parameters& with) {
   const int ranks = ranks_of(with);
   Program program({.name = "allreduce_pkt",
@@ -177,7 +178,7 @@ CHORALE_PROGRAM(execution_file_allreduce_pipeline, Parameters&) {
     const std::vector<int> peers = others(rank, 0, ranks);
     const std::vector<MemoryChannel> copied = channels_to(program, peers, rank),
                                      summed = channels_to(program, peers, rank);
-    const auto meet = [&](const std::vector<MemoryChannel>& channels, int tb, SyncType before) {
+    const auto sync = [&](const std::vector<MemoryChannel>& channels, int tb, SyncType before) {
       for (const MemoryChannel& peer : channels) peer.signal(tb, before);
       for (const MemoryChannel& peer : channels) peer.wait(tb, SyncType::after);
     };
@@ -186,7 +187,7 @@ CHORALE_PROGRAM(execution_file_allreduce_pipeline, Parameters&) {
 
     free.acquire(0, SyncType::after);
     for (int part = 0; part < ranks; ++part) me.copy(scratch[rank][part], in[part], 0);
-    meet(copied, 0, SyncType::before);
+    sync(copied, 0, SyncType::before);
     copied_in.release(0, SyncType::none);
 
     copied_in.acquire(1, SyncType::after);
@@ -195,7 +196,7 @@ CHORALE_PROGRAM(execution_file_allreduce_pipeline, Parameters&) {
     stored.release(1, SyncType::before);
 
     stored.acquire(2, SyncType::after);
-    meet(summed, 2, SyncType::none);
+    sync(summed, 2, SyncType::none);
     for (int part = 0; part < ranks; ++part) me.copy(in[part], scratch[rank][part], 2);
     free.release(2, SyncType::before);
   }

@@ -41,7 +41,7 @@ CHORALE_PROGRAM(single_node_alltoall, Parameters& with) {
   return program;
 }
 
-// The same with packets.
+// This one uses packets.
 CHORALE_PROGRAM(single_node_alltoall_pkt, Parameters& with) {
   const int ranks = ranks_of(with);
   Program program({.name = "alltoall_pkt",
@@ -75,7 +75,7 @@ CHORALE_PROGRAM(single_node_alltoall_ring, Parameters& with) {
     const std::vector<MemoryChannel> data = channels_to(program, peers, rank),
                                      ready = channels_to(program, peers, rank);
     const Semaphore sent(program, rank, 0);
-    meet(ready, 0, true);
+    sync(ready, 0, true);
     for (int step = 1; step < ranks; ++step) {
       const int to = (rank + step) % ranks;
       const MemoryChannel& channel = data[slot(to, rank)];
@@ -94,7 +94,7 @@ CHORALE_PROGRAM(single_node_alltoall_ring, Parameters& with) {
   return program;
 }
 
-// The same out of place, where nothing is overwritten.
+// This one runs out of place, where nothing is overwritten.
 CHORALE_PROGRAM(single_node_alltoall_ring_oop, Parameters& with) {
   const int ranks = ranks_of(with);
   Program program({.name = "alltoall_ring_oop", .collective = exchange(ranks, false), .instances = 16});
@@ -105,7 +105,7 @@ CHORALE_PROGRAM(single_node_alltoall_ring_oop, Parameters& with) {
     const std::vector<int> peers = others(rank, 0, ranks);
     const std::vector<MemoryChannel> data = channels_to(program, peers, rank),
                                      ready = channels_to(program, peers, rank);
-    meet(ready, 0, true);
+    sync(ready, 0, true);
     for (int step = 1; step < ranks; ++step) {
       const int to = (rank + step) % ranks;
       const MemoryChannel& channel = data[slot(to, rank)];

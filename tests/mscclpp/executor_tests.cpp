@@ -45,12 +45,12 @@ Program reduce_on_switch(const char* name, Parameters& with, Body&& body) {
   for (int rank = 0; rank < ranks; ++rank) {
     const Chunk mine = program.rank(rank).get_input_buffer()[rank];
     const std::vector<MemoryChannel> peers = channels_to(program, others(rank, 0, ranks), rank);
-    meet(peers, 0, true);
+    sync(peers, 0, true);
     body(program, [&] {
       inputs.at_rank(rank).reduce(rank, 1, mine, 0);
       inputs.at_rank(rank).broadcast(mine, rank, 1, 0);
     });
-    meet(peers, 0, true);
+    sync(peers, 0, true);
   }
   return program;
 }
@@ -67,20 +67,20 @@ CHORALE_PROGRAM(executor_reduce, Parameters&) {
   const MemoryChannel to_right(program, 1, 0), to_left(program, 0, 1);
 
   left.copy(sl[{2, 4}], l[{2, 4}], 0);
-  meet({to_right}, 0, false);
+  sync({to_right}, 0, false);
   to_right.reduce(l[0], {sr[0]}, 0);
   to_right.put(r[0], l[0], 0);
   to_right.get(sl[1], sr[1], 0);
   left.reduce(l[1], {sl[1]}, 0);
   to_right.put(r[1], l[1], 0);
-  meet({to_right}, 0, false);
+  sync({to_right}, 0, false);
 
   right.copy(sr[{0, 2}], r[{0, 2}], 0);
-  meet({to_left}, 0, false);
+  sync({to_left}, 0, false);
   to_left.reduce(r[{2, 4}], {l[{2, 4}]}, 0);
   right.copy(sr[{2, 4}], r[{2, 4}], 0);
   to_left.put(l[{2, 4}], sr[{2, 4}], 0);
-  meet({to_left}, 0, false);
+  sync({to_left}, 0, false);
   return program;
 }
 

@@ -18,7 +18,7 @@ int gpus_per_node(Parameters& with, int fallback) {
 struct Ring {
   std::vector<PortChannel> to_next, from_last;
 
-  /// next[rank] for every rank.
+  /// \param next  by rank: the rank that follows it in the ring
   Ring(Program& program, const std::vector<int>& next) {
     std::vector<std::optional<PortChannel>> back(next.size());
     for (int rank = 0; rank < int(next.size()); ++rank) {
@@ -54,14 +54,14 @@ CHORALE_PROGRAM(multi_node_allgather, Parameters& with) {
     const auto share = [&](int part) {
       for (const MemoryChannel& peer : peers) peer.put(output(peer.dst_rank())[part], output(rank)[part], 0);
     };
-    meet(peers, 0, true);
+    sync(peers, 0, true);
     share(rank);
     partner.signal(0);
     partner.wait(0);
     partner.put_with_signal_and_flush(output(far)[rank], output(rank)[rank], 0);
     partner.wait(0, SyncType::after);
     share(far);
-    meet(peers, 0, false);
+    sync(peers, 0, false);
   }
   return program;
 }
@@ -150,7 +150,7 @@ CHORALE_PROGRAM(multi_node_reducescatter, Parameters& with) {
     const int far = place.partner();
     const std::vector<MemoryChannel> peers = channels_to(program, place.peers(), rank);
     const PortChannel partner(program, far, rank);
-    meet(peers, 0, true);
+    sync(peers, 0, true);
     for (const int part : {rank, far}) {
       for (const MemoryChannel& peer : peers)
         peer.reduce(input(rank)[part], {input(peer.dst_rank())[part]}, 0);
@@ -160,7 +160,7 @@ CHORALE_PROGRAM(multi_node_reducescatter, Parameters& with) {
     partner.put_with_signal(slots[far][0], input(rank)[far], 0);
     partner.wait(0, SyncType::after);
     program.rank(rank).reduce(input(rank)[rank], {slots[rank][0]}, 0);
-    meet(peers, 0, true);
+    sync(peers, 0, true);
   }
   return program;
 }

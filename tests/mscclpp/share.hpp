@@ -36,7 +36,7 @@ inline std::vector<MemoryChannel> channels_to(Program& program, const std::vecto
 }
 
 /// Signals every peer, then waits for every peer.
-inline void meet(const std::vector<MemoryChannel>& peers, int64_t tb, bool relaxed,
+inline void sync(const std::vector<MemoryChannel>& peers, int64_t tb, bool relaxed,
                  Here at = Here::current()) {
   for (const MemoryChannel& peer : peers) peer.signal(tb, SyncType::both, relaxed, at);
   for (const MemoryChannel& peer : peers) peer.wait(tb, SyncType::both, relaxed, at);
@@ -44,7 +44,7 @@ inline void meet(const std::vector<MemoryChannel>& peers, int64_t tb, bool relax
 
 /// Synchronises with a peer, after which its buffers may be used.
 inline void enter(const MemoryChannel& peer, int64_t tb, Here at = Here::current()) {
-  meet({peer}, tb, true, at);
+  sync({peer}, tb, true, at);
 }
 
 /// Synchronises with a peer, after which the moved data has arrived at both.

@@ -127,7 +127,10 @@ std::string Tally::markdown(const std::vector<const Operator*>& operators, const
       "and "
       "the program finds the reason. Mutants that are equal to their plan, or to another mutant of\nit, do "
       "not "
-      "count.\n\n";
+      "count.\n\nThe columns in italics count the survivors by the reason why they are right:\n\n"
+      "- *nothing*: the changed operation orders no two accesses that need an order.\n"
+      "- *path*: other operations order the accesses that the mutant no longer orders.\n"
+      "- *values*: every output is right, although some block accesses other memory or in another order.\n\n";
   std::string head = "| | operator | mistake | mutants |", rule = "| --: | :-- | :-- | --: |";
   for (const std::string& check : columns) head += " " + check + " |", rule += " --: |";
   for (const auto& [reason, n] : reasons) {

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// A small program of a few ranks that is easy to change: every thread block may use everything, and each
-/// pair of blocks has channels and semaphores of its own.
+/// Represents a small program of a few ranks that is easy to change. Every thread block may use everything,
+/// and each pair of blocks has channels and semaphores of its own.
 
 #include <cstddef>
 #include <cstdint>

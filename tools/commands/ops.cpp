@@ -124,13 +124,13 @@ Action command::ops(CLI::App& app) {
       std::cout << plan_schema();
       return Exit::well;
     }
-    std::cout << "# Operations\n\n"
-                 "Made by `chorale ops` from `compiler/include/chorale/ops.def`; do not edit.\n\n"
-                 "*name* is the word in C++ and in messages, *in plans* the word in plan files. `x...` "
-                 "stands for one or "
-                 "more\noperands. The operands of *from* are in `src_buff` and those of *to* in `dst_buff`, "
-                 "in this order."
-                 "\n\n| name | in plans | from | to | carries | meaning |\n|---|---|---|---|---|---|\n";
+    std::cout
+        << "# Operations\n\n"
+           "`chorale ops` makes this page from `compiler/include/chorale/ops.def`; do not edit it.\n\n"
+           "*name* is the word in C++ and in messages, and *in plans* is the word in plan files. "
+           "`x...` stands for one or\nmore operands. The operands of *from* are in `src_buff` and those "
+           "of *to* in `dst_buff`, in this order. *attributes*\nlists what else an operation carries."
+           "\n\n| name | in plans | from | to | attributes | meaning |\n|---|---|---|---|---|---|\n";
     std::map<Role, bool> used;
     for (const OpInfo& op : op_table()) {
       std::cout << "| " << op.name << " | `" << op.mnemonic << "` | " << operands(op, false) << " | "

@@ -85,8 +85,9 @@ inline constexpr auto standard_collectives = [] {
   return words;
 }();
 
-/// Says of which inputs each part of an output is the sum. Extension::post says so if it is there, else the
-/// collective does. A part is a segment of segmentation(). The plan must outlive this object.
+/// Lists, for each part of an output, the inputs that are added up to it. They come from Extension::post if
+/// that is not empty, else from the collective. A part is a segment of segmentation(). The plan must outlive
+/// this object.
 class Outcome {
  public:
   explicit Outcome(const Plan& plan)

@@ -297,8 +297,8 @@ struct Extension {
   /// Holds the number of logical chunks per rank before replication, for custom and test collectives. 0 means
   /// the number of chunks of the buffer.
   uint64_t input_segments = 0, output_segments = 0;
-  /// Says, for custom collectives, of which inputs post[rank][output segment] is the sum. One entry means a
-  /// copy; none leaves the segment undefined. Positions count segments, not replicated chunks.
+  /// Lists, for custom collectives, the inputs that are added up to post[rank][output segment]. One entry
+  /// means a copy; none leaves the segment undefined. Positions count segments, not replicated chunks.
   std::vector<std::vector<std::vector<Contribution>>> post;
   /// If true, thread blocks may compete for semaphores and channels. The proofs then cover only a bounded
   /// number of orders.

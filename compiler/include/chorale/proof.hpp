@@ -65,10 +65,11 @@ struct Finding {
   std::string_view proof;  ///< one of proof_names
   Kind kind = Kind::undecided;
   std::vector<ProofEvent> events;
-  /// Says, for a race, how many segments of the first event's block or proxy are known to the second one to
-  /// have ended.
+  /// Counts, for a race, the segments of the first event's block or proxy that the second event knows to have
+  /// ended.
   uint32_t known = 0;
-  /// Hold, for a value, the addends that belong there (`expected`) and the addends that are there (`held`).
+  /// These list, for a value, the addends that belong there (`expected`) and the addends that are there
+  /// (`held`).
   std::vector<Addend> expected, held;
   ProofSetting setting;
   Diagnostic diagnostic;

@@ -56,7 +56,10 @@ struct Simulation {
 };
 
 /// Simulates one plan for many sizes and machines. The plan is executed symbolically only once. If it has
-/// pipelines, it is executed once per size.
+/// pipelines, it is executed once per size. For example:
+///
+///     Simulator simulator(plan);
+///     const double ns = simulator.simulate({.bytes = 1 << 20}, load_machine("my_machine.json")).ns;
 class Simulator {
  public:
   /// \param plan  without findings of check(); it must outlive the simulator

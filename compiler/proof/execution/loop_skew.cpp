@@ -99,9 +99,9 @@ bool corresponds(const Loop& one, const Loop& other) {
   return same_turns(*one.pipeline, *other.pipeline) && one.a_turn == other.a_turn;
 }
 
-class Paces {
+class SkewFinder {
  public:
-  explicit Paces(const Plan& plan) : plan_(plan), channels_(list_channel_ends(plan)) {
+  explicit SkewFinder(const Plan& plan) : plan_(plan), channels_(list_channel_ends(plan)) {
     uint32_t blocks = 0;
     for (const Gpu& gpu : plan.gpus) {
       first_block_.push_back(blocks);
@@ -133,7 +133,7 @@ class Paces {
     for (uint32_t block = 0; block < ahead_.size(); ++block)
       sums[root(block)] += (switched_ ? 4 : 2) * ahead_[block] + (in_doubt_ && waits_[block] ? 1 : 0);
     for (const auto& [first, sum] : sums) skew_.ahead = std::max(skew_.ahead, sum);
-    if (!in_doubt_) skew_.ahead += longest_way();
+    if (!in_doubt_) skew_.ahead += longest_path();
     return skew_;
   }
 
@@ -321,14 +321,14 @@ class Paces {
   }
 
   /// Returns the largest number of pipelines on the shortest path from one pipeline to another.
-  uint64_t longest_way() const {
+  uint64_t longest_path() const {
     uint64_t longest = 0;
     std::vector<uint32_t> now, next;
     for (uint32_t first = 0; first < waits_at_.size(); ++first) {
       std::vector<bool> passed(gates_.size()), seen(waits_at_.size());
       seen[first] = true;
       now = {first};
-      for (uint64_t way = 1; !now.empty(); ++way) {
+      for (uint64_t length = 1; !now.empty(); ++length) {
         next.clear();
         for (const uint32_t pipeline : now) {
           for (const uint32_t gate : waits_at_[pipeline]) {
@@ -340,7 +340,7 @@ class Paces {
             }
           }
         }
-        if (!next.empty()) longest = std::max(longest, way);
+        if (!next.empty()) longest = std::max(longest, length);
         std::swap(now, next);
       }
     }
@@ -379,7 +379,7 @@ LoopSkew skew_of(const Plan& plan) {
   for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op&, const Op* loop, OpPlace) {
     any |= loop != nullptr;
   });
-  return any ? Paces(plan).find() : LoopSkew{};
+  return any ? SkewFinder(plan).find() : LoopSkew{};
 }
 
 }  // namespace chorale::proof

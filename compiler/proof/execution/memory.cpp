@@ -244,7 +244,7 @@ Memory::Memory(const Plan& plan, const Message& message, bool one_storage, Banks
   Steps steps;
   std::vector<Range> ranges;
   for (bool first = true, again = true; again && fits_; first = false) {
-    uint64_t limit = max_played;
+    uint64_t limit = max_executed;
     for (const Gpu& gpu : plan.gpus) {
       for (const ThreadBlock& block : gpu.threadblocks) {
         fits_ &= for_each_turn(message_, block, limit, [&](const Op& op, const Turn& turn) {

@@ -154,6 +154,6 @@ bool for_each_turn(const Message& message, const ThreadBlock& block, uint64_t& l
 }
 
 /// Limits the number of operations, counted in all turns, of a plan that is proved.
-inline constexpr uint64_t max_played = uint64_t(1) << 27;
+inline constexpr uint64_t max_executed = uint64_t(1) << 27;
 
 }  // namespace chorale::proof

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The SymbolicExecutor is a symbolic executor: it runs one execution of a plan without data. Each block does
+/// The SymbolicExecutor runs one execution of a plan without data. Each block does
 /// its operations in order, as far as it can. The blocks of a plan wait only for each other, so if this
 /// execution ends, all executions end. This is not true when blocks compete. Then a competing block takes
 /// only when no other block can proceed, and Choices says which of them goes first.

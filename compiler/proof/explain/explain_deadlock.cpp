@@ -41,7 +41,7 @@ class Unanswered {
       const OpPlace at = chain.place(), &wanted = finding.events[0].at;
       if (at.rank != wanted.rank || at.threadblock != wanted.threadblock || at.op != wanted.op) continue;
       if (chain.state == State::counter) tell_counter(chain);
-      if (chain.state == State::barrier) tell_meeting(executor_.barriers()[chain.waits_for]);
+      if (chain.state == State::barrier) tell_barrier(executor_.barriers()[chain.waits_for]);
       if (chain.state == State::packets) tell_packets(chain);
     }
   }
@@ -64,16 +64,16 @@ class Unanswered {
     if (counter.posters.empty())
       text += "nobody sends there";
     else
-      text += "all that there is have come: " + number(posts.size());
+      text += "the plan sends only " + number(posts.size()) + " there";
     if (counter.initial) text += ", and it began with " + number(counter.initial);
     witness_.because.push_back(text);
   }
 
-  void tell_meeting(const Barrier& barrier) {
+  void tell_barrier(const Barrier& barrier) {
     witness_.because.push_back("barrier " + number(barrier.id) + " of " + rank_name(barrier.rank) +
                                " is for " + count(barrier.participants, "thread block") + ": " +
                                number(barrier.arrived % barrier.participants) +
-                               " came to this round, and no other ever will");
+                               " arrived in this round, and no other block will");
   }
 
   void tell_packets(const Chain& chain) {

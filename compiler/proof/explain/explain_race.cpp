@@ -62,7 +62,7 @@ class Race {
     const Past of_second(history_, second_, published), of_first(history_, first_, published);
     show_known(of_second, first_, "B");
     show_join(of_first, of_second);
-    witness_.because.push_back(std::string("missing: any way from A to B") +
+    witness_.because.push_back(std::string("missing: any path from A to B") +
                                (published ? " that publishes what A wrote" : ""));
   }
 
@@ -71,8 +71,9 @@ class Race {
   void show_relaxed(const Past& of_second) {
     slice_.add_path(of_second.path_from(first_));
     witness_.because.push_back(
-        "A has ended when B comes, but the events that show this, marked with ~, publish no data: missing is "
-        "a way from A to B that does");
+        "A has ended when B begins, but the events that show this, marked with ~, publish no data: a path "
+        "from "
+        "A to B that publishes data is missing");
   }
 
   /// Shows two accesses in the wrong order: the second one should come first, because the launch ends without
@@ -82,7 +83,7 @@ class Race {
     const Past of_first(history_, first_, published), of_second(history_, second_, published);
     show_known(of_first, second_, "A");
     show_join(of_first, of_second);
-    witness_.because.push_back(std::string("missing: any way from B to A") +
+    witness_.because.push_back(std::string("missing: any path from B to A") +
                                (published ? " that publishes what B wrote" : ""));
   }
 
@@ -95,9 +96,11 @@ class Race {
           nodes_[at].kind != Node::Kind::begin)
         known = at;
     }
-    witness_.because.push_back(
-        "of " + slice_.who(other) + " " + one + " knows " +
-        (known == History::none ? "nothing" : "no more than " + slice_.name(known) + launch_of(known)));
+    witness_.because.push_back(one + " knows " +
+                               (known == History::none
+                                    ? "nothing of the progress of " + slice_.who(other)
+                                    : "the progress of " + slice_.who(other) + " only up to " +
+                                          slice_.name(known) + launch_of(known)));
   }
 
   std::string launch_of(uint32_t node) const {

@@ -43,11 +43,11 @@ class Users {
         node.kind != Node::Kind::proxy_writes)
       return {};
     auto [known, added] = uses_.try_emplace({node.chain, node.op});
-    if (added) known->second = {meets(ranges_of(at, false)), meets(ranges_of(at, true))};
+    if (added) known->second = {overlaps(ranges_of(at, false)), overlaps(ranges_of(at, true))};
     return known->second;
   }
 
-  bool meets(const std::vector<Interval>& ranges) const {
+  bool overlaps(const std::vector<Interval>& ranges) const {
     for (const Interval& range : ranges) {
       for (const Interval& part : place_) {
         if (range.first < part.second && part.first < range.second) return true;

@@ -8,7 +8,8 @@
 // that their readers wait for. So reading them needs no order, unless a slot is written twice in a launch.
 //
 // The application owns a rank's input and output between launches. It writes the input before a launch, and
-// after it, reads the output and overwrites both. So a peer that comes too early or too late races with it.
+// after it, reads the output and overwrites both. So a peer that accesses them too early or too late races
+// with it.
 //
 // Replay: the next launch uses scratch again, or the one after it if there are two banks. The order is the
 // same from launch to launch. If all accesses of two launches that far apart are ordered once, they always

@@ -82,7 +82,7 @@ void Races::with_owner(const Epoch& second, const Epoch& first, uint32_t cell, b
         "application may not see it";
   else
     text +=
-        ", and nothing tells the rank when: the launch may have ended there, and the application be using it";
+        ", and nothing tells the rank when: its launch may have ended, and the application may be using it";
   say(ProofName::races, second, first, writes, written, text, {});
 }
 

@@ -30,7 +30,7 @@ Shares::Shares(const Plan& plan, const Memory& memory) : memory_(memory) {
   std::vector<std::set<Part>> parts(memory.spaces());
   std::map<Key, OpPlace> places;  // of packets
   Steps steps;
-  uint64_t limit = max_played;
+  uint64_t limit = max_executed;
   for (const Gpu& gpu : plan.gpus) {
     for (const ThreadBlock& block : gpu.threadblocks) {
       for_each_turn(memory.message(), block, limit, [&](const Op& op, const Turn& turn) {

@@ -97,7 +97,7 @@ class Contents {
 
   void read(const Access& access, const Box& rest) {
     report(out_, s_, "contents", access.at,
-           fmt::format("this reads {} of rank {} on {}, of which nothing has written {} before",
+           fmt::format("this reads {} of rank {} on {}, but nothing has written {} before",
                        text(made_, *access.box), access.rank, place(access), text(made_, rest)),
            "write it in the same run, or let the temporary be zero when the schedule is bound");
   }
@@ -120,14 +120,14 @@ class Contents {
         return makes_zero(other) && order_.before(write.event, other.event);
       });
       for (const Box& one : left) {
-        const auto meets =
+        const auto overlapping =
             std::find_if(rest.begin(), rest.end(), [&](const Box& of) { return of.overlaps(one); });
-        if (meets == rest.end()) continue;
-        Diagnostic* finding =
-            report(out_, s_, "contents", access.at,
-                   fmt::format("this reads {} of rank {} on {}, of which {} is zero in the first run only",
-                               text(made_, *access.box), access.rank, place(access), text(made_, *meets)),
-                   "make it zero in the same run, before it is read or after it is overwritten");
+        if (overlapping == rest.end()) continue;
+        Diagnostic* finding = report(
+            out_, s_, "contents", access.at,
+            fmt::format("this reads {} of rank {} on {}, but {} is zero in the first run only",
+                        text(made_, *access.box), access.rank, place(access), text(made_, *overlapping)),
+            "make it zero in the same run, before it is read or after it is overwritten");
         note(finding, s_, write.at, fmt::format("what the next run reads, from {}", place(write)));
         return;
       }

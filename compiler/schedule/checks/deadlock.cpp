@@ -68,8 +68,8 @@ bool only_copy_engines(const std::vector<Op>& ops) {
   });
 }
 
-/// Returns the schedule with the transfers of collectives as a rendezvous, because an executor may do them in
-/// this way.
+/// Returns the schedule with the transfers of collectives as a rendezvous, in which each end waits for the
+/// other, because an executor may do them in this way.
 Concrete with_rendezvous(Concrete made) {
   for (std::vector<Step>& steps : made.steps) {
     for (Step& step : steps) {

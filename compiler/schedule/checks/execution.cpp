@@ -101,7 +101,7 @@ bool Execution::try_begin(uint32_t rank, size_t position) {
 
 /// Returns whether the other ends of all transfers have begun. Transfers of 0 bytes order nothing, because
 /// not every mover makes their ends wait for each other.
-bool Execution::meet(uint32_t rank, size_t position, std::vector<uint32_t>& clock) {
+bool Execution::peers_have_begun(uint32_t rank, size_t position, std::vector<uint32_t>& clock) {
   const size_t size = made_.steps[rank].size();
   for (const ConcreteTransfer& transfer : step(rank, position).transfers) {
     const Pair& pair = made_.pairs[transfer.pair];
@@ -113,7 +113,7 @@ bool Execution::meet(uint32_t rank, size_t position, std::vector<uint32_t>& cloc
   return true;
 }
 
-bool Execution::meet_all(uint32_t rank, size_t position, std::vector<uint32_t>& clock) {
+bool Execution::all_have_begun(uint32_t rank, size_t position, std::vector<uint32_t>& clock) {
   const std::optional<size_t> kind = kind_together(step(rank, position));
   if (!kind) return true;
   const std::vector<size_t>& mine = together_[rank][*kind];
@@ -134,8 +134,8 @@ bool Execution::try_end(uint32_t rank, size_t position) {
   const Step& what = step(rank, position);
   clock_ = one.begins;
   std::vector<uint32_t>& clock = clock_;
-  if (!meet(rank, position, clock)) return false;
-  if (!meet_all(rank, position, clock)) return false;
+  if (!peers_have_begun(rank, position, clock)) return false;
+  if (!all_have_begun(rank, position, clock)) return false;
   if (what.kind == StepKind::wait) {
     // The group that it waits for may be on another stream.
     const size_t start = position / made_.steps[rank].size() * made_.steps[rank].size();

@@ -58,8 +58,8 @@ class Execution {
   void plan_order();
   bool try_begin(uint32_t rank, size_t position);
   bool try_end(uint32_t rank, size_t position);
-  bool meet(uint32_t rank, size_t position, std::vector<uint32_t>& clock);
-  bool meet_all(uint32_t rank, size_t position, std::vector<uint32_t>& clock);
+  bool peers_have_begun(uint32_t rank, size_t position, std::vector<uint32_t>& clock);
+  bool all_have_begun(uint32_t rank, size_t position, std::vector<uint32_t>& clock);
   void run();
 
   const Concrete& made_;

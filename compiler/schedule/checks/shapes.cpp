@@ -66,7 +66,7 @@ class Shapes {
     for (const Box* box : {&step.writes[0], &step.reads[0]})
       if (!box->contiguous)
         fail(rank, step,
-             fmt::format("'{}' is launched with {}, whose elements do not follow each other", step.name,
+             fmt::format("'{}' is launched with {}, whose elements are not contiguous", step.name,
                          shape(*box)));
   }
 

@@ -95,10 +95,11 @@ class Lowerer {
                "use the style split, or a form and axes by which slices travel between pairs");
       if (together) return Order::linear;
       if (ahead() && wanted == Order::ring && item->action != Action::compute)
-        report(out_, s_, "tags", item->op.at,
-               "around a ring a turn sends what the turn before it has received, so no credit can be posted "
-               "ahead",
-               "use the order rotated or linear, or the style split");
+        report(
+            out_, s_, "tags", item->op.at,
+            "around a ring each turn sends what the turn before it has received, so no credit can be posted "
+            "ahead",
+            "use the order rotated or linear, or the style split");
       if (item->action == Action::exchange && wanted == Order::ring)
         report(out_, s_, "tags", item->op.at,
                "around a ring slices are passed on, but here each slice goes to only one rank",

@@ -144,8 +144,8 @@ class Resharder {
     for (int axis = 0; axis < from; ++axis) {
       if (axis == streams || is_one(s_, out.axes[size_t(axis)].extent)) continue;
       return say(op,
-                 fmt::format("axis {} of '{}' is gathered from the ranks behind axis {}, which is whole",
-                             from, out.name, axis),
+                 fmt::format("axis {} of '{}' is gathered from the ranks after axis {}, which is whole", from,
+                             out.name, axis),
                  fmt::format("put axis {} in front, or spread it over streams", from));
     }
     add(op, Action::collective, streams).collective = "allgather";
@@ -161,7 +161,7 @@ class Resharder {
               "'{}' is over ranks along axis {} and over streams along axis {}, but '{}' is over ranks along "
               "axis {}",
               result(op).name, to, streams, operand(op, 0).name, from),
-          fmt::format("spread axis {} of '{}' over streams: it is what the turns bring", from,
+          fmt::format("spread axis {} of '{}' over streams: each turn brings one slice of it", from,
                       result(op).name));
     if (!of_all_ranks(op, from)) return;
     Item& item = add(op, Action::exchange, from);
@@ -201,7 +201,7 @@ class Resharder {
       for (int axis = 0; axis < to; ++axis) {
         if (axis == streams || is_one(s_, result(op).axes[size_t(axis)].extent)) continue;
         return say(op,
-                   fmt::format("axis {} of '{}' is scattered over the ranks behind axis {}, which is whole",
+                   fmt::format("axis {} of '{}' is scattered over the ranks after axis {}, which is whole",
                                to, result(op).name, axis),
                    fmt::format("put axis {} in front", to));
       }

@@ -46,7 +46,7 @@ void pipelined_groups(const Plan& plan, Finder& find) {
     if (op.group_size <= 1) return;
     find.add(at,
              name_of(op) + " of a pipeline is shared by " + count(op.group_size, "thread block") +
-                 ", but MSCCL++ counts the turns of whole chunks and moves bytes behind the slices",
+                 ", but MSCCL++ counts the turns of whole chunks and moves bytes after the slices",
              "give each thread block chunks of its own");
   });
 }

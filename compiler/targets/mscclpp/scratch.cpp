@@ -44,8 +44,8 @@ void packet_banks(const Plan& plan, Finder& find) {
   if (plan.use_double_scratch_buffer || !has_packets(plan)) return;
   for (const Finding& finding : prove_one_bank(plan)) {
     find.add(finding.diagnostic.at,
-             "a launch comes here before what the one before it has in scratch is read, but MSCCL++ keeps "
-             "packets once",
+             "a launch may come here before the packets of the previous launch are read, but MSCCL++ keeps "
+             "only one bank of packets",
              "set use_double_scratch_buffer", finding.diagnostic.path);
   }
 }
@@ -89,8 +89,8 @@ void packet_places(const Plan& plan, Finder& find) {
                  chunks(piece.begin, piece.end) + " of " + rank_name(rank) + ", but MSCCL++ keeps them at " +
                  chunks(2 * piece.begin, 2 * piece.end) + ", and " + name_of(other) + " has plain data at " +
                  chunks(plain->begin, plain->end),
-             "take other chunks for one of the two: packets take the room of twice their chunks, from twice "
-             "their first one on");
+             "use other chunks for one of the two: packets of chunks [a, b) take the memory of chunks "
+             "[2 a, 2 b)");
   });
 }
 

@@ -15,7 +15,7 @@ namespace chorale {
 
 /// Sets what the adversarial machine runs, and for how long.
 struct AdversaryOptions {
-  /// The bytes of the message. 0 stands for a few units per chunk, which is enough to show any order of
+  /// Sets the bytes of the message. 0 stands for a few units per chunk, which is enough to show any order of
   /// accesses that a large message shows. The units of pipelines then shrink in proportion. In half of the
   /// schedules they are longer than a chunk instead, if the plan accepts messages that short.
   uint64_t bytes = 0;

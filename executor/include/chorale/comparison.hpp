@@ -34,8 +34,8 @@ struct BlockTimes {
 struct ComparedLine {
   ProfilePlace place;
   TimeKind kind = TimeKind::work;
-  /// The operations whose time is counted here, because one side does not time them separately. These are
-  /// operations that a GPU did together with this one, and the synchronisation of threads before it.
+  /// Lists the operations whose time is counted here, because one side does not time them separately. These
+  /// are operations that a GPU did together with this one, and the synchronisation of threads before it.
   std::vector<ProfilePlace> with;
   uint32_t blocks = 0;  ///< thread blocks, the same on both sides
   BlockTimes measured, predicted;
@@ -54,10 +54,10 @@ struct ComparedKind {
 /// Holds the result of compare().
 struct Comparison {
   uint64_t launch = 0;  ///< the number of the measured launch; 0: no launch of this message was traced
-  /// The time from the beginning of the launch to its end. With Clocks::per_rank, the measured time is that
-  /// of the slowest rank.
+  /// Holds the time from the beginning of the launch to its end. With Clocks::per_rank, the measured time is
+  /// that of the slowest rank.
   uint64_t measured_ns = 0, predicted_ns = 0;
-  /// The lines that both sides have, sorted by the size of the gap; waits come last.
+  /// Lists the lines that both sides have, sorted by the size of the gap; waits come last.
   std::vector<ComparedLine> lines;
   std::vector<ComparedLine> only_measured;   ///< sorted by median; the prediction has no operation there
   std::vector<ComparedLine> only_predicted;  ///< sorted by median; no span was measured there

@@ -43,11 +43,11 @@ struct Config {
   Setting<std::string> log_level{"warning"};     ///< trace, debug, info, warning, error, off
   Setting<unsigned> trace{0};       ///< the number of launches per plan that are timed, see Executor::trace
   Setting<unsigned> bindings{256};  ///< most bindings per executor, the same on all ranks; 0: no limit
-  /// The most bytes of scratch that a plan may take for one size of message on one rank. A message that needs
-  /// more runs in rounds. The same on all ranks; 0: no rounds
+  /// Limits the bytes of scratch that a plan takes for one size of message on one rank. A message that needs
+  /// more runs in rounds. The value is the same on all ranks; 0: no rounds
   Setting<uint64_t> round_scratch{default_round_scratch};
-  /// The most bytes of scratch that all bindings of an executor may take on one rank. The same on all ranks;
-  /// 0: no limit
+  /// Limits the bytes of scratch that all bindings of an executor take on one rank. The value is the same on
+  /// all ranks; 0: no limit
   Setting<uint64_t> scratch{uint64_t(1) << 30};
   Setting<unsigned> mover_blocks{8};   ///< the most thread blocks of one transfer, see docs/host-schedules.md
   Setting<bool> require_proof{false};  ///< refuse plans that do not carry a proof

@@ -19,7 +19,7 @@ namespace chorale {
 struct ExchangeOptions {
   uint64_t slot_bytes = 0;  ///< the bytes of a ring's slot, at least 16; default: 128 KiB
   uint32_t slots = 0;       ///< the slots of a ring, at most 256; default: 4
-  /// The most thread blocks that work on one peer and direction. The default is 1 on the CPU. On GPUs the
+  /// Limits the thread blocks that work on one peer and direction. The default is 1 on the CPU. On GPUs the
   /// default is at most 32, and no more than the GPU holds at a time. It is above 16 only if each block, of
   /// all peers and both directions, gets a multiprocessor to itself.
   uint32_t blocks_per_peer = 0;

@@ -23,14 +23,14 @@ namespace chorale {
 
 /// Describes one call of a collective on one rank.
 struct Arguments {
-  /// This rank's input. For a collective in place, `in` may point into `out`, or `out` into `in`. If the plan
-  /// itself does not run in place, it copies the input first.
+  /// Points to this rank's input. For a collective in place, `in` may point into `out`, or `out` into `in`.
+  /// If the plan itself does not run in place, the executor copies the input first.
   const void* in = nullptr;
   void* out = nullptr;  ///< this rank's output
-  /// The size of the message. It is the bytes of the input; for all-gather it is the bytes of the output, as
-  /// in MSCCL++ and nccl-tests. It can be any whole number of elements. For all-gather, reduce-scatter and
-  /// all-to-all it must be a multiple of `ranks` elements. A call with 0 moves nothing, but it waits for the
-  /// other ranks, because each such call checks that all ranks pass 0.
+  /// Holds the size of the message. It is the bytes of the input; for all-gather it is the bytes of the
+  /// output, as in MSCCL++ and nccl-tests. It can be any whole number of elements. For all-gather,
+  /// reduce-scatter and all-to-all it must be a multiple of `ranks` elements. A call with 0 moves nothing,
+  /// but it waits for the other ranks, because each such call checks that all ranks pass 0.
   uint64_t bytes = 0;
   DType dtype = DType::f32;
   std::optional<ReduceOp> op = {};        ///< replaces the plan's reduction operator
@@ -71,9 +71,10 @@ class Executor {
   /// Errors that come later are thrown by your next call of any function of this class, including
   /// synchronize() and check().
   ///
-  /// The first call with these arguments binds the plan: it allocates what the run needs and exchanges it
-  /// with the other ranks. Later calls with the same arguments allocate nothing. A plan is recognised by
-  /// Plan::identity and not read again, so changes to it after its first call have no effect.
+  /// The first call with these arguments binds the plan: it allocates the memory that the run needs and
+  /// exchanges its addresses with the other ranks. Later calls with the same arguments allocate nothing. A
+  /// plan is recognised by Plan::identity and not read again, so changes to it after its first call have no
+  /// effect.
   ///
   /// You may free buffers when the launches that use them have ended on all ranks. On the CPU, after a proved
   /// plan, you may free them when this call returns. Buffers that you free and allocate again are new

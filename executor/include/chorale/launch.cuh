@@ -90,7 +90,7 @@ inline void check_resident(const LaunchConfig& config, uint32_t threads, uint64_
   if (resident == 0 && config.blocks != 0) {
     throw UsageError(
         "a block of " + std::to_string(threads) +
-        " threads of this kernel does not fit on this GPU, for its registers or its shared memory: "
+        " threads of this kernel does not fit on this GPU, because of its registers or its shared memory: "
         "launch blocks of fewer threads, or compile with -maxrregcount=" +
         std::to_string(65536 / (threads == 0 ? 1 : threads) / 8 * 8));
   }

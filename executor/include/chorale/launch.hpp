@@ -60,7 +60,12 @@ void check_buffer(const char* what, const void* data, uint64_t bytes) {
 }  // namespace detail
 
 /// Sends n elements of type T to `peer`. The peer must receive the same number of elements with the same
-/// number of blocks. T is the element type on the link.
+/// number of blocks. T is the element type on the link. For example:
+///
+///     auto transport = direct_rendezvous(world, {.per_peer_bytes = 64 << 20});
+///     if (world.rank() == 0) send(*transport, in, n, 1);
+///     if (world.rank() == 1) recv(*transport, out, n, 0);
+///
 /// \throws UsageError as check_transfer(); also if Leg::elem is neither 1 nor a multiple of sizeof(T), if the
 ///         message would end inside an element, if a tile is longer than a slot, or if the hook copies and
 ///         `data` is null; otherwise as launch()

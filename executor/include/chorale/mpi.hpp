@@ -12,7 +12,7 @@
 namespace chorale {
 
 /// Makes a World of the ranks of `communicator`; collective over that communicator. It uses MPI only inside
-/// this call. If the processes are on several hosts, they meet over TCP at the first address of rank 0's host
+/// this call. If the processes are on several hosts, they join over TCP at the first address of rank 0's host
 /// that other machines can use, on `options.port` or on any free port. If that address does not work in your
 /// network, call World::join() with another address. The processes authenticate each other with a secret that
 /// rank 0 makes and sends over MPI, instead of `options.secret`.

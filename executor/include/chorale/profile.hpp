@@ -78,8 +78,8 @@ struct ProfileTotals {
 struct Profile {
   uint64_t launch = 0;     ///< the number of the launch; 0: no launch of this message was traced
   uint64_t launch_ns = 0;  ///< with Clocks::per_rank, the time of the slowest rank
-  /// The rank at which the path ends. It is the rank whose spans ended last or, with Clocks::per_rank, the
-  /// slowest rank.
+  /// Names the rank at which the path ends. It is the rank whose spans ended last or, with Clocks::per_rank,
+  /// the slowest rank.
   uint32_t rank = 0;
   std::vector<ProfileLine> lines;    ///< sorted by time on the critical path, then by total time
   std::vector<ProfileStretch> path;  ///< in order of time, without gaps; neighbours differ

@@ -61,14 +61,14 @@ using HostFunctions = std::map<std::string, HostFunction, std::less<>>;
 
 /// Holds what you bind a schedule to. `params` and `mover` are the same on all ranks.
 struct ScheduleArguments {
-  /// This rank's memory for inputs and outputs, by the tensors' names. Every run uses this memory, so keep it
-  /// as long as the ScheduleRun. Only inputs that the schedule does not write may share memory. Tensors that
-  /// you leave out are allocated, see ScheduleRun::buffer(). On CUDA, memory that peers access must be memory
-  /// that they can map (cudaMalloc).
+  /// Maps the names of inputs and outputs to this rank's memory for them. Every run uses this memory, so keep
+  /// it as long as the ScheduleRun. Only inputs that the schedule does not write may share memory. Tensors
+  /// that you leave out are allocated, see ScheduleRun::buffer(). On CUDA, memory that peers access must be
+  /// memory that they can map (cudaMalloc).
   std::map<std::string, void*, std::less<>> buffers = {};
   host::Values params = {};      ///< override the schedule's parameters
   HostFunctions functions = {};  ///< added to the built-in ones
-  /// The plans that the schedule launches, by the names that it gives them. Each is for the world's number of
+  /// Maps the names that the schedule launches to the plans. Each is for the world's number of
   /// ranks. They are checked and bound with the schedule.
   std::map<std::string, Plan, std::less<>> plans = {};
   host::Mover mover = host::Mover::ce_put;  ///< for transfers that do not choose a mover
@@ -76,7 +76,11 @@ struct ScheduleArguments {
 };
 
 /// Holds a host schedule that is bound on one rank: its memory, streams and flags, and a flat list of the
-/// operations to enqueue.
+/// operations to enqueue. For example:
+///
+///     const Plan plan = load("ag_matmul_p2p.json");  // chorale/json.hpp
+///     ScheduleRun schedule(world, plan, {.buffers = {{"A", a}, {"B", b}, {"C", c}}, .params = {{"M", m}}});
+///     schedule.run(stream);
 ///
 /// The built-in functions are matmul (C; A, B), linear (Y; X, W[, bias]) with W of [out, in], add (out; a,
 /// b), sum (out; in) over the axis "axis" (0), cast (out; in), copy (out; in), zero (out), fill (out) with

@@ -16,15 +16,15 @@ namespace chorale {
 
 /// Sets up a transport. The options are the same on all ranks.
 struct RendezvousOptions {
-  /// The bytes of the region that receives data from one peer. The region is cut into one ring per channel,
-  /// and each ring into slots of a multiple of 16 bytes. The rest is not used. Messages may be longer than
-  /// the region, because the slots of a ring are used again after they are read.
+  /// Sets the bytes of the region that receives data from one peer. The region is cut into one ring per
+  /// channel, and each ring into slots of a multiple of 16 bytes. The rest is not used. Messages may be
+  /// longer than the region, because the slots of a ring are used again after they are read.
   uint64_t per_peer_bytes = 0;
   uint32_t max_channels = 32;  ///< channels per peer, at most 1024; one group of threads at a time works on a
                                ///< channel and direction
   uint32_t depth = 2;          ///< slots per ring, at most 256
-  /// The most payload bytes per peer and channel that send_packets() and short collectives can send as
-  /// packets at a time; 0: none. Packets take eight times as much memory as their payload.
+  /// Limits the payload bytes per peer and channel that send_packets() and short collectives send as packets
+  /// at a time; 0: no packets. Packets take eight times as much memory as their payload.
   uint64_t packet_bytes = 0;
   enum class Space : uint8_t { host, device } space = Space::host;  ///< the memory that holds the rings
   /// Chooses whose memory holds a ring. With `receiver`, the sender writes into the peer's memory. With

@@ -19,7 +19,8 @@ struct TunedFor {
   int ranks = 1;
   std::string backend = "cpu";
   std::string device = {};  ///< the GPU's name; "" on the CPU
-  /// For collectives that reduce, choose only plans that add in the order of the ranks, see in_rank_order().
+  /// If true, only plans that add in the order of the ranks are chosen for collectives that reduce, see
+  /// in_rank_order().
   /// A sum then has the same bits for every message size, at every position in the message, and with every
   /// table.
   bool rank_order = false;
@@ -35,7 +36,12 @@ TuneKey plan_key(const TunedFor& machine, const std::string& collective, uint64_
                  bool in_place = false);
 
 /// Chooses plans by a table, and reads them from a folder. Plans of N ranks are in the files <name>_N.json.
-/// Two threads must not use one object at the same time.
+/// Two threads must not use one object at the same time. For example:
+///
+///     TunedPlans plans(TuneTable::load("plans/tuned/cpu.json"), "plans/shipped", {.ranks = ranks});
+///     const TunedPlans::Choice chosen = plans.choose("allreduce", bytes, DType::bf16);
+///     executor.execute(plans.plan(chosen), {.in = in, .out = out, .bytes = bytes, .dtype = DType::bf16,
+///                                           .packet = chosen.packet});
 ///
 /// Every rank chooses independently, so all ranks must have the same table. With different tables ranks may
 /// choose different plans, which the executor refuses.

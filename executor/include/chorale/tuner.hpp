@@ -143,7 +143,16 @@ using Trial = std::function<Measurement(const TuneConfig&)>;
 /// Tries each candidate in a child process, which it kills after `limit`, and puts the fastest correct one
 /// into the table; among equals, the first. If none is correct, it removes the key's entry. It adds failures
 /// to the table with their reasons. The calling process must not have used CUDA, because CUDA does not
-/// survive a fork.
+/// survive a fork. For example:
+///
+///     TuneTable table;
+///     const TuneKey key{.kind = "my_kernel", .world = ranks, .bytes = bytes};
+///     const Trial trial = [&](const TuneConfig& config) {
+///       return Measurement{.correct = true, .ns = time_of(config)};
+///     };
+///     tune(table, key, {{.blocks = 8}, {.blocks = 32}}, trial, std::chrono::seconds(60));
+///     table.save("my_table.json");
+///
 /// \returns the measurement of each candidate, in order
 std::vector<Measurement> tune(TuneTable& table, const TuneKey& key, const std::vector<TuneConfig>& candidates,
                               const Trial& trial, std::chrono::milliseconds limit);

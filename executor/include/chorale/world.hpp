@@ -47,7 +47,7 @@ struct JoinOptions {
   uint16_t port = 0;  ///< the port for from_environment(); 0: see there
   /// Splits one machine into several hosts: ranks with different names share no memory. tcp:// only.
   std::string host = {};
-  /// The secret that ranks prove to each other when they meet over tcp://. It is the text itself, or
+  /// Holds the secret that ranks prove to each other when they join over tcp://. It is the text itself, or
   /// "file:/path" of a file that only its owner can read. If it is empty, the environment variable
   /// CHORALE_SECRET is used.
   std::string secret = {};
@@ -116,8 +116,8 @@ class World {
   /// MASTER_PORT. It reads Slurm's variables only when no others are set. Under torchrun (TORCHELASTIC_RUN_ID
   /// is set) it reads only torchrun's variables.
   ///
-  /// When torchrun itself listens on MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE is True), the ranks meet on
-  /// the next port. When `options.port` is not 0, the ranks meet on that port.
+  /// When torchrun itself listens on MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE is True), the ranks join on
+  /// the next port. When `options.port` is not 0, the ranks join on that port.
   /// \throws UsageError that names the variable if one is missing or malformed, or both variables if
   ///         launchers disagree; otherwise as join()
   static World from_environment(JoinOptions options = {});

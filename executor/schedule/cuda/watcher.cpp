@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::milliseconds between_looks{5};
 
-/// The value that a released wait finds. Any value from 1 on ends the wait, see CudaStreams::take().
+/// A released wait finds this value. Any value from 1 on ends the wait, see CudaStreams::take().
 constexpr uint32_t released = 2;
 
 }  // namespace

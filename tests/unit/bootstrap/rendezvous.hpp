@@ -20,7 +20,7 @@ class Rendezvous : public testing::Test {
  protected:
   void TearDown() override { EXPECT_EQ(leftovers(), std::vector<std::string>()); }
 
-  std::string meet(const bootstrap::Hello& mine, std::chrono::nanoseconds timeout = std::chrono::seconds(60),
+  std::string join(const bootstrap::Hello& mine, std::chrono::nanoseconds timeout = std::chrono::seconds(60),
                    const std::string& secret = {}) const {
     return bootstrap::rendezvous(bootstrap::parse_address(address), mine, timeout,
                                  bootstrap::Secret::read(secret))

@@ -150,7 +150,7 @@ TEST_F(Rendezvous, LocalhostIsHeardNowhereElse) {
 
 TEST_F(Rendezvous, TwoProcessesWithOneRank) {
   // Rank 2 never comes, so the ranks cannot have connected before the second rank 1 came.
-  Processes ranks(4, [&](int which) { return meet(hello_of(which == 2 ? 1 : which, 4)); });
+  Processes ranks(4, [&](int which) { return join(hello_of(which == 2 ? 1 : which, 4)); });
   for (int which = 0; which < 4; ++which) {
     const std::string said = ranks.said(which);
     EXPECT_TRUE(has(said, "mismatch: two processes are rank 1 of '" + address + "': pid ")) << said;
@@ -158,7 +158,7 @@ TEST_F(Rendezvous, TwoProcessesWithOneRank) {
 }
 
 TEST_F(Rendezvous, TwoProcessesWithRankZero) {
-  Processes ranks(3, [&](int which) { return meet(hello_of(which == 2 ? 1 : 0, 3)); });
+  Processes ranks(3, [&](int which) { return join(hello_of(which == 2 ? 1 : 0, 3)); });
   for (int which = 0; which < 3; ++which) {
     const std::string said = ranks.said(which);
     EXPECT_TRUE(has(said, "mismatch: two processes are rank 0 of '" + address + "'")) << said;
@@ -166,7 +166,7 @@ TEST_F(Rendezvous, TwoProcessesWithRankZero) {
 }
 
 TEST_F(Rendezvous, DifferentNumbersOfRanks) {
-  Processes ranks(3, [&](int rank) { return meet(hello_of(rank, rank == 1 ? 4 : 3)); });
+  Processes ranks(3, [&](int rank) { return join(hello_of(rank, rank == 1 ? 4 : 3)); });
   for (int rank = 0; rank < 3; ++rank) {
     const std::string said = ranks.said(rank);
     EXPECT_TRUE(has(said, "mismatch: rank 1 (pid ") &&
@@ -180,7 +180,7 @@ TEST_F(Rendezvous, AnotherVersion) {
   Processes ranks(3, [&](int rank) {
     Hello mine = hello_of(rank, 3);
     if (rank == 2) mine.version = "0.0.7";
-    return meet(mine);
+    return join(mine);
   });
   for (int rank = 0; rank < 3; ++rank) {
     const std::string said = ranks.said(rank);
@@ -246,7 +246,7 @@ TEST_F(Rendezvous, ContainersAndUsersOfOneMachine) {
     mine.host.user = "1000";
     if (rank == 1) mine.host.shared = "another";
     if (rank == 2) mine.host.user = "7";
-    return meet(mine);
+    return join(mine);
   });
   for (int rank = 0; rank < 3; ++rank) {
     const std::string said = ranks.said(rank);
@@ -259,11 +259,11 @@ TEST_F(Rendezvous, ContainersAndUsersOfOneMachine) {
 }
 
 TEST_F(Rendezvous, ForeignBytesOnThePort) {
-  Processes ranks(3, [&](int rank) { return meet(hello_of(rank, 4)); });
+  Processes ranks(3, [&](int rank) { return join(hello_of(rank, 4)); });
   const int file = connected_socket(port);
   write_text(file, "GET / HTTP/1.1\r\n");
   EXPECT_EQ(read_some(file), "");  // rank 0 closes the connection
-  ranks.spawn(3, [&](int) { return meet(hello_of(3, 4)); });
+  ranks.spawn(3, [&](int) { return join(hello_of(3, 4)); });
   const std::string name = ranks.said(0);
   EXPECT_TRUE(name.starts_with("tcp-")) << name;
   for (int rank = 1; rank < 4; ++rank) EXPECT_EQ(ranks.said(rank), name);
@@ -272,7 +272,7 @@ TEST_F(Rendezvous, ForeignBytesOnThePort) {
 
 /// The foreign bytes may come from a process that should have been a rank.
 TEST_F(Rendezvous, ForeignBytesAreNamedIfARankDoesNotCome) {
-  Processes ranks(1, [&](int rank) { return meet(hello_of(rank, 2), 3s); });
+  Processes ranks(1, [&](int rank) { return join(hello_of(rank, 2), 3s); });
   const int file = connected_socket(port);
   write_text(file, "SSH");  // shorter than a frame
   EXPECT_EQ(read_some(file), "");
@@ -301,7 +301,7 @@ TEST_F(Rendezvous, ConnectionsThatSayNothingDoNotMatter) {
 TEST_F(Rendezvous, AMissingRankIsNamed) {
   for (const int missing : {1, 2}) {
     Processes ranks(
-        3, [&](int rank) -> std::string { return rank == missing ? "absent" : meet(hello_of(rank, 3), 5s); });
+        3, [&](int rank) -> std::string { return rank == missing ? "absent" : join(hello_of(rank, 3), 5s); });
     for (int rank = 0; rank < 3; ++rank) {
       const std::string said = ranks.said(rank);
       if (rank == missing) continue;
@@ -314,7 +314,7 @@ TEST_F(Rendezvous, AMissingRankIsNamed) {
 }
 
 TEST_F(Rendezvous, AMissingRankZeroIsNamed) {
-  Processes ranks(1, [&](int) { return meet(hello_of(1, 2), 1s); });
+  Processes ranks(1, [&](int) { return join(hello_of(1, 2), 1s); });
   const std::string said = ranks.said(0);
   EXPECT_TRUE(has(
       said, "timed_out: rank 0 did not join '" + address + "' within 1 s, says rank 1: Connection refused"))
@@ -323,7 +323,7 @@ TEST_F(Rendezvous, AMissingRankZeroIsNamed) {
 
 TEST_F(Rendezvous, OneDeadlineEndsItForAll) {
   // The test acts as rank 2 of 4: it learns that only rank 3 is missing, and then gives up.
-  Processes ranks(2, [&](int rank) { return meet(hello_of(rank, 4)); });
+  Processes ranks(2, [&](int rank) { return join(hello_of(rank, 4)); });
   const int file = greeted_socket(port, 2, 4);
   write_text(file, frame('h', bootstrap::encode(hello_of(2, 4))));
   const std::string heard = read_until(file, "wrank 3");
@@ -335,7 +335,7 @@ TEST_F(Rendezvous, OneDeadlineEndsItForAll) {
 }
 
 TEST_F(Rendezvous, ARankThatDiesIsNamed) {
-  Processes ranks(2, [&](int rank) { return meet(hello_of(rank, 4)); });
+  Processes ranks(2, [&](int rank) { return join(hello_of(rank, 4)); });
   const int file = greeted_socket(port, 2, 4);
   write_text(file, frame('h', bootstrap::encode(hello_of(2, 4))));
   const std::string heard = read_until(file, "wrank 3");
@@ -351,12 +351,12 @@ TEST_F(Rendezvous, ARankThatDiesIsNamed) {
 
 /// The test acts as rank 1, and sends data that is for later.
 TEST_F(Rendezvous, WhatComesTooEarlyDoesNotMatter) {
-  Processes ranks(1, [&](int rank) { return meet(hello_of(rank, 3)); });
+  Processes ranks(1, [&](int rank) { return join(hello_of(rank, 3)); });
   const int file = greeted_socket(port, 1, 3);
   write_text(file, frame('h', bootstrap::encode(hello_of(1, 3))) + frame('r', "") + frame('r', ""));
   const std::string heard = read_until(file, "wrank 2");
   EXPECT_TRUE(has(heard, "wrank 2")) << heard;
-  ranks.spawn(2, [&](int rank) { return meet(hello_of(rank, 3)); });
+  ranks.spawn(2, [&](int rank) { return join(hello_of(rank, 3)); });
   const std::string name = ranks.said(0);
   EXPECT_TRUE(name.starts_with("tcp-")) << name;
   EXPECT_EQ(ranks.said(1), name);
@@ -367,7 +367,7 @@ TEST_F(Rendezvous, ADeadRankZeroIsNamed) {
   // The test acts as rank 0: it answers once, and is gone.
   const int file = bound_socket(port);
   ASSERT_EQ(listen(file, 8), 0);
-  Processes ranks(1, [&](int) { return meet(hello_of(1, 3)); });
+  Processes ranks(1, [&](int) { return join(hello_of(1, 3)); });
   const int other = accept4(file, nullptr, nullptr, SOCK_CLOEXEC);
   bootstrap::ServersGreeting greeting({}, port);
   const std::string hello = read_until(other, "\n", greet(other, greeting));
@@ -402,7 +402,7 @@ TEST_F(Rendezvous, SurvivorsGoOnWithoutTheRankThatListened) {
 TEST_F(Rendezvous, APortInUseIsNamed) {
   const int file = bound_socket(port);
   ASSERT_EQ(listen(file, 8), 0);
-  Processes ranks(1, [&](int) { return meet(hello_of(0, 2)); });
+  Processes ranks(1, [&](int) { return join(hello_of(0, 2)); });
   std::thread server([&] {
     const int other = accept4(file, nullptr, nullptr, SOCK_CLOEXEC);
     read_some(other);
@@ -418,7 +418,7 @@ TEST_F(Rendezvous, APortInUseIsNamed) {
 TEST_F(Rendezvous, AnotherServiceOnThePortIsNamed) {
   const int file = bound_socket(port);
   ASSERT_EQ(listen(file, 8), 0);
-  Processes ranks(1, [&](int) { return meet(hello_of(1, 2)); });
+  Processes ranks(1, [&](int) { return join(hello_of(1, 2)); });
   std::thread server([&] {
     const int other = accept4(file, nullptr, nullptr, SOCK_CLOEXEC);
     write_text(other, "SSH-2.0-OpenSSH\r\n");
@@ -447,7 +447,7 @@ TEST_F(Rendezvous, TooFewOpenFilesAreSaidToBe) {
         rlimit some{};
         some.rlim_cur = some.rlim_max = rlim_t(next + room);
         setrlimit(RLIMIT_NOFILE, &some);
-        return meet(hello_of(rank, 2), 1s);
+        return join(hello_of(rank, 2), 1s);
       });
       said = process.said(0);
       if (has(said, "timed_out: rank ") && !has(said, "Too many open files")) continue;

@@ -29,12 +29,12 @@ class Strangers : public Rendezvous {
  protected:
   /// Starts rank 0 of two, to which the test talks before rank 1 comes.
   Processes leader(const std::string& known = secret, std::chrono::nanoseconds timeout = 60s) {
-    return Processes(1, [this, known, timeout](int) { return meet(hello_of(0, 2), timeout, known); });
+    return Processes(1, [this, known, timeout](int) { return join(hello_of(0, 2), timeout, known); });
   }
 
   /// Starts rank 1, after which both ranks must report the world's name.
   void expect_world(Processes& ranks, const std::string& known = secret) {
-    ranks.spawn(1, [&](int) { return meet(hello_of(1, 2), 60s, known); });
+    ranks.spawn(1, [&](int) { return join(hello_of(1, 2), 60s, known); });
     const std::string name = ranks.said(0);
     EXPECT_TRUE(name.starts_with("tcp-")) << name;
     EXPECT_EQ(ranks.said(1), name);
@@ -94,7 +94,7 @@ TEST_F(Strangers, AGreetingThatIsRepeatedProvesNothing) {
   {
     const int listener = bound_socket(port);
     ASSERT_EQ(listen(listener, 8), 0);
-    Processes rank(1, [&](int) { return meet(hello_of(1, 2), 60s, secret); });
+    Processes rank(1, [&](int) { return join(hello_of(1, 2), 60s, secret); });
     const int file = kept(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
     bootstrap::ServersGreeting greeting(bootstrap::Secret::read(secret), port);
     while (greeting.state() == bootstrap::Greeting::State::open) {
@@ -120,7 +120,7 @@ TEST_F(Strangers, AGreetingThatIsRepeatedProvesNothing) {
 
 TEST_F(Strangers, AWrongSecretIsNamedAndTheRightOneStillJoins) {
   Processes ranks = leader();
-  Processes wrong(1, [&](int) { return meet(hello_of(1, 2), 60s, another); });
+  Processes wrong(1, [&](int) { return join(hello_of(1, 2), 60s, another); });
   EXPECT_TRUE(has(wrong.said(0), "mismatch: the secret of rank 1 differs from the secret of rank 0 of '" +
                                      address +
                                      "'; give all ranks one CHORALE_SECRET: export it on every host"));
@@ -130,13 +130,13 @@ TEST_F(Strangers, AWrongSecretIsNamedAndTheRightOneStillJoins) {
 TEST_F(Strangers, AMissingSecretIsNamedOnEitherSide) {
   {
     Processes ranks = leader();
-    Processes wrong(1, [&](int) { return meet(hello_of(1, 2)); });
+    Processes wrong(1, [&](int) { return join(hello_of(1, 2)); });
     EXPECT_TRUE(
         has(wrong.said(0), "mismatch: rank 0 of '" + address + "' has a secret, and rank 1 has none; give"));
     expect_world(ranks);
   }
   Processes ranks = leader("none");
-  Processes wrong(1, [&](int) { return meet(hello_of(1, 2), 60s, secret); });
+  Processes wrong(1, [&](int) { return join(hello_of(1, 2), 60s, secret); });
   EXPECT_TRUE(
       has(wrong.said(0), "mismatch: rank 1 has a secret, and rank 0 of '" + address + "' has none; give"));
   expect_world(ranks, "none");
@@ -145,7 +145,7 @@ TEST_F(Strangers, AMissingSecretIsNamedOnEitherSide) {
 /// Rank 0 reports the last rank that it refused when its own timeout has passed.
 TEST_F(Strangers, ARefusedRankIsSaidToBeMissing) {
   Processes ranks = leader(secret, 5s);
-  Processes wrong(1, [&](int) { return meet(hello_of(1, 2), 60s, another); });
+  Processes wrong(1, [&](int) { return join(hello_of(1, 2), 60s, another); });
   wrong.said(0);
   const std::string said = ranks.said(0);
   EXPECT_TRUE(has(said, "timed_out: rank 1 did not join '" + address + "' within 5 s")) << said;
@@ -218,15 +218,15 @@ TEST_F(Strangers, UnfinishedFramesAreNotKept) {
 
 /// There are more connections than rank 0 keeps, and the ranks' connections come among them.
 TEST_F(Strangers, AFloodDoesNotKeepRanksOut) {
-  Processes ranks(1, [&](int rank) { return meet(hello_of(rank, 4), 60s, secret); });
+  Processes ranks(1, [&](int rank) { return join(hello_of(rank, 4), 60s, secret); });
   for (int count = 0; count < 200; ++count) {
     if (count % 50 == 49 && count < 100) {
       const int rank = count / 50 + 1;
-      ranks.spawn(rank, [&](int) { return meet(hello_of(rank, 4), 60s, secret); });
+      ranks.spawn(rank, [&](int) { return join(hello_of(rank, 4), 60s, secret); });
     }
     kept(connected_socket(port, count % 2 ? "127.0.0.1" : "127.0.0.9"));
   }
-  ranks.spawn(3, [&](int rank) { return meet(hello_of(rank, 4), 60s, secret); });
+  ranks.spawn(3, [&](int rank) { return join(hello_of(rank, 4), 60s, secret); });
   const std::string name = ranks.said(0);
   EXPECT_TRUE(name.starts_with("tcp-")) << name;
   for (int rank = 1; rank < 4; ++rank) EXPECT_EQ(ranks.said(rank), name);
@@ -298,7 +298,7 @@ TEST_F(Strangers, AnOpenAddressWithoutASecretIsWarnedOf) {
 TEST_F(Strangers, AreWarnedOfOnceAndNeverQuoted) {
   Processes ranks(1, [&](int) -> std::string {
     testing::internal::CaptureStderr();
-    meet(hello_of(0, 2), 60s, secret);
+    join(hello_of(0, 2), 60s, secret);
     return testing::internal::GetCapturedStderr();
   });
   for (int count = 0; count < 20; ++count) {
@@ -307,7 +307,7 @@ TEST_F(Strangers, AreWarnedOfOnceAndNeverQuoted) {
     EXPECT_EQ(read_some(file), "");
     close(file);
   }
-  ranks.spawn(1, [&](int) { return meet(hello_of(1, 2), 60s, secret); });
+  ranks.spawn(1, [&](int) { return join(hello_of(1, 2), 60s, secret); });
   ranks.said(1);
   const std::string said = ranks.said(0);
   EXPECT_TRUE(has(said, "somebody at 127.0.0.1 failed to authenticate")) << said;

@@ -36,10 +36,10 @@ TEST(Target, PacketBanks) {
   EXPECT_EQ(all_texts(prove(plan)), "");
   EXPECT_EQ(
       found(plan),
-      "[mscclpp_packet_banks] a launch comes here before what the one before it has in scratch is read, "
-      "but MSCCL++ keeps packets once\n"
-      "[mscclpp_packet_banks] a launch comes here before what the one before it has in scratch is read, "
-      "but MSCCL++ keeps packets once\n");
+      "[mscclpp_packet_banks] a launch may come here before the packets of the previous launch are read, "
+      "but MSCCL++ keeps only one bank of packets\n"
+      "[mscclpp_packet_banks] a launch may come here before the packets of the previous launch are read, "
+      "but MSCCL++ keeps only one bank of packets\n");
   plan.use_double_scratch_buffer = true;
   EXPECT_EQ(found(plan), "");
 }

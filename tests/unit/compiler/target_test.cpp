@@ -235,7 +235,7 @@ TEST(Target, Pipelines) {
   EXPECT_EQ(
       found(plan),
       "[mscclpp_pipelined_groups] 'copy' of a pipeline is shared by 2 thread blocks, but MSCCL++ counts the "
-      "turns of whole chunks and moves bytes behind the slices\n"
+      "turns of whole chunks and moves bytes after the slices\n"
       "[mscclpp_pipelined_packets] 'put_packets' of a pipeline moves packets, but MSCCL++ moves all of its 2 "
       "chunks in every turn\n");
   plan.reuse_resources = true;

@@ -161,7 +161,7 @@ TEST(Progress, ALoopThatLooksForAStopIsAWait) {
 TEST(Progress, ThreadsThatMeetAgainAndAgainDoNotMove) {
   for (const auto& seed : without_and_with_a_seed) {
     expect_rank_0_late(2, seed, [](int, BlockHost& host) {
-      while (host.stopped() == Stop::none) host.meet([](const void*) { return true; }, nullptr);
+      while (host.stopped() == Stop::none) host.park_at_barrier([](const void*) { return true; }, nullptr);
     });
   }
 }
@@ -219,7 +219,7 @@ TEST(Progress, WhatPeersSeeCounts) {
 TEST(Progress, StepsOfAProgramCount) {
   struct Host : BlockHost {
     void park(bool (*)(const void*), const void*) override {}
-    void meet(bool (*)(const void*), const void*) override {}
+    void park_at_barrier(bool (*)(const void*), const void*) override {}
     void sync() override {}
     void step() override {}
     Stop stopped() override { return Stop::none; }

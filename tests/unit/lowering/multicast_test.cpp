@@ -17,7 +17,7 @@ using namespace cuda;
 using namespace lowering;
 
 /// Synchronises all ranks: all have come this far, and everything that they did is visible.
-void meet(Plan& plan) {
+void sync(Plan& plan) {
   for (uint32_t rank = 0; rank < 2; ++rank) {
     add(block(plan, rank), Opcode::signal, {}, {}, {0}, ChannelType::memory);
     add(block(plan, rank), Opcode::wait, {}, {}, {0}, ChannelType::memory);
@@ -31,13 +31,13 @@ Plan halves() {
   plan.name = "halves";
   plan.collective = "allreduce";
   plan.inplace = true;
-  meet(plan);
+  sync(plan);
   for (uint32_t rank = 0; rank < 2; ++rank) {
     add(block(plan, rank), Opcode::switch_reduce_broadcast, {at(0, 4 * rank, 4)}, {at(0, 4 * rank, 4)}, {},
         ChannelType::switched)
         .reduce_op = ReduceOp::sum;
   }
-  meet(plan);
+  sync(plan);
   return plan;
 }
 
@@ -48,21 +48,21 @@ Plan by_scratch(bool two_banks) {
   plan.name = "by_scratch";
   plan.collective = "allreduce";
   plan.use_double_scratch_buffer = two_banks;
-  meet(plan);
+  sync(plan);
   for (uint32_t rank = 0; rank < 2; ++rank) add(block(plan, rank), Opcode::copy, {in(0, 8)}, {scratch(0, 8)});
-  meet(plan);
+  sync(plan);
   for (uint32_t rank = 0; rank < 2; ++rank) {
     add(block(plan, rank), Opcode::switch_reduce, {at(1, 4 * rank, 4)}, {out(4 * rank, 4)}, {},
         ChannelType::switched)
         .reduce_op = ReduceOp::sum;
   }
-  meet(plan);
+  sync(plan);
   for (uint32_t rank = 0; rank < 2; ++rank) {
     add(block(plan, rank), Opcode::nop);
     add(block(plan, rank), Opcode::switch_broadcast, {out(4 * rank, 4)}, {at(0, 4 * rank, 4)}, {},
         ChannelType::switched);
   }
-  meet(plan);
+  sync(plan);
   return plan;
 }
 
@@ -73,12 +73,12 @@ Plan gather() {
   plan.collective = "allgather";
   plan.inplace = true;
   for (Gpu& gpu : plan.gpus) gpu.chunks[size_t(BufferKind::output)] = 16;
-  meet(plan);
+  sync(plan);
   for (uint32_t rank = 0; rank < 2; ++rank) {
     add(block(plan, rank), Opcode::switch_broadcast, {out(8 * rank, 8)}, {at(0, 8 * rank, 8)}, {},
         ChannelType::switched);
   }
-  meet(plan);
+  sync(plan);
   return plan;
 }
 

@@ -18,7 +18,7 @@ Plan pipeline() {
 
 std::string pipeline_text(const Plan& plan) {
   const Op& op = plan.gpus[0].threadblocks[0].ops[0];
-  return std::to_string(op.body) + " in it, " + std::to_string(op.unit_bytes) + " bytes a turn, " +
+  return std::to_string(op.body) + " in it, " + std::to_string(op.unit_bytes) + " bytes per turn, " +
          std::to_string(op.chunks) + " chunks\n";
 }
 
@@ -54,14 +54,14 @@ TEST(Operator, pipeline_unit) {
   EXPECT_EQ(mutants("pipeline_unit", pipeline(), pipeline_text), R"(
 - 0.0 pipeline over 1 chunk in units of 64 bytes: the next 2 operations
 + 0.0 pipeline over 1 chunk in units of 128 bytes: the next 2 operations
-2 in it, 128 bytes a turn, 1 chunks
+2 in it, 128 bytes per turn, 1 chunks
 )");
 }
 TEST(Operator, pipeline_chunks) {
   EXPECT_EQ(mutants("pipeline_chunks", pipeline(), pipeline_text), R"(
 - 0.0 pipeline over 1 chunk in units of 64 bytes: the next 2 operations
 + 0.0 pipeline over 2 chunks in units of 64 bytes: the next 2 operations
-2 in it, 64 bytes a turn, 2 chunks
+2 in it, 64 bytes per turn, 2 chunks
 )");
 }
 TEST(Operator, pipeline_body) {
@@ -70,7 +70,7 @@ TEST(Operator, pipeline_body) {
 + 0.0 pipeline over 1 chunk in units of 64 bytes: the next 1 operation
 - 0.0   copy scratch[0:1] -> output[0:1]
 + 0.0 copy scratch[0:1] -> output[0:1]
-1 in it, 64 bytes a turn, 1 chunks
+1 in it, 64 bytes per turn, 1 chunks
 )");
 }
 

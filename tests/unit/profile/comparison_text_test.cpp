@@ -29,7 +29,7 @@ TEST(ComparisonText, LinesGapsAndWaits) {
   for (const uint32_t rank : {0u, 1u}) took(simulated, plan, rank, 0, {{0, 8}, {1, 3}, {2, 4}}, 0, 1);
   EXPECT_EQ(printed(plan, compare(plan, traced_bytes, ran, Clocks::one, simulated),
                     {.eager = true, .in_a_row_us = 41}),
-            R"(beside what is predicted for a GPU: launch 3 of exchange, 8K bytes
+            R"(compared with the prediction for a GPU: launch 3 of exchange, 8K bytes
   the launch: 107.00 us, predicted 15.00: 92.00 us more, 7.13 times as long
   a call of many in a row, launched one by one: 41.00 us, predicted 20.50: 20.50 us more, 2.00 times as long
 us that a thread block is at a line, median and longest:
@@ -38,12 +38,12 @@ us that a thread block is at a line, median and longest:
    -1.00       2.00       3.00        2.00       3.00       2  rank 0, block 0  a.cpp:2  signal     work
   +45.00      49.00       4.00       95.00       4.00       2  rank 0, block 0  a.cpp:3  wait       waits
 all us of a thread block, median: work 55.50, predicted 11.00; waits 49.00, predicted 4.00
-the two largest gaps, in a median thread block, waits apart:
+the two largest gaps, in a median thread block, without waits:
   put a.cpp:1: 53.50 us, predicted 8.00: 45.50 us more, 6.69 times as long
   signal a.cpp:2: 2.00 us, predicted 3.00: 1.00 us less, 0.67 times as long
 waits, in a median thread block: 49.00 us, predicted 4.00: 45.00 us more, 12.25 times as long
   the largest gap of them at wait a.cpp:3: 49.00 us, predicted 4.00: 45.00 us more, 12.25 times as long
-  they are for what others do, for signals under way, and for ranks that began late, which is not predicted
+  waits depend on other thread blocks, on signals in transit, and on ranks that began late, which is not predicted
 )");
 }
 
@@ -61,7 +61,7 @@ TEST(ComparisonText, SaysWhatIsCountedTogetherAndWhatIsAlone) {
   block(plan).ops[1].at = 1;
   EXPECT_EQ(printed(plan, {{0, 5}, {2, 20}, {4, 4}, {5, 3}, {6, 2}},
                     {{0, 2}, {1, 3}, {3, 10}, {4, 2}, {5, 6}, {7, 1}}),
-            R"(beside what is predicted for a GPU: launch 3 of two, 8K bytes
+            R"(compared with the prediction for a GPU: launch 3 of two, 8K bytes
   the launch: 34.00 us, predicted 24.00: 10.00 us more, 1.42 times as long
 us that a thread block is at a line, median and longest:
   gap us  median us  predicted  longest us  predicted  blocks  longest at       line     operation       kind
@@ -69,10 +69,10 @@ us that a thread block is at a line, median and longest:
    -3.00       3.00       6.00        3.00       6.00       1  rank 0, block 0  a.cpp:6  unpack_packets  packets
    +2.00       4.00       2.00        4.00       2.00       1  rank 0, block 0  a.cpp:5  copy            work
    +0.00       5.00       5.00        5.00       5.00       1  rank 0, block 0  a.cpp:1  signal          work
-only measured, where the prediction has nothing to do: reduce a.cpp:7 (2.00 us)
+only measured, because these cost nothing in the prediction: reduce a.cpp:7 (2.00 us)
 only predicted, without a span: wait a.cpp:8 (1.00 us)
 all us of a thread block, median: work 11.00, predicted 7.00; packets 3.00, predicted 6.00; turns 20.00, predicted 10.00; waits 0.00, predicted 1.00
-the three largest gaps, in a median thread block, waits apart:
+the three largest gaps, in a median thread block, without waits:
   nop a.cpp:3: 20.00 us, predicted 10.00: 10.00 us more, 2.00 times as long; all turns of a pipeline but the last, with their waits
   unpack_packets a.cpp:6: 3.00 us, predicted 6.00: 3.00 us less, 0.50 times as long; it may have waited for its packets
   copy a.cpp:5: 4.00 us, predicted 2.00: 2.00 us more, 2.00 times as long
@@ -82,7 +82,7 @@ the three largest gaps, in a median thread block, waits apart:
 TEST(ComparisonText, WithoutGaps) {
   const Plan plan = exchange();
   EXPECT_EQ(printed(plan, {{0, 10}, {1, 2}, {2, 3}}, {{0, 10}, {1, 2}, {2, 3}}),
-            R"(beside what is predicted for a GPU: launch 3 of exchange, 8K bytes
+            R"(compared with the prediction for a GPU: launch 3 of exchange, 8K bytes
   the launch: 15.00 us, predicted 15.00: no gap
 us that a thread block is at a line, median and longest:
   gap us  median us  predicted  longest us  predicted  blocks  longest at       line     operation  kind
@@ -90,7 +90,7 @@ us that a thread block is at a line, median and longest:
    +0.00       2.00       2.00        2.00       2.00       1  rank 0, block 0  a.cpp:2  signal     work
    +0.00       3.00       3.00        3.00       3.00       1  rank 0, block 0  a.cpp:3  wait       waits
 all us of a thread block, median: work 12.00, predicted 12.00; waits 3.00, predicted 3.00
-no gaps, waits apart
+no gaps, without waits
 waits, in a median thread block: 3.00 us, predicted 3.00: no gap
 )");
 }
@@ -137,7 +137,7 @@ TEST(ComparisonText, OfAPredictionBesideItself) {
     Simulator simulator(plan);
     const std::string found = tools::text_beside_prediction(plan, {arguments, eager, itself.ns / 1e3},
                                                             itself.spans, Clocks::one, simulator, machine);
-    EXPECT_NE(found.find("no gaps, waits apart\n"), found.npos) << found;
+    EXPECT_NE(found.find("no gaps, without waits\n"), found.npos) << found;
     const std::string call = eager ? "launched one by one: 1.12 us, predicted 50.00: 48.88 us less"
                                    : "in a CUDA graph: 1.12 us, predicted 1.12: no gap";
     EXPECT_NE(found.find(call), found.npos) << found;

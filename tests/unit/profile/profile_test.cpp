@@ -251,7 +251,7 @@ TEST(Profile, OfTheRankThatTookLongestWhichNeedNotBeTheFirst) {
   ran(spans, plan, 1, 0, {3, 90, 92, 95});
   ran(spans, plan, 0, 0, {1000, 1010, 1012, 1017});
   EXPECT_EQ(profile_of_spans(plan, spans, Clocks::per_rank).rank, 1u);
-  // Ranks without operations, and operations without time.
+  // Some ranks have no operations, and some operations take no time.
   spans.clear();
   ran(spans, plan, 1, 0, {5, 5, 5, 5});
   const Profile found = profile_of_spans(plan, spans, Clocks::per_rank);

@@ -213,7 +213,7 @@ std::vector<Done> declared(const Plan& plan) {
   const uint64_t atom = chunk_bytes / message.chunk;
   std::vector<Done> done;
   Steps steps;
-  uint64_t limit = max_played;
+  uint64_t limit = max_executed;
   for_each_turn(message, plan.gpus[0].threadblocks[0], limit, [&](const Op& op, const Turn& turn) {
     list_steps(plan, plan.gpus[0], plan.gpus[0].threadblocks[0], op, steps);
     for (const Step& step : steps.steps) {

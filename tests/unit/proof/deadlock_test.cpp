@@ -75,9 +75,9 @@ TEST(Deadlock, BarrierBehindASemaphoreThatTheOtherSideOfItReleases) {
 TEST(Deadlock, WhoComesToABarrierTwiceDoesNotAnswerItself) {
   Plan plan = two_ranks();
   control(plan, Opcode::sem_acquire, 0, 0, 1);
-  meet(plan);
+  sync(plan);
   control(plan, Opcode::sem_release, 0, 0, 0);
-  meet(plan);
+  sync(plan);
   EXPECT_EQ(stuck(plan),
             "this barrier never ends: it is one of a cycle of 2 waits, and each comes before the operation "
             "that would answer the previous one at 0.0.0\n"

@@ -82,11 +82,12 @@ TEST(Decidable, SeveralAdd) {
 
 TEST(Decidable, WhoComesToABarrier) {
   Plan plan = two_ranks();
-  meet(plan);
+  sync(plan);
   EXPECT_EQ(undecided(plan), "");
   for (uint32_t on = 0; on < 2; ++on) control(plan, Opcode::barrier, 1, 0, on).participants = 1;
   EXPECT_EQ(undecided(plan),
-            "barrier 1 of rank 0 is for 1 thread block, but 2 come to it: which blocks meet depends on their "
+            "barrier 1 of rank 0 is for 1 thread block, but 2 come to it: which blocks wait for each other "
+            "depends on their "
             "speed at "
             "0.0.1\n");
 }

@@ -62,7 +62,7 @@ inline void hand_over(Plan& plan, uint32_t from, uint32_t on = 0, bool relaxed =
   control(plan, relaxed ? Opcode::relaxed_wait : Opcode::wait, 0, 1 - from, on);
 }
 
-inline void meet(Plan& plan, uint32_t rank = 0) {
+inline void sync(Plan& plan, uint32_t rank = 0) {
   for (uint32_t on = 0; on < 2; ++on) control(plan, Opcode::barrier, 0, rank, on).participants = 2;
 }
 

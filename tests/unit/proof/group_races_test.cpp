@@ -162,7 +162,7 @@ TEST(Races, ATurnMayBeTheSliceOfAGroupByChance) {
     op.group_index = on;
     op.group_size = 2;
   }
-  meet(plan);
+  sync(plan);
   loop(plan, 1);
   copy(plan, scratch(0), out(0), 0);
   for (uint32_t on = 0; on < 2; ++on) control(plan, Opcode::barrier, 1, 0, on).participants = 2;

@@ -53,7 +53,7 @@ TEST(Races, BlocksOfARank) {
             "  the other operation is here at 0.0.0\n");
   plan = two_ranks();
   copy(plan, in(0), scratch(0), 0);
-  meet(plan);
+  sync(plan);
   copy(plan, scratch(0), out(0), 1);
   EXPECT_EQ(races(plan), "");
   plan = two_ranks();

@@ -77,9 +77,9 @@ TEST(Releases, WhoCompetesIsNotKnown) {
 
 TEST(Releases, ArrivalsOfEachRound) {
   Plan plan = two_ranks();
-  meet(plan);
+  sync(plan);
   control(plan, Opcode::sem_release, 0, 0);
-  meet(plan);
+  sync(plan);
   EXPECT_EQ(releases(plan, 0, 0, 0), "0.0.0 0.1.0");
   EXPECT_EQ(releases(plan, 0, 1, 1), "0.0.2 0.1.1");
   // More blocks wait than a barrier has members.

@@ -19,7 +19,7 @@ TEST(Threads, PairsOfAnOperation) {
   hand_over(plan, 1);
   add(block(plan), Opcode::put, {in(0, 2), in(2, 2)}, {at(2, 0, 2), at(2, 1, 2)}, {}, ChannelType::memory);
   EXPECT_TRUE(has(races(plan), "overwrites scratch[1:3] of rank 1, which another thread of the block"));
-  // The very same operands: one thread does both, in order.
+  // If the operands are the very same, one thread does both, in order.
   plan = two_ranks();
   hand_over(plan, 1);
   add(block(plan), Opcode::put, {in(0, 2), in(0, 2)}, {at(2, 0, 2), at(2, 0, 2)}, {}, ChannelType::memory);
@@ -179,7 +179,7 @@ TEST(Threads, ABarrierReleasesToItsRankOnly) {
     hand_over(plan, 1);
     add(block(plan), Opcode::put, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
     if (signalled) control(plan, Opcode::signal, 1, 0);
-    meet(plan);
+    sync(plan);
     switch_reduce(plan, 1);
     if (signalled) control(plan, Opcode::wait, 1, 1);
     EXPECT_EQ(has(races(plan), "reads scratch[0:1] of rank 1"), !signalled) << races(plan);

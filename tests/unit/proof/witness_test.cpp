@@ -46,8 +46,8 @@ TEST(Witness, TwoBlocksWithoutOrder) {
             "   A 1  launch 1  rank 0, block 0  op 0  copy input[0:1] -> scratch[0:1]\n"
             "   B 2  launch 1  rank 0, block 1  op 0  copy scratch[0:1] -> output[0:1]\n"
             "  A overwrites scratch[0:1] of rank 0, B reads scratch[0:1] of rank 0\n"
-            "  of rank 0, thread block 0 B knows nothing\n"
-            "  missing: any way from A to B that publishes what A wrote\n"
+            "  B knows nothing of the progress of rank 0, thread block 0\n"
+            "  missing: any path from A to B that publishes what A wrote\n"
             "  would order them: a semaphore that is released after rank 0, thread block 0, op 0 and "
             "acquired before "
             "rank 0, thread block 1, op 0\n");
@@ -58,7 +58,8 @@ TEST(Witness, HowFarTheOtherSideIsKnown) {
   EXPECT_TRUE(has(text, "A ")) << text;
   EXPECT_TRUE(has(text, "signal memory channel 0 to rank 1")) << text;
   EXPECT_TRUE(
-      has(text, "of rank 0, thread block 0 B knows no more than signal at rank 0, thread block 0, op 1"))
+      has(text,
+          "B knows the progress of rank 0, thread block 0 only up to signal at rank 0, thread block 0, op 1"))
       << text;
   EXPECT_TRUE(has(text,
                   "would order them: a signal of rank 0 after rank 0, thread block 0, op 2, for which rank 1 "

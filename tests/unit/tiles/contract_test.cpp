@@ -201,7 +201,7 @@ TEST(Contract, LaunchersRefuseMessagesThatCannotBe) {
     EXPECT_EQ(said(64, 0, 0),
               "Leg::elem is 0: it is the bytes of an element, or 1 for those of the launcher's type");
     EXPECT_EQ(said(60, 6, 0),
-              "Leg::elem is 6, and what travels are elements of 4 bytes: make it a multiple of that, or 1, "
+              "Leg::elem is 6, but the elements on the link have 4 bytes: make it a multiple of that, or 1, "
               "for one of them");
     EXPECT_EQ(
         said(66, 4, 0),

@@ -93,9 +93,10 @@ TEST(Contract, ElementsThatAreNoneAreRefusedByTheKernelToo) {
       });
     });
   };
-  EXPECT_EQ(said(0),
-            "Leg::elem is 0, and what travels are elements of 4 bytes: make it a multiple of that, or 1, for "
-            "one of them");
+  EXPECT_EQ(
+      said(0),
+      "Leg::elem is 0, but the elements on the link have 4 bytes: make it a multiple of that, or 1, for "
+      "one of them");
   EXPECT_EQ(said(6).find("Leg::elem is 6,"), 0u);
   EXPECT_EQ(said(8), "");
   Leg message;

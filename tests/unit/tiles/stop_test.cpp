@@ -329,8 +329,9 @@ TEST(Stop, AHangSaysWhoWaitsForWhom) {
     EXPECT_EQ(error.reason, RunError::Reason::deadlock);
     said = error.what();
   }
-  EXPECT_NE(said.find("rank 0 block 0 of recv from rank 1, channel 0: the peer's data has come up to byte 0"),
-            std::string::npos)
+  EXPECT_NE(
+      said.find("rank 0 block 0 of recv from rank 1, channel 0: the peer's data has arrived up to byte 0"),
+      std::string::npos)
       << said;
 }
 

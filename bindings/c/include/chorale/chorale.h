@@ -2,7 +2,25 @@
 #define CHORALE_CHORALE_H
 /// \file
 /// This header is Chorale's C API: worlds, plans, executors, plans chosen by size, and messages. It is valid
-/// C99 and C++, and needs only libchorale.so.
+/// C99 and C++, and needs only libchorale.so. This is an all-reduce of `n` floats. A
+/// program also checks the status of each call:
+///
+///     chorale_world* world;
+///     chorale_plan* plan;
+///     chorale_executor* executor;
+///     chorale_world_join("tcp://127.0.0.1:29517", rank, ranks, NULL, &world);
+///     chorale_plan_make("allreduce_all_pairs", ranks, NULL, 0, &plan);
+///     chorale_executor_create(world, NULL, CHORALE_CPU, CHORALE_CURRENT_DEVICE, &executor);
+///     chorale_arguments arguments = CHORALE_ARGUMENTS;
+///     arguments.in = x;
+///     arguments.out = y;
+///     arguments.bytes = n * sizeof(float);
+///     arguments.dtype = CHORALE_F32;
+///     chorale_executor_execute(executor, plan, &arguments, NULL);
+///     chorale_world_barrier(world);  // no rank closes memory that another one still reads
+///     chorale_executor_close(executor);
+///     chorale_plan_close(plan);
+///     chorale_world_close(world);
 ///
 /// **Errors.** Every function that can fail returns a chorale_status. When one fails, chorale_last_error()
 /// has the whole message, with the values and, if one is known, the remedy. A call that fails sets its result
@@ -166,9 +184,9 @@ CHORALE_API chorale_status chorale_config_close(chorale_config* config);
 typedef struct chorale_world chorale_world;
 
 /// Collective: joins `ranks` processes of one host to a world. The ranks find each other at `address`. It is
-/// "tcp://host:port", where rank 0 listens until all have come, or "shm://name".
+/// "tcp://host:port", where rank 0 listens until all have joined, or "shm://name".
 /// \retval CHORALE_INVALID_ARGUMENT for another address, or a rank outside [0, ranks)
-/// \retval CHORALE_TIMED_OUT naming the ranks that did not come
+/// \retval CHORALE_TIMED_OUT if some ranks did not join; the message names them
 /// \retval CHORALE_MISMATCH if two jobs use the address, two processes have one rank, the numbers of ranks or
 ///         the versions differ, or the ranks are on several hosts
 CHORALE_API chorale_status chorale_world_join(const char* address, int32_t rank, int32_t ranks,
@@ -188,8 +206,9 @@ CHORALE_API chorale_status chorale_world_ranks(chorale_world* world, int32_t* ra
 /// Collective: returns once all ranks have called it.
 CHORALE_API chorale_status chorale_world_barrier(chorale_world* world);
 
-/// Ends every pending and later wait of every rank with CHORALE_ABORTED, naming this rank and `why`. You may
-/// call it from any thread, any number of times: the first abort of the world wins. It never blocks.
+/// Ends every pending and later wait of every rank with CHORALE_ABORTED, which names this rank and `why`. You
+/// may call it from any thread, any number of times. Only the first abort in the world counts. It never
+/// blocks.
 CHORALE_API chorale_status chorale_world_abort(chorale_world* world, const char* why);
 
 /// Returns CHORALE_OK, or the error that stopped the world. It never blocks.
@@ -268,8 +287,9 @@ typedef struct chorale_needs {
   uint64_t struct_bytes;   ///< set by the caller: sizeof(chorale_needs)
   uint64_t scratch_bytes;  ///< the executor allocates this memory when it binds the plan
   uint32_t thread_blocks;  ///< all of them must be resident at once, because they wait for each other
-  int32_t input_reached;   ///< 1 if peers read or write the input. On GPUs all ranks then bind again
-  int32_t output_reached;  ///< when a call has other memory there. The same holds for the output
+  int32_t input_reached;   ///< 1 if peers read or write the input. On GPUs a call with another input
+                           ///< buffer then binds again on all ranks
+  int32_t output_reached;  ///< 1 if peers read or write the output, with the same effect
   int32_t reserved;
 } chorale_needs;
 
@@ -290,9 +310,9 @@ typedef struct chorale_arguments {
   uint64_t struct_bytes;  ///< sizeof(chorale_arguments)
   const void* in;  ///< this rank's input. In a call in place, `in` may be a part of `out`, or `out` of `in`
   void* out;       ///< this rank's output
-  /// The size of the message: the bytes of the input, or of the output for all-gather. It is a whole number
-  /// of elements. For all-gather, reduce-scatter and all-to-all, that number is a multiple of the number of
-  /// ranks.
+  /// Holds the size of the message: the bytes of the input, or of the output for all-gather. It is a whole
+  /// number of elements. For all-gather, reduce-scatter and all-to-all, that number is a multiple of the
+  /// number of ranks.
   uint64_t bytes;
   chorale_dtype dtype;
   chorale_op op;          ///< replaces the plan's operator
@@ -429,8 +449,8 @@ CHORALE_API chorale_status chorale_exchange_create(chorale_world* world, chorale
 /// you may capture it. If two calls have a peer and direction in common, run them on one stream, or order
 /// them. After a failure call chorale_world_reset() and chorale_exchange_reset().
 /// \param sends, recvs  each may be null if there are none
-/// \retval CHORALE_ABORTED on all ranks if two name different sizes for a message
-/// \retval CHORALE_TIMED_OUT if a peer does not come
+/// \retval CHORALE_ABORTED on all ranks if sender and receiver name different sizes for a message
+/// \retval CHORALE_TIMED_OUT if a peer does not make its call in time
 CHORALE_API chorale_status chorale_exchange_run(chorale_exchange* exchange, const chorale_send_to* sends,
                                                 uint64_t send_count, const chorale_recv_from* recvs,
                                                 uint64_t recv_count, void* stream);
@@ -441,7 +461,7 @@ CHORALE_API chorale_status chorale_exchange_send(chorale_exchange* exchange, con
 CHORALE_API chorale_status chorale_exchange_recv(chorale_exchange* exchange, void* data, uint64_t bytes,
                                                  int32_t peer, void* stream);
 
-/// Do the same for an exchange as chorale_executor_check() and chorale_executor_synchronize() do.
+/// These do for an exchange what chorale_executor_check() and chorale_executor_synchronize() do.
 CHORALE_API chorale_status chorale_exchange_check(chorale_exchange* exchange);
 CHORALE_API chorale_status chorale_exchange_synchronize(chorale_exchange* exchange, void* stream);
 

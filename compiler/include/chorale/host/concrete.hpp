@@ -26,7 +26,7 @@ struct ConcreteTensor {
   bool zero = false;
 };
 
-/// Names part of a tensor: elements [lo, lo + extent) of each of its axes.
+/// Names a box of a tensor, which is elements [lo, lo + extent) of each of its axes.
 struct Box {
   uint32_t tensor = 0;
   std::vector<uint64_t> lo, extent;  ///< by axis of the tensor
@@ -109,8 +109,8 @@ struct Step {
 };
 
 /// Holds both ends of a transfer. Each end is a rank, a step, and the position among the transfers of the
-/// step. After expand_movers() only the transfers of `carry` steps have pairs. Those of copy engines have
-/// become flags.
+/// step. After expand_movers() only the transfers of `sm_copy` steps have pairs. Flags replace the pairs of
+/// copy engines.
 struct Pair {
   struct End {
     uint32_t rank = 0, step = 0, transfer = 0;

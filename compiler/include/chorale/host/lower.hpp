@@ -24,7 +24,7 @@ enum class Form : uint8_t {
   p2p,         ///< between pairs
   broadcast,   ///< gathers: turn i is a broadcast from rank i
   reduce,      ///< sums over ranks: turn i is a reduction to rank i
-  collective,  ///< both, and a sum that all ranks need is one all-reduce a turn
+  collective,  ///< both, and a sum that all ranks need is one all-reduce per turn
 };
 /// Says on which streams the turns of a loop run.
 enum class StreamStyle : uint8_t {
@@ -46,7 +46,7 @@ inline constexpr std::string_view stream_style_names[] = {"split", "ahead", "poo
 inline constexpr std::string_view reshard_names[] = {"before", "after"};
 
 struct Lowering {
-  std::optional<Order> order = {};  ///< none: rotated, or linear if ranks process slices together
+  std::optional<Order> order = {};  ///< none: rotated, or linear if all ranks take part in each turn
   Form form = Form::p2p;
   StreamStyle style = StreamStyle::split;
   Reshard reshard = Reshard::before;
@@ -57,7 +57,7 @@ struct Lowering {
 inline constexpr std::string_view layout_functions[] = {"set", "matmul", "linear", "add", "sum"};
 
 /// Makes Schedule::body, streams and temporaries from Schedule::layout. The new operations have the author's
-/// lines. After that, reshards are separate operations of the layout.
+/// lines. After that, Schedule::layout has a separate operation `set` for each reshard.
 ///
 /// \param findings  gets what is wrong; if there are any, do not use the schedule
 void lower(Schedule&, const Lowering&, Diagnostics& findings);

@@ -63,7 +63,8 @@ struct Select {
   bool operator==(const Select&) const = default;
 };
 
-/// Names a box of a tensor. Axes without a select are whole. The selects are in the order of their axes.
+/// Names a box of a tensor, which is a range of each of its axes. Axes without a select are whole. The
+/// selects are in the order of their axes.
 struct View {
   uint32_t tensor = 0;  ///< position in Schedule::tensors
   std::vector<Select> selects;

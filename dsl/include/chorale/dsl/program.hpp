@@ -48,7 +48,7 @@ struct Compiled {
 ///
 ///   Program program({.name = "mine", .collective = AllReduce{.ranks = 8}, .protocol = Protocol::LL});
 ///
-/// It becomes the top level of the plan. A value out of its bounds is a finding.
+/// The options become the top level of the plan. A value out of its bounds is a finding.
 /// Source: MSCCL++ CollectiveProgram(name, collective, num_ranks, ...).
 class Program {
  public:

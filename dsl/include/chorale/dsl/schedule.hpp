@@ -114,7 +114,7 @@ struct Subscript {
   Here at;
 };
 
-/// Names a box of a tensor. Axes keep their numbers after a select.
+/// Names a box of a tensor, which is a range of each of its axes. Axes keep their numbers after a select.
 class View {
  public:
   /// Selects element `index` of axis 0 and drops the axis.

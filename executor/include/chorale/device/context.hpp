@@ -29,7 +29,7 @@ CHORALE_HD Strides strides_or_dense(const Strides& strides, uint64_t cols) {
 /// makes and takes, whatever Leg::elem is. For a block hook an element has Leg::elem bytes.
 template <class X = None>
 struct Ctx {
-  const void* in = nullptr;  ///< Leg::in: from the message's first element on
+  const void* in = nullptr;  ///< Leg::in, which points to the message's first element
   void* out = nullptr;
   /// Points to the tile's memory: at the peer when sending, here when receiving. A producer may write it.
   char* region = nullptr;
@@ -70,8 +70,8 @@ struct Leg {
   uint64_t tile_bytes = 0;    ///< size of a tile, at most a slot; 0: a slot. The same on both sides
   uint64_t signal_bytes = 0;  ///< the step in which the sender signals, or the receiver waits, within a tile;
                               ///< 0: the whole tile. The sides may differ
-  /// Gives the size of an element in bytes: no tile and no share cuts one. A multiple of sizeof(T) of the
-  /// call; 1 means sizeof(T).
+  /// Gives the size of an element in bytes. Tiles and shares consist of whole elements. The size is a
+  /// multiple of sizeof(T) of the call; 1 means sizeof(T).
   uint32_t elem = 1;
   uint32_t shard = 0;  ///< passed on to hooks, as are the members below
   uint32_t rows = 0, cols = 0;

@@ -138,8 +138,8 @@ struct TransposeProduce {
   }
 };
 
-/// Sends rows of the table in `in`: row index[row] of the table as row `row`. Each row has `cols` contiguous
-/// elements. Without `in_strides` the rows follow each other.
+/// Sends rows of the table in `in`. Row `row` of the message is row index[row] of the table. Each row has
+/// `cols` contiguous elements. Without `in_strides` the rows follow each other.
 template <class T, class I>
 struct GatherProduce {
   const I* index;

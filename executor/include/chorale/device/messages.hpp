@@ -1,7 +1,7 @@
 #pragma once
 // These messages carry their length, so that two ends that disagree find out instead of hanging or mixing up
-// their data. They use a transport's rings, as tiles.hpp does, or its packets, as packet_link.hpp does. They
-// may alternate with messages of these files.
+// their data. They use a transport's rings, as tiles.hpp does, or its packets, as packet_link.hpp does. A
+// link may carry messages of all three files, one after the other.
 //
 // Sender and receiver use the same number of groups. Each group moves its share over the channel that has its
 // id. A share begins with a unit that holds the message's length. If the link has packets, this unit goes as

@@ -11,8 +11,8 @@
 // accesses by different names. Call it before a thread reads data that was stored by another name. Call it
 // also after a thread has stored or read data that is accessed by another name next.
 //
-// The switch combines in an order of its own, so floats may get other bits than those of Multi. When `min` or
-// `max` meet a NaN, either operand may be the result.
+// The switch combines in an order of its own, so floats may get other bits than those of Multi. When an
+// operand of `min` or `max` is a NaN, either operand may be the result.
 
 #include <cstdint>
 #include <cstring>

@@ -199,7 +199,7 @@ CHORALE_FN void refuse_elements(uint32_t elem, uint32_t size) {
   (void)elem, (void)size;
   refuse("Leg::elem is not a whole number of elements");
 #else
-  refuse("Leg::elem is " + std::to_string(elem) + ", and what travels are elements of " +
+  refuse("Leg::elem is " + std::to_string(elem) + ", but the elements on the link have " +
          std::to_string(size) + " bytes: make it a multiple of that, or 1, for one of them");
 #endif
 }

@@ -130,7 +130,7 @@ TEST(HostChecks, MistakesAreFound) {
       {R"({"op":"copy","dst":["y"],"src":["x"]},{"op":"copy","dst":["z",[0,1,2]],"src":["x",[0,0,2]]})",
        "nothing writes z[0:1] of output 'z' on rank 0 [contents]"},
       {R"({"op":"copy","dst":["t",[0,1,3]],"src":["x",[0,0,3]]},{"op":"copy","dst":["y"],"src":["t"]},{"op":"copy","dst":["z"],"src":["x"]})",
-       "this reads t[0:4] of rank 0 on rank 0, of which nothing has written t[0:1] before [contents]"},
+       "this reads t[0:4] of rank 0 on rank 0, but nothing has written t[0:1] before [contents]"},
   };
   for (const auto& [body, expected] : cases) {
     const std::string text = found(with(body), {2});
@@ -175,7 +175,7 @@ TEST(HostChecks, OperandsOfFunctions) {
       {zero_read, ""},
       {z_overwritten + "," + zero_read, ""},
       {zero_read + "," + z_overwritten,
-       "this reads z[0:4] of rank 0 on rank 0, of which z[0:4] is zero in the first run only [contents]"},
+       "this reads z[0:4] of rank 0 on rank 0, but z[0:4] is zero in the first run only [contents]"},
       {zero_read + "," + z_overwritten + R"(,{"op":"fill","dst":["z"],"value":0})", ""},
       {R"({"op":"call","fn":"add","writes":[["z"]],"reads":[["z"],["s",[0,0]]]})",
        "zero in the first run only [contents]"},

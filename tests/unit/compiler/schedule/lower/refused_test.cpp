@@ -147,7 +147,7 @@ TEST(Refused, All) {
         s.matmul(s.output("c", f32, {over_streams(4), 3}), a, b);
       });
   SAYS(
-      "here: error: axis 1 of 'y' is gathered from the ranks behind axis 0, which is whole [tags]\n"
+      "here: error: axis 1 of 'y' is gathered from the ranks after axis 0, which is whole [tags]\n"
       "help: put axis 1 in front, or spread it over streams\n"
       "1 error\n",
       [&](Schedule& s) {
@@ -156,14 +156,14 @@ TEST(Refused, All) {
   SAYS(
       "here: error: 'y' is over ranks along axis 1 and over streams along axis 2, but 'x' is over ranks "
       "along axis 0 [tags]\n"
-      "help: spread axis 0 of 'y' over streams: it is what the turns bring\n"
+      "help: spread axis 0 of 'y' over streams: each turn brings one slice of it\n"
       "1 error\n",
       [&](Schedule& s) {
         s.set(s.output("y", f32, {s.ranks(), over_ranks(s.ranks()), over_streams(3)}),
               s.input("x", f32, {over_ranks(s.ranks()), s.ranks(), 3}));
       });
   SAYS(
-      "here: error: axis 2 of 'y' is scattered over the ranks behind axis 1, which is whole [tags]\n"
+      "here: error: axis 2 of 'y' is scattered over the ranks after axis 1, which is whole [tags]\n"
       "help: put axis 2 in front\n"
       "1 error\n",
       [&](Schedule& s) {
@@ -189,7 +189,7 @@ TEST(Refused, All) {
       "1 error\n",
       gather, {.form = Form::broadcast, .style = StreamStyle::ahead});
   SAYS(
-      "here: error: around a ring a turn sends what the turn before it has received, so no credit can be "
+      "here: error: around a ring each turn sends what the turn before it has received, so no credit can be "
       "posted ahead [tags]\n"
       "help: use the order rotated or linear, or the style split\n"
       "1 error\n",
