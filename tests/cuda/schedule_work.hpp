@@ -18,7 +18,7 @@
 
 #include "chorale/schedule.hpp"
 #include "tests/cuda/ranks.hpp"
-#include "tests/unit/schedule_run/schedules.hpp"
+#include "tests/unit/schedule/schedules.hpp"
 
 namespace chorale::test {
 

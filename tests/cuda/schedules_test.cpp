@@ -8,7 +8,7 @@
 // CUDA may wait for all streams when it makes a graph or cuBLAS's workspace, and a shared queue may hold up
 // what the other rank waits for.
 
-#include "tests/unit/schedule_run/schedules.hpp"
+#include "tests/unit/schedule/schedules.hpp"
 
 #include <cmath>
 #include <cstring>
@@ -17,8 +17,8 @@
 #include "chorale/schedule.hpp"
 #include "tests/cuda/many_streams.hpp"
 #include "tests/cuda/schedule_work.hpp"
-#include "tests/unit/schedule_run/exchange.hpp"
-#include "tests/unit/schedule_run/function_cases.hpp"
+#include "tests/unit/schedule/exchange.hpp"
+#include "tests/unit/schedule/function_cases.hpp"
 
 namespace chorale::test {
 namespace {

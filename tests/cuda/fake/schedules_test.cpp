@@ -2,7 +2,7 @@
 // Without a GPU, the tests show what streams, flags, memory of peers and the watcher do. cuda_schedules runs
 // on GPUs.
 
-#include "tests/unit/schedule_run/schedules.hpp"
+#include "tests/unit/schedule/schedules.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -19,7 +19,7 @@
 #include "streams.hpp"
 #include "tests/cuda/many_streams.hpp"
 #include "tests/cuda/schedule_work.hpp"
-#include "tests/unit/schedule_run/exchange.hpp"
+#include "tests/unit/schedule/exchange.hpp"
 #include "tests/unit/thrown.hpp"
 
 namespace chorale::schedule {

@@ -11,8 +11,8 @@
 #include "chorale/dsl/registry.hpp"
 #include "chorale/schedule.hpp"
 #include "executor/schedule/sm_copy.hpp"
-#include "tests/unit/schedule_run/exchange.hpp"
-#include "tests/unit/schedule_run/schedules.hpp"
+#include "tests/unit/schedule/exchange.hpp"
+#include "tests/unit/schedule/schedules.hpp"
 #include "tests/unit/thrown.hpp"
 #include "tests/unit/world/processes.hpp"
 

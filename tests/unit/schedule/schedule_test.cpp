@@ -1,6 +1,8 @@
 // These tests run host schedules on the CPU: AllgatherP2p and AG_matmul_P2p in every order, style of streams
 // and mover, with ranks as threads, processes and fibers. They cover replays and skew.
 
+#include "chorale/schedule.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,8 +14,7 @@
 #include <thread>
 
 #include "chorale/device/numeric.hpp"
-#include "chorale/schedule.hpp"
-#include "tests/unit/schedule_run/schedules.hpp"
+#include "tests/unit/schedule/schedules.hpp"
 #include "tests/unit/world/processes.hpp"
 
 namespace chorale::test {

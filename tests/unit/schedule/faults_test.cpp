@@ -14,7 +14,7 @@
 #include "chorale/schedule.hpp"
 #include "executor/fibers/sanitizers.hpp"
 #include "tests/unit/scarce_memory.hpp"
-#include "tests/unit/schedule_run/schedules.hpp"
+#include "tests/unit/schedule/schedules.hpp"
 #include "tests/unit/thrown.hpp"
 #include "tests/unit/world/processes.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "chorale/dsl/registry.hpp"
 #include "chorale/schedule.hpp"
-#include "tests/unit/schedule_run/schedules.hpp"
+#include "tests/unit/schedule/schedules.hpp"
 #include "tests/unit/thrown.hpp"
 #include "tests/unit/world/processes.hpp"
 
