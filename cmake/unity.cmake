@@ -16,3 +16,10 @@ function(chorale_unity target)
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
+
+# chorale_for_programs(<target>): compiles a static library as programs are compiled, so that it can use a precompiled header of a
+# program. Only programs may link it, not shared libraries.
+function(chorale_for_programs target)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${target} PRIVATE ${CMAKE_CXX_COMPILE_OPTIONS_PIE})
+endfunction()
