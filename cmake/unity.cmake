@@ -15,6 +15,8 @@ function(chorale_unity target)
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${group})
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # GCC takes sources that are compiled together for headers, whose types must not use anonymous namespaces.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
 endfunction()
 
 # chorale_for_programs(<target>): compiles a static library as programs are compiled, so that it can use a precompiled header of a
