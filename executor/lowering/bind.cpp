@@ -451,8 +451,8 @@ BoundPlan bind_plan(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype
   }
   if (replacement == ReduceOp::avg) {
     if (!collective_reduces(plan.collective)) {
-      throw UsageError(fmt::format("plan '{}': avg is for allreduce and reducescatter, not for {}", plan.name,
-                                   plan.collective));
+      throw UsageError(fmt::format("plan '{}': avg is for collectives that reduce, and {} does not",
+                                   plan.name, plan.collective));
     }
     replacement = ReduceOp::sum;
     bound.average_over = plan.ranks();
