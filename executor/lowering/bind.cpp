@@ -337,7 +337,9 @@ class Builder {
     if (!has_signals(op_->via)) {
       refuse(fmt::format("has no form over {} channels", channel_type_names[size_t(op_->via)]));
     }
-    if (info(op_->code).has(Role::Drain) && !has_proxy(op_->via)) refuse("only port channels can be flushed");
+    if (info(op_->code).has(Role::Drain) && !has_proxy(op_->via)) {
+      refuse(fmt::format("has no form over {} channels", channel_type_names[size_t(op_->via)]));
+    }
     const ChannelRefs* refs = block_->channels_of(op_->via);
     if (!refs || local >= refs->ids.size() || refs->ids[local] >= gpu_.channel_count(op_->via)) {
       refuse(fmt::format("{} channel {}, which the thread block does not have",
