@@ -117,20 +117,23 @@ def checks_without_a_line():
 
 
 def words_without_a_line():
-    """Checks that docs/plan-format.md has every collective, with its sizes, and every channel type."""
+    """Checks that docs/plan-format.md has every collective, with its sizes, every channel type, and what MSCCL++ lacks."""
     page = ROOT / "docs/plan-format.md"
     tables = ROOT / "compiler/include/chorale"
     collectives = re.findall(r"^CHORALE_COLLECTIVE\((\w+), (\w+), (\w+),", (tables / "collectives.def").read_text(), re.M)
     channels = re.findall(r'^CHORALE_CHANNEL\(\w+, "(\w+)",', (tables / "channels.def").read_text(), re.M)
+    words = (tables / "ops.def").read_text() + (tables / "channels.def").read_text()
+    ours = re.findall(r'^CHORALE_\w+\(\w+, "chorale_(\w+)",', words, re.M)
     chunks = {"whole": "c", "even": "N c", "parts": "N c"}
     wanted = [("collective", rf"\| `collective` \|.*`{word}`") for word, _, _ in collectives]
     wanted += [("collective", rf"\|.*`{word}`.* \| {chunks[input]} \| {chunks[output]} \|$")
                for word, input, output in collectives if input != "own"]
     wanted += [("channel type", rf"\| `channel_type` \|.*`{word}`") for word in channels]
+    wanted += [("requirement", rf"\| `requires` \|.*`{word}`") for word in ours if word != "require"]
     for what, line in wanted:
         if not re.search("^" + line, page.read_text(), re.M):
             yield page, f"has no line for a {what}: {line}"
-    if not collectives or not channels:
+    if not collectives or not channels or not ours:
         yield page, "cannot be compared: a table has no rows"
 
 
