@@ -58,7 +58,10 @@ void Channel::put(Opcode code, Chunk dst, Chunk src, Block block, Here at) const
 }
 
 MemoryChannel::MemoryChannel(Program& program, int64_t dst_rank, int64_t src_rank, Here at)
-    : Channel(program, ChannelType::memory, dst_rank, src_rank, at) {}
+    : MemoryChannel(program, ChannelType::memory, dst_rank, src_rank, at) {}
+
+MemoryChannel::MemoryChannel(Program& program, ChannelType type, int64_t dst_rank, int64_t src_rank, Here at)
+    : Channel(program, type, dst_rank, src_rank, at) {}
 
 void MemoryChannel::signal(int64_t tb, SyncType data_sync, bool relaxed, Here at) const {
   control(relaxed ? Opcode::relaxed_signal : Opcode::signal, tb, data_sync, at);
@@ -131,7 +134,10 @@ void MemoryChannel::reduce(Chunk local_src, const std::vector<Chunk>& remote_src
 }
 
 PortChannel::PortChannel(Program& program, int64_t dst_rank, int64_t src_rank, Here at)
-    : Channel(program, ChannelType::port, dst_rank, src_rank, at) {}
+    : PortChannel(program, ChannelType::port, dst_rank, src_rank, at) {}
+
+PortChannel::PortChannel(Program& program, ChannelType type, int64_t dst_rank, int64_t src_rank, Here at)
+    : Channel(program, type, dst_rank, src_rank, at) {}
 
 void PortChannel::signal(int64_t tb, SyncType data_sync, Here at) const {
   control(Opcode::signal, tb, data_sync, at);

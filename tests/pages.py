@@ -2,8 +2,8 @@
 """Checks what pages say about each other and about files, commands and settings: pages.py <chorale>
 
 Links must lead somewhere, docs/README.md must have a line for every page, and named files, commands and options must
-exist. docs/settings.md must have the settings with their defaults, docs/proof.md the checks, and README.md the range
-of the products measured in docs/benchmarks.md.
+exist. docs/settings.md must have the settings with their defaults, docs/proof.md the checks, docs/plan-format.md the
+collectives and channel types, and README.md the range of the products measured in docs/benchmarks.md.
 """
 import os
 import pathlib
@@ -116,6 +116,27 @@ def checks_without_a_line():
         yield page, "cannot be compared: passes.def has no rows"
 
 
+def words_without_a_line():
+    """Checks that docs/plan-format.md has every collective, with its sizes, every channel type, and what MSCCL++ lacks."""
+    page = ROOT / "docs/plan-format.md"
+    tables = ROOT / "compiler/include/chorale"
+    collectives = re.findall(r"^CHORALE_COLLECTIVE\((\w+), (\w+), (\w+),", (tables / "collectives.def").read_text(), re.M)
+    channels = re.findall(r'^CHORALE_CHANNEL\(\w+, "(\w+)",', (tables / "channels.def").read_text(), re.M)
+    words = (tables / "ops.def").read_text() + (tables / "channels.def").read_text()
+    ours = re.findall(r'^CHORALE_\w+\(\w+, "chorale_(\w+)",', words, re.M)
+    chunks = {"whole": "c", "even": "N c", "parts": "N c"}
+    wanted = [("collective", rf"\| `collective` \|.*`{word}`") for word, _, _ in collectives]
+    wanted += [("collective", rf"\|.*`{word}`.* \| {chunks[input]} \| {chunks[output]} \|$")
+               for word, input, output in collectives if input != "own"]
+    wanted += [("channel type", rf"\| `channel_type` \|.*`{word}`") for word in channels]
+    wanted += [("requirement", rf"\| `requires` \|.*`{word}`") for word in ours if word != "require"]
+    for what, line in wanted:
+        if not re.search("^" + line, page.read_text(), re.M):
+            yield page, f"has no line for a {what}: {line}"
+    if not collectives or not channels or not ours:
+        yield page, "cannot be compared: a table has no rows"
+
+
 def wrong_figures():
     """Checks that README.md's rows of products are the ranges of docs/benchmarks.md: for each shape the best form."""
     table = (ROOT / "README.md").read_text()
@@ -139,7 +160,7 @@ def wrong_figures():
 def main():
     chorale = str(pathlib.Path(sys.argv[1]).resolve())
     found = [*wrong_links(), *pages_without_a_line(), *files_that_are_not_there(), *wrong_commands(chorale), *wrong_settings(chorale),
-             *checks_without_a_line(), *wrong_figures()]
+             *checks_without_a_line(), *words_without_a_line(), *wrong_figures()]
     for page, what in found:
         print(f"FAILED {page.relative_to(ROOT)} {what}")
     print(f"{len(PAGES)} pages, {sum(1 for page in PAGES for _ in links(page))} links, {len(found)} wrong")

@@ -212,7 +212,7 @@ double bus_factor(const std::string& what, uint32_t ranks) {
   const CollectiveInfo& collective = collective_info(what);
   const double others = double(ranks - 1) / ranks;
   if (collective.input_parts(2) + collective.output_parts(2) > 2) return others;
-  return collective.reduces() ? 2 * others : 1;
+  return collective.reduces() && !collective.only_root_receives() ? 2 * others : 1;
 }
 
 }  // namespace chorale::tools

@@ -58,7 +58,7 @@ void Communicator::use(const SharedPlan& plan, uint64_t least, uint64_t most) {
               " computes the collective '", plan->collective,
               "', which torch.distributed does not call: run it with run()");
   TORCH_CHECK(!collective.has_root() || plan->extension.root == 0, "chorale: ", plan->name, " has root ",
-              plan->extension.root, ", and the plan of every broadcast has root 0");
+              plan->extension.root, ", and the plan of every ", plan->collective, " has root 0");
   const std::lock_guard<std::mutex> one_at_a_time(mutex_);
   preferred_.push_back({plan, least, most});
 }

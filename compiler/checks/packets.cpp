@@ -13,6 +13,7 @@
 #include "../plan/report.hpp"
 #include "../plan/resolve.hpp"
 #include "../plan/roles.hpp"
+#include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
 
 namespace chorale {
@@ -73,7 +74,7 @@ std::vector<Written> list_writes(const Plan& plan) {
 }  // namespace
 
 void pass::packets(const Plan& plan, Diagnostics& out) {
-  if (plan.collective == "test") return;
+  if (collective_info(plan.collective).holds == CollectiveInfo::Holds::nothing) return;
   Report report("packets", out);
   const std::vector<Written> written = list_writes(plan);
   if (written.empty()) return;

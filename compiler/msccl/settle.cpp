@@ -140,8 +140,8 @@ void Settling::collective() {
     }
     algorithm_.assumed.push_back("the file has no coll; its steps, " + sizes + " make it " + word);
   }
-  const auto known = std::find(std::begin(collective_words), std::end(collective_words), "gather");
-  if (std::find(known, std::end(collective_words), word) == std::end(collective_words)) return;
+  // A sum at one gpu becomes a custom collective, see result().
+  if (word == "reduce" || collective_info(word).holds != CollectiveInfo::Holds::unknown) return;
   findings_.unread(algorithm_.line, "coll is '" + word + "', which the import does not read",
                    "with coll=\"custom\" races and deadlocks are still proved to be absent, but no result");
 }
@@ -203,9 +203,10 @@ void Settling::root(bool (*kind)(const Step&), const std::string& verb) {
 
 /// Describes the result in the terms of plans.
 void Settling::result() {
-  if (collective_info(algorithm_.collective).has_root()) root(receives, "receive");
+  const CollectiveInfo& collective = collective_info(algorithm_.collective);
+  if (collective.only_root_sends()) root(receives, "receive");
+  if (collective.only_root_receives() || algorithm_.collective == "reduce") root(sends, "send");
   if (algorithm_.collective != "reduce") return;
-  root(sends, "send");
   algorithm_.collective = "custom";
   algorithm_.post.assign(algorithm_.gpus.size(), {{}});
   for (uint32_t id = 0; id < algorithm_.gpus.size(); ++id)

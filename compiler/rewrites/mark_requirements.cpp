@@ -14,13 +14,15 @@
 namespace chorale {
 namespace {
 
-bool is_extension(const Op& op) { return info(op.code).mnemonic.starts_with("chorale_"); }
+bool is_ours(const Op& op) { return is_extension(info(op.code).mnemonic); }
 
 /// Returns the requirement of an operation; "" if there is none.
 std::string_view requirement(const Op& op) {
   const Shape& row = shape(op.code);
   // The mark itself stands for the requirements of other operations.
-  if (is_extension(op) && op.code != Opcode::require) return info(op.code).name;
+  if (is_ours(op) && op.code != Opcode::require) return name_of_extension(info(op.code).mnemonic);
+  const std::string_view via = channel_type_names[size_t(op.via)];
+  if (is_extension(via)) return name_of_extension(via);
   if (row.has(Role::Reduce) && op.reduce_op != ReduceOp::sum) return "reduce_op";
   // An operation that drains and moves no data is a separate flush.
   if (row.has(Role::Drain) && row.sources.empty()) return "flush";
@@ -32,7 +34,7 @@ bool holds_mark(const Plan& plan) {
   for (const Gpu& gpu : plan.gpus) {
     for (const ThreadBlock& block : gpu.threadblocks) {
       for (const Op& op : block.ops) {
-        if (is_extension(op)) return true;
+        if (is_ours(op)) return true;
       }
     }
   }

@@ -319,10 +319,13 @@ void Binding::make_control() {
   }
 }
 
-/// Makes the signals of port channels. Collective if any rank has port channels.
+/// Makes the signals of channels with a proxy. Collective if any rank has such channels.
 void Binding::make_port_signals() {
-  const bool any_has = std::any_of(plan_->gpus.begin(), plan_->gpus.end(),
-                                   [](const Gpu& gpu) { return gpu.channel_count(ChannelType::port) != 0; });
+  const bool any_has = std::any_of(plan_->gpus.begin(), plan_->gpus.end(), [](const Gpu& gpu) {
+    return std::any_of(gpu.channels.begin(), gpu.channels.end(), [](const ChannelRecord& record) {
+      return has_proxy(record.type) && !record.connected_to.empty();
+    });
+  });
   if (!any_has) return;
   const uint64_t bytes = bound_.image.channels.size() * sizeof(Signal);
   port_signals_ = Window::create(world_, bytes);

@@ -30,11 +30,11 @@ std::string awaited(const Plan& plan, const ThreadBlock& block, const Op& op, co
     }
   }
   // A block ends when the proxy has done all its requests, and its last operation includes this wait.
-  if (op.via == ChannelType::port && stuck.waiting.peer == stuck.rank && !ids.empty()) {
+  if (has_proxy(op.via) && stuck.waiting.peer == stuck.rank && !ids.empty()) {
     const ChannelRefs* refs = block.channels_of(op.via);
     if (refs && ids[0] < refs->ids.size()) {
-      return fmt::format(" on port channel {} to rank {}", refs->ids[ids[0]],
-                         plan.gpus[size_t(stuck.rank)].peer(op.via, refs->ids[ids[0]]));
+      return fmt::format(" on {} channel {} to rank {}", channel_type_names[size_t(op.via)],
+                         refs->ids[ids[0]], plan.gpus[size_t(stuck.rank)].peer(op.via, refs->ids[ids[0]]));
     }
   }
   if (stuck.waiting.peer >= 0 && stuck.waiting.peer != stuck.rank) {

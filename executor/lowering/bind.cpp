@@ -337,7 +337,9 @@ class Builder {
     if (!has_signals(op_->via)) {
       refuse(fmt::format("has no form over {} channels", channel_type_names[size_t(op_->via)]));
     }
-    if (info(op_->code).has(Role::Drain) && !has_proxy(op_->via)) refuse("only port channels can be flushed");
+    if (info(op_->code).has(Role::Drain) && !has_proxy(op_->via)) {
+      refuse(fmt::format("has no form over {} channels", channel_type_names[size_t(op_->via)]));
+    }
     const ChannelRefs* refs = block_->channels_of(op_->via);
     if (!refs || local >= refs->ids.size() || refs->ids[local] >= gpu_.channel_count(op_->via)) {
       refuse(fmt::format("{} channel {}, which the thread block does not have",
@@ -451,8 +453,8 @@ BoundPlan bind_plan(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype
   }
   if (replacement == ReduceOp::avg) {
     if (!collective_reduces(plan.collective)) {
-      throw UsageError(fmt::format("plan '{}': avg is for allreduce and reducescatter, not for {}", plan.name,
-                                   plan.collective));
+      throw UsageError(fmt::format("plan '{}': avg is for collectives that reduce, and {} does not",
+                                   plan.name, plan.collective));
     }
     replacement = ReduceOp::sum;
     bound.average_over = plan.ranks();

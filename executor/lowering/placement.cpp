@@ -14,8 +14,8 @@ Placement::Placement(const Plan& plan, uint32_t rank, const Layout& layout)
     : sizes_(layout.sizes), rank_(rank), plan_in_place_(plan.inplace) {
   one_storage_ = is_one_storage(plan, rank);
   const CollectiveInfo& collective = collective_info(plan.collective);
-  output_is_complete_ = collective.fills_outputs();
-  needs_input_ = !collective.has_root() || plan.extension.root == rank;
+  output_is_complete_ = collective.fills_outputs() && plan.extension.post.empty();
+  needs_input_ = !collective.only_root_sends() || plan.extension.root == rank;
   if (collective.input_is_part()) in_at_ = rank * sizes_.input;
   scatters_ = collective.output_is_part();
   if (scatters_) out_at_ = rank * sizes_.output;
@@ -50,8 +50,9 @@ Placed Placement::place(const void* in, void* out, const StagingMemory& staging)
     placed.in = user_out + in_at_;
     placed.before[0] = {placed.in, in, in_bytes};
     together = true;
-  } else if (one_storage_ && in && in_bytes) {
-    // In a reduce-scatter the plan writes its result over its input, which the call must not change.
+  } else if (one_storage_ && in_bytes) {
+    // The plan writes its result over its input, as in a reduce-scatter, and the call must not change the
+    // input. A rank that needs no input has the memory all the same.
     placed.in = staging.shared ? staging.shared() : staging.own();
     placed.out = placed.in + out_at_;
     placed.before[0] = {placed.in, in, in_bytes};

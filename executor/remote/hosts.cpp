@@ -117,15 +117,23 @@ class Search {
   const Op* op_ = nullptr;
 };
 
-/// Returns true if a port channel of any rank leads to another host. The answer is the same on all ranks.
-bool crosses_hosts(const Plan& plan, const HostOf& host) {
-  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
-    const Gpu& gpu = plan.gpus[rank];
-    for (uint32_t id = 0; id < gpu.channel_count(ChannelType::port); ++id) {
-      if (host(uint32_t(gpu.peer(ChannelType::port, id))) != host(rank)) return true;
+/// Calls visit(from, to) for each channel with a proxy that leads to another host.
+template <class Visit>
+void each_far_channel(const Plan& plan, const HostOf& host, Visit&& visit) {
+  for (uint32_t from = 0; from < plan.ranks(); ++from) {
+    for (const ChannelRecord& record : plan.gpus[from].channels) {
+      if (!has_proxy(record.type)) continue;
+      for (const uint32_t to : record.connected_to)
+        if (host(from) != host(to)) visit(from, to);
     }
   }
-  return false;
+}
+
+/// Returns true if a channel of any rank leads to another host. The answer is the same on all ranks.
+bool crosses_hosts(const Plan& plan, const HostOf& host) {
+  bool crosses = false;
+  each_far_channel(plan, host, [&](uint32_t, uint32_t) { crosses = true; });
+  return crosses;
 }
 
 }  // namespace
@@ -164,13 +172,9 @@ bool sends_packets(const Plan& plan, uint32_t rank, uint32_t peer) {
 
 std::vector<int> far_peers(const Plan& plan, uint32_t rank, const HostOf& host) {
   std::set<int> peers;
-  for (uint32_t from = 0; from < plan.ranks(); ++from) {
-    const Gpu& gpu = plan.gpus[from];
-    for (uint32_t id = 0; id < gpu.channel_count(ChannelType::port); ++id) {
-      const uint32_t to = uint32_t(gpu.peer(ChannelType::port, id));
-      if ((from == rank || to == rank) && host(from) != host(to)) peers.insert(int(from == rank ? to : from));
-    }
-  }
+  each_far_channel(plan, host, [&](uint32_t from, uint32_t to) {
+    if (from == rank || to == rank) peers.insert(int(from == rank ? to : from));
+  });
   return {peers.begin(), peers.end()};
 }
 

@@ -15,6 +15,13 @@ bool is_packet_op(const OpInfo& op) {
          op.has(Role::SwitchPacketWrite);
 }
 
+/// Counts the channels of all types with a property.
+uint32_t channels_of(const Gpu& gpu, bool (*has)(ChannelType)) {
+  uint32_t count = 0;
+  for (const ChannelType type : all_channel_types) count += has(type) ? gpu.channel_count(type) : 0;
+  return count;
+}
+
 std::vector<uint32_t> peers_of(const Gpu& gpu) {
   std::set<uint32_t> peers;
   for (const ChannelRecord& record : gpu.channels) {
@@ -38,9 +45,9 @@ RankNeeds needs_of(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype,
   needs.output_bytes = layout.sizes.output;
   needs.scratch_bytes = scratch.plain() + scratch.packets();
   needs.thread_blocks = uint32_t(gpu.threadblocks.size());
-  needs.memory_channels = gpu.channel_count(ChannelType::memory);
-  needs.port_channels = gpu.channel_count(ChannelType::port);
-  needs.switch_channels = gpu.channel_count(ChannelType::switched);
+  needs.memory_channels = channels_of(gpu, is_direct);
+  needs.port_channels = channels_of(gpu, has_proxy);
+  needs.switch_channels = channels_of(gpu, is_switched);
   needs.peers = peers_of(gpu);
   needs.input_reached = reached_by_peers(plan, rank, BufferKind::input);
   needs.output_reached = reached_by_peers(plan, rank, BufferKind::output);

@@ -50,13 +50,14 @@ class Rings : public Transport {
   void make_endpoints(LinkKind kind);
   /// Makes the endpoints of links over mapped memory. The memory of `peer` is at memory[peer], in the layout
   /// of Geometry.
-  void make_direct_endpoints(const std::vector<char*>& memory);
+  void make_direct_endpoints(const std::vector<char*>& memory, LinkKind kind = LinkKind::direct);
   /// Makes the endpoints of links over a proxy.
   /// \param mine    this rank's memory, in the layout of Geometry
   /// \param told    memory in which the proxies of peers write, in the layout of the beginning of `mine`
   /// \param stages  staging memory of Geometry::stage_bytes() bytes, in which kernels put data for each peer
   /// \param queue   the proxy's queue
-  void make_port_endpoints(char* mine, const char* told, char* stages, PortQueue* queue);
+  void make_port_endpoints(char* mine, const char* told, char* stages, PortQueue* queue,
+                           LinkKind kind = LinkKind::port);
   Endpoint& at(int peer, uint32_t channel) { return endpoints_[size_t(peer) * geometry_.channels + channel]; }
 
   const Geometry geometry_;

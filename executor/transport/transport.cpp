@@ -50,8 +50,8 @@ void Rings::make_endpoints(LinkKind kind) {
   }
 }
 
-void Rings::make_direct_endpoints(const std::vector<char*>& memory) {
-  make_endpoints(LinkKind::direct);
+void Rings::make_direct_endpoints(const std::vector<char*>& memory, LinkKind kind) {
+  make_endpoints(kind);
   const int ranks = world_size(), self = rank();
   char* const mine = memory[size_t(self)];
   const bool here = geometry_.ring == RingAt::receiver;
@@ -73,8 +73,8 @@ void Rings::make_direct_endpoints(const std::vector<char*>& memory) {
   }
 }
 
-void Rings::make_port_endpoints(char* mine, const char* told, char* stages, PortQueue* queue) {
-  make_endpoints(LinkKind::port);
+void Rings::make_port_endpoints(char* mine, const char* told, char* stages, PortQueue* queue, LinkKind kind) {
+  make_endpoints(kind);
   const int ranks = world_size();
   for (int peer = 0; peer < ranks; ++peer) {
     for (uint32_t channel = 0; channel < geometry_.channels; ++channel) {

@@ -1,9 +1,11 @@
 #include "default_plans.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "chorale/collective.hpp"
 
@@ -76,6 +78,16 @@ const Rule* rule_for(const Rule (&rules)[N], const std::string& collective, uint
   return found == std::end(rules) ? nullptr : found;
 }
 
+/// Returns "allreduce, allgather and broadcast": the collectives that have rules.
+std::string listed_collectives() {
+  std::vector<std::string_view> words;
+  for (const Rule& rule : gpu_rules)
+    if (words.empty() || words.back() != rule.collective) words.push_back(rule.collective);
+  const std::string_view last = words.back();
+  words.pop_back();
+  return fmt::format("{} and {}", fmt::join(words, ", "), last);
+}
+
 /// Returns the plan that accepts every number of ranks and is never far from the fastest.
 std::string safe_default(const std::string& collective, bool rank_order) {
   if (rank_order) return collective + "_staged";
@@ -89,9 +101,8 @@ std::vector<std::string> default_plans(const TunedFor& machine, const std::strin
   const Rule* rule = rule_for(gpu_rules, collective, bytes, machine.ranks);
   if (!rule) {
     throw UsageError(
-        fmt::format("there are no default plans for '{}', only for allreduce, allgather, reducescatter, "
-                    "alltoall and broadcast: execute a plan that you choose",
-                    collective));
+        fmt::format("there are no default plans for '{}', only for {}: execute a plan that you choose",
+                    collective, listed_collectives()));
   }
   const bool rank_order = machine.rank_order && collective_reduces(collective);
   std::vector<std::string> names;

@@ -190,7 +190,7 @@ TEST_P(Mismatches, with_what_a_plan_takes_say_what_is_right) {
              says(plan, {.in = at, .out = at + 8, .bytes = 64}, "overlap");
              says(plan, {.in = nullptr, .out = at + 8, .bytes = 64}, "in is null");
              says(built("allgather_direct", 2), {.in = at, .out = at + 64, .bytes = 64, .op = ReduceOp::avg},
-                  "avg is for allreduce and reducescatter");
+                  "avg is for collectives that reduce, and allgather does not");
              Plan small = plan;
              small.max_message_size = 32;
              says(small, {.in = at, .out = at + 64, .bytes = 64}, "takes messages of 0 to 32 bytes, not 64");

@@ -178,7 +178,7 @@ void sends_and_recvs(const Call& call) {
 /// Returns the function that enqueues NCCL's call of a collective. Returns null if NCCL has none.
 Enqueue* enqueue_of(std::string_view collective) {
   constexpr Enqueue* none = nullptr;
-#define CHORALE_COLLECTIVE(word, input, output, holds, in_place, nccl) \
+#define CHORALE_COLLECTIVE(word, input, output, holds, at, in_place, nccl) \
   if (collective == #word) return nccl;
 #include "chorale/collectives.def"
   return none;

@@ -1,5 +1,8 @@
 // chorale tune finds the fastest shipped plan on this machine for each collective, type and size.
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -229,8 +232,7 @@ Exit tune_it(const TuneArguments& options) {
 
 Action command::tune(CLI::App& app) {
   auto options = std::make_shared<TuneArguments>();
-  app.add_option("what", options->what,
-                 "Collectives: allreduce, allgather, reducescatter, alltoall, broadcast")
+  app.add_option("what", options->what, fmt::format("Collectives: {}", fmt::join(collective_words(), ", ")))
       ->required();
   app.add_option("--bytes", options->bytes,
                  "Sizes of the message, as for run; default 1K:1G:4 on cuda, 1K:1M:4 on cpu")

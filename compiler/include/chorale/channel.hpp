@@ -61,6 +61,9 @@ constexpr bool has_proxy(ChannelType type) {
   return channel_table[size_t(type)].mover == ChannelInfo::Mover::proxy;
 }
 
+// An operand of an operation on a switch names a channel of this type.
+static_assert(std::count_if(std::begin(all_channel_types), std::end(all_channel_types), is_switched) == 1);
+
 /// Lists the types with signals.
 inline constexpr auto signalled_types = [] {
   constexpr auto count =

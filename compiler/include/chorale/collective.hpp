@@ -16,30 +16,51 @@ namespace chorale {
 struct CollectiveInfo {
   enum class Cut : uint8_t { whole, even, parts, own };
   enum class Holds : uint8_t { sum, each, root, sender, post, nothing, unknown };
+  enum class At : uint8_t { all, root };
   enum class InPlace : uint8_t { always, by_use };
 
   std::string_view word;
   Cut input = Cut::own, output = Cut::own;
   Holds holds = Holds::unknown;
+  At at = At::all;
   InPlace in_place = InPlace::by_use;
 
   /// Returns whether the name alone determines the layout and the result. All inputs then have one size, and
   /// so have all outputs. Input and output consist of parts of equal size, see segmentation(). A plan may
   /// process them piece by piece, each time the same range of every part, with the same result.
-  constexpr bool is_standard() const { return holds <= Holds::sender; }
+  constexpr bool is_standard() const { return holds != Holds::unknown && !has_free_sizes(); }
   /// Returns whether the author chooses how many chunks each buffer has.
   constexpr bool has_free_sizes() const { return holds == Holds::post || holds == Holds::nothing; }
-  constexpr bool reduces() const { return holds == Holds::sum; }
-  constexpr bool has_root() const { return holds == Holds::root; }
+  /// Returns whether parts of outputs are sums of several inputs. A plan's own post may have sums, too.
+  constexpr bool reduces() const {
+    switch (holds) {
+      case Holds::sum:
+        return true;
+      case Holds::each:
+      case Holds::root:
+      case Holds::sender:
+      case Holds::post:
+      case Holds::nothing:
+      case Holds::unknown:
+        return false;
+    }
+    return false;
+  }
+  constexpr bool has_root() const { return only_root_sends() || only_root_receives(); }
+  /// Returns whether the outputs are made of the root's input alone. The other ranks' inputs may be absent.
+  constexpr bool only_root_sends() const { return holds == Holds::root; }
+  constexpr bool only_root_receives() const { return at == At::root; }
   /// Returns whether the program chooses which rank sends to which.
   constexpr bool leaves_sender_open() const { return holds == Holds::sender; }
   /// Returns whether a plan that is not in place must leave its inputs unchanged.
   constexpr bool keeps_inputs() const { return holds != Holds::nothing; }
   /// Returns whether every plan writes all of every output.
-  constexpr bool fills_outputs() const { return holds != Holds::sender && !has_free_sizes(); }
+  constexpr bool fills_outputs() const {
+    return is_standard() && !leaves_sender_open() && !only_root_receives();
+  }
   /// Returns whether an in-place call that reads the outputs of the previous call writes the same outputs
   /// again.
-  constexpr bool repeats_in_place() const { return holds == Holds::root || input_is_part(); }
+  constexpr bool repeats_in_place() const { return only_root_sends() || input_is_part(); }
 
   constexpr uint64_t input_parts(uint64_t ranks) const { return input == Cut::parts ? ranks : 1; }
   constexpr uint64_t output_parts(uint64_t ranks) const { return output == Cut::parts ? ranks : 1; }
@@ -52,8 +73,12 @@ struct CollectiveInfo {
 };
 
 inline constexpr CollectiveInfo collective_table[] = {
-#define CHORALE_COLLECTIVE(word, input, output, holds, in_place, nccl) \
-  {#word, CollectiveInfo::Cut::input, CollectiveInfo::Cut::output, CollectiveInfo::Holds::holds, \
+#define CHORALE_COLLECTIVE(word, input, output, holds, at, in_place, nccl) \
+  {#word, \
+   CollectiveInfo::Cut::input, \
+   CollectiveInfo::Cut::output, \
+   CollectiveInfo::Holds::holds, \
+   CollectiveInfo::At::at, \
    CollectiveInfo::InPlace::in_place},
 #include "chorale/collectives.def"
 };
@@ -90,18 +115,24 @@ inline constexpr auto standard_collectives = [] {
 /// this object.
 class Outcome {
  public:
-  explicit Outcome(const Plan& plan)
+  explicit Outcome(const Plan& plan) : Outcome(plan, collective_info(plan.collective)) {}
+  /// \param row  the row of the plan's collective
+  Outcome(const Plan& plan, const CollectiveInfo& row)
       : plan_(&plan),
-        holds_(plan.extension.post.empty() ? collective_info(plan.collective).holds : Holds::post),
-        input_in_parts_(collective_info(plan.collective).input == CollectiveInfo::Cut::parts) {}
+        holds_(plan.extension.post.empty() ? row.holds : Holds::post),
+        is_known_(holds_ == Holds::post ? !plan.extension.post.empty() : row.is_standard()),
+        only_root_receives_(holds_ != Holds::post && row.only_root_receives()),
+        input_in_parts_(row.input == CollectiveInfo::Cut::parts) {}
 
   /// Returns false if the plan does not say what it computes.
-  bool is_known() const { return holds_ <= Holds::sender || !plan_->extension.post.empty(); }
+  bool is_known() const { return is_known_; }
+  /// Returns whether the collective promises something of the output of `rank`.
+  bool promises(uint32_t rank) const { return !only_root_receives_ || rank == plan_->extension.root; }
   /// Returns whether the program chooses which rank sends to which. An output that is written then holds the
   /// whole input of some rank.
   bool leaves_sender_open() const { return holds_ == Holds::sender; }
 
-  /// Returns whether the collective itself adds up parts of all inputs.
+  /// Returns whether every part that the collective itself promises is the sum of one part of all inputs.
   bool reduces() const { return holds_ == Holds::sum; }
   /// Returns which part of each input goes into the output of `rank`. Extension::post does not use it.
   uint64_t input_part(uint32_t rank) const { return input_in_parts_ ? rank : 0; }
@@ -111,6 +142,7 @@ class Outcome {
   /// \param sender  the rank whose input the output holds, if leaves_sender_open()
   template <class Visit>
   void for_each(uint32_t rank, uint64_t part, uint32_t sender, Visit&& visit) const {
+    if (!promises(rank)) return;
     const uint64_t own = input_part(rank);
     switch (holds_) {
       case Holds::sum:
@@ -139,7 +171,7 @@ class Outcome {
 
   const Plan* plan_;
   Holds holds_;
-  bool input_in_parts_;
+  bool is_known_, only_root_receives_, input_in_parts_;
 };
 
 }  // namespace chorale

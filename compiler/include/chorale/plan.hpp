@@ -10,8 +10,11 @@
 #error "Chorale on the host needs C++20 (-std=c++20, also of nvcc); <chorale/device.hpp> alone needs C++17"
 #endif
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -286,9 +289,35 @@ struct Contribution {
   bool operator==(const Contribution&) const = default;
 };
 
-/// Extension::requirements may hold only these words.
-inline constexpr std::string_view known_requirements[] = {"reduce_op", "flush", "switch_reduce",
-                                                          "combine_packets"};
+/// Returns whether MSCCL++ lacks what a word of plan files means: an operation or a channel type.
+constexpr bool is_extension(std::string_view word) { return word.starts_with("chorale_"); }
+/// Returns "combine_packets" for "chorale_combine_packets".
+constexpr std::string_view name_of_extension(std::string_view word) {
+  return word.substr(std::string_view("chorale_").size());
+}
+
+/// Lists what Extension::requirements may hold: three features that MSCCL++ ignores, and the operations and
+/// channel types that it lacks.
+inline constexpr auto known_requirements = [] {
+  constexpr std::string_view ignored[] = {"reduce_op", "flush", "switch_reduce"};
+  constexpr std::string_view words[] = {
+#define CHORALE_OP(name, mnemonic, summary, fields) mnemonic,
+#include "chorale/ops.def"
+#define CHORALE_CHANNEL(name, word, ends, mover) word,
+#include "chorale/channels.def"
+  };
+  // chorale_require says only that something else is required.
+  constexpr auto required = [](std::string_view word) {
+    return is_extension(word) && word != "chorale_require";
+  };
+  constexpr auto count =
+      std::size(ignored) + size_t(std::count_if(std::begin(words), std::end(words), required));
+  std::array<std::string_view, count> all;
+  auto next = std::copy(std::begin(ignored), std::end(ignored), all.begin());
+  for (const std::string_view word : words)
+    if (required(word)) *next++ = name_of_extension(word);
+  return all;
+}();
 
 /// Holds the data that MSCCL++'s schema lacks. In plan files it is the top-level key "chorale".
 struct Extension {

@@ -50,7 +50,7 @@ std::optional<Sum> Promise::sum(uint32_t rank, uint64_t at, uint32_t sender) {
     for (const Origin& of : origins(rank, at, sender)) sum = sum ? plus(*sum, sum_of(of)) : sum_of(of);
     return sum;
   };
-  if (!outcome_.reduces()) return add();
+  if (!outcome_.reduces() || !outcome_.promises(rank)) return add();
   // The sum of one part of all inputs is the same on every rank.
   const auto [found, added] = of_all_.try_emplace(outcome_.input_part(rank) * segment_ + at % segment_);
   if (added) found->second = *add();

@@ -29,7 +29,11 @@ void extensions(const Plan& plan, Finder& find) {
   if (plan.extension.host)
     find.add_at("/chorale/host", "the plan is a host schedule, but MSCCL++ runs thread blocks only");
   for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace at) {
-    if (!info(op.code).mnemonic.starts_with("chorale_")) return;
+    const std::string_view via = channel_type_names[size_t(op.via)];
+    if (is_extension(via)) {
+      find.add(at, name_of(op) + " goes over a " + std::string(via) + " channel, and MSCCL++ has none");
+    }
+    if (!is_extension(info(op.code).mnemonic)) return;
     find.add(at, name_of(op) + " is an operation of ours, but MSCCL++ knows only its own",
              "compile the program for the target mscclpp");
   });

@@ -21,6 +21,7 @@ struct RankNeeds {
   uint64_t input_bytes = 0, output_bytes = 0;
   uint64_t scratch_bytes = 0;  ///< allocated when the plan is bound
   uint32_t thread_blocks = 0;  ///< all of them run at the same time, because they wait for each other
+  /// Counts the channels by what moves their data: the threads of blocks, a proxy, or a switch.
   uint32_t memory_channels = 0, port_channels = 0, switch_channels = 0;
   std::vector<uint32_t> peers;  ///< the ranks whose memory it accesses, in ascending order
   bool packets = false;

@@ -54,6 +54,44 @@ TEST(Collective, AnOwnPromiseComesFirst) {
   EXPECT_EQ(made_of(plan, 2, 0), "");
 }
 
+// No row has such outputs yet.
+TEST(Collective, OutputsMayBeTheRootsAlone) {
+  using Info = CollectiveInfo;
+  constexpr Info gather = {"gather",          Info::Cut::whole, Info::Cut::parts,
+                           Info::Holds::each, Info::At::root,   Info::InPlace::always};
+  Info reduce = gather, scatter = gather;
+  reduce.holds = Info::Holds::sum;
+  reduce.output = Info::Cut::whole;
+  scatter.holds = Info::Holds::root;
+  scatter.at = Info::At::all;
+  std::swap(scatter.input, scatter.output);
+  const Plan plan = plan_of("none");
+  const auto made = [&](const Info& row, uint32_t rank, uint64_t part) {
+    std::string text;
+    Outcome(plan, row).for_each(rank, part, 0, [&](const Contribution& from) {
+      text += "+" + std::to_string(from.rank) + "." + std::to_string(from.chunk);
+    });
+    return text;
+  };
+  EXPECT_EQ(made(gather, root, 1), "+1.0");
+  EXPECT_EQ(made(gather, 1, 1), "");
+  EXPECT_EQ(made(reduce, root, 0), "+0.0+1.0+2.0");
+  EXPECT_EQ(made(reduce, 0, 0), "");
+  EXPECT_EQ(made(scatter, 1, 0), "+2.1");
+  EXPECT_TRUE(Outcome(plan, gather).promises(root));
+  EXPECT_FALSE(Outcome(plan, gather).promises(0));
+  for (const Info& row : {gather, reduce, scatter}) {
+    EXPECT_TRUE(row.is_standard() && row.has_root());
+    EXPECT_EQ(row.fills_outputs(), row.at == Info::At::all);
+    EXPECT_EQ(row.only_root_sends(), row.holds == Info::Holds::root);
+    EXPECT_EQ(row.reduces(), row.holds == Info::Holds::sum);
+    EXPECT_EQ(row.repeats_in_place(), row.holds != Info::Holds::sum);
+  }
+  Plan own = plan;
+  own.extension.post = {{{{0, 0}}}, {}, {}};
+  EXPECT_TRUE(Outcome(own, gather).promises(0));
+}
+
 TEST(Collective, MessagesAreCutAsTheNameSays) {
   const auto segments = [](const char* collective) {
     const Segmentation parts = segmentation(plan_of(collective));
@@ -86,6 +124,7 @@ TEST(Collective, ListsHaveTheStandardCollectives) {
   EXPECT_FALSE(is_standard("all_reduce"));
   EXPECT_FALSE(is_standard(""));
   EXPECT_TRUE(collective_info("mine").keeps_inputs());
+  EXPECT_FALSE(collective_info("mine").fills_outputs());  // its plans may leave parts as they were
   EXPECT_FALSE(collective_info("test").keeps_inputs());
 }
 

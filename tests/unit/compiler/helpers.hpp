@@ -23,8 +23,9 @@ inline Operand scratch(uint64_t index, uint64_t size = 1) {
 /// of the group.
 inline Operand at(uint32_t ref, uint64_t index, uint64_t size = 1) { return {index, size, ref}; }
 
-/// Returns a plan of two ranks with 8 chunks of each buffer. It has two memory and two port channels between
-/// them, two switch channels over both, three semaphores, and two empty thread blocks that list all of these.
+/// Returns a plan of two ranks with 8 chunks of each buffer. It has two channels of each type with signals
+/// between them, two switch channels over both, three semaphores, and two empty thread blocks that list all
+/// of these.
 inline Plan two_ranks() {
   Plan plan;
   plan.name = "two";
@@ -33,24 +34,24 @@ inline Plan two_ranks() {
     Gpu gpu;
     gpu.id = rank;
     for (uint64_t& chunks : gpu.chunks) chunks = 8;
-    gpu.channels.push_back(
-        {.type = ChannelType::memory, .connected_to = {1 - rank, 1 - rank}, .rank_groups = {}});
-    gpu.channels.push_back(
-        {.type = ChannelType::port, .connected_to = {1 - rank, 1 - rank}, .rank_groups = {}});
+    for (const ChannelType type : signalled_types)
+      gpu.channels.push_back({.type = type, .connected_to = {1 - rank, 1 - rank}, .rank_groups = {}});
     for (const BufferKind buffer : {BufferKind::output, BufferKind::scratch}) {
       gpu.channels.push_back(
           {.type = ChannelType::switched, .connected_to = {}, .buffer = buffer, .rank_groups = {{0, 1}}});
     }
     for (const BufferKind buffer : {BufferKind::input, BufferKind::output, BufferKind::scratch}) {
-      gpu.remote_buffers.push_back({1 - rank, buffer, {ChannelType::memory, ChannelType::port}});
+      gpu.remote_buffers.push_back({1 - rank, buffer, {signalled_types.begin(), signalled_types.end()}});
     }
     gpu.semaphores = {0, 0, 0};
     for (uint32_t id = 0; id < 2; ++id) {
       ThreadBlock block;
       block.id = id;
-      block.channels = {
-          {ChannelType::memory, {0, 1}}, {ChannelType::port, {0, 1}}, {ChannelType::switched, {0, 1}}};
-      block.remote_buffers = {{ChannelType::memory, {0, 1, 2}}, {ChannelType::port, {0, 1, 2}}};
+      for (const ChannelType type : signalled_types) {
+        block.channels.push_back({type, {0, 1}});
+        block.remote_buffers.push_back({type, {0, 1, 2}});
+      }
+      block.channels.push_back({ChannelType::switched, {0, 1}});
       gpu.threadblocks.push_back(std::move(block));
     }
     plan.gpus.push_back(std::move(gpu));

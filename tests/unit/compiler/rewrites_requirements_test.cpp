@@ -22,6 +22,11 @@ TEST(MarkRequirements, OnlyWhatMscclppLacks) {
   EXPECT_EQ(write(read(write(plan))), write(plan));
 }
 
+TEST(MarkRequirements, AreTheWordsOfTheTables) {
+  EXPECT_EQ(std::vector<std::string>(known_requirements.begin(), known_requirements.end()),
+            (std::vector<std::string>{"reduce_op", "flush", "switch_reduce", "combine_packets"}));
+}
+
 TEST(MarkRequirements, AnOperationOfOursIsAMark) {
   Plan plan = two_ranks();
   add(block(plan), reduce, {in(0), in(1)}, {in(0)}).reduce_op = ReduceOp::max;

@@ -61,7 +61,7 @@ char* base_of(uint32_t rank, uint32_t kind) {
 class WritingMachine : public lowering::Recording {
  public:
   explicit WritingMachine(const lowering::BoundImage& image)
-      : Recording(image.view(), PacketForm::ll8, false), memory_channels_(image.memory_channels) {}
+      : Recording(image.view(), PacketForm::ll8, false) {}
 
   std::vector<Done> done;
 
@@ -158,9 +158,8 @@ class WritingMachine : public lowering::Recording {
     done.back().kind = kind;
     return done.back();
   }
-  uint32_t local(uint32_t channel) const {
-    return channel >= memory_channels_ ? channel - memory_channels_ : channel;
-  }
+  /// Returns the number among the channels of its type. two_ranks() has two of each type.
+  static uint32_t local(uint32_t channel) { return channel % 2; }
   void each(Kind kind, const op::Ids& channels, bool relaxed) {
     for (uint32_t at = 0; at < channels.n; ++at) {
       Done& one = add(kind);
@@ -201,8 +200,6 @@ class WritingMachine : public lowering::Recording {
     else
       touch(one, pieces::memory(*this, of, place, part.first), part.end - part.first, write);
   }
-
-  uint32_t memory_channels_;
 };
 
 /// Returns the steps of rank 0's first thread block, in bytes.
@@ -270,11 +267,15 @@ std::vector<Operand> operands(Random& random, std::span<const Field> fields, uin
 /// Returns the channel types that an operation has forms for.
 std::vector<ChannelType> types(const Shape& row) {
   if (!row.has(Role::Via)) return {ChannelType::none};
-  if (row.has_any(switched_roles)) return {ChannelType::switched};
-  if (row.has(Role::Drain)) return {ChannelType::port};
   const bool port = row.has(Role::PortChannels) || row.has_any(post_roles) || row.has_any(await_roles);
-  if (port) return {ChannelType::memory, ChannelType::port};
-  return {ChannelType::memory};
+  std::vector<ChannelType> fit;
+  for (const ChannelType type : all_channel_types) {
+    const bool fits = row.has_any(switched_roles) ? is_switched(type)
+                      : row.has(Role::Drain)      ? has_proxy(type)
+                                                  : is_direct(type) || (port && has_proxy(type));
+    if (fits) fit.push_back(type);
+  }
+  return fit;
 }
 
 /// Rank 0's first thread block runs one operation, in a pipeline or not.

@@ -82,7 +82,7 @@ void exchange(World& world, Transport& transport, uint64_t call, const Shape& sh
 }
 
 TEST(AllToAllV, OverEveryTransport) {
-  for (const Kind kind : {Kind::direct, Kind::port, Kind::mixed}) {
+  for (const Kind kind : all_kinds) {
     for (const uint32_t threads : {1u, 8u}) {
       SCOPED_TRACE(fmt::format("kind {}, {} threads", int(kind), threads));
       run_local(4, [&](World& world) {

@@ -13,7 +13,7 @@ namespace {
 using namespace test;
 
 TEST(Collectives, OverEveryTransport) {
-  for (const Kind kind : {Kind::direct, Kind::port, Kind::mixed}) {
+  for (const Kind kind : all_kinds) {
     for (const uint32_t threads : {1u, 8u}) {
       for (const uint64_t n : {0, 1, 7, 300, 2500}) {
         SCOPED_TRACE(fmt::format("kind {}, {} threads, {} elements", int(kind), threads, n));

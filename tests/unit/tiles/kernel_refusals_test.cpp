@@ -132,13 +132,13 @@ TEST(Contract, AFabricThatIsNotTheLinksIsRefused) {
   };
   EXPECT_EQ(
       said_over(Direct{}, true),
-      "the link of rank 0 to rank 1 is served by a proxy, but this transfer uses Direct, the default of "
+      "the link of rank 0 to rank 1 needs the fabric Port, but this transfer uses Direct, the default of "
       "send_tiles() and similar functions; let the link choose the fabric: with_link(endpoint, [&](auto "
       "fabric) { "
       "...<T, decltype(fabric)>(...) })");
-  EXPECT_EQ(
-      said_over(Port{}, false).find("the link of rank 0 to rank 1 is direct, but this transfer uses Port;"),
-      0u);
+  EXPECT_EQ(said_over(Port{}, false)
+                .find("the link of rank 0 to rank 1 needs the fabric Direct, but this transfer uses Port;"),
+            0u);
 }
 
 }  // namespace

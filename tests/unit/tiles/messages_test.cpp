@@ -52,7 +52,7 @@ void exchange(World& world, Transport& transport, uint64_t call, uint64_t n, con
 }
 
 TEST(Messages, OverEveryTransport) {
-  for (const Kind kind : {Kind::direct, Kind::port, Kind::mixed}) {
+  for (const Kind kind : all_kinds) {
     for (const uint32_t threads : {1u, 8u}) {
       run_local(4, [&](World& world) {
         const auto transport = make(world, kind, rings(3, 2, 96));

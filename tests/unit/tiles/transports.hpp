@@ -10,6 +10,7 @@
 namespace chorale::test {
 
 enum class Kind { direct, port, mixed };
+inline constexpr Kind all_kinds[] = {Kind::direct, Kind::port, Kind::mixed};
 
 inline std::shared_ptr<Transport> make(World& world, Kind kind, const RendezvousOptions& options,
                                        int domain = 2) {

@@ -84,6 +84,10 @@ class MemoryChannel : public Channel {
   void reduce(Chunk local_src, const std::vector<Chunk>& remote_srcs, Block tb,
               std::optional<Chunk> local_dst = std::nullopt, ReduceOp reduce_op = ReduceOp::sum,
               Here at = Here::current()) const;
+
+ protected:
+  /// Makes a channel of another type whose data is moved by threads.
+  MemoryChannel(Program&, ChannelType, int64_t dst_rank, int64_t src_rank, Here);
 };
 
 /// Hands transfers to a proxy, which may use a network. All else is as with MemoryChannel.
@@ -121,6 +125,10 @@ class PortChannel : public Channel {
 
   /// Does what MemoryChannel::read_put_packets() does, with "channel_ids".
   void read_put_packets(Chunk dst, Chunk src, Block tb, Here at = Here::current()) const;
+
+ protected:
+  /// Makes a channel of another type whose data is moved by a proxy.
+  PortChannel(Program&, ChannelType, int64_t dst_rank, int64_t src_rank, Here);
 };
 
 }  // namespace chorale::dsl

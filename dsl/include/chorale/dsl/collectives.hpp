@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chorale/collective.hpp"
 #include "chorale/dsl/common.hpp"
 
 namespace chorale::dsl {
@@ -83,6 +84,10 @@ struct Collective {
   template <class Kind>
   requires requires { Kind::word; }
   Collective(const Kind& kind) : Collective(Kind::word, kind.ranks, kind.chunk_factor, kind.inplace) {
+    static_assert(is_standard(Kind::word), "collectives.def has no row with this word");
+    static_assert(
+        collective_info(Kind::word).has_root() == requires { kind.root; },
+        "a collective has the member `root` if its row names a root");
     if constexpr (requires { kind.root; }) root = kind.root;
   }
   Collective(const TestCollective&);
@@ -93,7 +98,7 @@ struct Collective {
   int64_t chunk_factor = 1;  ///< 1 where it does not apply
   int64_t input_parts = 0;   ///< the input has input_parts * chunk_factor chunks
   int64_t output_parts = 0;
-  int64_t root = 0;  ///< broadcast
+  int64_t root = 0;  ///< broadcast, and others with a root
   bool inplace = false;
   /// For custom collectives only, see Custom::post.
   std::function<std::vector<Contribution>(int64_t rank, int64_t chunk)> post;

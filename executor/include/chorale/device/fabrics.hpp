@@ -174,29 +174,45 @@ CHORALE_FN Stop signal_and_advance(const Group& group, const Endpoint& e, bool l
     return Stop::none;
   }
 }
+
+#define CHORALE_LINK(name, fabric, ring) \
+  static_assert(std::is_same_v<fabric, ring> || std::is_base_of_v<ring, fabric>);
+#include "chorale/device/links.def"
+
+#if !defined(__CUDACC__)
+/// Returns "Port": the name of the fabric for a link of this kind.
+inline const char* fabric_of(LinkKind of) {
+#define CHORALE_LINK(name, fabric, ring) \
+  if (of == LinkKind::name) return #fabric;
+#include "chorale/device/links.def"
+  return "of no row";
+}
+
+template <class Ops>
+const char* fabric_name() {
+#define CHORALE_LINK(name, fabric, ring) \
+  if (std::is_same_v<Ops, fabric>) return #fabric;
+#include "chorale/device/links.def"
+  return "another";
+}
+#endif
 }  // namespace detail
 
 /// Returns whether this fabric fits the link of the endpoint.
 template <class Ops>
 CHORALE_FN bool fits(const Endpoint& e) {
-  if (std::is_same_v<Ops, Port>) return e.kind == LinkKind::port;
-  return !std::is_base_of_v<Direct, Ops> || e.kind != LinkKind::port;
+#define CHORALE_LINK(name, fabric, ring) \
+  if (e.kind == LinkKind::name) return std::is_base_of_v<ring, Ops>;
+#include "chorale/device/links.def"
+  return false;
 }
 
-/// Calls f(Direct{}), f(Port{}) or f(Self{}), depending on the endpoint's link, so that one kernel can mix
-/// them.
+/// Calls f with the fabric of the endpoint's link, such as f(Port{}), so that one kernel can mix them.
 template <class F>
 CHORALE_FN decltype(auto) with_link(const Endpoint& e, F&& f) {
-  switch (e.kind) {
-    case LinkKind::direct:
-      break;
-    case LinkKind::port:
-      return f(Port{});
-    case LinkKind::self:
-      return f(Self{});
-    case LinkKind::sw:
-      refuse("a link over a switch has no ring");
-  }
+#define CHORALE_LINK(name, fabric, ring) \
+  if (!std::is_same_v<fabric, Direct> && e.kind == LinkKind::name) return f(fabric{});
+#include "chorale/device/links.def"
   return f(Direct{});
 }
 

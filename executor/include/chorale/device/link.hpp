@@ -19,12 +19,11 @@
 
 namespace chorale {
 
-/// Says what connects two ranks.
+/// Says what connects two ranks: `self` nothing, because both are the same rank; `direct` memory of the peer
+/// that is mapped here (NVLink, PCIe, shared memory); `port` a proxy that moves the data.
 enum class LinkKind : uint8_t {
-  self,    ///< nothing: both are the same rank
-  direct,  ///< the peer's memory is mapped here: NVLink, PCIe, shared memory
-  port,    ///< a proxy moves the data
-  sw       ///< a switch that multicasts and reduces
+#define CHORALE_LINK(name, fabric, ring) name,
+#include "chorale/device/links.def"
 };
 
 /// Holds what a sender says about a message of packets, for checks; see packet_link.hpp.

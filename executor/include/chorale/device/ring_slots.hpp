@@ -3,19 +3,21 @@
 // links. `at` says which tile is in the slot.
 
 #include <cstdint>
+#include <type_traits>
 
 #include "chorale/device/tiles.hpp"
 
 namespace chorale {
 namespace detail {
 
-/// Does what with_link() does, but takes Direct for a rank's link to itself. So threads that each handle one
-/// link all take the same branch, and their writes are ordered once. Ordering takes two microseconds between
-/// GPUs.
+/// Does what with_link() does, but takes the link's `ring` of links.def, which for a rank's link to itself is
+/// Direct. So threads that each handle one link all take the same branch, and their writes are ordered once.
+/// Ordering takes two microseconds between GPUs.
 template <class F>
 CHORALE_FN decltype(auto) with_ring(const Endpoint& e, F&& f) {
-  if (e.kind == LinkKind::port) return f(Port{});
-  if (e.kind == LinkKind::sw) refuse("a link over a switch has no ring");
+#define CHORALE_LINK(name, fabric, ring) \
+  if (!std::is_same_v<ring, Direct> && e.kind == LinkKind::name) return f(ring{});
+#include "chorale/device/links.def"
   return f(Direct{});
 }
 

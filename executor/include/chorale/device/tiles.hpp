@@ -219,10 +219,9 @@ CHORALE_FN void check_fabric(const Endpoint& e) {
   if (CHORALE_CHECKED && !fits<Ops>(e)) refuse("the link needs another fabric: see with_link()");
 #else
   if (fits<Ops>(e)) return;
-  const bool proxied = e.kind == LinkKind::port;
-  refuse("the link of rank " + std::to_string(e.self) + " to rank " + std::to_string(e.peer) + " is " +
-         (proxied ? "served by a proxy" : "direct") + ", but this transfer uses " +
-         (proxied ? "Direct, the default of send_tiles() and similar functions" : "Port") +
+  refuse("the link of rank " + std::to_string(e.self) + " to rank " + std::to_string(e.peer) +
+         " needs the fabric " + fabric_of(e.kind) + ", but this transfer uses " + fabric_name<Ops>() +
+         (std::is_same_v<Ops, Direct> ? ", the default of send_tiles() and similar functions" : "") +
          "; let the link choose the fabric: with_link(endpoint, [&](auto fabric) { ...<T, "
          "decltype(fabric)>(...) })");
 #endif
