@@ -71,7 +71,7 @@ TEST(ExchangeFaults, APeerThatDoesNotComeIsADeadlock) {
   EXPECT_NE(said.find("deadlock"), std::string::npos) << said;
   EXPECT_NE(
       said.find(
-          "rank 0 block 0 of an exchange receiving from rank 1, channel 0: the peer's data has come up to "
+          "rank 0 block 0 of an exchange receiving from rank 1, channel 0: the peer's data has arrived up to "
           "byte 0"),
       std::string::npos)
       << said;

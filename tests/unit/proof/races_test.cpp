@@ -100,8 +100,7 @@ TEST(Races, WithTheApplication) {
   plan = two_ranks();
   hand_over(plan, 1);
   add(block(plan), Opcode::get, {at(0, 0)}, {out(0)}, {0}, ChannelType::memory);
-  EXPECT_TRUE(has(races(plan), "nothing tells the rank when: the launch may have ended there"))
-      << races(plan);
+  EXPECT_TRUE(has(races(plan), "nothing tells the rank when: its launch may have ended")) << races(plan);
   hand_over(plan, 0);
   EXPECT_EQ(races(plan), "");
   // A relaxed signal is enough for this.
