@@ -137,7 +137,11 @@ void Binding::make_control(const Plan& plan) {
   run_.local = world_.local();
   if (trace_) run_.trace = trace_->trace();
   if (proxy_) run_.fifo = &proxy_->fifo();
-  if (crosses_hosts_) join_hosts(plan, blocks[rank_]);
+  if (crosses_hosts_) {
+    run_.endpoint = proxy_->endpoint();
+    run_.binding = remote::join_hosts(world_, plan, *run_.endpoint, memory_for_hosts(blocks[rank_]));
+    run_.client = proxy_->add_client(run_);
+  }
 }
 
 /// Sets the base addresses of buffers. Peers publish their own input and output at every run, so a program
@@ -219,20 +223,14 @@ bool Binding::far(uint32_t rank) const {
   return world_.group().host(int(rank)) != world_.group().host(int(rank_));
 }
 
-/// Registers with the endpoint to other hosts. Collective, because a rank that sends nothing may receive.
-void Binding::join_hosts(const Plan& plan, const ControlBlock& mine) {
-  run_.endpoint = proxy_->endpoint();
-  run_.endpoint->connect();
+/// Returns what ranks of other hosts may write to.
+remote::Endpoint::Memory Binding::memory_for_hosts(const ControlBlock& mine) const {
   char* const window = reinterpret_cast<char*>(window_->local());
   remote::Endpoint::Memory memory = remote::memory_of(mine, window + mine.plain, window + mine.packets);
   memory.signals = reinterpret_cast<Signal*>(window + mine.signals);
   memory.n_signals = uint32_t(run_.channels.size());
   memory.runs_name_buffers = true;
-  run_.client = proxy_->add_client(run_);
-  run_.binding = run_.endpoint->register_binding(
-      memory,
-      remote::far_peers(plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); }));
-  spdlog::debug("rank {}: plan '{}' reaches other hosts", rank_, plan.name);
+  return memory;
 }
 
 // -- Places

@@ -49,7 +49,7 @@ class Binding final : public chorale::Binding {
  private:
   void require_memory_of_host(const std::vector<uint64_t>& bytes);
   void make_control(const Plan& plan);
-  void join_hosts(const Plan& plan, const lowering::ControlBlock& mine);
+  remote::Endpoint::Memory memory_for_hosts(const lowering::ControlBlock& mine) const;
   void name_buffers(const std::vector<lowering::ControlBlock>& blocks);
   void make_channels(const std::vector<lowering::ControlBlock>& blocks);
   void make_programs(const std::vector<lowering::ControlBlock>& blocks);

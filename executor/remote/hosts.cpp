@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <string>
+#include <vector>
 
 #include "../ucx/ucx_link.hpp"
+#include "../world/group.hpp"
 #include "chorale/error.hpp"
 
 namespace chorale::remote {
@@ -128,6 +131,19 @@ bool crosses_hosts(const Plan& plan, const HostOf& host) {
   return false;
 }
 
+/// Returns the ranks of other hosts that port channels connect with `rank`, in either direction.
+std::vector<int> far_peers(const Plan& plan, uint32_t rank, const HostOf& host) {
+  std::set<int> peers;
+  for (uint32_t from = 0; from < plan.ranks(); ++from) {
+    const Gpu& gpu = plan.gpus[from];
+    for (uint32_t id = 0; id < gpu.channel_count(ChannelType::port); ++id) {
+      const uint32_t to = uint32_t(gpu.peer(ChannelType::port, id));
+      if ((from == rank || to == rank) && host(from) != host(to)) peers.insert(int(from == rank ? to : from));
+    }
+  }
+  return {peers.begin(), peers.end()};
+}
+
 }  // namespace
 
 Endpoint::Memory memory_of(const lowering::ControlBlock& block, char* plain, char* packets) {
@@ -162,16 +178,10 @@ bool sends_packets(const Plan& plan, uint32_t rank, uint32_t peer) {
   return false;
 }
 
-std::vector<int> far_peers(const Plan& plan, uint32_t rank, const HostOf& host) {
-  std::set<int> peers;
-  for (uint32_t from = 0; from < plan.ranks(); ++from) {
-    const Gpu& gpu = plan.gpus[from];
-    for (uint32_t id = 0; id < gpu.channel_count(ChannelType::port); ++id) {
-      const uint32_t to = uint32_t(gpu.peer(ChannelType::port, id));
-      if ((from == rank || to == rank) && host(from) != host(to)) peers.insert(int(from == rank ? to : from));
-    }
-  }
-  return {peers.begin(), peers.end()};
+uint64_t join_hosts(World& world, const Plan& plan, Endpoint& endpoint, const Endpoint::Memory& memory) {
+  const HostOf host = [&world](uint32_t rank) { return world.group().host(int(rank)); };
+  endpoint.connect();
+  return endpoint.register_binding(memory, far_peers(plan, uint32_t(world.rank()), host));
 }
 
 }  // namespace chorale::remote
