@@ -8,7 +8,6 @@
 #include "../binding/agreement.hpp"
 #include "../fibers/report.hpp"
 #include "../remote/hosts.hpp"
-#include "../system/available_memory.hpp"
 #include "../system/round_up.hpp"
 #include "../world/collective_try.hpp"
 #include "../world/group.hpp"
@@ -75,20 +74,6 @@ Binding::~Binding() {
   proxy_->remove_client(run_.client);
 }
 
-/// Checks that this host has enough memory for all its ranks together, because each may fit alone when all do
-/// not. Collective if the ranks need much.
-void Binding::require_memory_of_host(const std::vector<uint64_t>& bytes) {
-  constexpr uint64_t much = uint64_t(64) << 20;
-  uint64_t all = 0, here = 0;
-  for (uint32_t rank = 0; rank < bytes.size(); ++rank) {
-    all += bytes[rank];
-    if (world_.group().host(int(rank)) == world_.group().host(int(rank_))) here += bytes[rank];
-  }
-  if (all < much) return;
-  world::collective_try(world_,
-                        [here] { system::require_memory(here, "scratch of the ranks of this host"); });
-}
-
 /// Makes the window with scratch and signals, and fills the Run. Collective.
 void Binding::make_control(const Plan& plan) {
   const uint64_t staged_bytes = bound_.layout.sizes.input + bound_.layout.sizes.output;
@@ -99,8 +84,7 @@ void Binding::make_control(const Plan& plan) {
     bytes.push_back(stages_in(world_, plan, rank) ? staging_at(blocks[rank]) + staged_bytes
                                                   : blocks[rank].bytes);
   }
-  require_memory_of_host(bytes);
-  window_ = std::make_unique<Window>(Window::create(world_, bytes[rank_]));
+  window_ = std::make_unique<Window>(Window::create(world_, bytes));
   if (stages_in(world_, plan, rank_))
     window_staging_ = reinterpret_cast<char*>(window_->local()) + staging_at(blocks[rank_]);
   user_staging_.own = [this] {

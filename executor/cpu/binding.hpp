@@ -47,7 +47,6 @@ class Binding final : public chorale::Binding {
   void add_trace(std::vector<TraceSpan>& spans) override;
 
  private:
-  void require_memory_of_host(const std::vector<uint64_t>& bytes);
   void make_control(const Plan& plan);
   remote::Endpoint::Memory memory_for_hosts(const lowering::ControlBlock& mine) const;
   void name_buffers(const std::vector<lowering::ControlBlock>& blocks);
