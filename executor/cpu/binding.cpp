@@ -195,11 +195,12 @@ void Binding::make_programs(const std::vector<ControlBlock>& control) {
   for (const RoundProgram& of : programs_) {
     // Blocks wait for the same channels in every round, so their states have the same layout.
     state_bytes = std::max<size_t>(state_bytes, of.program.state_bytes);
-    interpreter_bytes_ = std::max(interpreter_bytes_, Interpreter::memory_bytes(of.program));
+    interpreter_lines_ = std::max(
+        interpreter_lines_, round_up(Interpreter::memory_bytes(of.program), sizeof(Line)) / sizeof(Line));
   }
   const size_t blocks = bound_.image.blocks.size();
-  states_.resize(blocks * state_bytes / sizeof(uint64_t));
-  interpreter_memory_.resize(blocks * interpreter_bytes_);
+  states_.resize(blocks * state_bytes / sizeof(Line));
+  interpreter_memory_.resize(blocks * interpreter_lines_);
   bound_.image = {};
 }
 
@@ -332,9 +333,10 @@ void Binding::publish() {
 void Binding::body(int block, fibers::BlockHost& host) {
   const uint32_t blocks = run_.program->blocks;
   if (uint32_t(block) == blocks) return proxy_->run_fiber(host, blocks_left_);
-  const Stop stop = Interpreter(run_, uint32_t(block), host,
-                                interpreter_memory_.data() + size_t(block) * interpreter_bytes_)
-                        .run();
+  const Stop stop =
+      Interpreter(run_, uint32_t(block), host,
+                  reinterpret_cast<char*>(interpreter_memory_.data() + size_t(block) * interpreter_lines_))
+          .run();
   if (stop == Stop::none && ended_.fetch_add(1, std::memory_order_acq_rel) + 1 == blocks) finish();
   blocks_left_.fetch_sub(1, std::memory_order_acq_rel);
 }

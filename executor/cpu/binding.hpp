@@ -83,10 +83,14 @@ class Binding final : public chorale::Binding {
   std::vector<Signal> barriers_, completed_;
   std::vector<Semaphore> semaphores_;
   std::vector<RoundProgram> programs_;
-  std::vector<uint64_t> states_;              ///< by block: lowering::BlockState and its counts
+  /// Is the unit of memory that blocks write to, because blocks may run on different threads.
+  struct alignas(128) Line {
+    uint64_t words[16] = {};
+  };
+  std::vector<Line> states_;                  ///< by block: lowering::BlockState and its counts
   std::unique_ptr<char[]> packets_to_hosts_;  ///< packets on their way to other hosts
-  std::vector<char> interpreter_memory_;
-  size_t interpreter_bytes_ = 0;
+  std::vector<Line> interpreter_memory_;
+  size_t interpreter_lines_ = 0;  ///< of a block
   char* window_staging_ = nullptr;
   std::unique_ptr<char[]> own_staging_;
 
