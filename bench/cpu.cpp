@@ -58,7 +58,11 @@ Measured measure(const chorale::Plan& plan, int ranks, uint64_t bytes, double bu
     chorale::Executor executor(world);
     executor.execute(plan, arguments);
     world.barrier();
-    if (rank == 0) measured.bound_bytes = resident_bytes() - std::min(before, resident_bytes());
+    if (rank == 0) {
+      malloc_trim(0);  // what the binding has freed is not the plan's
+      measured.bound_bytes = resident_bytes() - std::min(before, resident_bytes());
+    }
+    world.barrier();
     for (int number = 0; number < bindings; ++number) {
       chorale::Executor fresh(world);
       world.barrier();

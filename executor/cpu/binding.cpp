@@ -8,7 +8,6 @@
 #include "../binding/agreement.hpp"
 #include "../fibers/report.hpp"
 #include "../remote/hosts.hpp"
-#include "../system/available_memory.hpp"
 #include "../system/round_up.hpp"
 #include "../world/collective_try.hpp"
 #include "../world/group.hpp"
@@ -75,20 +74,6 @@ Binding::~Binding() {
   proxy_->remove_client(run_.client);
 }
 
-/// Checks that this host has enough memory for all its ranks together, because each may fit alone when all do
-/// not. Collective if the ranks need much.
-void Binding::require_memory_of_host(const std::vector<uint64_t>& bytes) {
-  constexpr uint64_t much = uint64_t(64) << 20;
-  uint64_t all = 0, here = 0;
-  for (uint32_t rank = 0; rank < bytes.size(); ++rank) {
-    all += bytes[rank];
-    if (world_.group().host(int(rank)) == world_.group().host(int(rank_))) here += bytes[rank];
-  }
-  if (all < much) return;
-  world::collective_try(world_,
-                        [here] { system::require_memory(here, "scratch of the ranks of this host"); });
-}
-
 /// Makes the window with scratch and signals, and fills the Run. Collective.
 void Binding::make_control(const Plan& plan) {
   const uint64_t staged_bytes = bound_.layout.sizes.input + bound_.layout.sizes.output;
@@ -99,8 +84,7 @@ void Binding::make_control(const Plan& plan) {
     bytes.push_back(stages_in(world_, plan, rank) ? staging_at(blocks[rank]) + staged_bytes
                                                   : blocks[rank].bytes);
   }
-  require_memory_of_host(bytes);
-  window_ = std::make_unique<Window>(Window::create(world_, bytes[rank_]));
+  window_ = std::make_unique<Window>(Window::create(world_, bytes));
   if (stages_in(world_, plan, rank_))
     window_staging_ = reinterpret_cast<char*>(window_->local()) + staging_at(blocks[rank_]);
   user_staging_.own = [this] {
@@ -137,7 +121,11 @@ void Binding::make_control(const Plan& plan) {
   run_.local = world_.local();
   if (trace_) run_.trace = trace_->trace();
   if (proxy_) run_.fifo = &proxy_->fifo();
-  if (crosses_hosts_) join_hosts(plan, blocks[rank_]);
+  if (crosses_hosts_) {
+    run_.endpoint = proxy_->endpoint();
+    run_.binding = remote::join_hosts(world_, plan, *run_.endpoint, memory_for_hosts(blocks[rank_]));
+    run_.client = proxy_->add_client(run_);
+  }
 }
 
 /// Sets the base addresses of buffers. Peers publish their own input and output at every run, so a program
@@ -207,11 +195,12 @@ void Binding::make_programs(const std::vector<ControlBlock>& control) {
   for (const RoundProgram& of : programs_) {
     // Blocks wait for the same channels in every round, so their states have the same layout.
     state_bytes = std::max<size_t>(state_bytes, of.program.state_bytes);
-    interpreter_bytes_ = std::max(interpreter_bytes_, Interpreter::memory_bytes(of.program));
+    interpreter_lines_ = std::max(
+        interpreter_lines_, round_up(Interpreter::memory_bytes(of.program), sizeof(Line)) / sizeof(Line));
   }
   const size_t blocks = bound_.image.blocks.size();
-  states_.resize(blocks * state_bytes / sizeof(uint64_t));
-  interpreter_memory_.resize(blocks * interpreter_bytes_);
+  states_.resize(blocks * state_bytes / sizeof(Line));
+  interpreter_memory_.resize(blocks * interpreter_lines_);
   bound_.image = {};
 }
 
@@ -219,20 +208,14 @@ bool Binding::far(uint32_t rank) const {
   return world_.group().host(int(rank)) != world_.group().host(int(rank_));
 }
 
-/// Registers with the endpoint to other hosts. Collective, because a rank that sends nothing may receive.
-void Binding::join_hosts(const Plan& plan, const ControlBlock& mine) {
-  run_.endpoint = proxy_->endpoint();
-  run_.endpoint->connect();
+/// Returns what ranks of other hosts may write to.
+remote::Endpoint::Memory Binding::memory_for_hosts(const ControlBlock& mine) const {
   char* const window = reinterpret_cast<char*>(window_->local());
   remote::Endpoint::Memory memory = remote::memory_of(mine, window + mine.plain, window + mine.packets);
   memory.signals = reinterpret_cast<Signal*>(window + mine.signals);
   memory.n_signals = uint32_t(run_.channels.size());
   memory.runs_name_buffers = true;
-  run_.client = proxy_->add_client(run_);
-  run_.binding = run_.endpoint->register_binding(
-      memory,
-      remote::far_peers(plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); }));
-  spdlog::debug("rank {}: plan '{}' reaches other hosts", rank_, plan.name);
+  return memory;
 }
 
 // -- Places
@@ -350,9 +333,10 @@ void Binding::publish() {
 void Binding::body(int block, fibers::BlockHost& host) {
   const uint32_t blocks = run_.program->blocks;
   if (uint32_t(block) == blocks) return proxy_->run_fiber(host, blocks_left_);
-  const Stop stop = Interpreter(run_, uint32_t(block), host,
-                                interpreter_memory_.data() + size_t(block) * interpreter_bytes_)
-                        .run();
+  const Stop stop =
+      Interpreter(run_, uint32_t(block), host,
+                  reinterpret_cast<char*>(interpreter_memory_.data() + size_t(block) * interpreter_lines_))
+          .run();
   if (stop == Stop::none && ended_.fetch_add(1, std::memory_order_acq_rel) + 1 == blocks) finish();
   blocks_left_.fetch_sub(1, std::memory_order_acq_rel);
 }

@@ -47,9 +47,8 @@ class Binding final : public chorale::Binding {
   void add_trace(std::vector<TraceSpan>& spans) override;
 
  private:
-  void require_memory_of_host(const std::vector<uint64_t>& bytes);
   void make_control(const Plan& plan);
-  void join_hosts(const Plan& plan, const lowering::ControlBlock& mine);
+  remote::Endpoint::Memory memory_for_hosts(const lowering::ControlBlock& mine) const;
   void name_buffers(const std::vector<lowering::ControlBlock>& blocks);
   void make_channels(const std::vector<lowering::ControlBlock>& blocks);
   void make_programs(const std::vector<lowering::ControlBlock>& blocks);
@@ -84,10 +83,14 @@ class Binding final : public chorale::Binding {
   std::vector<Signal> barriers_, completed_;
   std::vector<Semaphore> semaphores_;
   std::vector<RoundProgram> programs_;
-  std::vector<uint64_t> states_;              ///< by block: lowering::BlockState and its counts
+  /// Is the unit of memory that blocks write to, because blocks may run on different threads.
+  struct alignas(128) Line {
+    uint64_t words[16] = {};
+  };
+  std::vector<Line> states_;                  ///< by block: lowering::BlockState and its counts
   std::unique_ptr<char[]> packets_to_hosts_;  ///< packets on their way to other hosts
-  std::vector<char> interpreter_memory_;
-  size_t interpreter_bytes_ = 0;
+  std::vector<Line> interpreter_memory_;
+  size_t interpreter_lines_ = 0;  ///< of a block
   char* window_staging_ = nullptr;
   std::unique_ptr<char[]> own_staging_;
 

@@ -110,8 +110,8 @@ Stop Interpreter::run_pages() {
     const Page page(program.page, at);
     for (uint32_t number = 0; number < page.header.steps; ++number) {
       const ProgramStep& step = page.steps[number];
-      enter(step.op);
       if (step.kind == StepKind::repeat) {
+        host_.moved();  // a turn may be one operation
         const SyncItem::Repeat& loop = page.items[step.first_item].repeat;
         if (++turn_ < loop.turns) {
           number -= uint32_t(loop.steps) + 1;
@@ -128,23 +128,31 @@ Stop Interpreter::run_pages() {
   return Stop::none;
 }
 
-/// Tells the host that the block has reached a step, which counts as progress.
-void Interpreter::enter(uint32_t op) {
-  host_.moved();
+/// Tells the host that the block has reached another operation, which counts as progress.
+inline void Interpreter::enter(uint32_t op) {
   if (op == op_) return;
   op_ = op;
-  expect(uint32_t(run_.epoch), nullptr, -1);
+  host_.moved();
   if (run_.trace.entries) run_.trace.note(block_, run_.epoch, op, now_ns());
 }
 
 /// Records the wait, so that the report of a hang can name it.
-void Interpreter::expect(uint64_t value, const uint64_t* word, int peer) {
+inline void Interpreter::expect(uint64_t value, const uint64_t* word, int peer) {
   host_.set_waiting({"", op_, value, word, peer});
+}
+
+/// Enters an operation that does not wait now.
+inline void Interpreter::compute(uint32_t op) {
+  if (op == op_) return;
+  enter(op);
+  expect(uint32_t(run_.epoch), nullptr, -1);
 }
 
 // -- Steps without data
 
 Stop Interpreter::control(const Page& page, const ProgramStep& step) {
+  const bool awaits = step.kind == StepKind::await || step.kind == StepKind::await_relaxed;
+  awaits ? enter(step.op) : compute(step.op);
   Stop stop = Stop::none;
   if (step.kind == StepKind::sync) group_.sync();
   for (uint32_t at = 0; at < step.n && stop == Stop::none; ++at) {
@@ -186,9 +194,9 @@ Stop Interpreter::control(const Page& page, const ProgramStep& step) {
 
 /// Waits for one more post.
 Stop Interpreter::await(const SyncItem::Await& item, bool relaxed) {
-  if (item.op != op_) enter(item.op);  // adjacent waits are one step, but each has its own operation
+  enter(item.op);  // adjacent waits are one step, but each has its own operation
   // Count first, because blocks that share a channel wait for different posts.
-  const uint64_t goal = add_relaxed(item.expected ? item.expected : counts_ + item.slot, uint64_t(1)) + 1;
+  const uint64_t goal = item.expected ? add_relaxed(item.expected, uint64_t(1)) + 1 : ++counts_[item.slot];
   expect(goal, &item.mine->value, int(item.peer));
   return wait_until(group_, item.mine, Cmp::ge, goal, run_.deadline, relaxed);
 }
@@ -233,14 +241,16 @@ Stop Interpreter::move(const ProgramStep& step, const Source& source, const Mem*
 
 template <class P>
 Stop Interpreter::data(const Page& page, const ProgramStep& step) {
+  compute(step.op);
   const Sources sources(step);
   const uint32_t n_plain = sources.plain + step.plain_sinks, n_packets = sources.packets + step.packet_sinks;
   Mem* const plain = reinterpret_cast<Mem*>(memory_);
   Packets<P>* const packets = reinterpret_cast<Packets<P>*>(plain + n_plain);
   for (uint32_t place = 0; place < n_plain; ++place) {
-    new (&plain[place]) Mem();
-    const Stop stop = settle(page, step.first_plain + place, plain[place]);
+    char* address = nullptr;
+    const Stop stop = settle(page, step.first_plain + place, address);
     if (stop != Stop::none) return stop;
+    new (&plain[place]) Mem(static_cast<void*>(address), page.places[step.first_plain + place].valid);
   }
   for (uint32_t place = 0; place < n_packets; ++place) {
     char* slots = nullptr;
@@ -278,16 +288,21 @@ Stop Interpreter::data(const Page& page, const ProgramStep& step) {
 // -- Places
 
 /// Computes the address of a place. The address of memory at another host stays a remote::FarPlace.
-Stop Interpreter::settle(const Page& page, uint32_t place, char*& address) {
+inline Stop Interpreter::settle(const Page& page, uint32_t place, char*& address) {
   const ProgramPlace& of = page.places[place];
-  address = nullptr;
-  if (((of.at & ProgramPlace::in) && !run_.in) || ((of.at & ProgramPlace::out) && !run_.out))
+  if (((of.at & ProgramPlace::in) && !run_.in) || ((of.at & ProgramPlace::out) && !run_.out)) {
+    address = nullptr;
     return Stop::none;
+  }
   address = of.settled(run_.epoch, run_.in, run_.out, run_.skip);
   if (page.strides) {
     address = reinterpret_cast<char*>(reinterpret_cast<uint64_t>(address) + turn_ * page.strides[place]);
   }
-  if (!remote::FarPlace::is(reinterpret_cast<uint64_t>(address))) return Stop::none;
+  return remote::FarPlace::is(reinterpret_cast<uint64_t>(address)) ? settle_at_peer(address) : Stop::none;
+}
+
+/// Replaces a remote::FarPlace by the address that the peer published for this run, if it is on this host.
+Stop Interpreter::settle_at_peer(char*& address) {
   const remote::FarPlace named = remote::FarPlace::of(address);
   if (!run_.published[named.rank]) return Stop::none;
   const Stop stop = reach(named.rank);
@@ -297,13 +312,6 @@ Stop Interpreter::settle(const Page& page, uint32_t place, char*& address) {
       named.rank, load_relaxed(named.buffer == uint32_t(BufferKind::input) ? &there.in : &there.out));
   address = base ? base + named.offset : nullptr;
   return Stop::none;
-}
-
-Stop Interpreter::settle(const Page& page, uint32_t place, Mem& memory) {
-  char* address = nullptr;
-  const Stop stop = settle(page, place, address);
-  memory = Mem(static_cast<void*>(address), page.places[place].valid);
-  return stop;
 }
 
 /// Waits until a peer on this host has entered the run. Only after that may this rank touch the peer's input

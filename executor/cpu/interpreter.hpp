@@ -30,6 +30,7 @@ class Interpreter {
   Stop run_pages();
   void enter(uint32_t op);
   void expect(uint64_t value, const uint64_t* word, int peer);
+  void compute(uint32_t op);
 
   Stop control(const Page& page, const lowering::ProgramStep& step);
   Stop await(const lowering::SyncItem::Await& item, bool relaxed);
@@ -43,7 +44,7 @@ class Interpreter {
             const Packets<P>* packets);
 
   Stop settle(const Page& page, uint32_t place, char*& address);
-  Stop settle(const Page& page, uint32_t place, Mem& memory);
+  Stop settle_at_peer(char*& address);
   Stop reach(uint32_t rank);
 
   Run& run_;

@@ -108,7 +108,13 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
     place_for_peers(arguments);
   }
   make_control();
-  if (crosses_hosts_) join_hosts();
+  if (crosses_hosts_) {
+    // This may fail for lack of a thread or of memory. Then all ranks fail; otherwise peers would wait for
+    // this one.
+    remote::Endpoint* endpoint = nullptr;
+    world::collective_try(world_, [&] { endpoint = &common_.proxy().endpoint(); });
+    ends_.binding = remote::join_hosts(world_, plan, *endpoint, memory_for_hosts());
+  }
   world::collective_try(world_, [&] {
     const lowering::SwitchAliases switches = switch_aliases();
     launcher_ = std::make_unique<Launcher>(common_, kernel, *plan_, bound_, call.packet, ends_,
@@ -124,7 +130,7 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
 Binding::~Binding() {
   common_.monitor->remove(this);
   launcher_.reset();
-  if (crosses_hosts_) common_.proxy().unregister_binding(ends_.binding);
+  if (crosses_hosts_) common_.proxy().endpoint().unregister_binding(ends_.binding);
 }
 
 /// Checks that LL128 packets can be used: they need lines of 128 bytes that arrive whole, as they do over
@@ -334,8 +340,8 @@ void Binding::make_port_signals() {
   });
 }
 
-/// Registers with the endpoint to other hosts. Collective, because a rank that sends nothing may receive.
-void Binding::join_hosts() {
+/// Returns what ranks of other hosts may write to.
+remote::Endpoint::Memory Binding::memory_for_hosts() const {
   const ControlBlock mine(*plan_, rank_, bound_.scratch[rank_], bound_.layout, 0, !switches_.scratch);
   char* const control = control_.at(int(rank_));
   char* const plain =
@@ -346,12 +352,7 @@ void Binding::join_hosts() {
   memory.buffers[size_t(BufferKind::output)] = {placed_.out, placed_.out ? bound_.layout.sizes.output : 0};
   memory.signals = reinterpret_cast<Signal*>(port_signals_->local());
   memory.n_signals = uint32_t(port_signals_->bytes(int(rank_)) / sizeof(Signal));
-  // This may fail for lack of a thread or of memory. Then all ranks fail; otherwise peers would wait for this
-  // one.
-  Proxy* proxy = nullptr;
-  world::collective_try(world_, [&] { proxy = &common_.proxy(); });
-  const auto host = [this](uint32_t rank) { return world_.group().host(int(rank)); };
-  ends_.binding = proxy->register_binding(memory, remote::far_peers(*plan_, rank_, host));
+  return memory;
 }
 
 uint64_t Binding::scratch() const { return control_.bytes() + (multicast_ ? multicast_->bytes() : 0); }

@@ -66,7 +66,7 @@ class Binding final : public chorale::Binding, public Watched {
   void place_for_switches(const Arguments& arguments);
   void make_control();
   void make_port_signals();
-  void join_hosts();
+  remote::Endpoint::Memory memory_for_hosts() const;
   lowering::SwitchAliases switch_aliases() const;
   void place_here(const Arguments& arguments, cudaStream_t stream);
 

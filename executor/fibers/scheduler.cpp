@@ -54,7 +54,9 @@ bool SchedulerImpl::stands(const Launch& launch) const {
 }
 
 bool SchedulerImpl::overdue(Launch& launch) const {
-  const bool moved = launch.moved.exchange(false, std::memory_order_acq_rel);
+  // Read before writing, because another worker writes there.
+  const bool moved =
+      launch.moved.load(std::memory_order_relaxed) && launch.moved.exchange(false, std::memory_order_acq_rel);
   if (moved || launch.moves_outside != moves_outside_.load(std::memory_order_acquire)) start_clock(launch);
   launch.can_run = launch.waits = false;
   return stands(launch);

@@ -117,8 +117,9 @@ class Task : public Fiber {
   }
 };
 
-/// Runs a thread block as a fiber; later blocks reuse it.
-class BlockTask : public Task, public BlockHost {
+/// Runs a thread block as a fiber; later blocks reuse it. It shares no line with other tasks, because these
+/// may run on other threads.
+class alignas(128) BlockTask : public Task, public BlockHost {
  public:
   explicit BlockTask(SchedulerImpl& scheduler);
 

@@ -262,7 +262,11 @@ void ThreadedScheduler::leave_seat(Call& call) {
 /// \param times the number of such moments in a row
 void ThreadedScheduler::idle(Seat& seat, Call& call, unsigned times) {
   if (times == 1) active_.fetch_sub(1, std::memory_order_acq_rel);
-  if (may_be_stuck() && (times == 2 || times % 16 == 0)) find_deadlock();
+  // While a worker is active, there is no deadlock to find, and the search would take the seats of workers
+  // that are about to run.
+  if ((times == 2 || times % 16 == 0) && active_.load(std::memory_order_acquire) == 0 && may_be_stuck()) {
+    find_deadlock();
+  }
   // In a complete world with all workers idle, only a new launch can help, and it rings. Spinning would take
   // the core from the thread that launches. Otherwise a peer is working on another core.
   const bool hopeful = !options_.complete || active_.load(std::memory_order_relaxed) != 0;

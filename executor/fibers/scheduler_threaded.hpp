@@ -43,7 +43,7 @@ class ThreadedScheduler : public SchedulerImpl {
     std::unique_ptr<BlockTask> task;
   };
 
-  struct alignas(64) Seat {
+  struct alignas(128) Seat {
     std::mutex lock;             // held while blocks run
     std::vector<Entry> entries;  // guarded by lock
     bool recorded = false;       // guarded by mutex_: its unfinished blocks are in stuck_
@@ -74,10 +74,11 @@ class ThreadedScheduler : public SchedulerImpl {
   void find_deadlock();
 
   std::vector<Seat> seats_;
-  std::atomic<int> active_{0};  // the number of workers that found something to run at their last check
-  std::atomic<Seat*> hungry_{nullptr};  // a seat whose worker has nothing to run
+  // All workers write these words, so each has a line of its own.
+  alignas(128) std::atomic<int> active_{0};          // the number of workers that are not idle
+  alignas(128) std::atomic<Seat*> hungry_{nullptr};  // a seat whose worker has nothing to run
 
-  std::mutex mutex_;
+  alignas(128) std::mutex mutex_;
   std::vector<Call*> calls_;     // launches that have not ended
   std::vector<Call*> sleepers_;  // the calls that have no seat
   TaskPool<BlockTask> pool_;

@@ -34,6 +34,12 @@ std::vector<uint32_t> count_waiters(const BoundImage& image) {
   return waiters;
 }
 
+/// Returns true if launches of even number use other memory than launches of odd number.
+bool has_banks(const BoundImage& image) {
+  return std::any_of(image.buffers.begin(), image.buffers.end(),
+                     [](const image::Buffer& of) { return of.bank_bytes != 0; });
+}
+
 /// Combines the places for both parities: `odd` gets the distance to `even`.
 void settle_banks(std::vector<ProgramPlace>& odd, const std::vector<ProgramPlace>& even) {
   for (size_t at = 0; at < odd.size(); ++at) odd[at].even = even[at].at - odd[at].at;
@@ -46,6 +52,7 @@ DeviceProgram lower(const BoundImage& bound, const ProgramAddresses& places, Pac
   image::Image image = bound.view();
   image.skip = places.skip;
   const std::vector<uint32_t> waiters = count_waiters(bound);
+  const bool banks = has_banks(bound);
   std::vector<std::vector<RecordedStep>> blocks;
   std::vector<std::vector<Page>> pages;
   DeviceProgram program;
@@ -54,17 +61,21 @@ DeviceProgram lower(const BoundImage& bound, const ProgramAddresses& places, Pac
   for (uint32_t block = 0; block < bound.blocks.size(); ++block) {
     ProgramAddresses of_block = places;
     of_block.staging += program.staging_bytes;
-    RecordingMachine odd(image, of_block, packet, false, waiters, options.loop_bytes),
-        even(image, of_block, packet, true, waiters, options.loop_bytes);
-    for (RecordingMachine* machine : {&odd, &even}) {
-      machine->begin(block);
-      run_block(*machine, block);
-      machine->end();
-    }
+    const auto record = [&](bool even) {
+      RecordingMachine machine(image, of_block, packet, even, waiters, options.loop_bytes);
+      machine.begin(block);
+      run_block(machine, block);
+      machine.end();
+      return machine;
+    };
+    RecordingMachine odd = record(false);
     std::vector<RecordedStep>& steps = odd.steps();
-    for (size_t at = 0; at < steps.size(); ++at) {
-      settle_banks(steps[at].plain, even.steps()[at].plain);
-      settle_banks(steps[at].packets, even.steps()[at].packets);
+    if (banks) {
+      RecordingMachine even = record(true);
+      for (size_t at = 0; at < steps.size(); ++at) {
+        settle_banks(steps[at].plain, even.steps()[at].plain);
+        settle_banks(steps[at].packets, even.steps()[at].packets);
+      }
     }
     counts = std::max(counts, odd.counts());
     program.staging_bytes += odd.staged_bytes();

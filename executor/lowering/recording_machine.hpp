@@ -34,7 +34,10 @@ class RecordingMachine : public Recording {
   std::vector<RecordedStep>& steps() { return steps_; }
   size_t counts() const { return slots_.size(); }
   uint64_t staged_bytes() const { return staged_bytes_; }
-  using Recording::begin;
+  void begin(uint32_t block) {
+    Recording::begin(block);
+    steps_.reserve(image_.blocks[block].n);
+  }
 
   /// Makes the block wait until the proxy has read all data that the block has handed to it, because the
   /// caller may overwrite the data after the launch. The wait counts as part of the last operation.

@@ -113,6 +113,7 @@ bool independent(const RecordedStep& a, const RecordedStep& b) {
 
 void split_tails(std::vector<RecordedStep>& steps, PacketForm packet) {
   std::vector<RecordedStep> split;
+  split.reserve(steps.size());
   for (RecordedStep& step : steps) {
     if (!moves_data(step.step.kind)) {
       split.push_back(std::move(step));
@@ -147,6 +148,7 @@ void split_tails(std::vector<RecordedStep>& steps, PacketForm packet) {
 }
 void tidy(std::vector<RecordedStep>& steps) {
   std::vector<RecordedStep> kept;
+  kept.reserve(steps.size());
   for (size_t at = 0; at < steps.size(); ++at) {
     RecordedStep& step = steps[at];
     if (step.step.kind == StepKind::sync) {

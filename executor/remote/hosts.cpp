@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <string>
+#include <vector>
 
 #include "../ucx/ucx_link.hpp"
+#include "../world/group.hpp"
 #include "chorale/error.hpp"
 
 namespace chorale::remote {
@@ -136,6 +139,15 @@ bool crosses_hosts(const Plan& plan, const HostOf& host) {
   return crosses;
 }
 
+/// Returns the ranks of other hosts that channels with a proxy connect with `rank`, in either direction.
+std::vector<int> far_peers(const Plan& plan, uint32_t rank, const HostOf& host) {
+  std::set<int> peers;
+  each_far_channel(plan, host, [&](uint32_t from, uint32_t to) {
+    if (from == rank || to == rank) peers.insert(int(from == rank ? to : from));
+  });
+  return {peers.begin(), peers.end()};
+}
+
 }  // namespace
 
 Endpoint::Memory memory_of(const lowering::ControlBlock& block, char* plain, char* packets) {
@@ -170,12 +182,10 @@ bool sends_packets(const Plan& plan, uint32_t rank, uint32_t peer) {
   return false;
 }
 
-std::vector<int> far_peers(const Plan& plan, uint32_t rank, const HostOf& host) {
-  std::set<int> peers;
-  each_far_channel(plan, host, [&](uint32_t from, uint32_t to) {
-    if (from == rank || to == rank) peers.insert(int(from == rank ? to : from));
-  });
-  return {peers.begin(), peers.end()};
+uint64_t join_hosts(World& world, const Plan& plan, Endpoint& endpoint, const Endpoint::Memory& memory) {
+  const HostOf host = [&world](uint32_t rank) { return world.group().host(int(rank)); };
+  endpoint.connect();
+  return endpoint.register_binding(memory, far_peers(plan, uint32_t(world.rank()), host));
 }
 
 }  // namespace chorale::remote

@@ -4,8 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
-#include <vector>
 
 #include "../lowering/control_block.hpp"
 #include "chorale/plan.hpp"
@@ -27,7 +25,9 @@ Endpoint::Memory memory_of(const lowering::ControlBlock&, char* plain, char* pac
 /// Returns true if `rank` sends packets to `peer` over a port channel.
 bool sends_packets(const Plan&, uint32_t rank, uint32_t peer);
 
-/// Returns the ranks of other hosts that port channels connect with `rank`, in either direction.
-std::vector<int> far_peers(const Plan&, uint32_t rank, const HostOf&);
+/// Registers a binding of a plan that crosses hosts with this rank's endpoint. Collective, because a rank
+/// that sends nothing may receive. \param memory what peers of other hosts may write to, in the memory that
+/// the endpoint's Copies access \return the binding's number, see Endpoint::register_binding()
+uint64_t join_hosts(World&, const Plan&, Endpoint&, const Endpoint::Memory& memory);
 
 }  // namespace chorale::remote

@@ -36,11 +36,15 @@ struct Names {
 constexpr Names version_1 = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
 constexpr Names version_2 = {"memory.max", "memory.current", "inactive_file"};
 
-/// Returns the bytes that a control group has left.
-uint64_t left_by(const std::string& folder, const Names& names) {
-  const std::optional<uint64_t> most = number_in(folder + "/" + names.most),
-                                taken = number_in(folder + "/" + names.taken);
-  if (!most || !taken) return UINT64_MAX;
+/// Returns the bytes that a control group has left. If these are at least `enough` without the pages that the
+/// kernel can drop, it does not count those pages: the kernel takes long to make the file that tells them.
+uint64_t left_by(const std::string& folder, const Names& names, uint64_t enough) {
+  const std::optional<uint64_t> most = number_in(folder + "/" + names.most);
+  if (!most) return UINT64_MAX;
+  const std::optional<uint64_t> taken = number_in(folder + "/" + names.taken);
+  if (!taken) return UINT64_MAX;
+  const uint64_t untaken = *most - std::min(*most, *taken);
+  if (untaken >= enough) return untaken;
   const uint64_t droppable = number_behind(folder + "/memory.stat", names.droppable);
   const uint64_t kept = *taken - std::min(*taken, droppable);
   return *most - std::min(*most, kept);
@@ -48,15 +52,16 @@ uint64_t left_by(const std::string& folder, const Names& names) {
 
 /// Returns the least that a control group and its parents have left. A container may not see some of the
 /// parents.
-uint64_t left_by_all(const std::string& mount, std::string path, const Names& names) {
-  uint64_t least = left_by(mount, names);
-  for (; path.size() > 1; path.resize(path.rfind('/'))) least = std::min(least, left_by(mount + path, names));
+uint64_t left_by_all(const std::string& mount, std::string path, const Names& names, uint64_t enough) {
+  uint64_t least = left_by(mount, names, enough);
+  for (; path.size() > 1; path.resize(path.rfind('/')))
+    least = std::min(least, left_by(mount + path, names, enough));
   return least;
 }
 
 }  // namespace
 
-uint64_t available_memory(const std::string& root) {
+uint64_t available_memory(uint64_t enough, const std::string& root) {
   uint64_t least = number_behind(root + "/proc/meminfo", "MemAvailable:") << 10;
   if (least == 0) least = UINT64_MAX;
   const std::string mounts = root + "/sys/fs/cgroup";
@@ -67,17 +72,16 @@ uint64_t available_memory(const std::string& root) {
     if (second == line.npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1),
                       path = line.substr(second + 1);
-    if (controllers.empty()) least = std::min(least, left_by_all(mounts, path, version_2));
-    if (controllers == "memory") least = std::min(least, left_by_all(mounts + "/memory", path, version_1));
+    if (controllers.empty()) least = std::min(least, left_by_all(mounts, path, version_2, enough));
+    if (controllers == "memory")
+      least = std::min(least, left_by_all(mounts + "/memory", path, version_1, enough));
   }
   return least;
 }
 
 void require_memory(uint64_t bytes, const std::string& what) {
-  // Smaller amounts are not worth reading files.
-  constexpr uint64_t few = uint64_t(16) << 20;
-  if (bytes < few) return;
-  const uint64_t available = available_memory();
+  if (bytes < least_required) return;
+  const uint64_t available = available_memory(bytes);
   if (bytes <= available) return;
   throw RunError(RunError::Reason::resources,
                  fmt::format("{} takes {} bytes of memory, but this machine, or the control group of this "

@@ -1,17 +1,17 @@
 #include "host_pages.hpp"
 
-#include <cstdlib>
+#include <sys/mman.h>
 
 namespace chorale {
 
 std::shared_ptr<std::byte> zeroed_pages(uint64_t bytes) {
-  const uint64_t page = page_bytes(), room = (bytes / page + 2) * page;
-  // calloc() lets the kernel zero large blocks page by page at the first access.
-  void* const memory = room < bytes ? nullptr : std::calloc(1, room);
-  if (!memory) return nullptr;
-  const std::shared_ptr<void> whole(memory, std::free);
-  const uint64_t first = (reinterpret_cast<uint64_t>(memory) + page - 1) / page * page;
-  return {whole, reinterpret_cast<std::byte*>(first)};
+  const uint64_t page = page_bytes(), size = (bytes / page + 1) * page;
+  // The kernel zeroes a page at its first access. calloc() would access one here, which may be a huge page.
+  void* const memory = size < bytes
+                           ? MAP_FAILED
+                           : mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  return {static_cast<std::byte*>(memory), [size](std::byte* at) { munmap(at, size); }};
 }
 
 }  // namespace chorale

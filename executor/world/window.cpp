@@ -31,7 +31,6 @@ using world::collective_try;
 using world::read_as;
 
 std::shared_ptr<std::byte> allocate(uint64_t bytes) {
-  system::require_memory(bytes, "a window");
   auto memory = zeroed_pages(bytes);
   if (!memory) {
     throw RunError(
@@ -48,7 +47,29 @@ Window::Window(Window&&) noexcept = default;
 Window& Window::operator=(Window&&) noexcept = default;
 Window::~Window() = default;
 
-Window Window::create(World& world, uint64_t bytes) {
+Window Window::create(World& world, uint64_t bytes) { return make(world, bytes, true); }
+
+Window Window::create(World& world, std::span<const uint64_t> bytes) {
+  const auto host = [&](size_t rank) { return world.group().host(int(rank)); };
+  const size_t mine = size_t(world.rank());
+  uint64_t all = 0, here = 0;
+  bool first = true;  // of the ranks of this host; it asks for all of them
+  for (size_t rank = 0; rank < bytes.size(); ++rank) {
+    all += bytes[rank];
+    if (host(rank) != host(mine)) continue;
+    here += bytes[rank];
+    first = first && rank >= mine;
+  }
+  // Peers must not take their memory while this rank asks how much there is.
+  if (all >= system::least_required) {
+    collective_try(world, [&] {
+      if (first) system::require_memory(here, "the window of all ranks of this host");
+    });
+  }
+  return make(world, bytes[mine], false);
+}
+
+Window Window::make(World& world, uint64_t bytes, bool require_memory) {
   auto maps = std::make_shared<Maps>();
   maps->shares.resize(world.ranks());
   Maps::Share& mine = maps->shares[world.rank()];
@@ -57,6 +78,7 @@ Window Window::create(World& world, uint64_t bytes) {
   if (world.local()) {
     collective_try(world, [&] {
       if (bytes == 0) return;
+      if (require_memory) system::require_memory(bytes, "a window");
       const auto memory = allocate(bytes);
       mine.data = memory.get();
       mine.keep = memory;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "../../world/collective_try.hpp"
 #include "../device/device.hpp"
 #include "../device/error.hpp"
 #include "chorale/error.hpp"
@@ -88,24 +87,14 @@ void Proxy::drop() {
   if (endpoint_) endpoint_->drop();
 }
 
-uint64_t Proxy::register_binding(const remote::Endpoint::Memory& memory, const std::vector<int>& peers) {
-  std::unique_ptr<remote::Endpoint> first;
-  world::collective_try(world_, [&] {
-    if (endpoint_) return;
-    remote::Endpoint::Events events;
-    events.done = [this](uint32_t client, uint32_t channel) { tell_done(client, channel); };
-    first = std::make_unique<remote::Endpoint>(world_, std::make_unique<RemoteCopies>(), std::move(events));
-  });
-  if (first) {
-    const std::lock_guard lock(orders_.lock());
-    endpoint_ = std::move(first);
-  }
-  endpoint_->connect();
-  return endpoint_->register_binding(memory, peers);
-}
-
-void Proxy::unregister_binding(uint64_t binding) {
-  if (endpoint_) endpoint_->unregister_binding(binding);
+remote::Endpoint& Proxy::endpoint() {
+  if (endpoint_) return *endpoint_;
+  remote::Endpoint::Events events;
+  events.done = [this](uint32_t client, uint32_t channel) { tell_done(client, channel); };
+  auto made = std::make_unique<remote::Endpoint>(world_, std::make_unique<RemoteCopies>(), std::move(events));
+  const std::lock_guard lock(orders_.lock());
+  endpoint_ = std::move(made);
+  return *endpoint_;
 }
 
 /// Carries out one trigger of a block, in this order: copies the bytes, sets the signal, reports completion.

@@ -32,7 +32,7 @@ class Proxy {
     /// \param completed by channel, in host memory
     /// \param peers by channel
     /// \param far by channel; empty: none leads to another host
-    /// \param binding the result of register_binding(), if a channel leads to another host
+    /// \param binding the result of remote::join_hosts(), if a channel leads to another host
     Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal* completed, std::vector<int> peers,
            std::vector<remote::Endpoint::FarEnd> far = {}, uint64_t binding = 0);
     /// Unregisters the binding. No launch of it may still run. Triggers of its blocks are still carried out.
@@ -53,14 +53,10 @@ class Proxy {
     std::vector<uint64_t> posted_, done_;
   };
 
-  /// Makes the endpoint to other hosts if there is none, and registers the memory of this rank that other
-  /// hosts may reach. Collective, for a binding of which some rank has a channel to another host.
-  /// \param peers the ranks of other hosts that the binding connects with this rank
-  /// \return the binding's number
-  /// \throws RunError on all ranks if one of them cannot make the endpoint
-  uint64_t register_binding(const remote::Endpoint::Memory& memory, const std::vector<int>& peers);
-  /// Undoes register_binding(): peers no longer write there.
-  void unregister_binding(uint64_t binding);
+  /// Returns the endpoint to other hosts, which the proxy drives. Makes it if there is none, for the current
+  /// device.
+  /// \throws RunError
+  remote::Endpoint& endpoint();
 
   /// Drops the triggers of blocks that have stopped; none may run.
   void drop();

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "chorale/world.hpp"
 
@@ -21,6 +22,12 @@ class Window {
   ///         World::barrier()
   static Window create(World& world, uint64_t bytes);
 
+  /// Makes a window of sizes that all ranks know; collective. It also requires that each host has the memory
+  /// of all its ranks together, because each piece may fit alone when all do not.
+  /// \param bytes  by rank; the same on all ranks
+  /// \throws RunError as above
+  static Window create(World& world, std::span<const uint64_t> bytes);
+
   Window(Window&&) noexcept;
   Window& operator=(Window&&) noexcept;
   ~Window();
@@ -33,6 +40,7 @@ class Window {
  private:
   struct Maps;
   explicit Window(std::shared_ptr<Maps> maps, int rank);
+  static Window make(World& world, uint64_t bytes, bool require_memory);
 
   std::shared_ptr<Maps> maps_;
   int rank_ = -1;

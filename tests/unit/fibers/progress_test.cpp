@@ -214,9 +214,9 @@ TEST(Progress, WhatPeersSeeCounts) {
   EXPECT_TRUE(of.at.moved);
 }
 
-/// Each step of a program is progress, and so is each turn of a loop. Another block of the rank may wait
+/// Each operation of a program is progress, and so is each turn of a loop. Another block of the rank may wait
 /// for all.
-TEST(Progress, StepsOfAProgramCount) {
+TEST(Progress, OperationsAndTurnsOfAProgramCount) {
   struct Host : BlockHost {
     void park(bool (*)(const void*), const void*) override {}
     void park_at_barrier(bool (*)(const void*), const void*) override {}

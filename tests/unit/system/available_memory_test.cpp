@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "chorale/error.hpp"
 #include "chorale/window.hpp"
@@ -34,7 +35,7 @@ class Machine {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << text;
   }
-  uint64_t available() const { return available_memory(root_); }
+  uint64_t available(uint64_t enough = UINT64_MAX) const { return available_memory(enough, root_); }
 
  private:
   std::string root_;
@@ -62,12 +63,31 @@ TEST(AvailableMemory, IsWhatTheTightestGroupLeaves) {
   EXPECT_EQ(machine.available(), 0u);
 }
 
+TEST(AvailableMemory, CountsPagesOfFilesOnlyIfTheyAreNeeded) {
+  Machine machine("0::/job\n");
+  machine.write("sys/fs/cgroup/job/memory.max", "500000\n");
+  machine.write("sys/fs/cgroup/job/memory.current", "400000\n");
+  machine.write("sys/fs/cgroup/job/memory.stat", "inactive_file 50000\n");
+  EXPECT_EQ(machine.available(100000), 100000u);
+  EXPECT_EQ(machine.available(100001), 150000u);
+}
+
 TEST(AvailableMemory, IsAskedOfTheFirstVersionOfGroupsToo) {
   Machine machine("5:devices:/\n4:memory:/job\n0::/\n");
   machine.write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "900000\n");
   machine.write("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "800000\n");
   machine.write("sys/fs/cgroup/memory/job/memory.stat", "total_inactive_file 10000\n");
   EXPECT_EQ(machine.available(), 110000u);
+}
+
+/// Each of these windows fits alone.
+TEST(AvailableMemory, IsNotExceededByWindowsOfOneHostTogether) {
+  const std::vector<uint64_t> bytes(3, available_memory() / 2);
+  run_local(3, [&](World& world) {
+    const std::string wrong = test::message_of_error<RunError>([&] { Window::create(world, bytes); });
+    EXPECT_NE(wrong.find("the window of all ranks of this host takes"), wrong.npos) << wrong;
+    world.barrier();  // the world has not stopped
+  });
 }
 
 TEST(AvailableMemory, IsNotExceededByWindows) {
