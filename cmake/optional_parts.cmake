@@ -13,6 +13,8 @@ chorale_part(NVCC PROGRAM nvcc PATHS /usr/local/cuda/bin
   HELP "install the CUDA toolkit, nvcc on the PATH or in /usr/local/cuda/bin")
 chorale_part(CUDA_HEADERS FOLDER_OF cudaTypedefs.h PATHS /usr/local/cuda/include
   WITHOUT "the tests of the CUDA backend without a GPU" HELP "install the CUDA toolkit in /usr/local/cuda")
+chorale_part(NCCL_HEADERS FOLDER_OF nccl.h PATHS /usr/local/cuda/include
+  WITHOUT "the comparison of libnccl.so.2 with NVIDIA's nccl.h" HELP "install the CUDA toolkit with NCCL in /usr/local/cuda")
 chorale_part(GPU LISTS nvidia-smi -L
   WITHOUT "everything that runs on GPUs (tests/cuda/run)" HELP "use a machine with an NVIDIA GPU and its driver")
 chorale_part(PYTORCH PYTHON torch

@@ -32,6 +32,8 @@ using namespace std::string_literals;
 
 constexpr std::string_view prefix = "CHORALE_";
 constexpr std::string_view config_variable = "CHORALE_CONFIG";
+// These are read by other parts of Chorale, so they are neither settings nor mistakes.
+constexpr std::string_view other_variables[] = {"CHORALE_NCCL_FALLBACK"};
 constexpr uint64_t most_ini_bytes = 1 << 20;
 
 template <class Number>
@@ -238,7 +240,8 @@ std::string upper(std::string_view name) {
 void read_environment(Config& config, const char* const* environment) {
   std::vector<std::string> variables{std::string(config_variable)};
   for (const Row& row : rows) variables.push_back(upper(row.name));
-  const std::vector<std::string_view> known(variables.begin(), variables.end());
+  std::vector<std::string_view> known(variables.begin(), variables.end());
+  known.insert(known.end(), std::begin(other_variables), std::end(other_variables));
   for (; environment && *environment; ++environment) {
     const std::string_view entry = *environment;
     const size_t equals = entry.find('=');
@@ -249,9 +252,9 @@ void read_environment(Config& config, const char* const* environment) {
       throw UsageError(
           fmt::format("unknown environment variable {}{}", variable, did_you_mean(variable, known)));
     }
-    if (variable == config_variable) continue;
-    apply(config, rows[size_t(found - known.begin()) - 1].name, std::string(entry.substr(equals + 1)),
-          variable, variable);
+    const size_t row = size_t(found - known.begin()) - 1;
+    if (variable == config_variable || row >= std::size(rows)) continue;
+    apply(config, rows[row].name, std::string(entry.substr(equals + 1)), variable, variable);
   }
 }
 

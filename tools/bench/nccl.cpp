@@ -97,6 +97,13 @@ struct Functions {
       problem = "NCCL cannot be loaded: " + library.problem();
       return;
     }
+    // A comparison of Chorale with itself would say nothing.
+    if (library.find<int()>("chorale_nccl_calls")) {
+      problem =
+          "the libnccl.so.2 that the loader finds is Chorale's own: take its folder out of LD_LIBRARY_PATH "
+          "and LD_PRELOAD";
+      return;
+    }
 #define FIND(name) \
   name = library.find<std::remove_pointer_t<decltype(name)>>(#name); \
   if (!name && problem.empty()) problem = "libnccl.so.2 has no " #name

@@ -91,6 +91,10 @@ TEST(Config, EnvironmentWinsOverTheFileAndCodeOverBoth) {
   EXPECT_EQ(config.join().workers, 5u);
 }
 
+TEST(Config, VariablesOfOtherPartsAreNoSettings) {
+  EXPECT_EQ(read("", {"CHORALE_NCCL_FALLBACK=/usr/lib/libnccl.so.2"}).describe(), read("", {}).describe());
+}
+
 TEST(Config, UnknownNamesAreRefusedWithASuggestion) {
   EXPECT_EQ(failure("", {"CHORALE_TIMOUT=3s"}),
             "unknown environment variable CHORALE_TIMOUT, did you mean 'CHORALE_TIMEOUT'?");
