@@ -117,16 +117,16 @@ def check_comparisons(chorale, source, path, plan):
     simulate = ["simulate", str(path), "--bytes", "4K", "--format", "json", *machine[1:]]
     for more in [[], ["--processes"], ["--seed", "1"]]:
         _, talk = call(chorale, ["run", str(path), "--bytes", "4K", *more, *machine])
-        profile, comparison = talk.split("beside what")
+        profile, comparison = talk.split("compared with the prediction")
         check_profile(plan, profile, "4K", 3)
-        check_comparison(plan, "beside what" + comparison, "4K")
+        check_comparison(plan, "compared with the prediction" + comparison, "4K")
     predicted = json.loads(call(chorale, [*simulate, "--eager"])[0])["results"][0]["time_us"]
     bench = ["bench", str(path), "--bytes", "1K,4K", "--calls", "2", "--warmup", "1", "--format", "json"]
     result, talk = call(chorale, [*bench, *machine])
     measured = json.loads(result)["results"][1]["time_us"]
     _, first, second = talk.split("profile of ")
-    check("1K bytes\n" in first.split("beside what")[1], first)
-    check_comparison(plan, "beside what" + second.split("beside what")[1], "4K", (measured, predicted))
+    check("1K bytes\n" in first.split("compared with the prediction")[1], first)
+    check_comparison(plan, "compared with the prediction" + second.split("compared with the prediction")[1], "4K", (measured, predicted))
 
 
 def main():

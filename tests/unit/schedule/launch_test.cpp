@@ -178,8 +178,8 @@ TEST(LaunchFaults, ViewsThatDoNotFitEachOtherAreFound) {
             "usage: launch of 'reduce', rank 0 (tp.cpp:11): C[0:6, 0:5] is i32, but A[0:6, 0:5] is f32: cast "
             "one of them");
   EXPECT_EQ(refused(launched("f32", ",[1,0,2]"), with),
-            "usage: launch of 'reduce', rank 0 (tp.cpp:11): the elements of C[0:6, 0:2] do not follow each "
-            "other: copy them to a temporary");
+            "usage: launch of 'reduce', rank 0 (tp.cpp:11): the elements of C[0:6, 0:2] are not "
+            "contiguous: copy them to a temporary");
 }
 
 TEST(LaunchFaults, BuffersThatOneRankCannotLaunchWithAreAnErrorOfAll) {
