@@ -71,7 +71,8 @@ class End {
     for (int peer = 0; peer < ranks_; ++peer) {
       if (peer != rank_) peers.push_back(peer);
     }
-    binding_ = proxy.register_binding(memory, peers);
+    proxy.endpoint().connect();
+    binding_ = proxy.endpoint().register_binding(memory, peers);
     std::vector<remote::Endpoint::FarEnd> far;
     far.resize(size_t(ranks_));
     for (int peer = 0; peer < ranks_; ++peer) {
