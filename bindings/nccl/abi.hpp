@@ -49,14 +49,14 @@ struct ncclUniqueId {
   char internal[NCCL_UNIQUE_ID_BYTES];
 };
 
-/// What a program asks of a new communicator. NCCL_CONFIG_UNDEF_INT and null pointers mean that it asks
-/// nothing.
+/// Describes the communicator that a program wants. Members that are NCCL_CONFIG_UNDEF_INT or null leave the
+/// choice to the library.
 struct ncclConfig_t {
 #define CHORALE_NCCL_CONFIG(type, name, initial) type name;
 #include "abi.def"
 };
 
-/// What ncclGroupSimulateEnd() fills in.
+/// Receives the result of ncclGroupSimulateEnd().
 struct ncclSimInfo_t {
 #define CHORALE_NCCL_SIMULATION(type, name, initial) type name;
 #include "abi.def"

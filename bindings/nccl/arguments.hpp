@@ -9,7 +9,7 @@
 
 namespace chorale::nccl {
 
-/// What the arguments of a call already decide, without a communicator.
+/// Holds what the arguments of a call already decide, without a communicator.
 struct Verdict {
   ncclResult_t result;
   std::string sentence;  ///< Says what is wrong. Empty if the call succeeds.

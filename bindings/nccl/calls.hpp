@@ -7,7 +7,7 @@
 
 namespace chorale::nccl {
 
-/// Who answered a call.
+/// Says who answered a call.
 enum class Answer { served, refused, fallback };
 
 /// Counts a call. The first call of the process prints the version and what the environment says.

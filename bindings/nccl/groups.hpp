@@ -8,7 +8,7 @@ namespace chorale::nccl::group {
 /// Opens a group, or one more level of the open group.
 void start();
 
-/// How a level of a group ended.
+/// Says how a level of a group ended.
 struct End {
   bool open;            ///< False if there was no group to end.
   bool whole;           ///< True if this was the outermost level.

@@ -4,7 +4,8 @@
 
 #include "abi.hpp"
 
-/// What ncclGetLastError() returns. As in NCCL, the process has one last error, whichever thread caused it.
+/// Keeps the text that ncclGetLastError() returns. As in NCCL, the process has one last error, whichever
+/// thread caused it.
 namespace chorale::nccl {
 
 /// Makes `sentence` the last error, and prints it if NCCL_DEBUG is WARN or above.
