@@ -32,7 +32,7 @@ void GraphHolds::add(cudaStream_t stream) {
   check(cudaUserObjectCreate(&object, held.get(), let_go, 1, cudaUserObjectNoDestructorSync),
         "attaching a plan to a graph");
   graphs_->fetch_add(1, std::memory_order_relaxed);
-  held.release();  // from here on let_go() owns it, even if the graph does not take it
+  static_cast<void>(held.release());  // from here on let_go() owns it, even if the graph does not take it
   const cudaError_t result = cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove);
   if (result != cudaSuccess) check_quietly(cudaUserObjectRelease(object, 1), "cudaUserObjectRelease");
   check(result, "attaching a plan to a graph");
