@@ -14,8 +14,9 @@ namespace chorale::torch_backend {
 using BackendPointer = c10::intrusive_ptr<c10d::Backend>;
 
 /// Creates this rank's backend. Collective over processes of one host: rank 0 writes into the group's store
-/// at which address the ranks join. \param plans, gpu  as in Options \throws c10::Error for processes of
-/// several hosts
+/// at which address the ranks join.
+/// \param plans, gpu  as in Options
+/// \throws c10::Error for processes of several hosts
 BackendPointer create(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                       double timeout_seconds, const std::string& plans, const std::string& gpu);
 

@@ -83,7 +83,7 @@ class Binding final : public chorale::Binding {
   std::vector<Signal> barriers_, completed_;
   std::vector<Semaphore> semaphores_;
   std::vector<RoundProgram> programs_;
-  /// Is the unit of memory that blocks write to, because blocks may run on different threads.
+  /// Holds memory that only one block writes, because other blocks may run on other threads.
   struct alignas(128) Line {
     uint64_t words[16] = {};
   };

@@ -94,7 +94,8 @@ class Endpoint {
     explicit operator bool() const { return peer >= 0; }
 
     /// Returns the order for a block's request, and counts its signal. The caller adds client, channel,
-    /// binding and run. \param to where the program says that the data goes; a FarPlace, if there is data
+    /// binding and run.
+    /// \param to where the program says that the data goes; a FarPlace, if there is data
     Order order(const void* from, const void* to, uint64_t bytes, bool with_signal);
   };
 

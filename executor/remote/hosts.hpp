@@ -19,15 +19,17 @@ using HostOf = std::function<uint32_t(uint32_t rank)>;
 bool checked_hosts(const Plan&, uint32_t rank, const HostOf&);
 
 /// Returns the scratch of a rank that its peers of other hosts may write to. Signals, and buffers of the
-/// user, are left to the caller. \param plain, packets where these parts of its control block are
+/// user, are left to the caller.
+/// \param plain, packets  where these parts of its control block are
 Endpoint::Memory memory_of(const lowering::ControlBlock&, char* plain, char* packets);
 
 /// Returns true if `rank` sends packets to `peer` over a port channel.
 bool sends_packets(const Plan&, uint32_t rank, uint32_t peer);
 
 /// Registers a binding of a plan that crosses hosts with this rank's endpoint. Collective, because a rank
-/// that sends nothing may receive. \param memory what peers of other hosts may write to, in the memory that
-/// the endpoint's Copies access \return the binding's number, see Endpoint::register_binding()
+/// that sends nothing may receive.
+/// \param memory  the memory that peers of other hosts may write to, where the endpoint's Copies access it
+/// \return the binding's number, see Endpoint::register_binding()
 uint64_t join_hosts(World&, const Plan&, Endpoint&, const Endpoint::Memory& memory);
 
 }  // namespace chorale::remote

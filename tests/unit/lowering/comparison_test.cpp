@@ -17,7 +17,8 @@ namespace chorale::test {
 namespace {
 
 /// Returns the operations that a block records, in the order of their last times, as
-/// executor/cuda/kernels/interpreter.cuh does. \param batches  whether small copies run in one go
+/// executor/cuda/kernels/interpreter.cuh does.
+/// \param batches  whether small copies run in one go
 std::vector<uint32_t> noted(ProgramRank& rank, uint32_t block, bool batches) {
   std::vector<uint32_t> ops;
   for (uint32_t page = 0; page < rank.program.pages; ++page) {
