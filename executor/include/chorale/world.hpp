@@ -23,6 +23,7 @@
 namespace chorale {
 
 struct AbortWord;  // chorale/device/deadline.hpp
+class Invitation;  // chorale/invitation.hpp
 
 namespace fibers {
 class Scheduler;
@@ -109,6 +110,21 @@ class World {
   ///         that have joined throw too
   static World join(const std::string& address, int rank, int ranks, JoinOptions options = {});
 
+  /// Joins the world of an invitation; collective. All processes pass the same invitation. Any process of the
+  /// host may have made it, even one that is no rank.
+  ///
+  /// The ranks are either processes of one host or all threads of one process. Threads of one process get a
+  /// local world, as from local(). It has the workers and the timeout of the rank that comes first.
+  /// JoinOptions `port` and `secret` have no effect, because the invitation has its own.
+  ///
+  /// \throws UsageError as the other join()
+  /// \throws RunError as the other join() over tcp://. It is mismatch as well if the invitation has already
+  ///         been used, if the process that made it has ended, if this rank is on another host or in another
+  ///         network namespace (then only this rank throws at once), if the ranks are on several hosts, or if
+  ///         some but not all ranks are threads of one process. It is peer_lost if the process that made the
+  ///         invitation ends during the call
+  static World join(const Invitation& invitation, int rank, int ranks, JoinOptions options = {});
+
   /// Joins over TCP with the values that a launcher put into the environment; collective. It reads the rank
   /// and the number of ranks from RANK and WORLD_SIZE (torchrun), OMPI_COMM_WORLD_RANK and _SIZE (mpirun of
   /// Open MPI), PMI_RANK and PMI_SIZE (mpirun of MPICH, srun --mpi=pmi2), PMIX_RANK and WORLD_SIZE, or
@@ -182,6 +198,18 @@ class World {
   /// Returns, for each rank of this world, its rank in the world whose survivors() made this one. Returns an
   /// empty vector if survivors() did not make this world.
   std::vector<int> former_ranks() const;
+
+  /// Makes new worlds of the ranks of this one; collective. Ranks that pass the same color get one new world.
+  /// They are numbered in the order of their keys, and ranks with equal keys in the order of their ranks
+  /// here. A rank without a color gets none, but has to make the call.
+  ///
+  /// A new world has the timeout and the workers of this one. It does not depend on this one: either may be
+  /// destroyed first, and abort() of one does not stop the other. former_ranks() of it is empty.
+  ///
+  /// \throws what barrier() throws. If one rank cannot make its new world, all ranks of this world throw a
+  ///         RunError, which is resources if memory or files are missing
+  /// \throws UsageError if the world has several hosts
+  std::optional<World> split(std::optional<int> color, int key);
 
   /// Returns how often this rank has called reset(). Anything shared before the last reset is no longer
   /// valid.
