@@ -100,4 +100,42 @@ std::string why_apart(const std::vector<Hello>& ranks) {
       list);
 }
 
+namespace {
+
+/// Returns whether two ranks are threads of one process. Both are connected, so neither has ended.
+bool share_process(const Hello& one, const Hello& other) {
+  return one.pid == other.pid && one.host.shares_memory_with(other.host);
+}
+
+}  // namespace
+
+bool in_one_process(const std::vector<Hello>& ranks) {
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [&](const Hello& hello) { return share_process(hello, ranks.front()); });
+}
+
+std::string why_no_invitation(const std::vector<Hello>& ranks) {
+  const Hello& first = ranks.front();
+  for (const Hello& hello : ranks) {
+    if (hello.host.shares_memory_with(first.host)) continue;
+    const auto name = [](const Host& host) { return host.label.empty() ? host.name : host.label; };
+    return fmt::format(
+        "rank {} is on host {} and rank {} on host {}: an invitation makes a world of one host; ranks of "
+        "several hosts join at tcp://host:port",
+        first.rank, name(first.host), hello.rank, name(hello.host));
+  }
+  if (in_one_process(ranks)) return {};
+  for (const Hello& hello : ranks) {
+    std::vector<int> together;
+    for (const Hello& other : ranks) {
+      if (share_process(hello, other)) together.push_back(other.rank);
+    }
+    if (together.size() < 2) continue;
+    return fmt::format(
+        "{} has {} of {}: either all ranks are threads of one process, or each is a process of its own",
+        hello.process_text(), system::ranks_text(together), ranks.size());
+  }
+  return {};
+}
+
 }  // namespace chorale::bootstrap

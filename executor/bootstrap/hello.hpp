@@ -1,5 +1,5 @@
 /// \file
-/// A Hello is the message in which a rank introduces itself to rank 0.
+/// A Hello is the message in which a rank introduces itself to the server of a rendezvous.
 #pragma once
 
 #include <optional>
@@ -45,5 +45,13 @@ std::optional<Hello> decode_hello(const std::string& text);
 /// if they share memory, are on several machines, or have different labels.
 /// \param ranks  one hello per rank
 std::string why_apart(const std::vector<Hello>& ranks);
+
+/// Returns whether all ranks are threads of one process.
+/// \param ranks  one hello per rank
+bool in_one_process(const std::vector<Hello>& ranks);
+
+/// Returns why these ranks cannot join by an invitation, because they are on several hosts or because some
+/// but not all are threads of one process. Returns "" if they can. \param ranks  one hello per rank
+std::string why_no_invitation(const std::vector<Hello>& ranks);
 
 }  // namespace chorale::bootstrap

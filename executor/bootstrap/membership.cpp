@@ -8,7 +8,7 @@
 namespace chorale::bootstrap {
 
 Membership Membership::of(std::string name, const std::vector<Hello>& ranks) {
-  Membership membership{std::move(name), {}, {}};
+  Membership membership{.name = std::move(name), .hosts = {}, .host_names = {}};
   std::vector<const Host*> hosts;
   for (const Hello& hello : ranks) {
     const auto at = std::find_if(hosts.begin(), hosts.end(),
@@ -22,17 +22,18 @@ Membership Membership::of(std::string name, const std::vector<Hello>& ranks) {
 }
 
 Membership Membership::of_one_host(std::string name, int ranks) {
-  return {std::move(name), std::vector<uint32_t>(size_t(ranks), 0), {"this host"}};
+  return {
+      .name = std::move(name), .hosts = std::vector<uint32_t>(size_t(ranks), 0), .host_names = {"this host"}};
 }
 
 int Membership::lowest_rank(uint32_t host) const {
   return int(std::find(hosts.begin(), hosts.end(), host) - hosts.begin());
 }
 
-// The lines are the name, the hosts of the ranks, and then one host name per line.
+// The lines are the name, "threads" or "processes", the hosts of the ranks, and then one host name per line.
 std::string Membership::encode() const {
   std::ostringstream text;
-  text << name << '\n' << hosts.size();
+  text << name << '\n' << (one_process ? "threads" : "processes") << '\n' << hosts.size();
   for (const uint32_t host : hosts) text << ' ' << host;
   text << '\n';
   for (const std::string& one : host_names) text << one << '\n';
@@ -43,6 +44,10 @@ std::optional<Membership> Membership::decode(const std::string& text) {
   std::istringstream lines(text);
   Membership membership;
   std::getline(lines, membership.name);
+  std::string kind;
+  std::getline(lines, kind);
+  membership.one_process = kind == "threads";
+  if (!membership.one_process && kind != "processes") return std::nullopt;
   size_t ranks = 0;
   lines >> ranks;
   for (uint32_t host = 0; membership.hosts.size() < ranks && lines >> host;) membership.hosts.push_back(host);

@@ -16,6 +16,7 @@ struct Membership {
   std::vector<uint32_t> hosts;          ///< the host of each rank; hosts are numbered in the order of their
                                         ///< lowest ranks
   std::vector<std::string> host_names;  ///< by host, for messages
+  bool one_process = false;             ///< all ranks are threads of one process, and get a local world
 
   /// Makes a membership from hellos, one per rank.
   static Membership of(std::string name, const std::vector<Hello>& ranks);

@@ -35,17 +35,22 @@ std::vector<tcp::endpoint> resolve(Session& session) {
   }
 }
 
-Rendezvous rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout,
-                      const Secret& secret) {
+Rendezvous connected(const Hello& mine, const std::string& how, const std::function<Rendezvous()>& connect) {
   try {
-    Session session(address, mine, timeout, secret);
-    return mine.rank == 0 ? serve(session) : connect_to_server(session);
+    return connect();
   } catch (const boost::system::system_error& error) {
-    const std::string what =
-        fmt::format("connect rank {} with the other ranks under '{}'", mine.rank, address.text());
+    const std::string what = fmt::format("connect rank {} with the other ranks {}", mine.rank, how);
     throw_if_full(error.code(), what);
     throw RunError(Reason::other, fmt::format("cannot {}: {}", what, error.what()));
   }
+}
+
+Rendezvous rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout,
+                      const Secret& secret) {
+  return connected(mine, "under '" + address.text() + "'", [&] {
+    Session session(address, mine, timeout, secret);
+    return mine.rank == 0 ? serve(session) : connect_to_server(session);
+  });
 }
 
 }  // namespace chorale::bootstrap

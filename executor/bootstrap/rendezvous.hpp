@@ -13,6 +13,10 @@
 #include "membership.hpp"
 #include "secret.hpp"
 
+namespace chorale {
+class Invitation;
+}
+
 namespace chorale::bootstrap {
 
 struct Rendezvous {
@@ -36,5 +40,10 @@ struct Rendezvous {
 ///         cannot be resolved or used
 Rendezvous rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout,
                       const Secret& secret = {});
+
+/// Does the same for the ranks of an invitation, which call the process that made it; collective. All ranks
+/// are on one host, so there are no links. They are either all threads of one process, or all processes.
+/// \throws RunError as World::join(const Invitation&, ...)
+Rendezvous rendezvous(const Invitation& invitation, const Hello& mine, std::chrono::nanoseconds timeout);
 
 }  // namespace chorale::bootstrap

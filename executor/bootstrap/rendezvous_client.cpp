@@ -1,4 +1,4 @@
-// The rendezvous client runs on all ranks except rank 0.
+// The rendezvous client runs on all ranks except rank 0, or on all ranks of an invitation.
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -43,6 +43,9 @@ class RendezvousClient {
     // If the port is in the range of ephemeral ports, a socket may connect to itself.
     if (!error && socket.local_endpoint(error) == endpoint) error = boost::asio::error::connection_refused;
     throw_if_full(error, fmt::format("connect rank {} to {}", session_.mine.rank, session_.where()));
+    // The process that made an invitation listened before any rank had the invitation.
+    if (session_.invited() && error == boost::asio::error::connection_refused)
+      throw RunError(Reason::mismatch, over_text());
     if (error) {
       problem_ = error.message();
       return false;
@@ -53,7 +56,7 @@ class RendezvousClient {
     return true;
   }
 
-  /// Greets rank 0, sends a hello, and returns rank 0's verdict; none if another try may help.
+  /// Greets the server, sends a hello, and returns the server's verdict; none if another try may help.
   std::optional<Verdict> talk(Clock::time_point limit) {
     std::optional<Verdict> verdict;
     std::optional<std::string> refused, missing;
@@ -79,11 +82,11 @@ class RendezvousClient {
     if (verdict) return verdict;
     if (refused) throw RunError(Reason::mismatch, *refused);
     if (ended && missing) {
-      throw RunError(Reason::peer_lost, fmt::format("rank 0 died while {} was being joined; see what it said",
-                                                    session_.where()));
+      throw RunError(Reason::peer_lost, fmt::format("{} died while {} was being joined; see what it said",
+                                                    session_.server(), session_.where()));
     }
-    problem_ = closed ? "connections are closed without an answer; is it Chorale's rank 0 that listens there?"
-                      : "connections are taken but not answered; is it Chorale's rank 0 that listens there?";
+    problem_ = closed ? "connections are closed without an answer" : "connections are taken but not answered";
+    if (!session_.invited()) problem_ += "; is it Chorale's rank 0 that listens there?";
     return std::nullopt;
   }
 
@@ -96,6 +99,13 @@ class RendezvousClient {
     constexpr const char* remedy =
         "give all ranks one CHORALE_SECRET: export it on every host before torchrun or srun, or mpirun -x "
         "CHORALE_SECRET";
+    if (session_.invited()) {
+      if (greeting.refusal() != Refusal::other_protocol) return over_text();  // another program has the port
+      return fmt::format(
+          "the process that made the invitation is another version of Chorale, and rank {} is {}; start all "
+          "ranks with the same version",
+          rank, own_version());
+    }
     switch (greeting.refusal()) {
       case Refusal::foreign:
         return fmt::format(
@@ -125,10 +135,11 @@ class RendezvousClient {
   void take_membership(const std::string& text) {
     std::optional<Membership> membership = Membership::decode(text);
     if (!membership || membership->hosts.size() != size_t(session_.mine.ranks)) {
-      throw RunError(Reason::mismatch,
-                     fmt::format("rank 0 of {} has not sent a list of its {} ranks; start all "
-                                 "ranks with the same version",
-                                 session_.where(), session_.mine.ranks));
+      throw RunError(
+          Reason::mismatch,
+          fmt::format("{} has not sent a list of the {} ranks of {}; start all ranks with the same "
+                      "version",
+                      session_.server(), session_.mine.ranks, session_.where()));
     }
     membership_ = std::move(*membership);
     const uint32_t host = membership_.hosts[size_t(session_.mine.rank)];
@@ -153,7 +164,7 @@ class RendezvousClient {
     }
   }
 
-  /// Tells rank 0 that this rank gives up, so that the others need not wait until their deadlines.
+  /// Tells the server that this rank gives up, so that the others need not wait until their deadlines.
   [[noreturn]] void give_up(const std::string& missing) {
     const std::string why = session_.absent_text(missing);
     connection_->send({FrameKind::gave_up, why});
@@ -162,14 +173,30 @@ class RendezvousClient {
     throw RunError(Reason::timed_out, why);
   }
 
+  std::string over_text() const {
+    return fmt::format(
+        "rank {} cannot join by its invitation: the invitation has already been used, or the process that "
+        "made it has ended; make an invitation for each world, in a process that lives until all ranks have "
+        "joined",
+        session_.mine.rank);
+  }
+
   [[noreturn]] void throw_unanswered() {
+    if (session_.invited()) {
+      throw RunError(
+          Reason::timed_out,
+          fmt::format("rank {} waited {} for an answer of the process that made the invitation: {}; "
+                      "{}",
+                      session_.mine.rank, system::seconds_text(session_.timeout), problem_,
+                      system::more_time));
+    }
     throw RunError(Reason::timed_out, fmt::format("{}: {}; does rank 0 run there, with the same address?",
                                                   session_.timed_out_text("rank 0"), problem_));
   }
 
   Session& session_;
   std::shared_ptr<Connection> connection_;
-  Membership membership_;                  ///< valid when rank 0 has sent it
+  Membership membership_;                  ///< valid when the server has sent it
   std::vector<system::Descriptor> links_;  ///< by host
   std::string problem_;                    ///< the problem of the last try
 };

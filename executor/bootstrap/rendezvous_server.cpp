@@ -1,4 +1,4 @@
-// The rendezvous server runs on rank 0.
+// The rendezvous server runs on rank 0, or in the process that made an invitation.
 
 #include <sys/socket.h>
 
@@ -8,6 +8,7 @@
 #include <set>
 
 #include "../system/texts.hpp"
+#include "chorale/world.hpp"
 #include "session.hpp"
 #include "strangers.hpp"
 
@@ -25,9 +26,11 @@ class RendezvousServer {
  public:
   explicit RendezvousServer(Session& session)
       : session_(session),
-        ranks_(session.mine.ranks),
+        ranks_(session.invited() ? 0 : session.mine.ranks),
+        first_(session.mine),
         strangers_(session.io, ranks_,
                    [this](const Connection& from, const std::string& why) { tell_of(from, why); }),
+        complaints_(session.server()),
         present_(size_t(ranks_)),
         seen_(size_t(ranks_), false) {}
 
@@ -56,8 +59,27 @@ class RendezvousServer {
     return {std::move(membership_), std::move(links)};
   }
 
+  /// Serves the ranks of an invitation. It has no deadline, because each rank has its own and tells this
+  /// server when it gives up.
+  void run(system::Descriptor listening) {
+    tcp::acceptor acceptor(session_.io);
+    acceptor.assign(tcp::v4(), listening.get());
+    system::ClosedInForks closed_in_forks(listening.get());
+    listening.release();
+    take_calls(std::move(acceptor), std::move(closed_in_forks));
+    session_.run_until([&] { return verdict_.has_value(); });
+    if (verdict_->error) {
+      session_.run_until([&] { return ranks_ > 0 && std::count(seen_.begin(), seen_.end(), false) == 0; },
+                         Clock::now() + invitations_linger);
+    }
+    session_.flush(connections());
+  }
+
  private:
   static constexpr std::chrono::seconds linger{2};
+  /// Sets how long an invitation that has failed reports the reason to ranks that come late. They may come
+  /// much later than ranks that a launcher starts.
+  static constexpr std::chrono::seconds invitations_linger{60};
 
   struct Member {
     std::shared_ptr<Connection> connection;
@@ -154,6 +176,10 @@ class RendezvousServer {
       problem_ = error.message();
       return;  // a name may have several addresses, and this machine may have only one of them
     }
+    take_calls(std::move(acceptor), std::move(closed_in_forks));
+  }
+
+  void take_calls(tcp::acceptor acceptor, system::ClosedInForks closed_in_forks) {
     acceptors_.push_back(std::make_unique<tcp::acceptor>(std::move(acceptor)));
     closed_in_forks_.push_back(std::move(closed_in_forks));
     accept(*acceptors_.back());
@@ -183,12 +209,12 @@ class RendezvousServer {
     acceptor.async_accept([this, &acceptor](const boost::system::error_code& error, tcp::socket socket) {
       if (!acceptor.is_open()) return;
       const bool mended = error == boost::system::errc::too_many_files_open &&
-                          strangers_.drop_one("rank 0 cannot open more files");
+                          strangers_.drop_one(std::string(session_.server()) + " cannot open more files");
       if (error && !mended && error != boost::asio::error::connection_aborted) {
         return end({Reason::resources,
-                    fmt::format("rank 0 cannot accept connections on {}: {}; raise its limit of open "
-                                "files (ulimit -n)",
-                                session_.where(), error.message())});
+                    fmt::format("{} cannot accept connections of {}: {}; raise its limit of open files "
+                                "(ulimit -n)",
+                                session_.server(), session_.where(), error.message())});
       }
       if (!error) greet(std::move(socket));
       accept(acceptor);
@@ -210,7 +236,10 @@ class RendezvousServer {
   /// Warns about a caller whose greeting failed. Such a caller cannot stop the world from starting, but it
   /// may be a rank with wrong settings.
   void refuse(const Connection& from, const Greeting& greeting) {
-    const std::string remedy = "; if that is a rank of this world, start it with the secret of rank 0";
+    const std::string keeper = session_.invited() ? "the invitation" : "rank 0";
+    const std::string remedy = session_.invited()
+                                   ? "; if that is a rank of this world, give it this invitation"
+                                   : "; if that is a rank of this world, start it with the secret of rank 0";
     switch (greeting.refusal()) {
       case Refusal::foreign:
         return tell_of(from,
@@ -221,16 +250,16 @@ class RendezvousServer {
                                    "the same version",
                                    own_version()));
       case Refusal::secret_missing:
-        return tell_of(from, "it has no secret, and rank 0 has one" + remedy);
+        return tell_of(from, "it has no secret, and " + keeper + " has one" + remedy);
       case Refusal::secret_wanted:
-        return tell_of(from, "it has a secret, and rank 0 has none" + remedy);
+        return tell_of(from, "it has a secret, and " + keeper + " has none" + remedy);
       case Refusal::wrong_port:
         return tell_of(from,
                        fmt::format("it has the right secret, but calls port {}; start all ranks with the "
                                    "same address",
                                    greeting.claim().port));
       default:
-        return tell_of(from, "its secret differs from the secret of rank 0" + remedy);
+        return tell_of(from, "its secret differs from the secret of " + keeper + remedy);
     }
   }
 
@@ -253,8 +282,8 @@ class RendezvousServer {
     const std::optional<Hello> hello = decode_hello(frame.text);
     // A caller without a seat can ask only for the seat of the rank that it has proved to be.
     if (frame.kind != FrameKind::hello || !hello || hello->rank != int(from.greeting().claim().rank)) return;
-    if (hello->rank >= 0 && hello->rank < ranks_) seen_[size_t(hello->rank)] = true;
     if (!verdict_) check(*hello);
+    if (hello->rank >= 0 && hello->rank < ranks_) seen_[size_t(hello->rank)] = true;
     if (verdict_) return from.send(frame_of(*verdict_));
     from.limit(FrameReader::most_rank_bytes);
     members_.push_back({strangers_.take(from), hello->rank});
@@ -273,21 +302,41 @@ class RendezvousServer {
     const auto mismatch = [&](const std::string& why) { end({Reason::mismatch, why}); };
     if (hello.version != mine.version) {
       return mismatch(
-          fmt::format("a rank of {} is Chorale {}, but rank 0 ({}) is Chorale {}; start all ranks with the "
+          fmt::format("a rank of {} is Chorale {}, but {} ({}) is Chorale {}; start all ranks with the "
                       "same version",
-                      session_.where(), hello.version, mine.process_text(), mine.version));
+                      session_.where(), hello.version, session_.server(), mine.process_text(), mine.version));
     }
+    if (ranks_ == 0) expect_ranks_of(hello);
     if (hello.ranks != ranks_) {
-      return mismatch(fmt::format("rank {} ({}) says that {} has {} ranks, but rank 0 ({}) says {}",
+      return mismatch(fmt::format("rank {} ({}) says that {} has {} ranks, but rank {} ({}) says {}",
                                   hello.rank, hello.process_text(), session_.where(), hello.ranks,
-                                  mine.process_text(), ranks_));
+                                  first_.rank, first_.process_text(), ranks_));
     }
     if (hello.rank < 0 || hello.rank >= ranks_)
       return mismatch(fmt::format("there is no rank {}", hello.rank));
     if (const std::optional<Hello>& other = present_[size_t(hello.rank)]) {
+      if (session_.invited()) {
+        return mismatch(fmt::format(
+            "rank {} of {} came twice, from {} and from {}: each rank joins once, and an invitation serves "
+            "one world",
+            hello.rank, session_.where(), other->process_text(), hello.process_text()));
+      }
       mismatch(fmt::format("two processes are rank {} of {}: {} and {}; do two jobs use one address?",
                            hello.rank, session_.where(), other->process_text(), hello.process_text()));
     }
+  }
+
+  /// Takes the number of ranks from the first rank of an invitation.
+  void expect_ranks_of(const Hello& hello) {
+    if (hello.ranks < 1 || hello.ranks > World::most_ranks) {
+      return end({Reason::mismatch, fmt::format("rank {} ({}) says that {} has {} ranks", hello.rank,
+                                                hello.process_text(), session_.where(), hello.ranks)});
+    }
+    ranks_ = hello.ranks;
+    first_ = hello;
+    present_.resize(size_t(ranks_));
+    seen_.resize(size_t(ranks_), false);
+    strangers_.expect(ranks_);
   }
 
   void register_rank(const Hello& hello) {
@@ -296,8 +345,11 @@ class RendezvousServer {
     if (absent().empty()) {
       std::vector<Hello> all;
       for (const std::optional<Hello>& one : present_) all.push_back(*one);
-      if (const std::string apart = why_apart(all); !apart.empty()) return end({Reason::mismatch, apart});
+      std::string apart = why_apart(all);
+      if (apart.empty() && session_.invited()) apart = why_no_invitation(all);
+      if (!apart.empty()) return end({Reason::mismatch, apart});
       membership_ = Membership::of(fresh_name(), all);
+      membership_.one_process = session_.invited() && in_one_process(all);
       if (membership_.host_names.size() > 1) links_.resize(membership_.host_names.size());
       return end({{}, membership_.encode()});
     }
@@ -341,7 +393,8 @@ class RendezvousServer {
   std::string missing() const { return system::ranks_text(absent()); }
 
   Session& session_;
-  const int ranks_;
+  int ranks_;    ///< 0: no rank has told their number yet
+  Hello first_;  ///< the hello that ranks_ comes from
   std::vector<std::unique_ptr<tcp::acceptor>> acceptors_;
   std::vector<system::ClosedInForks> closed_in_forks_;  ///< for the acceptors; destroyed before them
   Strangers strangers_;
@@ -360,5 +413,13 @@ class RendezvousServer {
 }  // namespace
 
 Rendezvous serve(Session& session) { return RendezvousServer(session).run(); }
+
+void serve_invitation(Session& session, system::Descriptor listening) noexcept {
+  try {
+    RendezvousServer(session).run(std::move(listening));
+  } catch (...) {
+    // The ranks see that their connections end.
+  }
+}
 
 }  // namespace chorale::bootstrap

@@ -8,6 +8,7 @@
 #include <boost/asio/io_context.hpp>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "../system/deadline.hpp"
+#include "../system/shared_memory.hpp"
 #include "../system/texts.hpp"
 #include "address.hpp"
 #include "chorale/error.hpp"
@@ -46,10 +48,20 @@ inline Verdict verdict_of(const Frame& frame) {
   return {known ? Reason(reason) : Reason::other, frame.text.empty() ? "" : frame.text.substr(1)};
 }
 
-/// Holds one rank's side of a rendezvous: its hello, its secret and its deadline.
+/// Tells how the ranks of a rendezvous find each other.
+enum class Meeting : uint8_t {
+  by_address,    ///< rank 0 listens on an address that all ranks know
+  by_invitation  ///< the process that made an invitation listens, and all ranks call it
+};
+
+/// Holds one process's side of a rendezvous: its hello, its secret and its deadline.
 struct Session {
-  Session(const Address& at, const Hello& me, std::chrono::nanoseconds limit, const Secret& shared)
-      : address(at), mine(me), timeout(limit), secret(shared), start(Clock::now()) {}
+  /// \param me  the hello of this rank. The server of an invitation has no rank, and its hello has rank -1
+  Session(const Address& at, const Hello& me, std::chrono::nanoseconds limit, const Secret& shared,
+          Meeting how = Meeting::by_address)
+      : address(at), mine(me), timeout(limit), secret(shared), meeting(how), start(Clock::now()) {}
+
+  bool invited() const { return meeting == Meeting::by_invitation; }
 
   bool expired() const { return timeout.count() > 0 && Clock::now() - start >= timeout; }
 
@@ -75,16 +87,21 @@ struct Session {
 
   /// Returns timed_out_text() and the remedy.
   std::string absent_text(const std::string& missing) const {
-    return fmt::format("{}: start all ranks with one address; {}", timed_out_text(missing),
+    return fmt::format("{}: {}; {}", timed_out_text(missing),
+                       invited() ? "give all ranks one invitation" : "start all ranks with one address",
                        system::more_time);
   }
 
-  std::string where() const { return "'" + address.text() + "'"; }
+  /// Returns the world's name in messages.
+  std::string where() const { return invited() ? "the invitation's world" : "'" + address.text() + "'"; }
+  /// Returns the name of the process that runs the server, in messages.
+  const char* server() const { return invited() ? "the process that made the invitation" : "rank 0"; }
 
   const Address address;
   const Hello mine;
   const std::chrono::nanoseconds timeout;
   const Secret secret;
+  const Meeting meeting;
   const Clock::time_point start;
   boost::asio::io_context io;
 
@@ -115,10 +132,18 @@ inline void throw_if_full(const boost::system::error_code& error, const std::str
 /// \throws RunError other
 std::vector<tcp::endpoint> resolve(Session& session);
 
+/// Runs a rendezvous, and reports errors of sockets as a RunError.
+/// \param how  how the rank connects, such as "under 'tcp://node7:5000'"
+/// \throws RunError
+Rendezvous connected(const Hello& mine, const std::string& how, const std::function<Rendezvous()>& connect);
+
 /// Runs the rendezvous server, on rank 0.
 /// \throws RunError
 Rendezvous serve(Session& session);
-/// Runs the rendezvous client, on all other ranks.
+/// Runs the rendezvous server of an invitation, until the ranks have joined or have failed to join.
+/// \param listening  a TCP socket of IPv4 that listens
+void serve_invitation(Session& session, system::Descriptor listening) noexcept;
+/// Runs the rendezvous client, on all other ranks, or on all ranks of an invitation.
 /// \throws RunError
 Rendezvous connect_to_server(Session& session);
 

@@ -64,7 +64,7 @@ std::vector<std::shared_ptr<Connection>> Strangers::all() const {
 void Complaints::note(const std::string& address, const std::string& what) {
   last_ = what;
   if (said_.size() > most_addresses || !said_.insert(address).second) return;
-  warn(what + "; rank 0 still waits for its ranks");
+  warn(what + "; " + server_ + " still waits for the ranks");
   if (said_.size() > most_addresses)
     warn("there are no warnings about connections of further addresses that are not ranks");
 }

@@ -35,6 +35,8 @@ class Strangers {
       : io_(io), most_(size_t(ranks) + most_others), dropped_(std::move(dropped)) {}
   ~Strangers();
 
+  /// Sets the number of ranks that may call.
+  void expect(int ranks) { most_ = size_t(ranks) + most_others; }
   /// Adds a stranger. If there are too many, it drops the oldest connection of the address with the most
   /// connections, so that a flood from one address does not keep others out.
   void add(std::shared_ptr<Connection> connection);
@@ -58,7 +60,7 @@ class Strangers {
   void drop(Place place, const std::string& why);
 
   boost::asio::io_context& io_;
-  const size_t most_;
+  size_t most_;
   const Dropped dropped_;
   std::list<One> all_;  ///< oldest first
   uint64_t added_ = 0;
@@ -69,12 +71,16 @@ class Complaints {
  public:
   static constexpr size_t most_addresses = 8;
 
+  /// \param server  the name of the server's process in the warnings
+  explicit Complaints(std::string server) : server_(std::move(server)) {}
+
   /// \param what  the warning, which names the address
   void note(const std::string& address, const std::string& what);
   /// Returns the last warning that was noted, or "".
   const std::string& last() const { return last_; }
 
  private:
+  const std::string server_;
   std::set<std::string> said_;  ///< the addresses that it has warned about
   std::string last_;
 };

@@ -28,7 +28,7 @@ struct Process {
 enum class Presence : uint32_t { absent, claimed, joined, left };
 
 /// Names a collective call.
-enum class Collective : uint32_t { barrier, allgather, agreement, binding, window, reset, join };
+enum class Collective : uint32_t { barrier, allgather, agreement, binding, window, reset, join, split };
 /// The names are indexed by Collective, and are used in text like "rank 1 is in a barrier".
 inline constexpr const char* collective_names[] = {"a barrier",
                                                    "an allgather",
@@ -36,7 +36,8 @@ inline constexpr const char* collective_names[] = {"a barrier",
                                                    "an execute() or prepare() that binds its plan",
                                                    "the making of a window",
                                                    "a reset",
-                                                   "the end of a join"};
+                                                   "the end of a join",
+                                                   "a split"};
 
 /// Holds the reason why a rank gave up an attempt to make the next world. World::survivors() uses it.
 struct Failure {
@@ -120,7 +121,7 @@ struct Barrier {
 };
 
 struct Control {
-  static constexpr uint64_t version = 0x63686f72616c6508;  // "chorale", and 8
+  static constexpr uint64_t version = 0x63686f72616c6509;  // "chorale", and 9
   static constexpr size_t why_bytes = 4096;
 
   uint64_t magic;

@@ -105,6 +105,25 @@ Group::Group(system::Mapping control, int rank, const Options& options, Hosts ho
 
 Group::~Group() = default;
 
+system::Descriptor Group::make_control(int rank, const std::vector<int>& members, uint64_t offered_in) const {
+  const int ranks = int(members.size());
+  system::Descriptor memory = system::create_shared(Control::bytes(ranks));
+  const system::Mapping mapping(memory, Control::bytes(ranks));
+  Control& next = *reinterpret_cast<Control*>(mapping.data());
+  next.magic = Control::version;
+  next.ranks = uint32_t(ranks);
+  next.owner = control_->seats()[rank].process;
+  next.joined = uint32_t(ranks);
+  next.offered_in = offered_in;
+  for (int member = 0; member < ranks; ++member) {
+    Seat& to = next.seats()[member];
+    to.process = control_->seats()[members[size_t(member)]].process;
+    to.former_rank = uint32_t(members[size_t(member)]);
+    to.presence = Presence::joined;
+  }
+  return memory;
+}
+
 void Group::start(bool complete, const fibers::Scheduler* fibers_of) {
   before_reset_.resize(size_t(ranks()));
   executors_.resize(size_t(ranks()));

@@ -46,7 +46,7 @@ class Group {
   };
 
   /// Makes a group with all ranks in this process.
-  /// \param before  the group whose survivors() makes this one; null: none
+  /// \param before  the group whose survivors() or split() makes this one; null: none
   /// \param former  the ranks' numbers in `before`
   Group(int ranks, const Options& options, Group* before = nullptr, const std::vector<int>& former = {});
 
@@ -55,6 +55,13 @@ class Group {
   Group(system::Mapping control, int rank, const Options& options, Hosts hosts = {});
 
   ~Group();
+
+  /// Makes the control memory of a world of some ranks of this one, for the second constructor. The memory is
+  /// complete, and all ranks have joined. It has no name. This world's ranks must be processes of one host.
+  /// \param rank     the calling rank
+  /// \param members  the ranks, in the order of their numbers in the new world
+  /// \param offered_in  the word of the attempt of a shrink; 0: none
+  system::Descriptor make_control(int rank, const std::vector<int>& members, uint64_t offered_in = 0) const;
 
   int ranks() const { return int(control_->ranks); }
   bool local() const { return local_; }
@@ -79,6 +86,7 @@ class Group {
   /// \throws UsageError that names the rank if this process is a fork
   void require_own_process();
 
+  const Options& options() const { return options_; }
   std::chrono::nanoseconds timeout() const { return options_.timeout; }
   AbortWord* abort_word() { return &control_->abort; }
   fibers::Scheduler& scheduler() { return *scheduler_; }

@@ -56,7 +56,6 @@ class Shrink {
   void gather(const Attempt& now);
   void offer(const Attempt& now);
   std::shared_ptr<Group> make_local(const std::vector<int>& members) const;
-  system::Descriptor make_shared_by_processes(const std::vector<int>& members, uint64_t word) const;
   void accept(const Attempt& now);
   Place open_offered(const Attempt& now) const;
   void confirm(const Attempt& now);
@@ -170,7 +169,7 @@ void Shrink::offer(const Attempt& now) {
     const std::lock_guard lock(old_.next_mutex_);
     old_.next_ = std::move(next);
   } else {
-    offered_ = make_shared_by_processes(members, offered.word());
+    offered_ = old_.make_control(rank_, members, offered.word());
     mine().offer.store(uint64_t(offered_.get()));
   }
   if (advance(now, offered)) start_ = Clock::now();
@@ -178,26 +177,6 @@ void Shrink::offer(const Attempt& now) {
 
 std::shared_ptr<Group> Shrink::make_local(const std::vector<int>& members) const {
   return std::make_shared<Group>(int(members.size()), old_.options_, &old_, members);
-}
-
-/// Makes the next world's memory. It is complete before any rank sees it, and has no name.
-system::Descriptor Shrink::make_shared_by_processes(const std::vector<int>& members, uint64_t word) const {
-  const int ranks = int(members.size());
-  system::Descriptor memory = system::create_shared(Control::bytes(ranks));
-  const system::Mapping mapping(memory, Control::bytes(ranks));
-  Control& next = *reinterpret_cast<Control*>(mapping.data());
-  next.magic = Control::version;
-  next.ranks = uint32_t(ranks);
-  next.owner = mine().process;
-  next.joined = uint32_t(ranks);
-  next.offered_in = word;
-  for (int rank = 0; rank < ranks; ++rank) {
-    Seat& to = next.seats()[rank];
-    to.process = seat(members[size_t(rank)]).process;
-    to.former_rank = uint32_t(members[size_t(rank)]);
-    to.presence = Presence::joined;
-  }
-  return memory;
 }
 
 void Shrink::accept(const Attempt& now) {

@@ -5,12 +5,13 @@
 namespace chorale::world {
 
 enum class Step {
-  memory,    ///< in a join: the rank is about to make, or to look for, the control memory
-  seat,      ///< in a join: the rank has taken its seat, and waits for the others
-  group,     ///< in a join: all ranks have a seat, and the rank is about to watch the others
-  window,    ///< in a bind: the rank is about to make the memory that its peers access
-  reset,     ///< in a reset: the rank is about to wait for the others
-  survivors  ///< in survivors(): the rank is about to make the next world
+  memory,     ///< in a join: the rank is about to make, or to look for, the control memory
+  seat,       ///< in a join: the rank has taken its seat, and waits for the others
+  group,      ///< in a join: all ranks have a seat, and the rank is about to watch the others
+  window,     ///< in a bind: the rank is about to make the memory that its peers access
+  reset,      ///< in a reset: the rank is about to wait for the others
+  survivors,  ///< in survivors(): the rank is about to make the next world
+  split       ///< in split(): the rank is about to make or to open the memory of its new world
 };
 
 }  // namespace chorale::world

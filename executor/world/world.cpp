@@ -10,10 +10,12 @@
 #include "../bootstrap/rendezvous.hpp"
 #include "../bootstrap/secret.hpp"
 #include "../system/deadline.hpp"
+#include "chorale/invitation.hpp"
 #include "control_relay.hpp"
 #include "group.hpp"
 #include "join.hpp"
 #include "shrink.hpp"
+#include "threads_of_invitation.hpp"
 
 namespace chorale {
 namespace {
@@ -44,6 +46,50 @@ bootstrap::Secret secret_of(const JoinOptions& options) {
   }
 }
 
+void check_place(int rank, int ranks) {
+  if (ranks < 1 || rank < 0 || rank >= ranks) {
+    throw UsageError(
+        fmt::format("rank {} of {} ranks: a rank is at least 0 and less than their number", rank, ranks));
+  }
+  if (ranks > World::most_ranks) {
+    throw UsageError(
+        fmt::format("rank {} of {} ranks: a world has {} at most", rank, ranks, World::most_ranks));
+  }
+}
+
+void check_host(const JoinOptions& options) {
+  if (!options.host.empty() && !is_host_name(options.host)) {
+    throw UsageError(
+        fmt::format("JoinOptions::host '{}' is no name of 1 to 200 printable characters", options.host));
+  }
+}
+
+/// Joins the other ranks of the host, after a rendezvous if there is one.
+/// \param used_once  no other job has or had the membership's name
+/// \param start  the time at which the join began
+std::shared_ptr<world::Group> group_of_processes(bootstrap::Rendezvous met, int rank,
+                                                 const JoinOptions& options, bool used_once,
+                                                 std::chrono::steady_clock::time_point start) {
+  std::chrono::nanoseconds left = options.timeout;
+  // The rest must stay above 0, because 0 means no limit.
+  if (left.count() > 0)
+    left = std::max(left - (std::chrono::steady_clock::now() - start), std::chrono::nanoseconds(1));
+  // Several hosts on one machine share one /dev/shm, so the name includes the host's number.
+  std::string name = met.membership.name;
+  if (const uint32_t host = met.membership.hosts.at(size_t(rank)); host != 0)
+    name += fmt::format("-{}", host);
+  system::Mapping control;
+  try {
+    control = world::join_under(name, rank, met.membership.hosts, left, used_once);
+  } catch (...) {
+    world::tell_hosts(met.links, rank, system::thrown_now());
+    throw;
+  }
+  return std::make_shared<world::Group>(
+      std::move(control), rank, world::Group::Options{options.workers, {}, options.timeout},
+      world::Hosts{std::move(met.membership.host_names), std::move(met.links)});
+}
+
 }  // namespace
 
 bool is_host_name(const std::string& name) {
@@ -70,12 +116,7 @@ World::~World() {
 }
 
 World World::join(const std::string& address, int rank, int ranks, JoinOptions options) {
-  if (ranks < 1 || rank < 0 || rank >= ranks) {
-    throw UsageError(
-        fmt::format("rank {} of {} ranks: a rank is at least 0 and less than their number", rank, ranks));
-  }
-  if (ranks > most_ranks)
-    throw UsageError(fmt::format("rank {} of {} ranks: a world has {} at most", rank, ranks, most_ranks));
+  check_place(rank, ranks);
   std::optional<bootstrap::Address> rendezvous;
   bootstrap::Rendezvous met;
   if (address.starts_with("tcp://")) {
@@ -83,10 +124,7 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
   } else {
     met.membership = bootstrap::Membership::of_one_host(shm_name(address), ranks);
   }
-  if (!options.host.empty() && !is_host_name(options.host)) {
-    throw UsageError(
-        fmt::format("JoinOptions::host '{}' is no name of 1 to 200 printable characters", options.host));
-  }
+  check_host(options);
   if (!rendezvous && !options.host.empty()) {
     throw UsageError(
         fmt::format("ranks that join at '{}' share memory, so JoinOptions::host ('{}') cannot "
@@ -94,31 +132,34 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
                     address, options.host));
   }
   system::check_timeout(options.timeout, "JoinOptions::timeout");
-  std::chrono::nanoseconds left = options.timeout;
+  const auto start = std::chrono::steady_clock::now();
   if (rendezvous) {
-    const auto start = std::chrono::steady_clock::now();
     met = bootstrap::rendezvous(*rendezvous, bootstrap::hello_of(rank, ranks, options.host), options.timeout,
                                 secret_of(options));
-    // The rest must stay above 0, because 0 means no limit.
-    if (left.count() > 0)
-      left = std::max(left - (std::chrono::steady_clock::now() - start), std::chrono::nanoseconds(1));
   }
-  // Several hosts on one machine share one /dev/shm, so the name includes the host's number.
-  std::string name = met.membership.name;
-  if (const uint32_t host = met.membership.hosts.at(size_t(rank)); host != 0)
-    name += fmt::format("-{}", host);
-  system::Mapping control;
-  try {
-    control = world::join_under(name, rank, met.membership.hosts, left, rendezvous.has_value());
-  } catch (...) {
-    world::tell_hosts(met.links, rank, system::thrown_now());
-    throw;
+  const std::shared_ptr<world::Group> group =
+      group_of_processes(std::move(met), rank, options, rendezvous.has_value(), start);
+  World world(group, rank);
+  group->complete_join(rank);
+  return world;
+}
+
+World World::join(const Invitation& invitation, int rank, int ranks, JoinOptions options) {
+  check_place(rank, ranks);
+  check_host(options);
+  system::check_timeout(options.timeout, "JoinOptions::timeout");
+  const auto start = std::chrono::steady_clock::now();
+  bootstrap::Rendezvous met =
+      bootstrap::rendezvous(invitation, bootstrap::hello_of(rank, ranks, options.host), options.timeout);
+  if (met.membership.one_process) {
+    const world::Group::Options of_group{options.workers, {}, options.timeout};
+    World world(world::group_of_threads(met.membership.name, ranks, of_group), rank);
+    world.group_->barrier(rank, world::Collective::join);
+    return world;
   }
-  World world(std::make_shared<world::Group>(
-                  std::move(control), rank, world::Group::Options{options.workers, {}, options.timeout},
-                  world::Hosts{std::move(met.membership.host_names), std::move(met.links)}),
-              rank);
-  world.group_->complete_join(rank);
+  const std::shared_ptr<world::Group> group = group_of_processes(std::move(met), rank, options, true, start);
+  World world(group, rank);
+  group->complete_join(rank);
   return world;
 }
 
