@@ -11,12 +11,12 @@ namespace chorale::bootstrap {
 
 /// Names the kinds of frames, by their letter on the wire.
 enum class FrameKind : char {
-  hello = 'h',    ///< to rank 0: encode(Hello)
-  gave_up = 'g',  ///< to rank 0, from a rank that has a seat: why it gives up
-  waiting = 'w',  ///< from rank 0: the hello has arrived; the text names the missing ranks
-  joined = 'j',   ///< from rank 0: the encoded membership
-  ready = 'r',    ///< to rank 0, from the lowest rank of another host: the last frame of its connection
-  failed = 'f'    ///< from rank 0: a letter for the reason, then the error message
+  hello = 'h',    ///< to the server: encode(Hello)
+  gave_up = 'g',  ///< to the server, from a rank that has a seat: why it gives up
+  waiting = 'w',  ///< from the server: the hello has arrived; the text names the missing ranks
+  joined = 'j',   ///< from the server: the encoded membership
+  ready = 'r',    ///< to the server, from the lowest rank of another host: the last frame of its connection
+  failed = 'f'    ///< from the server: a letter for the reason, then the error message
 };
 
 struct Frame {
@@ -41,7 +41,7 @@ class FrameReader {
  public:
   /// The reader refuses longer frames before it stores their bytes.
   static constexpr size_t most_bytes = size_t(1) << 20;
-  /// These limits are for frames to rank 0, from a rank that has not sent a hello yet and from one with a
+  /// These limits are for frames to the server, from a rank that has not sent a hello yet and from one with a
   /// seat.
   static constexpr size_t most_hello_bytes = 4096, most_rank_bytes = size_t(64) << 10;
 

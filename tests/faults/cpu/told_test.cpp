@@ -136,6 +136,8 @@ std::string why_not(Step step, Fault fault, int rank) {
     case Step::survivors:
       return fault == Fault::no_files || rank == 0 ? ""
                                                    : "the others open what rank 0 has made by its number";
+    case Step::split:
+      return fault == Fault::no_files || rank == 0 ? "" : "the others open what rank 0 has made";
   }
   return "no such step";
 }
@@ -190,6 +192,12 @@ std::string call(const std::string& address, int rank, Step step, const std::opt
     armed = fault;
     world.reset();
     return "was reset";
+  }
+  if (step == Step::split) {
+    world.barrier();
+    armed = fault;
+    world.split(0, 0);
+    return "has split";
   }
   if (rank == ranks) return "left";
   try {
@@ -307,13 +315,13 @@ TEST_P(FailuresAreTold, ToAllOthersWithTheCause) {
 }
 
 std::string step_name(const testing::TestParamInfo<Step>& info) {
-  static const char* const names[] = {"memory", "seat", "group", "bind", "reset", "survivors"};
+  static const char* const names[] = {"memory", "seat", "group", "bind", "reset", "survivors", "split"};
   return names[size_t(info.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(Steps, FailuresAreTold,
                          testing::Values(Step::memory, Step::seat, Step::group, Step::window, Step::reset,
-                                         Step::survivors),
+                                         Step::survivors, Step::split),
                          step_name);
 
 /// The rank gets one more descriptor in each trial, until it joins.
