@@ -38,7 +38,6 @@ std::vector<int> members_of(const std::vector<std::vector<std::byte>>& choices, 
 // after each step. So a rank never waits for the memory of one that has failed or died.
 std::optional<World> World::split(std::optional<int> color, int key) {
   using world::Collective;
-  group_->require_own_process();
   if (group_->several_hosts()) {
     throw UsageError(
         "split() is for worlds of one host, and this one has several: the ranks of each part can join a new "
