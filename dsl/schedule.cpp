@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "chorale/did_you_mean.hpp"
+#include "chorale/host/collective.hpp"
 #include "chorale/host/names.hpp"
 #include "chorale/host/place.hpp"
 #include "dsl/schedule_recording.hpp"

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "chorale/did_you_mean.hpp"
+#include "chorale/host/collective.hpp"
 #include "chorale/host/names.hpp"
 #include "rows.hpp"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "chorale/host/collective.hpp"
 #include "report.hpp"
 
 namespace chorale::host {
@@ -163,24 +164,23 @@ class Expander {
   bool fits(const Collective& one) {
     const Box &to = one.dst, &from = one.src;
     const ConcreteTensor &result = made_.tensors[to.tensor], &operand = made_.tensors[from.tensor];
-    const uint64_t grows = one.kind == "allgather" ? made_.ranks : 1,
-                   shrinks = one.kind == "reducescatter" ? made_.ranks : 1;
+    const CollectiveInfo& kind = collective_row(one.kind);
+    const uint64_t inputs = kind.input_parts(made_.ranks), outputs = kind.output_parts(made_.ranks);
     if (result.dtype != operand.dtype) {
       say(fmt::format("{} takes {}, which is {}, to {}, which is {}", one.kind, text(made_, from),
                       dtype_name(operand.dtype), text(made_, to), dtype_name(result.dtype)),
           "cast one of them");
-    } else if (to.bytes * shrinks != from.bytes * grows) {
+    } else if (to.bytes * inputs != from.bytes * outputs) {
       say(fmt::format("{} takes {} bytes of {} to {} bytes of {}", one.kind, from.bytes, text(made_, from),
                       to.bytes, text(made_, to)),
-          grows * shrinks == 1 ? "give both the same extents"
-                               : fmt::format("of the {} the whole is {} times the part",
-                                             grows > 1 ? "result" : "operand", made_.ranks));
-    } else if (one.reduce != ReduceOp::sum &&
-               (one.kind == "allreduce" || shrinks > 1 || one.kind == "reduce")) {
+          inputs == outputs ? "give both the same extents"
+                            : fmt::format("of the {} the whole is {} times the part",
+                                          outputs > 1 ? "result" : "operand", made_.ranks));
+    } else if (one.reduce != ReduceOp::sum && kind.reduces()) {
       say(fmt::format("{} with {}: addends can only be summed", one.kind, reduce_op_name(one.reduce)),
           "launch a plan, which has other operators");
-    } else if ((grows > 1 && !divides(to)) || ((shrinks > 1 || one.kind == "alltoall") && !divides(from))) {
-      const Box& whole = grows > 1 ? to : from;
+    } else if ((outputs > 1 && !divides(to)) || (inputs > 1 && !divides(from))) {
+      const Box& whole = inputs > 1 && !divides(from) ? from : to;
       say(fmt::format("{} shares {} among {} ranks along its outermost axis, whose extent they do not divide",
                       one.kind, text(made_, whole), made_.ranks),
           "put an axis in front whose extent is the number of ranks");
@@ -193,11 +193,12 @@ class Expander {
   void one(const Collective& one) {
     if (!fits(one)) return;
     const Box &dst = one.dst, &src = one.src;
-    if (one.kind == "broadcast") return broadcast(dst, src, one.root);
-    if (one.kind == "reduce") return reduce(dst, src, one.root);
-    if (one.kind == "allgather") return gather(dst, src);
-    if (one.kind == "reducescatter") return scatter(dst, src);
-    if (one.kind == "alltoall") return exchange(dst, src);
+    const CollectiveInfo& kind = collective_row(one.kind);
+    if (kind.only_root_sends()) return broadcast(dst, src, one.root);
+    if (kind.only_root_receives()) return reduce(dst, src, one.root);
+    if (kind.input_is_part()) return gather(dst, src);
+    if (kind.output_is_part()) return scatter(dst, src);
+    if (!kind.reduces()) return exchange(dst, src);
     if (!divides(dst) || !divides(src)) return reduce_at_all(dst, src);
     const Box mine = part(dst, rank_);
     scatter(mine, src);
@@ -282,10 +283,8 @@ class Agreement {
                        text(made_, one.src), dtype_name(type(one)), one.dst.bytes, text(made_, one.dst));
   }
 
-  static bool has_root(const Collective& one) { return one.kind == "broadcast" || one.kind == "reduce"; }
-  static bool reduces(const Collective& one) {
-    return one.kind == "reduce" || one.kind == "allreduce" || one.kind == "reducescatter";
-  }
+  static bool has_root(const Collective& one) { return collective_row(one.kind).has_root(); }
+  static bool reduces(const Collective& one) { return collective_row(one.kind).reduces(); }
   DType type(const Collective& one) const { return made_.tensors[one.src.tensor].dtype; }
 
   bool same(const Collective& one, const Collective& other) const {

@@ -1,5 +1,7 @@
 #include "chorale/host/place.hpp"
 
+#include "chorale/host/collective.hpp"
+
 namespace chorale::host {
 namespace {
 
@@ -21,12 +23,17 @@ bool reaches(const Transfer& one) {
   return false;
 }
 
+/// Returns whether peers write to the result of a collective. They do not if it only has sums, because the
+/// addends of sums have separate windows.
+bool is_reached(const CollectiveInfo& kind) {
+  return !kind.reduces() || !(kind.only_root_receives() || kind.output_is_part());
+}
+
 void walk(const std::vector<Op>& ops, std::vector<Tensor>& tensors) {
   for (const Op& op : ops) {
     for (const Transfer& one : op.transfers)
       if (reaches(one)) tensors[one.view.tensor].space = Space::window;
-    // The addends of sums have separate windows.
-    if (op.kind == OpKind::collective && op.name != "reduce" && op.name != "reducescatter")
+    if (op.kind == OpKind::collective && is_reached(collective_row(op.name)))
       tensors[op.writes[0].tensor].space = Space::window;
     walk(op.body, tensors);
     walk(op.orelse, tensors);

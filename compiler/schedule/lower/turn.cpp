@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "chorale/host/collective.hpp"
+
 namespace chorale::host {
 
 Slices::Slices(Exprs& exprs, Order order, bool own_last, Expr turns)
@@ -112,7 +114,7 @@ void TurnMaker::item(std::vector<Op>& body, const Item& item, const Slices& slic
       return ring_sum(body, item, slices, {stream, stream, stream}, options);
     case Action::collective:
       return collective(body, item, item.collective, result(item, slices.here), operand(item, 0, slices.here),
-                        item.collective == "reduce" ? slices.turn : Expr{}, stream);
+                        collective_row(item.collective).has_root() ? slices.turn : Expr{}, stream);
   }
 }
 

@@ -96,9 +96,6 @@ enum class OpKind : uint8_t {
 #include "chorale/host/ops.def"
 };
 
-inline constexpr std::string_view collective_names[] = {"allgather", "allreduce", "reducescatter",
-                                                        "broadcast", "reduce",    "alltoall"};
-
 /// Holds one operation. The fields of its kind in ops.def say which members it uses.
 struct Op {
   OpKind kind = OpKind::mark;

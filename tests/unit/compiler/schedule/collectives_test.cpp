@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "chorale/host/collective.hpp"
 #include "chorale/host/concrete.hpp"
+#include "chorale/host/place.hpp"
 #include "chorale/json.hpp"
 #include "tests/unit/compiler/schedule/text.hpp"
 
@@ -65,6 +67,27 @@ TEST(HostCollectives, RanksThatMeanDifferentThingsAreFound) {
   refused(by_rank(collective("allreduce", y, x) + "," + collective("allreduce", z, u),
                   collective("allreduce", y, x)),
           "rank 0 comes to this allreduce, but rank 0 makes 2 collectives and rank 1 1 [matching]");
+}
+
+TEST(HostCollectives, PeersReachTheResultsThatTheyWrite) {
+  const std::pair<std::string_view, Space> results[] = {
+      {"allgather", Space::window}, {"allreduce", Space::window}, {"reducescatter", Space::local},
+      {"broadcast", Space::window}, {"reduce", Space::local},     {"alltoall", Space::window}};
+  ASSERT_EQ(std::size(results), collective_names.size());
+  for (const auto& [kind, space] : results) {
+    Schedule schedule = schedule_of(collective(std::string(kind), y, x));
+    place(schedule);
+    for (const Tensor& tensor : schedule.tensors)
+      EXPECT_EQ(tensor.space, tensor.name == "y" ? space : Space::local) << kind << ' ' << tensor.name;
+  }
+}
+
+/// Both sides have the same size, but only one of them can be cut into a part for each rank.
+TEST(HostCollectives, BothSidesOfAnAlltoallAreShared) {
+  refused(collective("alltoall", R"(["y",[0,0,3]])", R"(["x",[1,0,3]])"),
+          "alltoall shares y[0:3, 0:4] among 2 ranks along its outermost axis");
+  refused(collective("alltoall", R"(["y",[1,0,3]])", R"(["x",[0,0,3]])"),
+          "alltoall shares x[0:3, 0:4] among 2 ranks along its outermost axis");
 }
 
 TEST(HostCollectives, RanksMayUseDifferentTensors) {

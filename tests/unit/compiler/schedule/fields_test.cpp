@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "chorale/host/collective.hpp"
 #include "chorale/host/dump.hpp"
 #include "chorale/json.hpp"
 #include "compiler/schedule/part_codecs.hpp"

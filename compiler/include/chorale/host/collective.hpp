@@ -1,0 +1,41 @@
+#pragma once
+/// \file
+/// This table says what the collectives of host schedules do.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <iterator>
+#include <string_view>
+
+#include "chorale/collective.hpp"
+
+namespace chorale::host {
+
+/// Lists the collectives of host schedules. They are those of plans, and a sum for the root alone.
+inline constexpr CollectiveInfo collectives[] = {
+    collective_info("allgather"),
+    collective_info("allreduce"),
+    collective_info("reducescatter"),
+    collective_info("broadcast"),
+    {"reduce", CollectiveInfo::Cut::even, CollectiveInfo::Cut::even, CollectiveInfo::Holds::sum,
+     CollectiveInfo::At::root, CollectiveInfo::InPlace::by_use},
+    collective_info("alltoall"),
+};
+static_assert(std::ranges::all_of(collectives, &CollectiveInfo::is_standard), "collectives.def lacks a word");
+
+/// Lists the words of `collectives`, in the same order.
+inline constexpr auto collective_names = [] {
+  std::array<std::string_view, std::size(collectives)> words;
+  std::ranges::transform(collectives, words.begin(), &CollectiveInfo::word);
+  return words;
+}();
+
+/// Returns the row of one of collective_names. For any other word it returns unknown_collective.
+constexpr const CollectiveInfo& collective_row(std::string_view word) {
+  for (const CollectiveInfo& row : collectives)
+    if (row.word == word) return row;
+  return unknown_collective;
+}
+
+}  // namespace chorale::host
