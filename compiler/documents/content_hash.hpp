@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// content_hash() is made of the hashes that are computed here.
+/// Certificates of proofs contain the hashes that are computed here.
 
 #include <cstdint>
 

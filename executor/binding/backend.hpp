@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "chorale/executor.hpp"
+#include "chorale/scratch.hpp"
 #include "chorale/splitmix64.hpp"
 
 namespace chorale {
@@ -81,13 +82,16 @@ class Backend {
   virtual ~Backend() = default;
 
   /// Binds a plan to a message; collective. It uses `plan` only during the call.
+  /// \param use  scratch_use() of the plan
   /// \throws UsageError, on all ranks, for a plan that one of them cannot run
-  virtual std::unique_ptr<Binding> bind(const Plan& plan, const Call& call, const Arguments& arguments) = 0;
+  virtual std::unique_ptr<Binding> bind(const Plan& plan, const std::vector<ScratchUse>& use,
+                                        const Call& call, const Arguments& arguments) = 0;
 
   /// Returns the Binding::scratch() that bind() would give, as far as it is known before. It is not
   /// collective.
+  /// \param use  scratch_use() of the plan
   /// \throws UsageError for a message that the plan does not accept
-  virtual uint64_t scratch_of(const Plan&, const Call&) { return 0; }
+  virtual uint64_t scratch_of(const Plan&, const std::vector<ScratchUse>& /*use*/, const Call&) { return 0; }
 
   /// Checks that `stream` is in a state in which you may call bind().
   /// \throws UsageError if it is not

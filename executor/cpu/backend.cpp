@@ -26,12 +26,13 @@ class CpuBackend final : public Backend {
     };
   }
 
-  std::unique_ptr<Binding> bind(const Plan& plan, const Call& call, const Arguments&) override {
-    return std::make_unique<cpu::Binding>(shared_, plan, call);
+  std::unique_ptr<Binding> bind(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call,
+                                const Arguments&) override {
+    return std::make_unique<cpu::Binding>(shared_, plan, use, call);
   }
 
-  uint64_t scratch_of(const Plan& plan, const Call& call) override {
-    return cpu::Binding::scratch_of(plan, call);
+  uint64_t scratch_of(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call) override {
+    return cpu::Binding::scratch_of(plan, use, call);
   }
 
   void* allocate(uint64_t bytes) override {

@@ -41,8 +41,7 @@ uint64_t staging_at(const ControlBlock& block) { return round_up(block.bytes, ui
 
 }  // namespace
 
-uint64_t Binding::scratch_of(const Plan& plan, const Call& call) {
-  const std::vector<ScratchUse> use = scratch_use(plan);
+uint64_t Binding::scratch_of(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call) {
   const Layout layout =
       in_rounds(plan, use, layout_of(plan, call.bytes, call.dtype, call.packet), call.round_scratch);
   uint64_t most = 0;
@@ -50,11 +49,11 @@ uint64_t Binding::scratch_of(const Plan& plan, const Call& call) {
   return most;
 }
 
-Binding::Binding(const Shared& shared, const Plan& plan, const Call& call)
+Binding::Binding(const Shared& shared, const Plan& plan, const std::vector<ScratchUse>& use, const Call& call)
     : chorale::Binding(call), shared_(shared), world_(*shared.world), rank_(uint32_t(world_.rank())) {
   agree_on_use(world_, [&] {
-    bound_ =
-        lowering::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op, call.round_scratch);
+    bound_ = lowering::bind_plan(plan, use, rank_, call.bytes, call.dtype, call.packet, call.op,
+                                 call.round_scratch);
     if (world_.group().several_hosts()) {
       crosses_hosts_ = remote::checked_hosts(
           plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); });

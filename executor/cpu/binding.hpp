@@ -33,13 +33,14 @@ struct Shared {
 class Binding final : public chorale::Binding {
  public:
   /// Binds a plan. Collective. `plan` is used only during the call.
+  /// \param use  scratch_use() of the plan
   /// \throws UsageError on all ranks for a plan that one of them cannot run
-  Binding(const Shared& shared, const Plan& plan, const Call& call);
+  Binding(const Shared& shared, const Plan& plan, const std::vector<ScratchUse>& use, const Call& call);
   ~Binding() override;
 
   /// Returns the largest number of window bytes that a rank needs. The result is the same on all ranks.
   /// \throws UsageError as layout_of() does
-  static uint64_t scratch_of(const Plan& plan, const Call& call);
+  static uint64_t scratch_of(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call);
 
   uint64_t scratch() const override { return scratch_; }
   void prepare(const Arguments& arguments, void*) override { place(arguments.in, arguments.out); }

@@ -44,11 +44,11 @@ class CudaBackend final : public Backend {
 
   ~CudaBackend() override { world_.group().before_reset(world_.rank(), this, {}); }
 
-  std::unique_ptr<chorale::Binding> bind(const Plan& plan, const Call& call,
-                                         const Arguments& arguments) override {
+  std::unique_ptr<chorale::Binding> bind(const Plan& plan, const std::vector<ScratchUse>& use,
+                                         const Call& call, const Arguments& arguments) override {
     const CurrentDevice on(device_);
     const OutsideCapture outside;
-    return std::make_unique<Binding>(common_, plan, call, arguments);
+    return std::make_unique<Binding>(common_, plan, use, call, arguments);
   }
 
   bool capturing(void* stream) override {
@@ -59,7 +59,9 @@ class CudaBackend final : public Backend {
     return false;
   }
 
-  uint64_t scratch_of(const Plan& plan, const Call& call) override { return Binding::scratch_of(plan, call); }
+  uint64_t scratch_of(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call) override {
+    return Binding::scratch_of(plan, use, call);
+  }
 
   bool drain() override {
     const CurrentDevice on(device_);

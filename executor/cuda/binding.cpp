@@ -57,8 +57,7 @@ bool any(World& world, bool mine) {
 
 }  // namespace
 
-uint64_t Binding::scratch_of(const Plan& plan, const Call& call) {
-  const std::vector<ScratchUse> use = scratch_use(plan);
+uint64_t Binding::scratch_of(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call) {
   const Layout layout = in_rounds(plan, use, layout_of(plan, call.bytes, call.dtype, call.packet),
                                   round_scratch_of(plan, call));
   const SwitchUse switches = call.multicast ? SwitchUse(plan) : SwitchUse();
@@ -68,7 +67,8 @@ uint64_t Binding::scratch_of(const Plan& plan, const Call& call) {
   return most + (switches.any() ? SwitchRoom(plan, layout, switches).bytes : 0);
 }
 
-Binding::Binding(const Common& common, const Plan& plan, const Call& call, const Arguments& arguments)
+Binding::Binding(const Common& common, const Plan& plan, const std::vector<ScratchUse>& use, const Call& call,
+                 const Arguments& arguments)
     : chorale::Binding(call),
       common_(common),
       world_(*common.world),
@@ -76,7 +76,7 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
       plan_(std::make_shared<const Plan>(plan)) {
   ChosenKernel kernel;
   agree_on_use(world_, [&] {
-    bound_ = lowering::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op,
+    bound_ = lowering::bind_plan(plan, use, rank_, call.bytes, call.dtype, call.packet, call.op,
                                  round_scratch_of(plan, call));
     placement_ = std::make_unique<lowering::Placement>(plan, rank_, bound_.layout);
     kernel = ChosenKernel::of(plan, call);

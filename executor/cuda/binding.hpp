@@ -29,13 +29,15 @@ namespace chorale::cuda {
 class Binding final : public chorale::Binding, public Watched {
  public:
   /// Binds a plan. Collective.
+  /// \param use  scratch_use() of the plan
   /// \throws UsageError on all ranks for a plan that one of them cannot run
-  Binding(const Common& common, const Plan& plan, const Call& call, const Arguments& arguments);
+  Binding(const Common& common, const Plan& plan, const std::vector<ScratchUse>& use, const Call& call,
+          const Arguments& arguments);
   ~Binding() override;
 
   /// Returns scratch() before it is known whether buffers need staging that peers reach.
   /// \throws UsageError as layout_of() does
-  static uint64_t scratch_of(const Plan& plan, const Call& call);
+  static uint64_t scratch_of(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call);
   uint64_t scratch() const override;
 
   bool serves(const Arguments& arguments) override;

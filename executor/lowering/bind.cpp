@@ -36,11 +36,25 @@ class Builder {
       }
       image_.semaphores.push_back(uint64_t(gpu_.semaphores[semaphore]));
     }
+    reserve();
     for (const ThreadBlock& block : gpu_.threadblocks) add(block);
     return std::move(image_);
   }
 
  private:
+  void reserve() {
+    size_t ops = 0, operands = 0, ids = 0;
+    for (const ThreadBlock& block : gpu_.threadblocks) {
+      ops += block.ops.size();
+      operands += block.operands.size();
+      ids += block.ids.size();
+    }
+    image_.blocks.reserve(gpu_.threadblocks.size());
+    image_.records.reserve(ops);
+    image_.places.reserve(operands);
+    image_.ids.reserve(ids);
+  }
+
   [[noreturn]] void refuse(const std::string& why) const {
     const SourceLine line = plan_.line_of(*op_);
     throw UsageError(fmt::format("plan '{}': rank {}, thread block {}, op {} ({}{}): {}", plan_.name, rank_,
@@ -441,10 +455,15 @@ void check_numbers(DType dtype, PacketForm packet, int32_t op) {
 }
 
 BoundPlan bind_plan(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype, PacketForm packet,
-                    int32_t op, uint64_t round_scratch) {
+                    int32_t op) {
+  return bind_plan(plan, scratch_use(plan), rank, bytes, dtype, packet, op);
+}
+
+BoundPlan bind_plan(const Plan& plan, const std::vector<ScratchUse>& use, uint32_t rank, uint64_t bytes,
+                    DType dtype, PacketForm packet, int32_t op, uint64_t round_scratch) {
   check_numbers(dtype, packet, op);
   BoundPlan bound;
-  bound.scratch = scratch_use(plan);
+  bound.scratch = use;
   bound.layout = in_rounds(plan, bound.scratch, layout_of(plan, bytes, dtype, packet), round_scratch);
   std::optional<ReduceOp> replacement;
   if (op >= 0) {

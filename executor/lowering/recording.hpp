@@ -28,6 +28,7 @@ class Recording {
   template <class T, class Item>
   T* list(uint32_t n, const Item& item) {
     auto items = std::make_shared<std::vector<T>>();
+    items->reserve(n);
     for (uint32_t at = 0; at < n; ++at) items->push_back(item(at));
     lists_.push_back(items);
     return items->data();

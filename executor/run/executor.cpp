@@ -20,6 +20,7 @@
 #include "bindings.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/proof.hpp"
+#include "chorale/scratch.hpp"
 #include "switch_channels.hpp"
 
 namespace chorale {
@@ -107,9 +108,9 @@ struct Executor::State {
   }
 
   /// Returns the bytes of scratch that a binding would take; 0 for a message that bind() will refuse.
-  uint64_t scratch_of(const Plan& plan, const Call& call) {
+  uint64_t scratch_of(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call) {
     try {
-      return backend->scratch_of(plan, call);
+      return backend->scratch_of(plan, use, call);
     } catch (const UsageError&) {
       return 0;
     }
@@ -139,6 +140,7 @@ struct Executor::State {
     // For 0 bytes the ranks agree in every call, even while a graph is captured.
     const bool binds = call.bytes != 0;
     Binding* known = nullptr;
+    std::vector<ScratchUse> use;
     uint64_t more = 0;  // the bytes of scratch that a new binding takes
     // Collect an error instead of throwing it, so that peers that bind get the reason and do not wait for
     // this rank.
@@ -149,7 +151,8 @@ struct Executor::State {
       known = bindings.find(call, arguments);
       if (known || !binds) return;
       backend->require_bindable(stream);
-      more = scratch_of(plan, call);
+      use = scratch_use(plan);
+      more = scratch_of(plan, use, call);
     });
     if (known) return known;
     const bool may_evict = !cannot && binds && bindings.crowded(more) && backend->drain();
@@ -161,7 +164,7 @@ struct Executor::State {
     }
     bindings.evict(evictable, more);
     if (!bindings.fits(more)) require_scratch(plan, call, more, bindings.scratch());
-    return bindings.add(backend->bind(plan, call, arguments));
+    return bindings.add(backend->bind(plan, use, call, arguments));
   }
 };
 

@@ -57,10 +57,13 @@ class StreamsBackend final : public Backend {
  public:
   StreamsBackend(World& world, const Config& config) : cpu_(make_cpu_backend(world, config)) {}
 
-  std::unique_ptr<Binding> bind(const Plan& plan, const Call& call, const Arguments& arguments) override {
-    return std::make_unique<OnStreams>(cpu_->bind(plan, call, arguments), failures_);
+  std::unique_ptr<Binding> bind(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call,
+                                const Arguments& arguments) override {
+    return std::make_unique<OnStreams>(cpu_->bind(plan, use, call, arguments), failures_);
   }
-  uint64_t scratch_of(const Plan& plan, const Call& call) override { return cpu_->scratch_of(plan, call); }
+  uint64_t scratch_of(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call) override {
+    return cpu_->scratch_of(plan, use, call);
+  }
   void require_bindable(void* stream) override {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status);
