@@ -3,6 +3,7 @@
 /// The compiler checks and rewrites plans. Each check and each rewrite is one function, listed in passes.def.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,5 +50,11 @@ Diagnostics prove(const Plan&, const std::vector<std::string>& allow = {});
 /// \throws std::invalid_argument if the target or the policy does not exist, if `allow` has an unknown name,
 ///   or if two options exclude each other
 Diagnostics compile(Plan&, const CompileOptions& = {});
+
+/// Returns a plan that computes the same, and is also right when input and output of a rank are one memory.
+/// It has more synchronisations of threads, if it needs them for that. Returns nothing if the plan is wrong
+/// in place all the same. A plan with a certificate gets a new one. It takes as long as the proofs. \param
+/// plan  without findings of check() and prove()
+std::optional<Plan> also_in_place(const Plan& plan);
 
 }  // namespace chorale
