@@ -32,7 +32,9 @@ namespace chorale::world {
 /// docs/decisions/0013-survivors-agree-by-one-word.md.
 class Shrink {
  public:
-  Shrink(Group& old, int rank) : old_(old), control_(*old.control_), rank_(rank), lost_(size_t(old.ranks())) {
+  Shrink(Group& old, int rank, std::span<const int> without)
+      : old_(old), control_(*old.control_), rank_(rank), lost_(size_t(old.ranks())) {
+    for (const int out : without) lost_[size_t(out)] = true;
     ++old_.in_shrink_;
   }
   ~Shrink() { --old_.in_shrink_; }
@@ -71,7 +73,7 @@ class Shrink {
   Control& control_;
   const int rank_;
   uint32_t number_ = 0;     ///< the number of the attempt
-  std::vector<bool> lost_;  ///< by rank: whether its process has ended
+  std::vector<bool> lost_;  ///< by rank: whether its process has ended, or the call leaves it out
   bool starved_ = false;    ///< in a seeded world: no other rank can run
   Clock::time_point start_ = Clock::now();
 
@@ -317,9 +319,9 @@ void Shrink::pause(uint32_t seen) {
       &rung, false);
 }
 
-Place next_of(Group& old, int rank) {
+Place next_of(Group& old, int rank, std::span<const int> without) {
   old.scheduler().check_caller();
-  return Shrink(old, rank).run();
+  return Shrink(old, rank, without).run();
 }
 
 }  // namespace chorale::world

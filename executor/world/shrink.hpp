@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 namespace chorale::world {
 
@@ -45,6 +46,7 @@ struct Place {
 };
 
 /// Makes the next world, as World::survivors() describes.
-Place next_of(Group& old, int rank);
+/// \param without  living ranks that the next world leaves out
+Place next_of(Group& old, int rank, std::span<const int> without);
 
 }  // namespace chorale::world

@@ -193,14 +193,19 @@ void World::agree(const std::optional<std::string>& my_error, RunError::Reason r
 void World::abort(const std::string& why) { group_->raise(Stop::aborted, rank_, why); }
 void World::reset() { group_->reset(rank_); }
 
-World World::survivors() {
+World World::survivors(std::span<const int> without) {
   group_->require_own_process();
   if (group_->several_hosts()) {
     throw UsageError(
         "survivors() is for worlds of one host, and this one has several: the remaining ranks can join a new "
         "world under another address");
   }
-  world::Place place = world::next_of(*group_, rank_);
+  for (const int rank : without) {
+    if (rank < 0 || rank >= ranks() || rank == rank_)
+      throw UsageError(
+          fmt::format("rank {} cannot leave rank {} of {} ranks out of survivors()", rank_, rank, ranks()));
+  }
+  world::Place place = world::next_of(*group_, rank_, without);
   return World(std::move(place.group), place.rank);
 }
 

@@ -184,6 +184,10 @@ class World {
   /// windows and schedules of the old world as usual, before or after you make new ones. Executors refer to
   /// the old handle, so destroy them before you assign the new world to that handle.
   ///
+  /// \param without  ranks that the new world leaves out although they live. They do not call it. The list is
+  ///                 the same on all ranks that call it. The old world stays usable, but makes no other world
+  ///                 by survivors()
+  ///
   /// Either all ranks that call it get the same world, or all get an error and may call it again. A rank that
   /// dies during the call may still be part of the new world. Then that world stops because a peer died, and
   /// you can call survivors() on it.
@@ -193,7 +197,7 @@ class World {
   ///         memory for the new world. RunError deadlock in a world with a seed, where there is no timeout
   /// \throws UsageError if it has already made a world, because the next one is made by survivors() of that
   ///         world; if the world has several hosts
-  World survivors();
+  World survivors(std::span<const int> without = {});
 
   /// Returns, for each rank of this world, its rank in the world whose survivors() made this one. Returns an
   /// empty vector if survivors() did not make this world.

@@ -92,7 +92,9 @@ TEST(Config, EnvironmentWinsOverTheFileAndCodeOverBoth) {
 }
 
 TEST(Config, VariablesOfOtherPartsAreNoSettings) {
-  EXPECT_EQ(read("", {"CHORALE_NCCL_FALLBACK=/usr/lib/libnccl.so.2"}).describe(), read("", {}).describe());
+  EXPECT_EQ(
+      read("", {"CHORALE_NCCL_FALLBACK=/usr/lib/libnccl.so.2", "CHORALE_NCCL_COPIES=always"}).describe(),
+      read("", {}).describe());
 }
 
 TEST(Config, UnknownNamesAreRefusedWithASuggestion) {
