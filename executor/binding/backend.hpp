@@ -104,6 +104,19 @@ class Backend {
   virtual bool drain() { return true; }
 
   virtual void* allocate(uint64_t bytes) = 0;
+
+  /// Returns whether a binding of a plan whose peers access its buffers works only for these buffers.
+  virtual bool binds_to_addresses() const { return false; }
+
+  /// Describes rows of bytes at equal distances.
+  struct Rows {
+    char* at;
+    uint64_t distance;  ///< from the begin of a row to the begin of the next one, in bytes
+  };
+  /// Copies `rows` rows of `bytes` bytes, or enqueues the copy on `stream`.
+  /// \throws RunError
+  virtual void copy_rows(Rows to, Rows from, uint64_t bytes, uint64_t rows, void* stream) = 0;
+
   virtual void check() = 0;
   virtual void synchronize(void* stream) = 0;
 };

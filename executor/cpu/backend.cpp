@@ -55,6 +55,11 @@ class CpuBackend final : public Backend {
     return memory;
   }
 
+  void copy_rows(Rows to, Rows from, uint64_t bytes, uint64_t rows, void*) override {
+    for (uint64_t row = 0; row < rows; ++row)
+      std::memmove(to.at + row * to.distance, from.at + row * from.distance, bytes);
+  }
+
   void check() override { world_.check(); }
   void synchronize(void*) override { check(); }
 

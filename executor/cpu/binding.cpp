@@ -237,8 +237,8 @@ uint64_t Binding::shared_word(const char* at, uint64_t bytes) const {
   return 0;
 }
 
-void Binding::place(const void* in, void* out) {
-  placed_ = placement_->place(in, out, user_staging_);
+void Binding::place(const Arguments& arguments) {
+  placed_ = placement_->place(arguments.in, arguments.out, user_staging_, arguments.proved_in_place);
   if (placed_.staged && !staged_) {
     staged_ = true;
     spdlog::debug("rank {}: buffers outside Executor::allocate() are staged: {} bytes in, {} bytes out",

@@ -43,7 +43,7 @@ class Binding final : public chorale::Binding {
   static uint64_t scratch_of(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call);
 
   uint64_t scratch() const override { return scratch_; }
-  void prepare(const Arguments& arguments, void*) override { place(arguments.in, arguments.out); }
+  void prepare(const Arguments& arguments, void*) override { place(arguments); }
   void run(const Plan& plan, void* stream) override;
   void add_trace(std::vector<TraceSpan>& spans) override;
 
@@ -53,7 +53,7 @@ class Binding final : public chorale::Binding {
   void name_buffers(const std::vector<lowering::ControlBlock>& blocks);
   void make_channels(const std::vector<lowering::ControlBlock>& blocks);
   void make_programs(const std::vector<lowering::ControlBlock>& blocks);
-  void place(const void* in, void* out);
+  void place(const Arguments& arguments);
   fibers::LaunchResult launch();
   fibers::LaunchResult launch_round(uint64_t round);
   void publish();

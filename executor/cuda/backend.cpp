@@ -92,6 +92,15 @@ class CudaBackend final : public Backend {
     return allocated_.back().data();
   }
 
+  bool binds_to_addresses() const override { return true; }
+
+  void copy_rows(Rows to, Rows from, uint64_t bytes, uint64_t rows, void* stream) override {
+    const CurrentDevice on(device_);
+    cuda::check(cudaMemcpy2DAsync(to.at, to.distance, from.at, from.distance, bytes, rows, cudaMemcpyDefault,
+                                  static_cast<cudaStream_t>(stream)),
+                "copying between a buffer and memory that peers access");
+  }
+
   void check() override {
     try {
       world_.check();

@@ -174,25 +174,18 @@ bool Binding::serves(const Arguments& arguments) {
 }
 
 /// Chooses the buffers when no peer reaches them: a launch uses the caller's buffers directly.
-/// \throws UsageError for memory that the GPU cannot use, and if staging is needed while `stream` is captured
-void Binding::place_here(const Arguments& arguments, cudaStream_t stream) {
+/// \throws UsageError for memory that the GPU cannot use
+void Binding::place_here(const Arguments& arguments) {
   if (arguments.in != bound_to_.in) require_readable(arguments.in, "input", common_.device);
   if (arguments.out != bound_to_.out) require_readable(arguments.out, "output", common_.device);
   lowering::StagingMemory staging;
   staging.own = [&] {
     if (own_staging_.data()) return own_staging_.data();
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    check(cudaStreamIsCapturing(stream, &status), "asking whether a stream captures");
-    if (status != cudaStreamCaptureStatusNone) {
-      throw UsageError(
-          "this plan needs a copy of its input when it runs in place, and cannot allocate it while the "
-          "stream is captured: "
-          "call Executor::prepare() with the same arguments on all ranks before the capture");
-    }
+    const OutsideCapture outside;  // CUDA graphs may hold this memory, which lives as long as the binding
     own_staging_ = DeviceMemory(bound_.layout.sizes.input, "a copy of the input");
     return own_staging_.data();
   };
-  placed_ = placement_->place(arguments.in, arguments.out, staging);
+  placed_ = placement_->place(arguments.in, arguments.out, staging, arguments.proved_in_place);
   bound_to_.in = arguments.in;
   bound_to_.out = arguments.out;
   placed_here_ = true;
@@ -218,12 +211,14 @@ void Binding::place_for_peers(const Arguments& arguments) {
   };
   agree_on_use(world_, [&] {
     bound_to_ = passed(arguments);
-    placed_ = placement_->place(arguments.in, arguments.out, staging);
+    placed_ = placement_->place(arguments.in, arguments.out, staging, arguments.proved_in_place);
   });
   if (any(world_, staged)) {
     staging_ = common_.pool->take(staging_bytes);
     shared = staging_.at(int(rank_));
-    world::collective_try(world_, [&] { placed_ = placement_->place(arguments.in, arguments.out, staging); });
+    world::collective_try(world_, [&] {
+      placed_ = placement_->place(arguments.in, arguments.out, staging, arguments.proved_in_place);
+    });
     if (staged && !why.empty())
       spdlog::info("rank {}: buffers are staged through scratch, because {}", rank_, why);
   }
@@ -259,7 +254,9 @@ void Binding::place_for_switches(const Arguments& arguments) {
   staging.reachable = [this, shared](const char* at, uint64_t bytes) {
     return at >= shared && at + bytes <= shared + multicast_->bytes();
   };
-  agree_on_use(world_, [&] { placed_ = placement_->place(arguments.in, arguments.out, staging); });
+  agree_on_use(world_, [&] {
+    placed_ = placement_->place(arguments.in, arguments.out, staging, arguments.proved_in_place);
+  });
   map_for_peers();
 }
 
@@ -359,10 +356,10 @@ uint64_t Binding::scratch() const { return control_.bytes() + (multicast_ ? mult
 
 // -- Runs
 
-void Binding::prepare(const Arguments& arguments, void* stream) {
+void Binding::prepare(const Arguments& arguments, void*) {
   if (reached_ || (placed_here_ && arguments.in == bound_to_.in && arguments.out == bound_to_.out)) return;
   const CurrentDevice on(common_.device);
-  place_here(arguments, static_cast<cudaStream_t>(stream));
+  place_here(arguments);
 }
 
 void Binding::run(const Plan&, void* run_on) {

@@ -70,7 +70,7 @@ class Binding final : public chorale::Binding, public Watched {
   void make_port_signals();
   remote::Endpoint::Memory memory_for_hosts() const;
   lowering::SwitchAliases switch_aliases() const;
-  void place_here(const Arguments& arguments, cudaStream_t stream);
+  void place_here(const Arguments& arguments);
 
   const Common& common_;
   World& world_;

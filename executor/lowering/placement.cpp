@@ -23,7 +23,7 @@ Placement::Placement(const Plan& plan, uint32_t rank, const Layout& layout)
   out_reached_ = reached_by_peers(plan, rank, BufferKind::output);
 }
 
-Placed Placement::place(const void* in, void* out, const StagingMemory& staging) const {
+Placed Placement::place(const void* in, void* out, const StagingMemory& staging, bool proved_in_place) const {
   const auto [in_bytes, out_bytes] = sizes_;
   char* const user_in = static_cast<char*>(const_cast<void*>(in));
   char* const user_out = static_cast<char*>(out);
@@ -44,7 +44,7 @@ Placed Placement::place(const void* in, void* out, const StagingMemory& staging)
   placed.in = user_in;
   placed.out = user_out;
   bool together = false;
-  if (plan_in_place_ && in_place) {
+  if ((plan_in_place_ || proved_in_place) && in_place) {
     together = true;
   } else if (one_storage_ && !scatters_) {
     placed.in = user_out + in_at_;

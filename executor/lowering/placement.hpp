@@ -47,7 +47,7 @@ class Placement {
   bool out_reached() const { return out_reached_; }
 
   /// \throws UsageError for a null or for buffers that overlap in a way that the plan does not allow
-  Placed place(const void* in, void* out, const StagingMemory& staging) const;
+  Placed place(const void* in, void* out, const StagingMemory& staging, bool proved_in_place = false) const;
 
  private:
   void place_for_peers(Placed& placed, const void* in, void* out, bool one_storage,

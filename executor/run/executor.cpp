@@ -21,6 +21,7 @@
 #include "chorale/layout.hpp"
 #include "chorale/proof.hpp"
 #include "chorale/scratch.hpp"
+#include "staging.hpp"
 #include "switch_channels.hpp"
 
 namespace chorale {
@@ -35,6 +36,7 @@ struct Executor::State {
   bool failed = false;  ///< whether a run has failed since the last reset of the world
   std::atomic<bool> in_use{false};
   std::unique_ptr<Backend> backend;
+  std::optional<Staging> staging;  ///< has a value from the constructor on
   Bindings bindings;
   LaunchCount launches;
 
@@ -67,6 +69,7 @@ struct Executor::State {
     } else {
       throw UsageError(fmt::format("backend '{}': neither 'cpu' nor 'cuda'", name));
     }
+    staging.emplace(*backend);
   }
 
   void check_ranks(const Plan& plan) const {
@@ -116,6 +119,18 @@ struct Executor::State {
     }
   }
 
+  Call call_with(uint64_t plan_hash, const Arguments& arguments) const {
+    return {plan_hash,
+            arguments.bytes,
+            arguments.dtype,
+            arguments.op ? int32_t(*arguments.op) : -1,
+            arguments.packet.value_or(packet),
+            multicast,
+            config.bindings,
+            config.round_scratch,
+            config.scratch};
+  }
+
   /// Returns the binding for a call, and makes it if there is none. Returns null if the message has 0 bytes.
   Binding* bind(const Plan& plan, const Arguments& arguments, void* stream) {
     world.scheduler().check_caller();
@@ -128,15 +143,7 @@ struct Executor::State {
     }
     if (failed)
       throw RunError(RunError::Reason::other, "an earlier run has failed: call World::reset() on all ranks");
-    Call call{0,
-              arguments.bytes,
-              arguments.dtype,
-              arguments.op ? int32_t(*arguments.op) : -1,
-              arguments.packet.value_or(packet),
-              multicast,
-              config.bindings,
-              config.round_scratch,
-              config.scratch};
+    Call call = call_with(0, arguments);
     // For 0 bytes the ranks agree in every call, even while a graph is captured.
     const bool binds = call.bytes != 0;
     Binding* known = nullptr;
@@ -166,6 +173,43 @@ struct Executor::State {
     if (!bindings.fits(more)) require_scratch(plan, call, more, bindings.scratch());
     return bindings.add(backend->bind(plan, use, call, arguments));
   }
+
+  /// Returns whether bind() finds a binding, and so does not wait for other ranks.
+  bool is_bound(const Plan& plan, const Arguments& arguments) {
+    if (failed || resets != world.resets() || arguments.bytes == 0) return false;
+    return bindings.find(call_with(hash_of(plan), arguments), arguments) != nullptr;
+  }
+
+  void execute(const Plan& plan, const Arguments& arguments, void* stream) {
+    Binding* const binding = bind(plan, arguments, stream);
+    if (!binding) return;
+    try {
+      binding->prepare(arguments, stream);
+      const bool capturing = backend->capturing(stream);
+      capturing ? launches.capture() : launches.add(binding->call_hash());
+      if (capturing) binding->hold(stream);
+      binding->run(plan, stream);
+    } catch (const UsageError&) {
+      throw;  // from prepare(); the launch is not counted, because nothing was launched
+    } catch (const std::exception& error) {
+      // Otherwise peers would wait for this rank, which has launched nothing. If the world has already
+      // stopped, abort() has no effect.
+      failed = true;
+      world.abort(error.what());
+      throw;
+    }
+  }
+
+  /// Returns whether a call goes through staging. A plan for other ranks, or a message that it does not
+  /// accept, does not, because execute() refuses it on all ranks.
+  bool stages(const Plan& plan, const Arguments& arguments) {
+    if (plan.ranks() != uint32_t(world.ranks())) return false;
+    try {
+      return staging->needed(plan, arguments);
+    } catch (const UsageError&) {
+      return false;
+    }
+  }
 };
 
 Executor::Executor(World& world, const Config& config) : state_(std::make_unique<State>(world, config)) {}
@@ -183,23 +227,44 @@ void Executor::prepare(const Plan& plan, const Arguments& arguments) {
 
 void Executor::execute(const Plan& plan, const Arguments& arguments, void* stream) {
   const OneCall call = state_->one_call();
-  Binding* const binding = state_->bind(plan, arguments, stream);
-  if (!binding) return;
-  try {
-    binding->prepare(arguments, stream);
-    const bool capturing = state_->backend->capturing(stream);
-    capturing ? state_->launches.capture() : state_->launches.add(binding->call_hash());
-    if (capturing) binding->hold(stream);
-    binding->run(plan, stream);
-  } catch (const UsageError&) {
-    throw;  // from prepare(); the launch is not counted, because nothing was launched
-  } catch (const std::exception& error) {
-    // Otherwise peers would wait for this rank, which has launched nothing. If the world has already stopped,
-    // abort() has no effect.
-    state_->failed = true;
-    state_->world.abort(error.what());
-    throw;
-  }
+  state_->execute(plan, arguments, stream);
+}
+
+void Executor::execute_staged(const Plan& plan, const Arguments& arguments, void* stream) {
+  const OneCall call = state_->one_call();
+  if (!state_->stages(plan, arguments)) return state_->execute(plan, arguments, stream);
+  state_->staging->run(plan, arguments, stream,
+                       [&](const Arguments& piece) { state_->execute(plan, piece, stream); });
+}
+
+void Executor::prepare_staged(const Plan& plan, const Arguments& arguments) {
+  const OneCall call = state_->one_call();
+  const auto prepare = [&](const Arguments& piece) {
+    if (Binding* const binding = state_->bind(plan, piece, nullptr)) binding->prepare(piece, nullptr);
+  };
+  if (!state_->stages(plan, arguments)) return prepare(arguments);
+  state_->staging->allocate();
+  state_->staging->any_piece(plan, arguments, [&](const Arguments& piece) {
+    prepare(piece);
+    return false;
+  });
+}
+
+bool Executor::stages(const Plan& plan, const Arguments& arguments) {
+  const OneCall call = state_->one_call();
+  return state_->stages(plan, arguments);
+}
+
+bool Executor::is_bound(const Plan& plan, const Arguments& arguments) {
+  const OneCall call = state_->one_call();
+  return state_->is_bound(plan, arguments);
+}
+
+bool Executor::is_bound_staged(const Plan& plan, const Arguments& arguments) {
+  const OneCall call = state_->one_call();
+  if (!state_->stages(plan, arguments)) return state_->is_bound(plan, arguments);
+  return !state_->staging->any_piece(plan, arguments,
+                                     [&](const Arguments& piece) { return !state_->is_bound(plan, piece); });
 }
 
 // This reads only the world and state that the backend protects, so threads that watch a launch may call it.
@@ -224,7 +289,9 @@ uint64_t Executor::scratch() const {
 
 void* Executor::allocate(uint64_t bytes) {
   const OneCall call = state_->one_call();
-  return state_->backend->allocate(bytes);
+  void* const memory = state_->backend->allocate(bytes);
+  state_->staging->add_allocated(memory, bytes);
+  return memory;
 }
 
 }  // namespace chorale

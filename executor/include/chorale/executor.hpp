@@ -35,6 +35,9 @@ struct Arguments {
   DType dtype = DType::f32;
   std::optional<ReduceOp> op = {};        ///< replaces the plan's reduction operator
   std::optional<PacketForm> packet = {};  ///< the packet form; default: Config::packet
+  /// Says that the plan is also right in place, although it does not say so itself, see also_in_place(). A
+  /// call in place then copies nothing. Ranks may differ.
+  bool proved_in_place = false;
 };
 
 /// Runs plans on one rank. For example:
@@ -86,6 +89,26 @@ class Executor {
   ///         names rank, thread block, operation, channel and the author's line, and which rank waits for
   ///         which. After it, call World::reset()
   void execute(const Plan& plan, const Arguments& arguments, void* stream = nullptr);
+
+  /// Runs `plan` as execute() does, for buffers whose addresses change from call to call. On GPUs execute()
+  /// binds a plan to its buffers if peers access them, and every new address needs another binding. This
+  /// call copies such buffers to and from memory of this executor, at most 64 MiB at a time, so one binding
+  /// serves all addresses. It copies nothing on the CPU, nor if peers do not access the buffers, nor if they
+  /// are memory of allocate(). All ranks must pass memory of allocate(), or none.
+  /// \throws UsageError also if the buffers are longer than 64 MiB and the plan is not of a standard
+  ///         collective; otherwise as execute()
+  void execute_staged(const Plan& plan, const Arguments& arguments, void* stream = nullptr);
+
+  /// Binds without running, so that the next execute_staged() only launches. See prepare().
+  void prepare_staged(const Plan& plan, const Arguments& arguments);
+
+  /// Returns whether execute_staged() copies the buffers of this call.
+  bool stages(const Plan& plan, const Arguments& arguments);
+
+  /// Return whether execute() or execute_staged() would only launch, because the plan is already bound to
+  /// these arguments. Such a call does not wait for other ranks on the host.
+  bool is_bound(const Plan& plan, const Arguments& arguments);
+  bool is_bound_staged(const Plan& plan, const Arguments& arguments);
 
   /// Binds without running, so that the next execute() only launches. Call it before a CUDA graph captures
   /// execute().

@@ -69,6 +69,9 @@ class StreamsBackend final : public Backend {
     cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status);
     if (status != cudaStreamCaptureStatusNone) throw UsageError("a stream is captured");
   }
+  void copy_rows(Rows, Rows, uint64_t, uint64_t, void*) override {
+    throw RunError(RunError::Reason::other, "this backend stages nothing");
+  }
   void* allocate(uint64_t bytes) override { return cpu_->allocate(bytes); }
   void check() override {
     failures_->raise();

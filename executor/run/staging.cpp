@@ -1,0 +1,105 @@
+#include "staging.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "chorale/collective.hpp"
+#include "chorale/layout.hpp"
+#include "chorale/storage.hpp"
+
+namespace chorale {
+
+void Staging::add_allocated(const void* at, uint64_t bytes) {
+  allocated_.push_back({static_cast<const char*>(at), bytes});
+}
+
+bool Staging::allocated(const void* at, uint64_t bytes) const {
+  const char* const begin = static_cast<const char*>(at);
+  return std::any_of(allocated_.begin(), allocated_.end(), [&](const Allocated& one) {
+    return begin >= one.at && begin + bytes <= one.at + one.bytes;
+  });
+}
+
+const Staging::Reached& Staging::reached_of(const Plan& plan) {
+  const uint64_t identity = plan.identity.number();
+  const auto known = std::find_if(reached_.begin(), reached_.end(),
+                                  [&](const Reached& one) { return one.identity == identity; });
+  if (known != reached_.end()) return *known;
+  Reached found{identity, false, false};
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
+    found.input = found.input || reached_by_peers(plan, rank, BufferKind::input);
+    found.output = found.output || reached_by_peers(plan, rank, BufferKind::output);
+  }
+  constexpr size_t most_known = 256;
+  if (reached_.size() == most_known) reached_.erase(reached_.begin());
+  reached_.push_back(found);
+  return reached_.back();
+}
+
+bool Staging::needed(const Plan& plan, const Arguments& arguments) {
+  if (!backend_->binds_to_addresses() || arguments.bytes == 0) return false;
+  const Reached& reached = reached_of(plan);
+  if (!reached.input && !reached.output) return false;
+  const MessageSizes sizes = layout_of(plan, arguments.bytes, arguments.dtype).sizes;
+  return (reached.input && !allocated(arguments.in, sizes.input)) ||
+         (reached.output && !allocated(arguments.out, sizes.output));
+}
+
+void Staging::for_each_piece(const Plan& plan, const Arguments& arguments,
+                             const std::function<void(const Piece&)>& visit) const {
+  const CollectiveInfo& info = collective_info(plan.collective);
+  const MessageSizes sizes = layout_of(plan, arguments.bytes, arguments.dtype).sizes;
+  const uint64_t in_parts = info.is_standard() ? info.input_parts(plan.ranks()) : 1;
+  const uint64_t out_parts = info.is_standard() ? info.output_parts(plan.ranks()) : 1;
+  // Pieces begin at multiples of 128 bytes, so that all words of a piece are as aligned as in the whole part.
+  const uint64_t most = most_ / std::max(in_parts, out_parts) / 128 * 128;
+  Piece piece{arguments, {in_parts, sizes.input / in_parts}, {out_parts, sizes.output / out_parts}};
+  const uint64_t part = std::max(piece.in.distance, piece.out.distance);
+  if (!info.is_standard() && part > most) {
+    throw UsageError(fmt::format(
+        "plan '{}' of the collective '{}' has an input of {} bytes and an output of {}, and peers "
+        "access them: take memory of Executor::allocate() for more than {} bytes",
+        plan.name, plan.collective, sizes.input, sizes.output, most));
+  }
+  piece.arguments.in = in_;
+  piece.arguments.out = out_;
+  for (piece.begin = 0; piece.begin < part; piece.begin += most) {
+    for (Parts* const of : {&piece.in, &piece.out})
+      of->bytes = std::min(most, of->distance - std::min(piece.begin, of->distance));
+    piece.arguments.bytes = info.counts_output() ? piece.out.bytes * out_parts : piece.in.bytes * in_parts;
+    visit(piece);
+  }
+}
+
+bool Staging::any_piece(const Plan& plan, const Arguments& arguments,
+                        const std::function<bool(const Arguments&)>& is) const {
+  if (!in_) return true;
+  bool any = false;
+  for_each_piece(plan, arguments, [&](const Piece& piece) { any = any || is(piece.arguments); });
+  return any;
+}
+
+void Staging::allocate() {
+  if (in_) return;
+  in_ = static_cast<char*>(backend_->allocate(most_));
+  out_ = static_cast<char*>(backend_->allocate(most_));
+}
+
+void Staging::run(const Plan& plan, const Arguments& arguments, void* stream,
+                  const std::function<void(const Arguments&)>& execute) {
+  allocate();
+  char* const from = static_cast<char*>(const_cast<void*>(arguments.in));
+  char* const to = static_cast<char*>(arguments.out);
+  for_each_piece(plan, arguments, [&](const Piece& piece) {
+    const auto& [parts_in, distance_in, bytes_in] = piece.in;
+    const auto& [parts_out, distance_out, bytes_out] = piece.out;
+    if (from && bytes_in)
+      backend_->copy_rows({in_, bytes_in}, {from + piece.begin, distance_in}, bytes_in, parts_in, stream);
+    execute(piece.arguments);
+    if (to && bytes_out)
+      backend_->copy_rows({to + piece.begin, distance_out}, {out_, bytes_out}, bytes_out, parts_out, stream);
+  });
+}
+
+}  // namespace chorale

@@ -1,0 +1,80 @@
+/// \file
+/// Staging runs plans whose peers access the caller's buffers, without binding the plans to these buffers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "../binding/backend.hpp"
+#include "chorale/executor.hpp"
+
+namespace chorale {
+
+/// Holds memory that peers access in place of the caller's buffers. One part is for inputs and one for
+/// outputs. Longer messages go through it piece by piece: a piece is the same range of every part of the
+/// buffers.
+class Staging {
+ public:
+  static constexpr uint64_t most_bytes = uint64_t(64) << 20;
+
+  /// \param most  the most bytes of the memory for inputs, and of that for outputs
+  explicit Staging(Backend& backend, uint64_t most = most_bytes) : backend_(&backend), most_(most) {}
+
+  /// Records memory that the executor has allocated, because all ranks call with such memory or none does.
+  void add_allocated(const void* at, uint64_t bytes);
+
+  /// Returns whether peers access one of the buffers, and that buffer is not memory of add_allocated().
+  bool needed(const Plan& plan, const Arguments& arguments);
+
+  /// Allocates the memory, if that has not been done.
+  void allocate();
+
+  /// Returns whether `is` returns true for the call of a piece. Also returns true before the first run(),
+  /// which allocates the memory of all pieces.
+  /// \throws UsageError as run()
+  bool any_piece(const Plan& plan, const Arguments& arguments,
+                 const std::function<bool(const Arguments&)>& is) const;
+
+  /// Runs the plan piece by piece.
+  /// \param execute  runs the plan on a piece
+  /// \throws UsageError if the plan is not of a standard collective and its buffers are too long
+  void run(const Plan& plan, const Arguments& arguments, void* stream,
+           const std::function<void(const Arguments&)>& execute);
+
+ private:
+  struct Allocated {
+    const char* at;
+    uint64_t bytes;
+  };
+  /// Says which buffers of a plan any rank accesses on another rank.
+  struct Reached {
+    uint64_t identity;
+    bool input, output;
+  };
+
+  /// Describes the parts of a buffer, and how much of each part a piece has.
+  struct Parts {
+    uint64_t count, distance;  ///< the distance is in bytes, from part to part
+    uint64_t bytes = 0;        ///< of each part
+  };
+  struct Piece {
+    Arguments arguments;  ///< the call of the piece
+    Parts in, out;
+    uint64_t begin = 0;  ///< where the piece begins in each part, in bytes
+  };
+
+  void for_each_piece(const Plan& plan, const Arguments& arguments,
+                      const std::function<void(const Piece&)>& visit) const;
+  bool allocated(const void* at, uint64_t bytes) const;
+  const Reached& reached_of(const Plan& plan);
+
+  Backend* backend_;
+  uint64_t most_;
+  std::vector<Allocated> allocated_;
+  std::vector<Reached> reached_;
+  char* in_ = nullptr;
+  char* out_ = nullptr;
+};
+
+}  // namespace chorale

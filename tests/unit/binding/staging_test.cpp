@@ -1,0 +1,143 @@
+// These tests check how calls go through staging, with a backend that only has memory.
+
+#include "executor/run/staging.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "chorale/collective.hpp"
+#include "tests/unit/thrown.hpp"
+
+namespace chorale {
+namespace {
+
+/// Has memory, and counts the copies.
+class Memory final : public Backend {
+ public:
+  std::unique_ptr<Binding> bind(const Plan&, const std::vector<ScratchUse>&, const Call&,
+                                const Arguments&) override {
+    return nullptr;
+  }
+  bool binds_to_addresses() const override { return true; }
+  void* allocate(uint64_t bytes) override {
+    return memory_.emplace_back(std::make_unique<char[]>(bytes)).get();
+  }
+  void copy_rows(Rows to, Rows from, uint64_t bytes, uint64_t rows, void*) override {
+    ++copies;
+    for (uint64_t row = 0; row < rows; ++row)
+      std::memcpy(to.at + row * to.distance, from.at + row * from.distance, bytes);
+  }
+  void check() override {}
+  void synchronize(void*) override {}
+
+  int copies = 0;
+
+ private:
+  std::vector<std::unique_ptr<char[]>> memory_;
+};
+
+/// Returns a plan of two ranks without operations.
+Plan idle(const std::string& collective) {
+  Plan plan;
+  plan.name = "idle";
+  plan.collective = collective;
+  const CollectiveInfo& info = collective_info(collective);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    Gpu gpu;
+    gpu.id = rank;
+    gpu.chunks[size_t(BufferKind::input)] = info.input == CollectiveInfo::Cut::whole ? 1 : 2;
+    gpu.chunks[size_t(BufferKind::output)] = 2;
+    plan.gpus.push_back(gpu);
+  }
+  return plan;
+}
+
+/// Returns such a plan in which rank 0 may access the output of rank 1.
+Plan reaching(const std::string& collective) {
+  Plan plan = idle(collective);
+  RemoteBuffer remote{};
+  remote.rank = 1;
+  remote.buffer = BufferKind::output;
+  plan.gpus[0].remote_buffers.push_back(remote);
+  return plan;
+}
+
+TEST(Staging, IsNeededWherePeersAccessOtherMemory) {
+  Memory memory;
+  Staging staging(memory);
+  const Plan plan = reaching("allreduce");
+  std::vector<char> in(1024), out(1024);
+  const Arguments call{.in = in.data(), .out = out.data(), .bytes = 1024};
+  EXPECT_TRUE(staging.needed(plan, call));
+  EXPECT_FALSE(staging.needed(idle("allreduce"), call));
+  staging.add_allocated(out.data() + 512, 512);
+  EXPECT_TRUE(staging.needed(plan, call)) << "half of the output is other memory";
+  staging.add_allocated(out.data(), 1024);
+  EXPECT_FALSE(staging.needed(plan, call)) << "peers do not access the input";
+  EXPECT_FALSE(staging.needed(plan, {.in = in.data(), .out = in.data(), .bytes = 0}));
+}
+
+/// Runs a call through staging of at most `most` bytes. A fake execution copies the input to each part of the
+/// output, and adds the number of the part.
+void run(const std::string& collective, uint64_t in_parts, uint64_t out_parts, uint64_t part, uint64_t most,
+         int pieces) {
+  SCOPED_TRACE(collective);
+  Memory memory;
+  Staging staging(memory, most);
+  const Plan plan = reaching(collective);
+  std::vector<char> in(in_parts * part), out(out_parts * part), expected(out.size());
+  for (uint64_t at = 0; at < in.size(); ++at) in[at] = char(at * 7 % 101);
+  for (uint64_t at = 0; at < out.size(); ++at)
+    expected[at] =
+        char(in[in_parts == 1 ? at % part : at % in.size()] + (in_parts == 1 ? int(at / part) : 0));
+  const uint64_t bytes = std::max(in.size(), out.size());
+  int ran = 0;
+  const Arguments call{.in = in.data(), .out = out.data(), .bytes = bytes, .dtype = DType::u8};
+  EXPECT_TRUE(staging.any_piece(plan, call, [](const Arguments&) { return false; }))
+      << "nothing is allocated yet";
+  staging.run(plan, call, nullptr, [&](const Arguments& piece) {
+    ++ran;
+    EXPECT_NE(piece.in, call.in);
+    EXPECT_NE(piece.out, call.out);
+    const uint64_t width = piece.bytes / std::max(in_parts, out_parts);
+    EXPECT_LE(piece.bytes, most);
+    for (uint64_t at = 0; at < width * out_parts; ++at) {
+      const uint64_t from = in_parts == 1 ? at % width : at;
+      static_cast<char*>(piece.out)[at] =
+          char(static_cast<const char*>(piece.in)[from] + (in_parts == 1 ? int(at / width) : 0));
+    }
+  });
+  EXPECT_EQ(ran, pieces);
+  EXPECT_EQ(out, expected);
+  int seen = 0;
+  EXPECT_FALSE(staging.any_piece(plan, call, [&](const Arguments&) { return ++seen < 0; }));
+  EXPECT_EQ(seen, pieces);
+}
+
+TEST(Staging, TakesTheSameRangeOfEveryPart) {
+  run("allreduce", 1, 1, 1000, 1024, 1);
+  run("allreduce", 1, 1, 5000, 1024, 5);
+  run("allgather", 1, 2, 1300, 1024, 3);
+  run("alltoall", 2, 2, 1300, 1024, 3);
+}
+
+TEST(Staging, RefusesLongMessagesOfOtherCollectives) {
+  Memory memory;
+  Staging staging(memory, 1024);
+  Plan plan = reaching("test");
+  std::vector<char> in(4096), out(4096);
+  EXPECT_NE(test::thrown([&] {
+              staging.run(plan, {.in = in.data(), .out = out.data(), .bytes = 4096}, nullptr,
+                          [](const Arguments&) {});
+            }).find("take memory of Executor::allocate() for more than 1024 bytes"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace chorale
