@@ -64,7 +64,12 @@ void count(Function function, Answer answer) {
   }
 }
 
-ncclResult_t refuse(Function function, const Checked& null, const Checked& checked) {
+void change_count(Function function, Answer from, Answer to) {
+  counts[size_t(function)][size_t(from)].fetch_sub(1, std::memory_order_relaxed);
+  counts[size_t(function)][size_t(to)].fetch_add(1, std::memory_order_relaxed);
+}
+
+ncclResult_t refuse(Function function, const Checked& null, const Checked& checked, bool may_fall_back) {
   const Checked& decided = null ? null : checked;
   if (decided && decided->result == ncclSuccess) {
     count(function, Answer::served);
@@ -72,9 +77,10 @@ ncclResult_t refuse(Function function, const Checked& null, const Checked& check
   }
   count(function, Answer::refused);
   if (decided) return fail(function, decided->result, decided->sentence);
-  return fail(function, ncclInvalidUsage,
-              fmt::format("the call is refused, because Chorale's libnccl.so.2 {}. {}",
-                          info(info(function).area).reason, fallback::remedy(function)));
+  return fail(
+      function, ncclInvalidUsage,
+      fmt::format("the call is refused, because Chorale's libnccl.so.2 {}{}",
+                  info(info(function).area).reason, may_fall_back ? ". " + fallback::remedy(function) : ""));
 }
 
 ncclResult_t fail(Function function, ncclResult_t result, std::string_view sentence) {

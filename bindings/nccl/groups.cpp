@@ -1,5 +1,8 @@
 #include "groups.hpp"
 
+#include <algorithm>
+#include <span>
+#include <thread>
 #include <utility>
 
 namespace chorale::nccl::group {
@@ -7,6 +10,40 @@ namespace {
 
 thread_local int depth = 0;
 thread_local ncclResult_t error = ncclSuccess;
+thread_local Calls calls;
+
+Outcome run_tasks(const Handle& handle, Communicator& communicator, std::span<const Task> tasks) {
+  const Outcome outcome = outcome_of([&] { communicator.run(tasks); });
+  note_failure(handle, outcome);
+  return outcome;
+}
+
+Outcome run_work(const Work& work) { return run_tasks(work.handle, *work.communicator, work.tasks); }
+
+Outcome run_works(const std::vector<Work>& works) {
+  // If nothing is left to agree on, one thread enqueues the work of all ranks of this process.
+  const bool enqueues = works.size() == 1 || std::all_of(works.begin(), works.end(), [](const Work& work) {
+                          return work.communicator->only_enqueues(work.tasks);
+                        });
+  std::vector<Outcome> outcomes(works.size());
+  if (enqueues) {
+    std::transform(works.begin(), works.end(), outcomes.begin(), run_work);
+  } else {
+    std::vector<std::thread> threads;
+    const Outcome started = outcome_of([&] {
+      for (size_t at = 0; at < works.size(); ++at)
+        threads.emplace_back([&, at] { outcomes[at] = run_work(works[at]); });
+    });
+    // Otherwise the ranks that have started wait for those that have not.
+    for (size_t at = threads.size(); at < works.size(); ++at) works[at].communicator->abort(started.sentence);
+    for (std::thread& thread : threads) thread.join();
+    if (!started.good()) return started;
+  }
+  for (const Outcome& outcome : outcomes) {
+    if (!outcome.good()) return outcome;
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -15,11 +52,44 @@ void start() { ++depth; }
 End end() {
   if (depth == 0) return {false, false, ncclInvalidUsage};
   if (--depth > 0) return {true, false, ncclSuccess};
-  return {true, true, std::exchange(error, ncclSuccess)};
+  return {true, true, std::exchange(error, ncclSuccess), std::exchange(calls, {})};
 }
 
 void fail(ncclResult_t result) {
   if (depth > 0) error = result;
+}
+
+Outcome add(Init init) {
+  if (depth == 0) {
+    std::vector<Init> one;
+    one.push_back(std::move(init));
+    return nccl::run(std::move(one));
+  }
+  const bool blocking = !init.handle || init.handle->blocking;
+  calls.inits.push_back(std::move(init));
+  return {blocking ? ncclSuccess : ncclInProgress, ""};
+}
+
+Outcome add(const Handle& handle, const Task& task) {
+  const std::shared_ptr<Communicator> communicator = communicator_for_call(handle);
+  communicator->check_task(task);
+  if (depth == 0) return run_tasks(handle, *communicator, {&task, 1});
+  const auto known = std::find_if(calls.works.begin(), calls.works.end(),
+                                  [&](const Work& work) { return work.handle == handle; });
+  if (known != calls.works.end()) {
+    known->tasks.push_back(task);
+  } else {
+    calls.works.push_back({handle, communicator, {task}});
+  }
+  return {};
+}
+
+Outcome run(Calls all) {
+  Outcome made;
+  if (!all.inits.empty()) made = nccl::run(std::move(all.inits));
+  if (!made.good()) return made;
+  const Outcome ran = all.works.empty() ? Outcome{} : run_works(all.works);
+  return ran.good() ? made : ran;
 }
 
 }  // namespace chorale::nccl::group

@@ -1,28 +1,12 @@
 #include "served.hpp"
 
-#include <algorithm>
-#include <cstring>
-
 #include "calls.hpp"
 #include "fallback.hpp"
-#include "groups.hpp"
 #include "last_error.hpp"
 #include "log.hpp"
 
 namespace chorale::nccl::served {
-namespace {
-
-/// Ends a level of a group. Returns whether the group is whole in `whole`.
-ncclResult_t end_group(Function function, bool& whole) {
-  const group::End ended = group::end();
-  whole = ended.whole;
-  if (!ended.open)
-    return fail(function, ncclInvalidUsage, "this thread has no open group. ncclGroupStart() opens one");
-  return ended.result;  // the call that failed has set the last error
-}
-
-}  // namespace
-
+// The version of the interface is that of the header that CUDA 13.0 brings.
 ncclResult_t ncclGetVersion(int* version) {
   if (!version) return fail(Function::ncclGetVersion, ncclInvalidArgument, "version is null");
   *version = NCCL_VERSION_CODE;
@@ -52,37 +36,13 @@ const char* ncclGetErrorString(ncclResult_t result) {
   }
 }
 
+// NCCL ignores `comm`, and so does this library.
 const char* ncclGetLastError(ncclComm_t comm) { return last_error(comm); }
 
+// The fallback has a log of its own.
 void ncclResetDebugInit() {
   log::reset();
   if (const auto fallbacks = fallback::find<void()>(Function::ncclResetDebugInit)) fallbacks();
-}
-
-ncclResult_t ncclGroupStart() {
-  group::start();
-  return ncclSuccess;
-}
-
-ncclResult_t ncclGroupEnd() {
-  bool whole = false;
-  return end_group(Function::ncclGroupEnd, whole);
-}
-
-ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* simInfo) {
-  bool whole = false;
-  const ncclResult_t result = end_group(Function::ncclGroupSimulateEnd, whole);
-  if (result != ncclSuccess || !whole || !simInfo) return result;
-  // The caller's struct may be that of another version, so it may be shorter or longer than ours.
-  ncclSimInfo_t known{};
-  size_t size = 0;
-  std::memcpy(&size, simInfo, sizeof size);
-  std::memcpy(&known, simInfo, std::min(size, sizeof known));
-  if (known.magic != simulation_initializer.magic) {
-    return fail(Function::ncclGroupSimulateEnd, ncclInvalidArgument,
-                "simInfo was not initialised with NCCL_SIM_INFO_INITIALIZER");
-  }
-  return result;
 }
 
 }  // namespace chorale::nccl::served

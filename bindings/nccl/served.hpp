@@ -2,27 +2,16 @@
 
 #include "abi.hpp"
 
-/// The functions that this library serves. They have the names and the meanings that NCCL gives them.
+/// The functions that this library serves. They have the names and the meanings that NCCL gives them. Those
+/// with a result code may also throw, as Outcome::outcome_of_exception() expects.
 namespace chorale::nccl::served {
 
-/// Returns the version of the interface, which is that of the header that CUDA 13.0 brings.
-ncclResult_t ncclGetVersion(int* version);
-
-const char* ncclGetErrorString(ncclResult_t result);
-
-/// NCCL ignores `comm`, and so does this library.
-const char* ncclGetLastError(ncclComm_t comm);
-
-/// Also resets the log of the fallback.
-void ncclResetDebugInit();
-
-ncclResult_t ncclGroupStart();
-
-/// Fails with the last error of a call of the group, to which ncclGetLastError() has the sentence.
-ncclResult_t ncclGroupEnd();
-
-/// Ends a group without running it. No call can be in it, so there is no time to estimate, and `simInfo`
-/// stays as it is.
-ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* simInfo);
+#define CHORALE_NCCL_DECLARE_served(result, name, parameters) result name parameters;
+#define CHORALE_NCCL_DECLARE_refused(result, name, parameters)
+#define CHORALE_NCCL(header, area, today, result, name, parameters, arguments, needed, check) \
+  CHORALE_NCCL_DECLARE_##today(result, name, parameters)
+#include "functions.def"
+#undef CHORALE_NCCL_DECLARE_served
+#undef CHORALE_NCCL_DECLARE_refused
 
 }  // namespace chorale::nccl::served

@@ -82,8 +82,8 @@ TEST(NcclCalls, EachResultHasItsText) {
 }
 
 TEST(NcclCalls, WhatIsNotServedIsRefusedWithASentence) {
-  for_each_function([](size_t, const std::string& name, const std::string& today, auto&&, auto&&,
-                       auto function, auto twin) {
+  for_each_function([](size_t, const std::string& name, const std::string& today, const char* arguments,
+                       auto&&, auto function, auto twin) {
     if (today != "refused") return;
     for (const auto called : {function, twin}) {
       const uint64_t before = refusals(name.c_str());
@@ -100,27 +100,40 @@ TEST(NcclCalls, WhatIsNotServedIsRefusedWithASentence) {
       }
       EXPECT_EQ(sentence().find(name + ": the call is refused, because Chorale's libnccl.so.2 "), 0)
           << sentence();
-      EXPECT_EQ(sentence().substr(sentence().size() - remedy.size()), remedy);
+      EXPECT_EQ(sentence().find(remedy) != std::string::npos,
+                std::string(arguments).find("comm") == std::string::npos)
+          << "the fallback takes no communicators of this library: " << sentence();
       EXPECT_EQ(refusals(name.c_str()), before + 1) << name;
     }
   });
 }
 
 TEST(NcclCalls, TheSentenceSaysWhatWhyAndTheRemedy) {
-  EXPECT_EQ(ncclAllReduce(nullptr, nullptr, 1, ncclFloat, ncclSum, argument<ncclComm_t>(1), nullptr),
-            ncclInvalidUsage);
-  EXPECT_EQ(sentence(),
-            "ncclAllReduce: the call is refused, because Chorale's libnccl.so.2 does not make communicators "
-            "yet, so there "
-            "is none to communicate in." +
-                remedy);
+  EXPECT_EQ(ncclCommSuspend(argument<ncclComm_t>(1), 0), ncclInvalidUsage);
+  EXPECT_EQ(
+      sentence(),
+      "ncclCommSuspend: the call is refused, because Chorale's libnccl.so.2 does not grow or suspend "
+      "communicators yet. Destroy this one, and make another with ncclCommInitRank() or ncclCommSplit()");
+  EXPECT_EQ(ncclParamBind(nullptr, nullptr), ncclInvalidUsage);
+  EXPECT_EQ(
+      sentence(),
+      "ncclParamBind: the call is refused, because Chorale's libnccl.so.2 has none of NCCL's parameters." +
+          remedy);
+}
+
+TEST(NcclCalls, AWrongCommunicatorIsAnInvalidArgument) {
+  float value = 0;
+  EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, argument<ncclComm_t>(1), nullptr),
+            ncclInvalidArgument);
+  EXPECT_EQ(
+      sentence(),
+      "ncclAllReduce: comm is not a communicator of this process. It may have been destroyed or aborted");
 }
 
 TEST(NcclCalls, NullPointersThatNcclRefusesAreInvalidArguments) {
   size_t nulls = 0;
-  for_each_function([&](size_t, const std::string& name, const std::string& today, const char* arguments,
-                        const char* needed, auto function, auto) {
-    if (today != "refused") return;
+  for_each_function([&](size_t, const std::string& name, auto&&, const char* arguments, const char* needed,
+                        auto function, auto) {
     using Result = decltype(call(function));
     if constexpr (std::is_same_v<Result, ncclResult_t>) {
       const std::vector<std::string> parameters = names_in(arguments), wanted = names_in(needed);
@@ -161,7 +174,7 @@ TEST(NcclCalls, WithoutACommunicatorThereIsNothingToDestroy) {
   EXPECT_EQ(ncclCommAbort(nullptr), ncclSuccess);
   uint64_t served = 0, refused = 0, fallback = 0;
   EXPECT_EQ(chorale_nccl_calls("ncclCommAbort", &served, &refused, &fallback), 0);
-  EXPECT_EQ(served, 1);
+  EXPECT_GE(served, 1);
   EXPECT_EQ(chorale_nccl_calls("ncclCommWish", &served, &refused, &fallback), -1);
   EXPECT_EQ(chorale_nccl_calls(nullptr, &served, &refused, &fallback), -1);
 }
@@ -180,8 +193,7 @@ TEST(NcclCalls, GroupsNestAndAreOfOneThread) {
 TEST(NcclCalls, AGroupFailsWithItsLastCallThatFailed) {
   ncclGroupStart();
   ncclGroupStart();
-  EXPECT_EQ(ncclAllReduce(nullptr, nullptr, 1, ncclFloat, ncclSum, argument<ncclComm_t>(1), nullptr),
-            ncclInvalidUsage);
+  EXPECT_EQ(ncclCommSuspend(argument<ncclComm_t>(1), 0), ncclInvalidUsage);
   EXPECT_EQ(ncclAllReduce(nullptr, nullptr, 1, ncclFloat, ncclSum, nullptr, nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
@@ -191,7 +203,7 @@ TEST(NcclCalls, AGroupFailsWithItsLastCallThatFailed) {
   EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
 }
 
-TEST(NcclCalls, AnEmptyGroupCanBeSimulated) {
+TEST(NcclCalls, OnlyAnEmptyGroupCanBeSimulated) {
   EXPECT_EQ(ncclGroupSimulateEnd(nullptr), ncclInvalidUsage);
   ncclSimInfo_t information = simulation_initializer;
   ncclGroupStart();

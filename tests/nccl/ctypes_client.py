@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Calls libnccl.so.2 as vLLM's wrapper does, by ctypes and the path of the library: ctypes_client.py LIBRARY"""
 import ctypes
+import os
 import sys
 
 
@@ -37,25 +38,38 @@ class Library:
             raise RuntimeError(f"NCCL error: {text}: {sentence}")
 
 
+def run_rank(library, rank, ranks, id):
+    """Runs one rank, and returns what it has to say."""
+    comm = ctypes.c_void_p()
+    library.check(library.ncclCommInitRank(ctypes.byref(comm), ranks, id, rank))
+    data = (ctypes.c_float * 1000)(*[rank + 1.0] * 1000)
+    library.check(library.ncclAllReduce(data, data, 1000, 7, 0, comm, None))
+    library.check(library.ncclGroupStart())
+    library.check(library.ncclAllReduce(data, data, 1000, 7, 0, comm, None))
+    library.check(library.ncclGroupEnd())
+    try:
+        library.check(library.ncclAllReduce(data, data, 1000, 99, 0, comm, None))
+    except RuntimeError as error:
+        said = str(error)
+    library.check(library.ncclCommDestroy(comm))
+    return f"sum {sum(data) / 1000}; {said}"
+
+
 def main():
     library = Library(sys.argv[1])
     version = ctypes.c_int()
     library.check(library.ncclGetVersion(ctypes.byref(version)))
     text = str(version.value)
-    print("version", f"{text[0].lstrip('0')}.{text[1:3].lstrip('0')}.{text[3:].lstrip('0')}")
-    library.check(library.ncclGroupStart())
-    library.check(library.ncclGroupEnd())
+    print("version", f"{text[0].lstrip('0')}.{text[1:3].lstrip('0')}.{text[3:].lstrip('0')}", flush=True)
     library.check(library.ncclCommDestroy(None))
-    comm = ctypes.c_void_p()
-    for call in (lambda: library.ncclGetUniqueId(ctypes.byref(UniqueId())),
-                 lambda: library.ncclCommInitRank(ctypes.byref(comm), 2, UniqueId(), 0),
-                 lambda: library.ncclAllReduce(None, None, 1, 7, 0, ctypes.c_void_p(1), None)):
-        try:
-            library.check(call())
-        except RuntimeError as error:
-            print(error)
-        else:
-            sys.exit("a call that the library does not serve succeeded")
+    id = UniqueId()
+    library.check(library.ncclGetUniqueId(ctypes.byref(id)))
+    child = os.fork()
+    if child == 0:
+        run_rank(library, 1, 2, id)
+        os._exit(0)
+    print(run_rank(library, 0, 2, id))
+    sys.exit(0 if os.waitpid(child, 0)[1] == 0 else "rank 1 failed")
 
 
 main()

@@ -35,38 +35,39 @@ def check(name, fallback, result, pattern):
 
 def check_calls():
     said = table.run([CLIENT, "every", FAKE], env=environment(FAKE))
-    forwarded = sum(row.today != "served" for row in table.functions())
+    forwarded = sum(row.today != "served" and "comm" not in row.parameters for row in table.functions())
     if f"{forwarded} functions went to the fallback" not in said:
         table.fail(said)
     print(said.strip())
+    print(table.run([CLIENT, "reduce", FAKE], env=environment(FAKE)).strip())
 
 
 def check_refusals(folder):
-    refused = "ncclCommShrink: the call is refused, because Chorale's libnccl.so.2 does not make communicators yet. "
+    refused = "ncclParamBind: the call is refused, because Chorale's libnccl.so.2 has none of NCCL's parameters. "
     cannot = refused + r"CHORALE_NCCL_FALLBACK={} cannot be used: {}. Set it to the file of the real NCCL"
     escaped = re.escape
     missing = folder / "none.so"
-    check("ncclCommShrink", missing, 5, cannot.format(escaped(str(missing)), f".*{escaped(str(missing))}.*No such file.*"))
-    check("ncclCommShrink", OTHER, 5, cannot.format(escaped(str(OTHER)), "it has no ncclGetVersion .*, so it is not NCCL's library"))
-    check("ncclCommShrink", "libnccl.so.2", 5, cannot.format("libnccl.so.2", "it is not a path: .*"))
+    check("ncclParamBind", missing, 5, cannot.format(escaped(str(missing)), f".*{escaped(str(missing))}.*No such file.*"))
+    check("ncclParamBind", OTHER, 5, cannot.format(escaped(str(OTHER)), "it has no ncclGetVersion .*, so it is not NCCL's library"))
+    check("ncclParamBind", "libnccl.so.2", 5, cannot.format("libnccl.so.2", "it is not a path: .*"))
     itself = "it is Chorale's own library and not NVIDIA's"
-    check("ncclCommShrink", LIBRARY, 5, cannot.format(escaped(str(LIBRARY)), itself))
+    check("ncclParamBind", LIBRARY, 5, cannot.format(escaped(str(LIBRARY)), itself))
     copy = folder / "libnccl.so.2"
     shutil.copy(LIBRARY, copy)
-    check("ncclCommShrink", copy, 5, cannot.format(escaped(str(copy)), itself))
-    check("ncclCommShrink", OLD, 5, refused + rf"CHORALE_NCCL_FALLBACK={escaped(str(OLD))} is NCCL 2.23.4 and has no ncclCommShrink. "
+    check("ncclParamBind", copy, 5, cannot.format(escaped(str(copy)), itself))
+    check("ncclParamBind", OLD, 5, refused + rf"CHORALE_NCCL_FALLBACK={escaped(str(OLD))} is NCCL 2.23.4 and has no ncclParamBind. "
           "Set it to the file of a later NCCL")
-    place = [row.name for row in table.functions()].index("ncclCommSplit")
-    check("ncclCommSplit", OLD, 100 + place, "text of the fake")
+    place = [row.name for row in table.functions()].index("ncclParamGetI8")
+    check("ncclParamGetI8", OLD, 100 + place, "text of the fake")
 
 
 def check_log(folder):
     line = rf"{re.escape(HOST)}:\d+:\d+ \[0\] NCCL "
-    version, refused = r"NCCL version 2\.28\.9\+chorale\S+\n", r"ncclCommCount: the call is refused, .*"
+    version, refused = r"NCCL version 2\.28\.9\+chorale\S+\n", r"ncclParamBind: the call is refused, .*"
     end = rf"result 5\nlast error {refused}\n"
 
     def expect(pattern, fallback=None, **variables):
-        said = call("ncclCommCount", fallback, **variables)
+        said = call("ncclParamBind", fallback, **variables)
         if not re.fullmatch(pattern, said):
             table.fail(f"the log with {variables} is\n{said}\nand not\n{pattern}")
 
@@ -77,13 +78,13 @@ def check_log(folder):
            rf"{line}INFO NCCL_PROTO has no effect on Chorale; CHORALE_PACKET is the setting for it\n"
            rf"{line}INFO without effect on Chorale: NCCL_ALGO, NCCL_IB_HCA\n"
            rf"result 1\d\d\nlast error text of the fake\n"
-           rf"{line}INFO calls served by Chorale: ncclGetLastError 1\n{line}INFO calls given to the fallback: ncclCommCount 1\n",
+           rf"{line}INFO calls served by Chorale: ncclGetLastError 1\n{line}INFO calls given to the fallback: ncclParamBind 1\n",
            FAKE, NCCL_DEBUG="INFO", NCCL_IB_HCA="mlx5", NCCL_PROTO="LL", NCCL_ALGO="Ring")
     expect(end, NCCL_DEBUG="TRACE", NCCL_DEBUG_FILE=str(folder / "log.%h.%p.%%.%x"))
     files = list(folder.glob("log.*"))
     if len(files) != 1 or not re.fullmatch(rf"log\.{re.escape(HOST)}\.\d+\.%\.%x", files[0].name):
         table.fail(f"the files of the log are {files}")
-    if not re.search(rf"^{line.removesuffix('NCCL ')}\d+\.\d+ NCCL TRACE ncclCommCount: refused$", files[0].read_text(), re.M):
+    if not re.search(rf"^{line.removesuffix('NCCL ')}\d+\.\d+ NCCL TRACE ncclParamBind: refused$", files[0].read_text(), re.M):
         table.fail(files[0].read_text())
 
 

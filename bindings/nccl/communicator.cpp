@@ -1,0 +1,611 @@
+#include "communicator.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chorale/collective.hpp>
+#include <chorale/compile.hpp>
+#include <chorale/layout.hpp>
+#include <chorale/make_plan.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include "calls.hpp"
+#include "fallback.hpp"
+#include "log.hpp"
+#include "outcome.hpp"
+
+namespace chorale::nccl {
+namespace {
+
+constexpr uint64_t MiB = uint64_t(1) << 20;
+/// Limits the memory for results that nobody reads, see Communicator::tail_of().
+constexpr uint64_t most_unused = MiB;
+/// Limits a rank's part of a chunk, see Communicator::add_chunks().
+constexpr uint64_t most_part = 64 * MiB;
+/// Limits broadcasts of which the root sends a copy to each of several peers.
+constexpr uint64_t most_by_root = MiB / 4;
+
+/// Names a folder without files, so that all plans are made.
+constexpr const char* no_folder = "/dev/null";
+
+/// Returns the folder of plans and tables that belongs to the installation of this library; no_folder if it
+/// was not installed.
+std::string data_folder() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&no_folder), &info) == 0 || !info.dli_fname) return no_folder;
+  std::error_code none;
+  const std::filesystem::path library = std::filesystem::canonical(info.dli_fname, none);
+  const std::filesystem::path folder = library.parent_path() / CHORALE_NCCL_DATA;
+  return std::filesystem::is_directory(folder, none) ? folder.lexically_normal().string() : no_folder;
+}
+
+TuneTable table_for(const std::string& folder, const TunedFor& machine) {
+  const std::filesystem::path file = std::filesystem::path(folder) / "tuned" / table_name(machine);
+  std::error_code none;
+  return std::filesystem::exists(file, none) ? TuneTable::load(file.string()) : TuneTable();
+}
+
+TunedPlans plans_for(int ranks, const std::string& backend, const std::string& device) {
+  const TunedFor machine{.ranks = ranks, .backend = backend, .device = device};
+  const std::string folder = data_folder();
+  return TunedPlans(table_for(folder, machine), folder == no_folder ? folder : folder + "/shipped", machine,
+                    [](const std::string& name, int count) { return make_plan(name, count); });
+}
+
+/// Returns Chorale's word for a collective; "" if the function's call is no plan.
+std::string_view word_of(Function function) {
+  switch (function) {
+    case Function::ncclAllReduce:
+      return "allreduce";
+    case Function::ncclReduce:
+      return "allreduce";
+    case Function::ncclReduceScatter:
+      return "reducescatter";
+    case Function::ncclAllGather:
+      return "allgather";
+    case Function::ncclAlltoAll:
+      return "alltoall";
+    case Function::ncclBroadcast:
+    case Function::ncclBcast:
+      return "broadcast";
+    default:
+      return "";
+  }
+}
+
+bool has_root(Function function) {
+  switch (function) {
+    case Function::ncclReduce:
+    case Function::ncclBroadcast:
+    case Function::ncclBcast:
+    case Function::ncclGather:
+    case Function::ncclScatter:
+    case Function::ncclSend:
+    case Function::ncclRecv:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool reduces(Function function) {
+  const std::string_view word = word_of(function);
+  return !word.empty() && collective_reduces(word);
+}
+
+/// Returns whether the environment tells the library to treat all buffers as if peers could not access them.
+bool always_copies() {
+  const char* const value = std::getenv("CHORALE_NCCL_COPIES");
+  if (!value || std::string_view(value) == "auto") return false;
+  if (std::string_view(value) == "always") return true;
+  throw CallError(ncclInvalidUsage,
+                  fmt::format("CHORALE_NCCL_COPIES is '{}', but must be 'auto' or 'always'", value));
+}
+
+/// Says which buffers of a call this rank uses.
+struct Uses {
+  bool send, recv;
+};
+Uses uses(const Task& task, int rank) {
+  const bool root = task.root == rank;
+  switch (task.function) {
+    case Function::ncclBroadcast:
+    case Function::ncclBcast:
+      return {root, true};
+    case Function::ncclReduce:
+    case Function::ncclGather:
+      return {true, root};
+    case Function::ncclScatter:
+      return {root, true};
+    case Function::ncclSend:
+      return {true, false};
+    case Function::ncclRecv:
+      return {false, true};
+    default:
+      return {true, true};
+  }
+}
+
+}  // namespace
+
+Config config_of_process() {
+  Config config = Config::load();
+  if (config.backend.from == "default") config.backend = "cuda";
+  if (config.timeout.from == "default") config.timeout = std::chrono::minutes(10);
+  return config;
+}
+
+Backend backend_of(const Config& config) {
+  return config.backend.value == "cpu" ? Backend::cpu : Backend::cuda;
+}
+
+bool Task::sends_messages() const {
+  switch (function) {
+    case Function::ncclSend:
+    case Function::ncclRecv:
+    case Function::ncclGather:
+    case Function::ncclScatter:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Communicator::Communicator(World world, const Config& config, std::shared_ptr<Device> device)
+    : copies_always_(always_copies()),
+      world_(std::move(world)),
+      config_(config),
+      device_(std::move(device)),
+      executor_([&]() -> Executor {
+        const auto on = device_->make_current();
+        return Executor(world_, config_);
+      }()),
+      plans_(plans_for(world_.ranks(), config.backend.value, device_->name())) {
+  const auto on = device_->make_current();
+  // All ranks make it now, because later only some of them may call, which send and receive.
+  if (ranks() > 1) exchange_ = std::make_unique<Exchange>(world_, ExchangeOptions{}, config_);
+}
+
+Communicator::~Communicator() {
+  outcome_of([&] {
+    const auto on = device_->make_current();
+    exchange_.reset();
+  });
+  const auto destroy = fallback::find<ncclResult_t(ncclComm_t)>(Function::ncclCommDestroy);
+  if (fallback_ && destroy) destroy(fallback_);
+}
+
+void Communicator::check_task(const Task& task) const {
+  const uint64_t element = element_bytes(task.type);
+  if (reduces(task.function)) {
+    std::string why;
+    if (!reduction_of(task.type, task.op, &why) && !fallback::find_symbol(task.function))
+      throw CallError(ncclInvalidUsage, fmt::format("{}. {}", why, fallback::remedy(task.function)));
+  }
+  if (has_root(task.function) && (task.root < 0 || task.root >= ranks())) {
+    throw CallError(ncclInvalidArgument,
+                    fmt::format("there is no rank {} in a communicator of {} ranks", task.root, ranks()));
+  }
+  if (task.count > UINT64_MAX / 2 / element / uint64_t(ranks())) {
+    throw CallError(ncclInvalidArgument,
+                    fmt::format("{} elements of {} bytes for {} ranks are more than memory has", task.count,
+                                element, ranks()));
+  }
+  if (task.count == 0) return;
+  const Uses used = uses(task, rank());
+  if (used.send && !task.send) throw CallError(ncclInvalidArgument, "sendbuff is null");
+  if (used.recv && !task.recv) throw CallError(ncclInvalidArgument, "recvbuff is null");
+}
+
+std::optional<Communicator::Collective> Communicator::collective_of(const Task& task) const {
+  const std::string_view word = word_of(task.function);
+  if (word.empty()) return std::nullopt;
+  const CollectiveInfo& info = collective_info(word);
+  const uint64_t parts = std::max(info.input_parts(uint64_t(ranks())), info.output_parts(uint64_t(ranks())));
+  Collective made;
+  made.arguments.in = task.send;
+  made.arguments.out = task.recv;
+  made.arguments.bytes = task.count * element_bytes(task.type) * parts;
+  made.arguments.dtype = DType::u8;  // what only moves elements moves bytes
+  if (info.reduces()) {
+    std::string why;
+    const std::optional<Reduction> reduction = reduction_of(task.type, task.op, &why);
+    if (!reduction) return std::nullopt;
+    made.arguments.dtype = reduction->dtype;
+    made.arguments.op = reduction->op;
+  }
+  made.shape = {word, made.arguments.bytes, made.arguments.dtype, info.has_root() ? task.root : 0};
+  return made;
+}
+
+void Communicator::log_choice(const Shape& shape, const std::string& plan) const {
+  if (log::prints(log::Level::info)) {
+    log::line(log::Level::info, fmt::format("{}: {} Bytes -> plan {}", shape.collective, shape.bytes, plan));
+  }
+}
+
+const Communicator::Chosen& Communicator::chosen(const Shape& shape) {
+  const auto known = chosen_.find(shape);
+  if (known != chosen_.end()) return known->second;
+  constexpr size_t most_known = 4096;
+  if (chosen_.size() >= most_known) chosen_.clear();
+  // The plans in tables have root 0.
+  const std::string_view program =
+      shape.program.empty() && shape.root != 0 ? "broadcast_direct_b16" : shape.program;
+  if (!program.empty()) {
+    const Plan& plan = made(std::string(program), shape.root);
+    log_choice(shape, plan.name);
+    return remember(shape, plan, std::nullopt);
+  }
+  const TunedPlans::Choice choice = plans_.choose(std::string(shape.collective), shape.bytes, shape.dtype);
+  log_choice(
+      shape,
+      fmt::format("{}{}, {}", choice.name,
+                  choice.packet ? fmt::format(", packets {}", packet_form_names[size_t(*choice.packet)]) : "",
+                  choice.found == TuneTable::Found::none
+                      ? std::string("the default: nothing is tuned for it")
+                      : fmt::format("as tuned for {} bytes of {}", choice.bytes, dtype_name(choice.dtype))));
+  return remember(shape, plans_.plan(choice), choice.packet);
+}
+
+const Plan& Communicator::made(const std::string& program, int root) {
+  const std::pair key(program, root);
+  const auto known = made_.find(key);
+  if (known != made_.end()) return known->second;
+  dsl::Parameters::Settings settings;
+  if (root != 0) settings["root"] = std::to_string(root);
+  return made_.emplace(key, make_plan(program, ranks(), settings)).first->second;
+}
+
+const Communicator::Chosen& Communicator::remember(const Shape& shape, const Plan& plan,
+                                                   std::optional<PacketForm> packet) {
+  auto proved = in_place_.find(&plan);
+  if (proved == in_place_.end()) proved = in_place_.emplace(&plan, also_in_place(plan)).first;
+  const std::optional<Plan>& both = proved->second;
+  return chosen_.emplace(shape, Chosen{both ? &*both : &plan, packet, both.has_value()}).first->second;
+}
+
+void Communicator::add_window(const void* at, uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  windows_.push_back({static_cast<const char*>(at), bytes});
+}
+
+void Communicator::remove_window(const void* at) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found =
+      std::find_if(windows_.begin(), windows_.end(), [at](const Window& one) { return one.at == at; });
+  if (found != windows_.end()) windows_.erase(found);
+}
+
+bool Communicator::in_windows(const void* at, uint64_t bytes) const {
+  const char* const begin = static_cast<const char*>(at);
+  return std::any_of(windows_.begin(), windows_.end(), [&](const Window& one) {
+    return begin >= one.at && begin + bytes <= one.at + one.bytes;
+  });
+}
+
+bool Communicator::is_direct(const Chosen& choice, const Arguments& arguments) const {
+  if (windows_.empty()) return false;
+  const MessageSizes sizes = layout_of(*choice.plan, arguments.bytes, arguments.dtype).sizes;
+  return in_windows(arguments.in, sizes.input) && in_windows(arguments.out, sizes.output);
+}
+
+bool Communicator::needs_copies(const Collective& collective) {
+  if (copies_always_) return true;
+  const Chosen& choice = chosen(collective.shape);
+  return !is_direct(choice, collective.arguments) && executor_.stages(*choice.plan, collective.arguments);
+}
+
+void Communicator::execute(const Collective& collective, cudaStream_t stream) {
+  const Chosen& choice = chosen(collective.shape);
+  Arguments arguments = collective.arguments;
+  arguments.packet = choice.packet;
+  arguments.proved_in_place = choice.in_place;
+  const bool direct = is_direct(choice, arguments);
+  // NCCL allows a capture of a call that has not run before.
+  if (device_->capturing(stream) && !is_bound(collective))
+    direct ? executor_.prepare(*choice.plan, arguments) : executor_.prepare_staged(*choice.plan, arguments);
+  direct ? executor_.execute(*choice.plan, arguments, stream)
+         : executor_.execute_staged(*choice.plan, arguments, stream);
+}
+
+bool Communicator::is_bound(const Collective& collective) {
+  const auto known = chosen_.find(collective.shape);
+  if (known == chosen_.end()) return false;
+  const Chosen& choice = known->second;
+  Arguments arguments = collective.arguments;
+  arguments.packet = choice.packet;
+  arguments.proved_in_place = choice.in_place;
+  return is_direct(choice, arguments) ? executor_.is_bound(*choice.plan, arguments)
+                                      : executor_.is_bound_staged(*choice.plan, arguments);
+}
+
+/// Runs a call of a communicator with one rank, which copies its input.
+void Communicator::run_alone(const Task& task) {
+  if (task.send && task.recv && task.send != task.recv)
+    device_->copy(task.recv, task.send, task.count * element_bytes(task.type), task.stream);
+}
+
+/// Returns an all-reduce of a few elements of a reduction. Ranks other than the root of a reduce have no
+/// memory for the result, so they write it where nobody reads it.
+Communicator::Collective Communicator::tail_of(const Task& task, const Collective& collective, uint64_t begin,
+                                               uint64_t bytes) {
+  Collective tail = collective;
+  tail.shape.bytes = tail.arguments.bytes = bytes;
+  tail.arguments.in = static_cast<const char*>(collective.arguments.in) + begin;
+  if (task.function != Function::ncclReduce || rank() == task.root) {
+    tail.arguments.out = static_cast<char*>(collective.arguments.out) + begin;
+  } else {
+    if (!unused_) unused_ = device_->allocate(most_unused);
+    tail.arguments.out = unused_->at();
+  }
+  return tail;
+}
+
+/// Adds the steps of an all-reduce, or of a reduce, whose buffers peers cannot access. It takes the message
+/// chunk by chunk. A reduce-scatter of a chunk leaves each rank with one part, which it then sends to the
+/// others. The reduce-scatter writes to memory of its own, because in place it would overwrite input that it
+/// still needs.
+void Communicator::add_chunks(const Task& task, const Collective& collective, std::vector<Step>& steps) {
+  const uint64_t n = uint64_t(ranks()), bytes = collective.arguments.bytes;
+  constexpr uint64_t unit = 128;  // aligned parts move faster
+  uint64_t begin = 0;
+  while (const uint64_t part = std::min((bytes - begin) / n / unit * unit, most_part)) {
+    if (!part_) part_ = device_->allocate(most_part);
+    Collective scatter = collective;
+    scatter.shape = {"reducescatter", part * n, collective.shape.dtype, 0, "reducescatter_staged_b64"};
+    scatter.arguments.bytes = part * n;
+    scatter.arguments.in = static_cast<const char*>(collective.arguments.in) + begin;
+    scatter.arguments.out = part_->at();
+    steps.push_back({scatter, {}});
+    Messages messages;
+    char* const out = static_cast<char*>(collective.arguments.out) + begin;
+    const bool all = task.function != Function::ncclReduce;
+    for (int peer = 0; peer < ranks(); ++peer) {
+      if (all || peer == task.root) messages.sends.push_back({part_->at(), part, peer});
+      if (all || rank() == task.root) messages.recvs.push_back({out + uint64_t(peer) * part, part, peer});
+    }
+    steps.push_back({std::nullopt, std::move(messages)});
+    begin += part * n;
+  }
+  if (begin < bytes) steps.push_back({tail_of(task, collective, begin, bytes - begin), {}});
+}
+
+std::vector<Communicator::Step> Communicator::steps_of(const Task& task, const Collective& collective) {
+  std::vector<Step> steps;
+  const bool reduce = task.function == Function::ncclReduce;
+  if (!needs_copies(collective)) {
+    // A short reduce is an all-reduce whose result only the root keeps.
+    if (reduce && collective.arguments.bytes > most_unused) {
+      add_chunks(task, collective, steps);
+    } else {
+      steps.push_back({reduce ? tail_of(task, collective, 0, collective.arguments.bytes) : collective, {}});
+    }
+    return steps;
+  }
+  const uint64_t bytes = task.count * element_bytes(task.type);
+  char* const in = static_cast<char*>(const_cast<void*>(task.send));
+  char* const out = static_cast<char*>(task.recv);
+  switch (task.function) {
+    case Function::ncclAllReduce:
+    case Function::ncclReduce:
+      add_chunks(task, collective, steps);
+      return steps;
+    case Function::ncclReduceScatter:
+      steps.push_back({collective, {}});
+      steps.back().collective->shape.program = "reducescatter_staged_b64";
+      return steps;
+    case Function::ncclAllGather:
+    case Function::ncclAlltoAll: {
+      Step step;
+      for (int peer = 0; peer < ranks(); ++peer) {
+        const bool own_part = task.function == Function::ncclAlltoAll;
+        step.messages.sends.push_back({in + (own_part ? uint64_t(peer) * bytes : 0), bytes, peer});
+        step.messages.recvs.push_back({out + uint64_t(peer) * bytes, bytes, peer});
+      }
+      steps.push_back(std::move(step));
+      return steps;
+    }
+    default:  // a broadcast
+      break;
+  }
+  // A root that sends to many peers is slower than a plan, even with copies.
+  if (ranks() > 2 && bytes > most_by_root) {
+    steps.push_back({collective, {}});
+    return steps;
+  }
+  Step step;
+  for (int peer = 0; task.root == rank() && peer < ranks(); ++peer)
+    step.messages.sends.push_back({in, bytes, peer});
+  step.messages.recvs.push_back({out, bytes, task.root});
+  steps.push_back(std::move(step));
+  return steps;
+}
+
+void Communicator::run_collective(const Task& task) {
+  if (task.count == 0) return;
+  if (ranks() == 1) return run_alone(task);
+  const std::optional<Collective> collective = collective_of(task);
+  if (!collective) return run_in_fallback(task);
+  for (const Step& step : steps_of(task, *collective)) {
+    if (step.collective) {
+      execute(*step.collective, task.stream);
+    } else {
+      run_messages(step.messages, task.stream);
+    }
+  }
+}
+
+ncclComm_t Communicator::of_fallback() {
+  if (fallback_) return fallback_;
+  const auto get_id = fallback::find<ncclResult_t(ncclUniqueId*)>(Function::ncclGetUniqueId);
+  const auto init =
+      fallback::find<ncclResult_t(ncclComm_t*, int, ncclUniqueId, int)>(Function::ncclCommInitRank);
+  if (!get_id || !init)
+    throw CallError(ncclInvalidUsage, "the fallback cannot make communicators. " +
+                                          fallback::remedy(Function::ncclCommInitRank));
+  ncclUniqueId id{};
+  const ncclResult_t got = rank() == 0 ? get_id(&id) : ncclSuccess;
+  world_.agree(got == ncclSuccess
+                   ? std::nullopt
+                   : std::optional(fmt::format("the fallback returns {} from ncclGetUniqueId", int(got))));
+  const auto all = world_.allgather(std::as_bytes(std::span(&id, 1)));
+  std::memcpy(&id, all[0].data(), sizeof id);
+  const ncclResult_t made = init(&fallback_, ranks(), id, rank());
+  if (made != ncclSuccess) throw CallError(made, "the fallback cannot make a communicator for this call");
+  return fallback_;
+}
+
+/// Gives the fallback a reduction that Chorale does not have.
+void Communicator::run_in_fallback(const Task& task) {
+  const ncclComm_t comm = of_fallback();
+  change_count(task.function, Answer::served, Answer::fallback);
+  const auto call = [&](auto signature, auto... arguments) {
+    return fallback::find<std::remove_pointer_t<decltype(signature)>>(task.function)(arguments...);
+  };
+  using Whole =
+      ncclResult_t (*)(const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t);
+  using Rooted = ncclResult_t (*)(const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, int, ncclComm_t,
+                                  cudaStream_t);
+  const ncclResult_t result =
+      task.function == Function::ncclReduce
+          ? call(Rooted(), task.send, task.recv, task.count, task.type, task.op, task.root, comm, task.stream)
+          : call(Whole(), task.send, task.recv, task.count, task.type, task.op, comm, task.stream);
+  if (result != ncclSuccess) throw CallError(result, "the fallback, which gets this call, returns an error");
+}
+
+/// Adds the messages of a call to those of its group.
+void Communicator::add_messages(const Task& task, Messages& messages) const {
+  const uint64_t bytes = task.count * element_bytes(task.type);
+  const auto part = [bytes](auto* buffer, int peer) { return buffer + uint64_t(peer) * bytes; };
+  const char* const from = static_cast<const char*>(task.send);
+  char* const to = static_cast<char*>(task.recv);
+  const bool root = task.root == rank();
+  switch (task.function) {
+    case Function::ncclSend:
+      messages.sends.push_back({from, bytes, task.root});
+      return;
+    case Function::ncclRecv:
+      messages.recvs.push_back({to, bytes, task.root});
+      return;
+    case Function::ncclGather:
+      messages.sends.push_back({from, bytes, task.root});
+      for (int peer = 0; root && peer < ranks(); ++peer)
+        messages.recvs.push_back({part(to, peer), bytes, peer});
+      return;
+    default:  // ncclScatter
+      for (int peer = 0; root && peer < ranks(); ++peer)
+        messages.sends.push_back({part(from, peer), bytes, peer});
+      messages.recvs.push_back({to, bytes, task.root});
+  }
+}
+
+/// Takes away the messages of a rank to itself that stay in place.
+void Communicator::leave_in_place(Messages& messages) const {
+  size_t recv = 0;
+  for (size_t send = 0; send < messages.sends.size(); ++send) {
+    if (messages.sends[send].peer != rank()) continue;
+    while (recv < messages.recvs.size() && messages.recvs[recv].peer != rank()) ++recv;
+    if (recv == messages.recvs.size()) return;  // the exchange refuses it
+    const bool stays = messages.sends[send].data == messages.recvs[recv].data &&
+                       messages.sends[send].bytes == messages.recvs[recv].bytes;
+    if (stays) {
+      messages.sends.erase(messages.sends.begin() + ptrdiff_t(send--));
+      messages.recvs.erase(messages.recvs.begin() + ptrdiff_t(recv));
+    } else {
+      ++recv;
+    }
+  }
+}
+
+/// Runs messages at once. NCCL allows that a rank receives where it also sends from, so such data is copied
+/// before it is sent.
+void Communicator::run_messages(Messages messages, cudaStream_t stream) {
+  leave_in_place(messages);
+  std::vector<SendTo>& sends = messages.sends;
+  if (sends.empty() && messages.recvs.empty()) return;
+  const auto overlaps = [&](const SendTo& send) {
+    const char* const begin = static_cast<const char*>(send.data);
+    return std::any_of(messages.recvs.begin(), messages.recvs.end(), [&](const RecvFrom& recv) {
+      const char* const other = static_cast<const char*>(recv.data);
+      return begin < other + recv.bytes && other < begin + send.bytes;
+    });
+  };
+  uint64_t copied = 0;
+  for (const SendTo& send : sends) copied += overlaps(send) ? (send.bytes + 127) / 128 * 128 : 0;
+  if (copied > copied_) {
+    copies_.push_back(device_->allocate(copied));
+    copied_ = copied;
+  }
+  char* to = copied > 0 ? static_cast<char*>(copies_.back()->at()) : nullptr;
+  for (SendTo& send : sends) {
+    if (!overlaps(send)) continue;
+    device_->copy(to, send.data, send.bytes, stream);
+    send.data = to;
+    to += (send.bytes + 127) / 128 * 128;
+  }
+  if (exchange_) return exchange_->exchange(sends, messages.recvs, stream);
+  // The messages of a single rank to itself match in their order.
+  for (size_t at = 0; at < std::max(sends.size(), messages.recvs.size()); ++at) {
+    if (at >= sends.size() || at >= messages.recvs.size() || sends[at].bytes != messages.recvs[at].bytes) {
+      throw CallError(ncclInvalidUsage,
+                      "the sends of a rank to itself do not match its receives in the same group");
+    }
+    if (sends[at].data != messages.recvs[at].data && sends[at].bytes)
+      device_->copy(messages.recvs[at].data, sends[at].data, sends[at].bytes, stream);
+  }
+}
+
+bool Communicator::only_enqueues(std::span<const Task> tasks) {
+  if (backend_of(config_) == Backend::cpu) return false;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::all_of(tasks.begin(), tasks.end(), [this](const Task& task) {
+    if (task.sends_messages() || task.count == 0 || ranks() == 1) return true;
+    const std::optional<Collective> collective = collective_of(task);
+    if (!collective) return fallback_ != nullptr;
+    const std::vector<Step> steps = steps_of(task, *collective);
+    return std::all_of(steps.begin(), steps.end(),
+                       [this](const Step& step) { return !step.collective || is_bound(*step.collective); });
+  });
+}
+
+void Communicator::run(std::span<const Task> tasks) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto on = device_->make_current();
+  std::vector<Task> messages;
+  for (const Task& task : tasks) {
+    if (task.sends_messages()) {
+      messages.push_back(task);
+      continue;
+    }
+    device_->begin({&task.stream, 1});
+    run_collective(task);
+    device_->end({&task.stream, 1});
+  }
+  if (messages.empty()) return;
+  Messages all;
+  std::vector<cudaStream_t> streams;
+  for (const Task& task : messages) {
+    add_messages(task, all);
+    if (std::find(streams.begin(), streams.end(), task.stream) == streams.end())
+      streams.push_back(task.stream);
+  }
+  device_->begin(streams);
+  run_messages(all, streams.front());
+  device_->end(streams);
+}
+
+void Communicator::check() { executor_.check(); }
+
+void Communicator::finish() {
+  device_->wait();
+  world_.barrier();
+}
+
+}  // namespace chorale::nccl

@@ -1,0 +1,173 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "abi.hpp"
+#include "chorale/config.hpp"
+#include "chorale/exchange.hpp"
+#include "chorale/executor.hpp"
+#include "chorale/tuned_plans.hpp"
+#include "chorale/world.hpp"
+#include "device.hpp"
+#include "functions.hpp"
+#include "operators.hpp"
+
+namespace chorale::nccl {
+
+/// Describes a call that communicates.
+struct Task {
+  Function function;
+  const void* send = nullptr;
+  void* recv = nullptr;
+  uint64_t count = 0;  ///< as the function counts, in elements
+  ncclDataType_t type = ncclInt8;
+  ncclRedOp_t op = ncclSum;
+  int root = 0;  ///< the peer of a message
+  cudaStream_t stream = nullptr;
+
+  bool sends_messages() const;
+};
+
+/// Reads Chorale's settings. Where nothing sets them, the backend is the GPU, and a wait may last ten
+/// minutes, because programs of NCCL expect no shorter limit.
+Config config_of_process();
+Backend backend_of(const Config& config);
+
+/// Stands for one rank of a communicator. It makes plans of calls and runs them with Chorale's executor.
+class Communicator {
+ public:
+  /// Collective over the ranks of the world.
+  Communicator(World world, const Config& config, std::shared_ptr<Device> device);
+  ~Communicator();
+
+  int rank() const { return world_.rank(); }
+  int ranks() const { return world_.ranks(); }
+  Device& device() { return *device_; }
+  const Config& config() const { return config_; }
+  World& world() { return world_; }
+  /// Returns whether other ranks of this communicator live in this process.
+  bool shares_process() const { return world_.local() && ranks() > 1; }
+
+  /// Checks what a call of one rank can check alone.
+  /// \throws CallError
+  void check_task(const Task& task) const;
+
+  /// Returns whether run() only enqueues these tasks, and so does not wait for other ranks on the host.
+  bool only_enqueues(std::span<const Task> tasks);
+
+  /// Runs tasks of one group: first the collectives in their order, then all messages at once. On GPUs it
+  /// enqueues them. If several threads call it, they run one after the other.
+  /// \throws as Executor::execute(); CallError
+  void run(std::span<const Task> tasks);
+
+  /// Throws the error of a run that has failed. It does not wait. Any thread may call it.
+  void check();
+
+  /// Waits on the host until the work of this rank has ended, and then for all ranks.
+  void finish();
+
+  /// Ends the waits of all ranks. Any thread may call it.
+  void abort(const std::string& why) { world_.abort(why); }
+
+  /// Records memory that all ranks have registered together, so plans are bound to it.
+  void add_window(const void* at, uint64_t bytes);
+  void remove_window(const void* at);
+
+ private:
+  /// Identifies calls that run the same plan.
+  struct Shape {
+    std::string_view collective;
+    uint64_t bytes;
+    DType dtype;
+    int root;
+    std::string_view program = {};  ///< the name of the plan; "": the tuned one
+    auto operator<=>(const Shape&) const = default;
+  };
+  struct Chosen {
+    const Plan* plan;
+    std::optional<PacketForm> packet;
+    bool in_place;  ///< the plan is proved in place
+  };
+  struct Window {
+    const char* at;
+    uint64_t bytes;
+  };
+
+  /// Holds a call as the executor takes it.
+  struct Collective {
+    Shape shape;
+    Arguments arguments;
+  };
+  /// Returns nothing if Chorale does not have the reduction of the task.
+  std::optional<Collective> collective_of(const Task& task) const;
+
+  /// Holds the messages of a call.
+  struct Messages {
+    std::vector<SendTo> sends;
+    std::vector<RecvFrom> recvs;
+  };
+
+  const Chosen& chosen(const Shape& shape);
+  const Plan& made(const std::string& program, int root);
+  const Chosen& remember(const Shape& shape, const Plan& plan, std::optional<PacketForm> packet);
+  void log_choice(const Shape& shape, const std::string& plan) const;
+  bool in_windows(const void* at, uint64_t bytes) const;
+  /// Returns whether the plan is bound to the caller's buffers, because all ranks have registered them.
+  bool is_direct(const Chosen& choice, const Arguments& arguments) const;
+  /// Returns whether peers would access the caller's buffers, which they cannot.
+  bool needs_copies(const Collective& collective);
+  void execute(const Collective& collective, cudaStream_t stream);
+  bool is_bound(const Collective& collective);
+
+  /// Is a part of a call: a plan, or messages.
+  struct Step {
+    std::optional<Collective> collective;
+    Messages messages;
+  };
+  /// Returns how a collective runs on several ranks: as its plan or, if that plan needs buffers that peers
+  /// can access, in ways that do not.
+  std::vector<Step> steps_of(const Task& task, const Collective& collective);
+  void add_chunks(const Task& task, const Collective& collective, std::vector<Step>& steps);
+  Collective tail_of(const Task& task, const Collective& collective, uint64_t begin, uint64_t bytes);
+
+  void run_collective(const Task& task);
+  void run_alone(const Task& task);
+  void add_messages(const Task& task, Messages& messages) const;
+  void leave_in_place(Messages& messages) const;
+  void run_messages(Messages messages, cudaStream_t stream);
+  /// Returns the fallback's communicator of the same ranks. Collective when it makes it.
+  ncclComm_t of_fallback();
+  void run_in_fallback(const Task& task);
+  std::mutex mutex_;
+  const bool copies_always_;  ///< even where peers can access the caller's buffers
+  World world_;
+  const Config config_;
+  const std::shared_ptr<Device> device_;
+  Executor executor_;
+  std::unique_ptr<Exchange> exchange_;  ///< null if there is one rank
+  TunedPlans plans_;
+  std::map<Shape, Chosen> chosen_;
+  std::map<std::pair<std::string, int>, Plan> made_;     ///< by program and root
+  std::map<const Plan*, std::optional<Plan>> in_place_;  ///< by plan: see also_in_place()
+  std::vector<Window> windows_;
+  ncclComm_t fallback_ = nullptr;  ///< null until a call needs it
+  // This memory lives as long as the communicator, because CUDA graphs may hold it.
+  std::unique_ptr<Memory> unused_;  ///< where ranks other than the root put the result of a short reduce
+  std::unique_ptr<Memory> part_;    ///< this rank's part of a chunk, see add_chunks()
+  std::vector<std::unique_ptr<Memory>> copies_;  ///< of messages, see run_messages()
+  uint64_t copied_ = 0;                          ///< the bytes of the last of them
+};
+
+}  // namespace chorale::nccl

@@ -1,0 +1,214 @@
+#include "handles.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "last_error.hpp"
+#include "log.hpp"
+
+namespace chorale::nccl {
+namespace {
+
+/// Counts the ranks of one communicator in this process: those that close() has been called for, and those
+/// that have ended.
+struct Closing {
+  int ranks, called = 0, ended = 0;
+};
+
+/// Holds what lives as long as the process. It is never destroyed, because threads may outlive main().
+struct Process {
+  std::mutex mutex;
+  std::unordered_map<const void*, Handle> handles;
+  std::vector<std::shared_ptr<Communicator>> kept;
+  std::condition_variable closed;
+  int closing = 0;  ///< the number of communicators that are being closed
+  std::unordered_map<const void*, std::shared_ptr<Closing>> closings;  ///< by the group of the ranks
+};
+Process& process() {
+  static Process* const one = new Process;
+  return *one;
+}
+
+[[noreturn]] void throw_unknown() {
+  throw CallError(ncclInvalidArgument,
+                  "comm is not a communicator of this process. It may have been destroyed or aborted");
+}
+
+/// Gives threads that close communicators a moment when the process ends, because CUDA ends with it.
+[[gnu::destructor]] void wait_for_closing() {
+  std::unique_lock lock(process().mutex);
+  process().closed.wait_for(lock, std::chrono::seconds(2), [] { return process().closing == 0; });
+}
+
+/// Makes the communicator of a handle.
+Outcome make(Init& init) {
+  const Outcome outcome = outcome_of([&] {
+    const auto on = init.device->make_current();
+    std::optional<World> world = init.join();
+    if (!init.handle) return;
+    auto made = std::make_shared<Communicator>(std::move(*world), init.config, init.device);
+    const std::lock_guard<std::mutex> lock(init.handle->mutex);
+    init.handle->rank = made->rank();
+    init.handle->ranks = made->ranks();
+    init.handle->communicator = std::move(made);
+  });
+  if (!init.handle) return outcome;
+  const std::lock_guard<std::mutex> lock(init.handle->mutex);
+  init.handle->outcome = outcome;
+  if (outcome.good() && log::prints(log::Level::info)) {
+    log::line(log::Level::info,
+              fmt::format("{} comm {} rank {} nranks {} cudaDev {} backend {} - Init COMPLETE",
+                          info(init.function).name, fmt::ptr(init.handle.get()), init.handle->rank,
+                          init.handle->ranks, init.handle->device, init.config.backend.value));
+  }
+  return outcome;
+}
+
+/// Makes a communicator, and takes its handle away if that fails.
+Outcome make_and_wait(Init& init) {
+  const Outcome outcome = make(init);
+  if (!outcome.good() && init.handle) {
+    outcome_of([&] { handles::take(init.handle.get()); });
+    if (init.result) *init.result = nullptr;
+  }
+  return outcome;
+}
+
+}  // namespace
+
+namespace handles {
+
+ncclComm_t add(const Handle& handle) {
+  const std::lock_guard<std::mutex> lock(process().mutex);
+  process().handles.emplace(handle.get(), handle);
+  return handle.get();
+}
+
+Handle find(ncclComm_t comm) {
+  const std::lock_guard<std::mutex> lock(process().mutex);
+  const auto found = process().handles.find(comm);
+  if (found == process().handles.end()) throw_unknown();
+  return found->second;
+}
+
+Handle take(ncclComm_t comm) {
+  const std::lock_guard<std::mutex> lock(process().mutex);
+  const auto found = process().handles.find(comm);
+  if (found == process().handles.end()) throw_unknown();
+  Handle handle = std::move(found->second);
+  process().handles.erase(found);
+  return handle;
+}
+
+}  // namespace handles
+
+std::shared_ptr<Communicator> communicator_for_call(const Handle& handle) {
+  const std::lock_guard<std::mutex> lock(handle->mutex);
+  if (handle->outcome.result == ncclInProgress) {
+    throw CallError(
+        ncclInvalidUsage,
+        "the communicator is still being made. Call ncclCommGetAsyncError() until it no longer says "
+        "ncclInProgress");
+  }
+  if (!handle->outcome.good()) throw CallError(handle->outcome.result, handle->outcome.sentence);
+  if (handle->finalized) throw CallError(ncclInvalidUsage, "the communicator was finalized");
+  return handle->communicator;
+}
+
+void note_failure(const Handle& handle, const Outcome& outcome) {
+  switch (outcome.result) {
+    case ncclSuccess:
+    case ncclInProgress:
+    case ncclInvalidArgument:
+      return;
+    case ncclInvalidUsage: {
+      // A call that only this rank got wrong leaves the communicator usable. The world knows whether it does.
+      const std::shared_ptr<Communicator> communicator = handle->communicator;
+      if (!communicator || outcome_of([&] { communicator->check(); }).good()) return;
+      break;
+    }
+    default:
+      break;
+  }
+  const std::lock_guard<std::mutex> lock(handle->mutex);
+  if (handle->outcome.good()) handle->outcome = outcome;
+}
+
+Outcome run(std::vector<Init> all) {
+  if (all.size() == 1 && (!all.front().handle || all.front().handle->blocking))
+    return make_and_wait(all.front());
+  std::vector<Outcome> outcomes(all.size());
+  std::vector<std::thread> threads;
+  bool in_progress = false;
+  Outcome started = outcome_of([&] {
+    for (size_t at = 0; at < all.size(); ++at) {
+      if (all[at].handle && !all[at].handle->blocking) {
+        in_progress = true;
+        std::thread([init = all[at]]() mutable {
+          const Outcome outcome = make(init);
+          if (!outcome.good())
+            set_last_error(fmt::format("{}: {}", info(init.function).name, outcome.sentence));
+        }).detach();
+      } else {
+        threads.emplace_back([&, at] { outcomes[at] = make_and_wait(all[at]); });
+      }
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  if (!started.good()) return started;
+  for (const Outcome& outcome : outcomes) {
+    if (!outcome.good()) return outcome;
+  }
+  return {in_progress ? ncclInProgress : ncclSuccess, ""};
+}
+
+void keep(std::shared_ptr<Communicator> communicator) {
+  const std::lock_guard<std::mutex> lock(process().mutex);
+  process().kept.push_back(std::move(communicator));
+}
+
+void close(std::shared_ptr<Communicator> communicator) {
+  // One thread may close all ranks of this process, one after the other. So only the last call waits.
+  std::shared_ptr<Closing> closing;
+  bool last = false;
+  {
+    const std::lock_guard<std::mutex> lock(process().mutex);
+    const void* const group = &communicator->world().group();
+    std::shared_ptr<Closing>& known = process().closings[group];
+    if (!known)
+      known = std::make_shared<Closing>(Closing{communicator->shares_process() ? communicator->ranks() : 1});
+    closing = known;
+    last = ++closing->called == closing->ranks;
+    if (last) process().closings.erase(group);
+    ++process().closing;
+  }
+  const auto held = std::make_shared<std::shared_ptr<Communicator>>(std::move(communicator));
+  const auto body = [held, closing] {
+    std::shared_ptr<Communicator> communicator = std::move(*held);
+    const Outcome outcome = outcome_of([&] { communicator->finish(); });
+    if (outcome.good()) {
+      communicator.reset();
+    } else {
+      log::line(log::Level::info,
+                fmt::format("a communicator keeps its memory, because not all ranks have closed it: {}",
+                            outcome.sentence));
+      keep(std::move(communicator));
+    }
+    const std::lock_guard<std::mutex> lock(process().mutex);
+    ++closing->ended;
+    --process().closing;
+    process().closed.notify_all();
+  };
+  if (!outcome_of([&] { std::thread(body).detach(); }).good()) return body();
+  if (!last) return;
+  std::unique_lock lock(process().mutex);
+  process().closed.wait_for(lock, std::chrono::seconds(5), [&] { return closing->ended == closing->ranks; });
+}
+
+}  // namespace chorale::nccl

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "abi.hpp"
+#include "communicator.hpp"
+#include "outcome.hpp"
+
+namespace chorale::nccl {
+
+/// Is the object behind ncclComm_t. A program gets it before its communicator exists, if it does not wait.
+struct ncclComm {
+  ncclComm(int its_rank, int its_ranks, int its_device, bool waits)
+      : rank(its_rank), ranks(its_ranks), device(its_device), blocking(waits) {}
+
+  int rank, ranks;
+  const int device;
+  const bool blocking;
+  mutable std::mutex mutex;  ///< guards the members below
+  Outcome outcome{ncclInProgress, "the communicator is still being made"};
+  std::shared_ptr<Communicator> communicator;  ///< null until it is made
+  bool finalized = false;
+};
+using Handle = std::shared_ptr<ncclComm>;
+
+/// The communicators of this process.
+namespace handles {
+
+/// Makes the handle valid.
+ncclComm_t add(const Handle& handle);
+
+/// \throws CallError if there is no such communicator, for example because it was destroyed
+Handle find(ncclComm_t comm);
+
+/// Makes the handle invalid, and returns what it stood for.
+/// \throws CallError as find()
+Handle take(ncclComm_t comm);
+
+}  // namespace handles
+
+/// Returns the communicator for a call.
+/// \throws CallError if it is still being made, has failed, or was finalized
+std::shared_ptr<Communicator> communicator_for_call(const Handle& handle);
+
+/// Records that the communicator has failed, unless the outcome leaves it usable.
+void note_failure(const Handle& handle, const Outcome& outcome);
+
+/// Makes one rank of a communicator.
+struct Init {
+  Function function;
+  ncclComm_t* result = nullptr;  ///< the caller's variable
+  Handle handle;                 ///< null if this rank takes part, but gets no communicator
+  Config config;
+  std::shared_ptr<Device> device;
+  std::function<std::optional<World>()> join;  ///< collective over the ranks
+};
+
+/// Makes communicators, each in a thread of its own if there are several, and waits for those that block.
+/// Returns ncclInProgress if one of them does not block.
+Outcome run(std::vector<Init> all);
+
+/// Closes a communicator of this process: it waits until the work of all ranks has ended, and frees its
+/// memory. This happens in a thread of its own, because other ranks may close later in the calling thread.
+/// The call waits for the end for a few seconds if no other rank is in this process.
+void close(std::shared_ptr<Communicator> communicator);
+
+/// Keeps a communicator for ever, because peers may still write into its memory.
+void keep(std::shared_ptr<Communicator> communicator);
+
+}  // namespace chorale::nccl

@@ -1,0 +1,272 @@
+// Serves functions that make, describe and end communicators.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chorale/invitation.hpp>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "groups.hpp"
+#include "handles.hpp"
+#include "last_error.hpp"
+#include "log.hpp"
+#include "outcome.hpp"
+#include "served.hpp"
+
+namespace chorale::nccl::served {
+namespace {
+
+static_assert(Invitation::bytes <= sizeof(ncclUniqueId));
+
+/// Returns whether calls that make the communicator wait until it is made.
+/// \param parent  the communicator from which it is made; null: none
+/// \throws CallError for values that NCCL does not allow
+bool blocks(const ncclConfig_t* config, const Handle& parent) {
+  const bool otherwise = parent ? parent->blocking : true;
+  if (!config) return otherwise;
+  // The caller's struct may be that of an earlier version, which was shorter.
+  ncclConfig_t known = config_initializer;
+  size_t size = 0;
+  std::memcpy(&size, config, sizeof size);
+  if (size < offsetof(ncclConfig_t, cgaClusterSize))
+    throw CallError(ncclInvalidArgument, "config was not initialised with NCCL_CONFIG_INITIALIZER");
+  std::memcpy(&known, config, std::min(size, sizeof known));
+  if (known.magic != config_initializer.magic)
+    throw CallError(ncclInvalidArgument, "config was not initialised with NCCL_CONFIG_INITIALIZER");
+  if (known.blocking == NCCL_CONFIG_UNDEF_INT) return otherwise;
+  if (known.blocking != 0 && known.blocking != 1)
+    throw CallError(ncclInvalidArgument,
+                    fmt::format("config.blocking is {}, but must be 0 or 1", known.blocking));
+  return known.blocking == 1;
+}
+
+/// Makes a handle for a communicator that is to be made, and writes it to the caller's variable.
+Handle handle_for(ncclComm_t* result, int rank, int ranks, int device, bool blocking) {
+  const auto handle = std::make_shared<ncclComm>(rank, ranks, device, blocking);
+  *result = handles::add(handle);
+  return handle;
+}
+
+ncclResult_t finish(const Outcome& outcome) {
+  if (!outcome.good()) throw CallError(outcome.result, outcome.sentence);
+  return outcome.result;
+}
+
+ncclResult_t join(Function function, ncclComm_t* result, int ranks, const ncclUniqueId& id, int rank,
+                  const ncclConfig_t* with) {
+  *result = nullptr;
+  const bool blocking = blocks(with, nullptr);
+  const std::optional<Invitation> invitation =
+      Invitation::decode(std::as_bytes(std::span(id.internal)).first(Invitation::bytes));
+  if (!invitation) {
+    throw CallError(
+        ncclInvalidArgument,
+        "the unique id was not made by ncclGetUniqueId() of this library. All ranks must load the same "
+        "libnccl.so.2");
+  }
+  const Config config = config_of_process();
+  std::shared_ptr<Device> device = current_device(backend_of(config));
+  Handle handle = handle_for(result, rank, ranks, device->number(), blocking);
+  return finish(group::add(Init{function, result, std::move(handle), config, std::move(device),
+                                [=, options = config.join()]() -> std::optional<World> {
+                                  return World::join(*invitation, rank, ranks, options);
+                                }}));
+}
+
+}  // namespace
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* uniqueId) {
+  const auto bytes = Invitation::make().encode();
+  *uniqueId = {};
+  std::memcpy(uniqueId->internal, bytes.data(), bytes.size());
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
+  return join(Function::ncclCommInitRank, comm, nranks, commId, rank, nullptr);
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
+                                    ncclConfig_t* config) {
+  return join(Function::ncclCommInitRankConfig, comm, nranks, commId, rank, config);
+}
+
+// NCCL uses several ids to spread the ranks that connect. Chorale needs only one.
+ncclResult_t ncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myrank, int nId,
+                                      ncclUniqueId* commIds, ncclConfig_t* config) {
+  if (nId < 1 || nId > nranks)
+    throw CallError(ncclInvalidArgument,
+                    fmt::format("nId is {}, but must be from 1 to the {} ranks", nId, nranks));
+  return join(Function::ncclCommInitRankScalable, newcomm, nranks, commIds[0], myrank, config);
+}
+
+ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
+  if (ndev == 0) return ncclSuccess;
+  const Config config = config_of_process();
+  std::vector<World> worlds = World::local(ndev, config.local());
+  std::vector<Init> all;
+  for (int rank = 0; rank < ndev; ++rank) {
+    std::shared_ptr<Device> device = device_of_number(backend_of(config), devlist ? devlist[rank] : rank);
+    const int number = device->number();
+    const auto world = std::make_shared<World>(std::move(worlds[size_t(rank)]));
+    all.push_back({Function::ncclCommInitAll, nullptr, std::make_shared<ncclComm>(rank, ndev, number, true),
+                   config, std::move(device),
+                   [world]() -> std::optional<World> { return std::move(*world); }});
+  }
+  for (int rank = 0; rank < ndev; ++rank) comm[rank] = handles::add(all[size_t(rank)].handle);
+  const Outcome outcome = run(all);
+  if (!outcome.good()) {
+    for (int rank = 0; rank < ndev; ++rank) {
+      outcome_of([&] { handles::take(comm[rank]); });
+      comm[rank] = nullptr;
+    }
+  }
+  return finish(outcome);
+}
+
+// The calls of the communicator that follow are refused.
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  const Handle handle = handles::find(comm);
+  const std::shared_ptr<Communicator> communicator = communicator_for_call(handle);
+  communicator->device().wait();
+  communicator->check();
+  const std::lock_guard<std::mutex> lock(handle->mutex);
+  handle->finalized = true;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  const Handle handle = handles::take(comm);
+  std::shared_ptr<Communicator> communicator;
+  bool failed = false;
+  {
+    const std::lock_guard<std::mutex> lock(handle->mutex);
+    communicator = std::move(handle->communicator);
+    failed = handle->outcome.result != ncclSuccess;
+  }
+  if (!communicator) return ncclSuccess;  // it is still being made, or could not be made
+  if (failed) {
+    keep(std::move(communicator));
+  } else {
+    close(std::move(communicator));
+  }
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  const Handle handle = handles::take(comm);
+  const std::lock_guard<std::mutex> lock(handle->mutex);
+  if (!handle->communicator) return ncclSuccess;
+  handle->communicator->abort(fmt::format("rank {} called ncclCommAbort()", handle->rank));
+  keep(std::move(handle->communicator));
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
+  if (revokeFlags != NCCL_REVOKE_DEFAULT)
+    throw CallError(ncclInvalidArgument, fmt::format("revokeFlags is {}, but must be 0", revokeFlags));
+  const Handle handle = handles::find(comm);
+  const std::string why = fmt::format("rank {} called ncclCommRevoke()", handle->rank);
+  communicator_for_call(handle)->abort(why);
+  const std::lock_guard<std::mutex> lock(handle->mutex);
+  handle->outcome = {ncclInvalidUsage, why + ". Shrink the communicator, or abort it"};
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config) {
+  *newcomm = nullptr;
+  if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
+    throw CallError(ncclInvalidArgument,
+                    fmt::format("color is {}, but must be NCCL_SPLIT_NOCOLOR or at least 0", color));
+  const Handle parent = handles::find(comm);
+  const bool blocking = blocks(config, parent);
+  const std::shared_ptr<Communicator> communicator = communicator_for_call(parent);
+  const bool taken = color != NCCL_SPLIT_NOCOLOR;
+  const std::shared_ptr<Device> device =
+      device_of_number(backend_of(communicator->config()), communicator->device().number());
+  Handle handle = taken ? handle_for(newcomm, -1, -1, parent->device, blocking) : nullptr;
+  return finish(group::add(Init{Function::ncclCommSplit, newcomm, std::move(handle), communicator->config(),
+                                device, [communicator, taken, color, key]() {
+                                  return communicator->world().split(
+                                      taken ? std::optional<int>(color) : std::nullopt, key);
+                                }}));
+}
+
+// Ranks that have died are left out too. The communicator makes only one other in this way.
+ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeRanksCount,
+                            ncclComm_t* newcomm, ncclConfig_t* config, int shrinkFlags) {
+  *newcomm = nullptr;
+  if (shrinkFlags != NCCL_SHRINK_DEFAULT && shrinkFlags != NCCL_SHRINK_ABORT)
+    throw CallError(ncclInvalidArgument,
+                    fmt::format("shrinkFlags is {}, but must be 0 or NCCL_SHRINK_ABORT", shrinkFlags));
+  const Handle parent = handles::find(comm);
+  if (excludeRanksCount < 1 || excludeRanksCount >= parent->ranks) {
+    throw CallError(ncclInvalidArgument,
+                    fmt::format("excludeRanksCount is {}, but must be from 1 to one less than the {} ranks",
+                                excludeRanksCount, parent->ranks));
+  }
+  const std::vector<int> without(excludeRanksList, excludeRanksList + excludeRanksCount);
+  for (const int rank : without) {
+    if (rank < 0 || rank >= parent->ranks || rank == parent->rank) {
+      throw CallError(ncclInvalidArgument, fmt::format("rank {} of {} ranks cannot leave out rank {}",
+                                                       parent->rank, parent->ranks, rank));
+    }
+  }
+  const bool blocking = blocks(config, parent);
+  std::shared_ptr<Communicator> communicator;
+  if (shrinkFlags == NCCL_SHRINK_ABORT) {
+    // The communicator may have failed already.
+    const std::lock_guard<std::mutex> lock(parent->mutex);
+    communicator = parent->communicator;
+    if (!communicator) throw CallError(ncclInvalidUsage, "the communicator was never made");
+  } else {
+    communicator = communicator_for_call(parent);
+  }
+  const std::shared_ptr<Device> device =
+      device_of_number(backend_of(communicator->config()), communicator->device().number());
+  Handle handle = handle_for(newcomm, -1, -1, parent->device, blocking);
+  return finish(group::add(Init{Function::ncclCommShrink, newcomm, std::move(handle), communicator->config(),
+                                device, [communicator, without, shrinkFlags]() -> std::optional<World> {
+                                  if (shrinkFlags == NCCL_SHRINK_ABORT)
+                                    communicator->abort("ncclCommShrink() ended the communicator");
+                                  return communicator->world().survivors(without);
+                                }}));
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
+  const Handle handle = handles::find(comm);
+  std::shared_ptr<Communicator> communicator;
+  {
+    const std::lock_guard<std::mutex> lock(handle->mutex);
+    if (handle->outcome.good()) communicator = handle->communicator;
+    *asyncError = handle->outcome.result;
+  }
+  if (!communicator) return ncclSuccess;
+  const Outcome outcome = outcome_of([&] { communicator->check(); });
+  if (outcome.good()) return ncclSuccess;
+  note_failure(handle, outcome);
+  set_last_error(fmt::format("ncclCommGetAsyncError: {}", outcome.sentence));
+  *asyncError = outcome.result;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
+  *count = handles::find(comm)->ranks;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device) {
+  *device = handles::find(comm)->device;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
+  *rank = handles::find(comm)->rank;
+  return ncclSuccess;
+}
+
+}  // namespace chorale::nccl::served

@@ -1,0 +1,342 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/nccl/ranks.hpp"
+
+// These tests make, split and end communicators of libnccl.so.2 on the CPU.
+namespace {
+
+using namespace nccl_tests;
+
+/// Sums one number per rank.
+void expect_sum(ncclComm_t comm, int value, int expected) {
+  int in = value, out = -1;
+  EXPECT_EQ(ncclAllReduce(&in, &out, 1, ncclInt32, ncclSum, comm, nullptr), ncclSuccess) << sentence();
+  EXPECT_EQ(out, expected);
+}
+
+TEST(NcclCommunicators, KnowTheirRanks) {
+  in_threads(3, [](ncclComm_t comm, int rank) {
+    int number = -1;
+    EXPECT_EQ(ncclCommCount(comm, &number), ncclSuccess);
+    EXPECT_EQ(number, 3);
+    EXPECT_EQ(ncclCommUserRank(comm, &number), ncclSuccess);
+    EXPECT_EQ(number, rank);
+    EXPECT_EQ(ncclCommCuDevice(comm, &number), ncclSuccess);
+    EXPECT_EQ(number, 0);
+    ncclResult_t state = ncclInProgress;
+    EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
+    EXPECT_EQ(state, ncclSuccess);
+  });
+}
+
+TEST(NcclCommunicators, OneThreadRunsAllRanksInGroups) {
+  constexpr int ranks = 4;
+  std::vector<ncclComm_t> comms(ranks);
+  ASSERT_EQ(ncclCommInitAll(comms.data(), ranks, nullptr), ncclSuccess) << sentence();
+  for (int round = 0; round < 3; ++round) {
+    std::vector<int> in(ranks), out(ranks);
+    EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    for (int rank = 0; rank < ranks; ++rank) {
+      in[size_t(rank)] = rank + round;
+      EXPECT_EQ(ncclAllReduce(&in[size_t(rank)], &out[size_t(rank)], 1, ncclInt32, ncclSum,
+                              comms[size_t(rank)], nullptr),
+                ncclSuccess);
+    }
+    EXPECT_EQ(ncclGroupEnd(), ncclSuccess) << sentence();
+    EXPECT_EQ(out, std::vector<int>(ranks, 6 + 4 * round));
+  }
+  // One thread also splits them, and destroys them one after the other.
+  std::vector<ncclComm_t> halves(ranks);
+  EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+  for (int rank = 0; rank < ranks; ++rank)
+    EXPECT_EQ(ncclCommSplit(comms[size_t(rank)], rank % 2, -rank, &halves[size_t(rank)], nullptr),
+              ncclSuccess);
+  EXPECT_EQ(ncclGroupEnd(), ncclSuccess) << sentence();
+  for (int rank = 0; rank < ranks; ++rank) {
+    int number = -1;
+    EXPECT_EQ(ncclCommUserRank(halves[size_t(rank)], &number), ncclSuccess) << sentence();
+    EXPECT_EQ(number, rank < 2 ? 1 : 0) << "the keys turn the order round";
+  }
+  for (const ncclComm_t comm : halves) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+  for (const ncclComm_t comm : comms) EXPECT_EQ(ncclCommFinalize(comm), ncclSuccess) << sentence();
+  for (const ncclComm_t comm : comms) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+}
+
+TEST(NcclCommunicators, OneThreadJoinsAllRanksInAGroup) {
+  const ncclUniqueId id = new_id();
+  ncclComm_t comms[2] = {};
+  EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ncclCommInitRank(&comms[rank], 2, id, rank), ncclSuccess);
+  EXPECT_EQ(ncclGroupEnd(), ncclSuccess) << sentence();
+  int in[2] = {1, 2}, out[2] = {};
+  EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+  for (int rank = 0; rank < 2; ++rank)
+    EXPECT_EQ(ncclAllReduce(&in[rank], &out[rank], 1, ncclInt32, ncclSum, comms[rank], nullptr), ncclSuccess);
+  EXPECT_EQ(ncclGroupEnd(), ncclSuccess) << sentence();
+  EXPECT_EQ(out[0] + out[1], 6);
+  for (const ncclComm_t comm : comms) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+}
+
+TEST(NcclCommunicators, NeedNotWaitUntilTheyAreMade) {
+  const ncclUniqueId id = new_id();
+  ncclConfig_t config = config_initializer;
+  config.blocking = 0;
+  ncclComm_t first{};
+  EXPECT_EQ(ncclCommInitRankConfig(&first, 2, id, 0, &config), ncclInProgress) << sentence();
+  ncclResult_t state = ncclSuccess;
+  EXPECT_EQ(ncclCommGetAsyncError(first, &state), ncclSuccess);
+  EXPECT_EQ(state, ncclInProgress) << "the other rank has not come yet";
+  int number = 0;
+  EXPECT_EQ(ncclAllReduce(&number, &number, 1, ncclInt32, ncclSum, first, nullptr), ncclInvalidUsage);
+  EXPECT_NE(sentence().find("still being made"), std::string::npos) << sentence();
+  std::thread other([&] {
+    const ncclComm_t second = joined(id, 2, 1);
+    expect_sum(second, 2, 3);
+    EXPECT_EQ(ncclCommDestroy(second), ncclSuccess);
+  });
+  do {
+    EXPECT_EQ(ncclCommGetAsyncError(first, &state), ncclSuccess);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  } while (state == ncclInProgress);
+  EXPECT_EQ(state, ncclSuccess) << sentence();
+  expect_sum(first, 1, 3);
+  other.join();
+  EXPECT_EQ(ncclCommDestroy(first), ncclSuccess);
+}
+
+TEST(NcclCommunicators, SeveralLiveAtOnceAndOnesEndLeavesTheOthers) {
+  in_threads(2, [](ncclComm_t comm, int rank) {
+    ncclComm_t others[3] = {};
+    for (ncclComm_t& other : others)
+      EXPECT_EQ(ncclCommSplit(comm, 0, rank, &other, nullptr), ncclSuccess) << sentence();
+    for (const ncclComm_t other : others) expect_sum(other, rank, 1);
+    EXPECT_EQ(ncclCommDestroy(others[0]), ncclSuccess);
+    if (rank == 0) {
+      EXPECT_EQ(ncclCommAbort(others[1]), ncclSuccess);
+    }
+    expect_sum(others[2], rank + 1, 3);
+    expect_sum(comm, rank + 1, 3);
+    if (rank == 1) {
+      EXPECT_EQ(ncclCommAbort(others[1]), ncclSuccess);
+    }
+    EXPECT_EQ(ncclCommDestroy(others[2]), ncclSuccess);
+  });
+}
+
+TEST(NcclSplit, LeavesOutRanksWithoutColor) {
+  for (const bool threads : {true, false}) {
+    const Body body = [](ncclComm_t comm, int rank) {
+      ncclComm_t made{};
+      EXPECT_EQ(ncclCommSplit(comm, rank == 1 ? NCCL_SPLIT_NOCOLOR : 5, 0, &made, nullptr), ncclSuccess)
+          << sentence();
+      EXPECT_EQ(made == nullptr, rank == 1);
+      if (!made) return;
+      expect_sum(made, rank, 2);
+      EXPECT_EQ(ncclCommDestroy(made), ncclSuccess);
+    };
+    threads ? in_threads(3, body) : in_processes(3, body);
+  }
+}
+
+TEST(NcclShrink, LeavesOutALivingRank) {
+  for (const bool threads : {true, false}) {
+    const Body body = [](ncclComm_t comm, int rank) {
+      expect_sum(comm, 1, 3);
+      if (rank == 1) return;
+      ncclComm_t made{};
+      int out = 1;
+      EXPECT_EQ(ncclCommShrink(comm, &out, 1, &made, nullptr, NCCL_SHRINK_DEFAULT), ncclSuccess)
+          << sentence();
+      ASSERT_NE(made, nullptr);
+      expect_sum(made, rank, 2);
+      int number = -1;
+      EXPECT_EQ(ncclCommUserRank(made, &number), ncclSuccess);
+      EXPECT_EQ(number, rank / 2);
+      EXPECT_EQ(ncclCommDestroy(made), ncclSuccess);
+    };
+    threads ? in_threads(3, body) : in_processes(3, body);
+  }
+}
+
+TEST(NcclShrink, LeadsToTheSurvivors) {
+  const ncclUniqueId id = new_id();
+  const std::vector<int> ends = chorale::test::forked(3, [&](int rank) {
+    const ncclComm_t comm = joined(id, 3, rank);
+    expect_sum(comm, 1, 3);
+    if (rank == 1) return 7;
+    int value = 0;
+    EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr), ncclRemoteError);
+    ncclComm_t made{};
+    int out = 1;
+    EXPECT_EQ(ncclCommShrink(comm, &out, 1, &made, nullptr, NCCL_SHRINK_ABORT), ncclSuccess) << sentence();
+    expect_sum(made, rank, 2);
+    EXPECT_EQ(ncclCommDestroy(made), ncclSuccess);
+    EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+    return testing::Test::HasFailure() ? 1 : 0;
+  });
+  EXPECT_EQ(ends, (std::vector<int>{0, 7, 0}));
+}
+
+TEST(NcclMisuse, HasACodeAndASentence) {
+  in_threads(2, [](ncclComm_t comm, int rank) {
+    // The process has one last error for all threads.
+    if (rank == 1) return expect_sum(comm, 1, 2);
+    int value = 1;
+    const auto expect = [](ncclResult_t result, ncclResult_t wanted, const std::string& words) {
+      EXPECT_EQ(result, wanted) << words;
+      EXPECT_NE(sentence().find(words), std::string::npos) << sentence();
+    };
+    expect(ncclBroadcast(&value, &value, 1, ncclInt32, 2, comm, nullptr), ncclInvalidArgument,
+           "there is no rank 2 in a communicator of 2 ranks");
+    expect(ncclSend(&value, 1, ncclInt32, -1, comm, nullptr), ncclInvalidArgument, "there is no rank -1");
+    expect(ncclAllReduce(nullptr, &value, 1, ncclInt32, ncclSum, comm, nullptr), ncclInvalidArgument,
+           "sendbuff is null");
+    expect(ncclAllReduce(&value, nullptr, 1, ncclInt32, ncclSum, comm, nullptr), ncclInvalidArgument,
+           "recvbuff is null");
+    expect(ncclAllReduce(&value, &value, 1, ncclDataType_t(12), ncclSum, comm, nullptr), ncclInvalidArgument,
+           "datatype 12 does not exist");
+    expect(ncclAllReduce(&value, &value, 1, ncclInt32, ncclRedOp_t(7), comm, nullptr), ncclInvalidArgument,
+           "op 7");
+    expect(ncclAllReduce(&value, &value, SIZE_MAX / 2, ncclInt32, ncclSum, comm, nullptr),
+           ncclInvalidArgument, "more than memory has");
+    ncclComm_t made{};
+    expect(ncclCommSplit(comm, -7, 0, &made, nullptr), ncclInvalidArgument, "color is -7");
+    ncclConfig_t config{};
+    expect(ncclCommSplit(comm, 0, 0, &made, &config), ncclInvalidArgument, "NCCL_CONFIG_INITIALIZER");
+    config = config_initializer;
+    config.blocking = 2;
+    expect(ncclCommSplit(comm, 0, 0, &made, &config), ncclInvalidArgument, "config.blocking is 2");
+    int self = 0, other_rank = 5;
+    expect(ncclCommShrink(comm, &self, 1, &made, nullptr, 0), ncclInvalidArgument, "cannot leave out rank 0");
+    expect(ncclCommShrink(comm, &other_rank, 1, &made, nullptr, 0), ncclInvalidArgument,
+           "cannot leave out rank 5");
+    expect(ncclCommShrink(comm, &self, 0, &made, nullptr, 0), ncclInvalidArgument, "excludeRanksCount is 0");
+    expect(ncclCommShrink(comm, &self, 1, &made, nullptr, 8), ncclInvalidArgument, "shrinkFlags is 8");
+    expect(ncclCommRevoke(comm, 3), ncclInvalidArgument, "revokeFlags is 3");
+    // A group with a wrong call runs nothing.
+    EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    int other = 5;
+    EXPECT_EQ(ncclAllReduce(&value, &other, 1, ncclInt32, ncclSum, comm, nullptr), ncclSuccess);
+    EXPECT_EQ(ncclSend(&value, 1, ncclInt32, 9, comm, nullptr), ncclInvalidArgument);
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+    EXPECT_EQ(other, 5);
+    expect_sum(comm, 1, 2);
+  });
+  ncclComm_t comm{};
+  EXPECT_EQ(ncclCommInitRank(&comm, 1, ncclUniqueId{}, 0), ncclInvalidArgument);
+  EXPECT_NE(sentence().find("was not made by ncclGetUniqueId() of this library"), std::string::npos)
+      << sentence();
+  ASSERT_EQ(ncclCommInitAll(&comm, 1, nullptr), ncclSuccess);
+  EXPECT_EQ(ncclCommFinalize(comm), ncclSuccess);
+  int value = 0;
+  EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr), ncclInvalidUsage);
+  EXPECT_NE(sentence().find("was finalized"), std::string::npos) << sentence();
+  EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+  EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr), ncclInvalidArgument);
+  EXPECT_NE(sentence().find("comm is not a communicator of this process"), std::string::npos) << sentence();
+  EXPECT_EQ(ncclCommDestroy(comm), ncclInvalidArgument);
+}
+
+TEST(NcclMisuse, DifferentCallsOfRanksFailOnAllRanks) {
+  for (const bool threads : {true, false}) {
+    const Body body = [](ncclComm_t comm, int rank) {
+      std::vector<int> data(100);
+      EXPECT_EQ(ncclAllReduce(data.data(), data.data(), size_t(rank + 1), ncclInt32, ncclSum, comm, nullptr),
+                ncclInvalidUsage);
+      EXPECT_NE(sentence().find("bytes"), std::string::npos) << sentence();
+    };
+    threads ? in_threads(2, body) : in_processes(2, body);
+  }
+}
+
+TEST(NcclErrors, AbortEndsTheCallsOfOtherRanks) {
+  for (const bool threads : {true, false}) {
+    const Body body = [](ncclComm_t comm, int rank) {
+      ncclComm_t made{};
+      EXPECT_EQ(ncclCommSplit(comm, 0, rank, &made, nullptr), ncclSuccess);
+      expect_sum(made, 1, 2);
+      expect_sum(comm, 1, 2);  // both ranks are through with the call before
+      if (rank == 0) {
+        EXPECT_EQ(ncclCommAbort(made), ncclSuccess);
+        return;
+      }
+      int value = 0;
+      EXPECT_EQ(ncclRecv(&value, 1, ncclInt32, 0, made, nullptr), ncclRemoteError);
+      EXPECT_NE(sentence().find("rank 0 called ncclCommAbort()"), std::string::npos) << sentence();
+      ncclResult_t state = ncclSuccess;
+      EXPECT_EQ(ncclCommGetAsyncError(made, &state), ncclSuccess);
+      EXPECT_EQ(state, ncclRemoteError);
+      EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, made, nullptr), ncclRemoteError);
+      EXPECT_EQ(ncclCommAbort(made), ncclSuccess);
+    };
+    threads ? in_threads(2, body) : in_processes(2, body);
+  }
+}
+
+TEST(NcclErrors, ADeadRankIsNamed) {
+  const ncclUniqueId id = new_id();
+  const std::vector<int> ends = chorale::test::forked(3, [&](int rank) {
+    const ncclComm_t comm = joined(id, 3, rank);
+    expect_sum(comm, 1, 3);
+    if (rank == 2) return 7;
+    ncclResult_t state = ncclSuccess;
+    while (state == ncclSuccess) {
+      EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
+      int value = 0;
+      if (state == ncclSuccess) state = ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr);
+    }
+    EXPECT_EQ(state, ncclRemoteError);
+    EXPECT_NE(sentence().find("rank 2"), std::string::npos) << sentence();
+    EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+    return testing::Test::HasFailure() ? 1 : 0;
+  });
+  EXPECT_EQ(ends, (std::vector<int>{0, 0, 7}));
+}
+
+TEST(NcclErrors, ARevokedCommunicatorIsOver) {
+  in_threads(2, [](ncclComm_t comm, int rank) {
+    ncclComm_t made{};
+    EXPECT_EQ(ncclCommSplit(comm, 0, rank, &made, nullptr), ncclSuccess);
+    EXPECT_EQ(ncclCommRevoke(made, 0), ncclSuccess) << sentence();
+    int value = 0;
+    EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, made, nullptr), ncclInvalidUsage);
+    EXPECT_NE(sentence().find("ncclCommRevoke()"), std::string::npos) << sentence();
+    EXPECT_EQ(ncclCommDestroy(made), ncclSuccess);
+  });
+}
+
+TEST(NcclMemory, IsAllocatedRegisteredAndFreed) {
+  in_threads(2, [](ncclComm_t comm, int rank) {
+    void* memory = nullptr;
+    EXPECT_EQ(ncclMemAlloc(&memory, 1 << 16), ncclSuccess) << sentence();
+    ASSERT_NE(memory, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % size_t(NCCL_WIN_REQUIRED_ALIGNMENT), 0u);
+    ncclWindow_t window{};
+    EXPECT_EQ(ncclCommWindowRegister(comm, memory, 1 << 16, &window, NCCL_WIN_COLL_SYMMETRIC), ncclSuccess)
+        << sentence();
+    ASSERT_NE(window, nullptr);
+    void* handle = nullptr;
+    EXPECT_EQ(ncclCommRegister(comm, memory, 1 << 16, &handle), ncclSuccess);
+    int* const data = static_cast<int*>(memory);
+    std::fill_n(data, 1000, rank + 1);
+    EXPECT_EQ(ncclAllReduce(data, data, 1000, ncclInt32, ncclSum, comm, nullptr), ncclSuccess) << sentence();
+    EXPECT_EQ(std::count(data, data + 1000, 3), 1000);
+    void* at = nullptr;
+    EXPECT_EQ(ncclWinGetUserPtr(comm, window, &at), ncclSuccess);
+    EXPECT_EQ(at, memory);
+    EXPECT_EQ(ncclCommDeregister(comm, handle), ncclSuccess);
+    EXPECT_EQ(ncclCommWindowDeregister(comm, window), ncclSuccess);
+    EXPECT_EQ(ncclCommWindowDeregister(comm, window), ncclInvalidArgument);
+    EXPECT_EQ(ncclMemFree(memory), ncclSuccess);
+    EXPECT_EQ(ncclMemFree(nullptr), ncclSuccess);
+  });
+}
+
+}  // namespace

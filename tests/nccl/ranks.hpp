@@ -1,0 +1,137 @@
+/// \file
+/// Runs ranks of a communicator of libnccl.so.2 on the CPU, as threads or as processes, and makes values of
+/// all types.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/forked.hpp"
+#include "tests/nccl/table.hpp"
+
+namespace nccl_tests {
+
+inline std::string sentence() { return ncclGetLastError(nullptr); }
+
+/// Returns the communicator of a rank.
+inline ncclComm_t joined(const ncclUniqueId& id, int ranks, int rank) {
+  ncclComm_t comm{};
+  EXPECT_EQ(ncclCommInitRank(&comm, ranks, id, rank), ncclSuccess) << sentence();
+  return comm;
+}
+
+inline ncclUniqueId new_id() {
+  ncclUniqueId id{};
+  EXPECT_EQ(ncclGetUniqueId(&id), ncclSuccess) << sentence();
+  return id;
+}
+
+using Body = std::function<void(ncclComm_t comm, int rank)>;
+
+/// Runs `body` on each rank, in a thread each, and destroys the communicators.
+inline void in_threads(int ranks, const Body& body) {
+  const ncclUniqueId id = new_id();
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const ncclComm_t comm = joined(id, ranks, rank);
+      if (!comm) return;
+      body(comm, rank);
+      EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess) << sentence();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// Does the same with a process for each rank.
+inline void in_processes(int ranks, const Body& body) {
+  const ncclUniqueId id = new_id();
+  const std::vector<int> ends = chorale::test::forked(ranks, [&](int rank) {
+    const ncclComm_t comm = joined(id, ranks, rank);
+    if (comm) body(comm, rank);
+    if (comm) {
+      EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess) << sentence();
+    }
+    return testing::Test::HasFailure() ? 1 : 0;
+  });
+  EXPECT_EQ(ends, std::vector<int>(size_t(ranks), 0));
+}
+
+/// Describes a floating-point format with `exponent` and `mantissa` bits.
+struct Format {
+  int exponent, mantissa;
+};
+
+/// Returns the bits of a small number in a format. Numbers from 0 to 15 are exact in all formats that the
+/// tests use them with.
+inline uint64_t encoded(double value, Format format) {
+  if (value == 0) return 0;
+  int power = 0;
+  const double fraction =
+      std::frexp(std::abs(value), &power) * 2 - 1;  // value = (1 + fraction) * 2^(power - 1)
+  const int bias = (1 << (format.exponent - 1)) - 1;
+  const auto bits =
+      uint64_t(power - 1 + bias) << format.mantissa | uint64_t(std::ldexp(fraction, format.mantissa));
+  return bits | (value < 0 ? uint64_t(1) << (format.exponent + format.mantissa) : 0);
+}
+
+/// Returns the bits of a value of a type.
+inline uint64_t bits_of(double value, ncclDataType_t type) {
+  switch (int(type)) {
+    case ncclFloat16:
+      return encoded(value, {5, 10});
+    case ncclBfloat16:
+      return encoded(value, {8, 7});
+    case ncclFloat32:
+      return encoded(value, {8, 23});
+    case ncclFloat64:
+      return encoded(value, {11, 52});
+    case ncclFloat8e4m3:
+      return encoded(value, {4, 3});
+    case ncclFloat8e5m2:
+      return encoded(value, {5, 2});
+    default:
+      return uint64_t(int64_t(value));
+  }
+}
+
+inline size_t size_of(ncclDataType_t type) {
+  constexpr size_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+  return sizes[type];
+}
+
+/// Holds elements of a type.
+class Elements {
+ public:
+  Elements(ncclDataType_t type, size_t count) : type_(type), bytes_(count * size_of(type)) {}
+  Elements(ncclDataType_t type, size_t count, const std::function<double(size_t)>& value)
+      : Elements(type, count) {
+    for (size_t at = 0; at < count; ++at) set(at, value(at));
+  }
+
+  void set(size_t at, double value) {
+    const uint64_t bits = bits_of(value, type_);
+    std::memcpy(data(at), &bits, size_of(type_));
+  }
+  char* data(size_t at = 0) { return bytes_.data() + at * size_of(type_); }
+  size_t count() const { return bytes_.size() / size_of(type_); }
+  bool operator==(const Elements&) const = default;
+
+ private:
+  ncclDataType_t type_;
+  std::vector<char> bytes_;
+};
+
+/// Returns the number that rank `rank` has at a place of its input: small, so that sums and products of a few
+/// ranks are exact in all types.
+inline double number(int rank, size_t at) { return double((at + size_t(rank)) % 3); }
+
+}  // namespace nccl_tests
