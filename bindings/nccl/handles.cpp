@@ -1,6 +1,7 @@
 #include "handles.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -23,6 +24,7 @@ struct Closing {
 
 /// Holds what lives as long as the process. It is never destroyed, because threads may outlive main().
 struct Process {
+  const pid_t number = getpid();
   std::mutex mutex;
   std::unordered_map<const void*, Handle> handles;
   std::vector<std::shared_ptr<Communicator>> kept;
@@ -42,6 +44,8 @@ Process& process() {
 
 /// Gives threads that close communicators a moment when the process ends, because CUDA ends with it.
 [[gnu::destructor]] void wait_for_closing() {
+  // A fork has none of these threads, and may have a locked mutex.
+  if (process().number != getpid()) return;
   std::unique_lock lock(process().mutex);
   process().closed.wait_for(lock, std::chrono::seconds(2), [] { return process().closing == 0; });
 }
@@ -129,7 +133,11 @@ void note_failure(const Handle& handle, const Outcome& outcome) {
       return;
     case ncclInvalidUsage: {
       // A call that only this rank got wrong leaves the communicator usable. The world knows whether it does.
-      const std::shared_ptr<Communicator> communicator = handle->communicator;
+      std::shared_ptr<Communicator> communicator;
+      {
+        const std::lock_guard<std::mutex> lock(handle->mutex);
+        communicator = handle->communicator;
+      }
       if (!communicator || outcome_of([&] { communicator->check(); }).good()) return;
       break;
     }

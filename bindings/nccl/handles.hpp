@@ -16,12 +16,12 @@ namespace chorale::nccl {
 /// Is the object behind ncclComm_t. A program gets it before its communicator exists, if it does not wait.
 struct ncclComm {
   ncclComm(int its_rank, int its_ranks, int its_device, bool waits)
-      : rank(its_rank), ranks(its_ranks), device(its_device), blocking(waits) {}
+      : device(its_device), blocking(waits), rank(its_rank), ranks(its_ranks) {}
 
-  int rank, ranks;
   const int device;
   const bool blocking;
   mutable std::mutex mutex;  ///< guards the members below
+  int rank, ranks;           ///< -1 while the communicator is being made by a split or a shrink
   Outcome outcome{ncclInProgress, "the communicator is still being made"};
   std::shared_ptr<Communicator> communicator;  ///< null until it is made
   bool finalized = false;

@@ -170,8 +170,9 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
   if (revokeFlags != NCCL_REVOKE_DEFAULT)
     throw CallError(ncclInvalidArgument, fmt::format("revokeFlags is {}, but must be 0", revokeFlags));
   const Handle handle = handles::find(comm);
-  const std::string why = fmt::format("rank {} called ncclCommRevoke()", handle->rank);
-  communicator_for_call(handle)->abort(why);
+  const std::shared_ptr<Communicator> communicator = communicator_for_call(handle);
+  const std::string why = fmt::format("rank {} called ncclCommRevoke()", communicator->rank());
+  communicator->abort(why);
   const std::lock_guard<std::mutex> lock(handle->mutex);
   handle->outcome = {ncclInvalidUsage, why + ". Shrink the communicator, or abort it"};
   return ncclSuccess;
@@ -204,18 +205,6 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeR
     throw CallError(ncclInvalidArgument,
                     fmt::format("shrinkFlags is {}, but must be 0 or NCCL_SHRINK_ABORT", shrinkFlags));
   const Handle parent = handles::find(comm);
-  if (excludeRanksCount < 1 || excludeRanksCount >= parent->ranks) {
-    throw CallError(ncclInvalidArgument,
-                    fmt::format("excludeRanksCount is {}, but must be from 1 to one less than the {} ranks",
-                                excludeRanksCount, parent->ranks));
-  }
-  const std::vector<int> without(excludeRanksList, excludeRanksList + excludeRanksCount);
-  for (const int rank : without) {
-    if (rank < 0 || rank >= parent->ranks || rank == parent->rank) {
-      throw CallError(ncclInvalidArgument, fmt::format("rank {} of {} ranks cannot leave out rank {}",
-                                                       parent->rank, parent->ranks, rank));
-    }
-  }
   const bool blocking = blocks(config, parent);
   std::shared_ptr<Communicator> communicator;
   if (shrinkFlags == NCCL_SHRINK_ABORT) {
@@ -225,6 +214,19 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeR
     if (!communicator) throw CallError(ncclInvalidUsage, "the communicator was never made");
   } else {
     communicator = communicator_for_call(parent);
+  }
+  const int ranks = communicator->ranks(), own = communicator->rank();
+  if (excludeRanksCount < 1 || excludeRanksCount >= ranks) {
+    throw CallError(ncclInvalidArgument,
+                    fmt::format("excludeRanksCount is {}, but must be from 1 to one less than the {} ranks",
+                                excludeRanksCount, ranks));
+  }
+  const std::vector<int> without(excludeRanksList, excludeRanksList + excludeRanksCount);
+  for (const int rank : without) {
+    if (rank < 0 || rank >= ranks || rank == own) {
+      throw CallError(ncclInvalidArgument,
+                      fmt::format("rank {} of {} ranks cannot leave out rank {}", own, ranks, rank));
+    }
   }
   const std::shared_ptr<Device> device =
       device_of_number(backend_of(communicator->config()), communicator->device().number());
@@ -255,7 +257,9 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
 }
 
 ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
-  *count = handles::find(comm)->ranks;
+  const Handle handle = handles::find(comm);
+  const std::lock_guard<std::mutex> lock(handle->mutex);
+  *count = handle->ranks;
   return ncclSuccess;
 }
 
@@ -265,7 +269,9 @@ ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device) {
 }
 
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
-  *rank = handles::find(comm)->rank;
+  const Handle handle = handles::find(comm);
+  const std::lock_guard<std::mutex> lock(handle->mutex);
+  *rank = handle->rank;
   return ncclSuccess;
 }
 

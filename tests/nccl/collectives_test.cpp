@@ -158,7 +158,7 @@ TEST_P(Collectives, GiveTheRightResults) {
 INSTANTIATE_TEST_SUITE_P(Nccl, Collectives,
                          testing::Combine(testing::Values(1, 2, 3, 4, 8),
                                           testing::Values(Way{"threads", true, false},
-                                                          Way{"processes", false, false},
+                                                          Way{"Processes", false, false},
                                                           Way{"copies", true, true})),
                          [](const auto& info) {
                            return std::to_string(std::get<0>(info.param)) + "_" +
@@ -237,22 +237,17 @@ TEST(NcclMessages, MayReceiveWhereTheyAreSentFrom) {
   });
 }
 
-TEST(NcclMessages, GoWithoutAGroup) {
-  for (const bool threads : {true, false}) {
-    const Body body = [](ncclComm_t comm, int rank) {
-      Elements data = input(ncclFloat, 5000, 1);
-      Elements got(ncclFloat, 5000);
-      if (rank == 1) {
-        EXPECT_EQ(ncclSend(data.data(), 5000, ncclFloat, 0, comm, nullptr), ncclSuccess) << sentence();
-      }
-      if (rank == 0) {
-        EXPECT_EQ(ncclRecv(got.data(), 5000, ncclFloat, 1, comm, nullptr), ncclSuccess) << sentence();
-      }
-      if (rank == 0) {
-        EXPECT_TRUE(got == data);
-      }
-    };
-    threads ? in_threads(3, body) : in_processes(3, body);
+CHORALE_NCCL_TEST(NcclMessages, GoWithoutAGroup, 3)(ncclComm_t comm, int rank) {
+  Elements data = input(ncclFloat, 5000, 1);
+  Elements got(ncclFloat, 5000);
+  if (rank == 1) {
+    EXPECT_EQ(ncclSend(data.data(), 5000, ncclFloat, 0, comm, nullptr), ncclSuccess) << sentence();
+  }
+  if (rank == 0) {
+    EXPECT_EQ(ncclRecv(got.data(), 5000, ncclFloat, 1, comm, nullptr), ncclSuccess) << sentence();
+  }
+  if (rank == 0) {
+    EXPECT_TRUE(got == data);
   }
 }
 

@@ -130,42 +130,31 @@ TEST(NcclCommunicators, SeveralLiveAtOnceAndOnesEndLeavesTheOthers) {
   });
 }
 
-TEST(NcclSplit, LeavesOutRanksWithoutColor) {
-  for (const bool threads : {true, false}) {
-    const Body body = [](ncclComm_t comm, int rank) {
-      ncclComm_t made{};
-      EXPECT_EQ(ncclCommSplit(comm, rank == 1 ? NCCL_SPLIT_NOCOLOR : 5, 0, &made, nullptr), ncclSuccess)
-          << sentence();
-      EXPECT_EQ(made == nullptr, rank == 1);
-      if (!made) return;
-      expect_sum(made, rank, 2);
-      EXPECT_EQ(ncclCommDestroy(made), ncclSuccess);
-    };
-    threads ? in_threads(3, body) : in_processes(3, body);
-  }
+CHORALE_NCCL_TEST(NcclSplit, LeavesOutRanksWithoutColor, 3)(ncclComm_t comm, int rank) {
+  ncclComm_t made{};
+  EXPECT_EQ(ncclCommSplit(comm, rank == 1 ? NCCL_SPLIT_NOCOLOR : 5, 0, &made, nullptr), ncclSuccess)
+      << sentence();
+  EXPECT_EQ(made == nullptr, rank == 1);
+  if (!made) return;
+  expect_sum(made, rank, 2);
+  EXPECT_EQ(ncclCommDestroy(made), ncclSuccess);
 }
 
-TEST(NcclShrink, LeavesOutALivingRank) {
-  for (const bool threads : {true, false}) {
-    const Body body = [](ncclComm_t comm, int rank) {
-      expect_sum(comm, 1, 3);
-      if (rank == 1) return;
-      ncclComm_t made{};
-      int out = 1;
-      EXPECT_EQ(ncclCommShrink(comm, &out, 1, &made, nullptr, NCCL_SHRINK_DEFAULT), ncclSuccess)
-          << sentence();
-      ASSERT_NE(made, nullptr);
-      expect_sum(made, rank, 2);
-      int number = -1;
-      EXPECT_EQ(ncclCommUserRank(made, &number), ncclSuccess);
-      EXPECT_EQ(number, rank / 2);
-      EXPECT_EQ(ncclCommDestroy(made), ncclSuccess);
-    };
-    threads ? in_threads(3, body) : in_processes(3, body);
-  }
+CHORALE_NCCL_TEST(NcclShrink, LeavesOutALivingRank, 3)(ncclComm_t comm, int rank) {
+  expect_sum(comm, 1, 3);
+  if (rank == 1) return;
+  ncclComm_t made{};
+  int out = 1;
+  EXPECT_EQ(ncclCommShrink(comm, &out, 1, &made, nullptr, NCCL_SHRINK_DEFAULT), ncclSuccess) << sentence();
+  ASSERT_NE(made, nullptr);
+  expect_sum(made, rank, 2);
+  int number = -1;
+  EXPECT_EQ(ncclCommUserRank(made, &number), ncclSuccess);
+  EXPECT_EQ(number, rank / 2);
+  EXPECT_EQ(ncclCommDestroy(made), ncclSuccess);
 }
 
-TEST(NcclShrink, LeadsToTheSurvivors) {
+TEST(NcclProcesses, ShrinkToTheSurvivors) {
   const ncclUniqueId id = new_id();
   const std::vector<int> ends = chorale::test::forked(3, [&](int rank) {
     const ncclComm_t comm = joined(id, 3, rank);
@@ -244,43 +233,33 @@ TEST(NcclMisuse, HasACodeAndASentence) {
   EXPECT_EQ(ncclCommDestroy(comm), ncclInvalidArgument);
 }
 
-TEST(NcclMisuse, DifferentCallsOfRanksFailOnAllRanks) {
-  for (const bool threads : {true, false}) {
-    const Body body = [](ncclComm_t comm, int rank) {
-      std::vector<int> data(100);
-      EXPECT_EQ(ncclAllReduce(data.data(), data.data(), size_t(rank + 1), ncclInt32, ncclSum, comm, nullptr),
-                ncclInvalidUsage);
-      EXPECT_NE(sentence().find("bytes"), std::string::npos) << sentence();
-    };
-    threads ? in_threads(2, body) : in_processes(2, body);
-  }
+CHORALE_NCCL_TEST(NcclMisuse, DifferentCallsOfRanksFailOnAllRanks, 2)(ncclComm_t comm, int rank) {
+  std::vector<int> data(100);
+  EXPECT_EQ(ncclAllReduce(data.data(), data.data(), size_t(rank + 1), ncclInt32, ncclSum, comm, nullptr),
+            ncclInvalidUsage);
+  EXPECT_NE(sentence().find("bytes"), std::string::npos) << sentence();
 }
 
-TEST(NcclErrors, AbortEndsTheCallsOfOtherRanks) {
-  for (const bool threads : {true, false}) {
-    const Body body = [](ncclComm_t comm, int rank) {
-      ncclComm_t made{};
-      EXPECT_EQ(ncclCommSplit(comm, 0, rank, &made, nullptr), ncclSuccess);
-      expect_sum(made, 1, 2);
-      expect_sum(comm, 1, 2);  // both ranks are through with the call before
-      if (rank == 0) {
-        EXPECT_EQ(ncclCommAbort(made), ncclSuccess);
-        return;
-      }
-      int value = 0;
-      EXPECT_EQ(ncclRecv(&value, 1, ncclInt32, 0, made, nullptr), ncclRemoteError);
-      EXPECT_NE(sentence().find("rank 0 called ncclCommAbort()"), std::string::npos) << sentence();
-      ncclResult_t state = ncclSuccess;
-      EXPECT_EQ(ncclCommGetAsyncError(made, &state), ncclSuccess);
-      EXPECT_EQ(state, ncclRemoteError);
-      EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, made, nullptr), ncclRemoteError);
-      EXPECT_EQ(ncclCommAbort(made), ncclSuccess);
-    };
-    threads ? in_threads(2, body) : in_processes(2, body);
+CHORALE_NCCL_TEST(NcclErrors, AbortEndsTheCallsOfOtherRanks, 2)(ncclComm_t comm, int rank) {
+  ncclComm_t made{};
+  EXPECT_EQ(ncclCommSplit(comm, 0, rank, &made, nullptr), ncclSuccess);
+  expect_sum(made, 1, 2);
+  expect_sum(comm, 1, 2);  // both ranks are through with the call before
+  if (rank == 0) {
+    EXPECT_EQ(ncclCommAbort(made), ncclSuccess);
+    return;
   }
+  int value = 0;
+  EXPECT_EQ(ncclRecv(&value, 1, ncclInt32, 0, made, nullptr), ncclRemoteError);
+  EXPECT_NE(sentence().find("rank 0 called ncclCommAbort()"), std::string::npos) << sentence();
+  ncclResult_t state = ncclSuccess;
+  EXPECT_EQ(ncclCommGetAsyncError(made, &state), ncclSuccess);
+  EXPECT_EQ(state, ncclRemoteError);
+  EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, made, nullptr), ncclRemoteError);
+  EXPECT_EQ(ncclCommAbort(made), ncclSuccess);
 }
 
-TEST(NcclErrors, ADeadRankIsNamed) {
+TEST(NcclProcesses, NameADeadRank) {
   const ncclUniqueId id = new_id();
   const std::vector<int> ends = chorale::test::forked(3, [&](int rank) {
     const ncclComm_t comm = joined(id, 3, rank);

@@ -65,6 +65,15 @@ inline void in_processes(int ranks, const Body& body) {
   EXPECT_EQ(ends, std::vector<int>(size_t(ranks), 0));
 }
 
+/// Defines a test that runs on ranks in threads, and one that runs on ranks in processes. The body of both
+/// follows, with its parameters: (ncclComm_t comm, int rank) { ... }. The thread sanitizer leaves out tests
+/// with Processes in their names.
+#define CHORALE_NCCL_TEST(suite, name, ranks) \
+  void suite##_##name(ncclComm_t comm, int rank); \
+  TEST(suite, name) { nccl_tests::in_threads(ranks, suite##_##name); } \
+  TEST(suite##Processes, name) { nccl_tests::in_processes(ranks, suite##_##name); } \
+  void suite##_##name
+
 /// Describes a floating-point format with `exponent` and `mantissa` bits.
 struct Format {
   int exponent, mantissa;
