@@ -20,22 +20,60 @@ Outcome run_tasks(const Handle& handle, Communicator& communicator, std::span<co
 
 Outcome run_work(const Work& work) { return run_tasks(work.handle, *work.communicator, work.tasks); }
 
+/// Returns whether two works enqueue on one stream of a GPU.
+bool share_a_stream(const Work& one, const Work& other) {
+  Communicator &mine = *one.communicator, &theirs = *other.communicator;
+  if (backend_of(mine.config()) == Backend::cpu || mine.device().number() != theirs.device().number())
+    return false;
+  return std::any_of(one.tasks.begin(), one.tasks.end(), [&](const Task& task) {
+    return std::any_of(other.tasks.begin(), other.tasks.end(),
+                       [&](const Task& of_other) { return of_other.stream == task.stream; });
+  });
+}
+
+/// Divides works into sequences that run at the same time, one thread each. Works on one stream stay in their
+/// order, because the other ranks enqueue them in this order too. Ranks of one communicator wait for each
+/// other, so no sequence has two of them.
+std::vector<std::vector<size_t>> sequences_of(const std::vector<Work>& works) {
+  std::vector<std::vector<size_t>> sequences;
+  const auto fits = [&](const std::vector<size_t>& sequence, const Work& work) {
+    return share_a_stream(works[sequence.back()], work) &&
+           std::none_of(sequence.begin(), sequence.end(), [&](size_t at) {
+             return &works[at].communicator->world().group() == &work.communicator->world().group();
+           });
+  };
+  for (size_t at = 0; at < works.size(); ++at) {
+    auto found = std::find_if(sequences.begin(), sequences.end(),
+                              [&](const std::vector<size_t>& sequence) { return fits(sequence, works[at]); });
+    if (found == sequences.end()) found = sequences.emplace(sequences.end());
+    found->push_back(at);
+  }
+  return sequences;
+}
+
 Outcome run_works(const std::vector<Work>& works) {
-  // If nothing is left to agree on, one thread enqueues the work of all ranks of this process.
-  const bool enqueues = works.size() == 1 || std::all_of(works.begin(), works.end(), [](const Work& work) {
-                          return work.communicator->only_enqueues(work.tasks);
-                        });
   std::vector<Outcome> outcomes(works.size());
+  const std::vector<std::vector<size_t>> sequences = sequences_of(works);
+  // If nothing is left to agree on, one thread enqueues the work of all ranks of this process.
+  const bool enqueues =
+      sequences.size() == 1 || std::all_of(works.begin(), works.end(), [](const Work& work) {
+        return work.communicator->only_enqueues(work.tasks);
+      });
   if (enqueues) {
     std::transform(works.begin(), works.end(), outcomes.begin(), run_work);
   } else {
     std::vector<std::thread> threads;
     const Outcome started = outcome_of([&] {
-      for (size_t at = 0; at < works.size(); ++at)
-        threads.emplace_back([&, at] { outcomes[at] = run_work(works[at]); });
+      for (const std::vector<size_t>& sequence : sequences) {
+        threads.emplace_back([&] {
+          for (const size_t at : sequence) outcomes[at] = run_work(works[at]);
+        });
+      }
     });
     // Otherwise the ranks that have started wait for those that have not.
-    for (size_t at = threads.size(); at < works.size(); ++at) works[at].communicator->abort(started.sentence);
+    for (size_t left = threads.size(); left < sequences.size(); ++left) {
+      for (const size_t at : sequences[left]) works[at].communicator->abort(started.sentence);
+    }
     for (std::thread& thread : threads) thread.join();
     if (!started.good()) return started;
   }

@@ -64,6 +64,18 @@ TEST(NcclCommunicators, OneThreadRunsAllRanksInGroups) {
     EXPECT_EQ(ncclCommUserRank(halves[size_t(rank)], &number), ncclSuccess) << sentence();
     EXPECT_EQ(number, rank < 2 ? 1 : 0) << "the keys turn the order round";
   }
+  // One group may have all of them.
+  std::vector<int> in(ranks, 1), out(2 * ranks);
+  EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (const bool half : {true, false}) {
+      EXPECT_EQ(ncclAllReduce(&in[size_t(rank)], &out[size_t(rank + (half ? ranks : 0))], 1, ncclInt32,
+                              ncclSum, (half ? halves : comms)[size_t(rank)], nullptr),
+                ncclSuccess);
+    }
+  }
+  EXPECT_EQ(ncclGroupEnd(), ncclSuccess) << sentence();
+  EXPECT_EQ(out, (std::vector<int>{4, 4, 4, 4, 2, 2, 2, 2}));
   for (const ncclComm_t comm : halves) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
   for (const ncclComm_t comm : comms) EXPECT_EQ(ncclCommFinalize(comm), ncclSuccess) << sentence();
   for (const ncclComm_t comm : comms) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
