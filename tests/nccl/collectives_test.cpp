@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ostream>
 #include <string>
 #include <tuple>
 
@@ -135,6 +136,8 @@ void run_all(ncclComm_t comm, int ranks, int rank, size_t count, ncclDataType_t 
 struct Way {
   const char* name;
   bool threads, copies;
+
+  friend void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 };
 
 class Collectives : public testing::TestWithParam<std::tuple<int, Way>> {};
