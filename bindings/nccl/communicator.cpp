@@ -9,27 +9,16 @@
 #include <chorale/layout.hpp>
 #include <chorale/make_plan.hpp>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
-#include <type_traits>
 #include <utility>
 
-#include "calls.hpp"
 #include "fallback.hpp"
 #include "log.hpp"
 #include "outcome.hpp"
 
 namespace chorale::nccl {
 namespace {
-
-constexpr uint64_t MiB = uint64_t(1) << 20;
-/// Limits the memory for results that nobody reads, see Communicator::tail_of().
-constexpr uint64_t most_unused = MiB;
-/// Limits a rank's part of a chunk, see Communicator::add_chunks().
-constexpr uint64_t most_part = 64 * MiB;
-/// Limits broadcasts of which the root sends a copy to each of several peers.
-constexpr uint64_t most_by_root = MiB / 4;
 
 /// Names a folder without files, so that all plans are made.
 constexpr const char* no_folder = "/dev/null";
@@ -332,102 +321,6 @@ void Communicator::run_alone(const Task& task) {
     device_->copy(task.recv, task.send, task.count * element_bytes(task.type), task.stream);
 }
 
-/// Returns an all-reduce of a few elements of a reduction. Ranks other than the root of a reduce have no
-/// memory for the result, so they write it where nobody reads it.
-Communicator::Collective Communicator::tail_of(const Task& task, const Collective& collective, uint64_t begin,
-                                               uint64_t bytes) {
-  Collective tail = collective;
-  tail.shape.bytes = tail.arguments.bytes = bytes;
-  tail.arguments.in = static_cast<const char*>(collective.arguments.in) + begin;
-  if (task.function != Function::ncclReduce || rank() == task.root) {
-    tail.arguments.out = static_cast<char*>(collective.arguments.out) + begin;
-  } else {
-    if (!unused_) unused_ = device_->allocate(most_unused);
-    tail.arguments.out = unused_->at();
-  }
-  return tail;
-}
-
-/// Adds the steps of an all-reduce, or of a reduce, whose buffers peers cannot access. It takes the message
-/// chunk by chunk. A reduce-scatter of a chunk leaves each rank with one part, which it then sends to the
-/// others. The reduce-scatter writes to memory of its own, because in place it would overwrite input that it
-/// still needs.
-void Communicator::add_chunks(const Task& task, const Collective& collective, std::vector<Step>& steps) {
-  const uint64_t n = uint64_t(ranks()), bytes = collective.arguments.bytes;
-  constexpr uint64_t unit = 128;  // aligned parts move faster
-  uint64_t begin = 0;
-  while (const uint64_t part = std::min((bytes - begin) / n / unit * unit, most_part)) {
-    if (!part_) part_ = device_->allocate(most_part);
-    Collective scatter = collective;
-    scatter.shape = {"reducescatter", part * n, collective.shape.dtype, 0, "reducescatter_staged_b64"};
-    scatter.arguments.bytes = part * n;
-    scatter.arguments.in = static_cast<const char*>(collective.arguments.in) + begin;
-    scatter.arguments.out = part_->at();
-    steps.push_back({scatter, {}});
-    Messages messages;
-    char* const out = static_cast<char*>(collective.arguments.out) + begin;
-    const bool all = task.function != Function::ncclReduce;
-    for (int peer = 0; peer < ranks(); ++peer) {
-      if (all || peer == task.root) messages.sends.push_back({part_->at(), part, peer});
-      if (all || rank() == task.root) messages.recvs.push_back({out + uint64_t(peer) * part, part, peer});
-    }
-    steps.push_back({std::nullopt, std::move(messages)});
-    begin += part * n;
-  }
-  if (begin < bytes) steps.push_back({tail_of(task, collective, begin, bytes - begin), {}});
-}
-
-std::vector<Communicator::Step> Communicator::steps_of(const Task& task, const Collective& collective) {
-  std::vector<Step> steps;
-  const bool reduce = task.function == Function::ncclReduce;
-  if (!needs_copies(collective)) {
-    // A short reduce is an all-reduce whose result only the root keeps.
-    if (reduce && collective.arguments.bytes > most_unused) {
-      add_chunks(task, collective, steps);
-    } else {
-      steps.push_back({reduce ? tail_of(task, collective, 0, collective.arguments.bytes) : collective, {}});
-    }
-    return steps;
-  }
-  const uint64_t bytes = task.count * element_bytes(task.type);
-  char* const in = static_cast<char*>(const_cast<void*>(task.send));
-  char* const out = static_cast<char*>(task.recv);
-  switch (task.function) {
-    case Function::ncclAllReduce:
-    case Function::ncclReduce:
-      add_chunks(task, collective, steps);
-      return steps;
-    case Function::ncclReduceScatter:
-      steps.push_back({collective, {}});
-      steps.back().collective->shape.program = "reducescatter_staged_b64";
-      return steps;
-    case Function::ncclAllGather:
-    case Function::ncclAlltoAll: {
-      Step step;
-      for (int peer = 0; peer < ranks(); ++peer) {
-        const bool own_part = task.function == Function::ncclAlltoAll;
-        step.messages.sends.push_back({in + (own_part ? uint64_t(peer) * bytes : 0), bytes, peer});
-        step.messages.recvs.push_back({out + uint64_t(peer) * bytes, bytes, peer});
-      }
-      steps.push_back(std::move(step));
-      return steps;
-    }
-    default:  // a broadcast
-      break;
-  }
-  // A root that sends to many peers is slower than a plan, even with copies.
-  if (ranks() > 2 && bytes > most_by_root) {
-    steps.push_back({collective, {}});
-    return steps;
-  }
-  Step step;
-  for (int peer = 0; task.root == rank() && peer < ranks(); ++peer)
-    step.messages.sends.push_back({in, bytes, peer});
-  step.messages.recvs.push_back({out, bytes, task.root});
-  steps.push_back(std::move(step));
-  return steps;
-}
-
 void Communicator::run_collective(const Task& task) {
   if (task.count == 0) return;
   if (ranks() == 1) return run_alone(task);
@@ -439,126 +332,6 @@ void Communicator::run_collective(const Task& task) {
     } else {
       run_messages(step.messages, task.stream);
     }
-  }
-}
-
-ncclComm_t Communicator::of_fallback() {
-  if (fallback_) return fallback_;
-  const auto get_id = fallback::find<ncclResult_t(ncclUniqueId*)>(Function::ncclGetUniqueId);
-  const auto init =
-      fallback::find<ncclResult_t(ncclComm_t*, int, ncclUniqueId, int)>(Function::ncclCommInitRank);
-  if (!get_id || !init)
-    throw CallError(ncclInvalidUsage, "the fallback cannot make communicators. " +
-                                          fallback::remedy(Function::ncclCommInitRank));
-  ncclUniqueId id{};
-  const ncclResult_t got = rank() == 0 ? get_id(&id) : ncclSuccess;
-  world_.agree(got == ncclSuccess
-                   ? std::nullopt
-                   : std::optional(fmt::format("the fallback returns {} from ncclGetUniqueId", int(got))));
-  const auto all = world_.allgather(std::as_bytes(std::span(&id, 1)));
-  std::memcpy(&id, all[0].data(), sizeof id);
-  const ncclResult_t made = init(&fallback_, ranks(), id, rank());
-  if (made != ncclSuccess) throw CallError(made, "the fallback cannot make a communicator for this call");
-  return fallback_;
-}
-
-/// Gives the fallback a reduction that Chorale does not have.
-void Communicator::run_in_fallback(const Task& task) {
-  const ncclComm_t comm = of_fallback();
-  change_count(task.function, Answer::served, Answer::fallback);
-  const auto call = [&](auto signature, auto... arguments) {
-    return fallback::find<std::remove_pointer_t<decltype(signature)>>(task.function)(arguments...);
-  };
-  using Whole =
-      ncclResult_t (*)(const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t);
-  using Rooted = ncclResult_t (*)(const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, int, ncclComm_t,
-                                  cudaStream_t);
-  const ncclResult_t result =
-      task.function == Function::ncclReduce
-          ? call(Rooted(), task.send, task.recv, task.count, task.type, task.op, task.root, comm, task.stream)
-          : call(Whole(), task.send, task.recv, task.count, task.type, task.op, comm, task.stream);
-  if (result != ncclSuccess) throw CallError(result, "the fallback, which gets this call, returns an error");
-}
-
-/// Adds the messages of a call to those of its group.
-void Communicator::add_messages(const Task& task, Messages& messages) const {
-  const uint64_t bytes = task.count * element_bytes(task.type);
-  const auto part = [bytes](auto* buffer, int peer) { return buffer + uint64_t(peer) * bytes; };
-  const char* const from = static_cast<const char*>(task.send);
-  char* const to = static_cast<char*>(task.recv);
-  const bool root = task.root == rank();
-  switch (task.function) {
-    case Function::ncclSend:
-      messages.sends.push_back({from, bytes, task.root});
-      return;
-    case Function::ncclRecv:
-      messages.recvs.push_back({to, bytes, task.root});
-      return;
-    case Function::ncclGather:
-      messages.sends.push_back({from, bytes, task.root});
-      for (int peer = 0; root && peer < ranks(); ++peer)
-        messages.recvs.push_back({part(to, peer), bytes, peer});
-      return;
-    default:  // ncclScatter
-      for (int peer = 0; root && peer < ranks(); ++peer)
-        messages.sends.push_back({part(from, peer), bytes, peer});
-      messages.recvs.push_back({to, bytes, task.root});
-  }
-}
-
-/// Takes away the messages of a rank to itself that stay in place.
-void Communicator::leave_in_place(Messages& messages) const {
-  size_t recv = 0;
-  for (size_t send = 0; send < messages.sends.size(); ++send) {
-    if (messages.sends[send].peer != rank()) continue;
-    while (recv < messages.recvs.size() && messages.recvs[recv].peer != rank()) ++recv;
-    if (recv == messages.recvs.size()) return;  // the exchange refuses it
-    const bool stays = messages.sends[send].data == messages.recvs[recv].data &&
-                       messages.sends[send].bytes == messages.recvs[recv].bytes;
-    if (stays) {
-      messages.sends.erase(messages.sends.begin() + ptrdiff_t(send--));
-      messages.recvs.erase(messages.recvs.begin() + ptrdiff_t(recv));
-    } else {
-      ++recv;
-    }
-  }
-}
-
-/// Runs messages at once. NCCL allows that a rank receives where it also sends from, so such data is copied
-/// before it is sent.
-void Communicator::run_messages(Messages messages, cudaStream_t stream) {
-  leave_in_place(messages);
-  std::vector<SendTo>& sends = messages.sends;
-  if (sends.empty() && messages.recvs.empty()) return;
-  const auto overlaps = [&](const SendTo& send) {
-    const char* const begin = static_cast<const char*>(send.data);
-    return std::any_of(messages.recvs.begin(), messages.recvs.end(), [&](const RecvFrom& recv) {
-      const char* const other = static_cast<const char*>(recv.data);
-      return begin < other + recv.bytes && other < begin + send.bytes;
-    });
-  };
-  uint64_t copied = 0;
-  for (const SendTo& send : sends) copied += overlaps(send) ? (send.bytes + 127) / 128 * 128 : 0;
-  if (copied > copied_) {
-    copies_.push_back(device_->allocate(copied));
-    copied_ = copied;
-  }
-  char* to = copied > 0 ? static_cast<char*>(copies_.back()->at()) : nullptr;
-  for (SendTo& send : sends) {
-    if (!overlaps(send)) continue;
-    device_->copy(to, send.data, send.bytes, stream);
-    send.data = to;
-    to += (send.bytes + 127) / 128 * 128;
-  }
-  if (exchange_) return exchange_->exchange(sends, messages.recvs, stream);
-  // The messages of a single rank to itself match in their order.
-  for (size_t at = 0; at < std::max(sends.size(), messages.recvs.size()); ++at) {
-    if (at >= sends.size() || at >= messages.recvs.size() || sends[at].bytes != messages.recvs[at].bytes) {
-      throw CallError(ncclInvalidUsage,
-                      "the sends of a rank to itself do not match its receives in the same group");
-    }
-    if (sends[at].data != messages.recvs[at].data && sends[at].bytes)
-      device_->copy(messages.recvs[at].data, sends[at].data, sends[at].bytes, stream);
   }
 }
 

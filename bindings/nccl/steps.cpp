@@ -1,0 +1,117 @@
+// Says how collectives run as plans and messages.
+
+#include <algorithm>
+#include <utility>
+
+#include "communicator.hpp"
+
+namespace chorale::nccl {
+namespace {
+
+constexpr uint64_t MiB = uint64_t(1) << 20;
+/// Limits the memory for results that nobody reads, see Communicator::tail_of().
+constexpr uint64_t most_unused = MiB;
+/// Limits a rank's part of a chunk, see Communicator::add_chunks().
+constexpr uint64_t most_part = 64 * MiB;
+/// Limits broadcasts of which the root sends a copy to each of several peers.
+constexpr uint64_t most_by_root = MiB / 4;
+
+}  // namespace
+
+/// Returns an all-reduce of a few elements of a reduction. Ranks other than the root of a reduce have no
+/// memory for the result, so they write it where nobody reads it.
+Communicator::Collective Communicator::tail_of(const Task& task, const Collective& collective, uint64_t begin,
+                                               uint64_t bytes) {
+  Collective tail = collective;
+  tail.shape.bytes = tail.arguments.bytes = bytes;
+  tail.arguments.in = static_cast<const char*>(collective.arguments.in) + begin;
+  if (task.function != Function::ncclReduce || rank() == task.root) {
+    tail.arguments.out = static_cast<char*>(collective.arguments.out) + begin;
+  } else {
+    if (!unused_) unused_ = device_->allocate(most_unused);
+    tail.arguments.out = unused_->at();
+  }
+  return tail;
+}
+
+/// Adds the steps of an all-reduce, or of a reduce, whose buffers peers cannot access. It takes the message
+/// chunk by chunk. A reduce-scatter of a chunk leaves each rank with one part, which it then sends to the
+/// others. The reduce-scatter writes to memory of its own, because in place it would overwrite input that it
+/// still needs.
+void Communicator::add_chunks(const Task& task, const Collective& collective, std::vector<Step>& steps) {
+  const uint64_t n = uint64_t(ranks()), bytes = collective.arguments.bytes;
+  constexpr uint64_t unit = 128;  // aligned parts move faster
+  uint64_t begin = 0;
+  while (const uint64_t part = std::min((bytes - begin) / n / unit * unit, most_part)) {
+    if (!part_) part_ = device_->allocate(most_part);
+    Collective scatter = collective;
+    scatter.shape = {"reducescatter", part * n, collective.shape.dtype, 0, "reducescatter_staged_b64"};
+    scatter.arguments.bytes = part * n;
+    scatter.arguments.in = static_cast<const char*>(collective.arguments.in) + begin;
+    scatter.arguments.out = part_->at();
+    steps.push_back({scatter, {}});
+    Messages messages;
+    char* const out = static_cast<char*>(collective.arguments.out) + begin;
+    const bool all = task.function != Function::ncclReduce;
+    for (int peer = 0; peer < ranks(); ++peer) {
+      if (all || peer == task.root) messages.sends.push_back({part_->at(), part, peer});
+      if (all || rank() == task.root) messages.recvs.push_back({out + uint64_t(peer) * part, part, peer});
+    }
+    steps.push_back({std::nullopt, std::move(messages)});
+    begin += part * n;
+  }
+  if (begin < bytes) steps.push_back({tail_of(task, collective, begin, bytes - begin), {}});
+}
+
+std::vector<Communicator::Step> Communicator::steps_of(const Task& task, const Collective& collective) {
+  std::vector<Step> steps;
+  const bool reduce = task.function == Function::ncclReduce;
+  if (!needs_copies(collective)) {
+    // A short reduce is an all-reduce whose result only the root keeps.
+    if (reduce && collective.arguments.bytes > most_unused) {
+      add_chunks(task, collective, steps);
+    } else {
+      steps.push_back({reduce ? tail_of(task, collective, 0, collective.arguments.bytes) : collective, {}});
+    }
+    return steps;
+  }
+  const uint64_t bytes = task.count * element_bytes(task.type);
+  char* const in = static_cast<char*>(const_cast<void*>(task.send));
+  char* const out = static_cast<char*>(task.recv);
+  switch (task.function) {
+    case Function::ncclAllReduce:
+    case Function::ncclReduce:
+      add_chunks(task, collective, steps);
+      return steps;
+    case Function::ncclReduceScatter:
+      steps.push_back({collective, {}});
+      steps.back().collective->shape.program = "reducescatter_staged_b64";
+      return steps;
+    case Function::ncclAllGather:
+    case Function::ncclAlltoAll: {
+      Step step;
+      for (int peer = 0; peer < ranks(); ++peer) {
+        const bool own_part = task.function == Function::ncclAlltoAll;
+        step.messages.sends.push_back({in + (own_part ? uint64_t(peer) * bytes : 0), bytes, peer});
+        step.messages.recvs.push_back({out + uint64_t(peer) * bytes, bytes, peer});
+      }
+      steps.push_back(std::move(step));
+      return steps;
+    }
+    default:  // a broadcast
+      break;
+  }
+  // A root that sends to many peers is slower than a plan, even with copies.
+  if (ranks() > 2 && bytes > most_by_root) {
+    steps.push_back({collective, {}});
+    return steps;
+  }
+  Step step;
+  for (int peer = 0; task.root == rank() && peer < ranks(); ++peer)
+    step.messages.sends.push_back({in, bytes, peer});
+  step.messages.recvs.push_back({out, bytes, task.root});
+  steps.push_back(std::move(step));
+  return steps;
+}
+
+}  // namespace chorale::nccl
