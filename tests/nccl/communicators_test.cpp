@@ -167,8 +167,7 @@ CHORALE_NCCL_TEST(NcclShrink, LeavesOutALivingRank, 3)(ncclComm_t comm, int rank
 }
 
 TEST(NcclProcesses, ShrinkToTheSurvivors) {
-  const ncclUniqueId id = new_id();
-  const std::vector<int> ends = chorale::test::forked(3, [&](int rank) {
+  const std::vector<int> ends = forked_with_id(3, [&](const ncclUniqueId& id, int rank) {
     const ncclComm_t comm = joined(id, 3, rank);
     expect_sum(comm, 1, 3);
     if (rank == 1) return 7;
@@ -272,8 +271,7 @@ CHORALE_NCCL_TEST(NcclErrors, AbortEndsTheCallsOfOtherRanks, 2)(ncclComm_t comm,
 }
 
 TEST(NcclProcesses, NameADeadRank) {
-  const ncclUniqueId id = new_id();
-  const std::vector<int> ends = chorale::test::forked(3, [&](int rank) {
+  const std::vector<int> ends = forked_with_id(3, [&](const ncclUniqueId& id, int rank) {
     const ncclComm_t comm = joined(id, 3, rank);
     expect_sum(comm, 1, 3);
     if (rank == 2) return 7;

@@ -4,12 +4,16 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -51,10 +55,43 @@ inline void in_threads(int ranks, const Body& body) {
   for (std::thread& thread : threads) thread.join();
 }
 
-/// Does the same with a process for each rank.
+/// Runs `body` in a process for each rank, with the id of a communicator to be. Another process makes the id,
+/// because the thread that it starts must not run while a process forks.
+/// \returns by rank how the processes ended, as forked()
+inline std::vector<int> forked_with_id(int ranks,
+                                       const std::function<int(const ncclUniqueId& id, int rank)>& body) {
+  struct Shared {
+    ncclUniqueId id;
+    std::atomic<int> ready, ended;
+  };
+  void* const memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  Shared& shared = *new (memory) Shared{};
+  const auto wait_for = [](const std::atomic<int>& number, int least) {
+    for (int turn = 0; number < least && turn < 60000; ++turn) usleep(1000);
+  };
+  std::vector<int> ends = chorale::test::forked(ranks + 1, [&](int rank) {
+    if (rank == ranks) {
+      shared.id = new_id();
+      shared.ready = 1;
+      wait_for(shared.ended, ranks);
+      return 0;
+    }
+    wait_for(shared.ready, 1);
+    struct AtEnd {
+      std::atomic<int>& ended;
+      ~AtEnd() { ++ended; }
+    } const at_end{shared.ended};
+    return body(shared.id, rank);
+  });
+  ends.pop_back();
+  munmap(memory, sizeof(Shared));
+  return ends;
+}
+
+/// Does the same as in_threads() with a process for each rank.
 inline void in_processes(int ranks, const Body& body) {
-  const ncclUniqueId id = new_id();
-  const std::vector<int> ends = chorale::test::forked(ranks, [&](int rank) {
+  const std::vector<int> ends = forked_with_id(ranks, [&](const ncclUniqueId& id, int rank) {
     const ncclComm_t comm = joined(id, ranks, rank);
     if (comm) body(comm, rank);
     if (comm) {
