@@ -1,7 +1,5 @@
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -150,6 +148,7 @@ class Communicator {
   /// Returns the fallback's communicator of the same ranks. Collective when it makes it.
   ncclComm_t of_fallback();
   void run_in_fallback(const Task& task);
+
   std::mutex mutex_;
   const bool copies_always_;  ///< even where peers can access the caller's buffers
   World world_;

@@ -3,7 +3,7 @@
 #include "abi.hpp"
 
 /// The functions that this library serves. They have the names and the meanings that NCCL gives them. Those
-/// with a result code may also throw, as Outcome::outcome_of_exception() expects.
+/// with a result code may also throw, as outcome_of_exception() expects.
 namespace chorale::nccl::served {
 
 #define CHORALE_NCCL_DECLARE_served(result, name, parameters) result name parameters;

@@ -22,7 +22,7 @@ struct ncclWindow_vidmem {
 namespace served {
 namespace {
 
-/// Holds the windows and the host memory of this process.
+/// Holds the windows of this process.
 struct Process {
   std::mutex mutex;
   std::map<const void*, std::shared_ptr<ncclWindow_vidmem>> windows;

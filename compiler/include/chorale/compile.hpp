@@ -53,8 +53,9 @@ Diagnostics compile(Plan&, const CompileOptions& = {});
 
 /// Returns a plan that computes the same, and is also right when input and output of a rank are one memory.
 /// It has more synchronisations of threads, if it needs them for that. Returns nothing if the plan is wrong
-/// in place all the same. A plan with a certificate gets a new one. It takes as long as the proofs. \param
-/// plan  without findings of check() and prove()
+/// in place all the same. A plan with a certificate gets a new one. It takes as long as the proofs.
+///
+/// \param plan  without findings of check() and prove()
 std::optional<Plan> also_in_place(const Plan& plan);
 
 }  // namespace chorale
