@@ -181,6 +181,27 @@ void keep(std::shared_ptr<Communicator> communicator) {
   process().kept.push_back(std::move(communicator));
 }
 
+namespace {
+
+/// Ends one rank of a communicator when all ranks have closed it.
+void finish(std::shared_ptr<Communicator> communicator, const std::shared_ptr<Closing>& closing) {
+  const Outcome outcome = outcome_of([&] { communicator->finish(); });
+  if (outcome.good()) {
+    communicator.reset();
+  } else {
+    log::line(log::Level::info,
+              fmt::format("a communicator keeps its memory, because not all ranks have closed it: {}",
+                          outcome.sentence));
+    keep(std::move(communicator));
+  }
+  const std::lock_guard<std::mutex> lock(process().mutex);
+  ++closing->ended;
+  --process().closing;
+  process().closed.notify_all();
+}
+
+}  // namespace
+
 void close(std::shared_ptr<Communicator> communicator) {
   // One thread may close all ranks of this process, one after the other. So only the last call waits.
   std::shared_ptr<Closing> closing;
@@ -196,24 +217,9 @@ void close(std::shared_ptr<Communicator> communicator) {
     if (last) process().closings.erase(group);
     ++process().closing;
   }
-  const auto held = std::make_shared<std::shared_ptr<Communicator>>(std::move(communicator));
-  const auto body = [held, closing] {
-    std::shared_ptr<Communicator> communicator = std::move(*held);
-    const Outcome outcome = outcome_of([&] { communicator->finish(); });
-    if (outcome.good()) {
-      communicator.reset();
-    } else {
-      log::line(log::Level::info,
-                fmt::format("a communicator keeps its memory, because not all ranks have closed it: {}",
-                            outcome.sentence));
-      keep(std::move(communicator));
-    }
-    const std::lock_guard<std::mutex> lock(process().mutex);
-    ++closing->ended;
-    --process().closing;
-    process().closed.notify_all();
-  };
-  if (!outcome_of([&] { std::thread(body).detach(); }).good()) return body();
+  if (!outcome_of([&] { std::thread(finish, communicator, closing).detach(); }).good())
+    return finish(std::move(communicator), closing);
+  communicator.reset();
   if (!last) return;
   std::unique_lock lock(process().mutex);
   process().closed.wait_for(lock, std::chrono::seconds(5), [&] { return closing->ended == closing->ranks; });

@@ -174,6 +174,10 @@ struct Executor::State {
     return bindings.add(backend->bind(plan, use, call, arguments));
   }
 
+  void prepare(const Plan& plan, const Arguments& arguments) {
+    if (Binding* const binding = bind(plan, arguments, nullptr)) binding->prepare(arguments, nullptr);
+  }
+
   /// Returns whether bind() finds a binding, and so does not wait for other ranks.
   bool is_bound(const Plan& plan, const Arguments& arguments) {
     if (failed || resets != world.resets() || arguments.bytes == 0) return false;
@@ -222,7 +226,7 @@ Executor& Executor::operator=(Executor&& other) noexcept {
 
 void Executor::prepare(const Plan& plan, const Arguments& arguments) {
   const OneCall call = state_->one_call();
-  if (Binding* const binding = state_->bind(plan, arguments, nullptr)) binding->prepare(arguments, nullptr);
+  state_->prepare(plan, arguments);
 }
 
 void Executor::execute(const Plan& plan, const Arguments& arguments, void* stream) {
@@ -239,15 +243,10 @@ void Executor::execute_staged(const Plan& plan, const Arguments& arguments, void
 
 void Executor::prepare_staged(const Plan& plan, const Arguments& arguments) {
   const OneCall call = state_->one_call();
-  const auto prepare = [&](const Arguments& piece) {
-    if (Binding* const binding = state_->bind(plan, piece, nullptr)) binding->prepare(piece, nullptr);
-  };
-  if (!state_->stages(plan, arguments)) return prepare(arguments);
+  if (!state_->stages(plan, arguments)) return state_->prepare(plan, arguments);
   state_->staging->allocate();
-  state_->staging->any_piece(plan, arguments, [&](const Arguments& piece) {
-    prepare(piece);
-    return false;
-  });
+  state_->staging->for_each_call(plan, arguments,
+                                 [&](const Arguments& piece) { state_->prepare(plan, piece); });
 }
 
 bool Executor::stages(const Plan& plan, const Arguments& arguments) {
@@ -263,8 +262,11 @@ bool Executor::is_bound(const Plan& plan, const Arguments& arguments) {
 bool Executor::is_bound_staged(const Plan& plan, const Arguments& arguments) {
   const OneCall call = state_->one_call();
   if (!state_->stages(plan, arguments)) return state_->is_bound(plan, arguments);
-  return !state_->staging->any_piece(plan, arguments,
-                                     [&](const Arguments& piece) { return !state_->is_bound(plan, piece); });
+  if (!state_->staging->is_allocated()) return false;
+  bool bound = true;
+  state_->staging->for_each_call(
+      plan, arguments, [&](const Arguments& piece) { bound = bound && state_->is_bound(plan, piece); });
+  return bound;
 }
 
 // This reads only the world and state that the backend protects, so threads that watch a launch may call it.

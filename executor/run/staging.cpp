@@ -72,12 +72,9 @@ void Staging::for_each_piece(const Plan& plan, const Arguments& arguments,
   }
 }
 
-bool Staging::any_piece(const Plan& plan, const Arguments& arguments,
-                        const std::function<bool(const Arguments&)>& is) const {
-  if (!in_) return true;
-  bool any = false;
-  for_each_piece(plan, arguments, [&](const Piece& piece) { any = any || is(piece.arguments); });
-  return any;
+void Staging::for_each_call(const Plan& plan, const Arguments& arguments,
+                            const std::function<void(const Arguments&)>& visit) const {
+  for_each_piece(plan, arguments, [&](const Piece& piece) { visit(piece.arguments); });
 }
 
 void Staging::allocate() {

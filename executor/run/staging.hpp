@@ -30,11 +30,12 @@ class Staging {
   /// Allocates the memory, if that has not been done.
   void allocate();
 
-  /// Returns whether `is` returns true for the call of a piece. Also returns true before the first run(),
-  /// which allocates the memory of all pieces.
+  bool is_allocated() const { return in_ != nullptr; }
+
+  /// Calls `visit` with the call of each piece. The memory must be allocated.
   /// \throws UsageError as run()
-  bool any_piece(const Plan& plan, const Arguments& arguments,
-                 const std::function<bool(const Arguments&)>& is) const;
+  void for_each_call(const Plan& plan, const Arguments& arguments,
+                     const std::function<void(const Arguments&)>& visit) const;
 
   /// Runs the plan piece by piece.
   /// \param execute  runs the plan on a piece

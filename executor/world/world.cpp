@@ -200,10 +200,12 @@ World World::survivors(std::span<const int> without) {
         "survivors() is for worlds of one host, and this one has several: the remaining ranks can join a new "
         "world under another address");
   }
-  for (const int rank : without) {
-    if (rank < 0 || rank >= ranks() || rank == rank_)
+  for (const int out : without) {
+    if (out < 0 || out >= ranks() || out == rank_) {
       throw UsageError(
-          fmt::format("rank {} cannot leave rank {} of {} ranks out of survivors()", rank_, rank, ranks()));
+          fmt::format("rank {} of {} ranks cannot leave out rank {}: that must be another rank of the world",
+                      rank_, ranks(), out));
+    }
   }
   world::Place place = world::next_of(*group_, rank_, without);
   return World(std::move(place.group), place.rank);

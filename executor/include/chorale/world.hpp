@@ -196,7 +196,7 @@ class World {
   ///         timeout(); the error names that rank. RunError resources, on all ranks, if one rank cannot get
   ///         memory for the new world. RunError deadlock in a world with a seed, where there is no timeout
   /// \throws UsageError if it has already made a world, because the next one is made by survivors() of that
-  ///         world; if the world has several hosts
+  ///         world; if the world has several hosts; if `without` names this rank or none of the world
   World survivors(std::span<const int> without = {});
 
   /// Returns, for each rank of this world, its rank in the world whose survivors() made this one. Returns an

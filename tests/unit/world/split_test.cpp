@@ -19,6 +19,7 @@
 #include "chorale/world.hpp"
 #include "executor/fibers/sanitizers.hpp"
 #include "executor/world/collective_try.hpp"
+#include "few_files.hpp"
 #include "processes.hpp"
 #include "tests/free_port.hpp"
 #include "tests/has.hpp"
@@ -219,16 +220,10 @@ TEST_F(Split, AllHearOfOneThatMayOpenNoMoreFiles) {
     Processes ranks(3, [&](int rank) -> std::string {
       World world = World::join(address, rank, 3, {.timeout = 120s});
       world.barrier();
-      rlimit before{};
-      getrlimit(RLIMIT_NOFILE, &before);
-      if (rank == poor) {
-        const int next = ::open("/dev/null", O_RDONLY);
-        close(next);
-        const rlimit none_more{rlim_t(next), before.rlim_max};
-        setrlimit(RLIMIT_NOFILE, &none_more);
-      }
-      const std::string said = thrown([&] { world.split(rank == 2, 0); });
-      setrlimit(RLIMIT_NOFILE, &before);
+      const std::string said = [&] {
+        const FewFiles few(rank == poor);
+        return thrown([&] { world.split(rank == 2, 0); });
+      }();
       std::optional<World> part = world.split(0, 0);
       return said + "|" + those_of(part, rank);
     });

@@ -20,6 +20,7 @@
 #include "executor/fibers/sanitizers.hpp"
 #include "executor/world/collective_try.hpp"
 #include "executor/world/group.hpp"
+#include "few_files.hpp"
 #include "processes.hpp"
 #include "tests/has.hpp"
 #include "tests/unit/thrown.hpp"
@@ -232,6 +233,42 @@ TEST_F(Survivors, OfProcessesWithSeveralRanks) {
 }
 
 /// The rank that lacks files is first the one that offers the memory, and then the one that opens it.
+/// Leaves rank 1 out of the survivors, although it lives, and then uses the old world once more.
+std::string without_one(World& world) {
+  world.barrier();
+  const Ranks out{1};
+  std::string said = "left out";
+  if (world.rank() != 1) {
+    World next = world.survivors(out);
+    said = told(next);
+  }
+  world.barrier();
+  return said;
+}
+
+TEST_F(Survivors, MayLeaveOutALivingRank) {
+  const std::vector<std::string> expected{"0 2", "left out", "0 2"};
+  std::vector<std::string> said(3);
+  run_local(3, [&](World& world) { said[size_t(world.rank())] = without_one(world); });
+  EXPECT_EQ(said, expected);
+  Processes ranks(3, [&](int rank) {
+    World world = join(rank, 3);
+    return without_one(world);
+  });
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), expected[size_t(rank)]);
+}
+
+TEST_F(Survivors, LeaveOutOnlyOtherRanksOfTheWorld) {
+  run_local(2, [](World& world) {
+    for (const int out : {-1, 2, world.rank()}) {
+      const Ranks without{out};
+      EXPECT_EQ(thrown([&] { world.survivors(without); }),
+                "usage: rank " + std::to_string(world.rank()) + " of 2 ranks cannot leave out rank " +
+                    std::to_string(out) + ": that must be another rank of the world");
+    }
+  });
+}
+
 TEST_F(Survivors, AllHearOfOneThatMayOpenNoMoreFiles) {
 #if defined(CHORALE_ASAN)
   GTEST_SKIP() << "the sanitizers open files to look whether memory is there";
@@ -242,16 +279,10 @@ TEST_F(Survivors, AllHearOfOneThatMayOpenNoMoreFiles) {
       world.barrier();
       if (rank == 0) ::kill(getpid(), SIGKILL);
       barriers(world);
-      rlimit before{};
-      getrlimit(RLIMIT_NOFILE, &before);
-      if (rank == poor) {
-        const int next = ::open("/dev/null", O_RDONLY);
-        close(next);
-        const rlimit none_more{rlim_t(next), before.rlim_max};
-        setrlimit(RLIMIT_NOFILE, &none_more);
-      }
-      const std::string said = thrown([&] { world.survivors(); });
-      setrlimit(RLIMIT_NOFILE, &before);
+      const std::string said = [&] {
+        const FewFiles few(rank == poor);
+        return thrown([&] { world.survivors(); });
+      }();
       World next = world.survivors();
       return said + "|" + told(next);
     });
