@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "checks/checks.hpp"
-#include "chorale/renderer.hpp"
 #include "report.hpp"
 
 namespace chorale::host {
@@ -21,13 +20,6 @@ Diagnostics lint(const Schedule& schedule, const Values& params, Mover automatic
     if (!findings.empty()) break;
   }
   return findings;
-}
-
-std::string render_warnings(const Plan& plan, const Diagnostics& findings) {
-  Renderer each(plan);
-  std::string text;
-  for (const Diagnostic& finding : findings) text += each(finding, "warning");
-  return text;
 }
 
 }  // namespace chorale::host

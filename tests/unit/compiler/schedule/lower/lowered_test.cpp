@@ -144,7 +144,7 @@ TEST_P(Ranks, EveryLoweringGivesWhatTheLayoutMeans) {
     // More ranks run the code of two, and take minutes on few cores. A part of the lowerings is enough for
     // them.
     const int ranks = GetParam();
-    const size_t step = ranks > 4 ? 9 : ranks == 4 ? 2 : ranks == 3 ? 3 : 1;
+    const size_t step = ranks > 4 ? 19 : ranks > 2 ? 4 : 1;
     const bool every = has_every_mover(layout) && ranks <= 4;
     for (size_t at = 0; at < all.size(); at += step) {
       const Lowered& one = all[at];

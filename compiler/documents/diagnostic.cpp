@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "chorale/host/lint.hpp"
 #include "chorale/json.hpp"
 #include "chorale/renderer.hpp"
 
@@ -95,6 +96,13 @@ std::string render(const Plan& plan, const Diagnostics& findings) {
   std::string text;
   for (const Diagnostic& finding : findings) text += each(finding);
   return text + (findings.size() == 1 ? "1 error\n" : std::to_string(findings.size()) + " errors\n");
+}
+
+std::string host::render_warnings(const Plan& plan, const Diagnostics& findings) {
+  Renderer each(plan);
+  std::string text;
+  for (const Diagnostic& finding : findings) text += each(finding, "warning");
+  return text;
 }
 
 }  // namespace chorale

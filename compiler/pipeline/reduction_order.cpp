@@ -2,10 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "../../plan/resolve.hpp"
+#include "../plan/resolve.hpp"
+#include "../proof/values/value.hpp"
 #include "chorale/compile.hpp"
 #include "chorale/proof.hpp"
-#include "value.hpp"
 
 namespace chorale {
 namespace {

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "cbor.hpp"
+#include "../json/cbor.hpp"
+#include "../json/json.hpp"
 #include "chorale/json.hpp"
-#include "json.hpp"
 
 namespace chorale {
 namespace json::cbor {

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Checks that the rooms of the libraries call each other in no circle: links.py SOURCE_FOLDER OBJECTS
+
+cmake/rooms.py looks at includes. A room can also use another one through a public header that declares what the other room
+defines. So this test reads the symbols of the object files. An arrow goes from the room that uses a symbol to the room that
+defines it, and from a room to each room whose files it may include. It is an error if a room reaches itself. OBJECTS is a
+file that lists the object files of the libraries, a line each.
+"""
+import collections
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(sys.argv[1], "cmake")))
+import rooms as table  # noqa: E402
+
+
+def room_of_object(item, root, allowed):
+    """Returns the room of an object file's sources; None: they are generated, or in several rooms."""
+    # A path is <build>/executor/CMakeFiles/chorale_executor.dir/<source>.o. Sources that are compiled together are in "Unity".
+    library, source = re.search(r"/([^/]+)/CMakeFiles/[^/]+[.]dir/(.+)[.]o$", item).groups()
+    sources = [f"{library}/{source}"]
+    if source.startswith("Unity/"):
+        text = pathlib.Path(item).with_suffix("").read_text()
+        sources = [str(pathlib.Path(name).relative_to(root)) for name in re.findall(r'#include "([^"]+)"', text)]
+    found = {table.room_of(name, allowed) for name in sources}
+    return found.pop() if len(found) == 1 else None
+
+
+def symbols_of(item):
+    """Returns the symbols that an object file defines, and those that it uses and does not define."""
+    defined, used = set(), set()
+    for line in subprocess.run(["nm", item], text=True, capture_output=True, check=True).stdout.splitlines():
+        words = line.split()
+        if len(words) == 3 and words[1] in "BDRT":
+            defined.add(words[2])
+        elif len(words) == 2 and words[0] == "U":
+            used.add(words[1])
+    return defined, used
+
+
+def circle_in(arrows):
+    """Returns a list of rooms in which each has an arrow to the next and the last to the first; None: there is none."""
+    done = set()
+
+    def search(path):
+        for other in sorted(arrows[path[-1]]):
+            if other in path:
+                return path[path.index(other):]
+            found = other not in done and search([*path, other])
+            if found:
+                return found
+        done.add(path[-1])
+        return None
+
+    for room in sorted(arrows):
+        found = room not in done and search([room])
+        if found:
+            return found
+    return None
+
+
+def main(root, objects):
+    errors = []
+    allowed = table.read_rooms(root / "cmake/rooms.txt", errors)
+    defined_in, uses = {}, collections.defaultdict(set)
+    for item in map(os.path.normpath, objects.read_text().split()):
+        room = room_of_object(item, root, allowed)
+        if room is None:
+            continue
+        defined, used = symbols_of(item)
+        defined_in.update(dict.fromkeys(defined, room))
+        uses[room] |= used
+    if len(uses) < 20:
+        print(f"error: only {len(uses)} rooms have object files in {objects}")
+        return 1
+    arrows, example = collections.defaultdict(set), {}
+    for room, symbols in uses.items():
+        for symbol in symbols:
+            other = defined_in.get(symbol, room)
+            if other != room:
+                arrows[room].add(other)
+                example[room, other] = symbol
+        arrows[room] |= {other for other in allowed[room] if not other.endswith("/include")}
+    circle = circle_in(arrows)
+    if not circle:
+        print(f"{sum(map(len, arrows.values()))} arrows between {len(arrows)} rooms")
+        return 0
+    print("error: these rooms use each other in a circle:")
+    for room, other in zip(circle, [*circle[1:], circle[0]]):
+        symbol = example.get((room, other))
+        what = subprocess.run(["c++filt", symbol], text=True, capture_output=True).stdout.strip() if symbol else "an include"
+        print(f"  {room} uses {other}: {what}")
+    print("help: move the function that goes up to the room above, or what it uses to one below")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])))
