@@ -12,7 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <regex>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace chorale::test {
@@ -52,6 +54,15 @@ inline Ints output_of(const Plan& plan, uint32_t rank, MessageSizes sizes, int l
     }
   }
   return data;
+}
+
+/// Returns whether a plan of the same folder differs from this one only in its number of thread blocks:
+/// allreduce_ring_b64_8.json is allreduce_ring_8.json with 64 blocks.
+inline bool differs_only_in_blocks(const std::filesystem::path& plan) {
+  const std::string name = plan.filename().string();
+  const std::string other = std::regex_replace(name, std::regex("_b[0-9]+(_[0-9]+[.]json)$"), "$1");
+  std::error_code none;
+  return other != name && std::filesystem::exists(plan.parent_path() / other, none);
 }
 
 enum class Where { apart, in_place, allocated };
