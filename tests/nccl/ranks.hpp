@@ -1,6 +1,6 @@
 /// \file
-/// Runs ranks of a communicator of libnccl.so.2 on the CPU, as threads or as processes, and makes values of
-/// all types.
+/// Runs ranks of a communicator of libnccl.so.2, as threads or as processes, and makes values of all types.
+/// The backend is the CPU or, with CHORALE_ON_FAKE_CUDA, the CUDA of tests/cuda/fake, with a GPU per rank.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,20 +13,65 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <new>
 #include <string>
 #include <thread>
 #include <vector>
+
+#if defined(CHORALE_ON_FAKE_CUDA)
+#include <cuda_runtime_api.h>
+#endif
 
 #include "tests/forked.hpp"
 #include "tests/nccl/table.hpp"
 
 namespace nccl_tests {
 
+#if defined(CHORALE_ON_FAKE_CUDA)
+constexpr bool on_gpus = true;
+/// Makes the GPU of a rank the one of this thread.
+inline void use_gpu(int rank) { cudaSetDevice(rank); }
+/// Waits until the GPU of this thread has done all that calls have enqueued.
+inline void settle() { cudaDeviceSynchronize(); }
+/// Waits for the first `gpus` GPUs.
+inline void settle_all(int gpus) {
+  int before = 0;
+  cudaGetDevice(&before);
+  for (int gpu = 0; gpu < gpus; ++gpu) {
+    use_gpu(gpu);
+    settle();
+  }
+  use_gpu(before);
+}
+/// Allocates memory of this thread's GPU, which the host can use too because the CUDA is a fake.
+template <class T>
+struct Allocator {
+  using value_type = T;
+  T* allocate(size_t count) {
+    void* memory = nullptr;
+    EXPECT_EQ(cudaMalloc(&memory, count * sizeof(T)), cudaSuccess);
+    return static_cast<T*>(memory);
+  }
+  void deallocate(T* memory, size_t) { cudaFree(memory); }
+  bool operator==(const Allocator&) const { return true; }
+};
+#else
+constexpr bool on_gpus = false;
+inline void use_gpu(int) {}
+inline void settle() {}
+inline void settle_all(int) {}
+template <class T>
+using Allocator = std::allocator<T>;
+#endif
+inline const int backend_is_set =
+    setenv("CHORALE_BACKEND", on_gpus ? "cuda" : "cpu", 1) + setenv("FAKE_GPUS", "8", 1);
+
 inline std::string sentence() { return ncclGetLastError(nullptr); }
 
 /// Returns the communicator of a rank.
 inline ncclComm_t joined(const ncclUniqueId& id, int ranks, int rank) {
+  use_gpu(rank);
   ncclComm_t comm{};
   EXPECT_EQ(ncclCommInitRank(&comm, ranks, id, rank), ncclSuccess) << sentence();
   return comm;
@@ -154,7 +199,7 @@ inline size_t size_of(ncclDataType_t type) {
   return sizes[type];
 }
 
-/// Holds elements of a type.
+/// Holds elements of a type. Whoever looks at them, or destroys them, waits for the calls that use them.
 class Elements {
  public:
   Elements(ncclDataType_t type, size_t count) : type_(type), bytes_(count * size_of(type)) {}
@@ -167,13 +212,28 @@ class Elements {
     const uint64_t bits = bits_of(value, type_);
     std::memcpy(data(at), &bits, size_of(type_));
   }
-  char* data(size_t at = 0) { return bytes_.data() + at * size_of(type_); }
+  ~Elements() { settle(); }
+  Elements(const Elements&) = default;
+  Elements& operator=(const Elements& other) {
+    settle();
+    type_ = other.type_;
+    bytes_ = other.bytes_;
+    return *this;
+  }
+
+  char* data(size_t at = 0) {
+    settle();
+    return bytes_.data() + at * size_of(type_);
+  }
   size_t count() const { return bytes_.size() / size_of(type_); }
-  bool operator==(const Elements&) const = default;
+  bool operator==(const Elements& other) const {
+    settle();
+    return type_ == other.type_ && bytes_ == other.bytes_;
+  }
 
  private:
   ncclDataType_t type_;
-  std::vector<char> bytes_;
+  std::vector<char, Allocator<char>> bytes_;
 };
 
 /// Returns the number that rank `rank` has at a place of its input: small, so that sums and products of a few

@@ -1,5 +1,8 @@
 #include "streams.hpp"
 
+#include <pthread.h>
+
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -17,6 +20,12 @@ namespace chorale::test::fake {
 namespace {
 
 struct Graph;
+
+/// Returns a number that no stream or capture has had.
+unsigned long long next_number() {
+  static std::atomic<unsigned long long> next = 1;
+  return next++;
+}
 
 class Stream {
  public:
@@ -45,6 +54,7 @@ class Stream {
   }
 
   const int device;
+  const unsigned long long number = next_number();
   Graph* capture = nullptr;  ///< the graph that captures the work, during a capture
 
  private:
@@ -78,7 +88,11 @@ struct Streams {
   std::map<int, Stream*> defaults;  // by device
 
   static Streams& get() {
-    static Streams* const streams = new Streams;
+    static Streams* streams = [] {
+      // A forked process has none of the threads.
+      pthread_atfork(nullptr, nullptr, [] { streams = new Streams; });
+      return new Streams;
+    }();
     return *streams;
   }
 
@@ -162,6 +176,18 @@ void wait_for(Point& point) {
 
 using Points = std::vector<std::shared_ptr<Point>>;
 
+/// Calls the function of a user object when its last owner goes: the program, or a graph that holds it.
+class UserObject {
+ public:
+  UserObject(cudaHostFn_t destroy, void* data) : destroy_(destroy), data_(data) {}
+  ~UserObject() { destroy_(data_); }
+  UserObject(const UserObject&) = delete;
+
+ private:
+  const cudaHostFn_t destroy_;
+  void* const data_;
+};
+
 /// Holds captured work in order. Each node runs on its stream, with the points of this launch.
 struct Graph {
   struct Node {
@@ -169,9 +195,11 @@ struct Graph {
     std::function<void(const Points&)> work;
     Reads* reads = nullptr;  ///< the node takes its turn there
   };
+  const unsigned long long number = next_number();
   Stream* origin = nullptr;
   std::vector<Node> nodes;
   size_t points = 0;
+  std::vector<std::shared_ptr<UserObject>> held;
 };
 
 /// Holds a graph that can be launched. It has its own streams, besides the one on which it is launched.
@@ -269,6 +297,11 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   const Event& of = *reinterpret_cast<Event*>(event);
   return !of.last || is_reached(*of.last) ? cudaSuccess : cudaErrorNotReady;
 }
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  const std::shared_ptr<Point> last = reinterpret_cast<Event*>(event)->last;
+  if (last) wait_for(*last);
+  return cudaSuccess;
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const Event& of = *reinterpret_cast<Event*>(event);
   Stream& on = Streams::get().of(stream);
@@ -301,6 +334,43 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
     if (one->capture == captured) one->capture = nullptr;
   *graph = reinterpret_cast<cudaGraph_t>(captured);
   return cudaSuccess;
+}
+cudaError_t cudaUserObjectCreate(cudaUserObject_t* made, void* data, cudaHostFn_t destroy, unsigned,
+                                 unsigned) {
+  *made = reinterpret_cast<cudaUserObject_t>(
+      new std::shared_ptr<UserObject>(std::make_shared<UserObject>(destroy, data)));
+  return cudaSuccess;
+}
+cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned) {
+  delete reinterpret_cast<std::shared_ptr<UserObject>*>(object);
+  return cudaSuccess;
+}
+/// The graph takes the program's reference: cudaGraphUserObjectMove.
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned, unsigned) {
+  reinterpret_cast<Graph*>(graph)->held.push_back(*reinterpret_cast<std::shared_ptr<UserObject>*>(object));
+  return cudaUserObjectRelease(object, 1);
+}
+#if CUDART_VERSION >= 13000
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long* number, cudaGraph_t* graph, const cudaGraphNode_t**,
+                                     const cudaGraphEdgeData**, size_t*) {
+#else
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long* number) {
+  return cudaStreamGetCaptureInfo_v2(stream, status, number, nullptr, nullptr, nullptr);
+}
+cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                        unsigned long long* number, cudaGraph_t* graph,
+                                        const cudaGraphNode_t**, size_t*) {
+#endif
+  Graph* const captured = Streams::get().of(stream).capture;
+  *status = captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  if (number) *number = captured ? captured->number : 0;
+  if (graph) *graph = reinterpret_cast<cudaGraph_t>(captured);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* number) {
+  return *number = Streams::get().of(stream).number, cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   delete reinterpret_cast<Graph*>(graph);

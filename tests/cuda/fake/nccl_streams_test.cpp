@@ -1,0 +1,104 @@
+// These tests use streams and graphs with libnccl.so.2. On the CPU there are none.
+
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include "tests/nccl/ranks.hpp"
+
+namespace {
+
+using namespace nccl_tests;
+
+constexpr int ranks = 3;
+constexpr size_t count = 3000;
+
+/// Is a stream that waits for no other.
+class Stream {
+ public:
+  Stream() { EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess); }
+  ~Stream() { cudaStreamDestroy(stream_); }
+  Stream(const Stream &) = delete;
+  operator cudaStream_t() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+/// Holds what a stream captured.
+class Captured {
+ public:
+  template <class Calls>
+  Captured(cudaStream_t stream, const Calls &calls) {
+    EXPECT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    calls();
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+    EXPECT_EQ(cudaGraphInstantiate(&graph_, graph, 0), cudaSuccess);
+    cudaGraphDestroy(graph);
+  }
+  ~Captured() { cudaGraphExecDestroy(graph_); }
+  Captured(const Captured &) = delete;
+  void launch(cudaStream_t stream) const { EXPECT_EQ(cudaGraphLaunch(graph_, stream), cudaSuccess); }
+
+ private:
+  cudaGraphExec_t graph_ = nullptr;
+};
+
+Elements numbers(int rank, int turn) {
+  return Elements(ncclInt32, count, [=](size_t at) { return number(rank, at) + turn; });
+}
+Elements sum(int turn) {
+  return Elements(ncclInt32, count, [=](size_t at) {
+    double all = 0;
+    for (int rank = 0; rank < ranks; ++rank) all += number(rank, at) + turn;
+    return all;
+  });
+}
+
+// NCCL allows a capture of a call that has not run before.
+CHORALE_NCCL_TEST(NcclGraphs, CaptureTheFirstCall, ranks)(ncclComm_t comm, int rank) {
+  Stream stream;
+  Elements in(ncclInt32, count), out(ncclInt32, count);
+  const Captured graph(stream, [&] {
+    EXPECT_EQ(ncclAllReduce(in.data(), out.data(), count, ncclInt32, ncclSum, comm, stream), ncclSuccess)
+        << sentence();
+  });
+  for (int turn = 0; turn < 5; ++turn) {
+    in = numbers(rank, turn);
+    graph.launch(stream);
+    EXPECT_TRUE(out == sum(turn)) << "turn " << turn;
+  }
+}
+
+CHORALE_NCCL_TEST(NcclGraphs, CaptureAGroup, ranks)(ncclComm_t comm, int rank) {
+  Stream stream;
+  const int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
+  Elements in(ncclInt32, count), out(ncclInt32, count), got(ncclInt32, count);
+  const Captured graph(stream, [&] {
+    EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ncclSend(in.data(), count, ncclInt32, next, comm, stream), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(in.data(), out.data(), count, ncclInt32, ncclSum, comm, stream), ncclSuccess);
+    EXPECT_EQ(ncclRecv(got.data(), count, ncclInt32, before, comm, stream), ncclSuccess);
+    EXPECT_EQ(ncclGroupEnd(), ncclSuccess) << sentence();
+  });
+  for (int turn = 0; turn < 5; ++turn) {
+    in = numbers(rank, turn);
+    graph.launch(stream);
+    EXPECT_TRUE(out == sum(turn)) << "turn " << turn;
+    EXPECT_TRUE(got == numbers(before, turn)) << "turn " << turn;
+  }
+}
+
+// Calls of a communicator run in their order, whatever streams they are on.
+CHORALE_NCCL_TEST(NcclStreams, TakeTurns, ranks)(ncclComm_t comm, int rank) {
+  const Stream streams[2];
+  Elements in = numbers(rank, 0), first(ncclInt32, count), second(ncclInt32, count);
+  char *const from = in.data(), *const between = first.data(), *const to = second.data();
+  EXPECT_EQ(ncclAllReduce(from, between, count, ncclInt32, ncclSum, comm, streams[0]), ncclSuccess)
+      << sentence();
+  EXPECT_EQ(ncclAllReduce(between, to, count, ncclInt32, ncclMax, comm, streams[1]), ncclSuccess)
+      << sentence();
+  EXPECT_TRUE(second == sum(0));
+}
+
+}  // namespace
