@@ -3,6 +3,9 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "tests/nccl/ranks.hpp"
 
 namespace {
@@ -94,11 +97,17 @@ CHORALE_NCCL_TEST(NcclStreams, TakeTurns, ranks)(ncclComm_t comm, int rank) {
   const Stream streams[2];
   Elements in = numbers(rank, 0), first(ncclInt32, count), second(ncclInt32, count);
   char *const from = in.data(), *const between = first.data(), *const to = second.data();
-  EXPECT_EQ(ncclAllReduce(from, between, count, ncclInt32, ncclSum, comm, streams[0]), ncclSuccess)
-      << sentence();
-  EXPECT_EQ(ncclAllReduce(between, to, count, ncclInt32, ncclMax, comm, streams[1]), ncclSuccess)
-      << sentence();
-  EXPECT_TRUE(second == sum(0));
+  for (int turn = 0; turn < 2; ++turn) {
+    in = numbers(rank, turn);
+    // The first stream is late. In the second turn no call waits on the host.
+    const auto sleep = [](void *) { std::this_thread::sleep_for(std::chrono::milliseconds(50)); };
+    EXPECT_EQ(cudaLaunchHostFunc(streams[0], sleep, nullptr), cudaSuccess);
+    EXPECT_EQ(ncclAllReduce(from, between, count, ncclInt32, ncclSum, comm, streams[0]), ncclSuccess)
+        << sentence();
+    EXPECT_EQ(ncclAllReduce(between, to, count, ncclInt32, ncclMax, comm, streams[1]), ncclSuccess)
+        << sentence();
+    EXPECT_TRUE(second == sum(turn)) << "turn " << turn;
+  }
 }
 
 }  // namespace
