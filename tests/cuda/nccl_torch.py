@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
-"""Trains small models on two GPUs by torch.distributed with the backend nccl, and prints the results: nccl_torch.py under torchrun"""
+"""Uses torch.distributed with the backend nccl, and prints the results:
+  nccl_torch.py under torchrun    trains small models, on two GPUs
+  nccl_torch.py lost              looks what other ranks see when a rank dies, and when a rank aborts
+"""
 import os
+import sys
+import time
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.fsdp import FullyShardedDataParallel
 
-RANK = int(os.environ["RANK"])
-DEVICE = torch.device("cuda", RANK)
+RANK = int(os.environ.get("RANK", 0))
+DEVICE = torch.device("cuda", RANK % max(1, torch.cuda.device_count()))  # ranks may share a GPU
 STEPS = 50
 
 
@@ -21,6 +26,9 @@ def collectives():
     values = torch.full((1000,), float(RANK + 1), device=DEVICE)
     dist.all_reduce(values)
     say("all_reduce", values[0].item())
+    scaled = torch.full((1000,), float(RANK + 1), device=DEVICE)
+    dist.all_reduce(scaled, op=dist._make_nccl_premul_sum(0.5))
+    say("premul_sum", scaled[0].item())
     parts = [torch.empty(10, device=DEVICE) for _ in range(2)]
     dist.all_gather(parts, values[:10] + RANK)
     say("all_gather", parts[1][0].item())
@@ -79,6 +87,55 @@ def graph():
     say("graph", values[0].item())
 
 
+def lose_rank(rank, how, address, queue):
+    """Is a rank of two. Rank 1 leaves in the way `how` between two calls. Rank 0 must get an exception."""
+    torch.cuda.set_device(rank % torch.cuda.device_count())
+    dist.init_process_group("nccl", init_method=address, rank=rank, world_size=2)
+    values = torch.ones(1000, device="cuda")
+    dist.all_reduce(values)
+    torch.cuda.synchronize()
+    if rank == 1:
+        if how == "dies":
+            os._exit(0)
+        dist.distributed_c10d._abort_process_group()
+        time.sleep(5)
+        os._exit(0)
+    begin = time.monotonic()
+    try:
+        while time.monotonic() < begin + 60:
+            dist.all_reduce(values, async_op=True).wait()
+            torch.cuda.synchronize()
+        queue.put("no exception within 60 s")
+    except Exception as error:  # pylint: disable=broad-exception-caught
+        queue.put(f"{type(error).__name__} after {time.monotonic() - begin:.1f} s: {str(error).splitlines()[0]}")
+        queue.close()
+        queue.join_thread()
+        os._exit(3)
+
+
+def lost():
+    """Returns whether rank 0 gets an exception in each case."""
+    os.environ["TORCH_NCCL_BLOCKING_WAIT"] = "1"  # otherwise PyTorch ends the process
+    all_right = True
+    for number, how in enumerate(["dies", "aborts"]):
+        context = torch.multiprocessing.get_context("spawn")
+        queue = context.Queue()
+        address = f"tcp://127.0.0.1:{29600 + number}"
+        ranks = [context.Process(target=lose_rank, args=(rank, how, address, queue)) for rank in range(2)]
+        for rank in ranks:
+            rank.start()
+        try:
+            seen = queue.get(timeout=90)
+        except Exception:  # pylint: disable=broad-exception-caught
+            seen = f"nothing; rank 0 has exit status {ranks[0].exitcode}"
+        for rank in ranks:
+            rank.join(10)
+            rank.kill()
+        print(f"rank 1 {how}, rank 0 sees: {seen}", flush=True)
+        all_right = all_right and " after " in seen
+    return all_right
+
+
 def main():
     torch.cuda.set_device(RANK)
     for _ in range(2):  # a process group can be made again
@@ -89,4 +146,7 @@ def main():
         dist.destroy_process_group()
 
 
-main()
+if __name__ == "__main__":
+    if sys.argv[1:] == ["lost"]:
+        sys.exit(0 if lost() else 1)
+    main()
