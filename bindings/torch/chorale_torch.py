@@ -26,7 +26,7 @@ import torch.distributed
 import torch.utils.cpp_extension
 
 HERE = pathlib.Path(__file__).resolve().parent
-SOURCES = ["arguments.cpp", "backend.cpp", "communicator.cpp", "p2p_connection.cpp", "module.cpp", "own_plans.cpp", "staging.cpp"]
+SOURCES = ["arguments.cpp", "backend.cpp", "communicator.cpp", "p2p_connection.cpp", "module.cpp", "own_plans.cpp"]
 LIBRARIES = ["chorale_executor", "chorale_dsl", "chorale_compiler", "boost_context", "boost_program_options", "sodium", "spdlog", "fmt"]
 
 

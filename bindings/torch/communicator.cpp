@@ -69,13 +69,13 @@ void Communicator::run(const std::string& collective, const at::Tensor& in, cons
         .in = in.data_ptr(), .out = out.data_ptr(), .bytes = in.nbytes(), .dtype = dtype, .op = op};
     if (collective_info(collective).counts_output()) call.bytes = out.nbytes();
     if (const Preferred* const mine = preferred(collective, call.bytes)) {
-      execute(place, *mine->plan, call, in, out, stream);
+      place.executor->execute_staged(*mine->plan, call, stream);
       return;
     }
     const TunedPlans::Choice choice = place.plans.choose(collective, call.bytes, dtype);
     const Plan& plan = place.plans.plan(choice);
     call.packet = choice.packet;
-    execute(place, plan, call, in, out, stream);
+    place.executor->execute_staged(plan, call, stream);
   });
 }
 

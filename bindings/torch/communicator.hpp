@@ -7,7 +7,6 @@
 
 #include <chorale/exchange.hpp>
 #include <chorale/executor.hpp>
-#include <chorale/needs.hpp>
 #include <chorale/tuned_plans.hpp>
 #include <chrono>
 #include <cstdint>
@@ -17,7 +16,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "p2p_connection.hpp"
@@ -105,13 +103,6 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     std::shared_ptr<Executor> executor;  ///< the tensors in its memory hold it, too
     TunedPlans plans;
     std::unique_ptr<Exchange> exchange = {};  ///< null until the first exchange
-    /// On GPUs a plan whose peers reach into its buffers is bound to these buffers. The addresses of a
-    /// framework's tensors change from call to call, and not on all ranks alike. So such plans copy through
-    /// staging memory.
-    char* stage_in = nullptr;
-    char* stage_out = nullptr;
-    std::map<const Plan*, RankNeeds> reached = {};
-    std::vector<std::pair<const char*, uint64_t>> allocated = {};  ///< by empty()
   };
 
   /// Holds a plan that use() has told run() to take.
@@ -130,12 +121,6 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Place& place_for(const at::Device& device);
   void check_ranks(const Plan& plan) const;
   const Preferred* preferred(const std::string& collective, uint64_t bytes) const;
-  void execute(Place& place, const Plan& plan, const Arguments& call, const at::Tensor& in,
-               const at::Tensor& out, void* stream);
-  bool must_stage(Place& place, const Plan& plan, const Arguments& call, const at::Tensor& in,
-                  const at::Tensor& out);
-  void run_staged(Place& place, const Plan& plan, Arguments call, const at::Tensor& in, const at::Tensor& out,
-                  void* stream);
 
   const Options options_;
   std::mutex mutex_;

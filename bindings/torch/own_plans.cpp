@@ -40,7 +40,7 @@ void Communicator::run_plan(const SharedPlan& plan, const at::Tensor& in, const 
   const std::lock_guard<std::mutex> one_at_a_time(mutex_);
   with_torch_errors([&] {
     held_.emplace(plan.get(), plan);
-    execute(place_for(in.device()), *plan, call, in, out, stream);
+    place_for(in.device()).executor->execute_staged(*plan, call, stream);
   });
 }
 
@@ -89,7 +89,6 @@ at::Tensor Communicator::empty(at::IntArrayRef shape, at::ScalarType type, const
   with_torch_errors([&] {
     Place& place = place_for(device);
     void* const memory = place.executor->allocate(bytes);
-    place.allocated.emplace_back(static_cast<const char*>(memory), bytes);
     // The tensor keeps the communicator, because the executor refers to its world.
     const auto keep = [self = shared_from_this(), executor = place.executor](void*) {};
     tensor = at::from_blob(memory, shape, keep, options);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/from_blob.h>
 
 #include <chorale/collective.hpp>
 #include <cstdint>
@@ -39,17 +38,6 @@ inline void check_alike(const std::string& what, const at::Tensor& in, const at:
               out.device().str());
   TORCH_CHECK(in.is_cpu() || in.is_cuda(), "chorale: tensors are on the CPU or on CUDA, not on ",
               in.device().str());
-}
-
-/// Views the tensor as rows of the widest words that divide `unit`, so that parts of rows can be copied.
-inline at::Tensor as_words(const at::Tensor& tensor, int64_t rows, int64_t unit) {
-  const at::ScalarType word = unit % 8 == 0   ? at::kLong
-                              : unit % 4 == 0 ? at::kInt
-                              : unit % 2 == 0 ? at::kShort
-                                              : at::kByte;
-  const auto options = tensor.options().dtype(word).requires_grad(false);
-  const int64_t words = int64_t(tensor.nbytes()) / int64_t(c10::elementSize(word));
-  return at::from_blob(tensor.data_ptr(), {rows, words / rows}, options);
 }
 
 }  // namespace chorale::torch_backend
