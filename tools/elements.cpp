@@ -33,6 +33,8 @@ Format format(DType type) {
       return {3, 7, true, 0x1p4};
     case DType::fp8_e5m2:
       return {2, 15, true, 0x1p3};
+    case DType::u64:
+      return {0, 0, false, 0x1p50};  // as for i64
   }
   return {};
 }

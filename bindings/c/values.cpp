@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view dtypes[] = {"f32",  "f16", "bf16", "f64",      "i32",      "u32",
                                        "i64",  "u8",  "i8",   "fp8_e4m3", "fp8_e5m2", "u64",
                                        "bool", "c32", "c64",  "c128",     "i16",      "u16"};
-constexpr size_t own_dtypes = CHORALE_FP8_E5M2;
+constexpr size_t own_dtypes = CHORALE_U64;
 static_assert(own_dtypes == std::size(all_dtypes), "a type of types.def has no number in chorale.h");
 static_assert(std::size(dtypes) == CHORALE_U16);
 

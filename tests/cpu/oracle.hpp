@@ -98,6 +98,8 @@ decltype(auto) with_type(DType type, F&& f) {
       return f(Wide<uint32_t>{});
     case DType::i64:
       return f(Wide<int64_t>{});
+    case DType::u64:
+      return f(Wide<uint64_t>{});
     case DType::u8:
       return f(Wide<uint8_t>{});
     case DType::i8:
@@ -211,7 +213,9 @@ Bytes fold(const Order& order, ReduceOp op, const std::vector<Bytes>& inputs, si
     if (op == ReduceOp::avg) {  // the whole sum exists, rounded; then it is divided
       int ranks = 0;
       for (const auto& group : order.groups) ranks += int(group.size());
-      if constexpr (std::is_integral_v<A>) {
+      if constexpr (std::is_unsigned_v<A>) {
+        value = A(value / uint64_t(ranks));
+      } else if constexpr (std::is_integral_v<A>) {
         value = A(int64_t(value) / ranks);
       } else {
         value = value / A(ranks);

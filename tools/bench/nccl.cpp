@@ -32,6 +32,8 @@ std::optional<int> type_number(DType type) {
       return 3;
     case DType::i64:
       return 4;
+    case DType::u64:
+      return 5;
     case DType::f16:
       return 6;
     case DType::f32:

@@ -15,6 +15,7 @@ bool is_float(DType dtype) {
     case DType::i32:
     case DType::u32:
     case DType::i64:
+    case DType::u64:
     case DType::u8:
     case DType::i8:
       return false;

@@ -124,9 +124,9 @@ __global__ void sum_packs(Elementwise work) {
 /// Holds the exact value of any type. With it the number of conversions is the number of types, not of pairs
 /// of types.
 struct Number {
-  bool whole;
-  int64_t integer;
-  double real;
+  enum { real, integer, natural } kind;
+  uint64_t bits;  ///< of an integer of either sign, or of a natural number
+  double value;   ///< of a real number
 };
 
 __device__ Number load(const Strided& from, uint64_t at) {
@@ -134,9 +134,9 @@ __device__ Number load(const Strided& from, uint64_t at) {
     using T = typename decltype(tag)::type;
     const Accumulator<T> value = widen(data<T>(from)[at]);
     if constexpr (std::is_integral_v<T>) {
-      return {true, int64_t(value), 0};
+      return {std::is_same_v<T, uint64_t> ? Number::natural : Number::integer, uint64_t(value), 0};
     } else {
-      return {false, 0, double(value)};
+      return {Number::real, 0, double(value)};
     }
   });
 }
@@ -144,7 +144,9 @@ __device__ Number load(const Strided& from, uint64_t at) {
 __device__ void store(const Strided& to, uint64_t at, const Number& value) {
   with_dtype(to.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    data<T>(to)[at] = value.whole ? convert<T>(value.integer) : convert<T>(value.real);
+    data<T>(to)[at] = value.kind == Number::real      ? convert<T>(value.value)
+                      : value.kind == Number::natural ? convert<T>(value.bits)
+                                                      : convert<T>(int64_t(value.bits));
   });
 }
 

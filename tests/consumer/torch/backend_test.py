@@ -76,11 +76,15 @@ def reduced(op, all_values):
 
 
 def test_other_types(rank, ranks, device):
-    """Reduces types that have no kernel, because another type gives exactly the same results."""
+    """Reduces types for which PyTorch has no arithmetic, and types that have no kernel, because another type gives exactly the
+    same results."""
     big = torch.full((5,), 2**62 + rank, dtype=torch.int64, device=device).view(torch.uint64)
     dist.all_reduce(big)
     wrapped = (ranks * 2**62 + ranks * (ranks - 1) // 2 + 2**63) % 2**64 - 2**63
     expect("sums of uint64", big.view(torch.int64), torch.full((5,), wrapped, dtype=torch.int64, device=device))
+    largest = torch.full((5,), -ranks + rank, dtype=torch.int64, device=device).view(torch.uint64)
+    dist.all_reduce(largest, dist.ReduceOp.MAX)
+    expect("the maximum of uint64", largest.view(torch.int64), torch.full((5,), -1, dtype=torch.int64, device=device))
     for op, word in (dist.ReduceOp.BAND, all), (dist.ReduceOp.BOR, any):
         bits = torch.tensor([rank == 0, True, False], device=device)
         dist.all_reduce(bits, op)
@@ -408,8 +412,8 @@ def test_refusals(rank, ranks, device):
     expect_refused("bool by sum, prod, min, max, band, bor only, not by avg", lambda: dist.all_reduce(tensor.bool(), dist.ReduceOp.AVG))
     expect_refused("convert it to i32", lambda: dist.all_reduce(torch.ones(4, dtype=torch.int16, device=device)))
     expect_refused("convert it to i32", lambda: dist.all_reduce(torch.ones(4, dtype=torch.int16, device=device).view(torch.uint16)))
-    large = torch.full((4,), -1, dtype=torch.int64, device=device).view(torch.uint64)
-    expect_refused("u64 by sum and prod only, not by max", lambda: dist.all_reduce(large, dist.ReduceOp.MAX))
+    numbers = torch.ones(4, dtype=torch.complex64, device=device)
+    expect_refused("c64 by sum and avg only, not by prod", lambda: dist.all_reduce(numbers, dist.ReduceOp.PRODUCT))
     splits = [6 - ranks] + [1] * (ranks - 1)
     expect_refused("an input of 6 rows", lambda: dist.all_to_all_single(torch.empty(6, device=device), tensor, splits, splits))
     parts = [torch.ones(6 + peer, device=device) for peer in range(ranks)]

@@ -237,11 +237,11 @@ TEST_P(Multicast, AnExecutorRefusesWhatASwitchCannotDo) {
         Executor executor(world, asking("multicast"));
         void* const data = executor.allocate(4096);
         Arguments arguments{.in = data, .out = data, .bytes = 4096};
-        std::string wrong =
-            unless(failure(executor, sum(ReduceOp::max), arguments),
-                   "plan 'sum' combines f32 by max on a switch channel, which multicast does not "
-                   "offer (it has f32: sum; f16: sum min max; bf16: sum min max; f64: sum; i32: sum "
-                   "min max; u32: sum min max; i64: sum min max): take switch_channels = peer");
+        std::string wrong = unless(
+            failure(executor, sum(ReduceOp::max), arguments),
+            "plan 'sum' combines f32 by max on a switch channel, which multicast does not "
+            "offer (it has f32: sum; f16: sum min max; bf16: sum min max; f64: sum; i32: sum "
+            "min max; u32: sum min max; i64: sum min max; u64: sum min max): take switch_channels = peer");
         if (!wrong.empty()) return wrong;
         arguments.packet = PacketForm::ll8;
         wrong = unless(failure(executor, sum(), arguments),

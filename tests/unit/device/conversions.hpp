@@ -17,17 +17,13 @@ namespace chorale::test {
 
 using Bytes = std::vector<uint8_t>;
 
-inline constexpr DType all_dtypes[] = {DType::f32, DType::f16,      DType::bf16,    DType::f64,
-                                       DType::i32, DType::u32,      DType::i64,     DType::u8,
-                                       DType::i8,  DType::fp8_e4m3, DType::fp8_e5m2};
-
-/// Holds the value of an element exactly: every f64 and every i64 is exact in a long double.
+/// Holds the value of an element exactly: every f64, i64 and u64 is exact in a long double.
 using Exact = long double;
 static_assert(std::numeric_limits<Exact>::digits >= 64);
 
 inline bool is_whole(DType type) {
-  return type == DType::i32 || type == DType::u32 || type == DType::i64 || type == DType::u8 ||
-         type == DType::i8;
+  return type == DType::i32 || type == DType::u32 || type == DType::i64 || type == DType::u64 ||
+         type == DType::u8 || type == DType::i8;
 }
 
 /// Lists the finite, non-negative values of a float of 8 or 16 bits, indexed by their bits.
@@ -105,6 +101,8 @@ inline Exact exact(DType type, const uint8_t* from) {
       return load<uint32_t>(from);
     case DType::i64:
       return Exact(load<int64_t>(from));
+    case DType::u64:
+      return Exact(load<uint64_t>(from));
     case DType::u8:
       return load<uint8_t>(from);
     case DType::i8:
@@ -178,7 +176,7 @@ inline std::vector<Exact> turning_points() {
 template <class T>
 void append_near(Bytes& to, Exact point) {
   if constexpr (std::is_integral_v<T>) {
-    if (point >= 0x1p63L) return;
+    if (point >= 0x1p64L) return;
     for (const int64_t beside : {-1, 0, 1})
       for (const int64_t sign : {-1, 1}) append(to, T(uint64_t(sign) * (uint64_t(point) + uint64_t(beside))));
   } else {
@@ -207,6 +205,9 @@ inline Bytes values_to_convert(DType type) {
         break;
       case DType::i64:
         append_near<int64_t>(all, point);
+        break;
+      case DType::u64:
+        append_near<uint64_t>(all, point);
         break;
       default:
         append_near<uint32_t>(all, point);

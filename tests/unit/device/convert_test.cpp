@@ -56,7 +56,9 @@ TEST(Convert, EveryTypeToEveryOther) {
 
 TEST(Convert, ThroughTheWidestTypesItIsTheSame) {
   const auto widest = [](auto value) {
-    if constexpr (std::is_integral_v<decltype(value)>) {
+    if constexpr (std::is_same_v<decltype(value), uint64_t>) {
+      return value;
+    } else if constexpr (std::is_integral_v<decltype(value)>) {
       return int64_t(value);
     } else {
       return convert<double>(value);
@@ -87,12 +89,17 @@ TEST(Convert, Examples) {
   EXPECT_EQ(convert<uint32_t>(-5.0f), 0u);
   EXPECT_EQ(convert<int32_t>(std::nanf("")), 0);
   EXPECT_EQ(convert<int64_t>(1e19), std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(convert<uint64_t>(1e19), 10000000000000000000u);
+  EXPECT_EQ(convert<uint64_t>(1e20), std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(convert<uint64_t>(-1.5f), 0u);
+  EXPECT_EQ(convert<float>(std::numeric_limits<uint64_t>::max()), 0x1p64f);
   EXPECT_EQ(convert<uint8_t>(int32_t(300)), 44);
   EXPECT_EQ(convert<uint32_t>(int8_t(-1)), 0xffffffffu);
   // The value is just above the middle of two bf16. As an f32 it is exactly the middle, which is rounded
   // down.
   EXPECT_EQ(convert<bf16>(1 + 0x1p-8 + 0x1p-40).bits, 0x3f81);
   EXPECT_EQ(convert<bf16>((int64_t(1) << 48) + (int64_t(1) << 40) + 1).bits, 0x5781);
+  EXPECT_EQ(convert<bf16>((uint64_t(1) << 63) + (uint64_t(1) << 55) + 1).bits, 0x5f01);
 }
 
 }  // namespace

@@ -183,6 +183,7 @@ TEST(Numeric, MinAndMaxKeepInfinities) {
 TEST(Numeric, AverageTruncatesIntegers) {
   EXPECT_EQ(finish_avg<int32_t>(-7, 2), -3);
   EXPECT_EQ(finish_avg<uint32_t>(4000000000u, 3), 1333333333u);
+  EXPECT_EQ(finish_avg<uint64_t>(18000000000000000000u, 3), 6000000000000000000u);
   EXPECT_EQ(finish_avg<f16>(3.0f, 2), 1.5f);
 }
 

@@ -122,8 +122,8 @@ void check_reduced(uint32_t threads) {
 
 template <class T>
 struct TransferOf : testing::Test {};
-using ElementTypes =
-    testing::Types<float, f16, bf16, double, int32_t, uint32_t, int64_t, uint8_t, int8_t, fp8_e4m3, fp8_e5m2>;
+using ElementTypes = testing::Types<float, f16, bf16, double, int32_t, uint32_t, int64_t, uint8_t, int8_t,
+                                    fp8_e4m3, fp8_e5m2, uint64_t>;
 TYPED_TEST_SUITE(TransferOf, ElementTypes);
 
 TYPED_TEST(TransferOf, Reductions) {

@@ -200,7 +200,7 @@ TEST(Multicast, combines_what_ptx_has) {
   EXPECT_EQ(all,
             "f32 sum\nf32 avg\nf16 sum\nf16 min\nf16 max\nf16 avg\nbf16 sum\nbf16 min\nbf16 max\nbf16 avg\n"
             "f64 sum\nf64 avg\ni32 sum\ni32 min\ni32 max\ni32 avg\nu32 sum\nu32 min\nu32 max\nu32 avg\n"
-            "i64 sum\ni64 min\ni64 max\ni64 avg\n");
+            "i64 sum\ni64 min\ni64 max\ni64 avg\nu64 sum\nu64 min\nu64 max\nu64 avg\n");
 }
 
 TEST(Multicast, other_combinations_are_refused_by_name) {
@@ -211,7 +211,8 @@ TEST(Multicast, other_combinations_are_refused_by_name) {
       refusal(plan, DType::f32, ReduceOp::max),
       "plan 'halves' combines f32 by max on a switch channel, which multicast does not offer (it has f32: "
       "sum; "
-      "f16: sum min max; bf16: sum min max; f64: sum; i32: sum min max; u32: sum min max; i64: sum min max): "
+      "f16: sum min max; bf16: sum min max; f64: sum; i32: sum min max; u32: sum min max; i64: sum min max; "
+      "u64: sum min max): "
       "take switch_channels = peer");
   for (const DType dtype : {DType::u8, DType::i8, DType::fp8_e4m3, DType::fp8_e5m2})
     EXPECT_NE(refusal(plan, dtype).find("which multicast does not offer"), std::string::npos)

@@ -101,9 +101,9 @@ CHORALE_API void chorale_text_free(char* text);
 
 // -- Values
 
-/// Names the type of one element; 0 is no type. Only some operators reduce the types from CHORALE_U64 on, so
-/// a call must name the operator for them. No operator reduces the types from CHORALE_I16 on. docs/c-api.md
-/// lists them all.
+/// Names the type of one element; 0 is no type. Only some operators reduce the types from CHORALE_BOOL on,
+/// so a call must name the operator for them. No operator reduces the types from CHORALE_I16 on.
+/// docs/c-api.md lists them all.
 typedef int32_t chorale_dtype;
 enum {
   CHORALE_F32 = 1,

@@ -37,11 +37,13 @@ CHORALE_HD float odd_float(double value) {
 
 /// Rounds to odd like odd_float(). A double may have no room for the low bits, so they are folded into one
 /// bit.
-CHORALE_HD double odd_double(int64_t value) {
+CHORALE_HD double odd_double(uint64_t value) {
   constexpr uint64_t low = (uint64_t(1) << 11) - 1;
-  uint64_t magnitude = value < 0 ? 0 - uint64_t(value) : uint64_t(value);
-  if (magnitude >> 53 != 0) magnitude = (magnitude & ~low) | ((magnitude & low) != 0 ? low + 1 : 0);
-  return value < 0 ? -double(magnitude) : double(magnitude);
+  if (value >> 53 != 0) value = (value & ~low) | ((value & low) != 0 ? low + 1 : 0);
+  return double(value);
+}
+CHORALE_HD double odd_double(int64_t value) {
+  return value < 0 ? -odd_double(0 - uint64_t(value)) : odd_double(uint64_t(value));
 }
 
 template <class To>
@@ -65,7 +67,7 @@ CHORALE_HD To float_from(From value) {
     return To(value);
   } else if constexpr (std::is_same_v<From, float>) {
     return from_float<To>(value);
-  } else if constexpr (std::is_same_v<From, int64_t>) {
+  } else if constexpr (std::is_same_v<From, int64_t> || std::is_same_v<From, uint64_t>) {
     return from_float<To>(odd_float(odd_double(value)));
   } else {
     return from_float<To>(odd_float(double(value)));  // exactly a double
@@ -91,8 +93,8 @@ CHORALE_HD To no_number() {
 
 }  // namespace detail
 
-/// Converts `value` to type To. A conversion through double or int64_t gives the same result, because these
-/// hold all other types exactly.
+/// Converts `value` to type To. A conversion through double, int64_t or uint64_t gives the same result if
+/// that type holds the value exactly. Each value is exact in one of them.
 template <class To, class From>
 CHORALE_HD To convert(From value) {
   if constexpr (std::is_same_v<To, From>) {

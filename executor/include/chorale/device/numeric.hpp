@@ -289,7 +289,8 @@ template <class T>
 CHORALE_HD Accumulator<T> finish_avg(Accumulator<T> sum, uint32_t n) {
   using A = Accumulator<T>;
   if constexpr (std::is_integral_v<A>) {
-    return A(int64_t(sum) / int64_t(n));
+    using Wide = std::conditional_t<std::is_same_v<A, uint64_t>, uint64_t, int64_t>;
+    return A(Wide(sum) / Wide(n));
   } else {
     return sum / A(n);
   }
@@ -328,6 +329,8 @@ CHORALE_FN decltype(auto) with_dtype(DType type, F&& f) {
       return f(TypeTag<fp8_e4m3>{});
     case DType::fp8_e5m2:
       return f(TypeTag<fp8_e5m2>{});
+    case DType::u64:
+      return f(TypeTag<uint64_t>{});
   }
   return f(TypeTag<float>{});
 }
