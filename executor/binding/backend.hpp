@@ -117,6 +117,11 @@ class Backend {
   /// \throws RunError
   virtual void copy_rows(Rows to, Rows from, uint64_t bytes, uint64_t rows, void* stream) = 0;
 
+  /// Multiplies elements by a factor, or enqueues that on `stream`, see Executor::scale().
+  /// \throws RunError
+  virtual void scale(void* out, const void* in, uint64_t elements, DType dtype, const Factor& factor,
+                     void* stream) = 0;
+
   virtual void check() = 0;
   virtual void synchronize(void* stream) = 0;
 };

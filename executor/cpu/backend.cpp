@@ -9,6 +9,7 @@
 #include "../world/group.hpp"
 #include "binding.hpp"
 #include "port.hpp"
+#include "scale.hpp"
 
 namespace chorale {
 namespace {
@@ -58,6 +59,11 @@ class CpuBackend final : public Backend {
   void copy_rows(Rows to, Rows from, uint64_t bytes, uint64_t rows, void*) override {
     for (uint64_t row = 0; row < rows; ++row)
       std::memmove(to.at + row * to.distance, from.at + row * from.distance, bytes);
+  }
+
+  void scale(void* out, const void* in, uint64_t elements, DType dtype, const Factor& factor,
+             void*) override {
+    cpu::scale(out, in, elements, dtype, factor);
   }
 
   void check() override { world_.check(); }

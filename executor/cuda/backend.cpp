@@ -12,6 +12,7 @@
 #include "device/device_memory.hpp"
 #include "device/error.hpp"
 #include "device/monitor.hpp"
+#include "kernels/kernels.hpp"
 
 namespace chorale {
 namespace cuda {
@@ -99,6 +100,13 @@ class CudaBackend final : public Backend {
     cuda::check(cudaMemcpy2DAsync(to.at, to.distance, from.at, from.distance, bytes, rows, cudaMemcpyDefault,
                                   static_cast<cudaStream_t>(stream)),
                 "copying between a buffer and memory that peers access");
+  }
+
+  void scale(void* out, const void* in, uint64_t elements, DType dtype, const Factor& factor,
+             void* stream) override {
+    const CurrentDevice on(device_);
+    cuda::check(enqueue_scale(out, in, elements, dtype, factor, static_cast<cudaStream_t>(stream)),
+                "multiplying elements by a factor");
   }
 
   void check() override {

@@ -269,6 +269,12 @@ bool Executor::is_bound_staged(const Plan& plan, const Arguments& arguments) {
   return bound;
 }
 
+void Executor::scale(void* out, const void* in, uint64_t elements, DType dtype, const Factor& factor,
+                     void* stream) {
+  const OneCall call = state_->one_call();
+  state_->backend->scale(out, in, elements, dtype, factor, stream);
+}
+
 // This reads only the world and state that the backend protects, so threads that watch a launch may call it.
 void Executor::check() { state_->backend->check(); }
 

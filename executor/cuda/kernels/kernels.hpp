@@ -21,4 +21,8 @@ const void* multicast_interpreter_of(DType dtype, PacketForm packet, bool reduce
 /// Divides `n` elements by `ranks`, as the CPU does, so that a sum becomes an average.
 cudaError_t enqueue_average(void* elements, uint64_t n, DType dtype, uint32_t ranks, cudaStream_t stream);
 
+/// Multiplies `n` elements by a factor, as the CPU does, see Executor::scale().
+cudaError_t enqueue_scale(void* out, const void* in, uint64_t n, DType dtype, const Factor& factor,
+                          cudaStream_t stream);
+
 }  // namespace chorale::cuda

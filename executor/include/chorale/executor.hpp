@@ -12,6 +12,7 @@
 
 #include "chorale/config.hpp"
 #include "chorale/error.hpp"
+#include "chorale/factor.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/packet_form.hpp"
 #include "chorale/plan.hpp"
@@ -118,6 +119,14 @@ class Executor {
   /// CUDA graph has captured stays until that graph and all instances of it are destroyed. After a
   /// World::reset(), do not replay graphs captured before it: capture them again.
   void prepare(const Plan& plan, const Arguments& arguments);
+
+  /// Multiplies elements by a factor. Each product is rounded to the type of the elements, and integers wrap.
+  /// On the CPU it returns when all products are written. With CUDA it only enqueues on `stream`, which a
+  /// graph may capture. It is not collective.
+  /// \param out  `elements` elements; the same as `in`, or elsewhere. They may be at any address
+  /// \throws RunError if CUDA refuses the launch
+  void scale(void* out, const void* in, uint64_t elements, DType dtype, const Factor& factor,
+             void* stream = nullptr);
 
   /// Throws the error of an earlier run, if there was one. Never blocks. You may call it from any thread,
   /// also while another call runs.

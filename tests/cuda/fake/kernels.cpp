@@ -4,8 +4,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include "executor/cpu/scale.hpp"
 #include "executor/cuda/graph_holds.hpp"
 #include "executor/cuda/kernels/kernels.hpp"
+#include "streams.hpp"
 
 namespace chorale::test::fake {
 namespace {
@@ -45,6 +47,11 @@ const void* multicast_interpreter_of(DType, PacketForm packet, bool) {
   return packet == PacketForm::ll16 ? &multicast : nullptr;
 }
 cudaError_t enqueue_average(void*, uint64_t, DType, uint32_t, cudaStream_t) { return cudaSuccess; }
+cudaError_t enqueue_scale(void* out, const void* in, uint64_t n, DType dtype, const Factor& factor,
+                          cudaStream_t stream) {
+  enqueue(stream, [=] { cpu::scale(out, in, n, dtype, factor); });
+  return cudaSuccess;
+}
 
 void GraphHolds::add(cudaStream_t) {}  // nothing is captured here
 

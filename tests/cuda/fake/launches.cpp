@@ -72,6 +72,11 @@ class StreamsBackend final : public Backend {
   void copy_rows(Rows, Rows, uint64_t, uint64_t, void*) override {
     throw RunError(RunError::Reason::other, "this backend stages nothing");
   }
+  void scale(void* out, const void* in, uint64_t elements, DType dtype, const Factor& factor,
+             void* stream) override {
+    test::fake::enqueue(static_cast<cudaStream_t>(stream),
+                        [=, cpu = cpu_.get()] { cpu->scale(out, in, elements, dtype, factor, nullptr); });
+  }
   void* allocate(uint64_t bytes) override { return cpu_->allocate(bytes); }
   void check() override {
     failures_->raise();

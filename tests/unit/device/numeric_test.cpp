@@ -187,6 +187,13 @@ TEST(Numeric, AverageTruncatesIntegers) {
   EXPECT_EQ(finish_avg<f16>(3.0f, 2), 1.5f);
 }
 
+TEST(Numeric, ProductsAreRoundedOnce) {
+  EXPECT_EQ(scaled<int8_t>(100, 3), 44);
+  EXPECT_EQ(scaled<uint64_t>(uint64_t(1) << 63, 3), uint64_t(1) << 63);
+  EXPECT_EQ(scaled(from_float<fp8_e4m3>(1.125f), from_float<fp8_e4m3>(1.125f)).bits,
+            from_float<fp8_e4m3>(1.265625f).bits);
+}
+
 TEST(Numeric, TagsMatchTheirNames) {
   for (const DType type : all_dtypes) {
     const size_t size = with_dtype(type, [](auto tag) { return sizeof(typename decltype(tag)::type); });

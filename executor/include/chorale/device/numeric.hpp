@@ -296,6 +296,12 @@ CHORALE_HD Accumulator<T> finish_avg(Accumulator<T> sum, uint32_t n) {
   }
 }
 
+/// Returns the product of two elements, rounded to their type. Integers wrap.
+template <class T>
+CHORALE_HD T scaled(T value, T factor) {
+  return narrow<T>(combine<ReduceOp::prod>(widen(value), widen(factor)));
+}
+
 // -- From values to types
 
 template <class T>
