@@ -13,7 +13,6 @@
 #include <system_error>
 #include <utility>
 
-#include "fallback.hpp"
 #include "log.hpp"
 #include "outcome.hpp"
 
@@ -166,16 +165,13 @@ Communicator::~Communicator() {
     const auto on = device_->make_current();
     exchange_.reset();
   });
-  const auto destroy = fallback::find<ncclResult_t(ncclComm_t)>(Function::ncclCommDestroy);
-  if (fallback_ && destroy) destroy(fallback_);
 }
 
-void Communicator::check_task(const Task& task) const {
+void Communicator::check_task(Task& task) const {
   const uint64_t element = element_bytes(task.type);
-  if (reduces(task.function)) {
-    std::string why;
-    if (!reduction_of(task.type, task.op, &why) && !fallback::find_symbol(task.function))
-      throw CallError(ncclInvalidUsage, fmt::format("{}. {}", why, fallback::remedy(task.function)));
+  if (reduces(task.function) && (task.op < 0 || task.op >= ncclNumOps)) {
+    task.factor = operators_.factor(task.op, task.type);
+    task.op = ncclSum;
   }
   if (has_root(task.function) && (task.root < 0 || task.root >= ranks())) {
     throw CallError(ncclInvalidArgument,
@@ -192,9 +188,8 @@ void Communicator::check_task(const Task& task) const {
   if (used.recv && !task.recv) throw CallError(ncclInvalidArgument, "recvbuff is null");
 }
 
-std::optional<Communicator::Collective> Communicator::collective_of(const Task& task) const {
+Communicator::Collective Communicator::collective_of(const Task& task) const {
   const std::string_view word = word_of(task.function);
-  if (word.empty()) return std::nullopt;
   const CollectiveInfo& info = collective_info(word);
   const uint64_t parts = std::max(info.input_parts(uint64_t(ranks())), info.output_parts(uint64_t(ranks())));
   Collective made;
@@ -203,11 +198,9 @@ std::optional<Communicator::Collective> Communicator::collective_of(const Task& 
   made.arguments.bytes = task.count * element_bytes(task.type) * parts;
   made.arguments.dtype = DType::u8;  // what only moves elements moves bytes
   if (info.reduces()) {
-    std::string why;
-    const std::optional<Reduction> reduction = reduction_of(task.type, task.op, &why);
-    if (!reduction) return std::nullopt;
-    made.arguments.dtype = reduction->dtype;
-    made.arguments.op = reduction->op;
+    const Reduction reduction = reduction_of(task.type, task.op);
+    made.arguments.dtype = reduction.dtype;
+    made.arguments.op = reduction.op;
   }
   made.shape = {word, made.arguments.bytes, made.arguments.dtype, info.has_root() ? task.root : 0};
   return made;
@@ -323,10 +316,9 @@ void Communicator::run_alone(const Task& task) {
 
 void Communicator::run_collective(const Task& task) {
   if (task.count == 0) return;
+  if (task.factor) return run_scaled(task);
   if (ranks() == 1) return run_alone(task);
-  const std::optional<Collective> collective = collective_of(task);
-  if (!collective) return run_in_fallback(task);
-  for (const Step& step : steps_of(task, *collective)) {
+  for (const Step& step : steps_of(task, collective_of(task))) {
     if (step.collective) {
       execute(*step.collective, task.stream);
     } else {
@@ -338,14 +330,18 @@ void Communicator::run_collective(const Task& task) {
 bool Communicator::only_enqueues(std::span<const Task> tasks) {
   if (backend_of(config_) == Backend::cpu) return false;
   const std::lock_guard<std::mutex> lock(mutex_);
-  return std::all_of(tasks.begin(), tasks.end(), [this](const Task& task) {
-    if (task.sends_messages() || task.count == 0 || ranks() == 1) return true;
-    const std::optional<Collective> collective = collective_of(task);
-    if (!collective) return fallback_ != nullptr;
-    const std::vector<Step> steps = steps_of(task, *collective);
-    return std::all_of(steps.begin(), steps.end(),
-                       [this](const Step& step) { return !step.collective || is_bound(*step.collective); });
-  });
+  return std::all_of(tasks.begin(), tasks.end(), [this](const Task& task) { return enqueues(task); });
+}
+
+bool Communicator::enqueues(const Task& task) {
+  if (task.sends_messages() || task.count == 0 || ranks() == 1) return true;
+  if (task.factor) {
+    const std::vector<Scaled> parts = scaled_parts(task);
+    return std::all_of(parts.begin(), parts.end(), [this](const Scaled& part) { return enqueues(part.sum); });
+  }
+  const std::vector<Step> steps = steps_of(task, collective_of(task));
+  return std::all_of(steps.begin(), steps.end(),
+                     [this](const Step& step) { return !step.collective || is_bound(*step.collective); });
 }
 
 void Communicator::run(std::span<const Task> tasks) {

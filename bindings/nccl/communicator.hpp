@@ -18,6 +18,7 @@
 #include "chorale/executor.hpp"
 #include "chorale/tuned_plans.hpp"
 #include "chorale/world.hpp"
+#include "created_operators.hpp"
 #include "device.hpp"
 #include "functions.hpp"
 #include "operators.hpp"
@@ -34,6 +35,7 @@ struct Task {
   ncclRedOp_t op = ncclSum;
   int root = 0;  ///< the peer of a message
   cudaStream_t stream = nullptr;
+  std::optional<Factor> factor = {};  ///< by which each rank multiplies its input
 
   bool sends_messages() const;
 };
@@ -58,9 +60,13 @@ class Communicator {
   /// Returns whether other ranks of this communicator live in this process.
   bool shares_process() const { return world_.local() && ranks() > 1; }
 
-  /// Checks what a call of one rank can check alone.
+  /// Checks what a call of one rank can check alone. It replaces an operator that the program created by
+  /// ncclSum and the factor, because the program may destroy the operator before the call runs.
   /// \throws CallError
-  void check_task(const Task& task) const;
+  void check_task(Task& task) const;
+
+  /// Returns the operators that the program created for this communicator. Any thread may use them.
+  CreatedOperators& operators() { return operators_; }
 
   /// Returns whether run() only enqueues these tasks, and so does not wait for other ranks on the host.
   bool only_enqueues(std::span<const Task> tasks);
@@ -108,8 +114,7 @@ class Communicator {
     Shape shape;
     Arguments arguments;
   };
-  /// Returns nothing if Chorale does not have the reduction of the task.
-  std::optional<Collective> collective_of(const Task& task) const;
+  Collective collective_of(const Task& task) const;
 
   /// Holds the messages of a call.
   struct Messages {
@@ -145,9 +150,20 @@ class Communicator {
   void add_messages(const Task& task, Messages& messages) const;
   void leave_in_place(Messages& messages) const;
   void run_messages(Messages messages, cudaStream_t stream);
-  /// Returns the fallback's communicator of the same ranks. Collective when it makes it.
-  ncclComm_t of_fallback();
-  void run_in_fallback(const Task& task);
+
+  /// Is a part of a reduction whose input is multiplied first.
+  struct Scaled {
+    void* products;     ///< where the products go, without gaps
+    const char* in;     ///< the first block of the input
+    uint64_t blocks;    ///< how many blocks of the input are multiplied
+    uint64_t elements;  ///< in a block
+    uint64_t distance;  ///< from block to block, in bytes
+    Task sum;           ///< sums the products
+  };
+  std::vector<Scaled> scaled_parts(const Task& task);
+  void* memory_for_products(uint64_t bytes);
+  void run_scaled(const Task& task);
+  bool enqueues(const Task& task);
 
   std::mutex mutex_;
   const bool copies_always_;  ///< even where peers can access the caller's buffers
@@ -161,12 +177,14 @@ class Communicator {
   std::map<std::pair<std::string, int>, Plan> made_;     ///< by program and root
   std::map<const Plan*, std::optional<Plan>> in_place_;  ///< by plan: see also_in_place()
   std::vector<Window> windows_;
-  ncclComm_t fallback_ = nullptr;  ///< null until a call needs it
+  CreatedOperators operators_;
   // This memory lives as long as the communicator, because CUDA graphs may hold it.
   std::unique_ptr<Memory> unused_;  ///< where ranks other than the root put the result of a short reduce
   std::unique_ptr<Memory> part_;    ///< this rank's part of a chunk, see add_chunks()
-  std::vector<std::unique_ptr<Memory>> copies_;  ///< of messages, see run_messages()
-  uint64_t copied_ = 0;                          ///< the bytes of the last of them
+  std::vector<std::unique_ptr<Memory>> copies_;    ///< of messages, see run_messages()
+  uint64_t copied_ = 0;                            ///< the bytes of the last of them
+  std::vector<std::unique_ptr<Memory>> products_;  ///< see scaled_parts()
+  uint64_t products_bytes_ = 0;                    ///< the bytes of the last of them
 };
 
 }  // namespace chorale::nccl

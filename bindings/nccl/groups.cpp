@@ -108,7 +108,7 @@ Outcome add(Init init) {
   return {blocking ? ncclSuccess : ncclInProgress, ""};
 }
 
-Outcome add(const Handle& handle, const Task& task) {
+Outcome add(const Handle& handle, Task task) {
   const std::shared_ptr<Communicator> communicator = communicator_for_call(handle);
   communicator->check_task(task);
   if (depth == 0) return run_tasks(handle, *communicator, {&task, 1});

@@ -42,7 +42,7 @@ void fail(ncclResult_t result);
 
 /// Runs a call at once, or keeps it for the end of the open group.
 Outcome add(Init init);
-Outcome add(const Handle& handle, const Task& task);
+Outcome add(const Handle& handle, Task task);
 
 /// Runs the calls of a group. Ranks of one communicator in this process run at the same time.
 Outcome run(Calls calls);

@@ -17,28 +17,18 @@ constexpr auto operators = std::to_array<const char*>({"sum", "prod", "max", "mi
 static_assert(types.size() == size_t(ncclNumTypes));
 static_assert(operators.size() == size_t(ncclNumOps));
 
-const char* word_of(ncclDataType_t type) {
+}  // namespace
+
+const char* type_word(ncclDataType_t type) {
   if (type >= 0 && type < ncclNumTypes) return types[size_t(type)];
   throw CallError(ncclInvalidArgument, fmt::format("datatype {} does not exist", int(type)));
 }
 
-}  // namespace
+uint64_t element_bytes(ncclDataType_t type) { return chorale::element_bytes(type_word(type)); }
 
-uint64_t element_bytes(ncclDataType_t type) { return chorale::element_bytes(word_of(type)); }
-
-std::optional<Reduction> reduction_of(ncclDataType_t type, ncclRedOp_t op, std::string* why) {
-  const char* const word = word_of(type);
-  if (op < 0 || op >= ncclNumOps)
-    throw CallError(
-        ncclInvalidArgument,
-        fmt::format("op {} is neither one of NCCL's nor one that this communicator created", int(op)));
-  try {
-    const StandsFor found = stands_for(word, operators[size_t(op)]);
-    return Reduction{found.dtype, found.op};
-  } catch (const NoSuchReduction& none) {
-    *why = none.what();
-    return std::nullopt;
-  }
+Reduction reduction_of(ncclDataType_t type, ncclRedOp_t op) {
+  const StandsFor found = stands_for(type_word(type), operators[size_t(op)]);
+  return {found.dtype, found.op};
 }
 
 }  // namespace chorale::nccl

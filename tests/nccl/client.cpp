@@ -1,7 +1,6 @@
 // This program calls libnccl.so.2 for fallback.py:
 //   nccl_client every FAKE   every function whose calls go to the fallback, which is the library FAKE
 //   nccl_client call NAME    one function; prints its result and the last error
-//   nccl_client reduce FAKE  a reduction that Chorale does not have
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -106,36 +105,6 @@ int every(const char* path) {
   return failures > 0;
 }
 
-/// Calls a reduction that Chorale does not have, on two ranks.
-int reduce(const char* path) {
-  setenv("CHORALE_BACKEND", "cpu", 1);
-  ncclComm_t comms[2] = {};
-  expect(ncclCommInitAll(comms, 2, nullptr) == ncclSuccess, "ncclCommInitAll", ncclGetLastError(nullptr));
-  uint64_t data[2] = {1, 2};
-  for (int round = 1; round <= 2; ++round) {
-    ncclGroupStart();
-    for (int rank = 0; rank < 2; ++rank)
-      ncclAllReduce(&data[rank], &data[rank], 1, ncclUint64, ncclMax, comms[rank], nullptr);
-    expect(ncclGroupEnd() == ncclSuccess, "ncclAllReduce", ncclGetLastError(nullptr));
-    expect(forwarded("ncclAllReduce") == uint64_t(2 * round), "ncclAllReduce", "the calls were not counted");
-  }
-  void* const fake = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-  const auto last_call = reinterpret_cast<const char* (*)()>(fake ? dlsym(fake, "fake_last_call") : nullptr);
-  const ncclComm_t of_fake = argument<ncclComm_t>(6);
-  bool found = false;
-  for (uint64_t& of : data) {
-    const void* const send = &of;
-    void* const recv = &of;
-    found |=
-        last_call && last_call() == nccl_tests::written("ncclAllReduce", send, recv, size_t(1), ncclUint64,
-                                                        ncclMax, of_fake, cudaStream_t(nullptr));
-  }
-  expect(found, "ncclAllReduce", "the fallback got another call");
-  for (const ncclComm_t comm : comms) ncclCommDestroy(comm);
-  std::printf("the fallback reduces what Chorale does not\n");
-  return failures > 0;
-}
-
 int one(const std::string& wanted) {
   for_each_function(
       [&](size_t, const char* name, const std::string& today, auto&&, auto&&, auto function, auto) {
@@ -152,7 +121,6 @@ int one(const std::string& wanted) {
 int main(int count, char** words) {
   if (count == 3 && std::string(words[1]) == "every") return every(words[2]);
   if (count == 3 && std::string(words[1]) == "call") return one(words[2]);
-  if (count == 3 && std::string(words[1]) == "reduce") return reduce(words[2]);
-  std::printf("usage: nccl_client every FAKE | call NAME | reduce FAKE\n");
+  std::printf("usage: nccl_client every FAKE | call NAME\n");
   return 2;
 }

@@ -24,25 +24,6 @@ ncclResult_t answer(size_t, const char*, int* version) {
   return ncclSuccess;
 }
 
-/// Answers ncclGetUniqueId(), ncclCommInitRank() and reductions, which have to succeed.
-template <class>
-ncclResult_t answer(size_t, const char*, ncclUniqueId* id) {
-  id->internal[0] = 'f';
-  return ncclSuccess;
-}
-template <class>
-ncclResult_t answer(size_t, const char*, ncclComm_t* comm, int, const ncclUniqueId& id, int) {
-  *comm = nccl_tests::argument<ncclComm_t>(6);
-  return id.internal[0] == 'f' ? ncclSuccess : ncclInternalError;
-}
-template <class>
-ncclResult_t answer(size_t, const char* name, const void* send, void* recv, size_t count, ncclDataType_t type,
-                    ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-  const std::lock_guard lock(mutex);
-  last_call = nccl_tests::written(name, send, recv, count, type, op, comm, stream);
-  return ncclSuccess;
-}
-
 }  // namespace
 
 #define CHORALE_NCCL_MORE(...) __VA_OPT__(, ) __VA_ARGS__

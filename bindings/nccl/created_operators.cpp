@@ -1,0 +1,56 @@
+#include "created_operators.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <climits>
+#include <cstdint>
+
+#include "operators.hpp"
+#include "outcome.hpp"
+
+namespace chorale::nccl {
+namespace {
+
+/// Returns the next number of an operator. The communicators of the process share the numbers, so one of them
+/// does not take an operator of another one for its own. Numbers come again after two thousand million
+/// operators.
+int next_number() {
+  static std::atomic<uint64_t> made{0};
+  return int(ncclNumOps + made.fetch_add(1, std::memory_order_relaxed) % uint64_t(INT_MAX - ncclNumOps));
+}
+
+[[noreturn]] void refuse(ncclRedOp_t op) {
+  throw CallError(ncclInvalidArgument,
+                  fmt::format("op {} is neither one of NCCL's nor one that the program created for this "
+                              "communicator and has not destroyed",
+                              int(op)));
+}
+
+}  // namespace
+
+ncclRedOp_t CreatedOperators::add(ncclDataType_t type, const Factor& factor) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  int number = next_number();
+  while (!created_.emplace(number, Created{type, factor}).second) number = next_number();
+  return ncclRedOp_t(number);
+}
+
+void CreatedOperators::remove(ncclRedOp_t op) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (created_.erase(int(op)) == 0) refuse(op);
+}
+
+Factor CreatedOperators::factor(ncclRedOp_t op, ncclDataType_t type) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = created_.find(int(op));
+  if (found == created_.end()) refuse(op);
+  if (found->second.type != type) {
+    throw CallError(ncclInvalidArgument,
+                    fmt::format("op {} multiplies elements of {}, but the call has elements of {}", int(op),
+                                type_word(found->second.type), type_word(type)));
+  }
+  return found->second.factor;
+}
+
+}  // namespace chorale::nccl
