@@ -18,7 +18,7 @@ static void expect_sums(const float* y) {
   for (int at = 0; at < count; ++at) EXPECT(y[at] == (float)(ranks * (ranks + 1) / 2 + ranks * (at % 7)));
 }
 
-/* Tests types and operators that have no kernel of that name. */
+/* Tests unsigned numbers of 64 bits, and types and operators that have no kernel of that name. */
 static void run_other_types(chorale_executor* executor, int rank) {
   uint64_t in[6], out[6];
   chorale_arguments call = CHORALE_ARGUMENTS;
