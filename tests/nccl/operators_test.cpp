@@ -14,8 +14,8 @@ namespace {
 
 using namespace nccl_tests;
 
-const int settings = setenv("CHORALE_BACKEND", "cpu", 1) + setenv("CHORALE_TIMEOUT", "60s", 1) +
-                     unsetenv("CHORALE_NCCL_FALLBACK") + setenv("CHORALE_WORKERS", "2", 1);
+const int settings_of_operators = setenv("CHORALE_BACKEND", "cpu", 1) + setenv("CHORALE_TIMEOUT", "60s", 1) +
+                                  unsetenv("CHORALE_NCCL_FALLBACK") + setenv("CHORALE_WORKERS", "2", 1);
 
 /// Returns the first elements of `from` that `to` has room for, beginning at `begin`.
 template <class Data>
