@@ -12,9 +12,6 @@ using namespace chorale::c;
 
 namespace {
 
-/// Names a folder without files, so that all plans are made.
-constexpr const char* no_folder = "/dev/null";
-
 TuneTable table_of(const char* path) {
   if (!path) return {};
   const std::string text = [path] {
@@ -43,15 +40,6 @@ Chosen choose(const chorale_tuned_plans* plans, const char* collective, uint64_t
   return {choice, std::shared_ptr<const Plan>(object, &object->plans.plan(choice))};
 }
 
-std::string words_of(const TunedPlans::Choice& choice) {
-  const std::string packet =
-      choice.packet ? fmt::format(", {}", packet_form_names[size_t(*choice.packet)]) : "";
-  if (choice.found == TuneTable::Found::none)
-    return fmt::format("{}{}, the default: nothing is tuned for it", choice.name, packet);
-  return fmt::format("{}{}, as tuned for {} bytes of {}", choice.name, packet, choice.bytes,
-                     dtype_name(choice.dtype));
-}
-
 }  // namespace
 
 chorale_status chorale_tuned_plans_open(const char* table, const char* folder, int32_t ranks,
@@ -66,7 +54,7 @@ chorale_status chorale_tuned_plans_open(const char* table, const char* folder, i
                            .rank_order = flag_of("rank_order", rank_order)};
     if (machine.backend.empty())
       throw UsageError("a table belongs to a backend: pass CHORALE_CPU (1) or CHORALE_CUDA (2), not 0");
-    TunedPlans made(table_of(table), folder ? folder : no_folder, machine,
+    TunedPlans made(table_of(table), folder ? folder : "", machine,
                     [](const std::string& name, int count) { return make_plan(name, count); });
     out = c::open<chorale_tuned_plans>(std::make_shared<TunedPlansObject>(std::move(made)));
   });
@@ -89,8 +77,7 @@ chorale_status chorale_tuned_plans_explain(chorale_tuned_plans* plans, const cha
     char*& out = result("text", text);
     const std::shared_ptr<TunedPlansObject> object = get(plans);
     const std::lock_guard lock(object->mutex);
-    out =
-        give_text(words_of(object->plans.choose(c::text("collective", collective), bytes, dtype_of(dtype))));
+    out = give_text(object->plans.choose(c::text("collective", collective), bytes, dtype_of(dtype)).words());
   });
 }
 

@@ -6,8 +6,6 @@
 #include <chorale/collective.hpp>
 #include <chorale/config.hpp>
 #include <chorale/make_plan.hpp>
-#include <filesystem>
-#include <system_error>
 
 #include "errors.hpp"
 #include "tensors.hpp"
@@ -21,13 +19,6 @@ Config config_for(const std::string& backend, std::chrono::nanoseconds timeout) 
   config.backend = backend;
   if (config.timeout.from == "default" && timeout.count() > 0) config.timeout = timeout;
   return config;
-}
-
-/// Reads the table that `chorale tune` has written for this device, if there is one.
-TuneTable table_for(const std::string& plans, const TunedFor& machine) {
-  const std::filesystem::path file = std::filesystem::path(plans) / "tuned" / table_name(machine);
-  std::error_code none;
-  return std::filesystem::exists(file, none) ? TuneTable::load(file.string()) : TuneTable();
 }
 
 }  // namespace
@@ -45,10 +36,10 @@ Communicator::Place& Communicator::place_for(const at::Device& device) {
   const TunedFor machine{
       .ranks = ranks(), .backend = backend, .device = device.is_cuda() ? options_.gpu : ""};
   return places_
-      .emplace(name,
-               Place{std::make_shared<Executor>(world_, config_for(backend, options_.timeout)),
-                     TunedPlans(table_for(options_.plans, machine), options_.plans + "/shipped", machine,
-                                [](const std::string& plan, int count) { return make_plan(plan, count); })})
+      .emplace(name, Place{std::make_shared<Executor>(world_, config_for(backend, options_.timeout)),
+                           TunedPlans::installed(
+                               options_.plans, machine,
+                               [](const std::string& plan, int count) { return make_plan(plan, count); })})
       .first->second;
 }
 

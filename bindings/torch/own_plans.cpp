@@ -68,11 +68,7 @@ std::string Communicator::chosen(const std::string& collective, uint64_t bytes, 
   const std::lock_guard<std::mutex> one_at_a_time(mutex_);
   if (const Preferred* const mine = preferred(collective, bytes))
     return mine->plan->name + ", as set by use()";
-  const TunedPlans::Choice choice = place_for(device).plans.choose(collective, bytes, dtype);
-  std::string words = choice.name;
-  if (choice.packet) words += std::string(", ") + std::string(packet_form_names[size_t(*choice.packet)]);
-  if (choice.found == TuneTable::Found::none) return words + ", the default: nothing is tuned for it";
-  return words + ", as tuned for " + std::to_string(choice.bytes) + " bytes of " + dtype_name(choice.dtype);
+  return place_for(device).plans.choose(collective, bytes, dtype).words();
 }
 
 at::Tensor Communicator::empty(at::IntArrayRef shape, at::ScalarType type, const at::Device& device) {

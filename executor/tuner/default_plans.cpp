@@ -67,15 +67,20 @@ constexpr Rule gpu_rules_in_rank_order[] = {
     {"reducescatter", any, "reducescatter_staged", "_b64"},
 };
 
-/// Returns the rule for a message; null if there is none for this collective.
+/// Adds the plans that the rules of a collective name.
+/// \param plain  also add each plan without its variant, which has another number of thread blocks
 template <size_t N>
-const Rule* rule_for(const Rule (&rules)[N], const std::string& collective, uint64_t bytes, int ranks) {
-  const auto applies = [&](const Rule& rule) {
+void add_rules(const Rule (&rules)[N], const std::string& collective, int ranks, bool plain,
+               DefaultPlan::For whom, std::vector<DefaultPlan>& plans) {
+  uint64_t least = 0;
+  for (const Rule& rule : rules) {
+    if (rule.collective != collective) continue;
     const uint64_t peers = rule.counted == Counted::to_all_peers ? uint64_t(std::max(1, ranks - 1)) : 1;
-    return rule.collective == collective && bytes <= rule.most / peers;
-  };
-  const Rule* const found = std::find_if(std::begin(rules), std::end(rules), applies);
-  return found == std::end(rules) ? nullptr : found;
+    const uint64_t most = rule.most == any ? any : rule.most / peers;
+    plans.push_back({rule.program, rule.variant, least, most, whom});
+    if (plain) plans.push_back({rule.program, "", least, most, whom});
+    if (most != any) least = std::max(least, most + 1);
+  }
 }
 
 /// Returns "allreduce, allgather and broadcast": the collectives that have rules.
@@ -89,31 +94,34 @@ std::string listed_collectives() {
 }
 
 /// Returns the plan that accepts every number of ranks and is never far from the fastest.
-std::string safe_default(const std::string& collective, bool rank_order) {
-  if (rank_order) return collective + "_staged";
-  return collective == "allreduce" ? "allreduce_all_pairs" : collective + "_direct";
+DefaultPlan safe_default(std::string_view collective, bool rank_order) {
+  DefaultPlan plan{collective, rank_order ? "_staged" : collective == "allreduce" ? "_all_pairs" : "_direct"};
+  plan.needs_file = false;
+  return plan;
 }
 
 }  // namespace
 
-std::vector<std::string> default_plans(const TunedFor& machine, const std::string& collective,
-                                       uint64_t bytes) {
-  const Rule* rule = rule_for(gpu_rules, collective, bytes, machine.ranks);
-  if (!rule) {
-    throw UsageError(
-        fmt::format("there are no default plans for '{}', only for {}: execute a plan that you choose",
-                    collective, listed_collectives()));
-  }
+std::vector<DefaultPlan> default_plans(const TunedFor& machine, const std::string& collective) {
+  const std::string_view word = collective_info(collective).word;
   const bool rank_order = machine.rank_order && collective_reduces(collective);
-  std::vector<std::string> names;
-  if (machine.backend == "cuda") {
-    if (rank_order) rule = rule_for(gpu_rules_in_rank_order, collective, bytes, machine.ranks);
-    names.push_back(fmt::format("{}{}", rule->program, rule->variant));
-    // The program without a variant is the same algorithm with another number of thread blocks.
-    if (!rank_order) names.emplace_back(rule->program);
-  }
-  names.push_back(safe_default(collective, rank_order));
-  return names;
+  const auto whom = [&](bool ordered) {
+    if (machine.backend != "cuda") return DefaultPlan::For::gpus;
+    return ordered == rank_order ? DefaultPlan::For::this_machine : DefaultPlan::For::any_order;
+  };
+  std::vector<DefaultPlan> plans;
+  if (rank_order) add_rules(gpu_rules_in_rank_order, collective, machine.ranks, false, whom(true), plans);
+  add_rules(gpu_rules, collective, machine.ranks, !rank_order, whom(false), plans);
+  if (plans.empty()) return plans;
+  // It is the only one where the others are not for this machine.
+  plans.insert(machine.backend == "cuda" ? plans.end() : plans.begin(), safe_default(word, rank_order));
+  return plans;
+}
+
+void throw_no_default(const std::string& collective) {
+  throw UsageError(
+      fmt::format("there are no default plans for '{}', only for {}: execute a plan that you choose",
+                  collective, listed_collectives()));
 }
 
 }  // namespace chorale

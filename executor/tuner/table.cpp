@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <limits>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <tuple>
@@ -18,6 +18,7 @@
 #include "chorale/read_file.hpp"
 #include "chorale/tuner.hpp"
 #include "chorale/write_error.hpp"
+#include "object_reader.hpp"
 
 namespace chorale {
 namespace {
@@ -58,65 +59,9 @@ Json to_json(const TuneConfig& config) {
   return json;
 }
 
-/// Reads an object with known members. Its errors name the problem and the place.
-class Reader {
- public:
-  Reader(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
-    if (!object.is_object()) throw UsageError(where_ + ": an object is expected");
-  }
-
-  template <class T>
-  void read(const char* name, T& value, bool needed = false) {
-    known_.push_back(name);
-    const auto at = object_.find(name);
-    if (at == object_.end()) {
-      if (needed) throw UsageError(fmt::format("{}: '{}' is missing", where_, name));
-      return;
-    }
-    const bool fits = std::is_same_v<T, std::string> ? at->is_string()
-                      : std::is_same_v<T, double>    ? at->is_number()
-                                                     : at->is_number_unsigned();
-    if (!fits) throw UsageError(fmt::format("{}: '{}' is {}", where_, name, at->dump()));
-    if constexpr (std::is_integral_v<T>) {
-      constexpr uint64_t most = std::numeric_limits<T>::max();
-      if (at->get<uint64_t>() > most) {
-        throw UsageError(fmt::format("{}: '{}' is {}: it is at most {}", where_, name, at->dump(), most));
-      }
-    }
-    value = at->get<T>();
-  }
-
-  const Json& child(const char* name) {
-    known_.push_back(name);
-    const auto at = object_.find(name);
-    if (at == object_.end()) throw UsageError(fmt::format("{}: '{}' is missing", where_, name));
-    return *at;
-  }
-
-  const Json& array(const char* name) {
-    const Json& found = child(name);
-    if (found.is_array()) return found;
-    throw UsageError(fmt::format("{}: '{}' is {}: an array is expected", where_, name, found.dump()));
-  }
-
-  /// Throws if the object has a member that no call has read, because such a member is unknown.
-  void end() const {
-    for (const auto& [name, value] : object_.items()) {
-      if (std::find(known_.begin(), known_.end(), name) == known_.end()) {
-        throw UsageError(fmt::format("{}: '{}' is unknown", where_, name));
-      }
-    }
-  }
-
- private:
-  const Json& object_;
-  std::string where_;
-  std::vector<std::string> known_;
-};
-
 TuneKey key_of(const Json& json, const std::string& where) {
   TuneKey key;
-  Reader reader(json, where);
+  ObjectReader reader(json, where);
   std::string dtype;
   reader.read("kind", key.kind, true);
   reader.read("world", key.world, true);
@@ -138,7 +83,7 @@ TuneKey key_of(const Json& json, const std::string& where) {
 
 TuneConfig config_of(const Json& json, const std::string& where) {
   TuneConfig config;
-  Reader reader(json, where);
+  ObjectReader reader(json, where);
   reader.read("blocks", config.blocks);
   reader.read("threads", config.threads);
   reader.read("slots", config.slots);
@@ -210,7 +155,7 @@ TuneTable TuneTable::load(const std::string& path) {
 TuneTable TuneTable::parse(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) throw UsageError("this is not JSON, as a table of the tuner must be");
-  Reader top(json, "the table");
+  ObjectReader top(json, "the table");
   uint64_t version = 0;
   top.read("version", version, true);
   if (version != 1)
@@ -219,7 +164,7 @@ TuneTable TuneTable::parse(const std::string& text) {
   const Json& entries = top.array("entries");
   for (size_t at = 0; at < entries.size(); ++at) {
     const std::string where = fmt::format("/entries/{}", at);
-    Reader reader(entries[at], where);
+    ObjectReader reader(entries[at], where);
     double ns = 0;
     reader.read("ns", ns, true);
     const TuneKey key = key_of(reader.child("key"), where + "/key");
@@ -229,7 +174,7 @@ TuneTable TuneTable::parse(const std::string& text) {
   const Json& failures = top.array("failures");
   for (size_t at = 0; at < failures.size(); ++at) {
     const std::string where = fmt::format("/failures/{}", at);
-    Reader reader(failures[at], where);
+    ObjectReader reader(failures[at], where);
     std::string why;
     reader.read("why", why, true);
     const TuneKey key = key_of(reader.child("key"), where + "/key");
@@ -333,14 +278,28 @@ void TuneTable::take(const TuneKey& key, const TuneTable& other) {
   }
 }
 
-TuneTable::Choice TuneTable::lookup(const TuneKey& key) const {
+std::span<const TuneTable::Entry> TuneTable::entries(const TuneKey& key) const {
   key.check();
+  const auto of_key = std::equal_range(
+      entries_.begin(), entries_.end(), Entry{.key = key, .config = {}},
+      [](const Entry& left, const Entry& right) { return all_but_size(left.key) < all_but_size(right.key); });
+  return {of_key.first, of_key.second};
+}
+
+std::vector<TuneTable::Failure> TuneTable::failures(const TuneKey& key) const {
+  std::vector<Failure> found;
+  std::copy_if(failures_.begin(), failures_.end(), std::back_inserter(found),
+               [&](const Failure& failure) { return all_but_size(failure.key) == all_but_size(key); });
+  return found;
+}
+
+TuneTable::Choice TuneTable::lookup(const TuneKey& key) const {
+  const std::span<const Entry> all = entries(key);
   const auto behind =
-      std::upper_bound(entries_.begin(), entries_.end(), key,
-                       [](const TuneKey& of, const Entry& entry) { return before(of, entry.key); });
-  if (behind == entries_.begin()) return {};
+      std::upper_bound(all.begin(), all.end(), key.bytes,
+                       [](uint64_t bytes, const Entry& entry) { return bytes < entry.key.bytes; });
+  if (behind == all.begin()) return {};
   const Entry& entry = *(behind - 1);
-  if (all_but_size(entry.key) != all_but_size(key)) return {};
   return {entry.config, entry.key.bytes == key.bytes ? Found::exact : Found::smaller, entry.key.bytes};
 }
 

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <filesystem>
 #include <iterator>
+#include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -30,6 +31,33 @@ std::vector<DType> nearest_types(DType dtype) {
 }
 
 constexpr const char* remedy = "chorale tune makes a table, and chorale compile makes the plans";
+
+std::string not_in_rank_order(const std::string& plan) {
+  return fmt::format(
+      "{} does not add up in the order of the ranks, which this call requires: chorale check PLAN --certify "
+      "FILE shows the order, and chorale tune makes a table of plans with that order",
+      plan);
+}
+
+/// Returns whether a plan that adds in the order of the ranks needs a certificate. It tells an executor that
+/// switches must not change the order of additions.
+bool needs_certificate(const Plan& plan) {
+  return combines_on_switch(plan) && plan.extension.verified.empty();
+}
+
+Plan certified(Plan plan) {
+  plan.extension.verified = certificate(plan, prove_plan(plan, {}, true).facts);
+  return plan;
+}
+
+/// Returns the packet form of a table's entry.
+std::optional<PacketForm> packet_of(const TuneConfig& config, const TunedPlans::Choice& choice) {
+  const std::optional<PacketForm> form = packet_form_of(config.packet);
+  if (form || config.packet.empty()) return form;
+  throw UsageError(fmt::format("the table has the packet form '{}' for {} of {} bytes, but the forms are {}",
+                               config.packet, choice.collective, choice.bytes,
+                               fmt::join(packet_form_names, ", ")));
+}
 }  // namespace
 
 std::string table_name(const TunedFor& machine) {
@@ -62,56 +90,241 @@ TunedPlans::TunedPlans(TuneTable table, std::string folder, TunedFor machine, Ma
       machine_(std::move(machine)),
       make_(std::move(make)) {}
 
+TunedPlans TunedPlans::installed(const std::string& folder, const TunedFor& machine, Make make) {
+  if (folder.empty()) return TunedPlans(TuneTable(), "", machine, std::move(make));
+  const std::filesystem::path root = folder, file = root / "tuned" / table_name(machine);
+  std::error_code none;
+  return TunedPlans(std::filesystem::exists(file, none) ? TuneTable::load(file.string()) : TuneTable(),
+                    (root / "shipped").string(), machine, std::move(make));
+}
+
+void TunedPlans::use(OwnPlan own) {
+  const Plan& plan = *own.plan;
+  if (plan.ranks() != uint32_t(machine_.ranks)) {
+    throw UsageError(fmt::format("{} should be a plan of {} ranks, but it is for {}: {}", own.name,
+                                 machine_.ranks, plan.ranks(), remedy));
+  }
+  if (machine_.rank_order && !in_rank_order(plan)) throw UsageError(not_in_rank_order(own.name));
+  if (machine_.rank_order && needs_certificate(plan))
+    own.plan = std::make_shared<const Plan>(certified(plan));
+  own_.push_back(std::make_shared<const OwnPlan>(std::move(own)));
+}
+
+/// Is a plan that a message may have, from one of the sources.
+struct TunedPlans::Candidate {
+  /// Says whether the plan is for the message, and if not, why.
+  enum class Fit : uint8_t {
+    yes,
+    no_entry_so_small,
+    nearer_entry,
+    other_sizes,
+    missing,
+    gpus_only,
+    any_order
+  };
+
+  std::shared_ptr<const OwnPlan> own = nullptr;
+  const TuneTable::Entry* entry = nullptr;
+  std::optional<DefaultPlan> by_default = std::nullopt;
+  Fit fit = Fit::yes;
+  uint64_t nearer = 0;  ///< the size of the nearer entry
+
+  std::string name() const { return own ? own->name : entry ? entry->config.plan : by_default->name(); }
+  /// Returns why the plan was not chosen.
+  /// \param before  the plan that was chosen before this one was considered; null: none
+  std::string reason(const Candidate* before, uint64_t bytes) const;
+};
+
+namespace {
+std::string words_of_sizes(uint64_t least, uint64_t most, uint64_t bytes) {
+  if (least > most) return "no size with this number of ranks";
+  return bytes < least ? fmt::format("{} bytes and more", least) : fmt::format("at most {} bytes", most);
+}
+}  // namespace
+
+template <class Visit>
+void TunedPlans::weigh(const std::string& collective, uint64_t bytes, DType dtype, const Visit& visit) const {
+  using Fit = Candidate::Fit;
+  for (auto own = own_.rbegin(); own != own_.rend(); ++own) {
+    if ((*own)->plan->collective != collective) continue;
+    const bool fits = (*own)->least_bytes <= bytes && bytes <= (*own)->most_bytes;
+    if (visit(Candidate{.own = *own, .fit = fits ? Fit::yes : Fit::other_sizes})) return;
+  }
+  for (const DType type : nearest_types(dtype)) {
+    const std::span<const TuneTable::Entry> entries =
+        table_.entries(plan_key(machine_, collective, bytes, type));
+    for (size_t at = 0; at < entries.size(); ++at) {
+      Candidate candidate{.entry = &entries[at]};
+      if (entries[at].key.bytes > bytes) {
+        candidate.fit = Fit::no_entry_so_small;
+      } else if (at + 1 < entries.size() && entries[at + 1].key.bytes <= bytes) {
+        candidate.fit = Fit::nearer_entry;
+        candidate.nearer = entries[at + 1].key.bytes;
+      }
+      if (visit(candidate)) return;
+    }
+  }
+  for (const DefaultPlan& one : default_plans(machine_, collective)) {
+    Candidate candidate{.by_default = one};
+    if (one.whom != DefaultPlan::For::this_machine) {
+      candidate.fit = one.whom == DefaultPlan::For::gpus ? Fit::gpus_only : Fit::any_order;
+    } else if (!one.is_for(bytes)) {
+      candidate.fit = Fit::other_sizes;
+    } else if (one.needs_file && !make_ && !is_there(one.name())) {
+      candidate.fit = Fit::missing;
+    }
+    if (visit(candidate)) return;
+  }
+}
+
+std::string TunedPlans::Candidate::reason(const Candidate* before, uint64_t bytes) const {
+  switch (fit) {
+    case Fit::no_entry_so_small:
+      return fmt::format("tuned for {} bytes of {} and more", entry->key.bytes, dtype_name(entry->key.dtype));
+    case Fit::nearer_entry:
+      return fmt::format("tuned for {} bytes of {}, and the entry for {} bytes is nearer", entry->key.bytes,
+                         dtype_name(entry->key.dtype), nearer);
+    case Fit::other_sizes:
+      return own ? fmt::format("set for {}", words_of_sizes(own->least_bytes, own->most_bytes, bytes))
+                 : fmt::format("the default for {}",
+                               words_of_sizes(by_default->least, by_default->most, bytes));
+    case Fit::missing:
+      return "the default, but its file is missing";
+    case Fit::gpus_only:
+      return "a default for GPUs";
+    case Fit::any_order:
+      return "a default for sums in any order";
+    case Fit::yes:
+      break;
+  }
+  if (!before) return "";
+  if (own) return "set for this size, but replaced by a plan that was set later";
+  if (before->own) return "a plan of your own goes before";
+  if (entry) {
+    return fmt::format("tuned for {}, and the table has entries of {}", dtype_name(entry->key.dtype),
+                       dtype_name(before->entry->key.dtype));
+  }
+  if (before->entry) return "a default, which an entry of the table replaces";
+  return fmt::format("the default if {} is missing", before->name());
+}
+
 TunedPlans::Choice TunedPlans::choose(const std::string& collective, uint64_t bytes, DType dtype) const {
   Choice choice;
   choice.collective = collective;
-  TuneTable::Choice chosen;
-  for (const DType one : nearest_types(dtype)) {
-    chosen = table_.lookup(plan_key(machine_, collective, bytes, one));
-    choice.dtype = one;
-    if (chosen.found != TuneTable::Found::none) break;
-  }
-  choice.found = chosen.found;
-  choice.bytes = chosen.bytes;
-  choice.name = chosen.config.plan;
-  if (chosen.found == TuneTable::Found::none) {
-    choice.name = default_name(collective, bytes);
-  } else if (choice.name.empty()) {
-    throw UsageError(
-        fmt::format("the table's entry for {} of {} bytes names no plan", collective, chosen.bytes));
-  } else if (choice.name.find('/') != std::string::npos) {
-    throw UsageError(
-        fmt::format("the table names '{}' for {} of {} bytes: it should be the name of a plan in {}, "
-                    "without '/'",
-                    choice.name, collective, chosen.bytes, folder_));
-  }
-  if (const std::string& packet = chosen.config.packet; !packet.empty()) {
-    choice.packet = packet_form_of(packet);
-    if (!choice.packet) {
-      throw UsageError(
-          fmt::format("the table has the packet form '{}' for {} of {} bytes, but the forms are {}", packet,
-                      collective, chosen.bytes, fmt::join(packet_form_names, ", ")));
+  weigh(collective, bytes, dtype, [&](const Candidate& candidate) {
+    if (candidate.fit != Candidate::Fit::yes) return false;
+    choice.name = candidate.name();
+    choice.own = candidate.own;
+    if (candidate.own) {
+      choice.packet = candidate.own->packet;
+      return true;
     }
-  }
-  choice.file = file_of(choice.name);
+    if (const TuneTable::Entry* const entry = candidate.entry) {
+      choice.found = entry->key.bytes == bytes ? TuneTable::Found::exact : TuneTable::Found::smaller;
+      choice.bytes = entry->key.bytes;
+      choice.dtype = entry->key.dtype;
+      check_named(choice);
+      choice.packet = packet_of(entry->config, choice);
+    }
+    choice.file = file_of(choice.name);
+    return true;
+  });
+  if (choice.name.empty()) throw_no_default(collective);
   return choice;
 }
 
-std::string TunedPlans::default_name(const std::string& collective, uint64_t bytes) const {
-  const std::vector<std::string> names = default_plans(machine_, collective, bytes);
-  if (make_) return names.front();
-  for (const std::string& name : names) {
-    std::error_code none;
-    if (std::filesystem::exists(file_of(name), none)) return name;
+std::vector<TunedPlans::Passed> TunedPlans::explain(const std::string& collective, uint64_t bytes,
+                                                    DType dtype) const {
+  const Choice chosen = choose(collective, bytes, dtype);
+  std::vector<Passed> passed;
+  const auto add = [&](const std::string& name, const std::string& reason) {
+    const bool known =
+        name == chosen.name ||
+        std::any_of(passed.begin(), passed.end(), [&](const Passed& one) { return one.plan == name; });
+    if (!known) passed.push_back({name, reason});
+  };
+  std::optional<Candidate> before;
+  weigh(collective, bytes, dtype, [&](const Candidate& candidate) {
+    add(candidate.name(), candidate.reason(before ? &*before : nullptr, bytes));
+    if (!before && candidate.fit == Candidate::Fit::yes) before = candidate;
+    return false;
+  });
+  for (const DType type : nearest_types(dtype)) {
+    for (const TuneTable::Failure& failure : table_.failures(plan_key(machine_, collective, bytes, type))) {
+      add(failure.config.plan, fmt::format("failed when it was tuned for {} bytes of {}: {}",
+                                           failure.key.bytes, dtype_name(type), failure.why));
+    }
   }
-  return names.back();
+  for (const std::string& name : others_in_folder(collective)) add(name, "neither tuned nor a default");
+  return passed;
+}
+
+/// Returns the names of the plans in the folder for this collective, in alphabetical order.
+std::vector<std::string> TunedPlans::others_in_folder(const std::string& collective) const {
+  std::vector<std::string> names;
+  if (folder_.empty()) return names;
+  const std::string end = fmt::format("_{}.json", machine_.ranks);
+  std::error_code none;
+  for (const auto& file : std::filesystem::directory_iterator(folder_, none)) {
+    std::string name = file.path().filename().string();
+    if (!name.starts_with(collective + "_") || !name.ends_with(end)) continue;
+    name.resize(name.size() - end.size());
+    names.push_back(std::move(name));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string TunedPlans::Choice::words() const {
+  std::string text = name;
+  if (packet) text.append(", ").append(packet_form_names[size_t(*packet)]);
+  if (own) return text + ", as set for this size";
+  if (found == TuneTable::Found::none) return text + ", the default: nothing is tuned for it";
+  return fmt::format("{}, as tuned for {} bytes of {}", text, bytes, dtype_name(dtype));
+}
+
+std::string words_of(const std::vector<TunedPlans::Passed>& passed) {
+  std::vector<std::pair<std::string, std::string>> groups;  // plans by reason
+  for (const TunedPlans::Passed& one : passed) {
+    const auto known = std::find_if(groups.begin(), groups.end(),
+                                    [&](const auto& group) { return group.second == one.reason; });
+    if (known == groups.end()) {
+      groups.emplace_back(one.plan, one.reason);
+    } else {
+      known->first += ", " + one.plan;
+    }
+  }
+  std::string text;
+  for (const auto& [plans, reason] : groups)
+    text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", plans, reason);
+  return text;
+}
+
+/// Throws if an entry of the table names no plan of the folder.
+void TunedPlans::check_named(const Choice& choice) const {
+  if (choice.name.empty()) {
+    throw UsageError(
+        fmt::format("the table's entry for {} of {} bytes names no plan", choice.collective, choice.bytes));
+  }
+  if (choice.name.find('/') != std::string::npos) {
+    throw UsageError(
+        fmt::format("the table names '{}' for {} of {} bytes: it should be the name of a plan in {}, "
+                    "without '/'",
+                    choice.name, choice.collective, choice.bytes, folder_));
+  }
+}
+
+bool TunedPlans::is_there(const std::string& name) const {
+  std::error_code none;
+  return !folder_.empty() && std::filesystem::exists(file_of(name), none);
 }
 
 std::string TunedPlans::file_of(const std::string& name) const {
-  return fmt::format("{}/{}_{}.json", folder_, name, machine_.ranks);
+  return fmt::format("{}{}{}_{}.json", folder_, folder_.empty() ? "" : "/", name, machine_.ranks);
 }
 
 const Plan& TunedPlans::plan(const Choice& choice) {
+  if (choice.own) return *choice.own->plan;
   const Plan& plan = read_once(choice);
   // A plan of another collective would compute a wrong result.
   if (plan.collective != choice.collective) {
@@ -129,24 +342,15 @@ const Plan& TunedPlans::plan(const Choice& choice) {
 const Plan& TunedPlans::read_once(const Choice& choice) {
   const auto known = plans_.find(choice.file);
   if (known != plans_.end()) return known->second;
-  std::error_code no_file;
-  const bool there = std::filesystem::exists(choice.file, no_file);
+  const bool there = is_there(choice.name);
   if (!there && !make_) {
-    throw UsageError(
-        fmt::format("there is no {} of {} ranks in {}: chorale compile {} --set ranks={} -o {} makes it",
-                    choice.name, machine_.ranks, folder_, choice.name, machine_.ranks, choice.file));
+    throw UsageError(fmt::format(
+        "there is no {} of {} ranks{}: chorale compile {} --set ranks={} -o {} makes it", choice.name,
+        machine_.ranks, folder_.empty() ? "" : " in " + folder_, choice.name, machine_.ranks, choice.file));
   }
   Plan plan = there ? load(choice.file) : make_(choice.name, machine_.ranks);
-  if (machine_.rank_order && !in_rank_order(plan)) {
-    throw UsageError(
-        fmt::format("{} does not add up in the order of the ranks, which this call requires: chorale check "
-                    "PLAN --certify FILE shows the order, and chorale tune makes a table of plans with "
-                    "that order",
-                    choice.file));
-  }
-  // The certificate tells an executor that switches must not change the order of additions.
-  if (machine_.rank_order && combines_on_switch(plan) && plan.extension.verified.empty())
-    plan.extension.verified = certificate(plan, prove_plan(plan, {}, true).facts);
+  if (machine_.rank_order && !in_rank_order(plan)) throw UsageError(not_in_rank_order(choice.file));
+  if (machine_.rank_order && needs_certificate(plan)) plan = certified(std::move(plan));
   return plans_.emplace(choice.file, std::move(plan)).first->second;
 }
 

@@ -33,7 +33,8 @@ using namespace std::string_literals;
 constexpr std::string_view prefix = "CHORALE_";
 constexpr std::string_view config_variable = "CHORALE_CONFIG";
 // These are read by other parts of Chorale, so they are neither settings nor mistakes.
-constexpr std::string_view other_variables[] = {"CHORALE_NCCL_COPIES", "CHORALE_NCCL_FALLBACK"};
+constexpr std::string_view other_variables[] = {"CHORALE_NCCL_COPIES", "CHORALE_NCCL_FALLBACK",
+                                                "CHORALE_NCCL_PLANS"};
 constexpr uint64_t most_ini_bytes = 1 << 20;
 
 template <class Number>

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "chorale/executor.hpp"
+#include "chorale/own_plans.hpp"
 #include "chorale/tuner.hpp"
 
 namespace chorale {
@@ -47,30 +49,46 @@ TuneKey plan_key(const TunedFor& machine, const std::string& collective, uint64_
 /// choose different plans, which the executor refuses.
 class TunedPlans {
  public:
-  /// Makes the plan called `name` for `ranks` ranks when the folder lacks it.
-  using Make = std::function<Plan(const std::string& name, int ranks)>;
+  using Make = MakePlan;
 
   /// Chooses for `machine` from `table` and the plans in `folder`.
+  /// \param folder  "" if there are no files
   /// \param make  makes plans that the folder lacks, as make_plan() of chorale::plans does; empty: a missing
   ///              plan is an error
   TunedPlans(TuneTable table, std::string folder, TunedFor machine, Make make = {});
 
+  /// Chooses for `machine` from the plans of an installation. They are in `folder`/shipped. The table is
+  /// `folder`/tuned/table_name(machine), if that file exists.
+  /// \param folder  such as PREFIX/share/chorale/plans; "" if there is none
+  /// \throws as TuneTable::load()
+  static TunedPlans installed(const std::string& folder, const TunedFor& machine, Make make = {});
+
+  /// Prefers a plan of the application's own for some sizes. A plan that was added later goes before.
+  /// \throws UsageError if the plan is of another number of ranks, or if rank_order is set and the plan does
+  ///         not add in rank order
+  void use(OwnPlan own);
+
   struct Choice {
-    std::string collective;  ///< the collective that you asked for
-    std::string name, file;
+    std::string collective;            ///< the collective that you asked for
+    std::string name, file;            ///< the file is "" for a plan of use()
     std::optional<PacketForm> packet;  ///< for Arguments
     TuneTable::Found found = TuneTable::Found::none;
-    uint64_t bytes = 0;        ///< the entry's
-    DType dtype = DType::f32;  ///< the entry's
+    uint64_t bytes = 0;                  ///< the entry's
+    DType dtype = DType::f32;            ///< the entry's
+    std::shared_ptr<const OwnPlan> own;  ///< null unless the plan is one of use()
+
+    /// Returns "allreduce_ring_b64, ll16, as tuned for 65536 bytes of bf16": the plan and why it was chosen.
+    std::string words() const;
   };
 
-  /// Chooses a plan for a message. It takes the table's entry for this size, else the entry for the next
-  /// smaller size. If there is none, it takes an entry of another type, preferably one with elements of the
-  /// same size, because speed depends more on the bytes of a message than on their meaning. If there is still
-  /// none, it takes a default. On GPUs the default depends on size and ranks, and is the plan that was
-  /// fastest on two and on four H200s. On the CPU, or if that plan is neither in the folder nor made, the
-  /// default is a plan that is never far from the fastest.
-  /// \throws UsageError for an unknown collective, or if the entry names no plan, a plan outside the folder,
+  /// Chooses a plan for a message. It takes a plan of use() for this size. If there is none, it takes the
+  /// table's entry for this size, else the entry for the next smaller size. If there is none, it takes an
+  /// entry of another type, preferably one with elements of the same size, because speed depends more on the
+  /// bytes of a message than on their meaning. If there is still none, it takes a default. On GPUs the
+  /// default depends on size and ranks, and is the plan that was fastest on two and on four H200s. On the
+  /// CPU, or if that plan is neither in the folder nor made, the default is a plan that is never far from the
+  /// fastest. \throws UsageError for an unknown collective, or if the entry names no plan, a plan outside the
+  /// folder,
   ///         or an unknown packet form
   Choice choose(const std::string& collective, uint64_t bytes, DType dtype) const;
 
@@ -81,16 +99,37 @@ class TunedPlans {
   ///         as load()
   const Plan& plan(const Choice& choice);
 
+  /// Holds a plan that was not chosen, and the first reason.
+  struct Passed {
+    std::string plan, reason;
+    bool operator==(const Passed&) const = default;
+  };
+
+  /// Says why choose() did not choose the other plans: those of use(), of the table and its failures, of the
+  /// defaults, and of the folder. Each plan is listed once, in the order in which they are considered.
+  /// \throws as choose()
+  std::vector<Passed> explain(const std::string& collective, uint64_t bytes, DType dtype) const;
+
  private:
+  struct Candidate;
+  /// Visits the plans for messages of this collective, the preferred ones first, until `visit` returns true.
+  template <class Visit>
+  void weigh(const std::string& collective, uint64_t bytes, DType dtype, const Visit& visit) const;
+  void check_named(const Choice& choice) const;
+  std::vector<std::string> others_in_folder(const std::string& collective) const;
   const Plan& read_once(const Choice& choice);
-  std::string default_name(const std::string& collective, uint64_t bytes) const;
+  bool is_there(const std::string& name) const;
   std::string file_of(const std::string& name) const;
 
   const TuneTable table_;
   const std::string folder_;
   const TunedFor machine_;
   const Make make_;
-  std::map<std::string, Plan> plans_;
+  std::vector<std::shared_ptr<const OwnPlan>> own_;  ///< in the order of use()
+  std::map<std::string, Plan> plans_;                ///< by file
 };
+
+/// Returns "allreduce_ring, allreduce_staged (tuned for more bytes); allreduce_two_shot (...)".
+std::string words_of(const std::vector<TunedPlans::Passed>& passed);
 
 }  // namespace chorale

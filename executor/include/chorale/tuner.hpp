@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -121,17 +122,25 @@ class TuneTable {
 
   size_t size() const { return entries_.size(); }
 
- private:
   struct Entry {
     TuneKey key;
     TuneConfig config;
-    double ns = 0;
+    double ns = 0;  ///< the time of one call
   };
   struct Failure {
     TuneKey key;
     TuneConfig config;
     std::string why;
   };
+
+  /// Returns the entries that lookup() chooses from: those of this key for all sizes, the smallest first.
+  /// They are valid until the table changes.
+  /// \throws as TuneKey::check()
+  std::span<const Entry> entries(const TuneKey& key) const;
+  /// Returns the failures of this key for all sizes.
+  std::vector<Failure> failures(const TuneKey& key) const;
+
+ private:
   std::vector<Entry> entries_;  ///< sorted by key, then by size
   std::vector<Failure> failures_;
 };

@@ -92,9 +92,10 @@ TEST(Config, EnvironmentWinsOverTheFileAndCodeOverBoth) {
 }
 
 TEST(Config, VariablesOfOtherPartsAreNoSettings) {
-  EXPECT_EQ(
-      read("", {"CHORALE_NCCL_FALLBACK=/usr/lib/libnccl.so.2", "CHORALE_NCCL_COPIES=always"}).describe(),
-      read("", {}).describe());
+  EXPECT_EQ(read("", {"CHORALE_NCCL_FALLBACK=/usr/lib/libnccl.so.2", "CHORALE_NCCL_COPIES=always",
+                      "CHORALE_NCCL_PLANS=plans.json"})
+                .describe(),
+            read("", {}).describe());
 }
 
 TEST(Config, UnknownNamesAreRefusedWithASuggestion) {
