@@ -26,9 +26,11 @@ void print_beginning() {
   std::call_once(printed, [] {
     log::line(log::Level::version, fmt::format("NCCL version {}.{}.{}+chorale{}", int(NCCL_MAJOR),
                                                int(NCCL_MINOR), int(NCCL_PATCH), CHORALE_VERSION));
-    if (!log::prints(log::Level::info)) return;
-    if (const std::string text = fallback::describe(); !text.empty()) log::line(log::Level::info, text);
-    for (const std::string& text : lines_about_environment()) log::line(log::Level::info, text);
+    constexpr log::Subsystem subject = log::Subsystem::env;
+    if (!log::prints(log::Level::info, subject)) return;
+    if (const std::string text = fallback::describe(); !text.empty())
+      log::line(log::Level::info, text, subject);
+    for (const std::string& text : lines_about_environment()) log::line(log::Level::info, text, subject);
   });
 }
 
@@ -58,9 +60,10 @@ std::string answered(Answer answer) {
 void count(Function function, Answer answer) {
   print_beginning();
   counts[size_t(function)][size_t(answer)].fetch_add(1, std::memory_order_relaxed);
-  if (log::prints(log::Level::trace)) {
+  if (log::prints(log::Level::trace, log::Subsystem::call)) {
     constexpr std::array words = {"served by Chorale", "refused", "given to the fallback"};
-    log::line(log::Level::trace, fmt::format("{}: {}", info(function).name, words[size_t(answer)]));
+    log::line(log::Level::trace, fmt::format("{}: {}", info(function).name, words[size_t(answer)]),
+              log::Subsystem::call);
   }
 }
 

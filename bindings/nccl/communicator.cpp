@@ -1,6 +1,5 @@
 #include "communicator.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,42 +8,14 @@
 #include <chorale/layout.hpp>
 #include <chorale/make_plan.hpp>
 #include <cstdlib>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
+#include "environment.hpp"
 #include "log.hpp"
 #include "outcome.hpp"
 
 namespace chorale::nccl {
 namespace {
-
-/// Names a folder without files, so that all plans are made.
-constexpr const char* no_folder = "/dev/null";
-
-/// Returns the folder of plans and tables that belongs to the installation of this library; no_folder if it
-/// was not installed.
-std::string data_folder() {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&no_folder), &info) == 0 || !info.dli_fname) return no_folder;
-  std::error_code none;
-  const std::filesystem::path library = std::filesystem::canonical(info.dli_fname, none);
-  const std::filesystem::path folder = library.parent_path() / CHORALE_NCCL_DATA;
-  return std::filesystem::is_directory(folder, none) ? folder.lexically_normal().string() : no_folder;
-}
-
-TuneTable table_for(const std::string& folder, const TunedFor& machine) {
-  const std::filesystem::path file = std::filesystem::path(folder) / "tuned" / table_name(machine);
-  std::error_code none;
-  return std::filesystem::exists(file, none) ? TuneTable::load(file.string()) : TuneTable();
-}
-
-TunedPlans plans_for(int ranks, const std::string& backend, const std::string& device) {
-  const TunedFor machine{.ranks = ranks, .backend = backend, .device = device};
-  const std::string folder = data_folder();
-  return TunedPlans(table_for(folder, machine), folder == no_folder ? folder : folder + "/shipped", machine,
-                    [](const std::string& name, int count) { return make_plan(name, count); });
-}
 
 /// Returns Chorale's word for a collective; "" if the function's call is no plan.
 std::string_view word_of(Function function) {
@@ -126,6 +97,7 @@ Config config_of_process() {
   Config config = Config::load();
   if (config.backend.from == "default") config.backend = "cuda";
   if (config.timeout.from == "default") config.timeout = std::chrono::minutes(10);
+  if (backend_of(config) == Backend::cuda) check_environment_of_gpus();
   return config;
 }
 
@@ -154,7 +126,7 @@ Communicator::Communicator(World world, const Config& config, std::shared_ptr<De
         const auto on = device_->make_current();
         return Executor(world_, config_);
       }()),
-      plans_(plans_for(world_.ranks(), config.backend.value, device_->name())) {
+      plans_(plans_for(world_, config.backend.value, device_->name())) {
   const auto on = device_->make_current();
   // All ranks make it now, because later only some of them may call, which send and receive.
   if (ranks() > 1) exchange_ = std::make_unique<Exchange>(world_, ExchangeOptions{}, config_);
@@ -206,12 +178,6 @@ Communicator::Collective Communicator::collective_of(const Task& task) const {
   return made;
 }
 
-void Communicator::log_choice(const Shape& shape, const std::string& plan) const {
-  if (log::prints(log::Level::info)) {
-    log::line(log::Level::info, fmt::format("{}: {} Bytes -> plan {}", shape.collective, shape.bytes, plan));
-  }
-}
-
 const Communicator::Chosen& Communicator::chosen(const Shape& shape) {
   const auto known = chosen_.find(shape);
   if (known != chosen_.end()) return known->second;
@@ -222,18 +188,12 @@ const Communicator::Chosen& Communicator::chosen(const Shape& shape) {
       shape.program.empty() && shape.root != 0 ? "broadcast_direct_b16" : shape.program;
   if (!program.empty()) {
     const Plan& plan = made(std::string(program), shape.root);
-    log_choice(shape, plan.name);
-    return remember(shape, plan, std::nullopt);
+    return remember(
+        shape, plan, std::nullopt,
+        shape.root == 0 ? std::string(program) : fmt::format("{}, made for root {}", program, shape.root));
   }
   const TunedPlans::Choice choice = plans_.choose(std::string(shape.collective), shape.bytes, shape.dtype);
-  log_choice(
-      shape,
-      fmt::format("{}{}, {}", choice.name,
-                  choice.packet ? fmt::format(", packets {}", packet_form_names[size_t(*choice.packet)]) : "",
-                  choice.found == TuneTable::Found::none
-                      ? std::string("the default: nothing is tuned for it")
-                      : fmt::format("as tuned for {} bytes of {}", choice.bytes, dtype_name(choice.dtype))));
-  return remember(shape, plans_.plan(choice), choice.packet);
+  return remember(shape, plans_.plan(choice), choice.packet, choice.words());
 }
 
 const Plan& Communicator::made(const std::string& program, int root) {
@@ -246,11 +206,12 @@ const Plan& Communicator::made(const std::string& program, int root) {
 }
 
 const Communicator::Chosen& Communicator::remember(const Shape& shape, const Plan& plan,
-                                                   std::optional<PacketForm> packet) {
+                                                   std::optional<PacketForm> packet,
+                                                   const std::string& words) {
   auto proved = in_place_.find(&plan);
   if (proved == in_place_.end()) proved = in_place_.emplace(&plan, also_in_place(plan)).first;
   const std::optional<Plan>& both = proved->second;
-  return chosen_.emplace(shape, Chosen{both ? &*both : &plan, packet, both.has_value()}).first->second;
+  return chosen_.emplace(shape, Chosen{both ? &*both : &plan, packet, both.has_value(), words}).first->second;
 }
 
 void Communicator::add_window(const void* at, uint64_t bytes) {
@@ -318,7 +279,10 @@ void Communicator::run_collective(const Task& task) {
   if (task.count == 0) return;
   if (task.factor) return run_scaled(task);
   if (ranks() == 1) return run_alone(task);
-  for (const Step& step : steps_of(task, collective_of(task))) {
+  const Collective collective = collective_of(task);
+  const std::vector<Step> steps = steps_of(task, collective);
+  log_plans(task, collective, steps);
+  for (const Step& step : steps) {
     if (step.collective) {
       execute(*step.collective, task.stream);
     } else {

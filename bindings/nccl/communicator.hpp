@@ -22,6 +22,7 @@
 #include "device.hpp"
 #include "functions.hpp"
 #include "operators.hpp"
+#include "plans.hpp"
 
 namespace chorale::nccl {
 
@@ -42,6 +43,7 @@ struct Task {
 
 /// Reads Chorale's settings. Where nothing sets them, the backend is the GPU, and a wait may last ten
 /// minutes, because programs of NCCL expect no shorter limit.
+/// \throws as Config::load(), and for a GPU as check_environment_of_gpus()
 Config config_of_process();
 Backend backend_of(const Config& config);
 
@@ -102,7 +104,8 @@ class Communicator {
   struct Chosen {
     const Plan* plan;
     std::optional<PacketForm> packet;
-    bool in_place;  ///< the plan is proved in place
+    bool in_place;      ///< the plan is proved in place
+    std::string words;  ///< names the plan, and says why it was chosen
   };
   struct Window {
     const char* at;
@@ -124,8 +127,8 @@ class Communicator {
 
   const Chosen& chosen(const Shape& shape);
   const Plan& made(const std::string& program, int root);
-  const Chosen& remember(const Shape& shape, const Plan& plan, std::optional<PacketForm> packet);
-  void log_choice(const Shape& shape, const std::string& plan) const;
+  const Chosen& remember(const Shape& shape, const Plan& plan, std::optional<PacketForm> packet,
+                         const std::string& words);
   bool in_windows(const void* at, uint64_t bytes) const;
   /// Returns whether the plan is bound to the caller's buffers, because all ranks have registered them.
   bool is_direct(const Chosen& choice, const Arguments& arguments) const;
@@ -144,6 +147,12 @@ class Communicator {
   std::vector<Step> steps_of(const Task& task, const Collective& collective);
   void add_chunks(const Task& task, const Collective& collective, std::vector<Step>& steps);
   Collective tail_of(const Task& task, const Collective& collective, uint64_t begin, uint64_t bytes);
+
+  /// These are for the log, in plan_log.cpp.
+  bool in_place(const Task& task, std::string_view collective) const;
+  std::string reason_for_other_steps(const Task& task, const Collective& collective,
+                                     const std::vector<Step>& steps);
+  void log_plans(const Task& task, const Collective& collective, const std::vector<Step>& steps);
 
   void run_collective(const Task& task);
   void run_alone(const Task& task);
@@ -173,6 +182,7 @@ class Communicator {
   Executor executor_;
   std::unique_ptr<Exchange> exchange_;  ///< null if there is one rank
   TunedPlans plans_;
+  PlanLog plan_log_;
   std::map<Shape, Chosen> chosen_;
   std::map<std::pair<std::string, int>, Plan> made_;     ///< by program and root
   std::map<const Plan*, std::optional<Plan>> in_place_;  ///< by plan: see also_in_place()

@@ -5,12 +5,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 
 namespace chorale::nccl::log {
 namespace {
@@ -21,6 +23,7 @@ constexpr std::array level_names = {"", "VERSION", "WARN", "INFO", "ABORT", "TRA
 struct Log {
   std::mutex mutex;
   std::atomic<int> level = not_read;
+  std::atomic<unsigned> subsystems = 0;
   std::FILE* file = stdout;
   std::chrono::steady_clock::time_point start;
 };
@@ -65,11 +68,32 @@ Level read_environment(Log& log) {
     }
   }
   log.start = std::chrono::steady_clock::now();
+  log.subsystems = subsystems_of(std::getenv("NCCL_DEBUG_SUBSYS"));
   log.level = int(level);
   return level;
 }
 
 }  // namespace
+
+unsigned subsystems_of(const char* value) {
+  constexpr std::pair<const char*, unsigned> names[] = {{"INIT", unsigned(Subsystem::init)},
+                                                        {"ENV", unsigned(Subsystem::env)},
+                                                        {"TUNING", unsigned(Subsystem::tuning)},
+                                                        {"CALL", unsigned(Subsystem::call)},
+                                                        {"ALL", ~0U}};
+  if (!value) return ~0U;
+  const bool others = *value == '^';
+  std::string_view rest = others ? value + 1 : value;
+  unsigned mask = 0;
+  while (!rest.empty()) {
+    const std::string word(rest.substr(0, rest.find(',')));
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    for (const auto& [name, bits] : names) {
+      if (strcasecmp(word.c_str(), name) == 0) mask |= bits;
+    }
+  }
+  return others ? ~mask : mask;
+}
 
 std::string file_name(std::string_view pattern) {
   std::string name;
@@ -95,18 +119,19 @@ std::string file_name(std::string_view pattern) {
   return name;
 }
 
-bool prints(Level level) {
+bool prints(Level level, Subsystem subsystem) {
   Log& log = process_log();
   int current = log.level.load(std::memory_order_acquire);
   if (current == not_read) {
     const std::lock_guard lock(log.mutex);
     current = int(read_environment(log));
   }
-  return current >= int(level);
+  if (current < int(level)) return false;
+  return level < Level::info || (log.subsystems & unsigned(subsystem)) != 0;
 }
 
-void line(Level level, std::string_view text) {
-  if (!prints(level)) return;
+void line(Level level, std::string_view text, Subsystem subsystem) {
+  if (!prints(level, subsystem)) return;
   Log& log = process_log();
   const std::lock_guard lock(log.mutex);
   read_environment(log);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "environment.hpp"
 #include "groups.hpp"
 #include "handles.hpp"
 #include "last_error.hpp"
@@ -26,7 +27,8 @@ static_assert(Invitation::bytes <= sizeof(ncclUniqueId));
 /// \param parent  the communicator from which it is made; null: none
 /// \throws CallError for values that NCCL does not allow
 bool blocks(const ncclConfig_t* config, const Handle& parent) {
-  const bool otherwise = parent ? parent->blocking : true;
+  const std::optional<bool> wanted = blocking_in_environment();
+  const bool otherwise = wanted.value_or(parent ? parent->blocking : true);
   if (!config) return otherwise;
   // The caller's struct may be that of an earlier version, which was shorter.
   ncclConfig_t known = config_initializer;
@@ -41,7 +43,7 @@ bool blocks(const ncclConfig_t* config, const Handle& parent) {
   if (known.blocking != 0 && known.blocking != 1)
     throw CallError(ncclInvalidArgument,
                     fmt::format("config.blocking is {}, but must be 0 or 1", known.blocking));
-  return known.blocking == 1;
+  return wanted.value_or(known.blocking == 1);
 }
 
 /// Makes a handle for a communicator that is to be made, and writes it to the caller's variable.

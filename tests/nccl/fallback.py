@@ -74,11 +74,14 @@ def check_log(folder):
     expect(version + end, NCCL_DEBUG="version")
     expect(version + rf"\n{line}WARN {refused}\n" + end, NCCL_DEBUG="WARN")
     expect(version + rf"{line}INFO CHORALE_NCCL_FALLBACK={re.escape(str(FAKE))} is NCCL 2\.23\.4, and gets .*\n"
+           rf"{line}INFO NCCL_IB_HCA has no effect on Chorale: communicators have one host\n"
            rf"{line}INFO NCCL_PROTO has no effect on Chorale; CHORALE_PACKET is the setting for it\n"
-           rf"{line}INFO without effect on Chorale: NCCL_ALGO, NCCL_IB_HCA\n"
+           rf"{line}INFO without effect on Chorale: NCCL_ALGORITHM, NCCL_OTHER\n"
            rf"result 1\d\d\nlast error text of the fake\n"
            rf"{line}INFO calls served by Chorale: ncclGetLastError 1\n{line}INFO calls given to the fallback: ncclParamBind 1\n",
-           FAKE, NCCL_DEBUG="INFO", NCCL_IB_HCA="mlx5", NCCL_PROTO="LL", NCCL_ALGO="Ring")
+           FAKE, NCCL_DEBUG="INFO", NCCL_IB_HCA="mlx5", NCCL_PROTO="LL", NCCL_OTHER="1", NCCL_ALGORITHM="Ring",
+           NCCL_COMM_BLOCKING="1")
+    expect(version + rf"\n{line}WARN {refused}\n" + end, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="NET", NCCL_IB_HCA="mlx5")
     expect(end, NCCL_DEBUG="TRACE", NCCL_DEBUG_FILE=str(folder / "log.%h.%p.%%.%x"))
     files = list(folder.glob("log.*"))
     if len(files) != 1 or not re.fullmatch(rf"log\.{re.escape(HOST)}\.\d+\.%\.%x", files[0].name):

@@ -35,6 +35,15 @@ def members(kind):
     return re.findall(rf"^CHORALE_NCCL_{kind}\(([^,]+), (\w+), (.+)\)$", (FOLDER / "abi.def").read_text(), re.M)
 
 
+def variables():
+    """Returns the kind, the name, the setting or "", and the text of each row of variables.def."""
+    text = (FOLDER / "variables.def").read_text()
+    rows = re.findall(r'^CHORALE_NCCL_(\w+)\((\w+), (?:(\w+), )?"(.*)"\)$', text, re.M)
+    if len(rows) != len(re.findall(r"^CHORALE_NCCL_", text, re.M)):
+        fail("variables.def has a row that this script cannot read")
+    return rows
+
+
 def run(command, fails=False, **options):
     """Returns the output of a command. The test fails if the command does not end as expected."""
     done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300,

@@ -1,0 +1,75 @@
+// Says in the log how calls run, and why not by other plans.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chorale/collective.hpp>
+#include <functional>
+
+#include "communicator.hpp"
+#include "log.hpp"
+
+namespace chorale::nccl {
+namespace {
+
+/// Returns whether one of two buffers begins in the other.
+bool overlap(const void* in, uint64_t in_bytes, const void* out, uint64_t out_bytes) {
+  const char *const first = static_cast<const char*>(in), *const second = static_cast<const char*>(out);
+  const std::less<> before;
+  return first && second &&
+         ((!before(first, second) && before(first, second + out_bytes)) ||
+          (!before(second, first) && before(second, first + in_bytes)));
+}
+
+}  // namespace
+
+bool Communicator::in_place(const Task& task, std::string_view collective) const {
+  const CollectiveInfo& parts = collective_info(collective);
+  const uint64_t bytes = task.count * element_bytes(task.type), n = uint64_t(ranks());
+  return overlap(task.send, bytes * parts.input_parts(n), task.recv, bytes * parts.output_parts(n));
+}
+
+/// Returns why a call does not run as the plan that was chosen for it; empty if it does.
+std::string Communicator::reason_for_other_steps(const Task& task, const Collective& collective,
+                                                 const std::vector<Step>& steps) {
+  const bool as_chosen =
+      steps.size() == 1 && steps[0].collective && steps[0].collective->shape.program.empty();
+  if (as_chosen && collective.shape.root == 0) return "";
+  if (as_chosen) return "for root 0 only";
+  if (copies_always_) return "CHORALE_NCCL_COPIES is 'always'";
+  if (needs_copies(collective)) return "needs buffers that peers can access";
+  return task.function == Function::ncclReduce ? "needs memory for the result on all ranks" : "";
+}
+
+void Communicator::log_plans(const Task& task, const Collective& collective, const std::vector<Step>& steps) {
+  // All ranks choose alike, so one of them says it, as in NCCL.
+  if (rank() != 0 || !log::prints(log::Level::info, log::Subsystem::tuning)) return;
+  const Shape& shape = collective.shape;
+  const bool reduces = collective_reduces(shape.collective);
+  const PlannedCall call{info(task.function).name, shape.bytes, reduces ? dtype_name(shape.dtype) : "",
+                         in_place(task, shape.collective)};
+  std::vector<std::string> ways;
+  for (const Step& step : steps) {
+    std::string way = "messages";
+    if (step.collective) {
+      const Chosen& choice = chosen(step.collective->shape);
+      way = "plan " + choice.words;
+      if (call.in_place && !choice.in_place) way += ", with a copy of the input";
+    }
+    if (std::find(ways.begin(), ways.end(), way) == ways.end()) ways.push_back(way);
+  }
+  const std::string way = fmt::format("{}", fmt::join(ways, " and "));
+  if (!plan_log_.add(call, way)) return;
+  std::vector<TunedPlans::Passed> passed;
+  const std::string word(shape.collective);
+  if (const std::string reason = reason_for_other_steps(task, collective, steps); !reason.empty())
+    passed.push_back({plans_.choose(word, shape.bytes, shape.dtype).name, reason});
+  for (const TunedPlans::Passed& one : plans_.explain(word, shape.bytes, shape.dtype)) passed.push_back(one);
+  log::line(log::Level::info,
+            fmt::format("{}: {} Bytes{}{}{} -> {}; not taken: {}", call.function.substr(4), call.bytes,
+                        reduces ? " of " : "", call.type, call.in_place ? " in place" : "", way,
+                        passed.empty() ? "there is no other" : words_of(passed)),
+            log::Subsystem::tuning);
+}
+
+}  // namespace chorale::nccl

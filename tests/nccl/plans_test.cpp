@@ -1,0 +1,277 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/nccl/ranks.hpp"
+#include "tests/unit/new_folder.hpp"
+
+// These tests choose plans of libnccl.so.2, and read its log.
+namespace {
+
+using namespace nccl_tests;
+
+const std::string shipped = CHORALE_SOURCE_DIR "/plans/shipped/";
+
+Elements input(int rank) {
+  return Elements(ncclInt32, 64, [rank](size_t at) { return number(rank, at); });
+}
+
+/// Sets a variable as long as it lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
+  ~Variable() { unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+class NcclPlans : public testing::Test {
+ protected:
+  ~NcclPlans() override {
+    for (const char* const name : {"NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS"}) unsetenv(name);
+    ncclResetDebugInit();
+    std::filesystem::remove_all(folder_);
+  }
+
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+
+  /// Writes a file of plans and returns its path.
+  std::string plans(const std::string& name, const std::string& entries) const {
+    std::ofstream(path(name)) << R"({"version": 1, "plans": [)" << entries << "]}";
+    return path(name);
+  }
+
+  /// Starts a log with what NCCL_DEBUG=INFO prints.
+  void start_log(const char* subsystems = nullptr) const {
+    setenv("NCCL_DEBUG", "INFO", 1);
+    setenv("NCCL_DEBUG_FILE", path("log").c_str(), 1);
+    subsystems ? setenv("NCCL_DEBUG_SUBSYS", subsystems, 1) : unsetenv("NCCL_DEBUG_SUBSYS");
+    ncclResetDebugInit();
+  }
+
+  /// Returns the lines of the log that match, without what stands before "INFO".
+  std::vector<std::string> lines(const std::string& pattern) const {
+    std::ifstream file(path("log"));
+    std::vector<std::string> found;
+    for (std::string line; std::getline(file, line);) {
+      const size_t begin = line.find("NCCL INFO ");
+      if (begin == std::string::npos) continue;
+      const std::string text = line.substr(begin + std::string("NCCL INFO ").size());
+      if (std::regex_search(text, std::regex(pattern))) found.push_back(text);
+    }
+    return found;
+  }
+
+ private:
+  const std::string folder_ = chorale::test::new_folder("nccl_plans");
+};
+
+/// Runs an all-reduce and checks its result.
+void reduce(ncclComm_t comm, int ranks, int rank, size_t count, bool in_place = false) {
+  Elements in(ncclFloat, count, [&](size_t at) { return number(rank, at); }), out(ncclFloat, count);
+  const Elements expected(ncclFloat, count, [&](size_t at) {
+    double sum = 0;
+    for (int one = 0; one < ranks; ++one) sum += number(one, at);
+    return sum;
+  });
+  Elements& to = in_place ? in : out;
+  EXPECT_EQ(ncclAllReduce(in.data(), to.data(), count, ncclFloat, ncclSum, comm, nullptr), ncclSuccess)
+      << sentence();
+  EXPECT_TRUE(to == expected);
+}
+
+TEST_F(NcclPlans, AreLoggedOnceForEachKindOfCallWithTheReasons) {
+  start_log();
+  in_threads(2, [](ncclComm_t comm, int rank) {
+    for (const size_t count : {256, 300, 511}) reduce(comm, 2, rank, count);
+    reduce(comm, 2, rank, 256, true);
+    reduce(comm, 2, rank, 512);
+    Elements in = input(rank), out(ncclInt32, 128);
+    EXPECT_EQ(ncclAllGather(in.data(), out.data(), 64, ncclInt32, comm, nullptr), ncclSuccess) << sentence();
+    EXPECT_EQ(ncclBroadcast(in.data(), in.data(), 64, ncclInt32, 1, comm, nullptr), ncclSuccess)
+        << sentence();
+  });
+  const std::vector<std::string> all = lines(" -> ");
+  ASSERT_EQ(all.size(), 5u) << testing::PrintToString(all);
+  const std::string rest =
+      " -> plan allreduce_all_pairs, the default: nothing is tuned for it; not taken: allreduce_one_shot_b4, "
+      "allreduce_one_shot, allreduce_one_shot_b16, allreduce_two_shot_b16, allreduce_two_shot, "
+      "allreduce_two_shot_b32, allreduce_all_pairs_b16, allreduce_all_pairs_b64, allreduce_ring_b64, "
+      "allreduce_ring (a default for GPUs)";
+  EXPECT_EQ(all[0], "AllReduce: 1024 Bytes of f32" + rest);
+  EXPECT_EQ(all[1].find("AllReduce: 1024 Bytes of f32 in place -> plan allreduce_all_pairs, the default"),
+            0u);
+  EXPECT_EQ(all[2], "AllReduce: 2048 Bytes of f32" + rest);
+  EXPECT_EQ(
+      all[3].find("AllGather: 512 Bytes -> plan allgather_direct, the default: nothing is tuned for it; "),
+      0u);
+  EXPECT_EQ(all[4].find("Broadcast: 256 Bytes in place -> plan broadcast_direct_b16, made for root 1, with a "
+                        "copy of the input; not taken: broadcast_direct (for root 0 only); "),
+            0u)
+      << all[4];
+}
+
+TEST_F(NcclPlans, AreLoggedAsTheCallRuns) {
+  start_log();
+  const Variable copies("CHORALE_NCCL_COPIES", "always");
+  in_threads(2, [](ncclComm_t comm, int rank) {
+    reduce(comm, 2, rank, 20000);
+    Elements in = input(rank), out(ncclInt32, 128);
+    EXPECT_EQ(ncclAllGather(in.data(), out.data(), 64, ncclInt32, comm, nullptr), ncclSuccess) << sentence();
+  });
+  const std::vector<std::string> all = lines(" -> ");
+  ASSERT_EQ(all.size(), 2u) << testing::PrintToString(all);
+  EXPECT_EQ(all[0].find("AllReduce: 80000 Bytes of f32 -> plan reducescatter_staged_b64 and messages"), 0u)
+      << all[0];
+  EXPECT_NE(all[0].find("not taken: allreduce_all_pairs (CHORALE_NCCL_COPIES is 'always'); "),
+            std::string::npos);
+  EXPECT_EQ(all[1].find("AllGather: 512 Bytes -> messages; not taken: allgather_direct (CHORALE_NCCL_COPIES"),
+            0u)
+      << all[1];
+}
+
+TEST_F(NcclPlans, OfTheUserAreTakenBySize) {
+  std::filesystem::copy_file(shipped + "allreduce_ring_2.json", path("ring.json"));
+  std::filesystem::copy_file(shipped + "allreduce_ring_4.json", path("four.json"));
+  const std::string file = plans(
+      "own.json",
+      R"({"collective": "allreduce", "to_bytes": 1024, "plan": "ring.json"},)"
+      R"({"collective": "allreduce", "from_bytes": 1025, "plan": "allreduce_one_shot_b4", "packet": "ll8"},)"
+      R"({"collective": "allreduce", "plan": "four.json"})");
+  const Variable own("CHORALE_NCCL_PLANS", file);
+  start_log();
+  in_threads(2, [](ncclComm_t comm, int rank) {
+    reduce(comm, 2, rank, 256);
+    reduce(comm, 2, rank, 257);
+    reduce(comm, 2, rank, 100, true);
+  });
+  const std::vector<std::string> all = lines(" -> ");
+  ASSERT_EQ(all.size(), 3u) << testing::PrintToString(all);
+  EXPECT_EQ(
+      all[0].find("AllReduce: 1024 Bytes of f32 -> plan ring.json, as set for this size; not taken: "
+                  "allreduce_one_shot_b4 (set for 1025 bytes and more); allreduce_all_pairs (a plan of your "
+                  "own goes before); "),
+      0u)
+      << all[0];
+  EXPECT_EQ(
+      all[1].find("AllReduce: 1028 Bytes of f32 -> plan allreduce_one_shot_b4, ll8, as set for this size; "
+                  "not taken: ring.json (set for at most 1024 bytes); "),
+      0u)
+      << all[1];
+  EXPECT_EQ(lines("CHORALE_NCCL_PLANS"),
+            (std::vector<std::string>{
+                "CHORALE_NCCL_PLANS=" + file + " has 2 plans for 2 ranks",
+                "CHORALE_NCCL_PLANS=" + file + ": /plans/2: four.json is for 4 ranks and not for 2"}));
+}
+
+TEST_F(NcclPlans, OfAWrongFileMakeNoCommunicator) {
+  const Variable own("CHORALE_NCCL_PLANS",
+                     plans("own.json", R"({"collective": "allreduce", "plan": "x.json"})"));
+  ncclComm_t comms[2] = {};
+  EXPECT_EQ(ncclCommInitAll(comms, 2, nullptr), ncclInvalidUsage);
+  EXPECT_EQ(
+      sentence(),
+      "ncclCommInitAll: CHORALE_NCCL_PLANS cannot be used: " + path("own.json") + ": /plans/0: cannot read " +
+          path("x.json") +
+          ": No such file or directory. chorale compile makes plans, and docs/tuning.md describes the file");
+  EXPECT_EQ(comms[0], nullptr);
+}
+
+/// Makes a communicator of ranks with CHORALE_NCCL_PLANS of their own, and expects refusals that begin so.
+void expect_refusals(const std::vector<std::string>& files, const std::vector<std::string>& sentences) {
+  const int ranks = int(files.size());
+  const std::vector<int> ends = forked_with_id(ranks, [&](const ncclUniqueId& id, int rank) {
+    if (!files[size_t(rank)].empty()) setenv("CHORALE_NCCL_PLANS", files[size_t(rank)].c_str(), 1);
+    ncclComm_t comm{};
+    EXPECT_EQ(ncclCommInitRank(&comm, ranks, id, rank), ncclInvalidUsage);
+    EXPECT_EQ(sentence().substr(0, sentences[size_t(rank)].size()), sentences[size_t(rank)]);
+    return testing::Test::HasFailure() ? 1 : 0;
+  });
+  EXPECT_EQ(ends, std::vector<int>(size_t(ranks), 0));
+}
+
+using NcclPlansProcesses = NcclPlans;
+
+TEST_F(NcclPlansProcesses, ThatDifferBetweenRanksAreRefusedOnAll) {
+  const std::string all = plans("all.json", R"({"collective": "allgather", "plan": "allgather_ring"})");
+  const std::string less =
+      plans("less.json", R"({"collective": "allgather", "plan": "allgather_ring", "to_bytes": 9})");
+  const std::string differs =
+      "ncclCommInitRank: CHORALE_NCCL_PLANS differs between ranks, so they would run different plans. Rank 0 "
+      "has: allgather of 0 to 18446744073709551615 bytes: plan ";
+  expect_refusals({all, all, ""}, {differs, differs, differs});
+  expect_refusals({all, less}, {differs, differs});
+}
+
+TEST_F(NcclPlansProcesses, ThatOneRankCannotReadAreRefusedOnAll) {
+  const std::string all = plans("all.json", R"({"collective": "allgather", "plan": "allgather_ring"})");
+  const std::string reason =
+      "CHORALE_NCCL_PLANS cannot be used: cannot read /no/such.json: No such file or directory";
+  expect_refusals({all, "/no/such.json"},
+                  {"ncclCommInitRank: rank 1: " + reason, "ncclCommInitRank: " + reason});
+}
+
+TEST_F(NcclPlans, AreLeftOutOfTheLogBySubject) {
+  const auto printed = [&](const char* subjects) {
+    start_log(subjects);
+    in_threads(2, [](ncclComm_t comm, int rank) { reduce(comm, 2, rank, 256); });
+    return std::pair(lines("Init COMPLETE").size(), lines(" -> ").size());
+  };
+  EXPECT_EQ(printed(nullptr), std::pair(size_t(2), size_t(1)));
+  EXPECT_EQ(printed("all"), std::pair(size_t(2), size_t(1)));
+  EXPECT_EQ(printed("INIT,COLL"), std::pair(size_t(2), size_t(0)));
+  EXPECT_EQ(printed("^INIT"), std::pair(size_t(0), size_t(1)));
+  EXPECT_EQ(printed("NET,tuning"), std::pair(size_t(0), size_t(1)));
+}
+
+TEST(NcclVariables, DecideWhetherCommunicatorsBlock) {
+  ncclConfig_t config = config_initializer;
+  config.blocking = 1;
+  ncclComm_t comm{};
+  {
+    const Variable blocking("NCCL_COMM_BLOCKING", "0");
+    EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, new_id(), 0, &config), ncclInProgress);
+    ncclResult_t state = ncclInProgress;
+    while (state == ncclInProgress) ASSERT_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
+    EXPECT_EQ(state, ncclSuccess);
+    EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+  }
+  {
+    const Variable blocking("NCCL_COMM_BLOCKING", "1");
+    config.blocking = 0;
+    EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, new_id(), 0, &config), ncclSuccess);
+    EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+  }
+  const Variable blocking("NCCL_COMM_BLOCKING", "yes");
+  EXPECT_EQ(ncclCommInitRank(&comm, 1, new_id(), 0), ncclInvalidUsage);
+  EXPECT_EQ(sentence(), "ncclCommInitRank: NCCL_COMM_BLOCKING is 'yes', but must be 0 or 1");
+}
+
+TEST(NcclVariables, MayForbidWhatGpusNeed) {
+  const char* const backend = std::getenv("CHORALE_BACKEND");
+  const std::string before = backend ? backend : "";
+  const Variable disable("NCCL_P2P_DISABLE", "1");
+  ncclComm_t comm{};
+  EXPECT_EQ(ncclCommInitRank(&comm, 1, new_id(), 0), ncclSuccess) << "a CPU has no peers";
+  EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+  setenv("CHORALE_BACKEND", "cuda", 1);
+  EXPECT_EQ(ncclCommInitRank(&comm, 1, new_id(), 0), ncclInvalidUsage);
+  EXPECT_EQ(
+      sentence(),
+      "ncclCommInitRank: NCCL_P2P_DISABLE is '1', but plans need GPUs that access the memory of peers. Unset "
+      "it, or use NCCL itself");
+  setenv("CHORALE_BACKEND", before.c_str(), 1);
+}
+
+}  // namespace
