@@ -13,6 +13,7 @@
 
 #include "executor/cpu/interpreter.hpp"
 #include "executor/cpu/reduction.hpp"
+#include "executor/cpu/scale.hpp"
 #include "executor/cuda/kernels/kernels.hpp"
 #include "executor/cuda/kernels/launch.hpp"
 #include "executor/fibers/fiber.hpp"
@@ -159,6 +160,12 @@ const void* multicast_interpreter_of(DType, PacketForm, bool) { return nullptr; 
 cudaError_t enqueue_average(void* elements, uint64_t n, DType dtype, uint32_t ranks, cudaStream_t stream) {
   enqueue(stream,
           [=] { cpu::reduction(ReduceOp::avg, dtype).divide(static_cast<char*>(elements), n, ranks); });
+  return cudaSuccess;
+}
+
+cudaError_t enqueue_scale(void* out, const void* in, uint64_t n, DType dtype, const Factor& factor,
+                          cudaStream_t stream) {
+  enqueue(stream, [=] { cpu::scale(out, in, n, dtype, factor); });
   return cudaSuccess;
 }
 
