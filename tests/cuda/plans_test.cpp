@@ -19,6 +19,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chorale/executor.hpp>
+#include <chorale/next_launch.hpp>
+#include <chorale/scratch.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -103,13 +105,29 @@ Config cuda_config() {
   return config;
 }
 
-/// Returns whether the blocks of all ranks of a GPU can be resident at once, one per multiprocessor.
-bool all_resident(const Plan& plan, int devices) {
-  std::vector<size_t> blocks(size_t(devices), 0);
-  for (size_t rank = 0; rank < plan.gpus.size(); ++rank)
-    blocks[rank % blocks.size()] += plan.gpus[rank].threadblocks.size();
+/// Returns whether any case runs in rounds, which are launches without other work between them.
+bool runs_in_rounds(const Work& work) {
+  const std::vector<ScratchUse> use = scratch_use(work.plan);
+  const uint64_t window = cuda_config().round_scratch.value;
+  return std::any_of(work.cases.begin(), work.cases.end(), [&](const Case& of) {
+    const Layout whole = layout_of(work.plan, of.bytes, of.dtype, of.packet);
+    return in_rounds(work.plan, use, whole, window).rounds() > 1;
+  });
+}
+
+/// Returns whether the blocks of all ranks of a GPU can be resident at once, one per multiprocessor. The
+/// blocks of small launches count twice if the plan runs in rounds, because the next round's blocks already
+/// take their place and wait (docs/memory-orders.md).
+bool all_resident(const Work& work, int devices) {
   int multiprocessors = 0;
   must(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0), "multiprocessors");
+  const bool in_a_row = runs_in_rounds(work);
+  std::vector<size_t> blocks(size_t(devices), 0);
+  for (size_t rank = 0; rank < work.plan.gpus.size(); ++rank) {
+    const size_t own = work.plan.gpus[rank].threadblocks.size();
+    const bool beside = in_a_row && detail::next_may_stand_beside(own, uint64_t(multiprocessors));
+    blocks[rank % blocks.size()] += beside ? 2 * own : own;
+  }
   return *std::max_element(blocks.begin(), blocks.end()) <= size_t(multiprocessors);
 }
 
@@ -159,7 +177,7 @@ int run_rank(World& world, const std::vector<Work>& all, std::vector<Verdict>& v
       // it.
       constexpr int most_sharing = 8;
       const bool crowd = ranks > most_sharing * devices;
-      if (crowd || (devices < ranks && world.local() && !all_resident(work.plan, devices))) {
+      if (crowd || (devices < ranks && world.local() && !all_resident(work, devices))) {
         said = crowd ? "too many ranks share a GPU" : "too many thread blocks share a GPU";
         if (rank == 0) std::printf("skipped %s: %s\n", work.file.c_str(), said.c_str());
       } else {
