@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* remedy = "chorale compile makes plans, and docs/tuning.md describes the file";
+constexpr const char* remedy_for_file = "chorale compile makes plans, and docs/tuning.md describes the file";
 
 /// Holds an entry of the file.
 struct Entry {
@@ -77,7 +77,7 @@ class File {
   void add(const Entry& entry, const std::string& where) {
     const std::shared_ptr<const Plan> plan = plan_of(entry, where);
     const auto refuse = [&](const std::string& why) {
-      throw UsageError(fmt::format("{}: {}: {}. {}", where, entry.plan, why, remedy));
+      throw UsageError(fmt::format("{}: {}: {}. {}", where, entry.plan, why, remedy_for_file));
     };
     if (plan->ranks() != uint32_t(ranks_) && !plan->extension.host) {
       all_.left_out.push_back(
@@ -115,7 +115,7 @@ class File {
         throw UsageError(fmt::format("'{}' is not the path of a plan file", entry.plan));
       }
     } catch (const std::exception& error) {
-      throw UsageError(fmt::format("{}: {}. {}", where, error.what(), remedy));
+      throw UsageError(fmt::format("{}: {}. {}", where, error.what(), remedy_for_file));
     }
     return plan;
   }
@@ -136,7 +136,7 @@ class File {
 
 OwnPlans parsed(const std::string& text, const std::string& path, int ranks, const MakePlan& make) {
   const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) throw UsageError(fmt::format("this is not JSON. {}", remedy));
+  if (json.is_discarded()) throw UsageError(fmt::format("this is not JSON. {}", remedy_for_file));
   ObjectReader top(json, "the file");
   uint64_t version = 0;
   top.read("version", version, true);
