@@ -249,6 +249,7 @@ TEST(NcclMisuse, OfCreatedOperatorsHasACodeAndASentence) {
   EXPECT_EQ(none, ncclMin);
 
   const ncclRedOp_t op = created(comm, scalar, ncclInt32, ncclScalarHostImmediate);
+  const ncclRedOp_t of_other = created(other, scalar, ncclInt32, ncclScalarHostImmediate);
   EXPECT_EQ(reduce(ncclInt32, op, comm), ncclSuccess) << sentence();
   expect(reduce(ncclFloat, op, comm),
          "op " + std::to_string(op) + " multiplies elements of i32, but the call has elements of f32");
@@ -257,6 +258,7 @@ TEST(NcclMisuse, OfCreatedOperatorsHasACodeAndASentence) {
                               "communicator and has not destroyed";
   expect(reduce(ncclInt32, op, other), unknown);
   expect(ncclRedOpDestroy(op, other), unknown);
+  expect(reduce(ncclInt32, of_other, comm), "op " + std::to_string(of_other) + " is neither");
   EXPECT_EQ(ncclRedOpDestroy(op, comm), ncclSuccess) << sentence();
   expect(reduce(ncclInt32, op, comm), unknown);
   expect(ncclRedOpDestroy(op, comm), unknown);

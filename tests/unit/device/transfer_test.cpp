@@ -52,7 +52,9 @@ T reduce_scalar(ReduceOp op, const std::vector<T>& values, uint32_t average_over
   for (size_t index = 1; index < values.size(); ++index)
     sum = reference::combine<A>(op, sum, widen(values[index]));
   if (op == ReduceOp::avg && average_over > 1) {
-    if constexpr (std::is_integral_v<A>) {
+    if constexpr (std::is_unsigned_v<A>) {
+      sum = A(sum / uint64_t(average_over));
+    } else if constexpr (std::is_integral_v<A>) {
       sum = A(int64_t(sum) / int64_t(average_over));
     } else {
       sum = A(sum / A(average_over));
