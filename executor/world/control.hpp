@@ -41,8 +41,8 @@ inline constexpr const char* collective_names[] = {"a barrier",
 
 /// Holds the reason why a rank gave up an attempt to make the next world. World::survivors() uses it.
 struct Failure {
-  std::atomic<uint32_t> attempt;  ///< the attempt's number plus 1; stored after all other members
-  uint32_t reason;                ///< a RunError::Reason
+  std::atomic<uint64_t> call;  ///< the rank's Seat::came in that attempt; stored after all other members
+  uint32_t reason;             ///< a RunError::Reason
   char text[1000];
 };
 
@@ -101,7 +101,7 @@ struct alignas(64) Seat {
                                    ///< all ranks
 
   // The rank writes these when the next world is made. No other rank writes them.
-  std::atomic<uint32_t> came;   ///< the number of the attempt that it takes part in, plus 1
+  std::atomic<uint64_t> came;  ///< the attempt that it takes part in, and with which list: see Shrink::call()
   std::atomic<uint64_t> offer;  ///< a file descriptor of the next world's control memory
   std::atomic<uint64_t> ready;  ///< the attempt's word, when the rank has opened the offered memory
   Failure failure;
@@ -121,7 +121,7 @@ struct Barrier {
 };
 
 struct Control {
-  static constexpr uint64_t version = 0x63686f72616c6509;  // "chorale", and 9
+  static constexpr uint64_t version = 0x63686f72616c650a;  // "chorale", and 10
   static constexpr size_t why_bytes = 4096;
 
   uint64_t magic;
@@ -139,9 +139,9 @@ struct Control {
   std::atomic<uint32_t> leavers;  ///< the number of ranks that have left
   Barrier barrier, reset;
 
-  std::atomic<uint64_t> attempt;      ///< the word of the Attempt to make the next world
-  std::atomic<uint64_t> last_failed;  ///< the word of the last attempt that failed
-  uint64_t offered_in;                ///< the word of the attempt that made this world; 0: none
+  std::atomic<uint64_t> attempt;  ///< the word of the Attempt to make the next world
+  uint64_t offered_in;            ///< the word of the attempt that made this world; 0: none
+  std::atomic<uint32_t> made;     ///< 1 when that attempt has made it
 
   Seat* seats() { return reinterpret_cast<Seat*>(this + 1); }
   static size_t bytes(int ranks) { return sizeof(Control) + size_t(ranks) * sizeof(Seat); }

@@ -130,6 +130,7 @@ void Group::start(bool complete, const fibers::Scheduler* fibers_of) {
   resets_over_.resize(size_t(ranks()));
   shown_.resize(size_t(ranks()));
   doubts_.resize(size_t(ranks()));
+  next_.resize(size_t(ranks()));
   fibers::Scheduler::Options options{
       .ranks = ranks(),
       .complete = complete,

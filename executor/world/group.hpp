@@ -201,7 +201,7 @@ class Group {
                                       ///< none
   std::atomic<int> in_shrink_{0};     ///< the ranks of this process that wait for the next world
   std::mutex next_mutex_;
-  std::shared_ptr<Group> next_;  ///< in a local world: the next world that is offered
+  std::vector<std::shared_ptr<Group>> next_;  ///< in a local world, by rank: the next world that it offers
   std::vector<std::string> host_names_;
   std::unique_ptr<ControlRelay> relay_;  ///< only on the lowest rank of its host; the last member, because it
                                          ///< uses the others

@@ -18,10 +18,11 @@ class Group;
 ///     |         |     ^
 ///     +--> failed     another rank's offer, once the one that offers has died
 ///
-/// A failed attempt is followed by the next attempt. An attempt in phase `made` is the last one.
+/// The next attempt follows one that is made or has failed. An attempt belongs to the ranks that leave out
+/// the same living ranks as `rank` does. Other ranks in survivors() take part in the attempts after it.
 struct Attempt {
   enum class Phase : uint8_t {
-    open,     ///< the attempt waits until all living ranks have come
+    open,     ///< the attempt waits until all living ranks of a list have come
     offered,  ///< all living ranks have come; `rank` has made the memory of the next world, and the others
               ///< open it
     made,     ///< all living ranks of the next world have opened its memory

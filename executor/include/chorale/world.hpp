@@ -184,9 +184,12 @@ class World {
   /// windows and schedules of the old world as usual, before or after you make new ones. Executors refer to
   /// the old handle, so destroy them before you assign the new world to that handle.
   ///
+  /// You may call it several times on one world, also with different lists. Each call makes another world of
+  /// the ranks that remain then. A rank makes its calls in the order in which the others make them. Calls
+  /// that have no rank in common need no order.
+  ///
   /// \param without  ranks that the new world leaves out although they live. They do not call it. The list is
-  ///                 the same on all ranks that call it. The old world stays usable, but makes no other world
-  ///                 by survivors()
+  ///                 the same on all ranks that call it. The old world stays usable
   ///
   /// Either all ranks that call it get the same world, or all get an error and may call it again. A rank that
   /// dies during the call may still be part of the new world. Then that world stops because a peer died, and
@@ -195,8 +198,7 @@ class World {
   /// \throws RunError timed_out, on all ranks that call it, if a living rank does not call it within
   ///         timeout(); the error names that rank. RunError resources, on all ranks, if one rank cannot get
   ///         memory for the new world. RunError deadlock in a world with a seed, where there is no timeout
-  /// \throws UsageError if it has already made a world, because the next one is made by survivors() of that
-  ///         world; if the world has several hosts; if `without` names this rank or none of the world
+  /// \throws UsageError if the world has several hosts; if `without` names this rank or none of the world
   World survivors(std::span<const int> without = {});
 
   /// Returns, for each rank of this world, its rank in the world whose survivors() made this one. Returns an
