@@ -341,4 +341,11 @@ void Communicator::finish() {
   world_.barrier();
 }
 
+// All ranks that are left make the next world when their work has ended. That world has no other use.
+void Communicator::end_stopped() {
+  end_fallback(Function::ncclCommAbort);
+  device_->wait();
+  world_.survivors();
+}
+
 }  // namespace chorale::nccl

@@ -84,6 +84,9 @@ class Communicator {
   /// Waits on the host until the work of this rank has ended, and then for all ranks.
   void finish();
 
+  /// Does what finish() does after the ranks have stopped. Ranks that have died or left are not waited for.
+  void end_stopped();
+
   /// Ends the waits of all ranks. Any thread may call it.
   void abort(const std::string& why) { world_.abort(why); }
 

@@ -22,12 +22,18 @@ struct Closing {
   int ranks, called = 0, ended = 0;
 };
 
+/// Holds the communicators of the ranks of one group that live in this process.
+struct Living {
+  int communicators = 0;
+  std::vector<std::unique_ptr<Communicator>> unused;  ///< those that no call and no handle uses any more
+};
+
 /// Holds what lives as long as the process. It is never destroyed, because threads may outlive main().
 struct Process {
   const pid_t number = getpid();
   std::mutex mutex;
   std::unordered_map<const void*, Handle> handles;
-  std::vector<std::shared_ptr<Communicator>> kept;
+  std::unordered_map<const void*, Living> living;  ///< by the group of the ranks
   std::condition_variable closed;
   int closing = 0;  ///< the number of communicators that are being closed
   std::unordered_map<const void*, std::shared_ptr<Closing>> closings;  ///< by the group of the ranks
@@ -50,16 +56,72 @@ Process& process() {
   process().closed.wait_for(lock, std::chrono::seconds(2), [] { return process().closing == 0; });
 }
 
+using Communicators = std::vector<std::unique_ptr<Communicator>>;
+
+void keep(Communicators& all, const std::string& why) {
+  for (std::unique_ptr<Communicator>& one : all) static_cast<void>(one.release());
+  log::line(
+      log::Level::info,
+      fmt::format("a communicator keeps its memory, which its GPUs or its peers may still use: {}", why));
+}
+
+/// Frees communicators of GPUs whose ranks have stopped. Kernels end soon after the stop, but until then they
+/// access memory of this rank and of its peers. The memory stays if this rank cannot see that end.
+void free_after_kernels(Communicators& all) {
+  std::vector<Outcome> outcomes(all.size());
+  std::vector<std::thread> threads;
+  const Outcome started = outcome_of([&] {
+    // The ranks of this process wait for each other, so each has a thread.
+    for (size_t at = 0; at < all.size(); ++at)
+      threads.emplace_back([&, at] { outcomes[at] = outcome_of([&] { all[at]->end_stopped(); }); });
+  });
+  for (std::thread& thread : threads) thread.join();
+  outcomes.push_back(started);
+  for (const Outcome& outcome : outcomes) {
+    if (!outcome.good()) return keep(all, outcome.sentence);
+  }
+}
+
+/// Frees the communicators of a group when nobody in this process uses them any more. Until then the memory
+/// of one rank may be read by the others, because they share the address space.
+void retire(Communicator* communicator) {
+  Communicators all;
+  {
+    const std::lock_guard<std::mutex> lock(process().mutex);
+    const auto group = process().living.find(&communicator->world().group());
+    group->second.unused.emplace_back(communicator);
+    if (int(group->second.unused.size()) < group->second.communicators) return;
+    all = std::move(group->second.unused);
+    process().closings.erase(group->first);  // a later group may have the same address
+    process().living.erase(group);
+  }
+  const bool stopped = !outcome_of([&] { all.front()->world().check(); }).good();
+  if (!stopped || backend_of(all.front()->config()) == Backend::cpu) return;
+  const auto held = std::make_shared<Communicators>(std::move(all));
+  const Outcome started = outcome_of([&] { std::thread([held] { free_after_kernels(*held); }).detach(); });
+  if (!started.good()) keep(*held, started.sentence);
+}
+
+/// Makes retire() free the communicator after its last use.
+std::shared_ptr<Communicator> shared(std::unique_ptr<Communicator> made) {
+  {
+    const std::lock_guard<std::mutex> lock(process().mutex);
+    ++process().living[&made->world().group()].communicators;
+  }
+  return {made.release(), retire};
+}
+
 /// Makes the communicator of a handle.
 Outcome make(Init& init) {
   const Outcome outcome = outcome_of([&] {
     const auto on = init.device->make_current();
     std::optional<World> world = init.join();
     if (!init.handle) return;
-    auto made = std::make_shared<Communicator>(std::move(*world), init.config, init.device);
+    auto made = shared(std::make_unique<Communicator>(std::move(*world), init.config, init.device));
     const std::lock_guard<std::mutex> lock(init.handle->mutex);
     init.handle->rank = made->rank();
     init.handle->ranks = made->ranks();
+    if (init.handle->ended) made->abort("the communicator was destroyed or aborted before it was made");
     init.handle->communicator = std::move(made);
   });
   if (!init.handle) return outcome;
@@ -114,6 +176,7 @@ Handle take(ncclComm_t comm) {
 
 std::shared_ptr<Communicator> communicator_for_call(const Handle& handle) {
   const std::lock_guard<std::mutex> lock(handle->mutex);
+  if (handle->ended) throw_unknown();  // since handles::find()
   if (handle->outcome.result == ncclInProgress) {
     throw CallError(
         ncclInvalidUsage,
@@ -176,24 +239,17 @@ Outcome run(std::vector<Init> all) {
   return {in_progress ? ncclInProgress : ncclSuccess, ""};
 }
 
-void keep(std::shared_ptr<Communicator> communicator) {
-  const std::lock_guard<std::mutex> lock(process().mutex);
-  process().kept.push_back(std::move(communicator));
-}
-
 namespace {
 
 /// Ends one rank of a communicator when all ranks have closed it.
 void finish(std::shared_ptr<Communicator> communicator, const std::shared_ptr<Closing>& closing) {
   const Outcome outcome = outcome_of([&] { communicator->finish(); });
-  if (outcome.good()) {
-    communicator.reset();
-  } else {
-    log::line(log::Level::info,
-              fmt::format("a communicator keeps its memory, because not all ranks have closed it: {}",
-                          outcome.sentence));
-    keep(std::move(communicator));
+  if (!outcome.good()) {
+    const std::string why = fmt::format("not all ranks have closed the communicator: {}", outcome.sentence);
+    log::line(log::Level::info, why);
+    communicator->abort(why);
   }
+  communicator.reset();
   const std::lock_guard<std::mutex> lock(process().mutex);
   ++closing->ended;
   --process().closing;

@@ -23,8 +23,11 @@ struct ncclComm {
   mutable std::mutex mutex;  ///< guards the members below
   int rank, ranks;           ///< -1 while the communicator is being made by a split or a shrink
   Outcome outcome{ncclInProgress, "the communicator is still being made"};
-  std::shared_ptr<Communicator> communicator;  ///< null until it is made
+  /// Is null until the communicator is made. Its memory is freed after its last use. If several ranks of it
+  /// live in this process, that is the last use of all of them.
+  std::shared_ptr<Communicator> communicator;
   bool finalized = false;
+  bool ended = false;  ///< destroyed or aborted
 };
 using Handle = std::shared_ptr<ncclComm>;
 
@@ -68,8 +71,5 @@ Outcome run(std::vector<Init> all);
 /// memory. This happens in a thread of its own, because other ranks may close later in the calling thread.
 /// The call waits for the end for a few seconds if no other rank is in this process.
 void close(std::shared_ptr<Communicator> communicator);
-
-/// Keeps a communicator for ever, because peers may still write into its memory.
-void keep(std::shared_ptr<Communicator> communicator);
 
 }  // namespace chorale::nccl

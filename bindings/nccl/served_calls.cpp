@@ -98,22 +98,32 @@ ncclResult_t ncclGroupEnd() {
   return outcome.result;
 }
 
+// NCCL estimates the time of the group's calls, and runs none of them. Chorale has no model of the machine
+// whose estimate can be trusted for a call of any size, so the time stays NCCL's value for an unknown one.
 ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* simInfo) {
   const group::End ended = end_group();
   if (!ended.whole || ended.result != ncclSuccess) return ended.result;
+  for (const Init& init : ended.calls.inits) {
+    if (init.handle) outcome_of([&] { handles::take(init.handle.get()); });
+    if (init.result) *init.result = nullptr;
+  }
   if (simInfo) {
     // The caller's struct may be that of another version, so it may be shorter or longer than ours.
     ncclSimInfo_t known{};
     size_t size = 0;
     std::memcpy(&size, simInfo, sizeof size);
-    std::memcpy(&known, simInfo, std::min(size, sizeof known));
+    size = std::min(size, sizeof known);
+    std::memcpy(&known, simInfo, size);
     if (known.magic != simulation_initializer.magic)
       throw CallError(ncclInvalidArgument, "simInfo was not initialised with NCCL_SIM_INFO_INITIALIZER");
+    known.estimatedTime = simulation_initializer.estimatedTime;
+    std::memcpy(simInfo, &known, size);
   }
-  if (ended.calls.inits.empty() && ended.calls.works.empty()) return ncclSuccess;
-  throw CallError(ncclInvalidUsage,
-                  "Chorale does not estimate the time of a group. The group was ended and nothing of it ran. "
-                  "`chorale simulate PLAN` estimates the time of a plan");
+  if (ended.calls.inits.empty()) return ncclSuccess;
+  throw CallError(
+      ncclInvalidUsage,
+      "a group that makes communicators cannot be simulated. The group was ended and nothing of it "
+      "ran. ncclGroupEnd() makes them");
 }
 
 }  // namespace chorale::nccl::served

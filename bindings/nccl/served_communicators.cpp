@@ -148,23 +148,29 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   {
     const std::lock_guard<std::mutex> lock(handle->mutex);
     communicator = std::move(handle->communicator);
+    handle->ended = true;
     failed = handle->outcome.result != ncclSuccess;
   }
   if (!communicator) return ncclSuccess;  // it is still being made, or could not be made
   if (failed) {
-    keep(std::move(communicator));
+    communicator->abort(
+        fmt::format("rank {} destroyed the communicator after an error", communicator->rank()));
   } else {
     close(std::move(communicator));
   }
   return ncclSuccess;
 }
 
+// The communicator lives until the last call that uses it has returned, which the abort ends.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   const Handle handle = handles::take(comm);
-  const std::lock_guard<std::mutex> lock(handle->mutex);
-  if (!handle->communicator) return ncclSuccess;
-  handle->communicator->abort(fmt::format("rank {} called ncclCommAbort()", handle->rank));
-  keep(std::move(handle->communicator));
+  std::shared_ptr<Communicator> communicator;
+  {
+    const std::lock_guard<std::mutex> lock(handle->mutex);
+    communicator = std::move(handle->communicator);
+    handle->ended = true;
+  }
+  if (communicator) communicator->abort(fmt::format("rank {} called ncclCommAbort()", communicator->rank()));
   return ncclSuccess;
 }
 
@@ -199,7 +205,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newc
                                 }}));
 }
 
-// Ranks that have died are left out too. The communicator makes only one other in this way.
+// Ranks that have died are left out too.
 ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeRanksCount,
                             ncclComm_t* newcomm, ncclConfig_t* config, int shrinkFlags) {
   *newcomm = nullptr;

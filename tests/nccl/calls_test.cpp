@@ -203,12 +203,18 @@ TEST(NcclCalls, AGroupFailsWithItsLastCallThatFailed) {
   EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
 }
 
-TEST(NcclCalls, OnlyAnEmptyGroupCanBeSimulated) {
+TEST(NcclCalls, AnEmptyGroupCanBeSimulated) {
   EXPECT_EQ(ncclGroupSimulateEnd(nullptr), ncclInvalidUsage);
   ncclSimInfo_t information = simulation_initializer;
   ncclGroupStart();
   EXPECT_EQ(ncclGroupSimulateEnd(&information), ncclSuccess);
   EXPECT_EQ(information.estimatedTime, -1.0f);
+  // A struct of an earlier version may end before the time.
+  ncclGroupStart();
+  information.size = offsetof(ncclSimInfo_t, estimatedTime);
+  information.estimatedTime = 5;
+  EXPECT_EQ(ncclGroupSimulateEnd(&information), ncclSuccess);
+  EXPECT_EQ(information.estimatedTime, 5.0f);
   ncclGroupStart();
   information.magic = 0;
   EXPECT_EQ(ncclGroupSimulateEnd(&information), ncclInvalidArgument);

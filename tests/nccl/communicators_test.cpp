@@ -14,14 +14,6 @@ namespace {
 
 using namespace nccl_tests;
 
-/// Sums one number per rank.
-void expect_sum(ncclComm_t comm, int value, int expected) {
-  int in = value, out = -1;
-  EXPECT_EQ(ncclAllReduce(&in, &out, 1, ncclInt32, ncclSum, comm, nullptr), ncclSuccess) << sentence();
-  settle();
-  EXPECT_EQ(out, expected);
-}
-
 TEST(NcclCommunicators, KnowTheirRanks) {
   in_threads(3, [](ncclComm_t comm, int rank) {
     int number = -1;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -83,6 +84,13 @@ inline ncclUniqueId new_id() {
   return id;
 }
 
+/// Sums one number per rank.
+inline void expect_sum(ncclComm_t comm, int value, int expected) {
+  int in = value, out = -1;
+  EXPECT_EQ(ncclAllReduce(&in, &out, 1, ncclInt32, ncclSum, comm, nullptr), ncclSuccess) << sentence();
+  EXPECT_EQ(out, expected);
+}
+
 using Body = std::function<void(ncclComm_t comm, int rank)>;
 
 /// Runs `body` on each rank, in a thread each, and destroys the communicators.
@@ -98,6 +106,16 @@ inline void in_threads(int ranks, const Body& body) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+/// Counts the ranks of forked_with_id() that have ended.
+inline std::atomic<int>* ended_ranks = nullptr;
+
+/// Kills this process, which is a rank of forked_with_id().
+[[noreturn]] inline void die() {
+  ++*ended_ranks;
+  kill(getpid(), SIGKILL);
+  std::abort();
 }
 
 /// Runs `body` in a process for each rank, with the id of a communicator to be. Another process makes the id,
@@ -123,6 +141,7 @@ inline std::vector<int> forked_with_id(int ranks,
       return 0;
     }
     wait_for(shared.ready, 1);
+    ended_ranks = &shared.ended;
     struct AtEnd {
       std::atomic<int>& ended;
       ~AtEnd() { ++ended; }
