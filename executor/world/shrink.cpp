@@ -371,7 +371,7 @@ std::string Shrink::with_other_lists(const std::vector<int>& ranks) const {
   std::vector<int> others;
   std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(others), [this](int rank) {
     const uint64_t came = seat(rank).came.load();
-    return came >> 32 == call() >> 32 && came != call();
+    return came != 0 && uint32_t(came) != list_;
   });
   if (others.empty()) return "";
   return fmt::format("; {} {} out other ranks than rank {}", system::ranks_text(others),
