@@ -343,7 +343,6 @@ void Communicator::finish() {
 
 // All ranks that are left make the next world when their work has ended. That world has no other use.
 void Communicator::end_stopped() {
-  end_fallback(Function::ncclCommAbort);
   device_->wait();
   world_.survivors();
 }
