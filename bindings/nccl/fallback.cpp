@@ -79,10 +79,8 @@ void* find_symbol(Function function) { return loaded().symbols[size_t(function)]
 std::string remedy(Function function) {
   const Fallback& fallback = loaded();
   if (fallback.path.empty()) {
-    return fmt::format(
-        "Set {}=/path/libnccl.so.2 to the file of the real NCCL, which then gets all calls that this library "
-        "refuses",
-        variable);
+    return fmt::format("Set {}=/path/libnccl.so.2 to the file of the real NCCL, which then gets this call",
+                       variable);
   }
   if (!fallback.error.empty()) {
     return fmt::format("{}={} cannot be used: {}. Set it to the file of the real NCCL", variable,
@@ -97,8 +95,9 @@ std::string describe() {
   if (fallback.path.empty()) return "";
   if (!fallback.error.empty())
     return fmt::format("{}={} cannot be used: {}", variable, fallback.path, fallback.error);
-  return fmt::format("{}={} is NCCL {}, and gets the calls that this library does not serve", variable,
-                     fallback.path, fallback.version);
+  return fmt::format(
+      "{}={} is NCCL {}, and gets the calls without a communicator that this library does not serve",
+      variable, fallback.path, fallback.version);
 }
 
 }  // namespace chorale::nccl::fallback

@@ -22,9 +22,7 @@ using nccl_tests::for_each_function;
 const int no_fallback = unsetenv("CHORALE_NCCL_FALLBACK");
 
 const std::string remedy =
-    " Set CHORALE_NCCL_FALLBACK=/path/libnccl.so.2 to the file of the real NCCL, which then gets all calls "
-    "that this "
-    "library refuses";
+    " Set CHORALE_NCCL_FALLBACK=/path/libnccl.so.2 to the file of the real NCCL, which then gets this call";
 
 std::string sentence() { return ncclGetLastError(nullptr); }
 

@@ -5,15 +5,18 @@ import sys
 
 import table
 
-ANSWERS = {"served": ("served", "served"), "either": ("served", "given to the fallback"), "refused": ("refused", "given to the fallback")}
 HEADERS = {"nccl": "`nccl.h`", "device": "`nccl_device.h`", "later": "`nccl.h` after 2.28"}
 EFFECTS = {"OWN": "Chorale's own", "HONOURED": "as in NCCL", "REFUSED": "refuses GPUs, unless it is 0", "COUNTERPART": "none: set `{}`",
            "WITHOUT": "none"}
 
 
+def with_fallback(row):
+    return "given to the fallback" if table.goes_to_fallback(row) else row.today
+
+
 def of_functions():
     lines = ["| function | declared in | without a fallback | with a fallback |", "| --- | --- | --- | --- |"]
-    return lines + [f"| `{row.name}` | {HEADERS[row.header]} | {' | '.join(ANSWERS[row.today])} |" for row in table.functions()]
+    return lines + [f"| `{row.name}` | {HEADERS[row.header]} | {row.today} | {with_fallback(row)} |" for row in table.functions()]
 
 
 def of_variables():

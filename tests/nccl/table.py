@@ -25,6 +25,11 @@ def functions():
     return rows
 
 
+def goes_to_fallback(row):
+    """Returns whether the fallback, if there is one, gets the calls. A communicator is of this library, so it gets none."""
+    return row.today == "refused" and not re.search(r"\bncclComm_t \w", row.parameters)
+
+
 def values(kind):
     """Returns the name and the value of each row of a kind in abi.def."""
     return re.findall(rf"^CHORALE_NCCL_{kind}\((\w+), (.+)\)$", (FOLDER / "abi.def").read_text(), re.M)
