@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that the rooms of the libraries call each other in no circle: links.py SOURCE_FOLDER OBJECTS
+"""Checks that the rooms of the libraries do not use each other in a circle: links.py SOURCE_FOLDER OBJECTS
 
 cmake/rooms.py looks at includes. A room can also use another one through a public header that declares what the other room
 defines. So this test reads the symbols of the object files. An arrow goes from the room that uses a symbol to the room that
-defines it, and from a room to each room whose files it may include. It is an error if a room reaches itself. OBJECTS is a
-file that lists the object files of the libraries, a line each.
+defines it, and from a room to each room whose files it may include. It is an error if these arrows make a circle. OBJECTS is a
+file with the paths of the libraries' object files, one a line.
 """
 import collections
 import os
@@ -18,7 +18,7 @@ import rooms as table  # noqa: E402
 
 
 def room_of_object(item, root, allowed):
-    """Returns the room of an object file's sources; None: they are generated, or in several rooms."""
+    """Returns the room of an object file's sources, or None if they are generated or in several rooms."""
     # A path is <build>/executor/CMakeFiles/chorale_executor.dir/<source>.o. Sources that are compiled together are in "Unity".
     library, source = re.search(r"/([^/]+)/CMakeFiles/[^/]+[.]dir/(.+)[.]o$", item).groups()
     sources = [f"{library}/{source}"]
@@ -42,7 +42,7 @@ def symbols_of(item):
 
 
 def circle_in(arrows):
-    """Returns a list of rooms in which each has an arrow to the next and the last to the first; None: there is none."""
+    """Returns the rooms of a circle, each with an arrow to the next and the last with one to the first, or None."""
     done = set()
 
     def search(path):
@@ -93,7 +93,7 @@ def main(root, objects):
         symbol = example.get((room, other))
         what = subprocess.run(["c++filt", symbol], text=True, capture_output=True).stdout.strip() if symbol else "an include"
         print(f"  {room} uses {other}: {what}")
-    print("help: move the function that goes up to the room above, or what it uses to one below")
+    print("help: move a function that uses a higher room into that room, or what it uses into a lower room")
     return 1
 
 

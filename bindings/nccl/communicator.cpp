@@ -341,7 +341,8 @@ void Communicator::finish() {
   world_.barrier();
 }
 
-// All ranks that are left make the next world when their work has ended. That world has no other use.
+// A new world is made only when all ranks that are left call this, so their work has ended. The new world is
+// not used.
 void Communicator::end_stopped() {
   device_->wait();
   world_.survivors();

@@ -62,8 +62,8 @@ class Communicator {
   /// Returns whether other ranks of this communicator live in this process.
   bool shares_process() const { return world_.local() && ranks() > 1; }
 
-  /// Checks what a call of one rank can check alone. It replaces an operator that the program created by
-  /// ncclSum and the factor, because the program may destroy the operator before the call runs.
+  /// Checks what one rank can check alone. If the program created the operator of the task, the task gets its
+  /// factor and ncclSum instead, because the program may destroy the operator before the call runs.
   /// \throws CallError
   void check_task(Task& task) const;
 
@@ -84,7 +84,8 @@ class Communicator {
   /// Waits on the host until the work of this rank has ended, and then for all ranks.
   void finish();
 
-  /// Does what finish() does after the ranks have stopped. Ranks that have died or left are not waited for.
+  /// Waits as finish() does, but after an abort or an error, when barriers fail. It does not wait for ranks
+  /// that have died or left.
   void end_stopped();
 
   /// Ends the waits of all ranks. Any thread may call it.
@@ -101,7 +102,7 @@ class Communicator {
     uint64_t bytes;
     DType dtype;
     int root;
-    std::string_view program = {};  ///< the name of the plan; "": the tuned one
+    std::string_view program = {};  ///< the name of the plan; "": TunedPlans chooses it
     auto operator<=>(const Shape&) const = default;
   };
   struct Chosen {
@@ -151,7 +152,7 @@ class Communicator {
   void add_chunks(const Task& task, const Collective& collective, std::vector<Step>& steps);
   Collective tail_of(const Task& task, const Collective& collective, uint64_t begin, uint64_t bytes);
 
-  /// These are for the log, in plan_log.cpp.
+  // These write the log, in plan_log.cpp.
   bool in_place(const Task& task, std::string_view collective) const;
   std::string reason_for_other_steps(const Task& task, const Collective& collective,
                                      const std::vector<Step>& steps);
@@ -163,13 +164,14 @@ class Communicator {
   void leave_in_place(Messages& messages) const;
   void run_messages(Messages messages, cudaStream_t stream);
 
-  /// Is a part of a reduction whose input is multiplied first.
+  /// Holds a part of a reduction whose input is multiplied first. A reduce-scatter has a block of the input
+  /// for each rank.
   struct Scaled {
-    void* products;     ///< where the products go, without gaps
+    void* products;     ///< where the products go, block after block without gaps
     const char* in;     ///< the first block of the input
-    uint64_t blocks;    ///< how many blocks of the input are multiplied
-    uint64_t elements;  ///< in a block
-    uint64_t distance;  ///< from block to block, in bytes
+    uint64_t blocks;    ///< the number of blocks
+    uint64_t elements;  ///< of each block
+    uint64_t distance;  ///< bytes from the beginning of a block of the input to that of the next
     Task sum;           ///< sums the products
   };
   std::vector<Scaled> scaled_parts(const Task& task);

@@ -12,9 +12,9 @@
 namespace chorale::nccl {
 namespace {
 
-/// Returns the next number of an operator. The communicators of the process share the numbers, so one of them
-/// does not take an operator of another one for its own. Numbers come again after two thousand million
-/// operators.
+/// Returns the number of a new operator. All communicators of the process share the numbers, so a
+/// communicator finds no operator of another one under them. After about two billion operators the numbers
+/// begin again.
 int next_number() {
   static std::atomic<uint64_t> made{0};
   return int(ncclNumOps + made.fetch_add(1, std::memory_order_relaxed) % uint64_t(INT_MAX - ncclNumOps));

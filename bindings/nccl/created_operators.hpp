@@ -8,13 +8,14 @@
 
 namespace chorale::nccl {
 
-/// Holds the operators that a program has created for one communicator. Each sums, and multiplies every
-/// rank's input by a factor first. Several threads may use it at the same time.
+/// Holds the operators that a program has created for one communicator. Such an operator multiplies the input
+/// of each rank by that rank's factor, and then sums. Several threads may use this object at the same time.
 class CreatedOperators {
  public:
-  /// Returns the number of the operator, which is above those of NCCL's own operators.
+  /// Adds an operator, and returns its number. It is above the numbers of NCCL's own operators.
   ncclRedOp_t add(ncclDataType_t type, const Factor& factor);
 
+  /// Removes an operator.
   /// \throws CallError if there is no such operator
   void remove(ncclRedOp_t op);
 

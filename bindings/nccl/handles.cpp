@@ -58,6 +58,7 @@ Process& process() {
 
 using Communicators = std::vector<std::unique_ptr<Communicator>>;
 
+/// Leaves the memory of communicators until the process ends.
 void keep(Communicators& all, const std::string& why) {
   for (std::unique_ptr<Communicator>& one : all) static_cast<void>(one.release());
   log::line(
@@ -65,8 +66,9 @@ void keep(Communicators& all, const std::string& why) {
       fmt::format("a communicator keeps its memory, which its GPUs or its peers may still use: {}", why));
 }
 
-/// Frees communicators of GPUs whose ranks have stopped. Kernels end soon after the stop, but until then they
-/// access memory of this rank and of its peers. The memory stays if this rank cannot see that end.
+/// Frees communicators of GPUs that were aborted or have failed. Their kernels end soon, but until then they
+/// access memory of this rank and of its peers. If this rank cannot learn that all of them have ended, the
+/// memory stays.
 void free_after_kernels(Communicators& all) {
   std::vector<Outcome> outcomes(all.size());
   std::vector<std::thread> threads;
@@ -102,7 +104,7 @@ void retire(Communicator* communicator) {
   if (!started.good()) keep(*held, started.sentence);
 }
 
-/// Makes retire() free the communicator after its last use.
+/// Returns the communicator in a pointer that calls retire() after its last use.
 std::shared_ptr<Communicator> shared(std::unique_ptr<Communicator> made) {
   {
     const std::lock_guard<std::mutex> lock(process().mutex);
@@ -176,7 +178,7 @@ Handle take(ncclComm_t comm) {
 
 std::shared_ptr<Communicator> communicator_for_call(const Handle& handle) {
   const std::lock_guard<std::mutex> lock(handle->mutex);
-  if (handle->ended) throw_unknown();  // since handles::find()
+  if (handle->ended) throw_unknown();  // another thread ended it after handles::find()
   if (handle->outcome.result == ncclInProgress) {
     throw CallError(
         ncclInvalidUsage,

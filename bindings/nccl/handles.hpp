@@ -23,8 +23,8 @@ struct ncclComm {
   mutable std::mutex mutex;  ///< guards the members below
   int rank, ranks;           ///< -1 while the communicator is being made by a split or a shrink
   Outcome outcome{ncclInProgress, "the communicator is still being made"};
-  /// Is null until the communicator is made. Its memory is freed after its last use. If several ranks of it
-  /// live in this process, that is the last use of all of them.
+  /// Is null until the communicator is made. Its memory is freed after its last use, and after the last use
+  /// of its other ranks in this process.
   std::shared_ptr<Communicator> communicator;
   bool finalized = false;
   bool ended = false;  ///< destroyed or aborted

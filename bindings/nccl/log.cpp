@@ -138,7 +138,7 @@ void line(Level level, std::string_view text, Subsystem subsystem) {
   if (level == Level::version) {
     fmt::print(log.file, "{}\n", text);
   } else {
-    // The number in brackets is the CUDA device. This library has no device yet, and NCCL prints 0 then.
+    // In NCCL the number in brackets is the CUDA device of the thread. Here it is always 0.
     std::string extra;
     if (level == Level::trace) {
       const std::chrono::duration<double, std::milli> since = std::chrono::steady_clock::now() - log.start;

@@ -10,9 +10,9 @@ namespace chorale::nccl::log {
 /// The values of NCCL_DEBUG. Each prints what those before it print.
 enum class Level : int { none, version, warn, info, abort, trace };
 
-/// The subjects of lines from INFO on, of which NCCL_DEBUG_SUBSYS chooses.
+/// The subjects of lines of INFO and above. NCCL_DEBUG_SUBSYS says which of them are printed.
 enum class Subsystem : unsigned {
-  init = 1,    ///< communicators, and the calls that were served
+  init = 1,    ///< communicators, and the numbers of calls
   env = 2,     ///< the environment
   tuning = 4,  ///< the choice of plans
   call = 8,    ///< each call

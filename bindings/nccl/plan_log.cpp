@@ -1,4 +1,4 @@
-// Says in the log how calls run, and why not by other plans.
+// Writes to the log how calls run, and why other plans were not taken.
 
 #include <fmt/format.h>
 
@@ -42,7 +42,7 @@ std::string Communicator::reason_for_other_steps(const Task& task, const Collect
 }
 
 void Communicator::log_plans(const Task& task, const Collective& collective, const std::vector<Step>& steps) {
-  // All ranks choose alike, so one of them says it, as in NCCL.
+  // All ranks choose the same plan, so only one of them prints it, as in NCCL.
   if (rank() != 0 || !log::prints(log::Level::info, log::Subsystem::tuning)) return;
   const Shape& shape = collective.shape;
   const bool reduces = collective_reduces(shape.collective);

@@ -35,7 +35,7 @@ std::string data_folder() {
 
 Plan made(const std::string& name, int ranks) { return make_plan(name, ranks); }
 
-/// Prints a line if the process has not printed it.
+/// Prints a line to the log if the process has not printed it before.
 void log_once(const std::string& text) {
   static std::mutex& mutex = *new std::mutex;
   static auto& known = *new std::set<std::string>;

@@ -17,7 +17,7 @@ namespace chorale::nccl {
 ///         the same plans on all ranks
 TunedPlans plans_for(World& world, const std::string& backend, const std::string& device);
 
-/// Describes a call for the log, as far as that decides how it runs.
+/// Describes what the log says about a call.
 struct PlannedCall {
   std::string_view function;  ///< such as "ncclAllReduce"
   uint64_t bytes;
@@ -25,12 +25,12 @@ struct PlannedCall {
   bool in_place;
 };
 
-/// Remembers which calls the log has described. There is one line for each function, type, power of two of
-/// the bytes, and way to run.
+/// Remembers which calls the log has described. It has one line for each function, type, power of two of the
+/// bytes, in place or not, and way to run.
 class PlanLog {
  public:
-  /// Returns whether such a call is new.
-  /// \param way  says how the call runs, as "plan allreduce_ring, ll16, as tuned for 65536 bytes of bf16"
+  /// Adds a call, and returns whether it is the first of its kind.
+  /// \param way  says how the call runs, as in "plan allreduce_ring, ll16, as tuned for 65536 bytes of bf16"
   bool add(const PlannedCall& call, const std::string& way);
 
  private:

@@ -1,4 +1,4 @@
-// Runs reductions by operators that a program created. The input is multiplied first, and then summed.
+// Runs reductions by operators that a program created: it multiplies the input and then sums the products.
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,7 @@
 namespace chorale::nccl {
 namespace {
 
-/// Limits the memory for products that have no place in the result.
+/// Limits the memory for the products of reductions other than all-reduces, in bytes.
 constexpr uint64_t most_scaled = uint64_t(64) << 20;
 constexpr uint64_t unit = 128;  ///< bytes; aligned parts move faster
 
@@ -27,7 +27,7 @@ void* Communicator::memory_for_products(uint64_t bytes) {
 
 /// Returns the parts of a reduction, whose sizes are the same on all ranks. The products of an all-reduce go
 /// to the place of the result, and are summed in place. Those of other reductions go to memory of this
-/// communicator. A reduce does this on the root too, so that all ranks or none pass registered memory.
+/// communicator. A reduce does this on the root too, because either all ranks or none pass registered memory.
 std::vector<Communicator::Scaled> Communicator::scaled_parts(const Task& task) {
   const uint64_t width = element_bytes(task.type);
   const char* const in = static_cast<const char*>(task.send);

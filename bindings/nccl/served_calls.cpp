@@ -99,7 +99,7 @@ ncclResult_t ncclGroupEnd() {
 }
 
 // NCCL estimates the time of the group's calls, and runs none of them. Chorale has no model of the machine
-// whose estimate can be trusted for a call of any size, so the time stays NCCL's value for an unknown one.
+// that is right for calls of every size. So the time becomes NCCL's value for an unknown time.
 ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* simInfo) {
   const group::End ended = end_group();
   if (!ended.whole || ended.result != ncclSuccess) return ended.result;

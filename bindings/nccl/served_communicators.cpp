@@ -161,7 +161,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-// The communicator lives until the last call that uses it has returned, which the abort ends.
+// The abort ends calls that still run. The communicator lives until the last of them has returned.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   const Handle handle = handles::take(comm);
   std::shared_ptr<Communicator> communicator;

@@ -11,7 +11,7 @@
 
 namespace chorale::nccl::served {
 
-// A factor in memory of the device is read when a collective runs, and one of the host is read now.
+// A factor in host memory is read now. A factor in memory of the device is read when a collective runs.
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t datatype,
                                       ncclScalarResidence_t residence, ncclComm_t comm) {
   const std::shared_ptr<Communicator> communicator = communicator_for_call(handles::find(comm));

@@ -87,7 +87,7 @@ CHORALE_NCCL_TEST(NcclShrink, CanBeRepeated, 4)(ncclComm_t comm, int rank) {
 }
 
 CHORALE_NCCL_TEST(NcclShrink, GoesOnAfterItHasAborted, 4)(ncclComm_t comm, int rank) {
-  // An abort also ends calls whose data has arrived, so all ranks are through with them before it.
+  // An abort may also end a call whose data has arrived, so all ranks finish their calls before it.
   const auto all_are_through = [&] { expect_sum(comm, 1, 4); };
   ncclComm_t failed{};
   EXPECT_EQ(ncclCommSplit(comm, 0, rank, &failed, nullptr), ncclSuccess) << sentence();
@@ -132,8 +132,8 @@ struct Held {
   }
 };
 
-/// Expects that rounds of a body leave nothing behind that grows with their number. Each round makes windows
-/// of more than a megabyte and touches them.
+/// Expects that repeated rounds do not leave more and more files, threads or memory. Each round allocates and
+/// touches more than a megabyte that peers can access.
 void expect_nothing_kept(const std::function<void()>& round) {
   for (int times = 0; times < 20; ++times) round();
   const Held before = Held::now();
@@ -153,7 +153,7 @@ void expect_nothing_kept(const std::function<void()>& round) {
 #endif
 }
 
-/// Makes all ranks of a communicator in a group, uses them, and aborts them.
+/// Makes all ranks of a communicator in threads, uses them, and aborts them.
 void init_and_abort() {
   constexpr int ranks = 2, count = 1 << 16;
   const ncclUniqueId id = new_id();
@@ -235,7 +235,7 @@ TEST(NcclAbortProcesses, LetsTheOthersShrink) {
       EXPECT_EQ(failure_of(made), ncclRemoteError);
       EXPECT_NE(sentence().find("rank 2 called ncclCommAbort()"), std::string::npos) << sentence();
     }
-    // Only rank 0 is named, so rank 2 is left out because it has gone.
+    // The shrink names only rank 0. It leaves out rank 2 because that rank has left.
     if (rank == 1) {
       const ncclComm_t rest = shrunk(made, {0}, NCCL_SHRINK_ABORT);
       expect_ranks(rest, {1}, rank);

@@ -8,8 +8,8 @@
 
 #include "tests/nccl/ranks.hpp"
 
-// These tests run reductions of libnccl.so.2 by operators that the program creates, and of unsigned numbers
-// of 64 bits.
+// These tests run reductions of libnccl.so.2 whose operators the program created, and reductions of unsigned
+// integers of 64 bits.
 namespace {
 
 using namespace nccl_tests;
@@ -17,7 +17,7 @@ using namespace nccl_tests;
 const int settings_of_operators = setenv("CHORALE_TIMEOUT", "60s", 1) + unsetenv("CHORALE_NCCL_FALLBACK") +
                                   setenv("CHORALE_WORKERS", "2", 1);
 
-/// Returns the first elements of `from` that `to` has room for, beginning at `begin`.
+/// Returns `to`, filled with the elements of `from` that begin at `begin`.
 template <class Data>
 Data part_of(Data& from, size_t begin, Data to) {
   std::copy_n(from.data(begin), size_t(to.data(to.count()) - to.data()), to.data());
@@ -66,7 +66,7 @@ void reduce_all(ncclComm_t comm, int ranks, int rank, size_t count, ncclDataType
   }
 }
 
-/// Sets elements of 64 bits, which a double does not hold.
+/// Makes unsigned elements of 64 bits, because a double does not hold all their values.
 Elements numbers(size_t count, const std::function<uint64_t(size_t)>& value) {
   Elements made(ncclUint64, count);
   for (size_t at = 0; at < count; ++at) {

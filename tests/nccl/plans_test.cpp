@@ -24,7 +24,7 @@ Elements input(int rank) {
   return Elements(ncclInt32, 64, [rank](size_t at) { return number(rank, at); });
 }
 
-/// Sets a variable as long as it lives.
+/// Sets a variable of the environment as long as this object lives.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
@@ -188,7 +188,8 @@ TEST_F(NcclPlans, OfAWrongFileMakeNoCommunicator) {
   EXPECT_EQ(comms[0], nullptr);
 }
 
-/// Makes a communicator of ranks with CHORALE_NCCL_PLANS of their own, and expects refusals that begin so.
+/// Makes a communicator whose ranks have these files as CHORALE_NCCL_PLANS, and expects refusals that begin
+/// with these sentences.
 void expect_refusals(const std::vector<std::string>& files, const std::vector<std::string>& sentences) {
   const int ranks = int(files.size());
   const std::vector<int> ends = forked_with_id(ranks, [&](const ncclUniqueId& id, int rank) {

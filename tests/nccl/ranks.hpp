@@ -31,9 +31,9 @@ namespace nccl_tests {
 
 #if defined(CHORALE_ON_FAKE_CUDA)
 constexpr bool on_gpus = true;
-/// Makes the GPU of a rank the one of this thread.
+/// Makes this thread use the GPU of a rank.
 inline void use_gpu(int rank) { cudaSetDevice(rank); }
-/// Waits until the GPU of this thread has done all that calls have enqueued.
+/// Waits until the GPU of this thread has done all enqueued work.
 inline void settle() { cudaDeviceSynchronize(); }
 /// Waits for the first `gpus` GPUs.
 inline void settle_all(int gpus) {
@@ -118,8 +118,8 @@ inline std::atomic<int>* ended_ranks = nullptr;
   std::abort();
 }
 
-/// Runs `body` in a process for each rank, with the id of a communicator to be. Another process makes the id,
-/// because the thread that it starts must not run while a process forks.
+/// Runs `body` in a process for each rank, with the id of a communicator that is still to be made. Another
+/// process makes the id, because that starts a thread, which must not run while a process forks.
 /// \returns by rank how the processes ended, as forked()
 inline std::vector<int> forked_with_id(int ranks,
                                        const std::function<int(const ncclUniqueId& id, int rank)>& body) {

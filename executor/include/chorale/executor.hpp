@@ -122,8 +122,9 @@ class Executor {
 
   /// Multiplies elements by a factor. Each product is rounded to the type of the elements, and integers wrap.
   /// On the CPU it returns when all products are written. With CUDA it only enqueues on `stream`, which a
-  /// graph may capture. It is not collective.
-  /// \param out  `elements` elements; the same as `in`, or elsewhere. They may be at any address
+  /// graph may capture. It is not collective. The elements and the factor need no alignment.
+  ///
+  /// \param out  has room for `elements` elements. It is `in`, or does not overlap it
   /// \throws RunError if CUDA refuses the launch
   void scale(void* out, const void* in, uint64_t elements, DType dtype, const Factor& factor,
              void* stream = nullptr);

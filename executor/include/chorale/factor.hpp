@@ -6,10 +6,11 @@
 
 namespace chorale {
 
-/// Holds a factor, which has the type of the elements.
+/// Holds a factor of the same type as the elements that it multiplies.
 struct Factor {
-  const void* at = nullptr;  ///< where it is when the work runs, memory of the device; null: it is `value`
-  uint64_t value = 0;        ///< the bytes of the factor, from the first byte of this member on
+  /// Points to memory of the device, which is read when the work runs. If it is null, `value` is the factor.
+  const void* at = nullptr;
+  uint64_t value = 0;  ///< the factor, in the first bytes of this member
 };
 
 }  // namespace chorale

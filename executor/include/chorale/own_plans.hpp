@@ -1,6 +1,6 @@
 /// \file
-/// An application may have plans of its own, which TunedPlans chooses before all others. They come from code,
-/// or from a file (docs/tuning.md).
+/// An application may have plans of its own, which TunedPlans chooses before all others. The application
+/// makes them, or read_own_plans() reads them from a file (docs/tuning.md).
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace chorale {
 
-/// Makes the plan called `name` for `ranks` ranks, as make_plan() of chorale::plans does.
+/// Is a function that makes the plan called `name` for `ranks` ranks, as make_plan() of chorale::plans does.
 using MakePlan = std::function<Plan(const std::string& name, int ranks)>;
 
-/// Holds a plan for messages of `least_bytes` to `most_bytes`. They count the input, or for an all-gather the
-/// output, as in tables.
+/// Holds a plan for messages of `least_bytes` to `most_bytes`, both included. These are bytes of the input,
+/// or for an all-gather of the output, as in tables.
 struct OwnPlan {
   std::shared_ptr<const Plan> plan;
   std::string name;  ///< for people: the plan's name or its file
@@ -30,11 +30,11 @@ struct OwnPlan {
 /// Holds the plans of a file that fit a number of ranks.
 struct OwnPlans {
   std::vector<OwnPlan> plans;
-  /// Names plans that were left out, and says why: "/plans/0: my_plan.json is for 8 ranks and not for 4".
+  /// Has a line for each plan that was left out: "/plans/0: my_plan.json is for 8 ranks and not for 4".
   std::vector<std::string> left_out;
 
-  /// Returns a text that is the same for two lists if they choose the same plans, one line per plan. Ranks
-  /// compare it, because all must choose alike.
+  /// Returns a text with one line per plan, which is equal for two lists that choose the same plans. Ranks
+  /// compare it, because all ranks must choose the same plan.
   std::string digest() const;
 };
 
@@ -45,8 +45,10 @@ struct OwnPlans {
 ///       {"collective": "allgather", "from_bytes": 1024, "plan": "allgather_ring_b64"}]}
 ///
 /// A `plan` with a '/' or a '.' is a plan file, relative to the folder of `path`. Others are names of plans
-/// that `make` makes. `from_bytes`, `to_bytes` (included) and `packet` may be missing. Each plan is checked,
-/// and proved unless it has a valid certificate.
+/// that `make` makes. Without `from_bytes` or `to_bytes` the plan's own limit holds, and without `packet` the
+/// setting. Each plan is checked, and proved unless it has a valid certificate. Plan files for other numbers
+/// of ranks are left out.
+///
 /// \throws UsageError with the file, the entry and the reason if a file is missing or wrong, if a plan has
 ///         findings, is of another collective or has another root than 0, if it does not accept all sizes of
 ///         its entry, or if nothing makes it

@@ -1,5 +1,5 @@
 /// \file
-/// TunedPlans chooses plans by collective and size from a table of the tuner.
+/// TunedPlans chooses plans by collective and size: your own, those of the tuner's table, or defaults.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,8 @@ struct TunedFor {
   std::string backend = "cpu";
   std::string device = {};  ///< the GPU's name; "" on the CPU
   /// If true, only plans that add in the order of the ranks are chosen for collectives that reduce, see
-  /// in_rank_order().
-  /// A sum then has the same bits for every message size, at every position in the message, and with every
-  /// table.
+  /// in_rank_order(). A sum then has the same bits for every message size, at every position in the message,
+  /// and with every table.
   bool rank_order = false;
 };
 
@@ -37,16 +36,17 @@ std::string table_name(const TunedFor& machine);
 TuneKey plan_key(const TunedFor& machine, const std::string& collective, uint64_t bytes, DType dtype,
                  bool in_place = false);
 
-/// Chooses plans by a table, and reads them from a folder. Plans of N ranks are in the files <name>_N.json.
-/// Two threads must not use one object at the same time. For example:
+/// Chooses plans for messages. Plans of your own, see use(), go before those of a table, and these before
+/// defaults. Plans of N ranks are read from the files <name>_N.json of a folder. Two threads must not use one
+/// object at the same time. For example:
 ///
 ///     TunedPlans plans(TuneTable::load("plans/tuned/cpu.json"), "plans/shipped", {.ranks = ranks});
 ///     const TunedPlans::Choice chosen = plans.choose("allreduce", bytes, DType::bf16);
 ///     executor.execute(plans.plan(chosen), {.in = in, .out = out, .bytes = bytes, .dtype = DType::bf16,
 ///                                           .packet = chosen.packet});
 ///
-/// Every rank chooses independently, so all ranks must have the same table. With different tables ranks may
-/// choose different plans, which the executor refuses.
+/// Every rank chooses independently, so all ranks must have the same table and the same plans of their own.
+/// Otherwise ranks may choose different plans, which the executor refuses.
 class TunedPlans {
  public:
   using Make = MakePlan;
@@ -63,7 +63,9 @@ class TunedPlans {
   /// \throws as TuneTable::load()
   static TunedPlans installed(const std::string& folder, const TunedFor& machine, Make make = {});
 
-  /// Prefers a plan of the application's own for some sizes. A plan that was added later goes before.
+  /// Adds a plan of your own, which is chosen before all others for its sizes. If several of your plans are
+  /// for a size, the one that was added last is chosen.
+  ///
   /// \throws UsageError if the plan is of another number of ranks, or if rank_order is set and the plan does
   ///         not add in rank order
   void use(OwnPlan own);
@@ -73,11 +75,11 @@ class TunedPlans {
     std::string name, file;            ///< the file is "" for a plan of use()
     std::optional<PacketForm> packet;  ///< for Arguments
     TuneTable::Found found = TuneTable::Found::none;
-    uint64_t bytes = 0;                  ///< the entry's
-    DType dtype = DType::f32;            ///< the entry's
+    uint64_t bytes = 0;                  ///< of the table's entry
+    DType dtype = DType::f32;            ///< of the table's entry
     std::shared_ptr<const OwnPlan> own;  ///< null unless the plan is one of use()
 
-    /// Returns "allreduce_ring_b64, ll16, as tuned for 65536 bytes of bf16": the plan and why it was chosen.
+    /// Returns the plan and why it was chosen: "allreduce_ring_b64, ll16, as tuned for 65536 bytes of bf16".
     std::string words() const;
   };
 
@@ -87,8 +89,9 @@ class TunedPlans {
   /// bytes of a message than on their meaning. If there is still none, it takes a default. On GPUs the
   /// default depends on size and ranks, and is the plan that was fastest on two and on four H200s. On the
   /// CPU, or if that plan is neither in the folder nor made, the default is a plan that is never far from the
-  /// fastest. \throws UsageError for an unknown collective, or if the entry names no plan, a plan outside the
-  /// folder,
+  /// fastest.
+  ///
+  /// \throws UsageError for an unknown collective, or if the entry names no plan, a plan outside the folder,
   ///         or an unknown packet form
   Choice choose(const std::string& collective, uint64_t bytes, DType dtype) const;
 
@@ -99,14 +102,14 @@ class TunedPlans {
   ///         as load()
   const Plan& plan(const Choice& choice);
 
-  /// Holds a plan that was not chosen, and the first reason.
+  /// Holds a plan that was not chosen, and the first reason why not.
   struct Passed {
     std::string plan, reason;
     bool operator==(const Passed&) const = default;
   };
 
-  /// Says why choose() did not choose the other plans: those of use(), of the table and its failures, of the
-  /// defaults, and of the folder. Each plan is listed once, in the order in which they are considered.
+  /// Says why choose() did not choose the other plans: those of use(), of the table, of the defaults, of the
+  /// table's failures, and of the folder, in this order. Each plan is listed once.
   /// \throws as choose()
   std::vector<Passed> explain(const std::string& collective, uint64_t bytes, DType dtype) const;
 
@@ -129,7 +132,7 @@ class TunedPlans {
   std::map<std::string, Plan> plans_;                ///< by file
 };
 
-/// Returns "allreduce_ring, allreduce_staged (tuned for more bytes); allreduce_two_shot (...)".
+/// Returns the plans in one line, by reason: "allreduce_ring, allreduce_staged (tuned for more bytes); ...".
 std::string words_of(const std::vector<TunedPlans::Passed>& passed);
 
 }  // namespace chorale

@@ -133,8 +133,8 @@ class TuneTable {
     std::string why;
   };
 
-  /// Returns the entries that lookup() chooses from: those of this key for all sizes, the smallest first.
-  /// They are valid until the table changes.
+  /// Returns the entries of this key for all sizes, the smallest size first. lookup() chooses from them. The
+  /// span is valid until the table changes.
   /// \throws as TuneKey::check()
   std::span<const Entry> entries(const TuneKey& key) const;
   /// Returns the failures of this key for all sizes.

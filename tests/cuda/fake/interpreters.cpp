@@ -1,5 +1,6 @@
 // Runs device programs on the fake CUDA with the CPU's interpreter. The thread blocks of a launch are fibers
-// on the thread of their stream, so a launch of one GPU may wait for one of another GPU.
+// on the thread of its stream. Other streams have other threads, so launches of several GPUs may wait for
+// each other.
 
 #include <cuda_runtime_api.h>
 
@@ -23,7 +24,7 @@
 namespace chorale::test::fake {
 namespace {
 
-/// Stands for an interpreter kernel. Its address is the kernel's.
+/// Stands for an interpreter kernel. A launch names the kernel by the address of this object.
 struct Kernel {
   DType dtype;
   PacketForm packet;
@@ -54,7 +55,7 @@ class Block final : public fibers::Fiber, public fibers::BlockHost {
   bool ended() const { return ended_; }
   Stop result() const { return result_; }
   /// Goes on unless the block waits.
-  /// \return false if it waits
+  /// \returns false if it waits
   bool go_on() {
     if (ready_ && !ready_(state_) && stopped() == Stop::none) return false;
     ended_ = resume();
@@ -134,7 +135,7 @@ void play(const Kernel& kernel, const cuda::Launch& launch, uint32_t blocks) {
   while (std::any_of(all.begin(), all.end(), is_left)) {
     bool moved = false;
     for (const std::unique_ptr<Block>& block : all) moved = (!block->ended() && block->go_on()) || moved;
-    // Nothing wakes a stream, so it polls.
+    // What the blocks wait for wakes no thread, so this one polls.
     if (!moved) std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   for (uint32_t block = 0; block < blocks; ++block) {

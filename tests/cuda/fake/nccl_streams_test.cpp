@@ -1,4 +1,4 @@
-// These tests use streams and graphs with libnccl.so.2. On the CPU there are none.
+// These tests use streams and graphs with libnccl.so.2 on the fake GPUs, because the CPU has none.
 
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using namespace nccl_tests;
 constexpr int ranks = 3;
 constexpr size_t count = 3000;
 
-/// Is a stream that waits for no other.
+/// Owns a stream that does not wait for the default stream.
 class Stream {
  public:
   Stream() { EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess); }
@@ -27,7 +27,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// Holds what a stream captured.
+/// Owns a graph of the calls that a stream captured.
 class Captured {
  public:
   template <class Calls>

@@ -21,7 +21,7 @@ namespace {
 
 struct Graph;
 
-/// Returns a number that no stream or capture has had.
+/// Returns a number that no stream and no capture had before.
 unsigned long long next_number() {
   static std::atomic<unsigned long long> next = 1;
   return next++;
@@ -89,7 +89,7 @@ struct Streams {
 
   static Streams& get() {
     static Streams* streams = [] {
-      // A forked process has none of the threads.
+      // A fork copies no threads, so the child begins without streams.
       pthread_atfork(nullptr, nullptr, [] { streams = new Streams; });
       return new Streams;
     }();
@@ -345,7 +345,7 @@ cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned) {
   delete reinterpret_cast<std::shared_ptr<UserObject>*>(object);
   return cudaSuccess;
 }
-/// The graph takes the program's reference: cudaGraphUserObjectMove.
+/// The graph takes over the program's reference, as with cudaGraphUserObjectMove.
 cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned, unsigned) {
   reinterpret_cast<Graph*>(graph)->held.push_back(*reinterpret_cast<std::shared_ptr<UserObject>*>(object));
   return cudaUserObjectRelease(object, 1);
