@@ -175,6 +175,7 @@ Communicator::Collective Communicator::collective_of(const Task& task) const {
     made.arguments.op = reduction.op;
   }
   made.shape = {word, made.arguments.bytes, made.arguments.dtype, info.has_root() ? task.root : 0};
+  made.has_root = has_root(task.function);
   return made;
 }
 
@@ -233,8 +234,9 @@ bool Communicator::in_windows(const void* at, uint64_t bytes) const {
   });
 }
 
-bool Communicator::is_direct(const Chosen& choice, const Arguments& arguments) const {
-  if (windows_.empty()) return false;
+bool Communicator::is_direct(const Chosen& choice, const Collective& collective) const {
+  if (windows_.empty() || collective.has_root) return false;
+  const Arguments& arguments = collective.arguments;
   const MessageSizes sizes = layout_of(*choice.plan, arguments.bytes, arguments.dtype).sizes;
   return in_windows(arguments.in, sizes.input) && in_windows(arguments.out, sizes.output);
 }
@@ -242,7 +244,7 @@ bool Communicator::is_direct(const Chosen& choice, const Arguments& arguments) c
 bool Communicator::needs_copies(const Collective& collective) {
   if (copies_always_) return true;
   const Chosen& choice = chosen(collective.shape);
-  return !is_direct(choice, collective.arguments) && executor_.stages(*choice.plan, collective.arguments);
+  return !is_direct(choice, collective) && executor_.stages(*choice.plan, collective.arguments);
 }
 
 void Communicator::execute(const Collective& collective, cudaStream_t stream) {
@@ -250,7 +252,7 @@ void Communicator::execute(const Collective& collective, cudaStream_t stream) {
   Arguments arguments = collective.arguments;
   arguments.packet = choice.packet;
   arguments.proved_in_place = choice.in_place;
-  const bool direct = is_direct(choice, arguments);
+  const bool direct = is_direct(choice, collective);
   // NCCL allows a capture of a call that has not run before.
   if (device_->capturing(stream) && !is_bound(collective))
     direct ? executor_.prepare(*choice.plan, arguments) : executor_.prepare_staged(*choice.plan, arguments);
@@ -265,8 +267,8 @@ bool Communicator::is_bound(const Collective& collective) {
   Arguments arguments = collective.arguments;
   arguments.packet = choice.packet;
   arguments.proved_in_place = choice.in_place;
-  return is_direct(choice, arguments) ? executor_.is_bound(*choice.plan, arguments)
-                                      : executor_.is_bound_staged(*choice.plan, arguments);
+  return is_direct(choice, collective) ? executor_.is_bound(*choice.plan, arguments)
+                                       : executor_.is_bound_staged(*choice.plan, arguments);
 }
 
 /// Runs a call of a communicator with one rank, which copies its input.

@@ -120,6 +120,9 @@ class Communicator {
   struct Collective {
     Shape shape;
     Arguments arguments;
+    /// Only the root passes all buffers. The others may pass none, or memory that they have not registered,
+    /// so all ranks treat the buffers as unregistered.
+    bool has_root = false;
   };
   Collective collective_of(const Task& task) const;
 
@@ -135,7 +138,7 @@ class Communicator {
                          const std::string& words);
   bool in_windows(const void* at, uint64_t bytes) const;
   /// Returns whether the plan is bound to the caller's buffers, because all ranks have registered them.
-  bool is_direct(const Chosen& choice, const Arguments& arguments) const;
+  bool is_direct(const Chosen& choice, const Collective& collective) const;
   /// Returns whether peers would access the caller's buffers, which they cannot.
   bool needs_copies(const Collective& collective);
   void execute(const Collective& collective, cudaStream_t stream);

@@ -55,10 +55,14 @@ Outcome run_works(const std::vector<Work>& works) {
   std::vector<Outcome> outcomes(works.size());
   const std::vector<std::vector<size_t>> sequences = sequences_of(works);
   // If nothing is left to agree on, one thread enqueues the work of all ranks of this process.
-  const bool enqueues =
-      sequences.size() == 1 || std::all_of(works.begin(), works.end(), [](const Work& work) {
-        return work.communicator->only_enqueues(work.tasks);
-      });
+  bool enqueues = sequences.size() == 1;
+  if (!enqueues) {
+    // After an error here the work itself fails, which says so.
+    outcome_of([&] {
+      enqueues = std::all_of(works.begin(), works.end(),
+                             [](const Work& work) { return work.communicator->only_enqueues(work.tasks); });
+    });
+  }
   if (enqueues) {
     std::transform(works.begin(), works.end(), outcomes.begin(), run_work);
   } else {

@@ -56,6 +56,17 @@ Process& process() {
   process().closed.wait_for(lock, std::chrono::seconds(2), [] { return process().closing == 0; });
 }
 
+/// Count what wait_for_closing() waits for.
+void begin_closing() {
+  const std::lock_guard<std::mutex> lock(process().mutex);
+  ++process().closing;
+}
+void end_closing() {
+  const std::lock_guard<std::mutex> lock(process().mutex);
+  --process().closing;
+  process().closed.notify_all();
+}
+
 using Communicators = std::vector<std::unique_ptr<Communicator>>;
 
 /// Leaves the memory of communicators until the process ends.
@@ -100,8 +111,17 @@ void retire(Communicator* communicator) {
   const bool stopped = !outcome_of([&] { all.front()->world().check(); }).good();
   if (!stopped || backend_of(all.front()->config()) == Backend::cpu) return;
   const auto held = std::make_shared<Communicators>(std::move(all));
-  const Outcome started = outcome_of([&] { std::thread([held] { free_after_kernels(*held); }).detach(); });
-  if (!started.good()) keep(*held, started.sentence);
+  begin_closing();
+  const Outcome started = outcome_of([&] {
+    std::thread([held] {
+      free_after_kernels(*held);
+      held->clear();
+      end_closing();
+    }).detach();
+  });
+  if (started.good()) return;
+  keep(*held, started.sentence);
+  end_closing();
 }
 
 /// Returns the communicator in a pointer that calls retire() after its last use.

@@ -1,4 +1,5 @@
-// These tests use streams and graphs with libnccl.so.2 on the fake GPUs, because the CPU has none.
+// These tests use streams, graphs and registered memory with libnccl.so.2 on the fake GPUs, because the CPU
+// has none.
 
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
@@ -107,6 +108,59 @@ CHORALE_NCCL_TEST(NcclStreams, TakeTurns, ranks)(ncclComm_t comm, int rank) {
     EXPECT_EQ(ncclAllReduce(between, to, count, ncclInt32, ncclMax, comm, streams[1]), ncclSuccess)
         << sentence();
     EXPECT_TRUE(second == sum(turn)) << "turn " << turn;
+  }
+}
+
+/// Is memory that all ranks have registered.
+class Registered {
+ public:
+  explicit Registered(ncclComm_t comm) : comm_(comm) {
+    EXPECT_EQ(ncclMemAlloc(&memory_, count * sizeof(int)), ncclSuccess) << sentence();
+    EXPECT_EQ(ncclCommWindowRegister(comm, memory_, count * sizeof(int), &window_, NCCL_WIN_COLL_SYMMETRIC),
+              ncclSuccess)
+        << sentence();
+  }
+  ~Registered() {
+    settle();
+    EXPECT_EQ(ncclCommWindowDeregister(comm_, window_), ncclSuccess) << sentence();
+    EXPECT_EQ(ncclMemFree(memory_), ncclSuccess);
+  }
+  Registered(const Registered &) = delete;
+
+  void set(Elements from) { std::memcpy(memory_, from.data(), count * sizeof(int)); }
+  void *at() const { return memory_; }
+  Elements values() const {
+    Elements copy(ncclInt32, count);
+    std::memcpy(copy.data(), memory_, count * sizeof(int));
+    return copy;
+  }
+
+ private:
+  const ncclComm_t comm_;
+  void *memory_ = nullptr;
+  ncclWindow_t window_{};
+};
+
+// Ranks other than the root need not pass all buffers, whatever is registered.
+CHORALE_NCCL_TEST(NcclWindows, ServeCollectivesWithARoot, ranks)(ncclComm_t comm, int rank) {
+  constexpr int root = 1;
+  Registered in(comm), out(comm);
+  for (int turn = 0; turn < 3; ++turn) {
+    in.set(numbers(rank, turn));
+    EXPECT_EQ(ncclAllReduce(in.at(), out.at(), count, ncclInt32, ncclSum, comm, nullptr), ncclSuccess)
+        << sentence();
+    EXPECT_TRUE(out.values() == sum(turn)) << "all-reduce";
+    out.set(numbers(0, 0));
+    EXPECT_EQ(ncclReduce(in.at(), rank == root ? out.at() : nullptr, count, ncclInt32, ncclSum, root, comm,
+                         nullptr),
+              ncclSuccess)
+        << sentence();
+    EXPECT_TRUE(out.values() == (rank == root ? sum(turn) : numbers(0, 0))) << "reduce";
+    EXPECT_EQ(
+        ncclBroadcast(rank == root ? in.at() : nullptr, out.at(), count, ncclInt32, root, comm, nullptr),
+        ncclSuccess)
+        << sentence();
+    EXPECT_TRUE(out.values() == numbers(root, turn)) << "broadcast";
   }
 }
 
