@@ -20,11 +20,14 @@ import rooms as table  # noqa: E402
 def room_of_object(item, root, allowed):
     """Returns the room of an object file's sources, or None if they are generated or in several rooms."""
     # A path is <build>/executor/CMakeFiles/chorale_executor.dir/<source>.o. Sources that are compiled together are in "Unity".
-    library, source = re.search(r"/([^/]+)/CMakeFiles/[^/]+[.]dir/(.+)[.]o$", item).groups()
+    found = re.search(r"/([^/]+)/CMakeFiles/[^/]+[.]dir/(.+)[.]o$", item)
+    if not found:
+        return None
+    library, source = found.groups()
     sources = [f"{library}/{source}"]
     if source.startswith("Unity/"):
         text = pathlib.Path(item).with_suffix("").read_text()
-        sources = [str(pathlib.Path(name).relative_to(root)) for name in re.findall(r'#include "([^"]+)"', text)]
+        sources = [os.path.relpath(name, root) for name in re.findall(r'#include "([^"]+)"', text)]
     found = {table.room_of(name, allowed) for name in sources}
     return found.pop() if len(found) == 1 else None
 

@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "environment.hpp"
 #include "log.hpp"
 #include "outcome.hpp"
 
@@ -97,7 +96,6 @@ Config config_of_process() {
   Config config = Config::load();
   if (config.backend.from == "default") config.backend = "cuda";
   if (config.timeout.from == "default") config.timeout = std::chrono::minutes(10);
-  if (backend_of(config) == Backend::cuda) check_environment_of_gpus();
   return config;
 }
 
@@ -320,7 +318,13 @@ void Communicator::run(std::span<const Task> tasks) {
       continue;
     }
     device_->begin({&task.stream, 1});
-    run_collective(task);
+    try {
+      run_collective(task);
+    } catch (...) {
+      // A part of the work may have been enqueued.
+      outcome_of([&] { device_->end({&task.stream, 1}); });
+      throw;
+    }
     device_->end({&task.stream, 1});
   }
   if (messages.empty()) return;
@@ -346,7 +350,7 @@ void Communicator::finish() {
 // A new world is made only when all ranks that are left call this, so their work has ended. The new world is
 // not used.
 void Communicator::end_stopped() {
-  device_->wait();
+  device_->wait_for_all();
   world_.survivors();
 }
 

@@ -23,6 +23,7 @@
 #include "functions.hpp"
 #include "operators.hpp"
 #include "plans.hpp"
+#include "turns.hpp"
 
 namespace chorale::nccl {
 
@@ -66,6 +67,9 @@ class Communicator {
   /// factor and ncclSum instead, because the program may destroy the operator before the call runs.
   /// \throws CallError
   void check_task(Task& task) const;
+
+  /// Orders the calls that make communicators from this one.
+  Turns& turns() { return turns_; }
 
   /// Returns the operators that the program created for this communicator. Any thread may use them.
   CreatedOperators& operators() { return operators_; }
@@ -182,6 +186,7 @@ class Communicator {
   void run_scaled(const Task& task);
   bool enqueues(const Task& task);
 
+  Turns turns_;
   std::mutex mutex_;
   const bool copies_always_;  ///< even where peers can access the caller's buffers
   World world_;

@@ -33,6 +33,8 @@ class Cpu final : public Device {
   void end(std::span<const cudaStream_t>) override {}
   bool capturing(cudaStream_t) override { return false; }
   void wait() override {}
+  void wait_for_all() override {}
+  void use_in_own_thread() override {}
 };
 
 }  // namespace

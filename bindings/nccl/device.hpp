@@ -50,6 +50,13 @@ class Device {
 
   /// Waits on the host until all work has ended that end() has seen.
   virtual void wait() = 0;
+
+  /// Waits on the host until all work of the device has ended, also that of graphs and of calls that failed.
+  virtual void wait_for_all() = 0;
+
+  /// Makes this the device of a thread that the library has started. Such a thread must not fall back to GPU
+  /// 0, because that would make a context there.
+  virtual void use_in_own_thread() = 0;
 };
 
 /// Says where communicators run, as Config::backend does.

@@ -135,6 +135,14 @@ class Gpu final : public Device {
       check(cudaEventSynchronize(last_->get()), "the end of the work of a communicator");
   }
 
+  void wait_for_all() override {
+    const OnDevice on(number_);
+    const OutsideCapture outside;
+    check(cudaDeviceSynchronize(), "the end of all work of a GPU");
+  }
+
+  void use_in_own_thread() override { check(cudaSetDevice(number_), "the choice of a GPU"); }
+
  private:
   /// Makes the event between two streams when it is first needed.
   struct Between {

@@ -70,7 +70,10 @@ Outcome run_works(const std::vector<Work>& works) {
     const Outcome started = outcome_of([&] {
       for (const std::vector<size_t>& sequence : sequences) {
         threads.emplace_back([&] {
-          for (const size_t at : sequence) outcomes[at] = run_work(works[at]);
+          for (const size_t at : sequence) {
+            outcome_of([&] { works[at].communicator->device().use_in_own_thread(); });
+            outcomes[at] = run_work(works[at]);
+          }
         });
       }
     });

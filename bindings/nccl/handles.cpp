@@ -67,6 +67,11 @@ void end_closing() {
   process().closed.notify_all();
 }
 
+/// Prepares a thread of this library for work on a device. If that fails, the work fails and says so.
+void use_in_own_thread(Device& device) {
+  outcome_of([&] { device.use_in_own_thread(); });
+}
+
 using Communicators = std::vector<std::unique_ptr<Communicator>>;
 
 /// Leaves the memory of communicators until the process ends.
@@ -86,7 +91,12 @@ void free_after_kernels(Communicators& all) {
   const Outcome started = outcome_of([&] {
     // The ranks of this process wait for each other, so each has a thread.
     for (size_t at = 0; at < all.size(); ++at)
-      threads.emplace_back([&, at] { outcomes[at] = outcome_of([&] { all[at]->end_stopped(); }); });
+      threads.emplace_back([&, at] {
+        outcomes[at] = outcome_of([&] {
+          all[at]->device().use_in_own_thread();
+          all[at]->end_stopped();
+        });
+      });
   });
   for (std::thread& thread : threads) thread.join();
   outcomes.push_back(started);
@@ -115,7 +125,10 @@ void retire(Communicator* communicator) {
   const Outcome started = outcome_of([&] {
     std::thread([held] {
       free_after_kernels(*held);
-      held->clear();
+      for (std::unique_ptr<Communicator>& one : *held) {
+        if (one) use_in_own_thread(one->device());
+        one.reset();
+      }
       end_closing();
     }).detach();
   });
@@ -133,9 +146,27 @@ std::shared_ptr<Communicator> shared(std::unique_ptr<Communicator> made) {
   return {made.release(), retire};
 }
 
+/// Is the turn of a call among those that make communicators from the same one.
+class Turn {
+ public:
+  explicit Turn(const Init& init) : init_(init) {
+    if (init_.parent) init_.parent->turns().wait(init_.turn);
+  }
+  ~Turn() { end(init_); }
+  Turn(const Turn&) = delete;
+
+  static void end(const Init& init) {
+    if (init.parent) init.parent->turns().end(init.turn);
+  }
+
+ private:
+  const Init& init_;
+};
+
 /// Makes the communicator of a handle.
 Outcome make(Init& init) {
   const Outcome outcome = outcome_of([&] {
+    const Turn turn(init);
     const auto on = init.device->make_current();
     std::optional<World> world = init.join();
     if (!init.handle) return;
@@ -145,10 +176,11 @@ Outcome make(Init& init) {
     init.handle->ranks = made->ranks();
     if (init.handle->ended) made->abort("the communicator was destroyed or aborted before it was made");
     init.handle->communicator = std::move(made);
+    init.handle->outcome = {};
   });
   if (!init.handle) return outcome;
   const std::lock_guard<std::mutex> lock(init.handle->mutex);
-  init.handle->outcome = outcome;
+  if (!outcome.good()) init.handle->outcome = outcome;
   if (outcome.good() && log::prints(log::Level::info)) {
     log::line(log::Level::info,
               fmt::format("{} comm {} rank {} nranks {} cudaDev {} backend {} - Init COMPLETE",
@@ -234,25 +266,35 @@ void note_failure(const Handle& handle, const Outcome& outcome) {
 }
 
 Outcome run(std::vector<Init> all) {
+  for (Init& init : all) {
+    if (init.parent) init.turn = init.parent->turns().take();
+  }
   if (all.size() == 1 && (!all.front().handle || all.front().handle->blocking))
     return make_and_wait(all.front());
   std::vector<Outcome> outcomes(all.size());
   std::vector<std::thread> threads;
   bool in_progress = false;
+  size_t begun = 0;
   Outcome started = outcome_of([&] {
     for (size_t at = 0; at < all.size(); ++at) {
       if (all[at].handle && !all[at].handle->blocking) {
         in_progress = true;
         std::thread([init = all[at]]() mutable {
+          use_in_own_thread(*init.device);
           const Outcome outcome = make(init);
           if (!outcome.good())
             set_last_error(fmt::format("{}: {}", info(init.function).name, outcome.sentence));
         }).detach();
       } else {
-        threads.emplace_back([&, at] { outcomes[at] = make_and_wait(all[at]); });
+        threads.emplace_back([&, at] {
+          use_in_own_thread(*all[at].device);
+          outcomes[at] = make_and_wait(all[at]);
+        });
       }
+      ++begun;
     }
   });
+  for (size_t at = begun; at < all.size(); ++at) Turn::end(all[at]);
   for (std::thread& thread : threads) thread.join();
   if (!started.good()) return started;
   for (const Outcome& outcome : outcomes) {
@@ -265,6 +307,7 @@ namespace {
 
 /// Ends one rank of a communicator when all ranks have closed it.
 void finish(std::shared_ptr<Communicator> communicator, const std::shared_ptr<Closing>& closing) {
+  use_in_own_thread(communicator->device());
   const Outcome outcome = outcome_of([&] { communicator->finish(); });
   if (!outcome.good()) {
     const std::string why = fmt::format("not all ranks have closed the communicator: {}", outcome.sentence);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -61,6 +62,8 @@ struct Init {
   Config config;
   std::shared_ptr<Device> device;
   std::function<std::optional<World>()> join;  ///< collective over the ranks
+  std::shared_ptr<Communicator> parent = {};   ///< the communicator from which it is made; null: none
+  uint64_t turn = 0;                           ///< of the parent's Turns
 };
 
 /// Makes communicators, each in a thread of its own if there are several, and waits for those that block.

@@ -58,6 +58,14 @@ ncclResult_t finish(const Outcome& outcome) {
   return outcome.result;
 }
 
+/// Returns the settings of a communicator.
+/// \throws CallError if a variable says that GPUs cannot be used as Chorale uses them
+Config config_of_communicator() {
+  const Config config = config_of_process();
+  if (backend_of(config) == Backend::cuda) check_environment_of_gpus();
+  return config;
+}
+
 ncclResult_t join(Function function, ncclComm_t* result, int ranks, const ncclUniqueId& id, int rank,
                   const ncclConfig_t* with) {
   *result = nullptr;
@@ -70,7 +78,7 @@ ncclResult_t join(Function function, ncclComm_t* result, int ranks, const ncclUn
         "the unique id was not made by ncclGetUniqueId() of this library. All ranks must load the same "
         "libnccl.so.2");
   }
-  const Config config = config_of_process();
+  const Config config = config_of_communicator();
   std::shared_ptr<Device> device = current_device(backend_of(config));
   Handle handle = handle_for(result, rank, ranks, device->number(), blocking);
   return finish(group::add(Init{function, result, std::move(handle), config, std::move(device),
@@ -108,7 +116,7 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myran
 
 ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
   if (ndev == 0) return ncclSuccess;
-  const Config config = config_of_process();
+  const Config config = config_of_communicator();
   std::vector<World> worlds = World::local(ndev, config.local());
   std::vector<Init> all;
   for (int rank = 0; rank < ndev; ++rank) {
@@ -198,11 +206,12 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newc
   const std::shared_ptr<Device> device =
       device_of_number(backend_of(communicator->config()), communicator->device().number());
   Handle handle = taken ? handle_for(newcomm, -1, -1, parent->device, blocking) : nullptr;
-  return finish(group::add(Init{Function::ncclCommSplit, newcomm, std::move(handle), communicator->config(),
-                                device, [communicator, taken, color, key]() {
-                                  return communicator->world().split(
-                                      taken ? std::optional<int>(color) : std::nullopt, key);
-                                }}));
+  return finish(group::add(
+      Init{Function::ncclCommSplit, newcomm, std::move(handle), communicator->config(), device,
+           [communicator, taken, color, key]() {
+             return communicator->world().split(taken ? std::optional<int>(color) : std::nullopt, key);
+           },
+           communicator}));
 }
 
 // Ranks that have died are left out too.
@@ -239,12 +248,14 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeR
   const std::shared_ptr<Device> device =
       device_of_number(backend_of(communicator->config()), communicator->device().number());
   Handle handle = handle_for(newcomm, -1, -1, parent->device, blocking);
-  return finish(group::add(Init{Function::ncclCommShrink, newcomm, std::move(handle), communicator->config(),
-                                device, [communicator, without, shrinkFlags]() -> std::optional<World> {
-                                  if (shrinkFlags == NCCL_SHRINK_ABORT)
-                                    communicator->abort("ncclCommShrink() ended the communicator");
-                                  return communicator->world().survivors(without);
-                                }}));
+  return finish(
+      group::add(Init{Function::ncclCommShrink, newcomm, std::move(handle), communicator->config(), device,
+                      [communicator, without, shrinkFlags]() -> std::optional<World> {
+                        if (shrinkFlags == NCCL_SHRINK_ABORT)
+                          communicator->abort("ncclCommShrink() ended the communicator");
+                        return communicator->world().survivors(without);
+                      },
+                      communicator}));
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {

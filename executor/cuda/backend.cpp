@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 #include <vector>
 
 #include "../world/collective_try.hpp"
@@ -97,9 +98,20 @@ class CudaBackend final : public Backend {
 
   void copy_rows(Rows to, Rows from, uint64_t bytes, uint64_t rows, void* stream) override {
     const CurrentDevice on(device_);
-    cuda::check(cudaMemcpy2DAsync(to.at, to.distance, from.at, from.distance, bytes, rows, cudaMemcpyDefault,
-                                  static_cast<cudaStream_t>(stream)),
-                "copying between a buffer and memory that peers access");
+    const auto on_stream = static_cast<cudaStream_t>(stream);
+    const char* const what = "copying between a buffer and memory that peers access";
+    constexpr uint64_t most_pitch = INT_MAX;  // CUDA's limit
+    if (rows > 1 && to.distance <= most_pitch && from.distance <= most_pitch) {
+      cuda::check(cudaMemcpy2DAsync(to.at, to.distance, from.at, from.distance, bytes, rows,
+                                    cudaMemcpyDefault, on_stream),
+                  what);
+      return;
+    }
+    for (uint64_t row = 0; row < rows; ++row) {
+      cuda::check(cudaMemcpyAsync(to.at + row * to.distance, from.at + row * from.distance, bytes,
+                                  cudaMemcpyDefault, on_stream),
+                  what);
+    }
   }
 
   void scale(void* out, const void* in, uint64_t elements, DType dtype, const Factor& factor,

@@ -91,7 +91,8 @@ class File {
     OwnPlan own{plan, entry.plan, plan->min_message_size, plan->max_message_size};
     if (entry.from) own.least_bytes = entry.from_bytes;
     if (entry.to) own.most_bytes = entry.to_bytes;
-    if (own.least_bytes < plan->min_message_size || own.most_bytes > plan->max_message_size) {
+    if (own.least_bytes > own.most_bytes || own.least_bytes < plan->min_message_size ||
+        own.most_bytes > plan->max_message_size) {
       refuse(fmt::format("it accepts messages of {} to {} bytes, but the entry is for {} to {}",
                          plan->min_message_size, plan->max_message_size, own.least_bytes, own.most_bytes));
     }

@@ -44,7 +44,7 @@ inline std::vector<Case> cases_of(const Plan& plan, bool quick) {
     uint64_t bytes;
     int types;
   };
-  static constexpr Size sizes[] = {{1, 3}, {100, 2}, {4104, 2}, {65536, 2}, {3000012, 2}};
+  static constexpr Size sizes[] = {{1, 3}, {100, 2}, {4104, 2}, {65536, 3}, {3000012, 2}};
   static_assert([] {
     int types = 0;
     for (const Size& size : sizes) types += size.types;
