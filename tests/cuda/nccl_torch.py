@@ -68,8 +68,8 @@ def training():
     sharded = nn.Sequential(nn.Linear(256, 512), nn.GELU(), nn.Linear(512, 256)).to(DEVICE)
     torch.manual_seed(100 + RANK)
     data = torch.randn(STEPS, 8, 16, 256, device=DEVICE)
-    say("DistributedDataParallel", losses(nn.parallel.DistributedDataParallel(model, device_ids=[RANK]), data))
-    say("FullyShardedDataParallel", losses(FullyShardedDataParallel(sharded, device_id=RANK), data))
+    say("DistributedDataParallel", losses(nn.parallel.DistributedDataParallel(model, device_ids=[DEVICE]), data))
+    say("FullyShardedDataParallel", losses(FullyShardedDataParallel(sharded, device_id=DEVICE), data))
 
 
 def graph():
@@ -137,9 +137,11 @@ def lost():
 
 
 def main():
-    torch.cuda.set_device(RANK)
-    for _ in range(2):  # a process group can be made again
-        dist.init_process_group("nccl")
+    torch.cuda.set_device(DEVICE)
+    store, _, _ = next(dist.rendezvous("env://"))
+    for turn in range(2):  # a process group can be made again
+        # The store survives the group, so a rank could read the previous group's unique id.
+        dist.init_process_group("nccl", store=dist.PrefixStore(f"turn{turn}", store), rank=RANK, world_size=2)
         collectives()
         training()
         graph()

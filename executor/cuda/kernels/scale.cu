@@ -31,6 +31,17 @@ __device__ void copy_bytes(char* to, const char* from) {
   for (uint32_t byte = 0; byte < sizeof(T); ++byte) to[byte] = from[byte];
 }
 
+/// Stores an element byte by byte. The bytes come from a 32-bit register by a permutation, because ptxas of
+/// CUDA 13.0 takes the low byte of a 16-bit float for the number truncated to an integer (F2I.U8.F16.TRUNC).
+template <class T>
+__device__ void store_bytes(char* to, const T& value) {
+  constexpr uint32_t words = (sizeof(T) + 3) / 4;
+  uint32_t bits[words] = {};
+  memcpy(bits, &value, sizeof(T));
+  for (uint32_t byte = 0; byte < sizeof(T); ++byte)
+    to[byte] = char(__byte_perm(bits[byte / 4], 0, 0x4440 + byte % 4));
+}
+
 template <class T>
 __device__ void scale_elements(char* out, const char* in, uint64_t first, uint64_t n, T factor, bool whole) {
   const uint64_t stride = uint64_t(gridDim.x) * blockDim.x;
@@ -41,7 +52,7 @@ __device__ void scale_elements(char* out, const char* in, uint64_t first, uint64
       T value;
       copy_bytes<T>(reinterpret_cast<char*>(&value), in + at * sizeof(T));
       value = scaled(value, factor);
-      copy_bytes<T>(out + at * sizeof(T), reinterpret_cast<const char*>(&value));
+      store_bytes(out + at * sizeof(T), value);
     }
   }
 }
