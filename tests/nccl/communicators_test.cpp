@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,17 +35,21 @@ TEST(NcclCommunicators, OneThreadRunsAllRanksInGroups) {
   std::vector<ncclComm_t> comms(ranks);
   ASSERT_EQ(ncclCommInitAll(comms.data(), ranks, nullptr), ncclSuccess) << sentence();
   for (int round = 0; round < 3; ++round) {
-    std::vector<int> in(ranks), out(ranks);
+    std::deque<Number> in, out;
+    for (int rank = 0; rank < ranks; ++rank) {
+      use_gpu(rank);
+      in.emplace_back(rank + round);
+      out.emplace_back(-1);
+    }
     EXPECT_EQ(ncclGroupStart(), ncclSuccess);
     for (int rank = 0; rank < ranks; ++rank) {
-      in[size_t(rank)] = rank + round;
-      EXPECT_EQ(ncclAllReduce(&in[size_t(rank)], &out[size_t(rank)], 1, ncclInt32, ncclSum,
+      EXPECT_EQ(ncclAllReduce(in[size_t(rank)].at(), out[size_t(rank)].at(), 1, ncclInt32, ncclSum,
                               comms[size_t(rank)], nullptr),
                 ncclSuccess);
     }
     EXPECT_EQ(ncclGroupEnd(), ncclSuccess) << sentence();
     settle_all(ranks);
-    EXPECT_EQ(out, std::vector<int>(ranks, 6 + 4 * round));
+    for (Number& one : out) EXPECT_EQ(one.get(), 6 + 4 * round);
   }
   // One thread also splits them, and destroys them one after the other.
   std::vector<ncclComm_t> halves(ranks);
@@ -59,18 +64,23 @@ TEST(NcclCommunicators, OneThreadRunsAllRanksInGroups) {
     EXPECT_EQ(number, rank < 2 ? 1 : 0) << "the keys turn the order round";
   }
   // One group may have all of them.
-  std::vector<int> in(ranks, 1), out(2 * ranks);
+  std::deque<Number> in, out;
+  for (int rank = 0; rank < 2 * ranks; ++rank) {
+    use_gpu(rank % ranks);
+    in.emplace_back(1);
+    out.emplace_back(-1);
+  }
   EXPECT_EQ(ncclGroupStart(), ncclSuccess);
   for (int rank = 0; rank < ranks; ++rank) {
     for (const bool half : {true, false}) {
-      EXPECT_EQ(ncclAllReduce(&in[size_t(rank)], &out[size_t(rank + (half ? ranks : 0))], 1, ncclInt32,
-                              ncclSum, (half ? halves : comms)[size_t(rank)], nullptr),
+      EXPECT_EQ(ncclAllReduce(in[size_t(rank)].at(), out[size_t(rank + (half ? ranks : 0))].at(), 1,
+                              ncclInt32, ncclSum, (half ? halves : comms)[size_t(rank)], nullptr),
                 ncclSuccess);
     }
   }
   EXPECT_EQ(ncclGroupEnd(), ncclSuccess) << sentence();
   settle_all(ranks);
-  EXPECT_EQ(out, (std::vector<int>{4, 4, 4, 4, 2, 2, 2, 2}));
+  for (int rank = 0; rank < 2 * ranks; ++rank) EXPECT_EQ(out[size_t(rank)].get(), rank < ranks ? 4 : 2);
   for (const ncclComm_t comm : halves) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
   for (const ncclComm_t comm : comms) EXPECT_EQ(ncclCommFinalize(comm), ncclSuccess) << sentence();
   for (const ncclComm_t comm : comms) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
@@ -80,15 +90,21 @@ TEST(NcclCommunicators, OneThreadJoinsAllRanksInAGroup) {
   const ncclUniqueId id = new_id();
   ncclComm_t comms[2] = {};
   EXPECT_EQ(ncclGroupStart(), ncclSuccess);
-  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ncclCommInitRank(&comms[rank], 2, id, rank), ncclSuccess);
+  std::deque<Number> in, out;
+  for (int rank = 0; rank < 2; ++rank) {
+    use_gpu(rank);
+    EXPECT_EQ(ncclCommInitRank(&comms[rank], 2, id, rank), ncclSuccess);
+    in.emplace_back(rank + 1);
+    out.emplace_back(-1);
+  }
   EXPECT_EQ(ncclGroupEnd(), ncclSuccess) << sentence();
-  int in[2] = {1, 2}, out[2] = {};
   EXPECT_EQ(ncclGroupStart(), ncclSuccess);
-  for (int rank = 0; rank < 2; ++rank)
-    EXPECT_EQ(ncclAllReduce(&in[rank], &out[rank], 1, ncclInt32, ncclSum, comms[rank], nullptr), ncclSuccess);
+  for (size_t rank = 0; rank < 2; ++rank)
+    EXPECT_EQ(ncclAllReduce(in[rank].at(), out[rank].at(), 1, ncclInt32, ncclSum, comms[rank], nullptr),
+              ncclSuccess);
   EXPECT_EQ(ncclGroupEnd(), ncclSuccess) << sentence();
   settle_all(2);
-  EXPECT_EQ(out[0] + out[1], 6);
+  for (Number& one : out) EXPECT_EQ(one.get(), 3);
   for (const ncclComm_t comm : comms) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
 }
 
@@ -167,8 +183,9 @@ TEST(NcclProcesses, ShrinkToTheSurvivors) {
     const ncclComm_t comm = joined(id, 3, rank);
     expect_sum(comm, 1, 3);
     if (rank == 1) return 7;
-    int value = 0;
-    EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr), ncclRemoteError);
+    Number value(0);
+    EXPECT_EQ(ended(ncclAllReduce(value.at(), value.at(), 1, ncclInt32, ncclSum, comm, nullptr), comm),
+              ncclRemoteError);
     ncclComm_t made{};
     int out = 1;
     EXPECT_EQ(ncclCommShrink(comm, &out, 1, &made, nullptr, NCCL_SHRINK_ABORT), ncclSuccess) << sentence();
@@ -184,23 +201,23 @@ TEST(NcclMisuse, HasACodeAndASentence) {
   in_threads(2, [](ncclComm_t comm, int rank) {
     // The process has one last error for all threads.
     if (rank == 1) return expect_sum(comm, 1, 2);
-    int value = 1;
+    Number value(1);
     const auto expect = [](ncclResult_t result, ncclResult_t wanted, const std::string& words) {
       EXPECT_EQ(result, wanted) << words;
       EXPECT_NE(sentence().find(words), std::string::npos) << sentence();
     };
-    expect(ncclBroadcast(&value, &value, 1, ncclInt32, 2, comm, nullptr), ncclInvalidArgument,
+    expect(ncclBroadcast(value.at(), value.at(), 1, ncclInt32, 2, comm, nullptr), ncclInvalidArgument,
            "there is no rank 2 in a communicator of 2 ranks");
-    expect(ncclSend(&value, 1, ncclInt32, -1, comm, nullptr), ncclInvalidArgument, "there is no rank -1");
-    expect(ncclAllReduce(nullptr, &value, 1, ncclInt32, ncclSum, comm, nullptr), ncclInvalidArgument,
+    expect(ncclSend(value.at(), 1, ncclInt32, -1, comm, nullptr), ncclInvalidArgument, "there is no rank -1");
+    expect(ncclAllReduce(nullptr, value.at(), 1, ncclInt32, ncclSum, comm, nullptr), ncclInvalidArgument,
            "sendbuff is null");
-    expect(ncclAllReduce(&value, nullptr, 1, ncclInt32, ncclSum, comm, nullptr), ncclInvalidArgument,
+    expect(ncclAllReduce(value.at(), nullptr, 1, ncclInt32, ncclSum, comm, nullptr), ncclInvalidArgument,
            "recvbuff is null");
-    expect(ncclAllReduce(&value, &value, 1, ncclDataType_t(12), ncclSum, comm, nullptr), ncclInvalidArgument,
-           "datatype 12 does not exist");
-    expect(ncclAllReduce(&value, &value, 1, ncclInt32, ncclRedOp_t(7), comm, nullptr), ncclInvalidArgument,
-           "op 7");
-    expect(ncclAllReduce(&value, &value, SIZE_MAX / 2, ncclInt32, ncclSum, comm, nullptr),
+    expect(ncclAllReduce(value.at(), value.at(), 1, ncclDataType_t(12), ncclSum, comm, nullptr),
+           ncclInvalidArgument, "datatype 12 does not exist");
+    expect(ncclAllReduce(value.at(), value.at(), 1, ncclInt32, ncclRedOp_t(7), comm, nullptr),
+           ncclInvalidArgument, "op 7");
+    expect(ncclAllReduce(value.at(), value.at(), SIZE_MAX / 2, ncclInt32, ncclSum, comm, nullptr),
            ncclInvalidArgument, "more than memory has");
     ncclComm_t made{};
     expect(ncclCommSplit(comm, -7, 0, &made, nullptr), ncclInvalidArgument, "color is -7");
@@ -218,11 +235,11 @@ TEST(NcclMisuse, HasACodeAndASentence) {
     expect(ncclCommRevoke(comm, 3), ncclInvalidArgument, "revokeFlags is 3");
     // A group with a wrong call runs nothing.
     EXPECT_EQ(ncclGroupStart(), ncclSuccess);
-    int other = 5;
-    EXPECT_EQ(ncclAllReduce(&value, &other, 1, ncclInt32, ncclSum, comm, nullptr), ncclSuccess);
-    EXPECT_EQ(ncclSend(&value, 1, ncclInt32, 9, comm, nullptr), ncclInvalidArgument);
+    Number other(5);
+    EXPECT_EQ(ncclAllReduce(value.at(), other.at(), 1, ncclInt32, ncclSum, comm, nullptr), ncclSuccess);
+    EXPECT_EQ(ncclSend(value.at(), 1, ncclInt32, 9, comm, nullptr), ncclInvalidArgument);
     EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
-    EXPECT_EQ(other, 5);
+    EXPECT_EQ(other.get(), 5);
     expect_sum(comm, 1, 2);
   });
   ncclComm_t comm{};
@@ -231,11 +248,11 @@ TEST(NcclMisuse, HasACodeAndASentence) {
       << sentence();
   ASSERT_EQ(ncclCommInitAll(&comm, 1, nullptr), ncclSuccess);
   EXPECT_EQ(ncclCommFinalize(comm), ncclSuccess);
-  int value = 0;
-  EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr), ncclInvalidUsage);
+  Number value(0);
+  EXPECT_EQ(ncclAllReduce(value.at(), value.at(), 1, ncclInt32, ncclSum, comm, nullptr), ncclInvalidUsage);
   EXPECT_NE(sentence().find("was finalized"), std::string::npos) << sentence();
   EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
-  EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclAllReduce(value.at(), value.at(), 1, ncclInt32, ncclSum, comm, nullptr), ncclInvalidArgument);
   EXPECT_NE(sentence().find("comm is not a communicator of this process"), std::string::npos) << sentence();
   EXPECT_EQ(ncclCommDestroy(comm), ncclInvalidArgument);
 }
@@ -256,13 +273,13 @@ CHORALE_NCCL_TEST(NcclErrors, AbortEndsTheCallsOfOtherRanks, 2)(ncclComm_t comm,
     EXPECT_EQ(ncclCommAbort(made), ncclSuccess);
     return;
   }
-  int value = 0;
-  EXPECT_EQ(ncclRecv(&value, 1, ncclInt32, 0, made, nullptr), ncclRemoteError);
+  Number value(0);
+  EXPECT_EQ(ended(ncclRecv(value.at(), 1, ncclInt32, 0, made, nullptr), made), ncclRemoteError);
   EXPECT_NE(sentence().find("rank 0 called ncclCommAbort()"), std::string::npos) << sentence();
   ncclResult_t state = ncclSuccess;
   EXPECT_EQ(ncclCommGetAsyncError(made, &state), ncclSuccess);
   EXPECT_EQ(state, ncclRemoteError);
-  EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, made, nullptr), ncclRemoteError);
+  EXPECT_EQ(ncclAllReduce(value.at(), value.at(), 1, ncclInt32, ncclSum, made, nullptr), ncclRemoteError);
   EXPECT_EQ(ncclCommAbort(made), ncclSuccess);
 }
 
@@ -274,8 +291,9 @@ TEST(NcclProcesses, NameADeadRank) {
     ncclResult_t state = ncclSuccess;
     while (state == ncclSuccess) {
       EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
-      int value = 0;
-      if (state == ncclSuccess) state = ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr);
+      Number value(0);
+      if (state == ncclSuccess)
+        state = ended(ncclAllReduce(value.at(), value.at(), 1, ncclInt32, ncclSum, comm, nullptr), comm);
     }
     EXPECT_EQ(state, ncclRemoteError);
     EXPECT_NE(sentence().find("rank 2"), std::string::npos) << sentence();
@@ -290,8 +308,8 @@ TEST(NcclErrors, ARevokedCommunicatorIsOver) {
     ncclComm_t made{};
     EXPECT_EQ(ncclCommSplit(comm, 0, rank, &made, nullptr), ncclSuccess);
     EXPECT_EQ(ncclCommRevoke(made, 0), ncclSuccess) << sentence();
-    int value = 0;
-    EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, made, nullptr), ncclInvalidUsage);
+    Number value(0);
+    EXPECT_EQ(ncclAllReduce(value.at(), value.at(), 1, ncclInt32, ncclSum, made, nullptr), ncclInvalidUsage);
     EXPECT_NE(sentence().find("ncclCommRevoke()"), std::string::npos) << sentence();
     EXPECT_EQ(ncclCommDestroy(made), ncclSuccess);
   });
@@ -312,6 +330,7 @@ TEST(NcclMemory, IsAllocatedRegisteredAndFreed) {
     int* const data = static_cast<int*>(memory);
     std::fill_n(data, 1000, rank + 1);
     EXPECT_EQ(ncclAllReduce(data, data, 1000, ncclInt32, ncclSum, comm, nullptr), ncclSuccess) << sentence();
+    settle();
     EXPECT_EQ(std::count(data, data + 1000, 3), 1000);
     void* at = nullptr;
     EXPECT_EQ(ncclWinGetUserPtr(comm, window, &at), ncclSuccess);

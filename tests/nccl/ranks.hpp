@@ -84,13 +84,6 @@ inline ncclUniqueId new_id() {
   return id;
 }
 
-/// Sums one number per rank.
-inline void expect_sum(ncclComm_t comm, int value, int expected) {
-  int in = value, out = -1;
-  EXPECT_EQ(ncclAllReduce(&in, &out, 1, ncclInt32, ncclSum, comm, nullptr), ncclSuccess) << sentence();
-  EXPECT_EQ(out, expected);
-}
-
 using Body = std::function<void(ncclComm_t comm, int rank)>;
 
 /// Runs `body` on each rank, in a thread each, and destroys the communicators.
@@ -254,6 +247,34 @@ class Elements {
   ncclDataType_t type_;
   std::vector<char, Allocator<char>> bytes_;
 };
+
+/// Is a number in memory of this thread's GPU.
+class Number {
+ public:
+  explicit Number(int value) : memory_(ncclInt32, 1) { set(value); }
+  int* at() { return reinterpret_cast<int*>(memory_.data()); }
+  void set(int value) { *at() = value; }
+  int get() { return *at(); }
+
+ private:
+  Elements memory_;
+};
+
+/// Sums one number per rank.
+inline void expect_sum(ncclComm_t comm, int value, int expected) {
+  Number in(value), out(-1);
+  EXPECT_EQ(ncclAllReduce(in.at(), out.at(), 1, ncclInt32, ncclSum, comm, nullptr), ncclSuccess)
+      << sentence();
+  EXPECT_EQ(out.get(), expected);
+}
+
+/// Returns how a call has ended: its result or, if that says nothing, the state of the communicator after it.
+inline ncclResult_t ended(ncclResult_t result, ncclComm_t comm) {
+  if (result != ncclSuccess) return result;
+  settle();
+  EXPECT_EQ(ncclCommGetAsyncError(comm, &result), ncclSuccess);
+  return result;
+}
 
 /// Returns the number that rank `rank` has at a place of its input: small, so that sums and products of a few
 /// ranks are exact in all types.
