@@ -4,9 +4,13 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <chrono>
+#include <mutex>
 #include <thread>
+#include <vector>
 
+#include "tests/cuda/fake/state.hpp"
 #include "tests/nccl/ranks.hpp"
 
 namespace {
@@ -162,6 +166,48 @@ CHORALE_NCCL_TEST(NcclWindows, ServeCollectivesWithARoot, ranks)(ncclComm_t comm
         << sentence();
     EXPECT_TRUE(out.values() == numbers(root, turn)) << "broadcast";
   }
+}
+
+uint64_t used_memory() {
+  const std::lock_guard lock(chorale::test::fake::state().mutex);
+  return chorale::test::fake::state().used_bytes;
+}
+
+/// Makes a communicator of two ranks in threads, uses it, and aborts it while a graph may still run.
+void use_and_abort() {
+  const ncclUniqueId id = new_id();
+  std::barrier through(2);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      const ncclComm_t comm = joined(id, 2, rank);
+      Stream stream;
+      Elements in = numbers(rank, 0), out(ncclInt32, count);
+      const Captured graph(stream, [&] {
+        EXPECT_EQ(ncclAllReduce(in.data(), out.data(), count, ncclInt32, ncclSum, comm, stream), ncclSuccess)
+            << sentence();
+      });
+      graph.launch(stream);
+      settle();
+      through.arrive_and_wait();
+      if (rank == 1) graph.launch(stream);  // waits for rank 0, until the abort
+      EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+    });
+  }
+  for (std::thread &thread : threads) thread.join();
+}
+
+// A thread of the library frees the memory when the work of the GPUs has ended.
+TEST(NcclAborts, FreeTheMemoryOfGpus) {
+  for (int round = 0; round < 3; ++round) use_and_abort();
+  const auto at_most = [](uint64_t bytes) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (used_memory() > bytes && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return used_memory();
+  };
+  constexpr uint64_t nearly_none = 1 << 20;
+  EXPECT_LE(at_most(nearly_none), nearly_none);
 }
 
 }  // namespace
