@@ -181,7 +181,7 @@ TEST(RankOrder, SumsOfShippedPlansHaveTheBitsOfTheirWords) {
   // There are enough plans to look at: between two ranks all of them have an order.
   EXPECT_GE(plans.at(2).size(), 24u);
   EXPECT_GE(plans.at(4).size(), 10u);
-  EXPECT_GE(plans.at(8).size(), 10u);
+  EXPECT_GE(plans.at(8).size(), 7u);  // without those that differ only in blocks
   EXPECT_GE(count_brackets(plans.at(4)), 1u);
 }
 

@@ -225,7 +225,10 @@ class Elements {
     std::memcpy(data(at), &bits, size_of(type_));
   }
   ~Elements() { settle(); }
-  Elements(const Elements&) = default;
+  Elements(const Elements& other) : type_(other.type_) {
+    settle();
+    bytes_ = other.bytes_;
+  }
   Elements& operator=(const Elements& other) {
     settle();
     type_ = other.type_;
