@@ -44,7 +44,7 @@ struct Task {
 
 /// Reads Chorale's settings. Where nothing sets them, the backend is the GPU, and a wait may last ten
 /// minutes, because programs of NCCL expect no shorter limit.
-/// \throws as Config::load(), and for a GPU as check_environment_of_gpus()
+/// \throws as Config::load()
 Config config_of_process();
 Backend backend_of(const Config& config);
 

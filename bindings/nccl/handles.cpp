@@ -166,6 +166,7 @@ class Turn {
 /// Makes the communicator of a handle.
 Outcome make(Init& init) {
   const Outcome outcome = outcome_of([&] {
+    if (init.aborts_parent) init.parent->abort("ncclCommShrink() ended the communicator");
     const Turn turn(init);
     const auto on = init.device->make_current();
     std::optional<World> world = init.join();

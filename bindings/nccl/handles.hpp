@@ -64,6 +64,7 @@ struct Init {
   std::function<std::optional<World>()> join;  ///< collective over the ranks
   std::shared_ptr<Communicator> parent = {};   ///< the communicator from which it is made; null: none
   uint64_t turn = 0;                           ///< of the parent's Turns
+  bool aborts_parent = false;                  ///< before its turn, so that earlier turns end
 };
 
 /// Makes communicators, each in a thread of its own if there are several, and waits for those that block.

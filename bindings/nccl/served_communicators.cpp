@@ -248,14 +248,15 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeR
   const std::shared_ptr<Device> device =
       device_of_number(backend_of(communicator->config()), communicator->device().number());
   Handle handle = handle_for(newcomm, -1, -1, parent->device, blocking);
-  return finish(
-      group::add(Init{Function::ncclCommShrink, newcomm, std::move(handle), communicator->config(), device,
-                      [communicator, without, shrinkFlags]() -> std::optional<World> {
-                        if (shrinkFlags == NCCL_SHRINK_ABORT)
-                          communicator->abort("ncclCommShrink() ended the communicator");
-                        return communicator->world().survivors(without);
-                      },
-                      communicator}));
+  Init init{Function::ncclCommShrink,
+            newcomm,
+            std::move(handle),
+            communicator->config(),
+            device,
+            [communicator, without]() { return communicator->world().survivors(without); },
+            communicator};
+  init.aborts_parent = shrinkFlags == NCCL_SHRINK_ABORT;
+  return finish(group::add(std::move(init)));
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {

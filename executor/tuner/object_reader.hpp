@@ -1,5 +1,5 @@
 /// \file
-/// ObjectReader reads objects of JSON files, such as tables.
+/// Reads JSON files with known members, such as tables.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "chorale/error.hpp"
+#include "chorale/read_file.hpp"
 
 namespace chorale {
 
@@ -73,5 +75,23 @@ class ObjectReader {
   std::string where_;
   std::vector<std::string> known_;
 };
+
+/// Returns what `parse` makes of the text of a file.
+/// \throws UsageError that names the file, if it cannot be read or `parse` throws one
+template <class Parse>
+auto parse_file(const std::string& path, const Parse& parse) {
+  const std::string text = [&] {
+    try {
+      return read_file(path);
+    } catch (const std::runtime_error& error) {
+      throw UsageError(error.what());
+    }
+  }();
+  try {
+    return parse(text);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", path, error.what()));
+  }
+}
 
 }  // namespace chorale

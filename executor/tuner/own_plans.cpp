@@ -14,7 +14,6 @@
 #include "chorale/error.hpp"
 #include "chorale/json.hpp"
 #include "chorale/proof.hpp"
-#include "chorale/read_file.hpp"
 #include "object_reader.hpp"
 
 namespace chorale {
@@ -166,18 +165,7 @@ std::string OwnPlans::digest() const {
 }
 
 OwnPlans read_own_plans(const std::string& path, int ranks, const MakePlan& make) {
-  const std::string text = [&] {
-    try {
-      return read_file(path);
-    } catch (const std::runtime_error& error) {
-      throw UsageError(error.what());
-    }
-  }();
-  try {
-    return parsed(text, path, ranks, make);
-  } catch (const UsageError& error) {
-    throw UsageError(fmt::format("{}: {}", path, error.what()));
-  }
+  return parse_file(path, [&](const std::string& text) { return parsed(text, path, ranks, make); });
 }
 
 }  // namespace chorale

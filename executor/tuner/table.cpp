@@ -15,7 +15,6 @@
 #include "chorale/error.hpp"
 #include "chorale/json_text.hpp"
 #include "chorale/launch.hpp"
-#include "chorale/read_file.hpp"
 #include "chorale/tuner.hpp"
 #include "chorale/write_error.hpp"
 #include "object_reader.hpp"
@@ -138,18 +137,7 @@ void check_geometry(const Transport& transport, const TuneConfig& config) {
 }
 
 TuneTable TuneTable::load(const std::string& path) {
-  const std::string text = [&] {
-    try {
-      return read_file(path);
-    } catch (const std::runtime_error& error) {
-      throw UsageError(error.what());
-    }
-  }();
-  try {
-    return parse(text);
-  } catch (const UsageError& error) {
-    throw UsageError(fmt::format("{}: {}", path, error.what()));
-  }
+  return parse_file(path, [&](const std::string& text) { return parse(text); });
 }
 
 TuneTable TuneTable::parse(const std::string& text) {

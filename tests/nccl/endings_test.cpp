@@ -116,6 +116,31 @@ CHORALE_NCCL_TEST(NcclShrink, GoesOnAfterItHasAborted, 4)(ncclComm_t comm, int r
   EXPECT_EQ(ncclCommAbort(failed), ncclSuccess);
 }
 
+/// A split that waits for a rank that never comes does not hold up a shrink that aborts.
+CHORALE_NCCL_TEST(NcclShrink, EndsASplitThatWaits, 2)(ncclComm_t comm, int rank) {
+  ncclComm_t parent{};
+  EXPECT_EQ(ncclCommSplit(comm, 0, rank, &parent, nullptr), ncclSuccess) << sentence();
+  if (rank == 0) {
+    ncclConfig_t config = config_initializer;
+    config.blocking = 0;
+    ncclComm_t waiting{};
+    EXPECT_EQ(ncclCommSplit(parent, 0, 0, &waiting, &config), ncclInProgress) << sentence();
+    const ncclComm_t alone = shrunk(parent, {1}, NCCL_SHRINK_ABORT);
+    expect_ranks(alone, {0}, 0);
+    ncclResult_t state = ncclInProgress;
+    while (state == ncclInProgress) {
+      EXPECT_EQ(ncclCommGetAsyncError(waiting, &state), ncclSuccess);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(state, ncclRemoteError);
+    EXPECT_NE(sentence().find("ncclCommShrink() ended the communicator"), std::string::npos) << sentence();
+    EXPECT_EQ(ncclCommAbort(waiting), ncclSuccess);
+    EXPECT_EQ(ncclCommDestroy(alone), ncclSuccess);
+  }
+  expect_sum(comm, 1, 2);  // rank 1 lives until here
+  EXPECT_EQ(ncclCommAbort(parent), ncclSuccess);
+}
+
 /// Counts what this process holds.
 struct Held {
   size_t files, threads, maps, kilobytes;

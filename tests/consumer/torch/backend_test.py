@@ -413,7 +413,7 @@ def test_refusals(rank, ranks, device):
     expect_refused("convert it to i32", lambda: dist.all_reduce(torch.ones(4, dtype=torch.int16, device=device)))
     expect_refused("convert it to i32", lambda: dist.all_reduce(torch.ones(4, dtype=torch.int16, device=device).view(torch.uint16)))
     numbers = torch.ones(4, dtype=torch.complex64, device=device)
-    expect_refused("on complex tensors", lambda: dist.all_reduce(numbers, dist.ReduceOp.PRODUCT))  # says PyTorch itself
+    expect_refused("on complex tensors", lambda: dist.all_reduce(numbers, dist.ReduceOp.PRODUCT))  # PyTorch itself refuses this
     splits = [6 - ranks] + [1] * (ranks - 1)
     expect_refused("an input of 6 rows", lambda: dist.all_to_all_single(torch.empty(6, device=device), tensor, splits, splits))
     parts = [torch.ones(6 + peer, device=device) for peer in range(ranks)]

@@ -135,7 +135,7 @@ void play(const Kernel& kernel, const cuda::Launch& launch, uint32_t blocks) {
   while (std::any_of(all.begin(), all.end(), is_left)) {
     bool moved = false;
     for (const std::unique_ptr<Block>& block : all) moved = (!block->ended() && block->go_on()) || moved;
-    // What the blocks wait for wakes no thread, so this one polls.
+    // This thread polls, because nothing wakes it when a wait of a block is over.
     if (!moved) std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   for (uint32_t block = 0; block < blocks; ++block) {
@@ -176,13 +176,6 @@ using namespace chorale::test::fake;
 
 extern "C" {
 
-cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int, size_t) {
-  return *blocks = 1, cudaSuccess;
-}
-cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr, int, int) {
-  return *value = 1, cudaSuccess;
-}
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** parameters) {
   const auto launch = *static_cast<const chorale::cuda::Launch*>(parameters[0]);
   if (launch.fifo.slots) die("the interpreter of the fake CUDA has no port channels");

@@ -61,13 +61,6 @@ using namespace chorale::test::fake;
 
 extern "C" {
 
-cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int, size_t) {
-  return *blocks = 1, cudaSuccess;
-}
-cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr, int, int) {
-  return *value = 1, cudaSuccess;
-}
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t*, const void* kernel, void** parameters) {
   last() = {kernel, *static_cast<const chorale::cuda::Launch*>(parameters[0])};
   return cudaSuccess;

@@ -146,6 +146,16 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) {
   *value = what == cudaDevAttrMultiProcessorCount ? 132 : 0;
   return cudaSuccess;
 }
+cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr, int, int) {
+  return *value = 1, cudaSuccess;
+}
+
+// Kernels
+
+cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int, size_t) {
+  return *blocks = 1, cudaSuccess;
+}
 
 // Errors
 
