@@ -7,6 +7,7 @@
 #include <chorale/compile.hpp>
 #include <chorale/layout.hpp>
 #include <chorale/make_plan.hpp>
+#include <chorale/storage.hpp>
 #include <cstdlib>
 #include <utility>
 
@@ -210,7 +211,14 @@ const Communicator::Chosen& Communicator::remember(const Shape& shape, const Pla
   auto proved = in_place_.find(&plan);
   if (proved == in_place_.end()) proved = in_place_.emplace(&plan, also_in_place(plan)).first;
   const std::optional<Plan>& both = proved->second;
-  return chosen_.emplace(shape, Chosen{both ? &*both : &plan, packet, both.has_value(), words}).first->second;
+  bool peers_access = false;
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
+    peers_access = peers_access || reached_by_peers(plan, rank, BufferKind::input) ||
+                   reached_by_peers(plan, rank, BufferKind::output);
+  }
+  return chosen_
+      .emplace(shape, Chosen{both ? &*both : &plan, packet, both.has_value(), peers_access, words})
+      .first->second;
 }
 
 void Communicator::add_window(const void* at, uint64_t bytes) {
@@ -239,10 +247,13 @@ bool Communicator::is_direct(const Chosen& choice, const Collective& collective)
   return in_windows(arguments.in, sizes.input) && in_windows(arguments.out, sizes.output);
 }
 
-bool Communicator::needs_copies(const Collective& collective) {
+bool Communicator::needs_other_steps(const Collective& collective) {
   if (copies_always_) return true;
   const Chosen& choice = chosen(collective.shape);
-  return !is_direct(choice, collective) && executor_.stages(*choice.plan, collective.arguments);
+  if (is_direct(choice, collective)) return false;
+  // With two ranks messages are faster than a plan that was not chosen for this size.
+  if (collective.shape.collective == "broadcast" && ranks() == 2 && choice.peers_access) return true;
+  return executor_.stages(*choice.plan, collective.arguments);
 }
 
 void Communicator::execute(const Collective& collective, cudaStream_t stream) {
@@ -256,6 +267,7 @@ void Communicator::execute(const Collective& collective, cudaStream_t stream) {
     direct ? executor_.prepare(*choice.plan, arguments) : executor_.prepare_staged(*choice.plan, arguments);
   direct ? executor_.execute(*choice.plan, arguments, stream)
          : executor_.execute_staged(*choice.plan, arguments, stream);
+  if (!direct && choice.peers_access) log_copy(collective);
 }
 
 bool Communicator::is_bound(const Collective& collective) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -113,6 +114,7 @@ class Communicator {
     const Plan* plan;
     std::optional<PacketForm> packet;
     bool in_place;      ///< the plan is proved in place
+    bool peers_access;  ///< peers access the buffers of some rank
     std::string words;  ///< names the plan, and says why it was chosen
   };
   struct Window {
@@ -143,8 +145,9 @@ class Communicator {
   bool in_windows(const void* at, uint64_t bytes) const;
   /// Returns whether the plan is bound to the caller's buffers, because all ranks have registered them.
   bool is_direct(const Chosen& choice, const Collective& collective) const;
-  /// Returns whether peers would access the caller's buffers, which they cannot.
-  bool needs_copies(const Collective& collective);
+  /// Returns whether a collective does not run as its plan, because peers would access buffers that they
+  /// cannot access, or because messages are faster.
+  bool needs_other_steps(const Collective& collective);
   void execute(const Collective& collective, cudaStream_t stream);
   bool is_bound(const Collective& collective);
 
@@ -164,6 +167,7 @@ class Communicator {
   std::string reason_for_other_steps(const Task& task, const Collective& collective,
                                      const std::vector<Step>& steps);
   void log_plans(const Task& task, const Collective& collective, const std::vector<Step>& steps);
+  void log_copy(const Collective& collective);
 
   void run_collective(const Task& task);
   void run_alone(const Task& task);
@@ -196,6 +200,7 @@ class Communicator {
   std::unique_ptr<Exchange> exchange_;  ///< null if there is one rank
   TunedPlans plans_;
   PlanLog plan_log_;
+  std::set<std::string> logged_copies_;  ///< see log_copy()
   std::map<Shape, Chosen> chosen_;
   std::map<std::pair<std::string, int>, Plan> made_;     ///< by program and root
   std::map<const Plan*, std::optional<Plan>> in_place_;  ///< by plan: see also_in_place()

@@ -37,7 +37,7 @@ std::string Communicator::reason_for_other_steps(const Task& task, const Collect
   if (as_chosen && collective.shape.root == 0) return "";
   if (as_chosen) return "for root 0 only";
   if (copies_always_) return "CHORALE_NCCL_COPIES is 'always'";
-  if (needs_copies(collective)) return "needs buffers that peers can access";
+  if (needs_other_steps(collective)) return "needs shorter buffers, or buffers that all ranks have registered";
   return task.function == Function::ncclReduce ? "needs memory for the result on all ranks" : "";
 }
 
@@ -69,6 +69,18 @@ void Communicator::log_plans(const Task& task, const Collective& collective, con
             fmt::format("{}: {} Bytes{}{}{} -> {}; not taken: {}", call.function.substr(4), call.bytes,
                         reduces ? " of " : "", call.type, call.in_place ? " in place" : "", way,
                         passed.empty() ? "there is no other" : words_of(passed)),
+            log::Subsystem::tuning);
+}
+
+/// Writes once for each reason that a collective has copied a buffer of this rank.
+void Communicator::log_copy(const Collective& collective) {
+  const std::string why = executor_.why_copied();
+  if (why.empty() || !log::prints(log::Level::info, log::Subsystem::tuning)) return;
+  if (!logged_copies_.emplace(why).second) return;
+  log::line(log::Level::info,
+            fmt::format("rank {} copies buffers through memory of the library, which takes longer, because: {} "
+                        "(first seen in {} of {} Bytes)",
+                        rank(), why, collective.shape.collective, collective.shape.bytes),
             log::Subsystem::tuning);
 }
 

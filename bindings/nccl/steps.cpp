@@ -66,7 +66,7 @@ void Communicator::add_chunks(const Task& task, const Collective& collective, st
 std::vector<Communicator::Step> Communicator::steps_of(const Task& task, const Collective& collective) {
   std::vector<Step> steps;
   const bool reduce = task.function == Function::ncclReduce;
-  if (!needs_copies(collective)) {
+  if (!needs_other_steps(collective)) {
     // A short reduce is an all-reduce whose result only the root keeps.
     if (reduce && collective.arguments.bytes > most_unused) {
       add_chunks(task, collective, steps);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "chorale/executor.hpp"
@@ -23,6 +24,8 @@ struct Call {
   uint32_t bindings = 0;       ///< Config::bindings, the number of bindings to keep
   uint64_t round_scratch = 0;  ///< Config::round_scratch
   uint64_t scratch = 0;        ///< Config::scratch
+  bool publishes = false;      ///< ranks publish the addresses of their buffers in every run, so that the
+                               ///< binding serves any buffers
 
   bool operator==(const Call&) const = default;
 
@@ -30,7 +33,7 @@ struct Call {
   uint64_t hash() const {
     uint64_t hash = plan_hash;
     for (const uint64_t part : {bytes, uint64_t(dtype), uint64_t(op), uint64_t(packet), uint64_t(multicast),
-                                uint64_t(bindings), round_scratch, scratch})
+                                uint64_t(bindings), round_scratch, scratch, uint64_t(publishes)})
       hash = mix64(hash ^ part);
     return hash;
   }
@@ -68,6 +71,9 @@ class Binding {
   /// Returns the bytes of memory that this binding takes in addition to the caller's buffers, on the rank
   /// that takes the most. The number is the same on all ranks.
   virtual uint64_t scratch() const { return 0; }
+
+  /// Returns why the next run() copies a buffer that peers access; "" if it copies none.
+  virtual std::string_view why_copied() const { return {}; }
 
   /// Appends the spans for Executor::trace().
   virtual void add_trace(std::vector<TraceSpan>&) {}
@@ -107,6 +113,11 @@ class Backend {
 
   /// Returns whether a binding of a plan whose peers access its buffers works only for these buffers.
   virtual bool binds_to_addresses() const { return false; }
+
+  /// Returns whether ranks can publish the buffers of a plan in every run, see Call::publishes. The answer is
+  /// the same on all ranks.
+  /// \param multicast  as Call::multicast
+  virtual bool can_publish(const Plan&, bool /*multicast*/) const { return false; }
 
   /// Describes rows of bytes at equal distances.
   struct Rows {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../lowering/lower.hpp"
+#include "../lowering/published.hpp"
 #include "../lowering/trace.hpp"
 #include "../remote/endpoint.hpp"
 #include "chorale/device/deadline.hpp"
@@ -19,12 +20,9 @@ namespace chorale::cpu {
 
 class Fifo;
 
-/// Tells peers where a rank's input and output are in this run. The words are addresses if all ranks are
-/// threads of one process, and SharedAddresses otherwise. A Published is in the rank's window.
-struct alignas(128) Published {
-  uint64_t epoch = 0;  ///< the run that `in` and `out` belong to; written last
-  uint64_t in = 0, out = 0;
-};
+/// Is in the rank's window. Its words are addresses if all ranks are threads of one process, and
+/// SharedAddresses otherwise.
+using lowering::Published;
 
 /// Names memory that several processes map: the number of a window and an offset in it. 0 is null.
 struct SharedAddress {

@@ -14,6 +14,7 @@
 #include "device/error.hpp"
 #include "device/monitor.hpp"
 #include "kernels/kernels.hpp"
+#include "memory/registry.hpp"
 
 namespace chorale {
 namespace cuda {
@@ -39,6 +40,10 @@ class CudaBackend final : public Backend {
     common_.proxy = [this]() -> Proxy& {
       if (!proxy_) proxy_ = std::make_unique<Proxy>(world_, device_);
       return *proxy_;
+    };
+    common_.registry = [this]() -> Registry& {
+      if (!registry_) registry_ = std::make_unique<Registry>(world_, imports_, pool_);
+      return *registry_;
     };
     // Blocks that wait must see the stop before the world runs again.
     world_.group().before_reset(world_.rank(), this, [this] { quiesce(); });
@@ -95,6 +100,11 @@ class CudaBackend final : public Backend {
   }
 
   bool binds_to_addresses() const override { return true; }
+
+  bool can_publish(const Plan& plan, bool multicast) const override {
+    return plan.ranks() <= Publication::most_ranks && !world_.group().several_hosts() &&
+           !(multicast && SwitchUse(plan).any());
+  }
 
   void copy_rows(Rows to, Rows from, uint64_t bytes, uint64_t rows, void* stream) override {
     const CurrentDevice on(device_);
@@ -156,6 +166,7 @@ class CudaBackend final : public Backend {
   const int device_;
   Pool pool_;
   std::vector<DeviceMemory> allocated_;
+  std::unique_ptr<Registry> registry_;
   std::unique_ptr<Proxy> proxy_;
   Common common_;
   Monitor monitor_;

@@ -47,6 +47,11 @@ uint64_t round_scratch_of(const Plan& plan, const Call& call) {
   return call.multicast && SwitchUse(plan).any() ? 0 : call.round_scratch;
 }
 
+/// Returns the bytes of a control block in which peers publish their buffers.
+uint64_t head_bytes(const Plan& plan, const Call& call) {
+  return call.publishes ? plan.ranks() * sizeof(Published) : 0;
+}
+
 /// Returns true if any rank passes true. Collective.
 bool any(World& world, bool mine) {
   const std::byte said{mine};
@@ -63,7 +68,8 @@ uint64_t Binding::scratch_of(const Plan& plan, const std::vector<ScratchUse>& us
   const SwitchUse switches = call.multicast ? SwitchUse(plan) : SwitchUse();
   uint64_t most = 0;
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
-    most = std::max(most, ControlBlock(plan, rank, use[rank], layout, 0, !switches.scratch).bytes);
+    most = std::max(
+        most, ControlBlock(plan, rank, use[rank], layout, head_bytes(plan, call), !switches.scratch).bytes);
   return most + (switches.any() ? SwitchRoom(plan, layout, switches).bytes : 0);
 }
 
@@ -104,6 +110,8 @@ Binding::Binding(const Common& common, const Plan& plan, const std::vector<Scrat
   }
   if (switches_.passed) {
     place_for_switches(arguments);
+  } else if (call.publishes) {
+    bounce_ = common_.registry().bounce_buffer(bound_.layout.sizes.input + bound_.layout.sizes.output);
   } else if (reached_) {
     place_for_peers(arguments);
   }
@@ -119,6 +127,7 @@ Binding::Binding(const Common& common, const Plan& plan, const std::vector<Scrat
     const lowering::SwitchAliases switches = switch_aliases();
     launcher_ = std::make_unique<Launcher>(common_, kernel, *plan_, bound_, call.packet, ends_,
                                            multicast_ ? &switches : nullptr);
+    if (call.publishes) prepare_to_publish();
   });
   common_.monitor->add(this);
   spdlog::debug(
@@ -168,7 +177,7 @@ Binding::Passed Binding::passed(const Arguments& arguments) const {
 }
 
 bool Binding::serves(const Arguments& arguments) {
-  if (!reached_) return true;
+  if (!reached_ || call().publishes) return true;
   return arguments.in == bound_to_.in && arguments.out == bound_to_.out && !peers_in_.stale() &&
          !peers_out_.stale() && passed(arguments) == bound_to_;
 }
@@ -189,6 +198,67 @@ void Binding::place_here(const Arguments& arguments) {
   bound_to_.in = arguments.in;
   bound_to_.out = arguments.out;
   placed_here_ = true;
+}
+
+/// Tells the launcher where this rank publishes its buffers, and where its peers do.
+void Binding::prepare_to_publish() {
+  static_assert(uint32_t(BufferKind::input) == remote::FarPlace::input &&
+                uint32_t(BufferKind::output) == remote::FarPlace::output);
+  std::vector<Published*> at;
+  for (uint32_t rank = 0; rank < plan_->ranks(); ++rank)
+    at.push_back(reinterpret_cast<Published*>(control_.at(int(rank))) + rank_);
+  published_at_ = DeviceMemory(at.size() * sizeof(Published*), "the places where a rank publishes");
+  copy_to_device(published_at_.data(), at.data(), at.size() * sizeof(Published*), "where a rank publishes");
+  Publication publication;
+  publication.from_peers = reinterpret_cast<const Published*>(control_.at(int(rank_)));
+  publication.at_peers = reinterpret_cast<Published* const*>(published_at_.data());
+  if (placement_->in_reached() || placement_->out_reached()) publication.ranks = plan_->ranks();
+  launcher_->publish(publication);
+  bounce_staging_.shared = [this] { return bounce_->block.at(int(rank_)); };
+  bounce_staging_.reachable = [this](const char* at, uint64_t bytes) {
+    if (bounce_->seen.contains(at, bytes)) return true;
+    if (reinterpret_cast<uintptr_t>(at) % unit_bytes != 0) {
+      why_copied_ = "it is not aligned to 16 bytes";
+    } else if (common_.registry().find(at, bytes)) {
+      return true;
+    } else {
+      why_copied_ = common_.registry().why_not();
+    }
+    return false;
+  };
+}
+
+/// Chooses the buffers of a launch that publishes them. Data that peers cannot access goes through the bounce buffer.
+void Binding::place_to_publish(const Arguments& arguments, void* stream) {
+  const CurrentDevice on(common_.device);
+  Registry& registry = common_.registry();
+  if (registry.peers_have_freed()) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    const bool known = cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status) == cudaSuccess;
+    if (!known) cudaGetLastError();  // the default stream beside a capture; a launch on it gives the better error
+    if (known && status == cudaStreamCaptureStatusNone) registry.close_freed();
+  }
+  why_copied_.clear();
+  const auto [in_bytes, out_bytes] = bound_.layout.sizes;
+  if (arguments.in != bound_to_.in && arguments.in) require_readable(arguments.in, "input", common_.device);
+  if (arguments.out != bound_to_.out && arguments.out) require_readable(arguments.out, "output", common_.device);
+  placed_ = placement_->place(arguments.in, arguments.out, bounce_staging_, arguments.proved_in_place);
+  bound_to_.in = arguments.in;
+  bound_to_.out = arguments.out;
+  const auto publish = [&](const char* at, uint64_t bytes, bool reached, uint64_t* to) {
+    const SeenBy* seen = nullptr;
+    if (reached && at && bytes != 0)
+      seen = bounce_->seen.contains(at, bytes) ? &bounce_->seen : registry.find(at, bytes);
+    if (reached && at && bytes != 0 && !seen) {
+      throw UsageError(fmt::format("rank {}: the buffer at {} was freed during the call", rank_,
+                                   static_cast<const void*>(at)));
+    }
+    for (uint32_t rank = 0; rank < plan_->ranks(); ++rank)
+      to[rank] = seen ? seen->at[rank] + (reinterpret_cast<uint64_t>(at) - seen->base) : 0;
+  };
+  Publication& publication = launcher_->publication();
+  publish(placed_.in, in_bytes, placement_->in_reached(), publication.in);
+  publish(placed_.out, out_bytes, placement_->out_reached(), publication.out);
 }
 
 /// Chooses the buffers when peers reach them. Data that peers cannot map goes through staging that they can.
@@ -281,7 +351,8 @@ void Binding::make_control() {
   std::vector<ControlBlock> blocks;
   uint64_t most = 0;
   for (uint32_t rank = 0; rank < plan_->ranks(); ++rank) {
-    blocks.emplace_back(*plan_, rank, bound_.scratch[rank], bound_.layout, 0, !switches_.scratch);
+    blocks.emplace_back(*plan_, rank, bound_.scratch[rank], bound_.layout, head_bytes(*plan_, call()),
+                        !switches_.scratch);
     most = std::max(most, blocks.back().bytes);
   }
   control_ = common_.pool->take(most);
@@ -290,7 +361,8 @@ void Binding::make_control() {
   };
   const uint64_t scratch_at = SwitchRoom(*plan_, bound_.layout, switches_).scratch_at;
   for (image::Buffer& buffer : bound_.image.buffers) {
-    if (far(buffer.rank)) {
+    const bool passed = buffer.kind == uint32_t(BufferKind::input) || buffer.kind == uint32_t(BufferKind::output);
+    if (far(buffer.rank) || (call().publishes && passed)) {
       buffer.base = remote::FarPlace::base(buffer.rank, buffer.kind);
       continue;
     }
@@ -310,10 +382,10 @@ void Binding::make_control() {
     const bool heard = channel.signal_at_peer != image::Channel::none && !far(channel.peer);
     // A proxy sets signals in host memory.
     const bool port = at >= bound_.image.memory_channels;
-    const void* const mine =
-        port ? own_port_signals_.device<void>(port_signals_->local()) : control_.at(int(rank_));
-    void* const there =
-        port ? static_cast<void*>(port_signals_->at(int(channel.peer))) : control_.at(int(channel.peer));
+    const void* const mine = port ? own_port_signals_.device<void>(port_signals_->local())
+                                  : control_.at(int(rank_)) + blocks[rank_].signals;
+    void* const there = port ? static_cast<void*>(port_signals_->at(int(channel.peer)))
+                             : control_.at(int(channel.peer)) + blocks[channel.peer].signals;
     ends_.signals.push_back(static_cast<const Signal*>(mine) + at);
     ends_.signals_at_peer.push_back(heard ? static_cast<Signal*>(there) + channel.signal_at_peer : nullptr);
     if (!crosses_hosts_) continue;
@@ -356,7 +428,8 @@ uint64_t Binding::scratch() const { return control_.bytes() + (multicast_ ? mult
 
 // -- Runs
 
-void Binding::prepare(const Arguments& arguments, void*) {
+void Binding::prepare(const Arguments& arguments, void* stream) {
+  if (call().publishes) return place_to_publish(arguments, stream);
   if (reached_ || (placed_here_ && arguments.in == bound_to_.in && arguments.out == bound_to_.out)) return;
   const CurrentDevice on(common_.device);
   place_here(arguments);

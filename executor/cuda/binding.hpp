@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../binding/backend.hpp"
@@ -21,6 +22,7 @@
 #include "launcher.hpp"
 #include "memory/peer_memory.hpp"
 #include "memory/pool.hpp"
+#include "memory/registry.hpp"
 #include "multicast/multicast.hpp"
 #include "multicast/multicast_plan.hpp"
 
@@ -43,6 +45,8 @@ class Binding final : public chorale::Binding, public Watched {
   bool serves(const Arguments& arguments) override;
   void prepare(const Arguments& arguments, void* stream) override;
   void run(const Plan& plan, void* stream) override;
+
+  std::string_view why_copied() const override { return why_copied_; }
 
   void hold(void* stream) override;
   bool held() const override { return graphs_.any(); }
@@ -71,6 +75,8 @@ class Binding final : public chorale::Binding, public Watched {
   remote::Endpoint::Memory memory_for_hosts() const;
   lowering::SwitchAliases switch_aliases() const;
   void place_here(const Arguments& arguments);
+  void prepare_to_publish();
+  void place_to_publish(const Arguments& arguments, void* stream);
 
   const Common& common_;
   World& world_;
@@ -86,6 +92,12 @@ class Binding final : public chorale::Binding, public Watched {
   Pool::Block staging_;
   DeviceMemory own_staging_;
   PeerMemory peers_in_, peers_out_;
+
+  // With Call::publishes:
+  std::shared_ptr<const BounceBuffer> bounce_;
+  lowering::StagingMemory bounce_staging_;
+  DeviceMemory published_at_;  ///< by rank: where this rank publishes
+  std::string why_copied_;
 
   SwitchUse switches_;  ///< the switch channels that use multicast; none without it
   std::unique_ptr<MulticastMemory> multicast_;

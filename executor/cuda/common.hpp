@@ -13,6 +13,7 @@ namespace chorale::cuda {
 class Imports;
 class Monitor;
 class Pool;
+class Registry;
 
 struct Common {
   World* world = nullptr;
@@ -24,6 +25,8 @@ struct Common {
   uint64_t timeout_ns = 0;
   unsigned trace_launches = 0;
   std::function<Proxy&()> proxy;  ///< makes the proxy if there is none yet
+  /// Makes the registry if there is none yet. Collective until then.
+  std::function<Registry&()> registry;
 };
 
 }  // namespace chorale::cuda

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "far_place.hpp"
+
 namespace chorale::lowering {
 namespace {
 
@@ -64,9 +66,18 @@ bool joins(const ProgramStep& before, const ProgramStep& next) {
          next.kind == StepKind::await_relaxed;
 }
 
+/// Returns whether two places are in the input and the output that one peer publishes.
+bool in_both_buffers_of_peer(const ProgramPlace& a, const ProgramPlace& b) {
+  const uint64_t one = a.at & ~ProgramPlace::sliced, other = b.at & ~ProgramPlace::sliced;
+  if (!remote::FarPlace::is(one) || !remote::FarPlace::is(other)) return false;
+  const auto named = [](uint64_t at) { return remote::FarPlace::of(reinterpret_cast<const void*>(at)); };
+  return named(one).rank == named(other).rank && named(one).buffer != named(other).buffer;
+}
+
 /// Returns true if two pieces of memory may overlap. A plan in place has its input and output in one buffer,
 /// so the passed input may be the passed output.
 bool may_touch(const ProgramPlace& a, uint64_t a_bytes, const ProgramPlace& b, uint64_t b_bytes) {
+  if (in_both_buffers_of_peer(a, b)) return true;
   constexpr uint64_t tags = ProgramPlace::in | ProgramPlace::out;
   if ((a.at & tags) != (b.at & tags)) return (a.at & tags) != 0 && (b.at & tags) != 0;
   // The distance between banks is larger than a piece, and the same for both pieces.

@@ -37,6 +37,7 @@ struct Executor::State {
   std::atomic<bool> in_use{false};
   std::unique_ptr<Backend> backend;
   std::optional<Staging> staging;  ///< has a value from the constructor on
+  std::string why_copied;          ///< see Executor::why_copied()
   Bindings bindings;
   LaunchCount launches;
 
@@ -69,7 +70,7 @@ struct Executor::State {
     } else {
       throw UsageError(fmt::format("backend '{}': neither 'cpu' nor 'cuda'", name));
     }
-    staging.emplace(*backend);
+    staging.emplace(*backend, Staging::most_bytes, multicast);
   }
 
   void check_ranks(const Plan& plan) const {
@@ -119,7 +120,7 @@ struct Executor::State {
     }
   }
 
-  Call call_with(uint64_t plan_hash, const Arguments& arguments) const {
+  Call call_with(uint64_t plan_hash, const Arguments& arguments, bool publishes) const {
     return {plan_hash,
             arguments.bytes,
             arguments.dtype,
@@ -128,11 +129,13 @@ struct Executor::State {
             multicast,
             config.bindings,
             config.round_scratch,
-            config.scratch};
+            config.scratch,
+            publishes};
   }
 
   /// Returns the binding for a call, and makes it if there is none. Returns null if the message has 0 bytes.
-  Binding* bind(const Plan& plan, const Arguments& arguments, void* stream) {
+  /// \param publishes  see Call::publishes
+  Binding* bind(const Plan& plan, const Arguments& arguments, void* stream, bool publishes) {
     world.scheduler().check_caller();
     backend->check();
     if (resets != world.resets()) {
@@ -143,7 +146,7 @@ struct Executor::State {
     }
     if (failed)
       throw RunError(RunError::Reason::other, "an earlier run has failed: call World::reset() on all ranks");
-    Call call = call_with(0, arguments);
+    Call call = call_with(0, arguments, publishes);
     // For 0 bytes the ranks agree in every call, even while a graph is captured.
     const bool binds = call.bytes != 0;
     Binding* known = nullptr;
@@ -174,21 +177,22 @@ struct Executor::State {
     return bindings.add(backend->bind(plan, use, call, arguments));
   }
 
-  void prepare(const Plan& plan, const Arguments& arguments) {
-    if (Binding* const binding = bind(plan, arguments, nullptr)) binding->prepare(arguments, nullptr);
+  void prepare(const Plan& plan, const Arguments& arguments, bool publishes) {
+    if (Binding* const binding = bind(plan, arguments, nullptr, publishes)) binding->prepare(arguments, nullptr);
   }
 
   /// Returns whether bind() finds a binding, and so does not wait for other ranks.
-  bool is_bound(const Plan& plan, const Arguments& arguments) {
+  bool is_bound(const Plan& plan, const Arguments& arguments, bool publishes) {
     if (failed || resets != world.resets() || arguments.bytes == 0) return false;
-    return bindings.find(call_with(hash_of(plan), arguments), arguments) != nullptr;
+    return bindings.find(call_with(hash_of(plan), arguments, publishes), arguments) != nullptr;
   }
 
-  void execute(const Plan& plan, const Arguments& arguments, void* stream) {
-    Binding* const binding = bind(plan, arguments, stream);
+  void execute(const Plan& plan, const Arguments& arguments, void* stream, bool publishes) {
+    Binding* const binding = bind(plan, arguments, stream, publishes);
     if (!binding) return;
     try {
       binding->prepare(arguments, stream);
+      if (publishes && why_copied.empty()) why_copied = binding->why_copied();
       const bool capturing = backend->capturing(stream);
       capturing ? launches.capture() : launches.add(binding->call_hash());
       if (capturing) binding->hold(stream);
@@ -204,14 +208,28 @@ struct Executor::State {
     }
   }
 
-  /// Returns whether a call goes through staging. A plan for other ranks, or a message that it does not
-  /// accept, does not, because execute() refuses it on all ranks.
-  bool stages(const Plan& plan, const Arguments& arguments) {
-    if (plan.ranks() != uint32_t(world.ranks())) return false;
+  /// Says how a call of execute_staged() runs. A plan for other ranks, or a message that it does not accept,
+  /// is refused by execute() on all ranks.
+  Staging::How how(const Plan& plan, const Arguments& arguments) {
+    if (plan.ranks() != uint32_t(world.ranks())) return Staging::How::as_passed;
     try {
-      return staging->needed(plan, arguments);
+      return staging->how(plan, arguments);
     } catch (const UsageError&) {
-      return false;
+      return Staging::How::as_passed;
+    }
+  }
+
+  /// Calls `visit` with the calls of execute_staged(), and whether they publish their buffers. If they go
+  /// through staging, its memory must be allocated.
+  template <class Visit>
+  void for_each_call(const Plan& plan, const Arguments& arguments, const Visit& visit) {
+    switch (how(plan, arguments)) {
+      case Staging::How::as_passed:
+        return visit(arguments, false);
+      case Staging::How::published:
+        return staging->for_each_published(plan, arguments, [&](const Arguments& piece) { visit(piece, true); });
+      case Staging::How::staged:
+        return staging->for_each_call(plan, arguments, [&](const Arguments& piece) { visit(piece, false); });
     }
   }
 };
@@ -226,46 +244,57 @@ Executor& Executor::operator=(Executor&& other) noexcept {
 
 void Executor::prepare(const Plan& plan, const Arguments& arguments) {
   const OneCall call = state_->one_call();
-  state_->prepare(plan, arguments);
+  state_->prepare(plan, arguments, false);
 }
 
 void Executor::execute(const Plan& plan, const Arguments& arguments, void* stream) {
   const OneCall call = state_->one_call();
-  state_->execute(plan, arguments, stream);
+  state_->execute(plan, arguments, stream, false);
 }
 
 void Executor::execute_staged(const Plan& plan, const Arguments& arguments, void* stream) {
   const OneCall call = state_->one_call();
-  if (!state_->stages(plan, arguments)) return state_->execute(plan, arguments, stream);
-  state_->staging->run(plan, arguments, stream,
-                       [&](const Arguments& piece) { state_->execute(plan, piece, stream); });
+  state_->why_copied.clear();
+  if (state_->how(plan, arguments) == Staging::How::staged) {
+    state_->why_copied = "its parts are too long";
+    return state_->staging->run(plan, arguments, stream,
+                                [&](const Arguments& piece) { state_->execute(plan, piece, stream, false); });
+  }
+  state_->for_each_call(plan, arguments, [&](const Arguments& piece, bool publishes) {
+    state_->execute(plan, piece, stream, publishes);
+  });
 }
 
 void Executor::prepare_staged(const Plan& plan, const Arguments& arguments) {
   const OneCall call = state_->one_call();
-  if (!state_->stages(plan, arguments)) return state_->prepare(plan, arguments);
-  state_->staging->allocate();
-  state_->staging->for_each_call(plan, arguments,
-                                 [&](const Arguments& piece) { state_->prepare(plan, piece); });
+  if (state_->how(plan, arguments) == Staging::How::staged) state_->staging->allocate();
+  state_->for_each_call(plan, arguments, [&](const Arguments& piece, bool publishes) {
+    state_->prepare(plan, piece, publishes);
+  });
 }
 
 bool Executor::stages(const Plan& plan, const Arguments& arguments) {
   const OneCall call = state_->one_call();
-  return state_->stages(plan, arguments);
+  return state_->how(plan, arguments) == Staging::How::staged;
+}
+
+std::string Executor::why_copied() const {
+  const OneCall call = state_->one_call();
+  return state_->why_copied;
 }
 
 bool Executor::is_bound(const Plan& plan, const Arguments& arguments) {
   const OneCall call = state_->one_call();
-  return state_->is_bound(plan, arguments);
+  return state_->is_bound(plan, arguments, false);
 }
 
 bool Executor::is_bound_staged(const Plan& plan, const Arguments& arguments) {
   const OneCall call = state_->one_call();
-  if (!state_->stages(plan, arguments)) return state_->is_bound(plan, arguments);
-  if (!state_->staging->is_allocated()) return false;
+  if (state_->how(plan, arguments) == Staging::How::staged && !state_->staging->is_allocated()) return false;
   bool bound = true;
-  state_->staging->for_each_call(
-      plan, arguments, [&](const Arguments& piece) { bound = bound && state_->is_bound(plan, piece); });
+  state_->for_each_call(plan, arguments, [&](const Arguments& piece, bool publishes) {
+    bound = bound && state_->is_bound(plan, piece, publishes);
+  });
   return bound;
 }
 

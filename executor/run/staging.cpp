@@ -37,13 +37,37 @@ const Staging::Reached& Staging::reached_of(const Plan& plan) {
   return reached_.back();
 }
 
-bool Staging::needed(const Plan& plan, const Arguments& arguments) {
-  if (!backend_->binds_to_addresses() || arguments.bytes == 0) return false;
+Staging::How Staging::how(const Plan& plan, const Arguments& arguments) {
+  if (!backend_->binds_to_addresses() || arguments.bytes == 0) return How::as_passed;
   const Reached& reached = reached_of(plan);
-  if (!reached.input && !reached.output) return false;
+  if (!reached.input && !reached.output) return How::as_passed;
   const MessageSizes sizes = layout_of(plan, arguments.bytes, arguments.dtype).sizes;
-  return (reached.input && !allocated(arguments.in, sizes.input)) ||
-         (reached.output && !allocated(arguments.out, sizes.output));
+  if ((!reached.input || allocated(arguments.in, sizes.input)) &&
+      (!reached.output || allocated(arguments.out, sizes.output)))
+    return How::as_passed;
+  if (!backend_->can_publish(plan, multicast_)) return How::staged;
+  if (std::max(sizes.input, sizes.output) <= most_published) return How::published;
+  // A piece of a single part is a shorter message. Pieces of several parts would be apart in memory.
+  const CollectiveInfo& info = collective_info(plan.collective);
+  const bool cuts = info.is_standard() && info.input_parts(plan.ranks()) == 1 && info.output_parts(plan.ranks()) == 1;
+  return cuts ? How::published : How::staged;
+}
+
+void Staging::for_each_published(const Plan&, const Arguments& arguments,
+                                 const std::function<void(const Arguments&)>& visit) const {
+  const uint64_t pieces = (arguments.bytes + most_published - 1) / most_published;
+  if (pieces <= 1) return visit(arguments);
+  // All pieces have about the same length, so that the last one is not too short for the plan.
+  constexpr uint64_t unit = 4096;
+  const uint64_t each = ((arguments.bytes + pieces - 1) / pieces + unit - 1) / unit * unit;
+  const auto from = [](auto* at, uint64_t bytes) { return at ? at + bytes : nullptr; };
+  Arguments piece = arguments;
+  for (uint64_t begin = 0; begin < arguments.bytes; begin += each) {
+    piece.in = from(static_cast<const char*>(arguments.in), begin);
+    piece.out = from(static_cast<char*>(arguments.out), begin);
+    piece.bytes = std::min(each, arguments.bytes - begin);
+    visit(piece);
+  }
 }
 
 void Staging::for_each_piece(const Plan& plan, const Arguments& arguments,

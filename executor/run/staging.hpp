@@ -1,5 +1,6 @@
 /// \file
-/// Staging runs plans whose peers access the caller's buffers, without binding the plans to these buffers.
+/// Staging decides how calls run whose peers access the caller's buffers, without binding plans to these
+/// buffers. It runs them through memory of its own where ranks cannot publish their buffers.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +19,30 @@ class Staging {
  public:
   static constexpr uint64_t most_bytes = uint64_t(64) << 20;
 
-  /// \param most  the most bytes of the memory for inputs, and of that for outputs
-  explicit Staging(Backend& backend, uint64_t most = most_bytes) : backend_(&backend), most_(most) {}
+  /// \param most       the most bytes of the memory for inputs, and of that for outputs
+  /// \param multicast  as Call::multicast
+  explicit Staging(Backend& backend, uint64_t most = most_bytes, bool multicast = false)
+      : backend_(&backend), most_(most), multicast_(multicast) {}
 
   /// Records memory that the executor has allocated, because all ranks call with such memory or none does.
   void add_allocated(const void* at, uint64_t bytes);
 
-  /// Returns whether peers access one of the buffers, and that buffer is not memory of add_allocated().
-  bool needed(const Plan& plan, const Arguments& arguments);
+  enum class How {
+    as_passed,  ///< as execute() does: peers do not access the buffers, or all are memory of add_allocated()
+    published,  ///< ranks publish their buffers, see Call::publishes
+    staged      ///< through the memory of this object
+  };
+
+  /// Decides how a call runs. All ranks decide alike.
+  How how(const Plan& plan, const Arguments& arguments);
+
+  /// Limits a buffer that ranks publish, because a rank whose memory its peers cannot map copies it. Longer
+  /// messages run piece by piece.
+  static constexpr uint64_t most_published = uint64_t(128) << 20;
+
+  /// Calls `visit` with the call of each piece of a call that publishes its buffers.
+  void for_each_published(const Plan& plan, const Arguments& arguments,
+                          const std::function<void(const Arguments&)>& visit) const;
 
   /// Allocates the memory, if that has not been done.
   void allocate();
@@ -72,6 +89,7 @@ class Staging {
 
   Backend* backend_;
   uint64_t most_;
+  bool multicast_;
   std::vector<Allocated> allocated_;
   std::vector<Reached> reached_;
   char* in_ = nullptr;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "../../lowering/far_place.hpp"
 #include "batches.cuh"
 
 namespace chorale::cuda {
@@ -168,6 +169,40 @@ CHORALE_FN void fetch_page(const PageShape& shape, char* room, const char* from)
   }
 }
 
+/// Tells the peers where they see the buffers of this launch. Called by all threads of a block.
+CHORALE_FN void publish(const Launch& launch, uint64_t epoch) {
+  const Publication& of = launch.publication;
+  for (uint32_t peer = threadIdx.x; peer < of.ranks; peer += blockDim.x) {
+    Published& there = *of.at_peers[peer];
+    store_relaxed(&there.in, of.in[peer]);
+    store_relaxed(&there.out, of.out[peer]);
+    store_release(&there.epoch, epoch);
+  }
+}
+
+/// Replaces the FarPlaces of a fetched page by the addresses that the peers publish for this launch. It waits
+/// until these peers have begun the launch. Called by all threads of a block, after it has synchronised.
+__device__ __noinline__ inline Stop find_at_peers(const Launch& launch, Shared& shared, char* room,
+                                                  uint64_t epoch) {
+  const Group group = block_group();
+  const PageShape shape = launch.page;
+  ProgramPlace* const places = reinterpret_cast<ProgramPlace*>(room + shape.plain_at());
+  Stop stop = Stop::none;
+  for (uint32_t at = threadIdx.x; at < shape.plain && stop == Stop::none; at += blockDim.x) {
+    const uint64_t sliced = places[at].at & ProgramPlace::sliced, named = places[at].at ^ sliced;
+    if (!remote::FarPlace::is(named)) continue;
+    const remote::FarPlace place = remote::FarPlace::of(reinterpret_cast<const void*>(named));
+    const Published& there = launch.publication.from_peers[place.rank];
+    stop = wait_word(group, shared, &there.epoch, epoch, false, place.rank,
+                     reinterpret_cast<const ProgramStep*>(room + sizeof(PageHeader))->op);
+    if (stop != Stop::none) break;
+    const uint64_t base =
+        load_relaxed(place.buffer == remote::FarPlace::input ? &there.in : &there.out);
+    places[at].at = (base + place.offset) | sliced;
+  }
+  return group.agree(stop);
+}
+
 /// Computes the addresses of a fetched page's places. The block must synchronise between fetching and this
 /// call, and again before it runs the page.
 template <class P>
@@ -241,14 +276,16 @@ __global__ void __launch_bounds__(most_threads, 1) interpret(const __grid_consta
     room[unit] = reinterpret_cast<const uint4*>(state_at)[unit];
   }
   __syncthreads();
-  Page<P> page = settle_page<P>(launch, page_at, epoch, &shared.deadline);
   if (state.stopped != 0) return;
+  if (blockIdx.x == 0) publish(launch, epoch);
+  Stop stop = Stop::none;
+  if (launch.publication.from_peers) stop = find_at_peers(launch, shared, page_at, epoch);
+  Page<P> page = settle_page<P>(launch, page_at, epoch, &shared.deadline);
   const uint32_t misaligned = (reinterpret_cast<uint64_t>(launch.in) % unit_bytes != 0 ? 1 : 0) |
                               (reinterpret_cast<uint64_t>(launch.out) % unit_bytes != 0 ? 2 : 0);
   uint64_t* const counts = reinterpret_cast<BlockState*>(room)->counts();
   __syncthreads();
 
-  Stop stop = Stop::none;
   uint32_t op = ~0u;
   for (;;) {
     const PageHeader header = *reinterpret_cast<const PageHeader*>(page_at);
@@ -274,6 +311,7 @@ __global__ void __launch_bounds__(most_threads, 1) interpret(const __grid_consta
     __syncthreads();
     fetch_page(launch.page, page_at, pages);
     __syncthreads();
+    if (launch.publication.from_peers) stop = find_at_peers(launch, shared, page_at, epoch);
     page = settle_page<P>(launch, page_at, epoch, &shared.deadline);
     __syncthreads();
   }

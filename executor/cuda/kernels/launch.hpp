@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "../../lowering/program.hpp"
+#include "../../lowering/published.hpp"
 #include "../../lowering/trace.hpp"
 #include "chorale/device/deadline.hpp"
 
@@ -15,6 +16,7 @@ using lowering::PageHeader;
 using lowering::PageShape;
 using lowering::ProgramPlace;
 using lowering::ProgramStep;
+using lowering::Published;
 using lowering::StepKind;
 using lowering::SyncItem;
 
@@ -47,6 +49,16 @@ struct PortFifo {
   uint32_t client = 0;
 };
 
+/// Holds what a launch publishes, and where. Only programs that name buffers of peers by FarPlaces use it.
+struct Publication {
+  static constexpr uint32_t most_ranks = 16;
+
+  const Published* from_peers = nullptr;     ///< by rank; null: the program has no such places
+  Published* const* at_peers = nullptr;      ///< by rank, in device memory
+  uint32_t ranks = 0;                        ///< the ranks to which this one publishes; 0: none uses it
+  uint64_t in[most_ranks], out[most_ranks];  ///< by rank: the address at which it sees the buffer
+};
+
 struct Launch {
   const char* program = nullptr;  ///< by block: its pages
   char* states = nullptr;
@@ -63,6 +75,7 @@ struct Launch {
   StopRecord* stops = nullptr;
   Trace trace;
   PortFifo fifo;
+  Publication publication;
 };
 
 }  // namespace chorale::cuda

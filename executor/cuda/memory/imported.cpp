@@ -28,7 +28,8 @@ CUmemGenericAllocationHandle import_handle(const Foreign& part) {
 
 Imported::Imported(std::span<const Foreign> parts) {
   if (parts.size() == 1 && parts[0].sharing == Sharing::ipc) {
-    by_ipc_.emplace(parts[0].owner, parts[0].base, parts[0].bytes, parts[0].handle);
+    by_ipc_.emplace(parts[0].owner, parts[0].base, parts[0].bytes, parts[0].handle,
+                    parts[0].may_close_others);
     return;
   }
   uint64_t bytes = 0;

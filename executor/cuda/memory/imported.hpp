@@ -21,6 +21,7 @@ struct Foreign {
   int descriptor = -1;   ///< descriptor
   world::Process owner;  ///< ipc
   uint64_t base = 0;     ///< ipc: the address in the owner's process
+  bool may_close_others = true;  ///< ipc: see IpcImport
 };
 
 /// Maps one cudaMalloc allocation, or a row of adjacent cuMemCreate allocations in one range of addresses.

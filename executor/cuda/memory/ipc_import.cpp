@@ -24,10 +24,18 @@ All& all() {
   return instance;
 }
 
+/// Returns the current device. It does not make a context, because that may wait for the GPU.
+int device_of_thread() {
+  int device = -1;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  return device;
+}
+
 }  // namespace
 
-IpcImport::IpcImport(const world::Process& owner, uint64_t base, uint64_t bytes, const HandleBytes& handle)
-    : device_(current_device()), owner_(owner), base_(base), bytes_(bytes) {
+IpcImport::IpcImport(const world::Process& owner, uint64_t base, uint64_t bytes, const HandleBytes& handle,
+                     bool may_close_others)
+    : device_(device_of_thread()), owner_(owner), base_(base), bytes_(bytes) {
   cudaIpcMemHandle_t of;
   static_assert(sizeof of == sizeof handle);
   std::memcpy(&of, handle.data(), sizeof of);
@@ -36,7 +44,7 @@ IpcImport::IpcImport(const world::Process& owner, uint64_t base, uint64_t bytes,
   void* opened = nullptr;
   const auto open = [&] { return cudaIpcOpenMemHandle(&opened, of, cudaIpcMemLazyEnablePeerAccess); };
   cudaError_t result = open();
-  if (result == cudaErrorAlreadyMapped) {
+  if (result == cudaErrorAlreadyMapped && may_close_others) {
     cudaGetLastError();
     for (IpcImport* const other : all().open) {
       if (other->in_the_way_of(*this)) other->close_locked();

@@ -23,8 +23,10 @@ namespace chorale::cuda {
 class IpcImport {
  public:
   /// \param base, bytes the allocation in its owner's process
+  /// \param may_close_others  closes the imports at its addresses, if they are in the way
   /// \throws RunError
-  IpcImport(const world::Process& owner, uint64_t base, uint64_t bytes, const HandleBytes& handle);
+  IpcImport(const world::Process& owner, uint64_t base, uint64_t bytes, const HandleBytes& handle,
+            bool may_close_others = true);
   IpcImport(const IpcImport&) = delete;
   IpcImport& operator=(const IpcImport&) = delete;
   ~IpcImport();

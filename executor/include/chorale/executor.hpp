@@ -92,19 +92,33 @@ class Executor {
   void execute(const Plan& plan, const Arguments& arguments, void* stream = nullptr);
 
   /// Runs `plan` as execute() does, for buffers whose addresses change from call to call. On GPUs execute()
-  /// binds a plan to its buffers if peers access them, and every new address needs another binding. This
-  /// call copies such buffers to and from memory of this executor, at most 64 MiB at a time, so one binding
-  /// serves all addresses. It copies nothing on the CPU, nor if peers do not access the buffers, nor if they
-  /// are memory of allocate(). All ranks must pass memory of allocate(), or none.
-  /// \throws UsageError also if the buffers are longer than 64 MiB and the plan is not of a standard
+  /// binds a plan to its buffers if peers access them, and every new address needs another binding. With this
+  /// call one binding serves all addresses, because each rank tells the others in the launch where its
+  /// buffers are.
+  ///
+  /// The first call with memory of another allocation asks the peers to map it, and waits for their answers,
+  /// at most for 0.1 s. The peers need not make a call meanwhile. They close it after it was freed, in a later
+  /// call, which waits for running work on the GPU, as cudaFree() does.
+  ///
+  /// It copies a buffer that peers access to and from memory of this executor if they cannot map it:
+  /// why_copied() has the reason. Only memory of cudaMalloc() at addresses of whole 16 bytes can be mapped.
+  /// It also copies, at most 64 MiB at a time, if the world has several hosts or more than 16 ranks, if
+  /// multicast runs the plan's switch channels, or if a buffer has several parts and more than 128 MiB. It
+  /// copies nothing on the CPU, nor if they are memory of allocate(). All ranks must pass memory of
+  /// allocate(), or none. Do not let two such calls run at the same time.
+  /// \throws UsageError also if the buffers are too long for one piece and the plan is not of a standard
   ///         collective; otherwise as execute()
   void execute_staged(const Plan& plan, const Arguments& arguments, void* stream = nullptr);
 
   /// Binds without running, so that the next execute_staged() only launches. See prepare().
   void prepare_staged(const Plan& plan, const Arguments& arguments);
 
-  /// Returns whether execute_staged() copies the buffers of this call.
+  /// Returns whether execute_staged() copies the buffers of this call on all ranks.
   bool stages(const Plan& plan, const Arguments& arguments);
+
+  /// Returns why the last execute_staged() copied a buffer of this rank, such as "it is host memory"; "" if it
+  /// copied none.
+  std::string why_copied() const;
 
   /// Return whether execute() or execute_staged() would only launch, because the plan is already bound to
   /// these arguments. Such a call does not wait for other ranks on the host.

@@ -129,6 +129,19 @@ void play(const Kernel& kernel, const cuda::Launch& launch, uint32_t blocks) {
   run.out = launch.out;
   run.skip = launch.skip;
   run.trace = launch.trace;
+  const cuda::Publication& publication = launch.publication;
+  std::vector<lowering::Published*> from_peers;
+  for (uint32_t peer = 0; peer < publication.ranks; ++peer) {
+    lowering::Published& there = *publication.at_peers[peer];
+    store_relaxed(&there.in, publication.in[peer]);
+    store_relaxed(&there.out, publication.out[peer]);
+    store_release(&there.epoch, run.epoch);
+  }
+  if (publication.from_peers) {
+    for (uint32_t peer = 0; peer < cuda::Publication::most_ranks; ++peer)
+      from_peers.push_back(const_cast<lowering::Published*>(publication.from_peers) + peer);
+  }
+  run.published = from_peers.data();
   std::vector<std::unique_ptr<Block>> all;
   for (uint32_t block = 0; block < blocks; ++block) all.push_back(std::make_unique<Block>(run, block));
   const auto is_left = [](const std::unique_ptr<Block>& block) { return !block->ended(); };

@@ -179,6 +179,7 @@ cudaError_t cudaMallocManaged(void** to, size_t bytes, unsigned) {
 cudaError_t cudaMallocHost(void** to, size_t bytes) { return allocate(to, bytes, Kind::host); }
 cudaError_t cudaHostAlloc(void** to, size_t bytes, unsigned) { return allocate(to, bytes, Kind::host); }
 cudaError_t cudaFree(void* memory) {
+  if (!memory) return cudaSuccess;
   cudaStreamSynchronize(nullptr);  // waits for the work on the default stream
   return free_memory(memory);
 }

@@ -25,6 +25,7 @@ class Memory final : public Backend {
     return nullptr;
   }
   bool binds_to_addresses() const override { return true; }
+  bool can_publish(const Plan&, bool) const override { return publishes; }
   void* allocate(uint64_t bytes) override {
     return memory_.emplace_back(std::make_unique<char[]>(bytes)).get();
   }
@@ -38,6 +39,7 @@ class Memory final : public Backend {
   void synchronize(void*) override {}
 
   int copies = 0;
+  bool publishes = false;
 
  private:
   std::vector<std::unique_ptr<char[]>> memory_;
@@ -75,13 +77,51 @@ TEST(Staging, IsNeededWherePeersAccessOtherMemory) {
   const Plan plan = reaching("allreduce");
   std::vector<char> in(1024), out(1024);
   const Arguments call{.in = in.data(), .out = out.data(), .bytes = 1024};
-  EXPECT_TRUE(staging.needed(plan, call));
-  EXPECT_FALSE(staging.needed(idle("allreduce"), call));
+  EXPECT_EQ(staging.how(plan, call), Staging::How::staged);
+  EXPECT_EQ(staging.how(idle("allreduce"), call), Staging::How::as_passed);
   staging.add_allocated(out.data() + 512, 512);
-  EXPECT_TRUE(staging.needed(plan, call)) << "half of the output is other memory";
+  EXPECT_EQ(staging.how(plan, call), Staging::How::staged) << "half of the output is other memory";
   staging.add_allocated(out.data(), 1024);
-  EXPECT_FALSE(staging.needed(plan, call)) << "peers do not access the input";
-  EXPECT_FALSE(staging.needed(plan, {.in = in.data(), .out = in.data(), .bytes = 0}));
+  EXPECT_EQ(staging.how(plan, call), Staging::How::as_passed) << "peers do not access the input";
+  EXPECT_EQ(staging.how(plan, {.in = in.data(), .out = in.data(), .bytes = 0}), Staging::How::as_passed);
+}
+
+TEST(Staging, RanksPublishBuffersIfTheyCan) {
+  constexpr uint64_t most = Staging::most_published;
+  Memory memory;
+  memory.publishes = true;
+  Staging staging(memory);
+  char byte = 0;
+  const auto how = [&](const std::string& collective, uint64_t bytes) {
+    return staging.how(reaching(collective), {.in = &byte, .out = &byte, .bytes = bytes});
+  };
+  EXPECT_EQ(how("allreduce", 4), Staging::How::published);
+  EXPECT_EQ(how("allreduce", 5 * most), Staging::How::published);
+  EXPECT_EQ(how("allgather", most), Staging::How::published);
+  EXPECT_EQ(how("allgather", 2 * most), Staging::How::staged) << "pieces of the parts are apart";
+  EXPECT_EQ(staging.how(idle("allreduce"), {.in = &byte, .out = &byte, .bytes = 4}), Staging::How::as_passed);
+}
+
+TEST(Staging, PiecesOfPublishedBuffersCoverTheMessage) {
+  constexpr uint64_t most = Staging::most_published;
+  Memory memory;
+  const Staging staging(memory);
+  const Plan plan = reaching("allreduce");
+  char* const in = reinterpret_cast<char*>(uintptr_t(1) << 40);
+  char* const out = reinterpret_cast<char*>(uintptr_t(1) << 41);
+  for (const uint64_t bytes : {uint64_t(4), most, most + 4, 2 * most, 2 * most + 4, 7 * most - 8}) {
+    SCOPED_TRACE(bytes);
+    uint64_t begin = 0, shortest = bytes;
+    staging.for_each_published(plan, {.in = in, .out = out, .bytes = bytes}, [&](const Arguments& piece) {
+      EXPECT_EQ(piece.in, in + begin);
+      EXPECT_EQ(piece.out, out + begin);
+      EXPECT_LE(piece.bytes, most);
+      shortest = std::min(shortest, piece.bytes);
+      begin += piece.bytes;
+    });
+    EXPECT_EQ(begin, bytes);
+    EXPECT_TRUE(bytes <= most || shortest >= most / 3) << shortest;
+  }
 }
 
 /// Runs a call through staging of at most `most` bytes. A fake execution copies the input to each part of the

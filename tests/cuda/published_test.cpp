@@ -1,0 +1,254 @@
+// Tests calls whose ranks publish their buffers: any rank may pass any memory in any call. One GPU is enough,
+// because ranks may share it.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "chorale/executor.hpp"
+#include "chorale/json.hpp"
+#include "executor/cuda/memory/registry.hpp"
+#include "tests/cuda/memory_kinds.hpp"
+#include "tests/cuda/ranks.hpp"
+#include "tests/has.hpp"
+
+namespace chorale::test {
+namespace {
+
+using cuda::check;
+using Words = std::vector<int32_t>;
+
+constexpr size_t count = 5000;  ///< of the words of an input
+constexpr uint64_t bytes = count * 4;
+
+Plan plan_named(const std::string& name, int ranks) {
+  return load(std::string(CHORALE_SOURCE_DIR) + "/plans/shipped/" + name + "_" + std::to_string(ranks) + ".json");
+}
+
+Config config_of_test() {
+  Config config;
+  config.backend = "cuda";
+  return config;
+}
+
+int32_t word(int rank, int turn, size_t at) { return int32_t(at) * 7 + rank * 1000003 + turn * 7919; }
+
+Words words_of(int rank, int turn) {
+  Words words(count);
+  for (size_t at = 0; at < count; ++at) words[at] = word(rank, turn, at);
+  return words;
+}
+
+void write(char* to, const Words& words) {
+  check(cudaMemcpy(to, words.data(), words.size() * 4, cudaMemcpyDefault), "writing a buffer");
+}
+
+Words read(const char* from, size_t n) {
+  Words words(n);
+  check(cudaMemcpy(words.data(), from, n * 4, cudaMemcpyDefault), "reading a buffer");
+  return words;
+}
+
+/// Holds an executor, and the plan of a collective.
+class Caller {
+ public:
+  Caller(World& world, const std::string& name)
+      : world_(world),
+        plan_(plan_named(name, world.ranks())),
+        gathers_(plan_.collective == "allgather"),
+        executor_(world, config_of_test()) {}
+
+  /// Returns the number of words of an output.
+  size_t results() const { return gathers_ ? count * size_t(world_.ranks()) : count; }
+
+  void call(const char* in, char* out, cudaStream_t stream = nullptr) {
+    executor_.execute_staged(
+        plan_, {.in = in, .out = out, .bytes = results() * 4, .dtype = DType::i32, .op = {}}, stream);
+  }
+
+  Words expected(int turn) const {
+    Words words(results());
+    for (size_t at = 0; at < words.size(); ++at) {
+      if (gathers_) {
+        words[at] = word(int(at / count), turn, at % count);
+        continue;
+      }
+      for (int rank = 0; rank < world_.ranks(); ++rank)
+        words[at] = int32_t(uint32_t(words[at]) + uint32_t(word(rank, turn, at)));
+    }
+    return words;
+  }
+
+  /// Calls with buffers, and returns "" if the result is right.
+  std::string wrong(const char* in, char* out, int turn) {
+    write(const_cast<char*>(in), words_of(world_.rank(), turn));
+    write(out, Words(results(), -1));
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    call(in, out);
+    executor_.synchronize();
+    return read(out, results()) == expected(turn) ? "" : "wrong result in turn " + std::to_string(turn);
+  }
+
+  Executor& executor() { return executor_; }
+
+ private:
+  World& world_;
+  const Plan plan_;
+  const bool gathers_;
+  Executor executor_;
+};
+
+/// Names the plans of these tests: peers read inputs, write outputs, or do both.
+const std::vector<std::string> names{"allreduce_all_pairs", "allgather_direct", "allreduce_ring"};
+
+enum class Ranks { processes, threads };
+
+class Published : public testing::TestWithParam<Ranks> {
+ protected:
+  void SetUp() override { cuda::Registry::most_wait = std::chrono::seconds(60); }
+  std::vector<std::string> run(const RankBody& body, int ranks = 2) {
+    return GetParam() == Ranks::processes ? on_processes(ranks, body) : on_threads(ranks, body);
+  }
+  void expect_good(const RankBody& body, int ranks = 2) {
+    EXPECT_EQ(run(body, ranks), std::vector<std::string>(size_t(ranks), "good"));
+  }
+};
+
+/// Each rank passes other memory in each turn, and not the same kind as the others.
+TEST_P(Published, EveryRankMayPassOtherMemoryInEveryCall) {
+  CHORALE_NEEDS_GPUS(1);
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    expect_good([&](World& world) -> std::string {
+      Caller caller(world, name);
+      std::vector<Buffer> kept;
+      for (int turn = 0; turn < 12; ++turn) {
+        // The inputs of the ranks change in different turns, and the outputs in others.
+        if (turn == 0 || turn % (world.rank() + 2) == 0) {
+          kept.push_back(malloced(bytes));
+          kept.push_back(malloced(caller.results() * 4));
+        }
+        const Buffer& out = kept.back();
+        const Buffer& in = kept[kept.size() - 2 - (turn % 5 == 4 && kept.size() > 2 ? 2 : 0)];
+        if (const std::string why = caller.wrong(in.data, out.data, turn); !why.empty()) return why;
+        if (const std::string why = caller.executor().why_copied(); !why.empty()) return "copied: " + why;
+      }
+      return "good";
+    });
+  }
+}
+
+/// One rank passes memory that peers cannot map, and the others do not know.
+TEST_P(Published, MemoryThatPeersCannotMapIsCopied) {
+  CHORALE_NEEDS_GPUS(1);
+  struct Kind {
+    std::string name;
+    std::function<Buffer(uint64_t)> make;
+    std::string why;
+  };
+  std::vector<Kind> kinds{{"at an address of 4", [](uint64_t size) { return at_offset(size, 4); }, "aligned"},
+                          {"at an offset", [](uint64_t size) { return at_offset(size, 1 << 20); }, ""},
+                          {"of cuMemCreate", [](uint64_t) { return owned(make_mapped(1), 0); }, "cudaMalloc()"}};
+  for (const MemoryKind& kind : memory_kinds()) {
+    if (kind.name == "StreamOrderedPool" || kind.name == "PinnedHost")
+      kinds.push_back({kind.name, kind.make, kind.why_not});
+  }
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    expect_good([&](World& world) -> std::string {
+      Caller caller(world, name);
+      const Buffer in = malloced(bytes), out = malloced(caller.results() * 4);
+      for (size_t at = 0; at < kinds.size(); ++at) {
+        const int turn = int(at) * 2;
+        const bool other = size_t(world.rank()) == at % 2;
+        const Buffer mine_in = other ? kinds[at].make(bytes) : in;
+        const Buffer mine_out = other ? kinds[at].make(caller.results() * 4) : out;
+        std::string why = caller.wrong(mine_in.data, mine_out.data, turn);
+        if (!why.empty()) return kinds[at].name + ": " + why;
+        why = caller.executor().why_copied();
+        if (!has(why, other ? kinds[at].why : "") || why.empty() != (!other || kinds[at].why.empty()))
+          return kinds[at].name + " said: " + why;
+        why = caller.wrong(in.data, out.data, turn + 1);
+        if (!why.empty() || !caller.executor().why_copied().empty()) return "afterwards: " + why;
+      }
+      return "good";
+    });
+  }
+}
+
+/// A program that frees memory often gets the same address for the next one. Peers must not use the old one.
+TEST_P(Published, FreedMemoryIsForgotten) {
+  CHORALE_NEEDS_GPUS(1);
+  expect_good([](World& world) -> std::string {
+    Caller caller(world, "allreduce_all_pairs");
+    for (int turn = 0; turn < 20; ++turn) {
+      const Buffer in = malloced(bytes), out = malloced(bytes);
+      if (const std::string why = caller.wrong(in.data, out.data, turn); !why.empty()) return why;
+      world.barrier();  // peers may still read the input
+    }
+    return "good";
+  });
+}
+
+TEST_P(Published, InPlace) {
+  CHORALE_NEEDS_GPUS(1);
+  expect_good([](World& world) -> std::string {
+    Caller sums(world, "allreduce_all_pairs"), gathers(world, "allgather_direct");
+    for (int turn = 0; turn < 6; ++turn) {
+      const Buffer sum = malloced(bytes), all = malloced(gathers.results() * 4);
+      const char* const mine = all.data + uint64_t(world.rank()) * bytes;
+      const auto right = [&](Caller& caller, const char* in, char* out) {
+        write(const_cast<char*>(in), words_of(world.rank(), turn));
+        check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+        caller.call(in, out);
+        caller.executor().synchronize();
+        return read(out, caller.results()) == caller.expected(turn);
+      };
+      if (!right(sums, sum.data, sum.data)) return "wrong sum";
+      if (!right(gathers, mine, all.data)) return "wrong gather";
+      world.barrier();
+    }
+    return "good";
+  });
+}
+
+/// A graph keeps the buffers of its capture, also when later calls publish others.
+TEST_P(Published, GraphsKeepTheirBuffers) {
+  CHORALE_NEEDS_GPUS(1);
+  expect_good([](World& world) -> std::string {
+    Caller caller(world, "allreduce_all_pairs");
+    const Buffer in = malloced(bytes), out = malloced(bytes), other_in = malloced(bytes), other_out = malloced(bytes);
+    if (const std::string why = caller.wrong(other_in.data, other_out.data, 0); !why.empty()) return why;
+    cudaStream_t stream = nullptr;
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "a capture");
+    caller.call(in.data, out.data, stream);
+    cudaGraph_t graph = nullptr;
+    check(cudaStreamEndCapture(stream, &graph), "the end of a capture");
+    cudaGraphExec_t runs = nullptr;
+    check(cudaGraphInstantiate(&runs, graph, 0), "a graph");
+    for (int turn = 1; turn < 5; ++turn) {
+      write(in.data, words_of(world.rank(), turn));
+      check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+      check(cudaGraphLaunch(runs, stream), "the launch of a graph");
+      caller.executor().synchronize(stream);
+      if (read(out.data, count) != caller.expected(turn)) return "wrong result of the graph";
+      if (const std::string why = caller.wrong(other_in.data, other_out.data, turn); !why.empty()) return why;
+      world.barrier();
+    }
+    check(cudaGraphExecDestroy(runs), "a graph");
+    check(cudaGraphDestroy(graph), "a graph");
+    check(cudaStreamDestroy(stream), "a stream");
+    return "good";
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Published, testing::Values(Ranks::processes, Ranks::threads),
+                         [](const auto& param) {
+                           return std::string(param.param == Ranks::processes ? "Processes" : "Threads");
+                         });
+
+}  // namespace
+}  // namespace chorale::test

@@ -1,0 +1,121 @@
+// Tests that allocations of a rank become known to its peers when they are first passed, and are closed after
+// they were freed.
+
+#include "executor/cuda/memory/registry.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/cuda/memory_kinds.hpp"
+#include "tests/cuda/ranks.hpp"
+
+namespace chorale::test {
+namespace {
+
+using namespace cuda;
+
+class RegistryOfProcesses : public testing::Test {
+ protected:
+  void SetUp() override { Registry::most_wait = std::chrono::seconds(60); }
+};
+
+/// Holds what a registry needs, and a registry.
+struct Registered {
+  World& world;
+  Imports imports{world};
+  Pool pool{world, imports};
+  Registry registry{world, imports, pool};
+
+  /// Makes this rank's memory known, and reads a word of every rank's.
+  std::string use(const Buffer& mine, uint32_t word) {
+    check(cudaMemcpy(mine.data, &word, sizeof word, cudaMemcpyDefault), "writing a word");
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    const SeenBy* const seen = registry.find(mine.data, sizeof word);
+    if (!seen) return registry.why_not();
+    std::vector<uint64_t> at;
+    for (const uint64_t base : seen->at) at.push_back(base + reinterpret_cast<uint64_t>(mine.data) - seen->base);
+    at.push_back(word);
+    for (const auto& theirs : world.allgather(std::as_bytes(std::span(at)))) {
+      uint64_t address = 0, expected = 0;
+      std::memcpy(&address, theirs.data() + size_t(world.rank()) * 8, 8);
+      std::memcpy(&expected, theirs.data() + size_t(world.ranks()) * 8, 8);
+      uint32_t found = 0;
+      check(cudaMemcpy(&found, reinterpret_cast<const void*>(address), 4, cudaMemcpyDefault), "reading a word");
+      if (found != expected) return "wrong word";
+    }
+    world.barrier();
+    return "";
+  }
+};
+
+TEST_F(RegistryOfProcesses, ClosesWhatPeersHaveFreed) {
+  CHORALE_NEEDS_GPUS(1);
+  const int ranks = 3;
+  const auto said = on_processes(ranks, [&](World& world) -> std::string {
+    Registered all{world};
+    const Buffer kept = malloced(4 << 20);
+    if (const std::string why = all.use(kept, 1); !why.empty()) return why;
+    for (uint32_t turn = 2; turn < 8; ++turn) {
+      // This is at the address of the last turn's memory. CUDA may refuse to map it until that is closed.
+      const Buffer mine = malloced(4 << 20);
+      all.registry.find(mine.data, 4 << 20);
+      if (all.registry.known() != 2) return "knows " + std::to_string(all.registry.known());
+      world.barrier();
+      if (all.registry.peers_have_freed() != (turn > 2)) return "wrong about what peers have freed";
+      all.registry.close_freed();
+      if (all.registry.peers_have_freed()) return "there is still something to close";
+      world.barrier();
+      const std::string why = all.use(mine, turn + 100 * uint32_t(world.rank()));
+      if (!why.empty()) return why + " in turn " + std::to_string(turn);
+      if (all.registry.opened() != 2 * size_t(ranks - 1))
+        return "opened " + std::to_string(all.registry.opened()) + " in turn " + std::to_string(turn);
+    }
+    if (const std::string why = all.use(kept, 9); !why.empty()) return "afterwards: " + why;
+    return "good";
+  });
+  EXPECT_EQ(said, std::vector<std::string>(ranks, "good"));
+}
+
+/// The ranks need not make calls at the same time: a rank asks while its peers do something else.
+TEST_F(RegistryOfProcesses, PeersNeedNotCall) {
+  CHORALE_NEEDS_GPUS(1);
+  const auto said = on_processes(2, [&](World& world) -> std::string {
+    Registered all{world};
+    std::string why = "good";
+    if (world.rank() == 0) {
+      std::vector<Buffer> kept;
+      for (int turn = 0; turn < 5; ++turn) {
+        kept.push_back(malloced(1 << 20));
+        char* const mine = kept.back().data;
+        if (!all.registry.find(mine, 100)) why = all.registry.why_not();
+        if (all.registry.find(mine + 100, 1 << 20)) why = "found more than the allocation";
+      }
+    }
+    world.barrier();
+    return why;
+  });
+  EXPECT_EQ(said, std::vector<std::string>(2, "good"));
+}
+
+TEST_F(RegistryOfProcesses, BuffersOfAllRanksAreSeenByAll) {
+  CHORALE_NEEDS_GPUS(1);
+  const auto said = on_processes(3, [&](World& world) -> std::string {
+    Registered all{world};
+    const std::shared_ptr<const BounceBuffer> small = all.registry.bounce_buffer(100);
+    if (all.registry.bounce_buffer(1 << 20) != small) return "made two where one is enough";
+    const std::shared_ptr<const BounceBuffer> large = all.registry.bounce_buffer((4 << 20) + 1);
+    if (large == small || large->seen.bytes < (4 << 20) + 1) return "too short";
+    if (large->seen.at.size() != 3 || large->seen.at[size_t(world.rank())] != large->seen.base)
+      return "wrong addresses";
+    world.barrier();
+    return "good";
+  });
+  EXPECT_EQ(said, std::vector<std::string>(3, "good"));
+}
+
+}  // namespace
+}  // namespace chorale::test
