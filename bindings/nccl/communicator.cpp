@@ -216,8 +216,7 @@ const Communicator::Chosen& Communicator::remember(const Shape& shape, const Pla
     peers_access = peers_access || reached_by_peers(plan, rank, BufferKind::input) ||
                    reached_by_peers(plan, rank, BufferKind::output);
   }
-  return chosen_
-      .emplace(shape, Chosen{both ? &*both : &plan, packet, both.has_value(), peers_access, words})
+  return chosen_.emplace(shape, Chosen{both ? &*both : &plan, packet, both.has_value(), peers_access, words})
       .first->second;
 }
 

@@ -37,7 +37,8 @@ std::string Communicator::reason_for_other_steps(const Task& task, const Collect
   if (as_chosen && collective.shape.root == 0) return "";
   if (as_chosen) return "for root 0 only";
   if (copies_always_) return "CHORALE_NCCL_COPIES is 'always'";
-  if (needs_other_steps(collective)) return "needs shorter buffers, or buffers that all ranks have registered";
+  if (needs_other_steps(collective))
+    return "needs shorter buffers, or buffers that all ranks have registered";
   return task.function == Function::ncclReduce ? "needs memory for the result on all ranks" : "";
 }
 
@@ -77,11 +78,12 @@ void Communicator::log_copy(const Collective& collective) {
   const std::string why = executor_.why_copied();
   if (why.empty() || !log::prints(log::Level::info, log::Subsystem::tuning)) return;
   if (!logged_copies_.emplace(why).second) return;
-  log::line(log::Level::info,
-            fmt::format("rank {} copies buffers through memory of the library, which takes longer, because: {} "
-                        "(first seen in {} of {} Bytes)",
-                        rank(), why, collective.shape.collective, collective.shape.bytes),
-            log::Subsystem::tuning);
+  log::line(
+      log::Level::info,
+      fmt::format("rank {} copies buffers through memory of the library, which takes longer, because: {} "
+                  "(first seen in {} of {} Bytes)",
+                  rank(), why, collective.shape.collective, collective.shape.bytes),
+      log::Subsystem::tuning);
 }
 
 }  // namespace chorale::nccl

@@ -228,20 +228,23 @@ void Binding::prepare_to_publish() {
   };
 }
 
-/// Chooses the buffers of a launch that publishes them. Data that peers cannot access goes through the bounce buffer.
+/// Chooses the buffers of a launch that publishes them. Data that peers cannot access goes through the bounce
+/// buffer.
 void Binding::place_to_publish(const Arguments& arguments, void* stream) {
   const CurrentDevice on(common_.device);
   Registry& registry = common_.registry();
   if (registry.peers_have_freed()) {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     const bool known = cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status) == cudaSuccess;
-    if (!known) cudaGetLastError();  // the default stream beside a capture; a launch on it gives the better error
+    if (!known)
+      cudaGetLastError();  // the default stream beside a capture; a launch on it gives the better error
     if (known && status == cudaStreamCaptureStatusNone) registry.close_freed();
   }
   why_copied_.clear();
   const auto [in_bytes, out_bytes] = bound_.layout.sizes;
   if (arguments.in != bound_to_.in && arguments.in) require_readable(arguments.in, "input", common_.device);
-  if (arguments.out != bound_to_.out && arguments.out) require_readable(arguments.out, "output", common_.device);
+  if (arguments.out != bound_to_.out && arguments.out)
+    require_readable(arguments.out, "output", common_.device);
   placed_ = placement_->place(arguments.in, arguments.out, bounce_staging_, arguments.proved_in_place);
   bound_to_.in = arguments.in;
   bound_to_.out = arguments.out;
@@ -361,7 +364,8 @@ void Binding::make_control() {
   };
   const uint64_t scratch_at = SwitchRoom(*plan_, bound_.layout, switches_).scratch_at;
   for (image::Buffer& buffer : bound_.image.buffers) {
-    const bool passed = buffer.kind == uint32_t(BufferKind::input) || buffer.kind == uint32_t(BufferKind::output);
+    const bool passed =
+        buffer.kind == uint32_t(BufferKind::input) || buffer.kind == uint32_t(BufferKind::output);
     if (far(buffer.rank) || (call().publishes && passed)) {
       buffer.base = remote::FarPlace::base(buffer.rank, buffer.kind);
       continue;

@@ -10,8 +10,8 @@
 
 namespace chorale::remote {
 
-/// Represents a place in memory of another rank, given by buffer and offset. It is encoded as a number that is
-/// not a valid address, so that a kernel that used it as an address would fault.
+/// Represents a place in memory of another rank, given by buffer and offset. It is encoded as a number that
+/// is not a valid address, so that a kernel that used it as an address would fault.
 struct FarPlace {
   uint32_t rank = 0;
   uint32_t buffer = 0;  ///< a BufferKind, or lowering::packet_kind

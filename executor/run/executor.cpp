@@ -178,7 +178,8 @@ struct Executor::State {
   }
 
   void prepare(const Plan& plan, const Arguments& arguments, bool publishes) {
-    if (Binding* const binding = bind(plan, arguments, nullptr, publishes)) binding->prepare(arguments, nullptr);
+    if (Binding* const binding = bind(plan, arguments, nullptr, publishes))
+      binding->prepare(arguments, nullptr);
   }
 
   /// Returns whether bind() finds a binding, and so does not wait for other ranks.
@@ -227,7 +228,8 @@ struct Executor::State {
       case Staging::How::as_passed:
         return visit(arguments, false);
       case Staging::How::published:
-        return staging->for_each_published(plan, arguments, [&](const Arguments& piece) { visit(piece, true); });
+        return staging->for_each_published(plan, arguments,
+                                           [&](const Arguments& piece) { visit(piece, true); });
       case Staging::How::staged:
         return staging->for_each_call(plan, arguments, [&](const Arguments& piece) { visit(piece, false); });
     }

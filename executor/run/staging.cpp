@@ -49,7 +49,8 @@ Staging::How Staging::how(const Plan& plan, const Arguments& arguments) {
   if (std::max(sizes.input, sizes.output) <= most_published) return How::published;
   // A piece of a single part is a shorter message. Pieces of several parts would be apart in memory.
   const CollectiveInfo& info = collective_info(plan.collective);
-  const bool cuts = info.is_standard() && info.input_parts(plan.ranks()) == 1 && info.output_parts(plan.ranks()) == 1;
+  const bool cuts =
+      info.is_standard() && info.input_parts(plan.ranks()) == 1 && info.output_parts(plan.ranks()) == 1;
   return cuts ? How::published : How::staged;
 }
 

@@ -24,7 +24,8 @@ constexpr size_t count = 5000;  ///< of the words of an input
 constexpr uint64_t bytes = count * 4;
 
 Plan plan_named(const std::string& name, int ranks) {
-  return load(std::string(CHORALE_SOURCE_DIR) + "/plans/shipped/" + name + "_" + std::to_string(ranks) + ".json");
+  return load(std::string(CHORALE_SOURCE_DIR) + "/plans/shipped/" + name + "_" + std::to_string(ranks) +
+              ".json");
 }
 
 Config config_of_test() {
@@ -148,9 +149,10 @@ TEST_P(Published, MemoryThatPeersCannotMapIsCopied) {
     std::function<Buffer(uint64_t)> make;
     std::string why;
   };
-  std::vector<Kind> kinds{{"at an address of 4", [](uint64_t size) { return at_offset(size, 4); }, "aligned"},
-                          {"at an offset", [](uint64_t size) { return at_offset(size, 1 << 20); }, ""},
-                          {"of cuMemCreate", [](uint64_t) { return owned(make_mapped(1), 0); }, "cudaMalloc()"}};
+  std::vector<Kind> kinds{
+      {"at an address of 4", [](uint64_t size) { return at_offset(size, 4); }, "aligned"},
+      {"at an offset", [](uint64_t size) { return at_offset(size, 1 << 20); }, ""},
+      {"of cuMemCreate", [](uint64_t) { return owned(make_mapped(1), 0); }, "cudaMalloc()"}};
   for (const MemoryKind& kind : memory_kinds()) {
     if (kind.name == "StreamOrderedPool" || kind.name == "PinnedHost")
       kinds.push_back({kind.name, kind.make, kind.why_not});
@@ -219,7 +221,8 @@ TEST_P(Published, GraphsKeepTheirBuffers) {
   CHORALE_NEEDS_GPUS(1);
   expect_good([](World& world) -> std::string {
     Caller caller(world, "allreduce_all_pairs");
-    const Buffer in = malloced(bytes), out = malloced(bytes), other_in = malloced(bytes), other_out = malloced(bytes);
+    const Buffer in = malloced(bytes), out = malloced(bytes), other_in = malloced(bytes),
+                 other_out = malloced(bytes);
     if (const std::string why = caller.wrong(other_in.data, other_out.data, 0); !why.empty()) return why;
     cudaStream_t stream = nullptr;
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");

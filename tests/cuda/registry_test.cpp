@@ -37,14 +37,16 @@ struct Registered {
     const SeenBy* const seen = registry.find(mine.data, sizeof word);
     if (!seen) return registry.why_not();
     std::vector<uint64_t> at;
-    for (const uint64_t base : seen->at) at.push_back(base + reinterpret_cast<uint64_t>(mine.data) - seen->base);
+    for (const uint64_t base : seen->at)
+      at.push_back(base + reinterpret_cast<uint64_t>(mine.data) - seen->base);
     at.push_back(word);
     for (const auto& theirs : world.allgather(std::as_bytes(std::span(at)))) {
       uint64_t address = 0, expected = 0;
       std::memcpy(&address, theirs.data() + size_t(world.rank()) * 8, 8);
       std::memcpy(&expected, theirs.data() + size_t(world.ranks()) * 8, 8);
       uint32_t found = 0;
-      check(cudaMemcpy(&found, reinterpret_cast<const void*>(address), 4, cudaMemcpyDefault), "reading a word");
+      check(cudaMemcpy(&found, reinterpret_cast<const void*>(address), 4, cudaMemcpyDefault),
+            "reading a word");
       if (found != expected) return "wrong word";
     }
     world.barrier();

@@ -170,7 +170,7 @@ CHORALE_FN void fetch_page(const PageShape& shape, char* room, const char* from)
 }
 
 /// Tells the peers where they see the buffers of this launch. Called by all threads of a block.
-CHORALE_FN void publish(const Launch& launch, uint64_t epoch) {
+__device__ __noinline__ inline void publish(const Launch& launch, uint64_t epoch) {
   const Publication& of = launch.publication;
   for (uint32_t peer = threadIdx.x; peer < of.ranks; peer += blockDim.x) {
     Published& there = *of.at_peers[peer];
@@ -196,8 +196,7 @@ __device__ __noinline__ inline Stop find_at_peers(const Launch& launch, Shared& 
     stop = wait_word(group, shared, &there.epoch, epoch, false, place.rank,
                      reinterpret_cast<const ProgramStep*>(room + sizeof(PageHeader))->op);
     if (stop != Stop::none) break;
-    const uint64_t base =
-        load_relaxed(place.buffer == remote::FarPlace::input ? &there.in : &there.out);
+    const uint64_t base = load_relaxed(place.buffer == remote::FarPlace::input ? &there.in : &there.out);
     places[at].at = (base + place.offset) | sliced;
   }
   return group.agree(stop);
@@ -277,17 +276,17 @@ __global__ void __launch_bounds__(most_threads, 1) interpret(const __grid_consta
   }
   __syncthreads();
   if (state.stopped != 0) return;
-  if (blockIdx.x == 0) publish(launch, epoch);
-  Stop stop = Stop::none;
-  if (launch.publication.from_peers) stop = find_at_peers(launch, shared, page_at, epoch);
-  Page<P> page = settle_page<P>(launch, page_at, epoch, &shared.deadline);
+  if (launch.publication.ranks != 0 && blockIdx.x == 0) publish(launch, epoch);
   const uint32_t misaligned = (reinterpret_cast<uint64_t>(launch.in) % unit_bytes != 0 ? 1 : 0) |
                               (reinterpret_cast<uint64_t>(launch.out) % unit_bytes != 0 ? 2 : 0);
   uint64_t* const counts = reinterpret_cast<BlockState*>(room)->counts();
-  __syncthreads();
 
+  Stop stop = Stop::none;
   uint32_t op = ~0u;
   for (;;) {
+    if (launch.publication.from_peers) stop = find_at_peers(launch, shared, page_at, epoch);
+    const Page<P> page = settle_page<P>(launch, page_at, epoch, &shared.deadline);
+    __syncthreads();
     const PageHeader header = *reinterpret_cast<const PageHeader*>(page_at);
     for (uint32_t at = 0; at < header.steps && stop == Stop::none; ++at) {
       const ProgramStep& step = page.steps[at];
@@ -310,9 +309,6 @@ __global__ void __launch_bounds__(most_threads, 1) interpret(const __grid_consta
     pages += launch.page.bytes();
     __syncthreads();
     fetch_page(launch.page, page_at, pages);
-    __syncthreads();
-    if (launch.publication.from_peers) stop = find_at_peers(launch, shared, page_at, epoch);
-    page = settle_page<P>(launch, page_at, epoch, &shared.deadline);
     __syncthreads();
   }
 

@@ -17,10 +17,10 @@ namespace chorale::cuda {
 struct Foreign {
   uint64_t bytes = 0;
   Sharing sharing = Sharing::ipc;
-  HandleBytes handle{};  ///< ipc, fabric
-  int descriptor = -1;   ///< descriptor
-  world::Process owner;  ///< ipc
-  uint64_t base = 0;     ///< ipc: the address in the owner's process
+  HandleBytes handle{};          ///< ipc, fabric
+  int descriptor = -1;           ///< descriptor
+  world::Process owner;          ///< ipc
+  uint64_t base = 0;             ///< ipc: the address in the owner's process
   bool may_close_others = true;  ///< ipc: see IpcImport
 };
 

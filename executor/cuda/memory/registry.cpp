@@ -83,9 +83,7 @@ Registry::~Registry() {
   thread_.join();
 }
 
-Registry::Board& Registry::board(int rank) const {
-  return *reinterpret_cast<Board*>(window_->at(rank));
-}
+Registry::Board& Registry::board(int rank) const { return *reinterpret_cast<Board*>(window_->at(rank)); }
 
 bool Registry::shares_process(int rank) const {
   const std::vector<RankDevice>& devices = imports_.devices();

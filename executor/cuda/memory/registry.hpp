@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -68,8 +69,8 @@ class Registry {
   /// Closes the memory that peers have freed.
   void close_freed();
 
-  /// Returns a buffer of at least `bytes` bytes, the same one as before if that is long enough. Collective, with
-  /// the same `bytes` on all ranks.
+  /// Returns a buffer of at least `bytes` bytes, the same one as before if that is long enough. Collective,
+  /// with the same `bytes` on all ranks.
   std::shared_ptr<const BounceBuffer> bounce_buffer(uint64_t bytes);
 
   size_t known() const { return known_.size(); }  ///< allocations of this rank
@@ -105,7 +106,7 @@ class Registry {
   Pool& pool_;
   const int rank_;
   const int device_;
-  std::optional<Window> window_;  ///< by rank: its Board; none if all ranks are in this process
+  std::optional<Window> window_;     ///< by rank: its Board; none if all ranks are in this process
   std::map<uint64_t, Known> known_;  ///< by base
   std::vector<bool> places_;         ///< the places of Board::alive that are taken
   uint64_t next_number_ = 1;

@@ -97,8 +97,8 @@ class Executor {
   /// buffers are.
   ///
   /// The first call with memory of another allocation asks the peers to map it, and waits for their answers,
-  /// at most for 0.1 s. The peers need not make a call meanwhile. They close it after it was freed, in a later
-  /// call, which waits for running work on the GPU, as cudaFree() does.
+  /// at most for 0.1 s. The peers need not make a call meanwhile. They close it after it was freed, in a
+  /// later call, which waits for running work on the GPU, as cudaFree() does.
   ///
   /// It copies a buffer that peers access to and from memory of this executor if they cannot map it:
   /// why_copied() has the reason. Only memory of cudaMalloc() at addresses of whole 16 bytes can be mapped.
@@ -116,8 +116,8 @@ class Executor {
   /// Returns whether execute_staged() copies the buffers of this call on all ranks.
   bool stages(const Plan& plan, const Arguments& arguments);
 
-  /// Returns why the last execute_staged() copied a buffer of this rank, such as "it is host memory"; "" if it
-  /// copied none.
+  /// Returns why the last execute_staged() copied a buffer of this rank, such as "it is host memory"; "" if
+  /// it copied none.
   std::string why_copied() const;
 
   /// Return whether execute() or execute_staged() would only launch, because the plan is already bound to
