@@ -53,20 +53,38 @@ Words read(const char* from, size_t n) {
 }
 
 /// Holds an executor, and the plan of a collective.
+///
+/// Threads that share a GPU call together, because memory is allocated and copied only while no kernel waits
+/// for a rank (share_gpus.hpp).
 class Caller {
  public:
   Caller(World& world, const std::string& name)
       : world_(world),
         plan_(plan_named(name, world.ranks())),
         gathers_(plan_.collective == "allgather"),
-        executor_(world, config_of_test()) {}
+        executor_(world, config_of_test()) {
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+  }
+  ~Caller() { cudaStreamDestroy(stream_); }
+  Caller(const Caller&) = delete;
 
   /// Returns the number of words of an output.
   size_t results() const { return gathers_ ? count * size_t(world_.ranks()) : count; }
 
-  void call(const char* in, char* out, cudaStream_t stream = nullptr) {
+  /// Enqueues a call.
+  void call(const char* in, char* out) {
     executor_.execute_staged(
-        plan_, {.in = in, .out = out, .bytes = results() * 4, .dtype = DType::i32, .op = {}}, stream);
+        plan_, {.in = in, .out = out, .bytes = results() * 4, .dtype = DType::i32, .op = {}}, stream_);
+  }
+
+  /// Waits for all ranks, runs `enqueue`, and waits for the work of this rank.
+  template <class Enqueue>
+  void together(const Enqueue& enqueue) {
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    world_.barrier();
+    enqueue();
+    executor_.synchronize(stream_);
+    world_.barrier();
   }
 
   Words expected(int turn) const {
@@ -86,19 +104,19 @@ class Caller {
   std::string wrong(const char* in, char* out, int turn) {
     write(const_cast<char*>(in), words_of(world_.rank(), turn));
     write(out, Words(results(), -1));
-    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-    call(in, out);
-    executor_.synchronize();
+    together([&] { call(in, out); });
     return read(out, results()) == expected(turn) ? "" : "wrong result in turn " + std::to_string(turn);
   }
 
   Executor& executor() { return executor_; }
+  cudaStream_t stream() const { return stream_; }
 
  private:
   World& world_;
   const Plan plan_;
   const bool gathers_;
   Executor executor_;
+  cudaStream_t stream_ = nullptr;
 };
 
 /// Names the plans of these tests: peers read inputs, write outputs, or do both.
@@ -188,7 +206,6 @@ TEST_P(Published, FreedMemoryIsForgotten) {
     for (int turn = 0; turn < 20; ++turn) {
       const Buffer in = malloced(bytes), out = malloced(bytes);
       if (const std::string why = caller.wrong(in.data, out.data, turn); !why.empty()) return why;
-      world.barrier();  // peers may still read the input
     }
     return "good";
   });
@@ -203,14 +220,11 @@ TEST_P(Published, InPlace) {
       const char* const mine = all.data + uint64_t(world.rank()) * bytes;
       const auto right = [&](Caller& caller, const char* in, char* out) {
         write(const_cast<char*>(in), words_of(world.rank(), turn));
-        check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-        caller.call(in, out);
-        caller.executor().synchronize();
+        caller.together([&] { caller.call(in, out); });
         return read(out, caller.results()) == caller.expected(turn);
       };
       if (!right(sums, sum.data, sum.data)) return "wrong sum";
       if (!right(gathers, mine, all.data)) return "wrong gather";
-      world.barrier();
     }
     return "good";
   });
@@ -224,26 +238,21 @@ TEST_P(Published, GraphsKeepTheirBuffers) {
     const Buffer in = malloced(bytes), out = malloced(bytes), other_in = malloced(bytes),
                  other_out = malloced(bytes);
     if (const std::string why = caller.wrong(other_in.data, other_out.data, 0); !why.empty()) return why;
-    cudaStream_t stream = nullptr;
-    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+    cudaStream_t const stream = caller.stream();
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "a capture");
-    caller.call(in.data, out.data, stream);
+    caller.call(in.data, out.data);
     cudaGraph_t graph = nullptr;
     check(cudaStreamEndCapture(stream, &graph), "the end of a capture");
     cudaGraphExec_t runs = nullptr;
     check(cudaGraphInstantiate(&runs, graph, 0), "a graph");
     for (int turn = 1; turn < 5; ++turn) {
       write(in.data, words_of(world.rank(), turn));
-      check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-      check(cudaGraphLaunch(runs, stream), "the launch of a graph");
-      caller.executor().synchronize(stream);
+      caller.together([&] { check(cudaGraphLaunch(runs, stream), "the launch of a graph"); });
       if (read(out.data, count) != caller.expected(turn)) return "wrong result of the graph";
       if (const std::string why = caller.wrong(other_in.data, other_out.data, turn); !why.empty()) return why;
-      world.barrier();
     }
     check(cudaGraphExecDestroy(runs), "a graph");
     check(cudaGraphDestroy(graph), "a graph");
-    check(cudaStreamDestroy(stream), "a stream");
     return "good";
   });
 }
