@@ -1,7 +1,9 @@
 // This all-gather works in one exchange of packets: every rank sends its input to every peer.
 //
 // If it does not gather in place, a rank also sends its input to itself. Then one operation unpacks all
-// slots. This costs less than a copy and two operations for the slots on both sides of the rank's own.
+// slots. This costs less than a copy and two operations for the slots on both sides of the rank's own. With
+// `copies` it copies its input instead. The same plan is then right in place too, where the copy does
+// nothing.
 //
 // It needs no signal and no barrier, because packets show their own arrival and peers access only scratch. A
 // bank of packets is written again two launches later. By then its sender has received a packet of the launch
@@ -19,6 +21,7 @@ CHORALE_PROGRAM(allgather_packets, Parameters& with) {
   with.summary("All-gather of small messages: one exchange of packets.");
   const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
   const bool inplace = with("inplace", false, "the input is the rank's part of the output");
+  const bool copies = with("copies", false, "copies the own part, which is right in place too");
   Program program({.name = "allgather_packets",
                    .collective = AllGather{.ranks = ranks, .chunk_factor = 1, .inplace = inplace},
                    .protocol = Protocol::LL,
@@ -41,8 +44,10 @@ CHORALE_PROGRAM(allgather_packets, Parameters& with) {
     if (inplace) {
       unpack(0, rank);
       unpack(rank + 1, ranks);
-    } else if (ranks == 1) {
-      me.copy(out[0], mine, 0);
+    } else if (ranks == 1 || copies) {
+      me.copy(out[rank], mine, 0);
+      unpack(0, rank);
+      unpack(rank + 1, ranks);
     } else {
       me.copy_packets(slots[rank][rank], mine, 0);
       unpack(0, ranks);

@@ -67,6 +67,16 @@ bool always_copies() {
                   fmt::format("CHORALE_NCCL_COPIES is '{}', but must be 'auto' or 'always'", value));
 }
 
+/// Returns a plan that is right in place and not, and does what `plan` does; nothing if there is none.
+std::optional<Plan> in_place_too(const Plan& plan, int ranks) {
+  std::optional<Plan> both = also_in_place(plan);
+  if (both || plan.name != "allgather_packets") return both;
+  // The shipped plans unpack their own part, which in place another thread block reads. This one copies it.
+  const size_t blocks = plan.gpus.front().threadblocks.size();
+  return also_in_place(
+      make_plan("allgather_packets", ranks, {{"copies", "true"}, {"instances", std::to_string(blocks)}}));
+}
+
 /// Says which buffers of a call this rank uses.
 struct Uses {
   bool send, recv;
@@ -209,7 +219,7 @@ const Communicator::Chosen& Communicator::remember(const Shape& shape, const Pla
                                                    std::optional<PacketForm> packet,
                                                    const std::string& words) {
   auto proved = in_place_.find(&plan);
-  if (proved == in_place_.end()) proved = in_place_.emplace(&plan, also_in_place(plan)).first;
+  if (proved == in_place_.end()) proved = in_place_.emplace(&plan, in_place_too(plan, ranks())).first;
   const std::optional<Plan>& both = proved->second;
   bool peers_access = false;
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
@@ -250,8 +260,10 @@ bool Communicator::needs_other_steps(const Collective& collective) {
   if (copies_always_) return true;
   const Chosen& choice = chosen(collective.shape);
   if (is_direct(choice, collective)) return false;
-  // With two ranks messages are faster than a plan that was not chosen for this size.
-  if (collective.shape.collective == "broadcast" && ranks() == 2 && choice.peers_access) return true;
+  // On two GPUs messages are faster than the plans.
+  const bool on_gpus = backend_of(config_) == Backend::cuda;
+  if (on_gpus && collective.shape.collective == "broadcast" && ranks() == 2 && choice.peers_access)
+    return true;
   return executor_.stages(*choice.plan, collective.arguments);
 }
 

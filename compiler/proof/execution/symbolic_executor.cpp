@@ -321,6 +321,14 @@ bool SymbolicExecutor::arrive(uint32_t at, const Step& step) {
   return true;
 }
 
+/// Returns whether a step copies chunks onto themselves, as an all-gather in place does with its own part.
+/// The executor does nothing then.
+bool copies_onto_itself(const Step& step, std::span<const Touch> touches) {
+  return step.kind == Kind::move && !step.combines && step.sources == 1 && step.dests == 1 &&
+         touches[0].range == touches[1].range && !touches[0].access->packets &&
+         !touches[0].access->switched && !touches[1].access->switched;
+}
+
 bool SymbolicExecutor::move(uint32_t at, const Step& step) {
   Chain& chain = chains_[at];
   const Op& op = plan_.gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
@@ -341,6 +349,7 @@ bool SymbolicExecutor::move(uint32_t at, const Step& step) {
       }
     }
   }
+  if (copies_onto_itself(step, touches_)) return true;
   observer_->move(at, step, touches_);
   for (const Touch& touch : touches_) {
     if (!touch.access->packets || !touch.access->write) continue;

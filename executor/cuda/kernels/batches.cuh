@@ -41,6 +41,7 @@ CHORALE_FN Stop run_batch(const Group& group, const ProgramStep* steps, const Pa
     const PacketsAt packets = page.packets + step.first_packets;
     Unit held[1];
     if (steps->kind == StepKind::copy) {
+      if (copies_onto_itself(step, page)) return Stop::none;
       plain[0].template read<true, 1>(group, part.turn, held);
       sinks_of(step, plain + 1, packets).template write<1>(part.turn, held);
       return Stop::none;

@@ -317,10 +317,19 @@ __device__ __noinline__ Stop reduce_otherwise(const ProgramStep& step, const Pag
   }
 }
 
+/// Returns whether a step copies memory onto itself, as an all-gather in place does with its own part. The
+/// proof assumes that nothing happens then.
+template <class At>
+CHORALE_FN bool copies_onto_itself(const ProgramStep& step, const At& page) {
+  return step.kind == StepKind::copy && step.plain_sinks == 1 && step.packet_sinks == 0 &&
+         page.plain[step.first_plain].data == page.plain[step.first_plain + 1].data;
+}
+
 /// Runs a step that moves data. A step that waited ends with the block synchronised; other steps do not.
 template <class T, class P>
 CHORALE_FN Stop run_data(const Group& group, const ProgramStep& step, const Page<P>& page,
                          uint32_t misaligned) {
+  if (copies_onto_itself(step, page)) return Stop::none;
   if (!step.whole || (step.passed & misaligned) != 0) return run_slowly<T, P>(step, page);
   const Mem* const plain = page.plain + step.first_plain;
   const Packets<P>* const packets = page.packets + step.first_packets;

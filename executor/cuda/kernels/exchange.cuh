@@ -67,6 +67,7 @@ CHORALE_FN Stop copy_long(const Group& group, const ProgramStep& step, const Of&
     return group.agree(copy_whole<detail::by_line<Packets<P>>>(group, step.bytes, packets[0],
                                                                sinks_of(step, plain, packets + 1)));
   }
+  if (copies_onto_itself(step, page)) return Stop::none;
   const auto sinks = sinks_of(step, plain + 1, packets);
   if (has_lines<P>(step)) return copy_whole<detail::by_line<Packets<P>>>(group, step.bytes, plain[0], sinks);
   // Copy one unit at a time. A burst of packets would delay those of the other warps, for which the peer

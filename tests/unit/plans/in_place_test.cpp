@@ -30,8 +30,10 @@ TEST(AlsoInPlace, AddsTheSynchronisationsThatAPlanNeeds) {
 }
 
 TEST(AlsoInPlace, LeavesAPlanThatIsRightAlready) {
+  // In place, a rank of the last two copies its own part onto itself, and that does nothing.
   for (const std::string name :
-       {"reducescatter_packets_b4", "reducescatter_staged_b64", "allreduce_all_pairs_b16"}) {
+       {"reducescatter_packets_b4", "reducescatter_staged_b64", "allreduce_all_pairs_b16",
+        "allgather_by_peer_b64", "broadcast_direct_b16"}) {
     const Plan plan = make_plan(name, 4);
     const std::optional<Plan> both = also_in_place(plan);
     ASSERT_TRUE(both) << name;
@@ -42,6 +44,9 @@ TEST(AlsoInPlace, LeavesAPlanThatIsRightAlready) {
 TEST(AlsoInPlace, RefusesWhatNoSynchronisationMends) {
   // In place, a part that another rank needs is overwritten before it is sent.
   EXPECT_FALSE(also_in_place(make_plan("alltoall_packets_b4", 2)));
+  // In place, a thread block unpacks a part that another one still sends.
+  EXPECT_FALSE(also_in_place(make_plan("allgather_packets_b4", 4)));
+  EXPECT_TRUE(also_in_place(make_plan("allgather_packets_b4", 4, {{"copies", "true"}})));
 }
 
 }  // namespace
