@@ -11,8 +11,9 @@ namespace {
 constexpr uint64_t MiB = uint64_t(1) << 20;
 /// Limits the memory for results that nobody reads, see Communicator::tail_of().
 constexpr uint64_t most_unused = MiB;
-/// Limits a rank's part of a chunk, see Communicator::add_chunks().
-constexpr uint64_t most_part = 64 * MiB;
+/// Limit a rank's part of a chunk, and a chunk of which peers access the parts, see
+/// Communicator::add_chunks(). A longer chunk would be copied, see Executor::execute_staged().
+constexpr uint64_t most_part = 64 * MiB, most_accessed = 128 * MiB;
 /// Limits broadcasts of which the root sends a copy to each of several peers.
 constexpr uint64_t most_by_root = MiB / 4;
 
@@ -34,21 +35,23 @@ Communicator::Collective Communicator::tail_of(const Task& task, const Collectiv
   return tail;
 }
 
-/// Adds the steps of an all-reduce, or of a reduce, whose buffers peers cannot access. It takes the message
+/// Adds the steps of a reduce, or of an all-reduce whose buffers peers must not access. It takes the message
 /// chunk by chunk. A reduce-scatter of a chunk leaves each rank with one part, which it then sends to the
-/// others. The reduce-scatter writes to memory of its own, because in place it would overwrite input that it
-/// still needs.
+/// root, or to the others. The reduce-scatter writes to memory of its own, because in place it would
+/// overwrite input that it still needs.
 void Communicator::add_chunks(const Task& task, const Collective& collective, std::vector<Step>& steps) {
   const uint64_t n = uint64_t(ranks()), bytes = collective.arguments.bytes;
   constexpr uint64_t unit = 128;  // aligned parts move faster
+  const uint64_t most = copies_always_ ? most_part : std::min(most_part, most_accessed / n / unit * unit);
   uint64_t begin = 0;
-  while (const uint64_t part = std::min((bytes - begin) / n / unit * unit, most_part)) {
+  while (const uint64_t part = std::min((bytes - begin) / n / unit * unit, most)) {
     if (!part_) part_ = device_->allocate(most_part);
     Collective scatter = collective;
-    scatter.shape = {"reducescatter", part * n, collective.shape.dtype, 0, "reducescatter_staged_b64"};
+    scatter.shape = {"reducescatter", part * n, collective.shape.dtype, 0};
     scatter.arguments.bytes = part * n;
     scatter.arguments.in = static_cast<const char*>(collective.arguments.in) + begin;
     scatter.arguments.out = part_->at();
+    if (needs_other_steps(scatter)) scatter.shape.program = "reducescatter_staged_b64";
     steps.push_back({scatter, {}});
     Messages messages;
     char* const out = static_cast<char*>(collective.arguments.out) + begin;
