@@ -188,7 +188,7 @@ Communicator::Collective Communicator::collective_of(const Task& task) const {
   return made;
 }
 
-const Communicator::Chosen& Communicator::chosen(const Shape& shape) {
+Communicator::Chosen& Communicator::chosen(const Shape& shape) {
   const auto known = chosen_.find(shape);
   if (known != chosen_.end()) return known->second;
   constexpr size_t most_known = 4096;
@@ -215,9 +215,8 @@ const Plan& Communicator::made(const std::string& program, int root) {
   return made_.emplace(key, make_plan(program, ranks(), settings)).first->second;
 }
 
-const Communicator::Chosen& Communicator::remember(const Shape& shape, const Plan& plan,
-                                                   std::optional<PacketForm> packet,
-                                                   const std::string& words) {
+Communicator::Chosen& Communicator::remember(const Shape& shape, const Plan& plan,
+                                             std::optional<PacketForm> packet, const std::string& words) {
   auto proved = in_place_.find(&plan);
   if (proved == in_place_.end()) proved = in_place_.emplace(&plan, in_place_too(plan, ranks())).first;
   const std::optional<Plan>& both = proved->second;
@@ -264,11 +263,11 @@ bool Communicator::needs_other_steps(const Collective& collective) {
   const bool on_gpus = backend_of(config_) == Backend::cuda;
   if (on_gpus && collective.shape.collective == "broadcast" && ranks() == 2 && choice.peers_access)
     return true;
-  return executor_.stages(*choice.plan, collective.arguments);
+  return !choice.peers_map.value_or(true) || executor_.stages(*choice.plan, collective.arguments);
 }
 
 void Communicator::execute(const Collective& collective, cudaStream_t stream) {
-  const Chosen& choice = chosen(collective.shape);
+  Chosen& choice = chosen(collective.shape);
   Arguments arguments = collective.arguments;
   arguments.packet = choice.packet;
   arguments.proved_in_place = choice.in_place;
@@ -278,7 +277,10 @@ void Communicator::execute(const Collective& collective, cudaStream_t stream) {
     direct ? executor_.prepare(*choice.plan, arguments) : executor_.prepare_staged(*choice.plan, arguments);
   direct ? executor_.execute(*choice.plan, arguments, stream)
          : executor_.execute_staged(*choice.plan, arguments, stream);
-  if (!direct && choice.peers_access) log_copy(collective);
+  if (direct || !choice.peers_access) return;
+  log_copy(collective);
+  // Later calls probably have memory of the same kind. All ranks get the same answer.
+  if (!choice.peers_map) choice.peers_map = executor_.peers_map(*choice.plan, arguments);
 }
 
 bool Communicator::is_bound(const Collective& collective) {

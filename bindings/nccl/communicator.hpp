@@ -116,6 +116,8 @@ class Communicator {
     bool in_place;      ///< the plan is proved in place
     bool peers_access;  ///< peers access the buffers of some rank
     std::string words;  ///< names the plan, and says why it was chosen
+    /// Says whether peers could map the buffers of the first call; nothing before it.
+    std::optional<bool> peers_map = {};
   };
   struct Window {
     const char* at;
@@ -138,10 +140,10 @@ class Communicator {
     std::vector<RecvFrom> recvs;
   };
 
-  const Chosen& chosen(const Shape& shape);
+  Chosen& chosen(const Shape& shape);
   const Plan& made(const std::string& program, int root);
-  const Chosen& remember(const Shape& shape, const Plan& plan, std::optional<PacketForm> packet,
-                         const std::string& words);
+  Chosen& remember(const Shape& shape, const Plan& plan, std::optional<PacketForm> packet,
+                   const std::string& words);
   bool in_windows(const void* at, uint64_t bytes) const;
   /// Returns whether the plan is bound to the caller's buffers, because all ranks have registered them.
   bool is_direct(const Chosen& choice, const Collective& collective) const;

@@ -39,7 +39,7 @@ std::string Communicator::reason_for_other_steps(const Task& task, const Collect
   if (copies_always_) return "CHORALE_NCCL_COPIES is 'always'";
   if (collective.shape.collective == "broadcast") return "messages are faster on two GPUs";
   if (needs_other_steps(collective))
-    return "needs shorter buffers, or buffers that all ranks have registered";
+    return "needs shorter buffers, or memory that all peers can map or that all ranks have registered";
   return task.function == Function::ncclReduce ? "needs memory for the result on all ranks" : "";
 }
 

@@ -75,6 +75,10 @@ class Binding {
   /// Returns why the next run() copies a buffer that peers access; "" if it copies none.
   virtual std::string_view why_copied() const { return {}; }
 
+  /// Returns whether the peers of every rank could map its buffers when the plan was bound, see
+  /// Executor::peers_map(). The answer is the same on all ranks.
+  virtual bool peers_map() const { return true; }
+
   /// Appends the spans for Executor::trace().
   virtual void add_trace(std::vector<TraceSpan>&) {}
 

@@ -112,6 +112,13 @@ Binding::Binding(const Common& common, const Plan& plan, const std::vector<Scrat
     place_for_switches(arguments);
   } else if (call.publishes) {
     bounce_ = common_.registry().bounce_buffer(bound_.layout.sizes.input + bound_.layout.sizes.output);
+    const auto cannot_map = [&](bool reached, const void* at, uint64_t bytes) {
+      return reached && at && bytes != 0 && !bounce_->seen.contains(at, bytes) &&
+             !Registry::why_not_mapped(at, bytes).empty();
+    };
+    peers_map_ =
+        !any(world_, cannot_map(placement_->in_reached(), arguments.in, bound_.layout.sizes.input) ||
+                         cannot_map(placement_->out_reached(), arguments.out, bound_.layout.sizes.output));
   } else if (reached_) {
     place_for_peers(arguments);
   }

@@ -47,6 +47,7 @@ class Binding final : public chorale::Binding, public Watched {
   void run(const Plan& plan, void* stream) override;
 
   std::string_view why_copied() const override { return why_copied_; }
+  bool peers_map() const override { return peers_map_; }
 
   void hold(void* stream) override;
   bool held() const override { return graphs_.any(); }
@@ -98,6 +99,7 @@ class Binding final : public chorale::Binding, public Watched {
   lowering::StagingMemory bounce_staging_;
   DeviceMemory published_at_;  ///< by rank: where this rank publishes
   std::string why_copied_;
+  bool peers_map_ = true;
 
   SwitchUse switches_;  ///< the switch channels that use multicast; none without it
   std::unique_ptr<MulticastMemory> multicast_;

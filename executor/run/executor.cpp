@@ -182,10 +182,15 @@ struct Executor::State {
       binding->prepare(arguments, nullptr);
   }
 
+  /// Returns the binding that bind() finds; null if there is none.
+  Binding* find(const Plan& plan, const Arguments& arguments, bool publishes) {
+    if (failed || resets != world.resets() || arguments.bytes == 0) return nullptr;
+    return bindings.find(call_with(hash_of(plan), arguments, publishes), arguments);
+  }
+
   /// Returns whether bind() finds a binding, and so does not wait for other ranks.
   bool is_bound(const Plan& plan, const Arguments& arguments, bool publishes) {
-    if (failed || resets != world.resets() || arguments.bytes == 0) return false;
-    return bindings.find(call_with(hash_of(plan), arguments, publishes), arguments) != nullptr;
+    return find(plan, arguments, publishes) != nullptr;
   }
 
   void execute(const Plan& plan, const Arguments& arguments, void* stream, bool publishes) {
@@ -283,6 +288,17 @@ bool Executor::stages(const Plan& plan, const Arguments& arguments) {
 std::string Executor::why_copied() const {
   const OneCall call = state_->one_call();
   return state_->why_copied;
+}
+
+bool Executor::peers_map(const Plan& plan, const Arguments& arguments) {
+  const OneCall call = state_->one_call();
+  bool all = true;
+  if (state_->how(plan, arguments) != Staging::How::published) return all;
+  state_->for_each_call(plan, arguments, [&](const Arguments& piece, bool publishes) {
+    const Binding* const binding = state_->find(plan, piece, publishes);
+    all = all && (!binding || binding->peers_map());
+  });
+  return all;
 }
 
 bool Executor::is_bound(const Plan& plan, const Arguments& arguments) {

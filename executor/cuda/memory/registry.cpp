@@ -127,16 +127,28 @@ const SeenBy* Registry::find(const void* at, uint64_t bytes) {
   return &one->seen;
 }
 
+namespace {
+
+/// Finds the only allocation of a buffer. Returns the reason if peers cannot map it.
+std::string find_allocation(const void* at, uint64_t bytes, Segment& segment) {
+  const Located located = locate(at, bytes);
+  if (located.segments.empty()) return located.why_not;
+  segment = located.segments.front();
+  return segment.sharing == Sharing::ipc ? "" : "it is no memory of cudaMalloc()";
+}
+
+}  // namespace
+
+std::string Registry::why_not_mapped(const void* at, uint64_t bytes) {
+  Segment segment;
+  return find_allocation(at, bytes, segment);
+}
+
 /// Finds the allocation of a buffer. Returns null if it cannot be shared this way.
 Registry::Known* Registry::add(const void* at, uint64_t bytes) {
-  const Located located = locate(at, bytes);
-  if (located.segments.empty()) {
-    fail(located.why_not);
-    return nullptr;
-  }
-  const Segment& segment = located.segments.front();
-  if (segment.sharing != Sharing::ipc) {
-    fail("it is no memory of cudaMalloc()");
+  Segment segment;
+  if (std::string why = find_allocation(at, bytes, segment); !why.empty()) {
+    fail(std::move(why));
     return nullptr;
   }
   drop_freed();

@@ -64,6 +64,9 @@ class Registry {
   const SeenBy* find(const void* at, uint64_t bytes);
   const std::string& why_not() const { return why_not_; }
 
+  /// Returns why no peer can map memory of this kind; "" if it can.
+  static std::string why_not_mapped(const void* at, uint64_t bytes);
+
   /// Returns whether close_freed() has something to do. It takes a few nanoseconds.
   bool peers_have_freed() const;
   /// Closes the memory that peers have freed.

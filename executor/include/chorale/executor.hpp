@@ -120,6 +120,11 @@ class Executor {
   /// it copied none.
   std::string why_copied() const;
 
+  /// Returns whether peers could map the buffers of all ranks when the plan was bound to such a call of
+  /// execute_staged(). If not, some rank copies, perhaps in all its calls, and messages may be faster. The
+  /// answer is the same on all ranks. Call it after the call.
+  bool peers_map(const Plan& plan, const Arguments& arguments);
+
   /// Return whether execute() or execute_staged() would only launch, because the plan is already bound to
   /// these arguments. Such a call does not wait for other ranks on the host.
   bool is_bound(const Plan& plan, const Arguments& arguments);

@@ -6,12 +6,17 @@
 
 #include <barrier>
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/cuda/fake/state.hpp"
 #include "tests/nccl/ranks.hpp"
+#include "tests/unit/new_folder.hpp"
 
 namespace {
 
@@ -208,6 +213,47 @@ TEST(NcclAborts, FreeTheMemoryOfGpus) {
   };
   constexpr uint64_t nearly_none = 1 << 20;
   EXPECT_LE(at_most(nearly_none), nearly_none);
+}
+
+// A rank has memory that its peers cannot map. The first call copies it on that rank alone. All ranks run the
+// later calls of this size in another way.
+TEST(NcclMemory, OfAPoolIsCopiedOnce) {
+  const std::string log = chorale::test::new_folder("nccl_memory") + "/log";
+  setenv("NCCL_DEBUG", "INFO", 1);
+  setenv("NCCL_DEBUG_FILE", log.c_str(), 1);
+  ncclResetDebugInit();
+  constexpr size_t part = 300000;  // long enough for a plan whose peers access the outputs
+  in_threads(ranks, [](ncclComm_t comm, int rank) {
+    const auto value = [](int of, int turn, size_t at) { return number(of, at) + turn; };
+    int *pooled = nullptr;
+    ASSERT_EQ(cudaMallocAsync(reinterpret_cast<void **>(&pooled), ranks * part * sizeof(int), nullptr),
+              cudaSuccess);
+    Elements own(ncclInt32, ranks * part);
+    for (int turn = 0; turn < 3; ++turn) {
+      const Elements in(ncclInt32, part, [&](size_t at) { return value(rank, turn, at); });
+      Elements from = in;
+      int *const to = rank == 1 ? pooled : reinterpret_cast<int *>(own.data());
+      EXPECT_EQ(ncclAllGather(from.data(), to, part, ncclInt32, comm, nullptr), ncclSuccess) << sentence();
+      settle();
+      size_t wrong = 0;
+      for (size_t at = 0; at < ranks * part; ++at) wrong += to[at] != value(int(at / part), turn, at % part);
+      EXPECT_EQ(wrong, 0u) << "turn " << turn << ", rank " << rank;
+    }
+    EXPECT_EQ(cudaFree(pooled), cudaSuccess);
+  });
+  unsetenv("NCCL_DEBUG_FILE");
+  unsetenv("NCCL_DEBUG");
+  std::ifstream file(log);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const size_t plan = text.find("AllGather: 3600000 Bytes -> plan allgather_by_peer_b64, "),
+               copy = text.find(
+                   "rank 1 copies buffers through memory of the library, which takes longer, because: it "
+                   "comes from a stream-ordered pool"),
+               messages = text.find(
+                   "AllGather: 3600000 Bytes -> messages; not taken: allgather_by_peer_b64 (needs ");
+  EXPECT_LT(plan, messages) << text;
+  EXPECT_LT(copy, messages) << text;
+  EXPECT_NE(messages, std::string::npos) << text;
 }
 
 }  // namespace
