@@ -111,7 +111,8 @@ Binding::Binding(const Common& common, const Plan& plan, const std::vector<Scrat
   if (switches_.passed) {
     place_for_switches(arguments);
   } else if (call.publishes) {
-    bounce_ = common_.registry().bounce_buffer(bound_.layout.sizes.input + bound_.layout.sizes.output);
+    bounce_ =
+        common_.registry().bounce_buffer(bound_.layout.sizes.input + unit_bytes + bound_.layout.sizes.output);
     const auto cannot_map = [&](bool reached, const void* at, uint64_t bytes) {
       return reached && at && bytes != 0 && !bounce_->seen.contains(at, bytes) &&
              !Registry::why_not_mapped(at, bytes).empty();
@@ -221,6 +222,7 @@ void Binding::prepare_to_publish() {
   publication.at_peers = reinterpret_cast<Published* const*>(published_at_.data());
   if (placement_->in_reached() || placement_->out_reached()) publication.ranks = plan_->ranks();
   launcher_->publish(publication);
+  bounce_staging_.aligned = true;
   bounce_staging_.shared = [this] { return bounce_->block.at(int(rank_)); };
   bounce_staging_.reachable = [this](const char* at, uint64_t bytes) {
     if (bounce_->seen.contains(at, bytes)) return true;

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "chorale/collective.hpp"
+#include "chorale/device/vec.hpp"
+#include "chorale/divided_up.hpp"
 #include "chorale/error.hpp"
 #include "chorale/storage.hpp"
 
@@ -21,6 +23,11 @@ Placement::Placement(const Plan& plan, uint32_t rank, const Layout& layout)
   if (scatters_) out_at_ = rank * sizes_.output;
   in_reached_ = reached_by_peers(plan, rank, BufferKind::input);
   out_reached_ = reached_by_peers(plan, rank, BufferKind::output);
+}
+
+/// Returns whether a part that peers access is aligned if the whole buffer is.
+bool Placement::parts_are_aligned() const {
+  return (!in_reached_ || in_at_ % unit_bytes == 0) && (!out_reached_ || out_at_ % unit_bytes == 0);
 }
 
 Placed Placement::place(const void* in, void* out, const StagingMemory& staging, bool proved_in_place) const {
@@ -44,7 +51,9 @@ Placed Placement::place(const void* in, void* out, const StagingMemory& staging,
   placed.in = user_in;
   placed.out = user_out;
   bool together = false;
-  if ((plan_in_place_ || proved_in_place) && in_place) {
+  // Otherwise the input is copied below, as if the plan were not right in place.
+  const bool may_be_together = one_storage_ || !staging.aligned || parts_are_aligned();
+  if ((plan_in_place_ || proved_in_place) && in_place && may_be_together) {
     together = true;
   } else if (one_storage_ && !scatters_) {
     placed.in = user_out + in_at_;
@@ -87,7 +96,8 @@ void Placement::place_for_peers(Placed& placed, const void* in, void* out, bool 
   }
   if (out_reached_ && out_bytes && !staging.reachable(placed.out, out_bytes)) {
     placed.staged = true;
-    placed.out = staging.shared() + in_bytes;
+    placed.out =
+        staging.shared() + (staging.aligned ? divided_up(in_bytes, unit_bytes) * unit_bytes : in_bytes);
     if (!output_is_complete_) placed.before[1] = {placed.out, out, out_bytes};
     placed.after = {out, placed.out, out_bytes};
   }

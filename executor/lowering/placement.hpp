@@ -37,6 +37,8 @@ struct StagingMemory {
   std::function<char*()> shared;
   /// Returns true if peers can reach these bytes. Called only when `shared` is set.
   std::function<bool(const char* at, uint64_t bytes)> reachable;
+  /// Peers access buffers only at addresses of whole 16 bytes. `shared` then has 16 bytes more.
+  bool aligned = false;
 };
 
 class Placement {
@@ -50,6 +52,7 @@ class Placement {
   Placed place(const void* in, void* out, const StagingMemory& staging, bool proved_in_place = false) const;
 
  private:
+  bool parts_are_aligned() const;
   void place_for_peers(Placed& placed, const void* in, void* out, bool one_storage,
                        const StagingMemory& staging) const;
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "chorale/collective.hpp"
+#include "chorale/device/vec.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/storage.hpp"
 
@@ -46,9 +47,12 @@ Staging::How Staging::how(const Plan& plan, const Arguments& arguments) {
       (!reached.output || allocated(arguments.out, sizes.output)))
     return How::as_passed;
   if (!backend_->can_publish(plan, multicast_)) return How::staged;
+  const CollectiveInfo& info = collective_info(plan.collective);
+  // Ranks publish only addresses of whole 16 bytes. A plan in place has its parts where their lengths say.
+  const uint64_t part = info.input_is_part() ? sizes.input : info.output_is_part() ? sizes.output : 0;
+  if (plan.inplace && part % unit_bytes != 0) return How::staged;
   if (std::max(sizes.input, sizes.output) <= most_published) return How::published;
   // A piece of a single part is a shorter message. Pieces of several parts would be apart in memory.
-  const CollectiveInfo& info = collective_info(plan.collective);
   const bool cuts =
       info.is_standard() && info.input_parts(plan.ranks()) == 1 && info.output_parts(plan.ranks()) == 1;
   return cuts ? How::published : How::staged;

@@ -72,9 +72,10 @@ class Caller {
   size_t results() const { return gathers_ ? count * size_t(world_.ranks()) : count; }
 
   /// Enqueues a call.
-  void call(const char* in, char* out) {
-    executor_.execute_staged(
-        plan_, {.in = in, .out = out, .bytes = results() * 4, .dtype = DType::i32, .op = {}}, stream_);
+  void call(const char* in, char* out) { call(in, out, results() * 4, DType::i32); }
+  void call(const char* in, char* out, uint64_t bytes, DType dtype) {
+    executor_.execute_staged(plan_, {.in = in, .out = out, .bytes = bytes, .dtype = dtype, .op = {}},
+                             stream_);
   }
 
   /// Waits for all ranks, runs `enqueue`, and waits for the work of this rank.
@@ -228,6 +229,42 @@ TEST_P(Published, InPlace) {
     }
     return "good";
   });
+}
+
+/// Messages need not be whole units of 16 bytes. The copy of an output then follows an input of any length.
+TEST_P(Published, MessagesOfAnyLength) {
+  CHORALE_NEEDS_GPUS(1);
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    expect_good([&](World& world) -> std::string {
+      Caller caller(world, name);
+      const bool gathers = caller.results() != count;
+      const size_t ranks = size_t(world.ranks());
+      for (const size_t odd : {count * 4 - 2, count * 4 - 15}) {
+        for (const std::string kind : {"mapped", "malloced", "in place", "in place, mapped"}) {
+          const size_t results = gathers ? odd * ranks : odd;
+          const bool mapped = has(kind, "mapped");
+          const auto make = [&](uint64_t size) { return mapped ? owned(make_mapped(1), 0) : malloced(size); };
+          const Buffer out = make(results), other = make(odd);
+          const bool in_place = has(kind, "in place");
+          char* const in = !in_place ? other.data : out.data + (gathers ? size_t(world.rank()) * odd : 0);
+          std::vector<uint8_t> mine(odd), all(results), expected(results);
+          for (size_t at = 0; at < odd; ++at) mine[at] = uint8_t(at * 7 + size_t(world.rank()) * 31);
+          for (size_t at = 0; at < results; ++at) {
+            for (size_t rank = 0; rank < ranks; ++rank) {
+              if (gathers && rank != at / odd) continue;
+              expected[at] = uint8_t(expected[at] + (gathers ? at % odd : at) * 7 + rank * 31);
+            }
+          }
+          check(cudaMemcpy(in, mine.data(), odd, cudaMemcpyDefault), "writing a buffer");
+          caller.together([&] { caller.call(in, out.data, results, DType::u8); });
+          check(cudaMemcpy(all.data(), out.data, results, cudaMemcpyDefault), "reading a buffer");
+          if (all != expected) return kind + ": wrong result of " + std::to_string(odd);
+        }
+      }
+      return "good";
+    });
+  }
 }
 
 /// A graph keeps the buffers of its capture, also when later calls publish others.

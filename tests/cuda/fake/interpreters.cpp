@@ -132,6 +132,9 @@ void play(const Kernel& kernel, const cuda::Launch& launch, uint32_t blocks) {
   const cuda::Publication& publication = launch.publication;
   std::vector<lowering::Published*> from_peers;
   for (uint32_t peer = 0; peer < publication.ranks; ++peer) {
+    // The kernel moves whole units at a peer's buffers, and knows of no other alignment there.
+    if ((publication.in[peer] | publication.out[peer]) % 16 != 0)
+      die("a launch publishes an address that is not aligned to 16 bytes");
     lowering::Published& there = *publication.at_peers[peer];
     store_relaxed(&there.in, publication.in[peer]);
     store_relaxed(&there.out, publication.out[peer]);

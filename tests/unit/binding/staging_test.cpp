@@ -102,6 +102,22 @@ TEST(Staging, RanksPublishBuffersIfTheyCan) {
   EXPECT_EQ(staging.how(idle("allreduce"), {.in = &byte, .out = &byte, .bytes = 4}), Staging::How::as_passed);
 }
 
+/// Ranks publish only addresses of whole 16 bytes. In place, a part is where the lengths of the others say.
+TEST(Staging, PartsOfAPlanInPlaceArePublishedIfTheyAreAligned) {
+  Memory memory;
+  memory.publishes = true;
+  Staging staging(memory);
+  char byte = 0;
+  const auto how = [&](const std::string& collective, uint64_t bytes) {
+    Plan plan = reaching(collective);
+    plan.inplace = true;
+    return staging.how(plan, {.in = &byte, .out = &byte, .bytes = bytes});
+  };
+  EXPECT_EQ(how("allgather", 64), Staging::How::published);
+  EXPECT_EQ(how("allgather", 56), Staging::How::staged);
+  EXPECT_EQ(how("allreduce", 28), Staging::How::published);
+}
+
 TEST(Staging, PiecesOfPublishedBuffersCoverTheMessage) {
   constexpr uint64_t most = Staging::most_published;
   Memory memory;

@@ -47,5 +47,38 @@ TEST(Placement, KeepsWhatThePlanMayLeaveAsItWas) {
   EXPECT_TRUE(keeps_output(own));
 }
 
+/// Peers that move whole units of 16 bytes need them aligned in every buffer that they access.
+TEST(Placement, AlignsWhatPeersAccess) {
+  Plan plan = two_ranks();
+  plan.collective = "allgather";
+  plan.inplace = false;
+  for (Gpu& gpu : plan.gpus) {
+    gpu.chunks[size_t(BufferKind::input)] = 4;
+    gpu.chunks[size_t(BufferKind::output)] = 8;
+  }
+  RemoteBuffer remote{};
+  remote.rank = 1;
+  for (const BufferKind kind : {BufferKind::input, BufferKind::output}) {
+    remote.buffer = kind;
+    plan.gpus[0].remote_buffers.push_back(remote);
+  }
+  const Layout layout = layout_of(plan, 2 * 72, DType::i8);
+  ASSERT_EQ(layout.sizes.input, 72u);
+  alignas(16) char out[2 * 72], shared[16 + 3 * 72];
+  bool reaches_all = true;
+  const StagingMemory staging{
+      [] { return nullptr; }, [&] { return shared; },
+      [&](const char* at, uint64_t) { return reaches_all || (at >= shared && at < shared + sizeof shared); },
+      true};
+  const auto place = [&] { return Placement(plan, 1, layout).place(out + 72, out, staging, true); };
+  Placed placed = place();
+  EXPECT_EQ(placed.in, shared) << "in place, the input is not aligned";
+  EXPECT_EQ(placed.out, out);
+  reaches_all = false;
+  placed = place();
+  EXPECT_EQ(placed.in, shared);
+  EXPECT_EQ(placed.out, shared + 80);
+}
+
 }  // namespace
 }  // namespace chorale
