@@ -243,9 +243,11 @@ void Launcher::launch_round(uint64_t round, char* in, char* out, cudaStream_t st
   launch_.page = of.page;
   launch_.pages = of.pages;
   void* parameters[] = {&launch_};
-  // Slices are whole lines, so that all rounds are aligned if the first one is.
+  // Slices are whole lines, so that all rounds are aligned if the first one is. The kernel for exchanges does
+  // not publish buffers.
   const bool exchange =
-      of.exchange && (reinterpret_cast<uintptr_t>(in) | reinterpret_cast<uintptr_t>(out)) % unit_bytes == 0;
+      of.exchange && !launch_.publication.from_peers &&
+      (reinterpret_cast<uintptr_t>(in) | reinterpret_cast<uintptr_t>(out)) % unit_bytes == 0;
   const Kernel& kernel = exchange ? of.exchange_only : of.any;
   launch_.next_beside = kernel.next_beside;
   // The kernel may begin before earlier work in the stream has ended, and waits for that work itself: see

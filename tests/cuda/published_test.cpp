@@ -58,9 +58,10 @@ Words read(const char* from, size_t n) {
 /// for a rank (share_gpus.hpp).
 class Caller {
  public:
-  Caller(World& world, const std::string& name)
+  Caller(World& world, const std::string& name) : Caller(world, plan_named(name, world.ranks())) {}
+  Caller(World& world, const Plan& plan)
       : world_(world),
-        plan_(plan_named(name, world.ranks())),
+        plan_(plan),
         gathers_(plan_.collective == "allgather"),
         executor_(world, config_of_test()) {
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
@@ -265,6 +266,27 @@ TEST_P(Published, MessagesOfAnyLength) {
       return "good";
     });
   }
+}
+
+/// A plan whose peers access buffers may move only packets on some rank, and the rank still publishes.
+TEST_P(Published, PlansThatMoveOnlyPackets) {
+  CHORALE_NEEDS_GPUS(1);
+  expect_good([](World& world) -> std::string {
+    Plan plan = plan_named("allreduce_one_shot_b4", world.ranks());
+    RemoteBuffer remote{};
+    remote.rank = 1;
+    remote.buffer = BufferKind::output;
+    plan.gpus[0].remote_buffers.push_back(remote);
+    plan.extension.verified.clear();  // the certificate is of the plan without it
+    Caller caller(world, plan);
+    const Buffer in = malloced(bytes), out = malloced(bytes);
+    write(in.data, words_of(world.rank(), 0));
+    constexpr size_t whole = 4096;
+    caller.together([&] { caller.call(in.data, out.data, whole * 4, DType::i32); });
+    Words expected = caller.expected(0);
+    expected.resize(whole);
+    return read(out.data, whole) == expected ? "good" : "wrong result";
+  });
 }
 
 /// A graph keeps the buffers of its capture, also when later calls publish others.

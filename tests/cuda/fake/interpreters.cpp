@@ -28,19 +28,20 @@ namespace {
 struct Kernel {
   DType dtype;
   PacketForm packet;
+  bool exchange;  ///< the kernel of exchange.cuh
 };
 
-const Kernel* kernel_of(DType dtype, PacketForm packet) {
+const Kernel* kernel_of(DType dtype, PacketForm packet, bool exchange) {
   static const auto* const all = [] {
-    auto* const made =
-        new std::array<std::array<Kernel, std::size(packet_form_names)>, std::size(all_dtypes)>;
+    auto* const made = new std::array<std::array<std::array<Kernel, 2>, std::size(packet_form_names)>,
+                                      std::size(all_dtypes)>;
     for (const DType one : all_dtypes) {
       for (size_t form = 0; form < std::size(packet_form_names); ++form)
-        (*made)[size_t(one)][form] = {one, PacketForm(form)};
+        (*made)[size_t(one)][form] = {{{one, PacketForm(form), false}, {one, PacketForm(form), true}}};
     }
     return made;
   }();
-  return &(*all)[size_t(dtype)][size_t(packet)];
+  return &(*all)[size_t(dtype)][size_t(packet)][size_t(exchange)];
 }
 
 /// Is a thread block of a launch.
@@ -130,6 +131,7 @@ void play(const Kernel& kernel, const cuda::Launch& launch, uint32_t blocks) {
   run.skip = launch.skip;
   run.trace = launch.trace;
   const cuda::Publication& publication = launch.publication;
+  if (kernel.exchange && publication.from_peers) die("the kernel of exchange.cuh publishes no buffers");
   std::vector<lowering::Published*> from_peers;
   for (uint32_t peer = 0; peer < publication.ranks; ++peer) {
     // The kernel moves whole units at a peer's buffers, and knows of no other alignment there.
@@ -170,8 +172,7 @@ namespace chorale::cuda {
 using namespace test::fake;
 
 Interpreters interpreters_of(DType dtype, PacketForm packet, bool) {
-  const Kernel* const kernel = kernel_of(dtype, packet);
-  return {kernel, kernel};
+  return {kernel_of(dtype, packet, false), kernel_of(dtype, packet, true)};
 }
 const void* multicast_interpreter_of(DType, PacketForm, bool) { return nullptr; }
 cudaError_t enqueue_average(void* elements, uint64_t n, DType dtype, uint32_t ranks, cudaStream_t stream) {
