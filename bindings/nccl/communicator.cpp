@@ -174,7 +174,8 @@ Communicator::Collective Communicator::collective_of(const Task& task) const {
   const CollectiveInfo& info = collective_info(word);
   const uint64_t parts = std::max(info.input_parts(uint64_t(ranks())), info.output_parts(uint64_t(ranks())));
   Collective made;
-  made.arguments.in = task.send;
+  // Other ranks than the root of a broadcast may pass any address as their input.
+  made.arguments.in = uses(task, rank()).send ? task.send : nullptr;
   made.arguments.out = task.recv;
   made.arguments.bytes = task.count * element_bytes(task.type) * parts;
   made.arguments.dtype = DType::u8;  // what only moves elements moves bytes

@@ -173,6 +173,22 @@ CHORALE_NCCL_TEST(NcclWindows, ServeCollectivesWithARoot, ranks)(ncclComm_t comm
   }
 }
 
+// A broadcast ignores what ranks other than the root send.
+CHORALE_NCCL_TEST(NcclBroadcasts, IgnoreTheInputOfOtherRanks, ranks)(ncclComm_t comm, int rank) {
+  constexpr int root = 1;
+  Elements in = numbers(rank, 0), out(ncclInt32, count);
+  const std::vector<const void *> strays{reinterpret_cast<const void *>(uintptr_t(4096)), &root,
+                                         out.data() + 16};
+  for (const void *const stray : strays) {
+    out = numbers(rank, 7);
+    EXPECT_EQ(
+        ncclBroadcast(rank == root ? in.data() : stray, out.data(), count, ncclInt32, root, comm, nullptr),
+        ncclSuccess)
+        << sentence();
+    EXPECT_TRUE(out == numbers(root, 0));
+  }
+}
+
 uint64_t used_memory() {
   const std::lock_guard lock(chorale::test::fake::state().mutex);
   return chorale::test::fake::state().used_bytes;
