@@ -203,7 +203,10 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* memory) {
 cudaError_t cudaIpcOpenMemHandle(void** to, cudaIpcMemHandle_t handle, unsigned) {
   return open_ipc(to, handle);
 }
-cudaError_t cudaIpcCloseMemHandle(void* memory) { return close_ipc(memory); }
+cudaError_t cudaIpcCloseMemHandle(void* memory) {
+  cudaDeviceSynchronize();
+  return close_ipc(memory);
+}
 cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned) {
   const Lock lock(state().mutex);
   const uint64_t first = reinterpret_cast<uint64_t>(memory);
