@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -45,6 +46,12 @@ inline void settle_all(int gpus) {
   }
   use_gpu(before);
 }
+/// Returns the bytes of GPU memory that this process has allocated.
+inline uint64_t used_memory() {
+  size_t free = 0, total = 0;
+  cudaMemGetInfo(&free, &total);
+  return total - free;
+}
 /// Allocates memory of this thread's GPU, which the host can use too because the CUDA is a fake.
 template <class T>
 struct Allocator {
@@ -62,11 +69,21 @@ constexpr bool on_gpus = false;
 inline void use_gpu(int) {}
 inline void settle() {}
 inline void settle_all(int) {}
+inline uint64_t used_memory() { return 0; }
 template <class T>
 using Allocator = std::allocator<T>;
 #endif
 inline const int backend_is_set =
     setenv("CHORALE_BACKEND", on_gpus ? "cuda" : "cpu", 1) + setenv("FAKE_GPUS", "8", 1);
+
+/// Waits until threads of the library have freed so much GPU memory that this process uses at most `bytes`.
+/// \returns the bytes in use, which are more after a minute
+inline uint64_t used_memory_at_most(uint64_t bytes) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (used_memory() > bytes && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return used_memory();
+}
 
 inline std::string sentence() { return ncclGetLastError(nullptr); }
 
@@ -250,6 +267,9 @@ class Elements {
   ncclDataType_t type_;
   std::vector<char, Allocator<char>> bytes_;
 };
+
+/// Holds numbers in memory of this thread's GPU. Call settle() before you read what a call has written.
+using Ints = std::vector<int, Allocator<int>>;
 
 /// Is a number in memory of this thread's GPU.
 class Number {

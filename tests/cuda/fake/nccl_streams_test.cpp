@@ -14,7 +14,6 @@
 #include <thread>
 #include <vector>
 
-#include "tests/cuda/fake/state.hpp"
 #include "tests/nccl/ranks.hpp"
 #include "tests/unit/new_folder.hpp"
 
@@ -189,11 +188,6 @@ CHORALE_NCCL_TEST(NcclBroadcasts, IgnoreTheInputOfOtherRanks, ranks)(ncclComm_t 
   }
 }
 
-uint64_t used_memory() {
-  const std::lock_guard lock(chorale::test::fake::state().mutex);
-  return chorale::test::fake::state().used_bytes;
-}
-
 /// Makes a communicator of two ranks in threads, uses it, and aborts it while a graph may still run.
 void use_and_abort() {
   const ncclUniqueId id = new_id();
@@ -221,14 +215,8 @@ void use_and_abort() {
 // A thread of the library frees the memory when the work of the GPUs has ended.
 TEST(NcclAborts, FreeTheMemoryOfGpus) {
   for (int round = 0; round < 3; ++round) use_and_abort();
-  const auto at_most = [](uint64_t bytes) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    while (used_memory() > bytes && std::chrono::steady_clock::now() < end)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return used_memory();
-  };
   constexpr uint64_t nearly_none = 1 << 20;
-  EXPECT_LE(at_most(nearly_none), nearly_none);
+  EXPECT_LE(used_memory_at_most(nearly_none), nearly_none);
 }
 
 // A rank has memory that its peers cannot map. The first call copies it on that rank alone. All ranks run the
