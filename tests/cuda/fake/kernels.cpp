@@ -5,7 +5,6 @@
 #include <cuda_runtime_api.h>
 
 #include "executor/cpu/scale.hpp"
-#include "executor/cuda/graph_holds.hpp"
 #include "executor/cuda/kernels/kernels.hpp"
 #include "streams.hpp"
 
@@ -52,8 +51,6 @@ cudaError_t enqueue_scale(void* out, const void* in, uint64_t n, DType dtype, co
   enqueue(stream, [=] { cpu::scale(out, in, n, dtype, factor); });
   return cudaSuccess;
 }
-
-void GraphHolds::add(cudaStream_t) {}  // nothing is captured here
 
 }  // namespace chorale::cuda
 
