@@ -20,7 +20,10 @@ using namespace cuda;
 
 class RegistryOfProcesses : public testing::Test {
  protected:
-  void SetUp() override { Registry::most_wait = std::chrono::seconds(60); }
+  void SetUp() override {
+    Registry::most_wait = std::chrono::seconds(60);
+    Registry::between_refusals = {};
+  }
 };
 
 /// Holds what a registry needs, and a registry.
@@ -99,6 +102,30 @@ TEST_F(RegistryOfProcesses, PeersNeedNotCall) {
     }
     world.barrier();
     return why;
+  });
+  EXPECT_EQ(said, std::vector<std::string>(2, "good"));
+}
+
+/// Another registry of a peer may keep freed memory open for long, because it is not used. CUDA may then refuse
+/// to map memory at the same address.
+TEST_F(RegistryOfProcesses, ARefusalIsNotForever) {
+  CHORALE_NEEDS_GPUS(1);
+  const auto said = on_processes(2, [&](World& world) -> std::string {
+    Registered all{world};
+    Registry other(world, all.imports, all.pool);
+    {
+      const Buffer freed = malloced(4 << 20);
+      if (!other.find(freed.data, 1)) return other.why_not();
+      world.barrier();
+    }
+    const Buffer mine = malloced(4 << 20);
+    for (int turn = 0; turn < 20; ++turn) all.registry.find(mine.data, 1);
+    other.find(mine.data, 1);  // it notices that memory was freed
+    world.barrier();
+    other.close_freed();
+    world.barrier();
+    const std::string why = all.use(mine, uint32_t(world.rank()));
+    return why.empty() ? "good" : why;
   });
   EXPECT_EQ(said, std::vector<std::string>(2, "good"));
 }

@@ -32,7 +32,7 @@ struct Request {
   uint64_t address = 0;               ///< where the rank that was asked sees it; 0: it cannot map it
 };
 
-/// Limits how often a peer is asked again for memory that it could not map.
+/// Limits how often a peer is asked in every call for memory that it could not map.
 constexpr int most_refusals = 8;
 constexpr std::chrono::seconds between_looks{1};
 
@@ -200,11 +200,13 @@ bool Registry::complete(Known& one) {
     return std::find(one.seen.at.begin(), one.seen.at.end(), 0) == one.seen.at.end();
   };
   if (is_seen()) return true;
-  if (one.refusals >= most_refusals) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (one.refusals >= most_refusals && begin < one.next_ask) {
+    // Another registry of the peer may have freed memory open at these addresses, and closes it some time.
     fail("a peer cannot map it");
     return false;
   }
-  const auto end = std::chrono::steady_clock::now() + most_wait;
+  const auto end = begin + most_wait;
   std::vector<Answer> answers(one.seen.at.size(), Answer::none);
   for (;;) {
     bool waits = false;
@@ -215,6 +217,7 @@ bool Registry::complete(Known& one) {
     if (is_seen()) return true;
     if (!waits) {
       ++one.refusals;
+      one.next_ask = begin + between_refusals;
       fail("a peer could not map it");
       return false;
     }

@@ -54,6 +54,8 @@ class Registry {
   static constexpr size_t most_allocations = 1024;  ///< known to the peers at a time
   /// Limits the time for which find() waits for peers. Tests change it, so that no result depends on time.
   inline static std::chrono::milliseconds most_wait{100};
+  /// Is the time after which find() asks again for memory that a peer has often refused. Tests change it.
+  inline static std::chrono::milliseconds between_refusals{1000};
 
   /// Makes the registry. Collective. The arguments must outlive it.
   Registry(World& world, Imports& imports, Pool& pool);
@@ -88,6 +90,7 @@ class Registry {
     uint64_t number = 0;  ///< by which peers know it; never reused
     size_t place = 0;     ///< in Board::alive
     int refusals = 0;     ///< how often a peer could not map it
+    std::chrono::steady_clock::time_point next_ask{};  ///< after many refusals
   };
 
   Board& board(int rank) const;
