@@ -263,7 +263,10 @@ void Executor::execute_staged(const Plan& plan, const Arguments& arguments, void
   const OneCall call = state_->one_call();
   state_->why_copied.clear();
   if (state_->how(plan, arguments) == Staging::How::staged) {
-    state_->why_copied = "its parts are too long";
+    state_->why_copied =
+        state_->backend->can_publish(plan, state_->multicast)
+            ? "its parts are too long, or their lengths are not whole 16 bytes"
+            : "peers access buffers of no more than 16 ranks, on one host and without multicast";
     return state_->staging->run(plan, arguments, stream,
                                 [&](const Arguments& piece) { state_->execute(plan, piece, stream, false); });
   }

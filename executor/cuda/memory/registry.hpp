@@ -87,9 +87,9 @@ class Registry {
   struct Known {
     SeenBy seen;
     Segment segment;
-    uint64_t number = 0;  ///< by which peers know it; never reused
-    size_t place = 0;     ///< in Board::alive
-    int refusals = 0;     ///< how often a peer could not map it
+    uint64_t number = 0;                               ///< by which peers know it; never reused
+    size_t place = 0;                                  ///< in Board::alive
+    int refusals = 0;                                  ///< how often a peer could not map it
     std::chrono::steady_clock::time_point next_ask{};  ///< after many refusals
   };
 

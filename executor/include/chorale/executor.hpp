@@ -103,9 +103,10 @@ class Executor {
   /// It copies a buffer that peers access to and from memory of this executor if they cannot map it:
   /// why_copied() has the reason. Only memory of cudaMalloc() at addresses of whole 16 bytes can be mapped.
   /// It also copies, at most 64 MiB at a time, if the world has several hosts or more than 16 ranks, if
-  /// multicast runs the plan's switch channels, or if a buffer has several parts and more than 128 MiB. It
-  /// copies nothing on the CPU, nor if they are memory of allocate(). All ranks must pass memory of
-  /// allocate(), or none. Do not let two such calls run at the same time.
+  /// multicast runs the plan's switch channels, or if a buffer has several parts and more than 128 MiB. So
+  /// does a plan in place whose parts are no whole 16 bytes long. It copies nothing on the CPU, nor if they
+  /// are memory of allocate(). All ranks must pass memory of allocate(), or none. Do not let two such calls
+  /// run at the same time.
   /// \throws UsageError also if the buffers are too long for one piece and the plan is not of a standard
   ///         collective; otherwise as execute()
   void execute_staged(const Plan& plan, const Arguments& arguments, void* stream = nullptr);
