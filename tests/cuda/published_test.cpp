@@ -59,11 +59,8 @@ Words read(const char* from, size_t n) {
 class Caller {
  public:
   Caller(World& world, const std::string& name) : Caller(world, plan_named(name, world.ranks())) {}
-  Caller(World& world, const Plan& plan)
-      : world_(world),
-        plan_(plan),
-        gathers_(plan_.collective == "allgather"),
-        executor_(world, config_of_test()) {
+  Caller(World& world, const Plan& plan, const Config& config = config_of_test())
+      : world_(world), plan_(plan), gathers_(plan_.collective == "allgather"), executor_(world, config) {
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
   }
   ~Caller() { cudaStreamDestroy(stream_); }
@@ -289,6 +286,61 @@ TEST_P(Published, PlansThatMoveOnlyPackets) {
   });
 }
 
+/// Bindings come and go with bounce buffers of different sizes, and a graph keeps those that it uses.
+TEST_P(Published, EvictionsKeepTheMemoryOfGraphs) {
+  CHORALE_NEEDS_GPUS(1);
+  expect_good([](World& world) -> std::string {
+    Config config = config_of_test();
+    config.bindings = 2u;
+    Caller caller(world, plan_named("allreduce_ring", world.ranks()), config);
+    const auto make = [&](uint64_t size) {
+      return world.rank() == 1 ? owned(make_mapped(int(size / unit) + 1), 0) : malloced(size);
+    };
+    const Buffer in = make(bytes), out = make(bytes);
+    cudaStream_t const stream = caller.stream();
+    if (const std::string why = caller.wrong(in.data, out.data, 0); !why.empty()) return why;
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "a capture");
+    caller.call(in.data, out.data);
+    cudaGraph_t graph = nullptr;
+    check(cudaStreamEndCapture(stream, &graph), "the end of a capture");
+    cudaGraphExec_t runs = nullptr;
+    check(cudaGraphInstantiate(&runs, graph, 0), "a graph");
+    for (int turn = 1; turn < 12; ++turn) {
+      const size_t n = size_t(turn * 7919 % 12 + 1) << 18;  // words
+      const Buffer large_in = make(n * 4), large_out = make(n * 4);
+      write(large_in.data, Words(n, world.rank() + turn));
+      caller.together([&] { caller.call(large_in.data, large_out.data, n * 4, DType::i32); });
+      if (read(large_out.data, n) != Words(n, world.ranks() * (world.ranks() - 1) / 2 + world.ranks() * turn))
+        return "wrong result of " + std::to_string(n);
+      write(in.data, words_of(world.rank(), turn));
+      caller.together([&] { check(cudaGraphLaunch(runs, stream), "the launch of a graph"); });
+      if (read(out.data, count) != caller.expected(turn)) return "wrong result of the graph";
+    }
+    check(cudaGraphExecDestroy(runs), "a graph");
+    check(cudaGraphDestroy(graph), "a graph");
+    return "good";
+  });
+}
+
+/// Messages of one part run in pieces, whatever the memory of each rank.
+TEST_P(Published, LongMessages) {
+  CHORALE_NEEDS_GPUS(1);
+  expect_good([](World& world) -> std::string {
+    constexpr size_t n = (size_t(128) << 20) + 4;
+    for (const char* const name : {"allreduce_all_pairs", "broadcast_direct"}) {
+      Caller caller(world, name);
+      const bool sends = std::string(name) == "broadcast_direct";
+      const Buffer in = world.rank() == 1 ? owned(make_mapped(65), 0) : malloced(n);
+      const Buffer out = world.rank() == 0 ? owned(make_mapped(65), 0) : malloced(n);
+      write(in.data, Words(n / 4, world.rank() + 1));
+      const char* const passed = sends && world.rank() != 0 ? nullptr : in.data;
+      caller.together([&] { caller.call(passed, out.data, n, DType::i32); });
+      if (read(out.data, n / 4) != Words(n / 4, sends ? 1 : 3)) return std::string("wrong result of ") + name;
+    }
+    return "good";
+  });
+}
+
 /// A graph keeps the buffers of its capture, also when later calls publish others.
 TEST_P(Published, GraphsKeepTheirBuffers) {
   CHORALE_NEEDS_GPUS(1);
@@ -312,6 +364,35 @@ TEST_P(Published, GraphsKeepTheirBuffers) {
     }
     check(cudaGraphExecDestroy(runs), "a graph");
     check(cudaGraphDestroy(graph), "a graph");
+    return "good";
+  });
+}
+
+/// After a stop and a reset, ranks publish known and other memory as before.
+TEST_P(Published, GoOnAfterAReset) {
+  CHORALE_NEEDS_GPUS(1);
+  expect_good([](World& world) -> std::string {
+    Caller caller(world, "allreduce_all_pairs");
+    const Buffer in = malloced(bytes), out = malloced(bytes);
+    std::vector<Buffer> others;
+    for (int turn = 0; turn < 4; ++turn) {
+      if (const std::string why = caller.wrong(in.data, out.data, turn); !why.empty()) return why;
+      const Buffer other_in = others.emplace_back(malloced(bytes)),
+                   other_out = others.emplace_back(malloced(bytes));
+      const std::string why = caller.wrong(other_in.data, other_out.data, turn + 10);
+      if (!why.empty()) return "other memory: " + why;
+      if (const std::string copied = caller.executor().why_copied(); !copied.empty()) return copied;
+      world.barrier();
+      // One rank alone calls, so its kernel waits until the other one stops the world.
+      if (world.rank() == 1) world.abort("a test");
+      try {
+        if (world.rank() == 0) caller.call(in.data, out.data);
+        caller.executor().synchronize(caller.stream());
+        return "the world did not stop";
+      } catch (const RunError&) {
+      }
+      world.reset();
+    }
     return "good";
   });
 }

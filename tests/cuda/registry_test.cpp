@@ -106,8 +106,8 @@ TEST_F(RegistryOfProcesses, PeersNeedNotCall) {
   EXPECT_EQ(said, std::vector<std::string>(2, "good"));
 }
 
-/// Another registry of a peer may keep freed memory open for long, because it is not used. CUDA may then refuse
-/// to map memory at the same address.
+/// Another registry of a peer may keep freed memory open for long, because it is not used. CUDA may then
+/// refuse to map memory at the same address.
 TEST_F(RegistryOfProcesses, ARefusalIsNotForever) {
   CHORALE_NEEDS_GPUS(1);
   const auto said = on_processes(2, [&](World& world) -> std::string {
