@@ -196,8 +196,11 @@ void expect_nothing_kept(const std::function<void()>& round) {
     after = Held::now();
   EXPECT_LE(after.files, before.files);
   EXPECT_LE(after.threads, before.threads);
+#if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
+  // The sanitizer's allocator makes mappings too. A communicator of GPUs that was kept has dozens of them.
+  EXPECT_LT(after.maps, before.maps + (on_gpus ? 4 * rounds : rounds / 2));
+#else
   EXPECT_LT(after.maps, before.maps + rounds / 2);
-#if !defined(CHORALE_ASAN) && !defined(CHORALE_TSAN)
   EXPECT_LT(after.kilobytes, before.kilobytes + 100 * rounds);
 #endif
 }
