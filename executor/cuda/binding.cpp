@@ -111,8 +111,8 @@ Binding::Binding(const Common& common, const Plan& plan, const std::vector<Scrat
   if (switches_.passed) {
     place_for_switches(arguments);
   } else if (call.publishes) {
-    bounce_ =
-        common_.registry().bounce_buffer(bound_.layout.sizes.input + unit_bytes + bound_.layout.sizes.output);
+    static_assert(BounceBuffer::spare >= unit_bytes, "an output behind an input is aligned");
+    bounce_ = common_.registry().bounce_buffer(bound_.layout.sizes.input + bound_.layout.sizes.output);
     const auto cannot_map = [&](bool reached, const void* at, uint64_t bytes) {
       return reached && at && bytes != 0 && !bounce_->seen.contains(at, bytes) &&
              !Registry::why_not_mapped(at, bytes).empty();

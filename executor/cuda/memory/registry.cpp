@@ -206,7 +206,8 @@ bool Registry::complete(Known& one) {
     fail("a peer cannot map it");
     return false;
   }
-  const auto end = begin + most_wait;
+  // A peer that has not answered in time is not waited for in every call.
+  const auto end = begin < one.next_wait ? begin : begin + most_wait;
   std::vector<Answer> answers(one.seen.at.size(), Answer::none);
   for (;;) {
     bool waits = false;
@@ -223,6 +224,7 @@ bool Registry::complete(Known& one) {
     }
     const bool stopped = load_relaxed(&world_.abort_word()->stop) != 0;
     if (stopped || std::chrono::steady_clock::now() >= end) {
+      if (begin >= one.next_wait) one.next_wait = begin + between_refusals;
       fail("a peer has not mapped it yet");
       return false;
     }
@@ -268,10 +270,10 @@ void Registry::take_answer(int peer, uint64_t number, uint64_t address) {
 
 std::shared_ptr<const BounceBuffer> Registry::bounce_buffer(uint64_t bytes) {
   constexpr uint64_t least = uint64_t(1) << 20;
-  if (bounce_ && bounce_->block.bytes() >= bytes) return bounce_;
+  if (bounce_ && bounce_->block.bytes() >= bytes + BounceBuffer::spare) return bounce_;
   bounce_.reset();
   auto made = std::make_shared<BounceBuffer>();
-  made->block = pool_.take(std::bit_ceil(std::max(bytes, least)));
+  made->block = pool_.take(std::bit_ceil(std::max(bytes, least)) + BounceBuffer::spare);
   // Each rank tells the others where it sees their blocks.
   std::vector<uint64_t> mine;
   for (int rank = 0; rank < world_.ranks(); ++rank)
@@ -291,6 +293,7 @@ std::shared_ptr<const BounceBuffer> Registry::bounce_buffer(uint64_t bytes) {
 // -- The peers' memory
 
 bool Registry::peers_have_freed() const {
+  if (opened_freed_.load(std::memory_order_acquire)) return true;
   for (int peer = 0; window_ && peer < world_.ranks(); ++peer) {
     if (board(peer).frees.load(std::memory_order_acquire) != seen_frees_[size_t(peer)]) return true;
   }
@@ -300,9 +303,10 @@ bool Registry::peers_have_freed() const {
 void Registry::close_freed() {
   if (!window_) return;
   std::vector<std::unique_ptr<Imported>> closed;  // destroyed without the lock, because that takes long
+  const bool all = opened_freed_.exchange(false, std::memory_order_acq_rel);
   for (int peer = 0; peer < world_.ranks(); ++peer) {
     const uint64_t frees = board(peer).frees.load(std::memory_order_acquire);
-    if (frees == seen_frees_[size_t(peer)]) continue;
+    if (!all && frees == seen_frees_[size_t(peer)]) continue;
     seen_frees_[size_t(peer)] = frees;
     const std::lock_guard lock(mutex_);
     for (auto at = opened_.begin(); at != opened_.end();) {
@@ -350,6 +354,9 @@ void Registry::answer(int peer) {
     request.address = reinterpret_cast<uint64_t>(imported->data());
     const std::lock_guard lock(mutex_);
     opened_[{peer, request.number}] = {std::move(imported), size_t(request.place)};
+    // The owner may have freed it meanwhile, and this rank has looked before it was in `opened_`.
+    const uint64_t alive = board(peer).alive[request.place].load(std::memory_order_acquire);
+    if (alive != request.number) opened_freed_.store(true, std::memory_order_release);
   } catch (const std::exception&) {
     request.address = 0;  // the owner copies through the bounce buffer instead
   }

@@ -36,6 +36,7 @@ struct SeenBy {
 
 /// Holds memory that all peers see from the beginning. A call copies through it what peers cannot access.
 struct BounceBuffer {
+  static constexpr uint64_t spare = 512;  ///< more bytes than asked for, so that an output can be aligned
   Pool::Block block;
   SeenBy seen;
 };
@@ -87,10 +88,11 @@ class Registry {
   struct Known {
     SeenBy seen;
     Segment segment;
-    uint64_t number = 0;                               ///< by which peers know it; never reused
-    size_t place = 0;                                  ///< in Board::alive
-    int refusals = 0;                                  ///< how often a peer could not map it
-    std::chrono::steady_clock::time_point next_ask{};  ///< after many refusals
+    uint64_t number = 0;                                ///< by which peers know it; never reused
+    size_t place = 0;                                   ///< in Board::alive
+    int refusals = 0;                                   ///< how often a peer could not map it
+    std::chrono::steady_clock::time_point next_ask{};   ///< after many refusals
+    std::chrono::steady_clock::time_point next_wait{};  ///< after a peer has not answered in time
   };
 
   Board& board(int rank) const;
@@ -128,6 +130,7 @@ class Registry {
     size_t place;
   };
   std::map<std::pair<int, uint64_t>, Opened> opened_;  ///< by rank and number; guarded by mutex_
+  std::atomic<bool> opened_freed_{false};              ///< `opened_` got memory that its owner had freed
   std::atomic<bool> quit_{false};
   std::thread thread_;  ///< the last member, because it uses the others
 };
