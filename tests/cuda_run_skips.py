@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-PROGRAMS = ("memory", "pool", "scale", "schedules", "matrix", "faults", "litmus", "plans", "groups", "tiles", "exchange", "hosts")
+PROGRAMS = ("memory", "pool", "published", "scale", "schedules", "matrix", "faults", "litmus", "plans", "groups", "tiles", "exchange", "hosts")
 PLANS = ("single_node-allreduce__n2.json", "single_node-allreduce__n4.json")
 
 

@@ -182,8 +182,7 @@ __device__ __noinline__ inline void publish(const Launch& launch, uint64_t epoch
 
 /// Replaces the FarPlaces of a fetched page by the addresses that the peers publish for this launch. It waits
 /// until these peers have begun the launch. Called by all threads of a block, after it has synchronised.
-__device__ __noinline__ inline Stop find_at_peers(const Launch& launch, Shared& shared, char* room,
-                                                  uint64_t epoch) {
+CHORALE_FN Stop find_at_peers(const Launch& launch, Shared& shared, char* room, uint64_t epoch) {
   const Group group = block_group();
   const PageShape shape = launch.page;
   ProgramPlace* const places = reinterpret_cast<ProgramPlace*>(room + shape.plain_at());
@@ -202,10 +201,13 @@ __device__ __noinline__ inline Stop find_at_peers(const Launch& launch, Shared& 
   return group.agree(stop);
 }
 
-/// Computes the addresses of a fetched page's places. The block must synchronise between fetching and this
-/// call, and again before it runs the page.
+/// Computes the addresses of a fetched page's places. It waits until the peers whose buffers the page names
+/// have begun the launch. The block must synchronise between fetching and this call, and again before it runs
+/// the page.
 template <class P>
-CHORALE_FN Page<P> settle_page(const Launch& launch, char* room, uint64_t epoch, const Deadline* deadline) {
+__device__ __noinline__ Stop settle_page(const Launch& launch, Shared& shared, char* room, uint64_t epoch) {
+  Stop stop = Stop::none;
+  if (launch.publication.from_peers) stop = find_at_peers(launch, shared, room, epoch);
   const PageShape shape = launch.page;
   const ProgramPlace* const places = reinterpret_cast<const ProgramPlace*>(room + shape.plain_at());
   Mem* const plain = reinterpret_cast<Mem*>(room + shape.settled_plain_at());
@@ -217,11 +219,19 @@ CHORALE_FN Page<P> settle_page(const Launch& launch, char* room, uint64_t epoch,
     if (at < shape.plain) {
       plain[at] = Mem(address, place.valid);
     } else {
-      packets[at - shape.plain] = Packets<P>(address, uint32_t(epoch), deadline);
+      packets[at - shape.plain] = Packets<P>(address, uint32_t(epoch), &shared.deadline);
     }
   }
+  return stop;
+}
+
+/// Gives access to a settled page.
+template <class P>
+CHORALE_FN Page<P> page_in(const PageShape& shape, const char* room) {
   return {reinterpret_cast<const ProgramStep*>(room + 16),
-          reinterpret_cast<const SyncItem*>(room + shape.items_at()), plain, packets};
+          reinterpret_cast<const SyncItem*>(room + shape.items_at()),
+          reinterpret_cast<const Mem*>(room + shape.settled_plain_at()),
+          reinterpret_cast<const Packets<P>*>(room + shape.settled_packets_at())};
 }
 
 /// Leaves the reason why a block had to stop. Called by one thread at the end of the block.
@@ -284,8 +294,8 @@ __global__ void __launch_bounds__(most_threads, 1) interpret(const __grid_consta
   Stop stop = Stop::none;
   uint32_t op = ~0u;
   for (;;) {
-    if (launch.publication.from_peers) stop = find_at_peers(launch, shared, page_at, epoch);
-    const Page<P> page = settle_page<P>(launch, page_at, epoch, &shared.deadline);
+    stop = settle_page<P>(launch, shared, page_at, epoch);
+    const Page<P> page = page_in<P>(launch.page, page_at);
     __syncthreads();
     const PageHeader header = *reinterpret_cast<const PageHeader*>(page_at);
     for (uint32_t at = 0; at < header.steps && stop == Stop::none; ++at) {
