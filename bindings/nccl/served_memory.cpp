@@ -59,8 +59,8 @@ ncclResult_t ncclMemFree(void* ptr) {
   return ncclSuccess;
 }
 
-// NCCL maps the buffer to make later calls faster. Chorale accepts the call, which is a hint, and copies such
-// buffers as it copies others. ncclCommWindowRegister() spares the copy.
+// NCCL maps the buffer to make later calls faster. Chorale accepts the call and does nothing, because peers
+// access such buffers as they access others.
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t, void** handle) {
   communicator_for_call(handles::find(comm));
   *handle = buff;

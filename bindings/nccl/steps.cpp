@@ -9,18 +9,20 @@ namespace chorale::nccl {
 namespace {
 
 constexpr uint64_t MiB = uint64_t(1) << 20;
-/// Limits the memory for results that nobody reads, see Communicator::tail_of().
+/// A reduce of at most this many bytes runs as an all-reduce. Other ranks than the root write its result to
+/// memory of this size, which nobody reads.
 constexpr uint64_t most_unused = MiB;
-/// Limit a rank's part of a chunk, and a chunk of which peers access the parts, see
-/// Communicator::add_chunks(). A longer chunk would be copied, see Executor::execute_staged().
+/// The first limits one rank's part of a chunk, see Communicator::add_chunks(). The second limits a chunk
+/// whose input peers access, because execute_staged() copies a longer one.
 constexpr uint64_t most_part = 64 * MiB, most_accessed = 128 * MiB;
 /// Limits broadcasts of which the root sends a copy to each of several peers.
 constexpr uint64_t most_by_root = MiB / 4;
 
 }  // namespace
 
-/// Returns an all-reduce of a few elements of a reduction. Ranks other than the root of a reduce have no
-/// memory for the result, so they write it where nobody reads it.
+/// Returns an all-reduce of a range of the message: of a short reduce, or of the rest that add_chunks()
+/// leaves. Ranks other than the root of a reduce have no memory for the result, so they write it where nobody
+/// reads it.
 Communicator::Collective Communicator::tail_of(const Task& task, const Collective& collective, uint64_t begin,
                                                uint64_t bytes) {
   Collective tail = collective;
@@ -104,8 +106,8 @@ std::vector<Communicator::Step> Communicator::steps_of(const Task& task, const C
     default:  // a broadcast
       break;
   }
-  // A root that sends to many peers is slower than a plan, even with copies.
-  if (ranks() > 2 && bytes > most_by_root) {
+  // A root that sends to many peers is slower than a plan whose peers copy.
+  if (!copies_always_ && ranks() > 2 && bytes > most_by_root) {
     steps.push_back({collective, {}});
     return steps;
   }

@@ -1,7 +1,7 @@
 /// \file
-/// Device programs name memory of peers that has no address here by a FarPlace: that of other hosts, and
-/// buffers that a peer publishes at every run. Requests to proxies name memory of other hosts so. C++17, host
-/// and device.
+/// A FarPlace names memory of another rank by rank, buffer and offset. Device programs use it for memory of
+/// other hosts, and for buffers whose address a peer publishes at every run. Requests to proxies use it for
+/// memory of other hosts. C++17, host and device.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,8 @@ struct StagingMemory {
   std::function<char*()> shared;
   /// Returns true if peers can reach these bytes. Called only when `shared` is set.
   std::function<bool(const char* at, uint64_t bytes)> reachable;
-  /// Peers access buffers only at addresses of whole 16 bytes. `shared` then has 16 bytes more.
+  /// True if peers access only addresses that are multiples of 16. `reachable` must then refuse others, and
+  /// `shared` must have room for 16 more bytes.
   bool aligned = false;
 };
 

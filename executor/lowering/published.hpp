@@ -7,8 +7,8 @@
 
 namespace chorale::lowering {
 
-/// Tells a peer where a rank's input and output are in a run. The words are addresses that are valid at the
-/// peer, or numbers from which the peer gets them.
+/// Tells a peer where a rank's input and output are in a run. On GPUs they are addresses at the peer. On the
+/// CPU the peer computes its addresses from them.
 struct alignas(128) Published {
   uint64_t epoch = 0;  ///< the run that `in` and `out` belong to; written last
   uint64_t in = 0, out = 0;

@@ -1,6 +1,6 @@
 /// \file
-/// Staging decides how calls run whose peers access the caller's buffers, without binding plans to these
-/// buffers. It runs them through memory of its own where ranks cannot publish their buffers.
+/// A Staging decides how execute_staged() runs a call: on the caller's buffers, or on copies in memory of its
+/// own.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class Staging {
   explicit Staging(Backend& backend, uint64_t most = most_bytes, bool multicast = false)
       : backend_(&backend), most_(most), multicast_(multicast) {}
 
-  /// Records memory that the executor has allocated, because all ranks call with such memory or none does.
+  /// Records memory that the executor allocated. Plans may be bound to it.
   void add_allocated(const void* at, uint64_t bytes);
 
   enum class How {
@@ -40,7 +40,7 @@ class Staging {
   /// messages run piece by piece.
   static constexpr uint64_t most_published = uint64_t(128) << 20;
 
-  /// Calls `visit` with the call of each piece of a call that publishes its buffers.
+  /// Calls `visit` with the arguments of each piece of the message.
   void for_each_published(const Plan& plan, const Arguments& arguments,
                           const std::function<void(const Arguments&)>& visit) const;
 

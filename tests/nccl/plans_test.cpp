@@ -141,6 +141,28 @@ TEST_F(NcclPlans, AreLoggedAsTheCallRuns) {
       << all[1];
 }
 
+// A broadcast to several peers is a plan whose peers access the outputs, unless they must not.
+TEST_F(NcclPlans, AccessNoBuffersIfAllAreCopied) {
+  constexpr int count = 100000;
+  const auto broadcast = [](ncclComm_t comm, int rank) {
+    Elements buffer(ncclInt32, count, [rank](size_t at) { return double(rank == 0 ? at : 0); });
+    EXPECT_EQ(ncclBroadcast(buffer.data(), buffer.data(), count, ncclInt32, 0, comm, nullptr), ncclSuccess)
+        << sentence();
+    EXPECT_TRUE(buffer == Elements(ncclInt32, count, [](size_t at) { return double(at); }));
+  };
+  start_log();
+  in_threads(3, broadcast);
+  const Variable copies("CHORALE_NCCL_COPIES", "always");
+  in_threads(3, broadcast);
+  const std::vector<std::string> all = lines(" -> ");
+  ASSERT_EQ(all.size(), 2u) << testing::PrintToString(all);
+  EXPECT_EQ(all[0].find("Broadcast: 400000 Bytes in place -> plan broadcast_direct, "), 0u) << all[0];
+  EXPECT_EQ(
+      all[1].find("Broadcast: 400000 Bytes in place -> messages; not taken: broadcast_direct (CHORALE_NCCL"),
+      0u)
+      << all[1];
+}
+
 TEST_F(NcclPlans, OfTheUserAreTakenBySize) {
   std::filesystem::copy_file(shipped + "allreduce_ring_2.json", path("ring.json"));
   std::filesystem::copy_file(shipped + "allreduce_ring_4.json", path("four.json"));

@@ -169,7 +169,7 @@ CHORALE_FN void fetch_page(const PageShape& shape, char* room, const char* from)
   }
 }
 
-/// Tells the peers where they see the buffers of this launch. Called by all threads of a block.
+/// Writes to each rank where it sees this rank's buffers. All threads of block 0 call it.
 __device__ __noinline__ inline void publish(const Launch& launch, uint64_t epoch) {
   const Publication& of = launch.publication;
   for (uint32_t peer = threadIdx.x; peer < of.ranks; peer += blockDim.x) {
@@ -180,8 +180,9 @@ __device__ __noinline__ inline void publish(const Launch& launch, uint64_t epoch
   }
 }
 
-/// Replaces the FarPlaces of a fetched page by the addresses that the peers publish for this launch. It waits
-/// until these peers have begun the launch. Called by all threads of a block, after it has synchronised.
+/// Replaces each FarPlace on the page with the address that its rank has published. It waits until every rank
+/// that the page names has begun its own launch. A timeout names the first step of the page. All threads of
+/// the block call it, after a barrier.
 CHORALE_FN Stop find_at_peers(const Launch& launch, Shared& shared, char* room, uint64_t epoch) {
   const Group group = block_group();
   const PageShape shape = launch.page;

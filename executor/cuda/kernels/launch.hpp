@@ -49,14 +49,14 @@ struct PortFifo {
   uint32_t client = 0;
 };
 
-/// Holds what a launch publishes, and where. Only programs that name buffers of peers by FarPlaces use it.
+/// Holds what a launch publishes, and where. Only bindings with Call::publishes use it.
 struct Publication {
   static constexpr uint32_t most_ranks = 16;
 
-  const Published* from_peers = nullptr;     ///< by rank; null: the program has no such places
-  Published* const* at_peers = nullptr;      ///< by rank, in device memory
-  uint32_t ranks = 0;                        ///< the ranks to which this one publishes; 0: none uses it
-  uint64_t in[most_ranks], out[most_ranks];  ///< by rank: the address at which it sees the buffer
+  const Published* from_peers = nullptr;     ///< by rank; null: ranks publish nothing
+  Published* const* at_peers = nullptr;      ///< by rank: where this rank publishes, in device memory
+  uint32_t ranks = 0;                        ///< 0: no peer accesses this rank's buffers
+  uint64_t in[most_ranks], out[most_ranks];  ///< by rank: the address of the buffer at that rank
 };
 
 struct Launch {

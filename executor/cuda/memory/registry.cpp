@@ -32,7 +32,7 @@ struct Request {
   uint64_t address = 0;               ///< where the rank that was asked sees it; 0: it cannot map it
 };
 
-/// Limits how often a peer is asked in every call for memory that it could not map.
+/// After this many refusals, not every call asks again.
 constexpr int most_refusals = 8;
 constexpr std::chrono::seconds between_looks{1};
 
@@ -46,7 +46,7 @@ uint64_t buffer_id_of(uint64_t at) {
 
 }  // namespace
 
-/// Is in the window of each rank.
+/// Each rank has one in its window, which all ranks map.
 struct Registry::Board {
   std::atomic<uint32_t> bell{0};   ///< rung when there is a request to this rank
   std::atomic<uint64_t> frees{0};  ///< the number of allocations that this rank has taken from `alive`
@@ -202,7 +202,8 @@ bool Registry::complete(Known& one) {
   if (is_seen()) return true;
   const auto begin = std::chrono::steady_clock::now();
   if (one.refusals >= most_refusals && begin < one.next_ask) {
-    // Another registry of the peer may have freed memory open at these addresses, and closes it some time.
+    // Another communicator in the peer's process may still have freed memory mapped at these addresses. The
+    // peer can map the new memory after that one has unmapped it.
     fail("a peer cannot map it");
     return false;
   }

@@ -26,7 +26,7 @@ namespace chorale::cuda {
 /// Says at which address each rank sees an allocation of this rank.
 struct SeenBy {
   uint64_t base = 0, bytes = 0;  ///< the allocation, as this rank sees it
-  std::vector<uint64_t> at;      ///< by rank: the address of `base` there
+  std::vector<uint64_t> at;      ///< by rank: the address of `base` there; 0: that rank has not mapped it
 
   bool contains(const void* from, uint64_t size) const {
     const uint64_t begin = reinterpret_cast<uint64_t>(from);
@@ -45,34 +45,37 @@ struct BounceBuffer {
 /// know. For other memory it asks the peers, where a thread of each maps the memory: the rank waits a short
 /// time for the answers, and the peers' calls do not wait at all. So a rank may pass new memory alone.
 ///
-/// A peer has memory open until its owner has freed it and notices: at its next call with new memory, or
-/// within a second of calls. The peer then closes it at its own next call, which waits for the GPU, as
-/// cudaFree() does. The thread never closes anything, because a kernel may be waiting for the rank that asks.
+/// A peer keeps memory mapped after its owner has freed it. The owner looks for freed memory in find(): when
+/// the memory is new, and once a second. It then marks the memory, and the peer unmaps it in its next
+/// close_freed(). That waits for the GPU, as cudaFree() does. The peer's thread never unmaps memory, because
+/// a kernel on its GPU may be waiting for the rank that asks.
 ///
-/// Only the thread that calls the executor uses this class. All ranks are on one host.
+/// Only the thread that calls the executor calls these functions. All ranks are on one host.
 class Registry {
  public:
   static constexpr size_t most_allocations = 1024;  ///< known to the peers at a time
   /// Limits the time for which find() waits for peers. Tests change it, so that no result depends on time.
   inline static std::chrono::milliseconds most_wait{100};
-  /// Is the time after which find() asks again for memory that a peer has often refused. Tests change it.
+  /// After a peer has not answered in time, find() does not wait for this memory again for so long. After
+  /// many refusals it does not ask again for so long. Tests change it.
   inline static std::chrono::milliseconds between_refusals{1000};
 
   /// Makes the registry. Collective. The arguments must outlive it.
   Registry(World& world, Imports& imports, Pool& pool);
   ~Registry();
 
-  /// Returns where the ranks see the allocation that contains `[at, at + bytes)`. Null if some rank cannot
-  /// access it, or not yet; why_not() then has the reason. The result is valid until the next call.
+  /// Returns where the ranks see the allocation that contains `[at, at + bytes)`. Returns null if some rank
+  /// cannot map it, or has not mapped it yet. why_not() then returns the reason. The result is valid until
+  /// the next find().
   const SeenBy* find(const void* at, uint64_t bytes);
   const std::string& why_not() const { return why_not_; }
 
-  /// Returns why no peer can map memory of this kind; "" if it can.
+  /// Returns why no peer can map memory of this kind; "" if peers can.
   static std::string why_not_mapped(const void* at, uint64_t bytes);
 
   /// Returns whether close_freed() has something to do. It takes a few nanoseconds.
   bool peers_have_freed() const;
-  /// Closes the memory that peers have freed.
+  /// Unmaps the memory that peers have freed.
   void close_freed();
 
   /// Returns a buffer of at least `bytes` bytes, the same one as before if that is long enough. Collective,

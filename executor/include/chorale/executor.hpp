@@ -96,17 +96,20 @@ class Executor {
   /// call one binding serves all addresses, because each rank tells the others in the launch where its
   /// buffers are.
   ///
-  /// The first call with memory of another allocation asks the peers to map it, and waits for their answers,
-  /// at most for 0.1 s. The peers need not make a call meanwhile. They close it after it was freed, in a
-  /// later call, which waits for running work on the GPU, as cudaFree() does.
+  /// The first call with memory of an allocation asks the peers to map it. It waits for their answers, at
+  /// most for 0.1 s for each of its two buffers, and the peers need not make a call meanwhile. They unmap the
+  /// memory after it was freed, in a later such call, which waits for running work on the GPU, as cudaFree()
+  /// does.
   ///
-  /// It copies a buffer that peers access to and from memory of this executor if they cannot map it:
-  /// why_copied() has the reason. Only memory of cudaMalloc() at addresses of whole 16 bytes can be mapped.
-  /// It also copies, at most 64 MiB at a time, if the world has several hosts or more than 16 ranks, if
-  /// multicast runs the plan's switch channels, or if a buffer has several parts and more than 128 MiB. So
-  /// does a plan in place whose parts are no whole 16 bytes long. It copies nothing on the CPU, nor if they
-  /// are memory of allocate(). All ranks must pass memory of allocate(), or none. Do not let two such calls
-  /// run at the same time.
+  /// A rank copies a buffer that peers access if they cannot map it, or if its address is not a multiple
+  /// of 16. why_copied() has the reason. Peers can map only memory of cudaMalloc().
+  ///
+  /// All ranks copy, at most 64 MiB at a time, if the world has several hosts or more than 16 ranks, if
+  /// multicast runs the plan's switch channels, if the buffers have several parts and more than 128 MiB, or
+  /// if the plan is in place and its parts are not multiples of 16 bytes.
+  ///
+  /// Buffers of allocate() are not copied, and neither are any buffers on the CPU. All ranks must pass memory
+  /// of allocate(), or none may. Two calls of execute_staged() of one executor must not run at the same time.
   /// \throws UsageError also if the buffers are too long for one piece and the plan is not of a standard
   ///         collective; otherwise as execute()
   void execute_staged(const Plan& plan, const Arguments& arguments, void* stream = nullptr);
@@ -114,20 +117,22 @@ class Executor {
   /// Binds without running, so that the next execute_staged() only launches. See prepare().
   void prepare_staged(const Plan& plan, const Arguments& arguments);
 
-  /// Returns whether execute_staged() copies the buffers of this call on all ranks.
+  /// Returns whether all ranks copy the buffers of this call of execute_staged().
   bool stages(const Plan& plan, const Arguments& arguments);
 
-  /// Returns why the last execute_staged() copied a buffer of this rank, such as "it is host memory"; "" if
-  /// it copied none.
+  /// Returns why the last execute_staged() copied a buffer that peers access, such as "it is host memory"; ""
+  /// if peers accessed all such buffers. It does not report the copy of an input for a call in place.
   std::string why_copied() const;
 
-  /// Returns whether peers could map the buffers of all ranks when the plan was bound to such a call of
-  /// execute_staged(). If not, some rank copies, perhaps in all its calls, and messages may be faster. The
-  /// answer is the same on all ranks. Call it after the call.
+  /// Returns whether all ranks passed memory of a kind that peers can map when this call of execute_staged()
+  /// was bound. If not, later calls with such memory are copied, and messages may be faster. It returns true
+  /// if the call is not bound, or if ranks do not tell each other where its buffers are. The answer is the
+  /// same on all ranks. Call it after the call.
   bool peers_map(const Plan& plan, const Arguments& arguments);
 
-  /// Return whether execute() or execute_staged() would only launch, because the plan is already bound to
-  /// these arguments. Such a call does not wait for other ranks on the host.
+  /// Return whether execute() or execute_staged() would not bind, because the plan is already bound to these
+  /// arguments. Such a call needs no call of other ranks on the host. execute_staged() may still wait until
+  /// peers have mapped new memory, and for the GPU to unmap freed memory.
   bool is_bound(const Plan& plan, const Arguments& arguments);
   bool is_bound_staged(const Plan& plan, const Arguments& arguments);
 
