@@ -118,6 +118,36 @@ class Caller {
   cudaStream_t stream_ = nullptr;
 };
 
+/// Owns a graph of a call, and runs it.
+class Graph {
+ public:
+  Graph(Caller& caller, const Buffer& in, const Buffer& out) : caller_(caller), in_(in), out_(out) {
+    cudaStream_t const stream = caller.stream();
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "a capture");
+    caller.call(in.data, out.data);
+    check(cudaStreamEndCapture(stream, &graph_), "the end of a capture");
+    check(cudaGraphInstantiate(&runs_, graph_, 0), "a graph");
+  }
+  ~Graph() {
+    cudaGraphExecDestroy(runs_);
+    cudaGraphDestroy(graph_);
+  }
+  Graph(const Graph&) = delete;
+
+  /// Returns whether the result is right.
+  bool right(int rank, int turn) {
+    write(in_.data, words_of(rank, turn));
+    caller_.together([&] { check(cudaGraphLaunch(runs_, caller_.stream()), "the launch of a graph"); });
+    return read(out_.data, count) == caller_.expected(turn);
+  }
+
+ private:
+  Caller& caller_;
+  const Buffer in_, out_;
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t runs_ = nullptr;
+};
+
 /// Names the plans of these tests: peers read inputs, write outputs, or do both.
 const std::vector<std::string> names{"allreduce_all_pairs", "allgather_direct", "allreduce_ring"};
 
@@ -297,14 +327,8 @@ TEST_P(Published, EvictionsKeepTheMemoryOfGraphs) {
       return world.rank() == 1 ? owned(make_mapped(int(size / unit) + 1), 0) : malloced(size);
     };
     const Buffer in = make(bytes), out = make(bytes);
-    cudaStream_t const stream = caller.stream();
     if (const std::string why = caller.wrong(in.data, out.data, 0); !why.empty()) return why;
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "a capture");
-    caller.call(in.data, out.data);
-    cudaGraph_t graph = nullptr;
-    check(cudaStreamEndCapture(stream, &graph), "the end of a capture");
-    cudaGraphExec_t runs = nullptr;
-    check(cudaGraphInstantiate(&runs, graph, 0), "a graph");
+    Graph graph(caller, in, out);
     for (int turn = 1; turn < 12; ++turn) {
       const size_t n = size_t(turn * 7919 % 12 + 1) << 18;  // words
       const Buffer large_in = make(n * 4), large_out = make(n * 4);
@@ -312,12 +336,8 @@ TEST_P(Published, EvictionsKeepTheMemoryOfGraphs) {
       caller.together([&] { caller.call(large_in.data, large_out.data, n * 4, DType::i32); });
       if (read(large_out.data, n) != Words(n, world.ranks() * (world.ranks() - 1) / 2 + world.ranks() * turn))
         return "wrong result of " + std::to_string(n);
-      write(in.data, words_of(world.rank(), turn));
-      caller.together([&] { check(cudaGraphLaunch(runs, stream), "the launch of a graph"); });
-      if (read(out.data, count) != caller.expected(turn)) return "wrong result of the graph";
+      if (!graph.right(world.rank(), turn)) return "wrong result of the graph";
     }
-    check(cudaGraphExecDestroy(runs), "a graph");
-    check(cudaGraphDestroy(graph), "a graph");
     return "good";
   });
 }
@@ -349,21 +369,11 @@ TEST_P(Published, GraphsKeepTheirBuffers) {
     const Buffer in = malloced(bytes), out = malloced(bytes), other_in = malloced(bytes),
                  other_out = malloced(bytes);
     if (const std::string why = caller.wrong(other_in.data, other_out.data, 0); !why.empty()) return why;
-    cudaStream_t const stream = caller.stream();
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "a capture");
-    caller.call(in.data, out.data);
-    cudaGraph_t graph = nullptr;
-    check(cudaStreamEndCapture(stream, &graph), "the end of a capture");
-    cudaGraphExec_t runs = nullptr;
-    check(cudaGraphInstantiate(&runs, graph, 0), "a graph");
+    Graph graph(caller, in, out);
     for (int turn = 1; turn < 5; ++turn) {
-      write(in.data, words_of(world.rank(), turn));
-      caller.together([&] { check(cudaGraphLaunch(runs, stream), "the launch of a graph"); });
-      if (read(out.data, count) != caller.expected(turn)) return "wrong result of the graph";
+      if (!graph.right(world.rank(), turn)) return "wrong result of the graph";
       if (const std::string why = caller.wrong(other_in.data, other_out.data, turn); !why.empty()) return why;
     }
-    check(cudaGraphExecDestroy(runs), "a graph");
-    check(cudaGraphDestroy(graph), "a graph");
     return "good";
   });
 }
