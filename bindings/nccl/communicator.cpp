@@ -221,11 +221,8 @@ Communicator::Chosen& Communicator::remember(const Shape& shape, const Plan& pla
   auto proved = in_place_.find(&plan);
   if (proved == in_place_.end()) proved = in_place_.emplace(&plan, in_place_too(plan, ranks())).first;
   const std::optional<Plan>& both = proved->second;
-  bool peers_access = false;
-  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
-    peers_access = peers_access || reached_by_peers(plan, rank, BufferKind::input) ||
-                   reached_by_peers(plan, rank, BufferKind::output);
-  }
+  const bool peers_access =
+      reached_by_peers(plan, BufferKind::input) || reached_by_peers(plan, BufferKind::output);
   return chosen_.emplace(shape, Chosen{both ? &*both : &plan, packet, both.has_value(), peers_access, words})
       .first->second;
 }

@@ -21,6 +21,13 @@ bool reached_by_peers(const Plan& plan, uint32_t rank, BufferKind kind) {
   return false;
 }
 
+bool reached_by_peers(const Plan& plan, BufferKind kind) {
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
+    if (reached_by_peers(plan, rank, kind)) return true;
+  }
+  return false;
+}
+
 // This uses only data that is also there in a plan loaded for this rank alone.
 bool is_one_storage(const Plan& plan, uint32_t rank) {
   if (!plan.inplace) return false;

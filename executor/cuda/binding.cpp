@@ -99,11 +99,7 @@ Binding::Binding(const Common& common, const Plan& plan, const std::vector<Scrat
     if (call.multicast) switches_ = SwitchUse(plan);
     if (switches_.any()) refuse_multicast();
   });
-  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
-    for (const BufferKind kind : {BufferKind::input, BufferKind::output}) {
-      reached_ |= reached_by_peers(plan, rank, kind);
-    }
-  }
+  reached_ = reached_by_peers(plan, BufferKind::input) || reached_by_peers(plan, BufferKind::output);
   if (switches_.any()) {
     const SwitchRoom room(plan, bound_.layout, switches_);
     multicast_ = std::make_unique<MulticastMemory>(world_, *common_.imports, room.bytes, switches_.groups);

@@ -27,14 +27,10 @@ const Staging::Reached& Staging::reached_of(const Plan& plan) {
   const auto known = std::find_if(reached_.begin(), reached_.end(),
                                   [&](const Reached& one) { return one.identity == identity; });
   if (known != reached_.end()) return *known;
-  Reached found{identity, false, false};
-  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
-    found.input = found.input || reached_by_peers(plan, rank, BufferKind::input);
-    found.output = found.output || reached_by_peers(plan, rank, BufferKind::output);
-  }
   constexpr size_t most_known = 256;
   if (reached_.size() == most_known) reached_.erase(reached_.begin());
-  reached_.push_back(found);
+  reached_.push_back(
+      {identity, reached_by_peers(plan, BufferKind::input), reached_by_peers(plan, BufferKind::output)});
   return reached_.back();
 }
 
