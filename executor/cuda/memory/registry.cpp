@@ -15,7 +15,6 @@
 #include "../device/device.hpp"
 #include "../device/driver.hpp"
 #include "../device/error.hpp"
-#include "exports.hpp"
 #include "imported.hpp"
 
 namespace chorale::cuda {
@@ -160,7 +159,7 @@ Registry::Known* Registry::add(const void* at, uint64_t bytes) {
   Known& one = known_[segment.base];
   one.seen = {segment.base, segment.bytes, std::vector<uint64_t>(size_t(world_.ranks()))};
   one.segment = segment;
-  one.number = next_number_++;
+  one.number = exports_.number_of(segment);
   one.place = size_t(free - places_.begin());
   *free = true;
   for (int peer = 0; peer < world_.ranks(); ++peer) {
@@ -180,11 +179,10 @@ void Registry::look_for_freed() {
 
 /// Forgets the allocations that no longer exist, and tells the peers.
 void Registry::drop_freed() {
+  const std::vector<uint64_t> freed = exports_.forget_freed();
   std::erase_if(known_, [&](const auto& known) {
     const Known& one = known.second;
-    Segment now;
-    int device = -1;
-    if (find_segment(one.segment.base, now, device).empty() && now == one.segment) return false;
+    if (std::find(freed.begin(), freed.end(), one.number) == freed.end()) return false;
     places_[one.place] = false;
     if (window_) {
       board(rank_).alive[one.place].store(0, std::memory_order_release);
@@ -209,15 +207,16 @@ bool Registry::complete(Known& one) {
   }
   // A peer that has not answered in time is not waited for in every call.
   const auto end = begin < one.next_wait ? begin : begin + most_wait;
-  std::vector<Answer> answers(one.seen.at.size(), Answer::none);
+  std::vector<Answer> answers;
+  for (const uint64_t at : one.seen.at) answers.push_back(at != 0 ? Answer::yes : Answer::none);
   for (;;) {
     bool waits = false;
     for (size_t peer = 0; peer < answers.size(); ++peer) {
-      if (one.seen.at[peer] == 0 && answers[peer] == Answer::none) answers[peer] = ask(int(peer), one);
-      waits = waits || (one.seen.at[peer] == 0 && answers[peer] == Answer::none);
+      if (answers[peer] == Answer::none) answers[peer] = ask(int(peer), one);
+      waits = waits || answers[peer] == Answer::none;
     }
-    if (is_seen()) return true;
     if (!waits) {
+      if (is_seen()) return true;
       ++one.refusals;
       one.next_ask = begin + between_refusals;
       fail("a peer could not map it");

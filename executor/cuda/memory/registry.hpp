@@ -17,6 +17,7 @@
 
 #include "chorale/window.hpp"
 #include "chorale/world.hpp"
+#include "exports.hpp"
 #include "identity.hpp"
 #include "peer_memory.hpp"
 #include "pool.hpp"
@@ -91,7 +92,7 @@ class Registry {
   struct Known {
     SeenBy seen;
     Segment segment;
-    uint64_t number = 0;                                ///< by which peers know it; never reused
+    uint64_t number = 0;                                ///< by which peers know it, see Exports
     size_t place = 0;                                   ///< in Board::alive
     int refusals = 0;                                   ///< how often a peer could not map it
     std::chrono::steady_clock::time_point next_ask{};   ///< after many refusals
@@ -120,7 +121,7 @@ class Registry {
   std::optional<Window> window_;     ///< by rank: its Board; none if all ranks are in this process
   std::map<uint64_t, Known> known_;  ///< by base
   std::vector<bool> places_;         ///< the places of Board::alive that are taken
-  uint64_t next_number_ = 1;
+  Exports exports_;
   std::vector<char> in_request_;      ///< by rank: an answer to this rank's request is not taken yet
   std::vector<uint64_t> seen_frees_;  ///< by rank: Board::frees when this rank last looked
   std::chrono::steady_clock::time_point next_look_{};
