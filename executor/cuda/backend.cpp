@@ -13,6 +13,7 @@
 #include "device/device_memory.hpp"
 #include "device/error.hpp"
 #include "device/monitor.hpp"
+#include "device/stream.hpp"
 #include "kernels/kernels.hpp"
 #include "memory/registry.hpp"
 
@@ -59,11 +60,8 @@ class CudaBackend final : public Backend {
   }
 
   bool capturing(void* stream) override {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    if (cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status) == cudaSuccess)
-      return status != cudaStreamCaptureStatusNone;
-    cudaGetLastError();  // the default stream beside a capture; a launch on it gives the better error
-    return false;
+    // If CUDA does not say, a launch on the stream gives the better error.
+    return is_capturing(static_cast<cudaStream_t>(stream)).value_or(false);
   }
 
   uint64_t scratch_of(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call) override {

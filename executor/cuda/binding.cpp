@@ -16,6 +16,7 @@
 #include "device/driver.hpp"
 #include "device/error.hpp"
 #include "device/monitor.hpp"
+#include "device/stream.hpp"
 #include "kernels/kernels.hpp"
 #include "memory/identity.hpp"
 
@@ -107,15 +108,7 @@ Binding::Binding(const Common& common, const Plan& plan, const std::vector<Scrat
   if (switches_.passed) {
     place_for_switches(arguments);
   } else if (call.publishes) {
-    static_assert(BounceBuffer::spare >= unit_bytes, "an output behind an input is aligned");
-    bounce_ = common_.registry().bounce_buffer(bound_.layout.sizes.input + bound_.layout.sizes.output);
-    const auto cannot_map = [&](bool reached, const void* at, uint64_t bytes) {
-      return reached && at && bytes != 0 && !bounce_->seen.contains(at, bytes) &&
-             !Registry::why_not_mapped(at, bytes).empty();
-    };
-    peers_map_ =
-        !any(world_, cannot_map(placement_->in_reached(), arguments.in, bound_.layout.sizes.input) ||
-                         cannot_map(placement_->out_reached(), arguments.out, bound_.layout.sizes.output));
+    make_bounce_buffer(arguments);
   } else if (reached_) {
     place_for_peers(arguments);
   }
@@ -204,6 +197,23 @@ void Binding::place_here(const Arguments& arguments) {
   placed_here_ = true;
 }
 
+/// Makes the memory for copies, and finds out whether all ranks pass memory that peers can map. Collective.
+void Binding::make_bounce_buffer(const Arguments& arguments) {
+  static_assert(BounceBuffer::spare >= unit_bytes, "an output behind an input is aligned");
+  const auto [in_bytes, out_bytes] = bound_.layout.sizes;
+  bounce_ = common_.registry().bounce_buffer(in_bytes + out_bytes);
+  const auto cannot_map = [](bool reached, const void* at, uint64_t bytes) {
+    return reached && at && bytes != 0 && !Registry::why_not_mapped(at, bytes).empty();
+  };
+  peers_map_ = !any(world_, cannot_map(placement_->in_reached(), arguments.in, in_bytes) ||
+                                cannot_map(placement_->out_reached(), arguments.out, out_bytes));
+}
+
+/// Returns where the ranks see a buffer; null if some rank cannot access it.
+const SeenBy* Binding::seen_by_ranks(const void* at, uint64_t bytes) const {
+  return bounce_->seen.contains(at, bytes) ? &bounce_->seen : common_.registry().find(at, bytes);
+}
+
 /// Tells the launcher where this rank publishes its buffers, and where its peers do.
 void Binding::prepare_to_publish() {
   static_assert(uint32_t(BufferKind::input) == remote::FarPlace::input &&
@@ -213,22 +223,19 @@ void Binding::prepare_to_publish() {
     at.push_back(reinterpret_cast<Published*>(control_.at(int(rank))) + rank_);
   published_at_ = DeviceMemory(at.size() * sizeof(Published*), "the places where a rank publishes");
   copy_to_device(published_at_.data(), at.data(), at.size() * sizeof(Published*), "where a rank publishes");
-  Publication publication;
+  Publication& publication = launcher_->publication();
   publication.from_peers = reinterpret_cast<const Published*>(control_.at(int(rank_)));
   publication.at_peers = reinterpret_cast<Published* const*>(published_at_.data());
   if (placement_->in_reached() || placement_->out_reached()) publication.ranks = plan_->ranks();
-  launcher_->publish(publication);
   bounce_staging_.aligned = true;
   bounce_staging_.shared = [this] { return bounce_->block.at(int(rank_)); };
   bounce_staging_.reachable = [this](const char* at, uint64_t bytes) {
-    if (bounce_->seen.contains(at, bytes)) return true;
     if (reinterpret_cast<uintptr_t>(at) % unit_bytes != 0) {
       why_copied_ = "it is not aligned to 16 bytes";
-    } else if (common_.registry().find(at, bytes)) {
-      return true;
-    } else {
-      why_copied_ = common_.registry().why_not();
+      return false;
     }
+    if (seen_by_ranks(at, bytes)) return true;
+    why_copied_ = common_.registry().why_not();
     return false;
   };
 }
@@ -238,13 +245,9 @@ void Binding::prepare_to_publish() {
 void Binding::place_to_publish(const Arguments& arguments, void* stream) {
   const CurrentDevice on(common_.device);
   Registry& registry = common_.registry();
-  if (registry.peers_have_freed()) {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    const bool known = cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status) == cudaSuccess;
-    if (!known)
-      cudaGetLastError();  // the default stream beside a capture; a launch on it gives the better error
-    if (known && status == cudaStreamCaptureStatusNone) registry.close_freed();
-  }
+  // If CUDA does not say whether a capture runs, one may run.
+  if (registry.peers_have_freed() && !is_capturing(static_cast<cudaStream_t>(stream)).value_or(true))
+    registry.close_freed();
   why_copied_.clear();
   const auto [in_bytes, out_bytes] = bound_.layout.sizes;
   if (arguments.in != bound_to_.in && arguments.in) require_readable(arguments.in, "input", common_.device);
@@ -254,10 +257,9 @@ void Binding::place_to_publish(const Arguments& arguments, void* stream) {
   bound_to_.in = arguments.in;
   bound_to_.out = arguments.out;
   const auto publish = [&](const char* at, uint64_t bytes, bool reached, uint64_t* to) {
-    const SeenBy* seen = nullptr;
-    if (reached && at && bytes != 0)
-      seen = bounce_->seen.contains(at, bytes) ? &bounce_->seen : registry.find(at, bytes);
-    if (reached && at && bytes != 0 && !seen) {
+    const bool passed = reached && at && bytes != 0;
+    const SeenBy* const seen = passed ? seen_by_ranks(at, bytes) : nullptr;
+    if (passed && !seen) {
       throw UsageError(fmt::format("rank {}: the buffer at {} was freed during the call", rank_,
                                    static_cast<const void*>(at)));
     }

@@ -76,6 +76,8 @@ class Binding final : public chorale::Binding, public Watched {
   remote::Endpoint::Memory memory_for_hosts() const;
   lowering::SwitchAliases switch_aliases() const;
   void place_here(const Arguments& arguments);
+  void make_bounce_buffer(const Arguments& arguments);
+  const SeenBy* seen_by_ranks(const void* at, uint64_t bytes) const;
   void prepare_to_publish();
   void place_to_publish(const Arguments& arguments, void* stream);
 

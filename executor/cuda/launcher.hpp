@@ -54,8 +54,7 @@ class Launcher {
            const lowering::BoundPlan& bound, PacketForm packet, const Ends& ends,
            const lowering::SwitchAliases* switches = nullptr);
 
-  /// Makes launches publish their buffers. The addresses in publication() are those of the next launch.
-  void publish(const Publication& publication) { launch_.publication = publication; }
+  /// Gives access to what the next launch publishes.
   Publication& publication() { return launch_.publication; }
 
   /// Enqueues one run of the plan: all rounds of the message, one after the other.

@@ -21,4 +21,11 @@ OwnedEvent::~OwnedEvent() {
   if (event_) check_quietly(cudaEventDestroy(event_), "cudaEventDestroy");
 }
 
+std::optional<bool> is_capturing(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(stream, &status) == cudaSuccess) return status != cudaStreamCaptureStatusNone;
+  cudaGetLastError();  // otherwise the program's next call reports it
+  return std::nullopt;
+}
+
 }  // namespace chorale::cuda

@@ -1,9 +1,10 @@
 /// \file
-/// These classes own streams and events, and destroy them.
+/// These classes own streams and events, and destroy them. A function asks whether a stream is captured.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
+#include <optional>
 #include <utility>
 
 namespace chorale::cuda {
@@ -42,5 +43,9 @@ class OwnedEvent {
  private:
   cudaEvent_t event_ = nullptr;
 };
+
+/// Returns whether a graph captures `stream`. Returns nothing if CUDA does not say, as for the default stream
+/// beside a capture.
+std::optional<bool> is_capturing(cudaStream_t stream);
 
 }  // namespace chorale::cuda
