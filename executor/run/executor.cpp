@@ -188,11 +188,6 @@ struct Executor::State {
     return bindings.find(call_with(hash_of(plan), arguments, publishes), arguments);
   }
 
-  /// Returns whether bind() finds a binding, and so does not wait for other ranks.
-  bool is_bound(const Plan& plan, const Arguments& arguments, bool publishes) {
-    return find(plan, arguments, publishes) != nullptr;
-  }
-
   void execute(const Plan& plan, const Arguments& arguments, void* stream, bool publishes) {
     Binding* const binding = bind(plan, arguments, stream, publishes);
     if (!binding) return;
@@ -233,8 +228,7 @@ struct Executor::State {
       case Staging::How::as_passed:
         return visit(arguments, false);
       case Staging::How::published:
-        return staging->for_each_published(plan, arguments,
-                                           [&](const Arguments& piece) { visit(piece, true); });
+        return staging->for_each_published(arguments, [&](const Arguments& piece) { visit(piece, true); });
       case Staging::How::staged:
         return staging->for_each_call(plan, arguments, [&](const Arguments& piece) { visit(piece, false); });
     }
@@ -306,7 +300,7 @@ bool Executor::peers_map(const Plan& plan, const Arguments& arguments) {
 
 bool Executor::is_bound(const Plan& plan, const Arguments& arguments) {
   const OneCall call = state_->one_call();
-  return state_->is_bound(plan, arguments, false);
+  return state_->find(plan, arguments, false) != nullptr;
 }
 
 bool Executor::is_bound_staged(const Plan& plan, const Arguments& arguments) {
@@ -314,7 +308,7 @@ bool Executor::is_bound_staged(const Plan& plan, const Arguments& arguments) {
   if (state_->how(plan, arguments) == Staging::How::staged && !state_->staging->is_allocated()) return false;
   bool bound = true;
   state_->for_each_call(plan, arguments, [&](const Arguments& piece, bool publishes) {
-    bound = bound && state_->is_bound(plan, piece, publishes);
+    bound = bound && state_->find(plan, piece, publishes) != nullptr;
   });
   return bound;
 }

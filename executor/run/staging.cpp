@@ -6,6 +6,7 @@
 
 #include "chorale/collective.hpp"
 #include "chorale/device/vec.hpp"
+#include "chorale/divided_up.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/storage.hpp"
 
@@ -47,20 +48,20 @@ Staging::How Staging::how(const Plan& plan, const Arguments& arguments) {
   // Ranks publish only addresses of whole 16 bytes. A plan in place has its parts where their lengths say.
   const uint64_t part = info.input_is_part() ? sizes.input : info.output_is_part() ? sizes.output : 0;
   if (plan.inplace && part % unit_bytes != 0) return How::staged;
-  if (std::max(sizes.input, sizes.output) <= most_published) return How::published;
+  if (std::max(sizes.input, sizes.output) <= Executor::most_direct) return How::published;
   // A piece of a single part is a shorter message. Pieces of several parts would be apart in memory.
   const bool cuts =
       info.is_standard() && info.input_parts(plan.ranks()) == 1 && info.output_parts(plan.ranks()) == 1;
   return cuts ? How::published : How::staged;
 }
 
-void Staging::for_each_published(const Plan&, const Arguments& arguments,
-                                 const std::function<void(const Arguments&)>& visit) const {
-  const uint64_t pieces = (arguments.bytes + most_published - 1) / most_published;
+void Staging::for_each_published(const Arguments& arguments,
+                                 const std::function<void(const Arguments&)>& visit) {
+  const uint64_t pieces = divided_up(arguments.bytes, Executor::most_direct);
   if (pieces <= 1) return visit(arguments);
   // All pieces have about the same length, so that the last one is not too short for the plan.
   constexpr uint64_t unit = 4096;
-  const uint64_t each = ((arguments.bytes + pieces - 1) / pieces + unit - 1) / unit * unit;
+  const uint64_t each = divided_up(divided_up(arguments.bytes, pieces), unit) * unit;
   const auto from = [](auto* at, uint64_t bytes) { return at ? at + bytes : nullptr; };
   Arguments piece = arguments;
   for (uint64_t begin = 0; begin < arguments.bytes; begin += each) {

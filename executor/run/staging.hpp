@@ -36,13 +36,9 @@ class Staging {
   /// Decides how a call runs. All ranks decide alike.
   How how(const Plan& plan, const Arguments& arguments);
 
-  /// Limits a buffer that ranks publish, because a rank whose memory its peers cannot map copies it. Longer
-  /// messages run piece by piece.
-  static constexpr uint64_t most_published = uint64_t(128) << 20;
-
   /// Calls `visit` with the arguments of each piece of the message.
-  void for_each_published(const Plan& plan, const Arguments& arguments,
-                          const std::function<void(const Arguments&)>& visit) const;
+  static void for_each_published(const Arguments& arguments,
+                                 const std::function<void(const Arguments&)>& visit);
 
   /// Allocates the memory, if that has not been done.
   void allocate();

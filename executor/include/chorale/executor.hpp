@@ -91,6 +91,10 @@ class Executor {
   ///         which. After it, call World::reset()
   void execute(const Plan& plan, const Arguments& arguments, void* stream = nullptr);
 
+  /// Limits a buffer that peers access directly in execute_staged(), in bytes, because a rank whose memory
+  /// its peers cannot map copies it. Longer messages run piece by piece, or are copied.
+  static constexpr uint64_t most_direct = uint64_t(128) << 20;
+
   /// Runs `plan` as execute() does, for buffers whose addresses change from call to call. On GPUs execute()
   /// binds a plan to its buffers if peers access them, and every new address needs another binding. With this
   /// call one binding serves all addresses, because each rank tells the others in the launch where its
@@ -105,8 +109,8 @@ class Executor {
   /// of 16. why_copied() has the reason. Peers can map only memory of cudaMalloc().
   ///
   /// All ranks copy, at most 64 MiB at a time, if the world has several hosts or more than 16 ranks, if
-  /// multicast runs the plan's switch channels, if the buffers have several parts and more than 128 MiB, or
-  /// if the plan is in place and its parts are not multiples of 16 bytes.
+  /// multicast runs the plan's switch channels, if the buffers have several parts and more than most_direct
+  /// bytes, or if the plan is in place and its parts are not multiples of 16 bytes.
   ///
   /// Buffers of allocate() are not copied, and neither are any buffers on the CPU. All ranks must pass memory
   /// of allocate(), or none may. Two calls of execute_staged() of one executor must not run at the same time.
