@@ -147,9 +147,8 @@ class Communicator {
   bool in_windows(const void* at, uint64_t bytes) const;
   /// Returns whether the plan is bound to the caller's buffers, because all ranks have registered them.
   bool is_direct(const Chosen& choice, const Collective& collective) const;
-  /// Returns whether a collective does not run as its plan, because peers would access buffers that they
-  /// cannot access, or because messages are faster.
-  bool needs_other_steps(const Collective& collective);
+  /// Returns why a collective does not run as its plan; empty if it does.
+  std::string_view why_other_steps(const Collective& collective);
   void execute(const Collective& collective, cudaStream_t stream);
   bool is_bound(const Collective& collective);
 

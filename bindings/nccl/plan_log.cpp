@@ -36,10 +36,7 @@ std::string Communicator::reason_for_other_steps(const Task& task, const Collect
       steps.size() == 1 && steps[0].collective && steps[0].collective->shape.program.empty();
   if (as_chosen && collective.shape.root == 0) return "";
   if (as_chosen) return "for root 0 only";
-  if (copies_always_) return "CHORALE_NCCL_COPIES is 'always'";
-  if (collective.shape.collective == "broadcast" && ranks() == 2) return "messages are faster on two GPUs";
-  if (needs_other_steps(collective))
-    return "needs shorter buffers, or memory that all peers can map or that all ranks have registered";
+  if (const std::string_view why = why_other_steps(collective); !why.empty()) return std::string(why);
   return task.function == Function::ncclReduce ? "needs memory for the result on all ranks" : "";
 }
 

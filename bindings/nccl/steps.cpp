@@ -12,9 +12,8 @@ constexpr uint64_t MiB = uint64_t(1) << 20;
 /// A reduce of at most this many bytes runs as an all-reduce. Other ranks than the root write its result to
 /// memory of this size, which nobody reads.
 constexpr uint64_t most_unused = MiB;
-/// The first limits one rank's part of a chunk, see Communicator::add_chunks(). The second limits a chunk
-/// whose input peers access, because execute_staged() copies a longer one.
-constexpr uint64_t most_part = 64 * MiB, most_accessed = 128 * MiB;
+/// Limits one rank's part of a chunk, see Communicator::add_chunks().
+constexpr uint64_t most_part = 64 * MiB;
 /// Limits broadcasts of which the root sends a copy to each of several peers.
 constexpr uint64_t most_by_root = MiB / 4;
 
@@ -44,7 +43,9 @@ Communicator::Collective Communicator::tail_of(const Task& task, const Collectiv
 void Communicator::add_chunks(const Task& task, const Collective& collective, std::vector<Step>& steps) {
   const uint64_t n = uint64_t(ranks()), bytes = collective.arguments.bytes;
   constexpr uint64_t unit = 128;  // aligned parts move faster
-  const uint64_t most = copies_always_ ? most_part : std::min(most_part, most_accessed / n / unit * unit);
+  // Peers access the parts of a chunk only if it is not too long.
+  const uint64_t most =
+      copies_always_ ? most_part : std::min(most_part, Executor::most_direct / n / unit * unit);
   uint64_t begin = 0;
   while (const uint64_t part = std::min((bytes - begin) / n / unit * unit, most)) {
     if (!part_) part_ = device_->allocate(most_part);
@@ -53,7 +54,7 @@ void Communicator::add_chunks(const Task& task, const Collective& collective, st
     scatter.arguments.bytes = part * n;
     scatter.arguments.in = static_cast<const char*>(collective.arguments.in) + begin;
     scatter.arguments.out = part_->at();
-    if (needs_other_steps(scatter)) scatter.shape.program = "reducescatter_staged_b64";
+    if (!why_other_steps(scatter).empty()) scatter.shape.program = "reducescatter_staged_b64";
     steps.push_back({scatter, {}});
     Messages messages;
     char* const out = static_cast<char*>(collective.arguments.out) + begin;
@@ -71,7 +72,7 @@ void Communicator::add_chunks(const Task& task, const Collective& collective, st
 std::vector<Communicator::Step> Communicator::steps_of(const Task& task, const Collective& collective) {
   std::vector<Step> steps;
   const bool reduce = task.function == Function::ncclReduce;
-  if (!needs_other_steps(collective)) {
+  if (why_other_steps(collective).empty()) {
     // A short reduce is an all-reduce whose result only the root keeps.
     if (reduce && collective.arguments.bytes > most_unused) {
       add_chunks(task, collective, steps);
@@ -106,7 +107,7 @@ std::vector<Communicator::Step> Communicator::steps_of(const Task& task, const C
     default:  // a broadcast
       break;
   }
-  // A root that sends to many peers is slower than a plan whose peers copy.
+  // A root that sends to many peers is slower than a plan.
   if (!copies_always_ && ranks() > 2 && bytes > most_by_root) {
     steps.push_back({collective, {}});
     return steps;
