@@ -67,18 +67,7 @@ std::string exchange_and_use(World& world, Imports& imports, char* mine, int rou
   return use(world, memory, mine, round);
 }
 
-enum class Ranks { processes, threads };
-
-/// Runs a body on two ranks, which must all say "good".
-class Memory : public testing::TestWithParam<Ranks> {
- protected:
-  std::vector<std::string> run(const RankBody& body, int ranks = 2) {
-    return GetParam() == Ranks::processes ? on_processes(ranks, body) : on_threads(ranks, body);
-  }
-  void expect_good(const RankBody& body, int ranks = 2) {
-    EXPECT_EQ(run(body, ranks), std::vector<std::string>(ranks, "good"));
-  }
-};
+class Memory : public OnRanks {};
 
 TEST_P(Memory, EveryKindThatCanBeShared) {
   CHORALE_NEEDS_GPUS(1);
@@ -422,10 +411,7 @@ TEST_P(Memory, EveryRankKnowsTheDevices) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Cuda, Memory, testing::Values(Ranks::processes, Ranks::threads),
-                         [](const auto& info) -> std::string {
-                           return info.param == Ranks::processes ? "Processes" : "Threads";
-                         });
+CHORALE_FOR_ALL_RANKS(Cuda, Memory);
 
 TEST(WithoutAGpu, TheErrorNamesTheCallAndTheRemedy) {
   if (gpus() > 0) GTEST_SKIP() << "there is a GPU";

@@ -50,15 +50,7 @@ std::string use(World& world, const Pool::Block& block) {
   return "good";
 }
 
-enum class Ranks { processes, threads };
-
-class Scratch : public testing::TestWithParam<Ranks> {
- protected:
-  void expect_good(const RankBody& body, int ranks = 2) {
-    const auto said = GetParam() == Ranks::processes ? on_processes(ranks, body) : on_threads(ranks, body);
-    EXPECT_EQ(said, std::vector<std::string>(ranks, "good"));
-  }
-};
+class Scratch : public OnRanks {};
 
 TEST_P(Scratch, BlocksAreZeroAndReachAllRanks) {
   CHORALE_NEEDS_GPUS(1);
@@ -223,10 +215,7 @@ TEST_P(Scratch, HostArraysAreZeroAndShared) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Cuda, Scratch, testing::Values(Ranks::processes, Ranks::threads),
-                         [](const auto& info) -> std::string {
-                           return info.param == Ranks::processes ? "Processes" : "Threads";
-                         });
+CHORALE_FOR_ALL_RANKS(Cuda, Scratch);
 
 }  // namespace
 }  // namespace chorale::test

@@ -151,17 +151,9 @@ class Graph {
 /// Names the plans of these tests: peers read inputs, write outputs, or do both.
 const std::vector<std::string> names{"allreduce_all_pairs", "allgather_direct", "allreduce_ring"};
 
-enum class Ranks { processes, threads };
-
-class Published : public testing::TestWithParam<Ranks> {
+class Published : public OnRanks {
  protected:
   void SetUp() override { cuda::Registry::most_wait = std::chrono::seconds(60); }
-  std::vector<std::string> run(const RankBody& body, int ranks = 2) {
-    return GetParam() == Ranks::processes ? on_processes(ranks, body) : on_threads(ranks, body);
-  }
-  void expect_good(const RankBody& body, int ranks = 2) {
-    EXPECT_EQ(run(body, ranks), std::vector<std::string>(size_t(ranks), "good"));
-  }
 };
 
 /// Each rank passes other memory in each turn, and not the same kind as the others.
@@ -407,10 +399,7 @@ TEST_P(Published, GoOnAfterAReset) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Published, testing::Values(Ranks::processes, Ranks::threads),
-                         [](const auto& param) {
-                           return std::string(param.param == Ranks::processes ? "Processes" : "Threads");
-                         });
+CHORALE_FOR_ALL_RANKS(Of, Published);
 
 }  // namespace
 }  // namespace chorale::test

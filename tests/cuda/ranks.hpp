@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -71,7 +72,28 @@ inline std::vector<std::string> on_threads(int ranks, const RankBody& body) {
   return std::vector<std::string>(ranks, process.said(0));
 }
 
+enum class Ranks { processes, threads };
+
+/// Runs bodies on ranks that are processes, or threads of one process. All ranks must say "good".
+class OnRanks : public testing::TestWithParam<Ranks> {
+ protected:
+  static std::vector<std::string> run(const RankBody& body, int ranks = 2) {
+    return GetParam() == Ranks::processes ? on_processes(ranks, body) : on_threads(ranks, body);
+  }
+  static void expect_good(const RankBody& body, int ranks = 2) {
+    EXPECT_EQ(run(body, ranks), std::vector<std::string>(size_t(ranks), "good"));
+  }
+};
+
 }  // namespace chorale::test
+
+/// Makes the cases of a suite of OnRanks, for both kinds of ranks.
+#define CHORALE_FOR_ALL_RANKS(prefix, suite) \
+  INSTANTIATE_TEST_SUITE_P( \
+      prefix, suite, testing::Values(::chorale::test::Ranks::processes, ::chorale::test::Ranks::threads), \
+      [](const auto& info) -> std::string { \
+        return info.param == ::chorale::test::Ranks::processes ? "Processes" : "Threads"; \
+      })
 
 /// Skips the case on a machine with fewer GPUs, unless ranks may share them. The message has both numbers.
 #define CHORALE_NEEDS_GPUS(count) \
