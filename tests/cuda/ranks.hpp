@@ -14,6 +14,7 @@
 #include "chorale/world.hpp"
 #include "executor/cuda/device/error.hpp"
 #include "tests/unit/world/processes.hpp"
+#include "tests/unit/world/ranks.hpp"
 
 namespace chorale::test {
 
@@ -71,8 +72,6 @@ inline std::vector<std::string> on_threads(int ranks, const RankBody& body) {
   });
   return std::vector<std::string>(ranks, process.said(0));
 }
-
-enum class Ranks { processes, threads };
 
 /// Runs bodies on ranks that are processes, or threads of one process. All ranks must say "good".
 class OnRanks : public testing::TestWithParam<Ranks> {

@@ -9,18 +9,13 @@
 
 #include <chrono>
 #include <optional>
-#include <ostream>
 #include <string>
 
 #include "chorale/config.hpp"
 #include "chorale/world.hpp"
+#include "tests/unit/world/ranks.hpp"
 
 namespace chorale::test {
-
-enum class Ranks { processes, threads };
-inline void PrintTo(Ranks how, std::ostream* out) {
-  *out << (how == Ranks::processes ? "processes" : "threads");
-}
 
 /// Describes one rank of a case.
 struct Rank {
