@@ -30,7 +30,15 @@ double reduced(ncclRedOp_t op, int ranks, size_t at) {
 }
 
 Elements input(ncclDataType_t type, size_t count, int rank) {
-  return Elements(type, count, [rank](size_t at) { return number(rank, at); });
+  return Elements::repeating(type, count, [rank](size_t at) { return number(rank, at); });
+}
+
+/// Returns a part for each rank. Part p is the input of rank first + p * step.
+Elements parts_of_inputs(ncclDataType_t type, size_t count, int ranks, int first = 0, int step = 1) {
+  Elements parts(type, count * size_t(ranks));
+  for (int part = 0; part < ranks; ++part)
+    parts.copy(input(type, count, first + part * step), 0, count * size_t(part), count);
+  return parts;
 }
 
 /// Runs every collective once with `count` elements, and compares the outputs.
@@ -40,11 +48,12 @@ void run_all(ncclComm_t comm, int ranks, int rank, size_t count, ncclDataType_t 
                (in_place ? ", in place" : ""));
   const int root = ranks - 1;
   const size_t all = count * size_t(ranks), mine = count * size_t(rank);
-  const Elements summed(type, all, [&](size_t at) { return reduced(ncclSum, ranks, at); });
-  const Elements each(type, all, [&](size_t at) { return number(int(at / count), at % count); });
+  const Elements summed =
+      Elements::repeating(type, all, [&](size_t at) { return reduced(ncclSum, ranks, at); });
+  const Elements each = parts_of_inputs(type, count, ranks);
   const auto part = [&](const Elements& whole, size_t begin) {
     Elements found(type, count);
-    std::copy_n(const_cast<Elements&>(whole).data(begin), count * size_of(type), found.data());
+    found.copy(whole, begin, 0, count);
     return found;
   };
   Elements in = input(type, count, rank), out(type, count);
@@ -95,7 +104,7 @@ void run_all(ncclComm_t comm, int ranks, int rank, size_t count, ncclDataType_t 
   }
   {
     Elements gathered(type, all);
-    if (in_place) std::copy_n(in.data(), count * size_of(type), gathered.data(mine));
+    if (in_place) gathered.copy(in, 0, mine, count);
     EXPECT_EQ(ncclAllGather(in_place ? gathered.data(mine) : in.data(), gathered.data(), count, type, comm,
                             nullptr),
               ncclSuccess)
@@ -104,7 +113,7 @@ void run_all(ncclComm_t comm, int ranks, int rank, size_t count, ncclDataType_t 
   }
   {
     Elements gathered(type, all);
-    if (in_place && rank == root) std::copy_n(in.data(), count * size_of(type), gathered.data(mine));
+    if (in_place && rank == root) gathered.copy(in, 0, mine, count);
     EXPECT_EQ(ncclGather(in_place && rank == root ? gathered.data(mine) : in.data(),
                          rank == root ? gathered.data() : nullptr, count, type, root, comm, nullptr),
               ncclSuccess)
@@ -123,10 +132,9 @@ void run_all(ncclComm_t comm, int ranks, int rank, size_t count, ncclDataType_t 
         << "scatter";
   }
   {
-    // Part p of rank r is the input of rank r + p.
-    Elements parts(type, all, [&](size_t at) { return number(rank + int(at / count), at % count); });
-    const Elements expected(type, all, [&](size_t at) { return number(int(at / count) + rank, at % count); });
-    Elements exchanged(type, all);
+    // Part p of rank r is the input of rank r + 2 * p, which differs from part r of rank p.
+    Elements parts = parts_of_inputs(type, count, ranks, rank, 2), exchanged(type, all);
+    const Elements expected = parts_of_inputs(type, count, ranks, 2 * rank);
     char* const to = in_place ? parts.data() : exchanged.data();
     EXPECT_EQ(ncclAlltoAll(parts.data(), to, count, type, comm, nullptr), ncclSuccess) << sentence();
     EXPECT_TRUE((in_place ? parts : exchanged) == expected) << "all-to-all";

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -19,6 +20,7 @@
 #include <new>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #if defined(CHORALE_ON_FAKE_CUDA)
@@ -228,44 +230,76 @@ inline size_t size_of(ncclDataType_t type) {
   return sizes[type];
 }
 
+/// Returns the number that rank `rank` has at a place of its input: small, so that sums and products of a few
+/// ranks are exact in all types. The numbers of a rank repeat after `period` places.
+constexpr size_t period = 3;
+inline double number(int rank, size_t at) { return double((at + size_t(rank)) % period); }
+
 /// Holds elements of a type. Whoever looks at them, or destroys them, waits for the calls that use them.
 class Elements {
  public:
-  Elements(ncclDataType_t type, size_t count) : type_(type), bytes_(count * size_of(type)) {}
-  Elements(ncclDataType_t type, size_t count, const std::function<double(size_t)>& value)
-      : Elements(type, count) {
+  Elements(ncclDataType_t type, size_t count) : type_(type), count_(count), memory_(allocated(bytes())) {
+    std::memset(memory_, 0, bytes());
+  }
+  /// Sets each element to value(its place).
+  template <class Value>
+  Elements(ncclDataType_t type, size_t count, const Value& value) : Elements(type, count) {
     for (size_t at = 0; at < count; ++at) set(at, value(at));
+  }
+  /// Does the same for values that repeat after `period` places. It sets a few elements and copies them,
+  /// because the sanitizers make a large array slow to fill one by one.
+  template <class Value>
+  static Elements repeating(ncclDataType_t type, size_t count, const Value& value) {
+    Elements made(type, count);
+    size_t filled = std::min(count, period);
+    for (size_t at = 0; at < filled; ++at) made.set(at, value(at));
+    for (; filled < count; filled = std::min(count, 2 * filled))
+      made.copy(made, 0, filled, std::min(filled, count - filled));
+    return made;
+  }
+  ~Elements() {
+    settle();
+    Allocator<char>().deallocate(memory_, std::max(bytes(), size_t(1)));
+  }
+  Elements(const Elements& other)
+      : type_(other.type_), count_(other.count_), memory_(allocated(other.bytes())) {
+    settle();
+    std::memcpy(memory_, other.memory_, bytes());
+  }
+  Elements& operator=(Elements other) {
+    settle();
+    std::swap(type_, other.type_);
+    std::swap(count_, other.count_);
+    std::swap(memory_, other.memory_);
+    return *this;
   }
 
   void set(size_t at, double value) {
     const uint64_t bits = bits_of(value, type_);
-    std::memcpy(data(at), &bits, size_of(type_));
+    std::memcpy(memory_ + at * size_of(type_), &bits, size_of(type_));
   }
-  ~Elements() { settle(); }
-  Elements(const Elements& other) : type_(other.type_) {
+  /// Copies `count` elements of another buffer, from place `from` on, to place `to` of this one.
+  void copy(const Elements& other, size_t from, size_t to, size_t count) {
     settle();
-    bytes_ = other.bytes_;
+    std::memcpy(memory_ + to * size_of(type_), other.memory_ + from * size_of(type_), count * size_of(type_));
   }
-  Elements& operator=(const Elements& other) {
-    settle();
-    type_ = other.type_;
-    bytes_ = other.bytes_;
-    return *this;
-  }
-
   char* data(size_t at = 0) {
     settle();
-    return bytes_.data() + at * size_of(type_);
+    return memory_ + at * size_of(type_);
   }
-  size_t count() const { return bytes_.size() / size_of(type_); }
+  size_t count() const { return count_; }
   bool operator==(const Elements& other) const {
     settle();
-    return type_ == other.type_ && bytes_ == other.bytes_;
+    return type_ == other.type_ && count_ == other.count_ && !std::memcmp(memory_, other.memory_, bytes());
   }
 
  private:
+  static char* allocated(size_t bytes) { return Allocator<char>().allocate(std::max(bytes, size_t(1))); }
+  size_t bytes() const { return count_ * size_of(type_); }
+
   ncclDataType_t type_;
-  std::vector<char, Allocator<char>> bytes_;
+  size_t count_;
+  char* memory_;
 };
 
 /// Holds numbers in memory of this thread's GPU. Call settle() before you read what a call has written.
@@ -298,9 +332,5 @@ inline ncclResult_t ended(ncclResult_t result, ncclComm_t comm) {
   EXPECT_EQ(ncclCommGetAsyncError(comm, &result), ncclSuccess);
   return result;
 }
-
-/// Returns the number that rank `rank` has at a place of its input: small, so that sums and products of a few
-/// ranks are exact in all types.
-inline double number(int rank, size_t at) { return double((at + size_t(rank)) % 3); }
 
 }  // namespace nccl_tests
