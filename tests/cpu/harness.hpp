@@ -26,32 +26,36 @@ inline int32_t element(uint32_t rank, uint64_t at, int launch) {
   return int32_t((at * 7 + rank * 1000003 + uint64_t(launch) * 97) % 100003) - 50000;
 }
 
+/// Adds a rank's elements from `first` on to `count` numbers.
+inline void add_elements(int32_t* to, size_t count, uint32_t rank, uint64_t first, int launch) {
+  for (size_t at = 0; at < count; ++at) to[at] += element(rank, first + at, launch);
+}
+
 inline Ints input_of(uint32_t rank, uint64_t bytes, int launch) {
   Ints data(bytes / 4);
-  for (size_t at = 0; at < data.size(); ++at) data[at] = element(rank, at, launch);
+  add_elements(data.data(), data.size(), rank, 0, launch);
   return data;
 }
 
 /// Returns the expected output of rank `rank`; empty if the plan does not write it.
 inline Ints output_of(const Plan& plan, uint32_t rank, MessageSizes sizes, int launch) {
   const uint32_t ranks = plan.ranks();
-  const size_t n = sizes.output / 4;
+  const size_t n = sizes.output / 4, part = n / ranks;
   Ints data(n);
-  for (size_t at = 0; at < n; ++at) {
-    if (plan.collective == "allreduce" || plan.collective == "reducescatter") {
-      const size_t in = plan.collective == "allreduce" ? at : rank * n + at;
-      for (uint32_t from = 0; from < ranks; ++from) data[at] += element(from, in, launch);
-    } else if (plan.collective == "allgather") {
-      const size_t part = n / ranks;
-      data[at] = element(uint32_t(at / part), at % part, launch);
-    } else if (plan.collective == "alltoall") {
-      const size_t part = n / ranks;
-      data[at] = element(uint32_t(at / part), rank * part + at % part, launch);
-    } else if (plan.collective == "broadcast") {
-      data[at] = element(plan.extension.root, at, launch);
-    } else if (plan.collective == "sendrecv") {
-      data[at] = element((rank + ranks - 1) % ranks, at, launch);
-    }
+  if (plan.collective == "allreduce") {
+    for (uint32_t from = 0; from < ranks; ++from) add_elements(data.data(), n, from, 0, launch);
+  } else if (plan.collective == "reducescatter") {
+    for (uint32_t from = 0; from < ranks; ++from) add_elements(data.data(), n, from, rank * n, launch);
+  } else if (plan.collective == "allgather") {
+    for (uint32_t from = 0; from < ranks; ++from)
+      add_elements(data.data() + from * part, part, from, 0, launch);
+  } else if (plan.collective == "alltoall") {
+    for (uint32_t from = 0; from < ranks; ++from)
+      add_elements(data.data() + from * part, part, from, rank * part, launch);
+  } else if (plan.collective == "broadcast") {
+    add_elements(data.data(), n, plan.extension.root, 0, launch);
+  } else if (plan.collective == "sendrecv") {
+    add_elements(data.data(), n, (rank + ranks - 1) % ranks, 0, launch);
   }
   return data;
 }
@@ -103,11 +107,10 @@ inline std::string run_rank(World& world, Executor& executor, const Plan& plan, 
     executor.execute(plan,
                      {.in = in, .out = out, .bytes = runs.bytes, .dtype = DType::i32, .packet = runs.packet});
     const Ints expected = output_of(plan, rank, sizes, launch);
-    for (size_t at = 0; at < expected.size(); ++at) {
-      if (out[at] != expected[at]) {
-        return "rank " + std::to_string(rank) + " launch " + std::to_string(launch) + " element " +
-               std::to_string(at) + ": " + std::to_string(out[at]) + ", not " + std::to_string(expected[at]);
-      }
+    const auto [wanted, found] = std::mismatch(expected.begin(), expected.end(), out);
+    if (wanted != expected.end()) {
+      return "rank " + std::to_string(rank) + " launch " + std::to_string(launch) + " element " +
+             std::to_string(found - out) + ": " + std::to_string(*found) + ", not " + std::to_string(*wanted);
     }
     for (size_t at = 0; at < guard; ++at) {
       if (end[at] != -9) return "rank " + std::to_string(rank) + " wrote behind its output";

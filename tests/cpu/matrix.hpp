@@ -7,6 +7,7 @@
 #include <chorale/executor.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <future>
 #include <map>
@@ -163,21 +164,21 @@ class Guarded {
     fill(std::byte{0xee});
   }
   std::byte* data() { return all_.data() + begin_; }
-  void fill(std::byte value) { std::fill_n(data(), size_, value); }
+  void fill(std::byte value) { std::memset(data(), int(value), size_); }
   void arm() {
-    std::fill_n(all_.data(), begin_, canary);
-    std::fill(all_.begin() + std::ptrdiff_t(begin_ + size_), all_.end(), canary);
+    std::fill(all_.begin(), begin(), canary);
+    std::fill(end(), all_.end(), canary);
   }
-  bool intact() const {
-    for (size_t at = 0; at < all_.size(); ++at) {
-      if ((at < begin_ || at >= begin_ + size_) && all_[at] != canary) return false;
-    }
-    return true;
+  bool intact() {
+    const auto is_canary = [](std::byte one) { return one == canary; };
+    return std::all_of(all_.begin(), begin(), is_canary) && std::all_of(end(), all_.end(), is_canary);
   }
 
  private:
   static constexpr size_t guard = 64;
   static constexpr std::byte canary{0xc5};
+  std::vector<std::byte>::iterator begin() { return all_.begin() + std::ptrdiff_t(begin_); }
+  std::vector<std::byte>::iterator end() { return begin() + std::ptrdiff_t(size_); }
   size_t size_, begin_;
   std::vector<std::byte> all_;
 };

@@ -288,12 +288,13 @@ class BoundRanks {
     move(of.placed.after);
     const std::string where = "rank " + std::to_string(rank) + " launch " + std::to_string(launch);
     const Ints expected = output_of(plan_, rank, layout_.sizes, launch);
-    for (size_t at = 0; at < expected.size(); ++at) {
-      int32_t seen;
-      std::memcpy(&seen, of.out + at * 4, 4);
-      if (seen == expected[at]) continue;
-      return where + " element " + std::to_string(at) + " of " + std::to_string(expected.size()) + ": " +
-             std::to_string(seen) + ", not " + std::to_string(expected[at]);
+    Ints seen(expected.size());
+    if (!seen.empty()) std::memcpy(seen.data(), of.out, seen.size() * 4);
+    const auto [wanted, found] = std::mismatch(expected.begin(), expected.end(), seen.begin());
+    if (wanted != expected.end()) {
+      return where + " element " + std::to_string(found - seen.begin()) + " of " +
+             std::to_string(expected.size()) + ": " + std::to_string(*found) + ", not " +
+             std::to_string(*wanted);
     }
     const uint64_t most =
         runs_.in_place ? std::max(layout_.sizes.input, layout_.sizes.output) : layout_.sizes.output;
