@@ -3,7 +3,8 @@
 
 rooms.txt has a row per room: the room's folder, a colon, and the rooms whose files it may include. A file belongs to the
 room with the longest name that its path begins with. An include that no row allows, a row that names a room of a later
-row, an arrow that no include needs and a file without a room are errors.
+row, an arrow that no include needs and a file without a room are errors. So is an include by "..", because the compiler finds
+it in any room.
 """
 import os
 import pathlib
@@ -58,6 +59,8 @@ def main(root):
             continue
         for number, line in enumerate((root / path).read_text().splitlines(), 1):
             include = INCLUDE.match(line)
+            if include and ".." in include.group(1).split("/"):
+                errors.append(f"{path}:{number}: include {include.group(1)} by its path from the root of the project")
             target = include and target_of(path, include.group(1), files)
             other = target and room_of(target, rooms)
             if not other or other == room:

@@ -17,7 +17,7 @@ compiler/proof: compiler/include compiler/plan
 FILES = {
     "compiler/include/chorale/plan.hpp": "#include <vector>\n",
     "compiler/plan/resolve.hpp": '#include "chorale/plan.hpp"\n',
-    "compiler/proof/prove.cpp": '#include "chorale/plan.hpp"\n#include "../plan/resolve.hpp"\n',
+    "compiler/proof/prove.cpp": '#include "chorale/plan.hpp"\n#include "compiler/plan/resolve.hpp"\n',
 }
 failures = 0
 
@@ -40,11 +40,13 @@ def expect(what, wanted, table=TABLE, **changed):
 
 expect("a tree that is right", None)
 expect("an include that goes up", "compiler/plan/resolve.hpp:1: compiler/plan may not include compiler/proof",
-       files={"compiler/plan/resolve.hpp": '#include "../proof/findings.hpp"\n', "compiler/proof/findings.hpp": ""})
-expect("an include from the root of the project", "compiler/plan may not include compiler/proof",
+       files={"compiler/plan/resolve.hpp": '#include "compiler/proof/findings.hpp"\n', "compiler/proof/findings.hpp": ""})
+expect("an include that is indented", "compiler/plan may not include compiler/proof",
        files={"compiler/plan/resolve.hpp": '#  include "compiler/proof/findings.hpp"\n', "compiler/proof/findings.hpp": ""})
 expect("a public header that includes a private one", "compiler/include may not include compiler/plan",
        files={"compiler/include/chorale/plan.hpp": '#include "../../plan/resolve.hpp"\n'})
+expect("an include by ..", "compiler/proof/prove.cpp:1: include ../plan/resolve.hpp by its path from the root",
+       files={"compiler/proof/prove.cpp": '#include "../plan/resolve.hpp"\n'})
 expect("rows in a circle", "which has no row above",
        table=TABLE.replace("compiler/plan: compiler/include", "compiler/plan: compiler/include compiler/proof"))
 expect("a name that is not needed", "compiler/plan names compiler/json, and includes nothing of it",

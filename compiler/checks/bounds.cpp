@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "../plan/report.hpp"
-#include "../plan/resolve.hpp"
-#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
 #include "chorale/limits.hpp"
+#include "compiler/plan/report.hpp"
+#include "compiler/plan/resolve.hpp"
+#include "compiler/plan/roles.hpp"
 
 namespace chorale {
 namespace {

@@ -9,10 +9,10 @@
 #include <set>
 #include <tuple>
 
-#include "../plan/report.hpp"
-#include "../plan/resolve.hpp"
-#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
+#include "compiler/plan/report.hpp"
+#include "compiler/plan/resolve.hpp"
+#include "compiler/plan/roles.hpp"
 
 namespace chorale {
 namespace {

@@ -3,9 +3,9 @@
 #include <map>
 #include <utility>
 
-#include "../plan/resolve.hpp"
-#include "../plan/roles.hpp"
 #include "chorale/limits.hpp"
+#include "compiler/plan/resolve.hpp"
+#include "compiler/plan/roles.hpp"
 #include "structure.hpp"
 
 namespace chorale {

@@ -10,11 +10,11 @@
 #include <iterator>
 #include <utility>
 
-#include "../plan/report.hpp"
-#include "../plan/resolve.hpp"
-#include "../plan/roles.hpp"
 #include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
+#include "compiler/plan/report.hpp"
+#include "compiler/plan/resolve.hpp"
+#include "compiler/plan/roles.hpp"
 
 namespace chorale {
 namespace {

@@ -7,11 +7,11 @@
 #include <map>
 #include <utility>
 
-#include "../plan/channel_ends.hpp"
-#include "../plan/report.hpp"
-#include "../plan/resolve.hpp"
-#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
+#include "compiler/plan/channel_ends.hpp"
+#include "compiler/plan/report.hpp"
+#include "compiler/plan/resolve.hpp"
+#include "compiler/plan/roles.hpp"
 
 namespace chorale {
 namespace {

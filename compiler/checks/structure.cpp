@@ -8,9 +8,9 @@
 #include <map>
 #include <utility>
 
-#include "../plan/resolve.hpp"
 #include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
+#include "compiler/plan/resolve.hpp"
 
 namespace chorale {
 namespace {

@@ -2,7 +2,7 @@
 /// \file
 /// These functions are the part of the structure check that looks at operations.
 
-#include "../plan/report.hpp"
+#include "compiler/plan/report.hpp"
 
 namespace chorale {
 

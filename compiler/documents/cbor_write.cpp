@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "../json/cbor.hpp"
-#include "../json/json.hpp"
 #include "chorale/json.hpp"
+#include "compiler/json/cbor.hpp"
+#include "compiler/json/json.hpp"
 
 namespace chorale {
 namespace json::cbor {

@@ -2,10 +2,10 @@
 
 #include <functional>
 
-#include "../json/cbor.hpp"
-#include "../json/reader.hpp"
 #include "chorale/json.hpp"
 #include "chorale/read_file.hpp"
+#include "compiler/json/cbor.hpp"
+#include "compiler/json/reader.hpp"
 #include "compiler/schedule/json.hpp"
 
 namespace chorale {

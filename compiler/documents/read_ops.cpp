@@ -1,9 +1,9 @@
 // This file reads operations. The roles of an operation say which keys it may and must have.
 
-#include "../json/reader.hpp"
-#include "../plan/roles.hpp"
 #include "chorale/did_you_mean.hpp"
 #include "chorale/json.hpp"
+#include "compiler/json/reader.hpp"
+#include "compiler/plan/roles.hpp"
 
 namespace chorale::json {
 namespace {

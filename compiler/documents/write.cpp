@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "../json/json.hpp"
-#include "../plan/roles.hpp"
 #include "chorale/collective.hpp"
 #include "chorale/json.hpp"
+#include "compiler/json/json.hpp"
+#include "compiler/plan/roles.hpp"
 #include "compiler/schedule/json.hpp"
 
 namespace chorale {

@@ -8,8 +8,8 @@
 #include <system_error>
 #include <unordered_set>
 
-#include "../json/fields.hpp"
 #include "chorale/did_you_mean.hpp"
+#include "compiler/json/fields.hpp"
 
 namespace chorale::msccl {
 namespace {

@@ -14,9 +14,9 @@
 #include <tuple>
 #include <utility>
 
-#include "../plan/erase_op.hpp"
 #include "chorale/compile.hpp"
 #include "chorale/proof.hpp"
+#include "compiler/plan/erase_op.hpp"
 
 namespace chorale {
 namespace {

@@ -4,13 +4,13 @@
 #include <optional>
 #include <stdexcept>
 
-#include "../plan/resolve.hpp"
-#include "../plan/roles.hpp"
-#include "../proof/execution/storage.hpp"
 #include "chorale/compile.hpp"
 #include "chorale/host/concrete.hpp"
 #include "chorale/limits.hpp"
 #include "chorale/proof.hpp"
+#include "compiler/plan/resolve.hpp"
+#include "compiler/plan/roles.hpp"
+#include "compiler/proof/execution/storage.hpp"
 
 namespace chorale {
 namespace {

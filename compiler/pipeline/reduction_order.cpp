@@ -2,10 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "../plan/resolve.hpp"
-#include "../proof/values/value.hpp"
 #include "chorale/compile.hpp"
 #include "chorale/proof.hpp"
+#include "compiler/plan/resolve.hpp"
+#include "compiler/proof/values/value.hpp"
 
 namespace chorale {
 namespace {

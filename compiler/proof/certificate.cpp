@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "../documents/content_hash.hpp"
 #include "chorale/proof.hpp"
+#include "compiler/documents/content_hash.hpp"
 
 namespace chorale {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "../plan/report.hpp"
+#include "compiler/plan/report.hpp"
 #include "execution/loop_skew.hpp"
 
 namespace chorale::proof {

@@ -8,9 +8,9 @@
 
 #include <algorithm>
 
-#include "../plan/resolve.hpp"
 #include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
+#include "compiler/plan/resolve.hpp"
 #include "deadlock.hpp"
 #include "decidable.hpp"
 #include "excerpts/copies.hpp"

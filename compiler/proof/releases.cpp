@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "../plan/roles.hpp"
+#include "compiler/plan/roles.hpp"
 #include "execution/symbolic_executor.hpp"
 
 namespace chorale {

@@ -1,7 +1,7 @@
 #include "accesses.hpp"
 
-#include "../plan/resolve.hpp"
 #include "chorale/collective.hpp"
+#include "compiler/plan/resolve.hpp"
 
 namespace chorale {
 namespace {

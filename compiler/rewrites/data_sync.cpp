@@ -11,8 +11,8 @@
 
 #include <utility>
 
-#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
+#include "compiler/plan/roles.hpp"
 
 namespace chorale {
 namespace {

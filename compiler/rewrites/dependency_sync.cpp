@@ -30,9 +30,9 @@
 #include <map>
 #include <utility>
 
-#include "../plan/roles.hpp"
 #include "accesses.hpp"
 #include "chorale/compile.hpp"
+#include "compiler/plan/roles.hpp"
 
 namespace chorale {
 namespace {

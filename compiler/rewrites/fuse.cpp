@@ -13,8 +13,8 @@
 
 #include <utility>
 
-#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
+#include "compiler/plan/roles.hpp"
 #include "join.hpp"
 #include "thread_order.hpp"
 

@@ -17,8 +17,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "../plan/resolve.hpp"
-#include "../plan/roles.hpp"
+#include "compiler/plan/resolve.hpp"
+#include "compiler/plan/roles.hpp"
 
 namespace chorale {
 namespace {

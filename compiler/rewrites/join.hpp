@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "../targets/bounds.hpp"
+#include "compiler/targets/bounds.hpp"
 #include "fuse_rules.hpp"
 #include "usage.hpp"
 

@@ -13,10 +13,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "../plan/roles.hpp"
-#include "../targets/bounds.hpp"
 #include "accesses.hpp"
 #include "chorale/compile.hpp"
+#include "compiler/plan/roles.hpp"
+#include "compiler/targets/bounds.hpp"
 
 namespace chorale {
 namespace {

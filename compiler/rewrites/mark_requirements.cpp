@@ -8,8 +8,8 @@
 
 #include <algorithm>
 
-#include "../plan/roles.hpp"
 #include "chorale/compile.hpp"
+#include "compiler/plan/roles.hpp"
 
 namespace chorale {
 namespace {

@@ -11,9 +11,9 @@
 
 #include <utility>
 
-#include "../plan/resolve.hpp"
 #include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
+#include "compiler/plan/resolve.hpp"
 
 namespace chorale {
 namespace {

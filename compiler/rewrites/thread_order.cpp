@@ -18,7 +18,7 @@
 #include <map>
 #include <utility>
 
-#include "../plan/roles.hpp"
+#include "compiler/plan/roles.hpp"
 
 namespace chorale {
 namespace {

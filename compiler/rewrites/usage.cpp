@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "../plan/resolve.hpp"
-#include "../plan/roles.hpp"
+#include "compiler/plan/resolve.hpp"
+#include "compiler/plan/roles.hpp"
 
 namespace chorale {
 namespace {

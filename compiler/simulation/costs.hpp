@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "../proof/execution/memory.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/machine.hpp"
+#include "compiler/proof/execution/memory.hpp"
 #include "recording.hpp"
 
 namespace chorale::simulation {

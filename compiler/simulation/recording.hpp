@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "../proof/execution/memory.hpp"
-#include "../proof/execution/symbolic_executor.hpp"
+#include "compiler/proof/execution/memory.hpp"
+#include "compiler/proof/execution/symbolic_executor.hpp"
 
 namespace chorale::simulation {
 

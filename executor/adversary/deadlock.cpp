@@ -3,8 +3,8 @@
 #include <set>
 #include <tuple>
 
-#include "../fibers/report.hpp"
 #include "engine.hpp"
+#include "executor/fibers/report.hpp"
 
 namespace chorale::adversary {
 

@@ -7,9 +7,9 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "../lowering/placement.hpp"
 #include "chorale/collective.hpp"
 #include "chorale/divided_up.hpp"
+#include "executor/lowering/placement.hpp"
 #include "recorder.hpp"
 
 namespace chorale::adversary {

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "../lowering/bind.hpp"
 #include "arena.hpp"
 #include "chorale/adversary.hpp"
+#include "executor/lowering/bind.hpp"
 
 namespace chorale::adversary {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "../lowering/recording.hpp"
 #include "chorale/device/engine.hpp"
+#include "executor/lowering/recording.hpp"
 #include "program.hpp"
 
 namespace chorale::adversary {

@@ -7,9 +7,9 @@
 #include <span>
 #include <string>
 
-#include "../world/collective_try.hpp"
-#include "../world/group.hpp"
 #include "chorale/byte_count.hpp"
+#include "executor/world/collective_try.hpp"
+#include "executor/world/group.hpp"
 
 namespace chorale {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "../system/thrown.hpp"
 #include "backend.hpp"
+#include "executor/system/thrown.hpp"
 #include "launch_count.hpp"
 
 namespace chorale {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "../world/group.hpp"
+#include "executor/world/group.hpp"
 
 namespace chorale {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "../world/control.hpp"
 #include "chorale/world.hpp"
+#include "executor/world/control.hpp"
 
 namespace chorale {
 

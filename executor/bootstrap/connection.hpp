@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "../system/shared_memory.hpp"
+#include "executor/system/shared_memory.hpp"
 #include "frames.hpp"
 #include "greeting.hpp"
 

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <utility>
 
-#include "../system/texts.hpp"
+#include "executor/system/texts.hpp"
 
 #ifndef CHORALE_VERSION
 #error "the build defines CHORALE_VERSION for this file"

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <utility>
 
-#include "../system/thread.hpp"
+#include "executor/system/thread.hpp"
 #include "rendezvous.hpp"
 #include "session.hpp"
 

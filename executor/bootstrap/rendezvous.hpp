@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "../system/shared_memory.hpp"
 #include "address.hpp"
 #include "chorale/error.hpp"
+#include "executor/system/shared_memory.hpp"
 #include "hello.hpp"
 #include "membership.hpp"
 #include "secret.hpp"

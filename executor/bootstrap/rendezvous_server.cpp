@@ -7,8 +7,8 @@
 #include <random>
 #include <set>
 
-#include "../system/texts.hpp"
 #include "chorale/world.hpp"
+#include "executor/system/texts.hpp"
 #include "session.hpp"
 #include "strangers.hpp"
 

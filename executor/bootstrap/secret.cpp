@@ -10,8 +10,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "../system/shared_memory.hpp"
 #include "chorale/error.hpp"
+#include "executor/system/shared_memory.hpp"
 
 namespace chorale::bootstrap {
 namespace {

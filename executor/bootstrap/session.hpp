@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
-#include "../system/deadline.hpp"
-#include "../system/shared_memory.hpp"
-#include "../system/texts.hpp"
 #include "address.hpp"
 #include "chorale/error.hpp"
 #include "connection.hpp"
+#include "executor/system/deadline.hpp"
+#include "executor/system/shared_memory.hpp"
+#include "executor/system/texts.hpp"
 #include "hello.hpp"
 #include "rendezvous.hpp"
 

@@ -1,4 +1,4 @@
-#include "../binding/backend.hpp"
+#include "executor/binding/backend.hpp"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <new>
 #include <vector>
 
-#include "../world/group.hpp"
 #include "binding.hpp"
+#include "executor/world/group.hpp"
 #include "port.hpp"
 #include "scale.hpp"
 

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "../binding/agreement.hpp"
-#include "../fibers/report.hpp"
-#include "../remote/hosts.hpp"
-#include "../system/round_up.hpp"
-#include "../world/collective_try.hpp"
-#include "../world/group.hpp"
 #include "chorale/storage.hpp"
+#include "executor/binding/agreement.hpp"
+#include "executor/fibers/report.hpp"
+#include "executor/remote/hosts.hpp"
+#include "executor/system/round_up.hpp"
+#include "executor/world/collective_try.hpp"
+#include "executor/world/group.hpp"
 #include "reduction.hpp"
 
 namespace chorale::cpu {

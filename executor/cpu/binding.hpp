@@ -10,11 +10,11 @@
 #include <memory>
 #include <vector>
 
-#include "../binding/backend.hpp"
-#include "../lowering/bind.hpp"
-#include "../lowering/control_block.hpp"
-#include "../lowering/placement.hpp"
-#include "../lowering/rounds.hpp"
+#include "executor/binding/backend.hpp"
+#include "executor/lowering/bind.hpp"
+#include "executor/lowering/control_block.hpp"
+#include "executor/lowering/placement.hpp"
+#include "executor/lowering/rounds.hpp"
 #include "interpreter.hpp"
 #include "launch_trace.hpp"
 #include "port.hpp"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "../lowering/packet_form.hpp"
+#include "executor/lowering/packet_form.hpp"
 #include "port.hpp"
 #include "reduction.hpp"
 

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "../fibers/scheduler.hpp"
 #include "chorale/device/engine.hpp"
+#include "executor/fibers/scheduler.hpp"
 #include "run.hpp"
 
 namespace chorale::cpu {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "../lowering/trace_spans.hpp"
+#include "executor/lowering/trace_spans.hpp"
 
 namespace chorale::cpu {
 

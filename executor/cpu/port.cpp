@@ -1,10 +1,10 @@
 #include "port.hpp"
 
-#include "../remote/endpoint.hpp"
-#include "../remote/host_copies.hpp"
-#include "../world/group.hpp"
 #include "chorale/device/engine.hpp"
 #include "chorale/world.hpp"
+#include "executor/remote/endpoint.hpp"
+#include "executor/remote/host_copies.hpp"
+#include "executor/world/group.hpp"
 #include "run.hpp"
 
 namespace chorale::cpu {

@@ -10,10 +10,10 @@
 #include <optional>
 #include <vector>
 
-#include "../fibers/queue_thread.hpp"
-#include "../fibers/scheduler.hpp"
 #include "chorale/device/deadline.hpp"
 #include "chorale/device/group.hpp"
+#include "executor/fibers/queue_thread.hpp"
+#include "executor/fibers/scheduler.hpp"
 
 namespace chorale {
 class World;

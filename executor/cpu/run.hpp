@@ -6,15 +6,15 @@
 #include <functional>
 #include <vector>
 
-#include "../lowering/lower.hpp"
-#include "../lowering/published.hpp"
-#include "../lowering/trace.hpp"
-#include "../remote/endpoint.hpp"
 #include "chorale/device/deadline.hpp"
 #include "chorale/device/endpoints.hpp"
 #include "chorale/device/signal.hpp"
 #include "chorale/executor.hpp"
 #include "chorale/window.hpp"
+#include "executor/lowering/lower.hpp"
+#include "executor/lowering/published.hpp"
+#include "executor/lowering/trace.hpp"
+#include "executor/remote/endpoint.hpp"
 
 namespace chorale::cpu {
 

@@ -1,4 +1,4 @@
-#include "../binding/backend.hpp"
+#include "executor/binding/backend.hpp"
 
 namespace chorale {
 

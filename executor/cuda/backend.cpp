@@ -1,4 +1,4 @@
-#include "../binding/backend.hpp"
+#include "executor/binding/backend.hpp"
 
 #include <fmt/format.h>
 
@@ -6,14 +6,14 @@
 #include <climits>
 #include <vector>
 
-#include "../world/collective_try.hpp"
-#include "../world/group.hpp"
 #include "binding.hpp"
 #include "device/device.hpp"
 #include "device/device_memory.hpp"
 #include "device/error.hpp"
 #include "device/monitor.hpp"
 #include "device/stream.hpp"
+#include "executor/world/collective_try.hpp"
+#include "executor/world/group.hpp"
 #include "kernels/kernels.hpp"
 #include "memory/registry.hpp"
 

@@ -5,18 +5,18 @@
 
 #include <algorithm>
 
-#include "../binding/agreement.hpp"
-#include "../lowering/control_block.hpp"
-#include "../lowering/far_place.hpp"
-#include "../remote/hosts.hpp"
-#include "../world/collective_try.hpp"
-#include "../world/group.hpp"
 #include "chorale/storage.hpp"
 #include "device/device.hpp"
 #include "device/driver.hpp"
 #include "device/error.hpp"
 #include "device/monitor.hpp"
 #include "device/stream.hpp"
+#include "executor/binding/agreement.hpp"
+#include "executor/lowering/control_block.hpp"
+#include "executor/lowering/far_place.hpp"
+#include "executor/remote/hosts.hpp"
+#include "executor/world/collective_try.hpp"
+#include "executor/world/group.hpp"
 #include "kernels/kernels.hpp"
 #include "memory/identity.hpp"
 

@@ -10,14 +10,14 @@
 #include <string_view>
 #include <vector>
 
-#include "../binding/backend.hpp"
-#include "../lowering/bind.hpp"
-#include "../lowering/placement.hpp"
 #include "chorale/window.hpp"
 #include "common.hpp"
 #include "device/device_memory.hpp"
 #include "device/host_words.hpp"
 #include "device/monitor.hpp"
+#include "executor/binding/backend.hpp"
+#include "executor/lowering/bind.hpp"
+#include "executor/lowering/placement.hpp"
 #include "graph_holds.hpp"
 #include "launcher.hpp"
 #include "memory/peer_memory.hpp"

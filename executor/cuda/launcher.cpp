@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "../fibers/report.hpp"
-#include "../lowering/lower.hpp"
 #include "chorale/needs.hpp"
 #include "chorale/next_launch.hpp"
 #include "chorale/resident.cuh"
 #include "device/error.hpp"
+#include "executor/fibers/report.hpp"
+#include "executor/lowering/lower.hpp"
 #include "multicast/multicast_plan.hpp"
 
 namespace chorale::cuda {

@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "../binding/backend.hpp"
-#include "../lowering/bind.hpp"
-#include "../lowering/lower.hpp"
-#include "../lowering/rounds.hpp"
-#include "../lowering/switch_alias.hpp"
 #include "common.hpp"
 #include "device/device_memory.hpp"
 #include "device/host_words.hpp"
+#include "executor/binding/backend.hpp"
+#include "executor/lowering/bind.hpp"
+#include "executor/lowering/lower.hpp"
+#include "executor/lowering/rounds.hpp"
+#include "executor/lowering/switch_alias.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/launch.hpp"
 #include "proxy/proxy.hpp"

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "../lowering/trace_spans.hpp"
 #include "device/device_memory.hpp"
+#include "executor/lowering/trace_spans.hpp"
 
 namespace chorale::cuda {
 

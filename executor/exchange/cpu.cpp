@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "../world/group.hpp"
 #include "carrier.hpp"
 #include "chorale/launch_cpu.hpp"
+#include "executor/world/group.hpp"
 
 namespace chorale::exchange {
 namespace {

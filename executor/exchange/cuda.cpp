@@ -4,15 +4,15 @@
 
 #include <algorithm>
 
-#include "../cuda/device/device.hpp"
-#include "../cuda/device/error.hpp"
-#include "../cuda/device/host_words.hpp"
-#include "../cuda/device/monitor.hpp"
-#include "../world/collective_try.hpp"
-#include "../world/group.hpp"
 #include "carrier.hpp"
 #include "chorale/next_launch.hpp"
 #include "chorale/transport.hpp"
+#include "executor/cuda/device/device.hpp"
+#include "executor/cuda/device/error.hpp"
+#include "executor/cuda/device/host_words.hpp"
+#include "executor/cuda/device/monitor.hpp"
+#include "executor/world/collective_try.hpp"
+#include "executor/world/group.hpp"
 #include "kernel.hpp"
 
 namespace chorale::exchange {

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "../system/fork.hpp"
-#include "../system/one_call.hpp"
-#include "../world/collective_try.hpp"
-#include "../world/group.hpp"
 #include "carrier.hpp"
+#include "executor/system/fork.hpp"
+#include "executor/system/one_call.hpp"
+#include "executor/world/collective_try.hpp"
+#include "executor/world/group.hpp"
 
 namespace chorale {
 

@@ -1,7 +1,7 @@
 // This kernel moves the messages of exchanges on GPUs.
 
-#include "../cuda/device/enqueue.cuh"
 #include "chorale/next_launch.hpp"
+#include "executor/cuda/device/enqueue.cuh"
 #include "kernel.hpp"
 
 namespace chorale::exchange {

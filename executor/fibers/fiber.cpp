@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "../system/host_pages.hpp"
 #include "chorale/error.hpp"
+#include "executor/system/host_pages.hpp"
 #include "sanitizers.hpp"
 
 #if defined(CHORALE_TSAN)

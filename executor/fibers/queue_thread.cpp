@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "../system/thread.hpp"
+#include "executor/system/thread.hpp"
 
 namespace chorale::fibers {
 

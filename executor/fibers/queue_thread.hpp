@@ -8,7 +8,7 @@
 #include <functional>
 #include <thread>
 
-#include "../system/fork.hpp"
+#include "executor/system/fork.hpp"
 
 namespace chorale::fibers {
 

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "../system/texts.hpp"
-#include "../system/thrown.hpp"
 #include "chorale/error.hpp"
+#include "executor/system/texts.hpp"
+#include "executor/system/thrown.hpp"
 #include "report.hpp"
 #include "scheduler_impl.hpp"
 

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "../system/deadline.hpp"
+#include "executor/system/deadline.hpp"
 #include "fiber.hpp"
 #include "scheduler.hpp"
 

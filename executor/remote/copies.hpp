@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "../ucx/ucx_link.hpp"
+#include "executor/ucx/ucx_link.hpp"
 
 namespace chorale::remote {
 

@@ -7,13 +7,13 @@
 #include <iterator>
 #include <limits>
 
-#include "../system/deadline.hpp"
-#include "../system/texts.hpp"
-#include "../world/collective_try.hpp"
-#include "../world/group.hpp"
 #include "chorale/device/atomics.hpp"
 #include "chorale/error.hpp"
 #include "chorale/plan.hpp"
+#include "executor/system/deadline.hpp"
+#include "executor/system/texts.hpp"
+#include "executor/world/collective_try.hpp"
+#include "executor/world/group.hpp"
 
 namespace chorale::remote {
 namespace {

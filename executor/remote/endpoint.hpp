@@ -20,11 +20,11 @@
 #include <utility>
 #include <vector>
 
-#include "../lowering/far_place.hpp"
-#include "../ucx/world_link.hpp"
 #include "chorale/device/signal.hpp"
 #include "chorale/world.hpp"
 #include "copies.hpp"
+#include "executor/lowering/far_place.hpp"
+#include "executor/ucx/world_link.hpp"
 #include "message.hpp"
 
 namespace chorale::remote {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "../ucx/ucx_link.hpp"
-#include "../world/group.hpp"
 #include "chorale/error.hpp"
+#include "executor/ucx/ucx_link.hpp"
+#include "executor/world/group.hpp"
 
 namespace chorale::remote {
 namespace {

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <functional>
 
-#include "../lowering/control_block.hpp"
 #include "chorale/plan.hpp"
 #include "endpoint.hpp"
+#include "executor/lowering/control_block.hpp"
 
 namespace chorale::remote {
 

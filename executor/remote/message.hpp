@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "../ucx/world_link.hpp"
+#include "executor/ucx/world_link.hpp"
 
 namespace chorale::remote {
 

@@ -6,11 +6,11 @@
 #include <new>
 #include <utility>
 
-#include "../lowering/bind.hpp"
-#include "../world/collective_try.hpp"
 #include "chorale/device/atomics.hpp"
 #include "chorale/plan.hpp"
 #include "endpoint.hpp"
+#include "executor/lowering/bind.hpp"
+#include "executor/world/collective_try.hpp"
 
 namespace chorale::remote {
 namespace {

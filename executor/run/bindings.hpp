@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "../binding/backend.hpp"
+#include "executor/binding/backend.hpp"
 
 namespace chorale {
 

@@ -8,19 +8,19 @@
 #include <cstdlib>
 #include <vector>
 
-#include "../binding/agreement.hpp"
-#include "../binding/backend.hpp"
-#include "../binding/launch_count.hpp"
-#include "../binding/scratch_limit.hpp"
-#include "../lowering/bind.hpp"
-#include "../system/fork.hpp"
-#include "../system/one_call.hpp"
-#include "../system/thrown.hpp"
-#include "../world/group.hpp"
 #include "bindings.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/proof.hpp"
 #include "chorale/scratch.hpp"
+#include "executor/binding/agreement.hpp"
+#include "executor/binding/backend.hpp"
+#include "executor/binding/launch_count.hpp"
+#include "executor/binding/scratch_limit.hpp"
+#include "executor/lowering/bind.hpp"
+#include "executor/system/fork.hpp"
+#include "executor/system/one_call.hpp"
+#include "executor/system/thrown.hpp"
+#include "executor/world/group.hpp"
 #include "staging.hpp"
 #include "switch_channels.hpp"
 

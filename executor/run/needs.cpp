@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "../lowering/bind.hpp"
-#include "../system/available_memory.hpp"
 #include "chorale/storage.hpp"
+#include "executor/lowering/bind.hpp"
+#include "executor/system/available_memory.hpp"
 
 namespace chorale {
 namespace {

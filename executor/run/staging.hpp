@@ -7,8 +7,8 @@
 #include <functional>
 #include <vector>
 
-#include "../binding/backend.hpp"
 #include "chorale/executor.hpp"
+#include "executor/binding/backend.hpp"
 
 namespace chorale {
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "../world/collective_try.hpp"
 #include "chorale/collective.hpp"
+#include "executor/world/collective_try.hpp"
 
 namespace chorale::schedule {
 namespace {

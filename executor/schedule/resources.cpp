@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "../system/available_memory.hpp"
+#include "executor/system/available_memory.hpp"
 #include "sm_copies.hpp"
 
 namespace chorale::schedule {

@@ -3,14 +3,14 @@
 
 #include <algorithm>
 
-#include "../binding/agreement.hpp"
-#include "../system/fork.hpp"
-#include "../world/collective_try.hpp"
-#include "../world/group.hpp"
 #include "backend.hpp"
 #include "chorale/did_you_mean.hpp"
 #include "chorale/host/lint.hpp"
 #include "chorale/proof.hpp"
+#include "executor/binding/agreement.hpp"
+#include "executor/system/fork.hpp"
+#include "executor/world/collective_try.hpp"
+#include "executor/world/group.hpp"
 #include "functions.hpp"
 #include "groups_as_launches.hpp"
 #include "resources.hpp"

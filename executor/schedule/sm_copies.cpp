@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "../transport/in_device_memory.hpp"
-#include "../transport/proxied.hpp"
-#include "../world/collective_try.hpp"
+#include "executor/transport/in_device_memory.hpp"
+#include "executor/transport/proxied.hpp"
+#include "executor/world/collective_try.hpp"
 
 namespace chorale::schedule {
 

@@ -1,9 +1,9 @@
 // This transport links GPUs that map each other's memory.
 
-#include "../cuda/device/device.hpp"
-#include "../cuda/device/error.hpp"
-#include "../cuda/device/host_words.hpp"
-#include "../world/collective_try.hpp"
+#include "executor/cuda/device/device.hpp"
+#include "executor/cuda/device/error.hpp"
+#include "executor/cuda/device/host_words.hpp"
+#include "executor/world/collective_try.hpp"
 #include "in_device_memory.hpp"
 #include "rings.hpp"
 

@@ -7,15 +7,15 @@
 #include <deque>
 #include <vector>
 
-#include "../cuda/device/device.hpp"
-#include "../cuda/device/device_memory.hpp"
-#include "../cuda/device/error.hpp"
-#include "../cuda/device/host_words.hpp"
-#include "../cuda/proxy/orders.hpp"
-#include "../cuda/proxy/proxy_copies.hpp"
-#include "../world/collective_try.hpp"
 #include "chorale/device/port.hpp"
 #include "chorale/window.hpp"
+#include "executor/cuda/device/device.hpp"
+#include "executor/cuda/device/device_memory.hpp"
+#include "executor/cuda/device/error.hpp"
+#include "executor/cuda/device/host_words.hpp"
+#include "executor/cuda/proxy/orders.hpp"
+#include "executor/cuda/proxy/proxy_copies.hpp"
+#include "executor/world/collective_try.hpp"
 #include "in_device_memory.hpp"
 #include "rings.hpp"
 

@@ -1,10 +1,10 @@
 // device_window() makes GPU memory that all ranks map. device_copy() copies data to GPU memory.
 
-#include "../cuda/device/device_memory.hpp"
-#include "../cuda/memory/allocation.hpp"
-#include "../cuda/memory/peer_memory.hpp"
-#include "../world/collective_try.hpp"
-#include "../world/group.hpp"
+#include "executor/cuda/device/device_memory.hpp"
+#include "executor/cuda/memory/allocation.hpp"
+#include "executor/cuda/memory/peer_memory.hpp"
+#include "executor/world/collective_try.hpp"
+#include "executor/world/group.hpp"
 #include "in_device_memory.hpp"
 
 namespace chorale::transport {

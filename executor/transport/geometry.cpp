@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <atomic>
 
-#include "../world/collective_try.hpp"
-#include "../world/group.hpp"
 #include "chorale/device/packet.hpp"
 #include "chorale/device/vec.hpp"
+#include "executor/world/collective_try.hpp"
+#include "executor/world/group.hpp"
 
 namespace chorale::transport {
 namespace {

@@ -7,9 +7,9 @@
 #include <new>
 #include <vector>
 
-#include "../fibers/scheduler.hpp"
-#include "../system/thrown.hpp"
-#include "../world/group.hpp"
+#include "executor/fibers/scheduler.hpp"
+#include "executor/system/thrown.hpp"
+#include "executor/world/group.hpp"
 #include "proxied.hpp"
 
 namespace chorale {

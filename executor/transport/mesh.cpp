@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "../world/collective_try.hpp"
+#include "executor/world/collective_try.hpp"
 #include "in_device_memory.hpp"
 #include "rings.hpp"
 

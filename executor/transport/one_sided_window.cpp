@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "../world/collective_try.hpp"
-#include "../world/group.hpp"
 #include "chorale/window.hpp"
+#include "executor/world/collective_try.hpp"
+#include "executor/world/group.hpp"
 #include "in_device_memory.hpp"
 
 namespace chorale {

@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
-#include "../fibers/queue_thread.hpp"
-#include "../fibers/scheduler.hpp"
 #include "chorale/device/port.hpp"
+#include "executor/fibers/queue_thread.hpp"
+#include "executor/fibers/scheduler.hpp"
 #include "proxied.hpp"
 
 namespace chorale::transport {

@@ -5,8 +5,8 @@
 
 #include <cstring>
 
-#include "../world/collective_try.hpp"
 #include "chorale/window.hpp"
+#include "executor/world/collective_try.hpp"
 #include "host_memory.hpp"
 #include "in_device_memory.hpp"
 #include "orders.hpp"

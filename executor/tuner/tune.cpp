@@ -14,9 +14,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "../system/thrown.hpp"
 #include "chorale/error.hpp"
 #include "chorale/tuner.hpp"
+#include "executor/system/thrown.hpp"
 
 namespace chorale {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "../world/collective_try.hpp"
-#include "../world/group.hpp"
+#include "executor/world/collective_try.hpp"
+#include "executor/world/group.hpp"
 
 namespace chorale::ucx {
 

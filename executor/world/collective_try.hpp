@@ -8,9 +8,9 @@
 #include <span>
 #include <string>
 
-#include "../system/thrown.hpp"
 #include "chorale/error.hpp"
 #include "chorale/world.hpp"
+#include "executor/system/thrown.hpp"
 #include "group.hpp"
 
 namespace chorale::world {

@@ -17,12 +17,12 @@
 #include <utility>
 #include <vector>
 
-#include "../bootstrap/secret.hpp"
 #include "chorale/byte_count.hpp"
 #include "chorale/did_you_mean.hpp"
 #include "chorale/error.hpp"
 #include "chorale/packet_form.hpp"
 #include "chorale/read_file.hpp"
+#include "executor/bootstrap/secret.hpp"
 
 namespace chorale {
 namespace {

@@ -14,7 +14,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "../system/thread.hpp"
+#include "executor/system/thread.hpp"
 #include "group.hpp"
 
 namespace chorale::world {

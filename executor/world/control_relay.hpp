@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "../system/shared_memory.hpp"
-#include "../system/thrown.hpp"
 #include "control.hpp"
+#include "executor/system/shared_memory.hpp"
+#include "executor/system/thrown.hpp"
 
 namespace chorale::world {
 

@@ -15,8 +15,8 @@
 #include <cstring>
 #include <iterator>
 
-#include "../system/texts.hpp"
 #include "collective_try.hpp"
+#include "executor/system/texts.hpp"
 #include "group.hpp"
 
 namespace chorale::world {

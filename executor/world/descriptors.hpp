@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "../system/shared_memory.hpp"
 #include "chorale/world.hpp"
+#include "executor/system/shared_memory.hpp"
 #include "process.hpp"
 
 namespace chorale::world {

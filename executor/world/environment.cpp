@@ -8,8 +8,8 @@
 #include <limits>
 #include <system_error>
 
-#include "../bootstrap/address.hpp"
 #include "chorale/world.hpp"
+#include "executor/bootstrap/address.hpp"
 
 namespace chorale {
 namespace {

@@ -13,9 +13,9 @@
 #include <new>
 #include <thread>
 
-#include "../system/host_pages.hpp"
-#include "../system/texts.hpp"
 #include "control_relay.hpp"
+#include "executor/system/host_pages.hpp"
+#include "executor/system/texts.hpp"
 #include "steps.hpp"
 
 namespace chorale::world {

@@ -16,12 +16,12 @@
 #include <string>
 #include <vector>
 
-#include "../fibers/scheduler.hpp"
-#include "../system/fork.hpp"
-#include "../system/shared_memory.hpp"
-#include "../system/thrown.hpp"
 #include "chorale/error.hpp"
 #include "control.hpp"
+#include "executor/fibers/scheduler.hpp"
+#include "executor/system/fork.hpp"
+#include "executor/system/shared_memory.hpp"
+#include "executor/system/thrown.hpp"
 #include "process.hpp"
 
 namespace chorale::world {

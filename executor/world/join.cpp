@@ -7,10 +7,10 @@
 #include <cstring>
 #include <thread>
 
-#include "../system/texts.hpp"
-#include "../system/thrown.hpp"
 #include "board.hpp"
 #include "chorale/error.hpp"
+#include "executor/system/texts.hpp"
+#include "executor/system/thrown.hpp"
 #include "group.hpp"
 #include "process.hpp"
 #include "steps.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "../system/shared_memory.hpp"
+#include "executor/system/shared_memory.hpp"
 
 namespace chorale::world {
 

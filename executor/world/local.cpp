@@ -5,10 +5,10 @@
 #include <exception>
 #include <thread>
 
-#include "../system/deadline.hpp"
-#include "../system/thread.hpp"
-#include "../system/thrown.hpp"
 #include "chorale/world.hpp"
+#include "executor/system/deadline.hpp"
+#include "executor/system/thread.hpp"
+#include "executor/system/thrown.hpp"
 #include "group.hpp"
 
 namespace chorale {

@@ -14,9 +14,9 @@
 #include <set>
 #include <vector>
 
-#include "../bootstrap/address.hpp"
-#include "../bootstrap/greeting.hpp"
-#include "../bootstrap/hello.hpp"
+#include "executor/bootstrap/address.hpp"
+#include "executor/bootstrap/greeting.hpp"
+#include "executor/bootstrap/hello.hpp"
 
 namespace chorale {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "../system/shared_memory.hpp"
+#include "executor/system/shared_memory.hpp"
 
 namespace chorale::world {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "../system/thrown.hpp"
+#include "executor/system/thrown.hpp"
 #include "group.hpp"
 #include "steps.hpp"
 

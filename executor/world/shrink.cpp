@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "../system/shared_memory.hpp"
-#include "../system/texts.hpp"
-#include "../system/thrown.hpp"
 #include "chorale/error.hpp"
 #include "control.hpp"
+#include "executor/system/shared_memory.hpp"
+#include "executor/system/texts.hpp"
+#include "executor/system/thrown.hpp"
 #include "group.hpp"
 #include "process.hpp"
 #include "steps.hpp"

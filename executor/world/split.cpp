@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "../system/shared_memory.hpp"
 #include "chorale/world.hpp"
 #include "collective_try.hpp"
+#include "executor/system/shared_memory.hpp"
 #include "group.hpp"
 #include "steps.hpp"
 

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <optional>
 
-#include "../system/thrown.hpp"
+#include "executor/system/thrown.hpp"
 
 namespace chorale::world {
 namespace {

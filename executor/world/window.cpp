@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "../system/available_memory.hpp"
-#include "../system/host_pages.hpp"
-#include "../system/shared_memory.hpp"
 #include "collective_try.hpp"
+#include "executor/system/available_memory.hpp"
+#include "executor/system/host_pages.hpp"
+#include "executor/system/shared_memory.hpp"
 #include "group.hpp"
 #include "steps.hpp"
 

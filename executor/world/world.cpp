@@ -7,11 +7,11 @@
 #include <cstring>
 #include <string_view>
 
-#include "../bootstrap/rendezvous.hpp"
-#include "../bootstrap/secret.hpp"
-#include "../system/deadline.hpp"
 #include "chorale/invitation.hpp"
 #include "control_relay.hpp"
+#include "executor/bootstrap/rendezvous.hpp"
+#include "executor/bootstrap/secret.hpp"
+#include "executor/system/deadline.hpp"
 #include "group.hpp"
 #include "join.hpp"
 #include "shrink.hpp"

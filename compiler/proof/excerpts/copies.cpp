@@ -31,9 +31,9 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "../../plan/channel_ends.hpp"
-#include "../../plan/resolve.hpp"
 #include "chorale/collective.hpp"
+#include "compiler/plan/channel_ends.hpp"
+#include "compiler/plan/resolve.hpp"
 
 namespace chorale::proof {
 namespace {

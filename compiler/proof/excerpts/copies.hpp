@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "../execution/memory.hpp"
+#include "compiler/proof/execution/memory.hpp"
 
 namespace chorale::proof {
 

@@ -22,11 +22,11 @@
 #include <utility>
 #include <vector>
 
-#include "../../plan/erase_op.hpp"
-#include "../../plan/resolve.hpp"
-#include "../execution/storage.hpp"
 #include "chorale/diagnostic.hpp"
 #include "chorale/proof.hpp"
+#include "compiler/plan/erase_op.hpp"
+#include "compiler/plan/resolve.hpp"
+#include "compiler/proof/execution/storage.hpp"
 
 namespace chorale {
 namespace proof {

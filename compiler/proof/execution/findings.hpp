@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "../../plan/report.hpp"
 #include "chorale/proof.hpp"
+#include "compiler/plan/report.hpp"
 
 namespace chorale::proof {
 

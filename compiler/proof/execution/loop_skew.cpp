@@ -48,8 +48,8 @@
 #include <tuple>
 #include <vector>
 
-#include "../../plan/channel_ends.hpp"
-#include "../../plan/resolve.hpp"
+#include "compiler/plan/channel_ends.hpp"
+#include "compiler/plan/resolve.hpp"
 #include "steps.hpp"
 
 namespace chorale::proof {

@@ -4,10 +4,10 @@
 #include <numeric>
 #include <set>
 
-#include "../../plan/resolve.hpp"
 #include "chorale/divided_up.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/packet_form.hpp"
+#include "compiler/plan/resolve.hpp"
 #include "loop_skew.hpp"
 
 namespace chorale::proof {

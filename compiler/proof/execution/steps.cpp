@@ -1,6 +1,6 @@
 #include "steps.hpp"
 
-#include "../../plan/resolve.hpp"
+#include "compiler/plan/resolve.hpp"
 
 namespace chorale::proof {
 namespace {

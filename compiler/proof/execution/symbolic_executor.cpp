@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <random>
 
-#include "../../plan/resolve.hpp"
+#include "compiler/plan/resolve.hpp"
 
 namespace chorale::proof {
 namespace {

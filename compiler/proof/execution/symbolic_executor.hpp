@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "../../plan/channel_ends.hpp"
 #include "chorale/diagnostic.hpp"
+#include "compiler/plan/channel_ends.hpp"
 #include "memory.hpp"
 
 namespace chorale::proof {

@@ -1,7 +1,7 @@
 // This file describes operations in words.
 
-#include "../../plan/report.hpp"
-#include "../../plan/resolve.hpp"
+#include "compiler/plan/report.hpp"
+#include "compiler/plan/resolve.hpp"
 #include "slice.hpp"
 
 namespace chorale::proof {

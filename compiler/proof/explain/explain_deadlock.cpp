@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "../../plan/report.hpp"
+#include "compiler/plan/report.hpp"
 #include "explain.hpp"
 
 namespace chorale::proof {

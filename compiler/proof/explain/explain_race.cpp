@@ -4,7 +4,7 @@
 // If a relaxed signal or a packet orders the accesses, but does not make the data visible, it shows the path
 // between them instead.
 
-#include "../../plan/report.hpp"
+#include "compiler/plan/report.hpp"
 #include "explain.hpp"
 #include "late_read.hpp"
 #include "paths.hpp"

@@ -5,7 +5,7 @@
 #include <deque>
 #include <set>
 
-#include "../../plan/report.hpp"
+#include "compiler/plan/report.hpp"
 #include "explain.hpp"
 
 namespace chorale::proof {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "../execution/symbolic_executor.hpp"
 #include "chorale/proof.hpp"
+#include "compiler/proof/execution/symbolic_executor.hpp"
 
 namespace chorale::proof {
 

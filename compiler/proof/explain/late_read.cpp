@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "../../plan/resolve.hpp"
+#include "compiler/plan/resolve.hpp"
 #include "paths.hpp"
 
 namespace chorale::proof {

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "../../plan/report.hpp"
-#include "../../plan/resolve.hpp"
+#include "compiler/plan/report.hpp"
+#include "compiler/plan/resolve.hpp"
 #include "late_read.hpp"
 #include "paths.hpp"
 #include "slice.hpp"

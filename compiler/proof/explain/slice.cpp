@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "../../plan/report.hpp"
+#include "compiler/plan/report.hpp"
 
 namespace chorale::proof {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "../../plan/report.hpp"
+#include "compiler/plan/report.hpp"
 #include "explain.hpp"
 
 namespace chorale {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "../../plan/resolve.hpp"
+#include "compiler/plan/resolve.hpp"
 
 namespace chorale::proof {
 

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "../execution/symbolic_executor.hpp"
 #include "clock.hpp"
+#include "compiler/proof/execution/symbolic_executor.hpp"
 
 namespace chorale::proof {
 

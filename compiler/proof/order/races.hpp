@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "../execution/findings.hpp"
+#include "compiler/proof/execution/findings.hpp"
 #include "order.hpp"
 #include "shares.hpp"
 

@@ -13,8 +13,8 @@
 #include <optional>
 #include <tuple>
 
-#include "../execution/memory.hpp"
 #include "chorale/diagnostic.hpp"
+#include "compiler/proof/execution/memory.hpp"
 
 namespace chorale::proof {
 

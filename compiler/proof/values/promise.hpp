@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../execution/memory.hpp"
 #include "chorale/collective.hpp"
+#include "compiler/proof/execution/memory.hpp"
 #include "value.hpp"
 
 namespace chorale::proof {

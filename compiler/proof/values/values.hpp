@@ -11,9 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../excerpts/copies.hpp"
-#include "../execution/findings.hpp"
-#include "../execution/symbolic_executor.hpp"
+#include "compiler/proof/excerpts/copies.hpp"
+#include "compiler/proof/execution/findings.hpp"
+#include "compiler/proof/execution/symbolic_executor.hpp"
 #include "promise.hpp"
 #include "value.hpp"
 

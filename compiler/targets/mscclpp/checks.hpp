@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "../../plan/report.hpp"
-#include "../../plan/resolve.hpp"
-#include "../../plan/roles.hpp"
+#include "compiler/plan/report.hpp"
+#include "compiler/plan/resolve.hpp"
+#include "compiler/plan/roles.hpp"
 #include "limits.hpp"
 
 namespace chorale::mscclpp {

@@ -5,10 +5,10 @@
 
 #include <cstring>
 
-#include "../../world/collective_try.hpp"
-#include "../../world/process.hpp"
 #include "driver.hpp"
 #include "error.hpp"
+#include "executor/world/collective_try.hpp"
+#include "executor/world/process.hpp"
 
 namespace chorale::cuda {
 namespace {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "../../world/control.hpp"
 #include "chorale/world.hpp"
+#include "executor/world/control.hpp"
 
 namespace chorale::cuda {
 

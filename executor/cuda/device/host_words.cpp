@@ -6,8 +6,8 @@
 #include <map>
 #include <mutex>
 
-#include "../../system/host_pages.hpp"
 #include "error.hpp"
+#include "executor/system/host_pages.hpp"
 
 namespace chorale::cuda {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <chrono>
 
-#include "../../system/thread.hpp"
-#include "../../world/group.hpp"
+#include "executor/system/thread.hpp"
+#include "executor/world/group.hpp"
 
 namespace chorale::cuda {
 namespace {

@@ -2,8 +2,8 @@
 // divides, and because it must run after the last operation of every block.
 #include <cuda_runtime_api.h>
 
-#include "../device/enqueue.cuh"
 #include "chorale/device/numeric.hpp"
+#include "executor/cuda/device/enqueue.cuh"
 
 namespace chorale::cuda {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "../../lowering/far_place.hpp"
 #include "batches.cuh"
+#include "executor/lowering/far_place.hpp"
 
 namespace chorale::cuda {
 

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-#include "../../lowering/program.hpp"
-#include "../../lowering/published.hpp"
-#include "../../lowering/trace.hpp"
 #include "chorale/device/deadline.hpp"
+#include "executor/lowering/program.hpp"
+#include "executor/lowering/published.hpp"
+#include "executor/lowering/trace.hpp"
 
 namespace chorale::cuda {
 

@@ -1,9 +1,9 @@
 // This kernel multiplies elements by a factor before a reduction, for operators such as PreMulSum of NCCL.
 #include <cuda_runtime_api.h>
 
-#include "../device/enqueue.cuh"
 #include "chorale/device/numeric.hpp"
 #include "chorale/factor.hpp"
+#include "executor/cuda/device/enqueue.cuh"
 
 namespace chorale::cuda {
 namespace {

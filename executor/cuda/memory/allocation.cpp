@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "../device/device.hpp"
-#include "../device/driver.hpp"
-#include "../device/error.hpp"
+#include "executor/cuda/device/device.hpp"
+#include "executor/cuda/device/driver.hpp"
+#include "executor/cuda/device/error.hpp"
 
 namespace chorale::cuda {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "../device/driver.hpp"
-#include "../device/error.hpp"
+#include "executor/cuda/device/driver.hpp"
+#include "executor/cuda/device/error.hpp"
 
 namespace chorale::cuda {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "../../system/shared_memory.hpp"
+#include "executor/system/shared_memory.hpp"
 #include "identity.hpp"
 
 namespace chorale::cuda {

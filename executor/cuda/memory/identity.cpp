@@ -5,9 +5,9 @@
 #include <tuple>
 #include <utility>
 
-#include "../device/device.hpp"
-#include "../device/driver.hpp"
-#include "../device/error.hpp"
+#include "executor/cuda/device/device.hpp"
+#include "executor/cuda/device/driver.hpp"
+#include "executor/cuda/device/error.hpp"
 
 namespace chorale::cuda {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "../device/device.hpp"
-#include "../device/driver.hpp"
-#include "../device/error.hpp"
+#include "executor/cuda/device/device.hpp"
+#include "executor/cuda/device/driver.hpp"
+#include "executor/cuda/device/error.hpp"
 
 namespace chorale::cuda {
 namespace {

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <vector>
 
-#include "../device/device.hpp"
-#include "../device/error.hpp"
+#include "executor/cuda/device/device.hpp"
+#include "executor/cuda/device/error.hpp"
 
 namespace chorale::cuda {
 namespace {

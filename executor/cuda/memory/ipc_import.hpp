@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "../../world/control.hpp"
+#include "executor/world/control.hpp"
 #include "exports.hpp"
 
 namespace chorale::cuda {

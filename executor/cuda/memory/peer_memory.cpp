@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "../../world/collective_try.hpp"
-#include "../../world/descriptors.hpp"
+#include "executor/world/collective_try.hpp"
+#include "executor/world/descriptors.hpp"
 #include "exports.hpp"
 #include "identity.hpp"
 #include "import_cache.hpp"

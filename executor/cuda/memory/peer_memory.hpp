@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "../device/device.hpp"
 #include "chorale/world.hpp"
+#include "executor/cuda/device/device.hpp"
 
 namespace chorale::cuda {
 

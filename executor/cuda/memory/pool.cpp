@@ -8,10 +8,10 @@
 #include <mutex>
 #include <vector>
 
-#include "../../system/round_up.hpp"
-#include "../../world/collective_try.hpp"
-#include "../device/error.hpp"
 #include "allocation.hpp"
+#include "executor/cuda/device/error.hpp"
+#include "executor/system/round_up.hpp"
+#include "executor/world/collective_try.hpp"
 
 namespace chorale::cuda {
 namespace {

@@ -9,12 +9,12 @@
 #include <span>
 #include <utility>
 
-#include "../../system/thread.hpp"
-#include "../../world/collective_try.hpp"
-#include "../../world/group.hpp"
-#include "../device/device.hpp"
-#include "../device/driver.hpp"
-#include "../device/error.hpp"
+#include "executor/cuda/device/device.hpp"
+#include "executor/cuda/device/driver.hpp"
+#include "executor/cuda/device/error.hpp"
+#include "executor/system/thread.hpp"
+#include "executor/world/collective_try.hpp"
+#include "executor/world/group.hpp"
 #include "imported.hpp"
 
 namespace chorale::cuda {

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "../../system/round_up.hpp"
-#include "../../world/collective_try.hpp"
-#include "../../world/descriptors.hpp"
-#include "../device/device.hpp"
-#include "../device/driver.hpp"
-#include "../device/error.hpp"
+#include "executor/cuda/device/device.hpp"
+#include "executor/cuda/device/driver.hpp"
+#include "executor/cuda/device/error.hpp"
+#include "executor/system/round_up.hpp"
+#include "executor/world/collective_try.hpp"
+#include "executor/world/descriptors.hpp"
 
 namespace chorale::cuda {
 namespace {

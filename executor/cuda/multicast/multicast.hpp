@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "../memory/allocation.hpp"
-#include "../memory/peer_memory.hpp"
 #include "chorale/world.hpp"
+#include "executor/cuda/memory/allocation.hpp"
+#include "executor/cuda/memory/peer_memory.hpp"
 
 namespace chorale::cuda {
 

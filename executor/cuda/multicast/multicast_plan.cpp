@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "../../system/round_up.hpp"
+#include "executor/system/round_up.hpp"
 
 namespace chorale::cuda {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "../../lowering/bind.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/plan.hpp"
+#include "executor/lowering/bind.hpp"
 
 namespace chorale::cuda {
 

@@ -11,12 +11,12 @@
 #include <thread>
 #include <utility>
 
-#include "../../system/thread.hpp"
-#include "../device/device_memory.hpp"
-#include "../device/error.hpp"
-#include "../device/host_words.hpp"
 #include "chorale/device/atomics.hpp"
 #include "chorale/error.hpp"
+#include "executor/cuda/device/device_memory.hpp"
+#include "executor/cuda/device/error.hpp"
+#include "executor/cuda/device/host_words.hpp"
+#include "executor/system/thread.hpp"
 
 namespace chorale::cuda {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "../device/host_words.hpp"
+#include "executor/cuda/device/host_words.hpp"
 
 namespace chorale::cuda {
 

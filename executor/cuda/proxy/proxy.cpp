@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "../device/device.hpp"
-#include "../device/error.hpp"
 #include "chorale/error.hpp"
+#include "executor/cuda/device/device.hpp"
+#include "executor/cuda/device/error.hpp"
 #include "remote_copies.hpp"
 
 namespace chorale::cuda {

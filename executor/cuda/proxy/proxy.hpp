@@ -9,9 +9,9 @@
 #include <memory>
 #include <vector>
 
-#include "../../remote/endpoint.hpp"
-#include "../kernels/launch.hpp"
 #include "chorale/world.hpp"
+#include "executor/cuda/kernels/launch.hpp"
+#include "executor/remote/endpoint.hpp"
 #include "orders.hpp"
 #include "proxy_copies.hpp"
 

@@ -2,9 +2,9 @@
 
 #include <cassert>
 
-#include "../device/device.hpp"
-#include "../device/error.hpp"
 #include "chorale/device/atomics.hpp"
+#include "executor/cuda/device/device.hpp"
+#include "executor/cuda/device/error.hpp"
 
 namespace chorale::cuda {
 namespace {

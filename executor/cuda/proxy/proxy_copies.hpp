@@ -8,7 +8,7 @@
 #include <deque>
 #include <vector>
 
-#include "../device/stream.hpp"
+#include "executor/cuda/device/stream.hpp"
 
 namespace chorale::cuda {
 

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <utility>
 
-#include "../device/device.hpp"
-#include "../device/error.hpp"
+#include "executor/cuda/device/device.hpp"
+#include "executor/cuda/device/error.hpp"
 
 namespace chorale::cuda {
 namespace {

@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
-#include "../../remote/copies.hpp"
-#include "../device/stream.hpp"
+#include "executor/cuda/device/stream.hpp"
+#include "executor/remote/copies.hpp"
 #include "pinned_pieces.hpp"
 
 namespace chorale::cuda {

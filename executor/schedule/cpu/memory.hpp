@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "../backend.hpp"
 #include "chorale/window.hpp"
+#include "executor/schedule/backend.hpp"
 
 namespace chorale::schedule {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <exception>
 
-#include "../../fibers/fiber.hpp"
-#include "../../system/thrown.hpp"
+#include "executor/fibers/fiber.hpp"
+#include "executor/system/thrown.hpp"
 
 namespace chorale::schedule {
 

@@ -8,16 +8,16 @@
 #include <cstring>
 #include <optional>
 
-#include "../../fibers/report.hpp"
-#include "../../fibers/scheduler.hpp"
-#include "../../system/deadline.hpp"
-#include "../../system/texts.hpp"
-#include "../../system/thread.hpp"
-#include "../../system/thrown.hpp"
-#include "../../transport/proxied.hpp"
-#include "../../world/collective_try.hpp"
-#include "../../world/group.hpp"
 #include "chorale/device/group_cpu.hpp"
+#include "executor/fibers/report.hpp"
+#include "executor/fibers/scheduler.hpp"
+#include "executor/system/deadline.hpp"
+#include "executor/system/texts.hpp"
+#include "executor/system/thread.hpp"
+#include "executor/system/thrown.hpp"
+#include "executor/transport/proxied.hpp"
+#include "executor/world/collective_try.hpp"
+#include "executor/world/group.hpp"
 
 namespace chorale::schedule {
 namespace {

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "../backend.hpp"
-#include "../sm_copies.hpp"
 #include "chorale/device/group.hpp"
+#include "executor/schedule/backend.hpp"
+#include "executor/schedule/sm_copies.hpp"
 #include "memory.hpp"
 #include "sm_copy_fibers.hpp"
 

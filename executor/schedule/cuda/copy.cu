@@ -1,8 +1,8 @@
 // In this kernel thread blocks copy a strided region on the schedule's CUDA stream.
 
-#include "../../cuda/device/enqueue.cuh"
-#include "../copy_regions.hpp"
 #include "chorale/device/context.hpp"
+#include "executor/cuda/device/enqueue.cuh"
+#include "executor/schedule/copy_regions.hpp"
 #include "kernels.hpp"
 
 namespace chorale::schedule {

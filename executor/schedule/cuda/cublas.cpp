@@ -7,8 +7,8 @@
 #include <climits>
 #include <type_traits>
 
-#include "../../cuda/device/device.hpp"
-#include "../../cuda/device/device_memory.hpp"
+#include "executor/cuda/device/device.hpp"
+#include "executor/cuda/device/device_memory.hpp"
 
 namespace chorale::schedule {
 namespace {

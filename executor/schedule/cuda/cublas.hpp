@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "../functions.hpp"
+#include "executor/schedule/functions.hpp"
 
 namespace chorale::schedule {
 

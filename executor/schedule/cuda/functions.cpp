@@ -1,15 +1,15 @@
 // This file has the built-in functions on GPUs.
 
-#include "../functions.hpp"
+#include "executor/schedule/functions.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "../../cuda/device/device.hpp"
-#include "../../cuda/device/error.hpp"
-#include "../backend.hpp"
 #include "cublas.hpp"
+#include "executor/cuda/device/device.hpp"
+#include "executor/cuda/device/error.hpp"
+#include "executor/schedule/backend.hpp"
 #include "kernels.hpp"
 
 namespace chorale::schedule {

@@ -1,8 +1,8 @@
 // These kernels do the elementwise work of host schedules. Work after the last transfer cannot overlap with
 // any transfer, so sums of contiguous views use packs of 16 bytes. The other kernels are not tuned.
 
-#include "../../cuda/device/enqueue.cuh"
 #include "chorale/device/convert.hpp"
+#include "executor/cuda/device/enqueue.cuh"
 #include "kernels.hpp"
 
 namespace chorale::schedule {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "../../world/collective_try.hpp"
+#include "executor/world/collective_try.hpp"
 
 namespace chorale::schedule {
 namespace {

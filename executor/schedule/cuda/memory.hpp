@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "../../cuda/device/device_memory.hpp"
-#include "../../cuda/device/host_words.hpp"
-#include "../../cuda/memory/peer_memory.hpp"
-#include "../../cuda/memory/pool.hpp"
-#include "../backend.hpp"
 #include "chorale/window.hpp"
+#include "executor/cuda/device/device_memory.hpp"
+#include "executor/cuda/device/host_words.hpp"
+#include "executor/cuda/memory/peer_memory.hpp"
+#include "executor/cuda/memory/pool.hpp"
+#include "executor/schedule/backend.hpp"
 
 namespace chorale::schedule {
 

@@ -1,8 +1,8 @@
 // On GPUs an SM copy is a kernel on the schedule's CUDA stream.
 
-#include "../../cuda/device/enqueue.cuh"
-#include "../sm_copy.hpp"
 #include "chorale/resident.cuh"
+#include "executor/cuda/device/enqueue.cuh"
+#include "executor/schedule/sm_copy.hpp"
 #include "kernels.hpp"
 
 namespace chorale::schedule {

@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <set>
 
-#include "../../cuda/device/device.hpp"
-#include "../../cuda/device/driver.hpp"
-#include "../../cuda/device/error.hpp"
-#include "../../system/thrown.hpp"
-#include "../../world/collective_try.hpp"
-#include "../../world/group.hpp"
-#include "../resources.hpp"
-#include "../strided_region.hpp"
+#include "executor/cuda/device/device.hpp"
+#include "executor/cuda/device/driver.hpp"
+#include "executor/cuda/device/error.hpp"
+#include "executor/schedule/resources.hpp"
+#include "executor/schedule/strided_region.hpp"
+#include "executor/system/thrown.hpp"
+#include "executor/world/collective_try.hpp"
+#include "executor/world/group.hpp"
 #include "kernels.hpp"
 
 namespace chorale::schedule {

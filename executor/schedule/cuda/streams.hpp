@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "../../cuda/device/stream.hpp"
-#include "../backend.hpp"
-#include "../sm_copies.hpp"
+#include "executor/cuda/device/stream.hpp"
+#include "executor/schedule/backend.hpp"
+#include "executor/schedule/sm_copies.hpp"
 #include "memory.hpp"
 
 namespace chorale::schedule {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "../../system/texts.hpp"
-#include "../../system/thread.hpp"
-#include "../../world/group.hpp"
+#include "executor/system/texts.hpp"
+#include "executor/system/thread.hpp"
+#include "executor/world/group.hpp"
 #include "streams.hpp"
 
 namespace chorale::schedule {

@@ -1,0 +1,1 @@
+// This source is the one that a target of precompiled headers needs.
