@@ -154,12 +154,14 @@ void Binding::make_channels(const std::vector<ControlBlock>& blocks) {
   }
 }
 
-/// Lowers the plan once per shape of rounds. The image is not used after this.
+/// Lowers the plan once per shape of rounds. The image and the list of scratch are not used after this.
 void Binding::make_programs(const std::vector<ControlBlock>& control) {
   const size_t channels = bound_.image.channels.size();
   expected_.resize(channels);
-  pushed_.resize(channels);
-  completed_.resize(channels);
+  if (proxy_) {  // no one else pushes or completes transfers
+    pushed_.resize(channels);
+    completed_.resize(channels);
+  }
   barriers_.resize(bound_.image.barriers);
   for (const uint64_t permits : bound_.image.semaphores) semaphores_.push_back({permits});
   lowering::ProgramAddresses addresses;
@@ -190,6 +192,11 @@ void Binding::make_programs(const std::vector<ControlBlock>& control) {
     addresses.staging = round_up(reinterpret_cast<uint64_t>(packets_to_hosts_.get()), uint64_t(128));
     lower_all();
   }
+  const size_t blocks = bound_.image.blocks.size();
+  bound_.image = {};
+  bound_.scratch = {};
+  // Lowering has taken and freed much memory below the programs. Copies use it, so that the pages above can go.
+  for (RoundProgram& of : programs_) of.program.bytes = std::vector<char>(of.program.bytes);
   size_t state_bytes = 0;
   for (const RoundProgram& of : programs_) {
     // Blocks wait for the same channels in every round, so their states have the same layout.
@@ -197,10 +204,8 @@ void Binding::make_programs(const std::vector<ControlBlock>& control) {
     interpreter_lines_ = std::max(
         interpreter_lines_, round_up(Interpreter::memory_bytes(of.program), sizeof(Line)) / sizeof(Line));
   }
-  const size_t blocks = bound_.image.blocks.size();
   states_.resize(blocks * state_bytes / sizeof(Line));
   interpreter_memory_.resize(blocks * interpreter_lines_);
-  bound_.image = {};
 }
 
 bool Binding::far(uint32_t rank) const {
