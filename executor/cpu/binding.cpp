@@ -195,7 +195,8 @@ void Binding::make_programs(const std::vector<ControlBlock>& control) {
   const size_t blocks = bound_.image.blocks.size();
   bound_.image = {};
   bound_.scratch = {};
-  // Lowering has taken and freed much memory below the programs. Copies use it, so that the pages above can go.
+  // Lowering has taken and freed much memory below the programs. Copies use it, so that the pages above can
+  // go.
   for (RoundProgram& of : programs_) of.program.bytes = std::vector<char>(of.program.bytes);
   size_t state_bytes = 0;
   for (const RoundProgram& of : programs_) {

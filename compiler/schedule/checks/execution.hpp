@@ -4,10 +4,11 @@
 /// transfers have fixed ends, so the order in which ranks proceed changes nothing. One execution stands for
 /// all.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <optional>
+#include <span>
 #include <vector>
 
 #include "chorale/host/concrete.hpp"
@@ -43,23 +44,44 @@ class Execution {
   uint32_t number(const Event&) const;
 
  private:
+  /// Says how many steps of each queue have ended.
+  using Clock = std::span<uint32_t>;
+  static constexpr size_t none = ~size_t{0};
+
   struct State {
     bool begun = false, over = false;
-    uint32_t number = 0;                 ///< how many steps had ended before it ended
-    std::vector<uint32_t> begins, ends;  ///< by queue: how many of its steps have ended by then
+    uint32_t number = 0;    ///< how many steps had ended before it ended
+    uint32_t in_queue = 0;  ///< its number in its queue, from 1
+    size_t waits_end = 0;  ///< where the steps that it waits for end in OfRank::waits; they begin where those
+                           ///< of the step before it end
+    size_t turn = none;    ///< another launch that must have ended, although it may leave work unfinished
   };
-  State& state(uint32_t rank, size_t position) { return states_[rank][position]; }
+  /// Holds the steps of a rank, by their position in all runs.
+  struct OfRank {
+    std::vector<State> states;
+    std::vector<size_t> waits;                    // the positions of the steps to wait for
+    std::vector<uint32_t> begins, ends;           // the clocks of when a step begins and ends
+    std::array<std::vector<size_t>, 2> together;  // the positions of barriers, and of launches
+  };
   const Step& step(uint32_t rank, size_t position) const {
     return made_.steps[rank][position % made_.steps[rank].size()];
   }
   uint32_t queue(uint32_t rank, uint32_t stream) const {
     return uint32_t(rank * streams_ + (queues_ == Queues::one_each ? 0 : stream));
   }
+  size_t position(const Event& of) const { return of.step + of.run * made_.steps[of.rank].size(); }
+  Clock begins(uint32_t rank, size_t position) {
+    return Clock(ranks_[rank].begins).subspan(position * clock_.size(), clock_.size());
+  }
+  Clock ends(uint32_t rank, size_t position) {
+    return Clock(ranks_[rank].ends).subspan(position * clock_.size(), clock_.size());
+  }
+  std::span<const size_t> waits(uint32_t rank, size_t position) const;
   void plan_order();
   bool try_begin(uint32_t rank, size_t position);
   bool try_end(uint32_t rank, size_t position);
-  bool peers_have_begun(uint32_t rank, size_t position, std::vector<uint32_t>& clock);
-  bool all_have_begun(uint32_t rank, size_t position, std::vector<uint32_t>& clock);
+  bool peers_have_begun(uint32_t rank, size_t position);
+  bool all_have_begun(uint32_t rank, size_t position);
   void run();
 
   const Concrete& made_;
@@ -67,16 +89,11 @@ class Execution {
   uint32_t runs_;
   uint32_t over_ = 0;  // number of steps that have ended
   size_t streams_;
-  std::vector<std::vector<State>> states_;               // by rank, by position in all runs
-  std::vector<std::vector<std::vector<size_t>>> waits_;  // by rank and position: the steps to wait for
-  /// Holds, by rank and position, another launch that must have ended, although it may leave work unfinished.
-  std::vector<std::vector<std::optional<size_t>>> turns_;
-  std::vector<std::vector<uint32_t>> numbers_;  // by rank and position: its number in its queue, from 1
-  std::vector<std::vector<std::vector<size_t>>> together_;  // by rank: positions of barriers, and of launches
+  std::vector<OfRank> ranks_;
   /// Holds, by flag, what is known to each post that is not taken yet. [replay] checks that there is never
   /// more than one such post.
   std::vector<std::deque<std::vector<uint32_t>>> posts_;
-  std::vector<uint32_t> clock_;  // of the step being tried; kept, so that an attempt allocates nothing
+  std::vector<uint32_t> clock_;  // of the step being tried
   std::vector<Event> blocked_;
 };
 
