@@ -61,9 +61,14 @@ inline uint8_t exchange_byte(int run, uint64_t rank, uint64_t at) {
   return uint8_t(((uint64_t(run) * 1000003 + rank * 8191 + at) * 2654435761u) >> 13);
 }
 
+/// Writes `count` bytes of X, from byte `first` on.
+inline void write_exchange_bytes(uint8_t* to, uint64_t count, int run, uint64_t rank, uint64_t first) {
+  for (uint64_t at = 0; at < count; ++at) to[at] = exchange_byte(run, rank, first + at);
+}
+
 inline std::vector<uint8_t> exchange_input(const Exchange& of, int run, uint64_t rank, uint64_t ranks) {
   std::vector<uint8_t> bytes(of.in_bytes(ranks));
-  for (uint64_t at = 0; at < bytes.size(); ++at) bytes[at] = exchange_byte(run, rank, at);
+  write_exchange_bytes(bytes.data(), bytes.size(), run, rank, 0);
   return bytes;
 }
 
@@ -75,8 +80,7 @@ inline std::vector<uint8_t> exchange_output(const Exchange& of, int run, uint64_
       for (uint64_t j = 0; j < of.w - 1; ++j) {
         const uint64_t from = (((rank * of.h + i + 1) * of.w + j + 1) * of.c + 1) * width;
         const uint64_t to = (((other * (of.h + 1) + i + 2) * (of.w + 2) + j) * (of.c + 3) + 3) * width;
-        for (uint64_t byte = 0; byte < (of.c - 2) * width; ++byte)
-          bytes[to + byte] = exchange_byte(run, other, from + byte);
+        write_exchange_bytes(bytes.data() + to, (of.c - 2) * width, run, other, from);
       }
     }
   }

@@ -47,12 +47,11 @@ std::string exchanged(World& world, const Exchange& of, const std::vector<Mover>
     schedule.synchronize();
     const std::vector<uint8_t> expected = exchange_output(of, run, rank, ranks);
     const uint8_t* const got = static_cast<const uint8_t*>(schedule.buffer("Y"));
-    for (uint64_t at = 0; at < expected.size(); ++at) {
-      if (got[at] != expected[at])
-        return fmt::format("{} of {} x {} x {}, via {}: run {}, byte {} is {}, not {}", dtype_name(of.dtype),
-                           of.h, of.w, of.c, host::mover_names[size_t(via[0])], run, at, got[at],
-                           expected[at]);
-    }
+    const auto [wanted, found] = std::mismatch(expected.begin(), expected.end(), got);
+    if (wanted != expected.end())
+      return fmt::format("{} of {} x {} x {}, via {}: run {}, byte {} is {}, not {}", dtype_name(of.dtype),
+                         of.h, of.w, of.c, host::mover_names[size_t(via[0])], run, found - got, *found,
+                         *wanted);
   }
   world.barrier();  // peers may still read this rank's memory
   return "good";
