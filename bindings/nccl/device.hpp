@@ -78,6 +78,9 @@ void free_of_program(void* memory);
 /// Returns whether this process can use a GPU.
 bool has_gpu();
 
+/// Returns the number of the GPU that the calling thread uses now; 0 without a GPU.
+int current_gpu_number();
+
 /// These make devices of a GPU. A build without CUDA has none.
 std::unique_ptr<Device> current_gpu();
 std::unique_ptr<Device> gpu_of_number(int number);

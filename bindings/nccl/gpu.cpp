@@ -203,6 +203,13 @@ bool has_gpu() {
   return found;
 }
 
+int current_gpu_number() {
+  int number = 0;
+  if (cudaGetDevice(&number) != cudaSuccess) number = 0;
+  cudaGetLastError();
+  return number;
+}
+
 std::unique_ptr<Device> current_gpu() {
   if (!has_gpu()) {
     throw CallError(ncclUnhandledCudaError,

@@ -13,6 +13,7 @@ namespace {
 }  // namespace
 
 bool has_gpu() { return false; }
+int current_gpu_number() { return 0; }
 std::unique_ptr<Device> current_gpu() { refuse(); }
 std::unique_ptr<Device> gpu_of_number(int) { refuse(); }
 void* allocate_for_program(size_t) { refuse(); }

@@ -14,6 +14,8 @@
 #include <mutex>
 #include <utility>
 
+#include "device.hpp"
+
 namespace chorale::nccl::log {
 namespace {
 
@@ -138,14 +140,13 @@ void line(Level level, std::string_view text, Subsystem subsystem) {
   if (level == Level::version) {
     fmt::print(log.file, "{}\n", text);
   } else {
-    // In NCCL the number in brackets is the CUDA device of the thread. Here it is always 0.
     std::string extra;
     if (level == Level::trace) {
       const std::chrono::duration<double, std::milli> since = std::chrono::steady_clock::now() - log.start;
       extra = fmt::format("{:.6f} ", since.count());
     }
-    fmt::print(log.file, "{}{}:{}:{} [0] {}NCCL {} {}\n", level == Level::warn ? "\n" : "", host(), getpid(),
-               syscall(SYS_gettid), extra, level_names[size_t(level)], text);
+    fmt::print(log.file, "{}{}:{}:{} [{}] {}NCCL {} {}\n", level == Level::warn ? "\n" : "", host(), getpid(),
+               syscall(SYS_gettid), current_gpu_number(), extra, level_names[size_t(level)], text);
   }
   std::fflush(log.file);
 }
