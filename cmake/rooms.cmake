@@ -47,10 +47,12 @@ function(chorale_room_of variable file)
   set(${variable} "${found}" PARENT_SCOPE)
 endfunction()
 
-# Makes the targets of the rooms. A room's include folder has only the room's headers. A header may include those of the rooms
+# This part makes the targets of the rooms. A room's include folder has only the room's headers. A header may include those of the rooms
 # that its own room may include, so links are transitive.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS cmake/rooms.txt)
-file(STRINGS cmake/rooms.txt rows REGEX "^[^#]")
+file(STRINGS cmake/rooms.txt rows)
+list(TRANSFORM rows REPLACE "#.*" "")
+list(FILTER rows INCLUDE REGEX ":")
 set(CHORALE_ROOMS)
 foreach(row IN LISTS rows)
   string(REGEX REPLACE ":.*" "" room "${row}")
@@ -76,9 +78,9 @@ foreach(row IN LISTS rows)
   endforeach()
 endforeach()
 
-# chorale_rooms(<target> [HEADERS <precompiled headers> | HEADERS_OF <target>]) compiles the sources of each room of a target apart, as
-# an object library that links the room. Call it after all else is said of the target. CHORALE_OBJECTS of the target lists the
-# objects. HEADERS_OF names another target that has these options and was given precompiled headers.
+# chorale_rooms(<target> [HEADERS <precompiled headers> | HEADERS_OF <target>]) compiles the sources of each room of a target
+# separately, as an object library that links the room. Call it after all else is said of the target. The property CHORALE_OBJECTS
+# of the target lists the objects. HEADERS_OF names another target that has the same options and was given precompiled headers.
 function(chorale_rooms target)
   cmake_parse_arguments(arg "" "HEADERS_OF" "HEADERS" ${ARGN})
   get_target_property(sources ${target} SOURCES)

@@ -3,8 +3,8 @@
 
 rooms.txt has a row per room: the room's folder, a colon, and the rooms whose files it may include. A file belongs to the
 room with the longest name that its path begins with. An include that no row allows, a row that names a room of a later
-row, an arrow that no include needs and a file without a room are errors. So is an include by "..", because the compiler finds
-it in any room.
+row, an arrow that no include needs and a file without a room are errors. So are paths that begin at the file's own folder and
+lead into another room, because the compiler finds them without the room's target.
 """
 import os
 import pathlib
@@ -59,12 +59,12 @@ def main(root):
             continue
         for number, line in enumerate((root / path).read_text().splitlines(), 1):
             include = INCLUDE.match(line)
-            if include and ".." in include.group(1).split("/"):
-                errors.append(f"{path}:{number}: include {include.group(1)} by its path from the root of the project")
             target = include and target_of(path, include.group(1), files)
             other = target and room_of(target, rooms)
             if not other or other == room:
                 continue
+            if target == os.path.normpath(os.path.join(os.path.dirname(path), include.group(1))):
+                errors.append(f"{path}:{number}: {include.group(1)} is of {other}: include it by its path from the root of the project")
             unused.discard((room, other))
             if other not in rooms[room]:
                 errors.append(f"{path}:{number}: {room} may not include {other} (cmake/rooms.txt), but includes {target}")

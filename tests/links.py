@@ -19,7 +19,7 @@ import rooms as table  # noqa: E402
 
 def room_of_object(item, root, allowed):
     """Returns the room of an object file's sources, or None if they are generated or in several rooms."""
-    # A path is <build>/executor/CMakeFiles/chorale_executor.dir/<source>.o. Sources that are compiled together are in "Unity".
+    # A path is <build>/executor/CMakeFiles/chorale_executor_in_<room>.dir/<source>.o. Sources that are compiled together are in "Unity".
     found = re.search(r"/([^/]+)/CMakeFiles/[^/]+[.]dir/(.+)[.]o$", item)
     if not found:
         return None
@@ -69,7 +69,7 @@ def main(root, objects):
     errors = []
     allowed = table.read_rooms(root / "cmake/rooms.txt", errors)
     defined_in, uses = {}, collections.defaultdict(set)
-    for item in map(os.path.normpath, objects.read_text().split()):
+    for item in map(os.path.normpath, objects.read_text().splitlines()):
         room = room_of_object(item, root, allowed)
         if room is None:
             continue

@@ -45,8 +45,11 @@ expect("an include that is indented", "compiler/plan may not include compiler/pr
        files={"compiler/plan/resolve.hpp": '#  include "compiler/proof/findings.hpp"\n', "compiler/proof/findings.hpp": ""})
 expect("a public header that includes a private one", "compiler/include may not include compiler/plan",
        files={"compiler/include/chorale/plan.hpp": '#include "../../plan/resolve.hpp"\n'})
-expect("an include by ..", "compiler/proof/prove.cpp:1: include ../plan/resolve.hpp by its path from the root",
+expect("an include of another room by ..", "compiler/proof/prove.cpp:1: ../plan/resolve.hpp is of compiler/plan",
        files={"compiler/proof/prove.cpp": '#include "../plan/resolve.hpp"\n'})
+expect("an include of a room within the room by its name", "compiler/proof/prove.cpp:1: order/clock.hpp is of compiler/proof/order",
+       table=TABLE.replace("compiler/proof:", "compiler/proof/order:\ncompiler/proof: compiler/proof/order"),
+       files={"compiler/proof/prove.cpp": '#include "order/clock.hpp"\n', "compiler/proof/order/clock.hpp": ""})
 expect("rows in a circle", "which has no row above",
        table=TABLE.replace("compiler/plan: compiler/include", "compiler/plan: compiler/include compiler/proof"))
 expect("a name that is not needed", "compiler/plan names compiler/json, and includes nothing of it",

@@ -198,16 +198,16 @@ constexpr size_t page = size_t(2) << 20;
 
 bool has_gpu() {
   int count = 0;
-  const bool found = cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count > 0;
   cudaGetLastError();
-  return found;
+  return false;
 }
 
 int current_gpu_number() {
   int number = 0;
-  if (cudaGetDevice(&number) != cudaSuccess) number = 0;
+  if (cudaGetDevice(&number) == cudaSuccess) return number;
   cudaGetLastError();
-  return number;
+  return 0;
 }
 
 std::unique_ptr<Device> current_gpu() {

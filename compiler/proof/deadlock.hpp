@@ -2,8 +2,8 @@
 /// \file
 /// tell_stuck() explains why an execution does not end.
 
-#include "execution/findings.hpp"
-#include "execution/symbolic_executor.hpp"
+#include "compiler/proof/execution/findings.hpp"
+#include "compiler/proof/execution/symbolic_executor.hpp"
 
 namespace chorale::proof {
 

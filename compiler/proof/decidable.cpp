@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "compiler/plan/report.hpp"
-#include "execution/loop_skew.hpp"
+#include "compiler/proof/execution/loop_skew.hpp"
 
 namespace chorale::proof {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "execution/findings.hpp"
-#include "execution/symbolic_executor.hpp"
+#include "compiler/proof/execution/findings.hpp"
+#include "compiler/proof/execution/symbolic_executor.hpp"
 
 namespace chorale::proof {
 

@@ -11,12 +11,12 @@
 #include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
 #include "compiler/plan/resolve.hpp"
+#include "compiler/proof/excerpts/copies.hpp"
+#include "compiler/proof/excerpts/repeats.hpp"
+#include "compiler/proof/order/races.hpp"
+#include "compiler/proof/values/values.hpp"
 #include "deadlock.hpp"
 #include "decidable.hpp"
-#include "excerpts/copies.hpp"
-#include "excerpts/repeats.hpp"
-#include "order/races.hpp"
-#include "values/values.hpp"
 
 namespace chorale {
 namespace proof {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "compiler/plan/roles.hpp"
-#include "execution/symbolic_executor.hpp"
+#include "compiler/proof/execution/symbolic_executor.hpp"
 
 namespace chorale {
 namespace proof {

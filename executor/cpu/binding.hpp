@@ -1,6 +1,6 @@
 /// \file
-/// A Binding is a plan bound to a message on one rank of a CPU world. It owns the image, scratch, signals and
-/// counters.
+/// A Binding is a plan bound to a message on one rank of a CPU world. It owns the programs, scratch, signals
+/// and counters.
 #pragma once
 
 #include <atomic>

@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "binding.hpp"
-#include "device/device.hpp"
-#include "device/device_memory.hpp"
-#include "device/error.hpp"
-#include "device/monitor.hpp"
-#include "device/stream.hpp"
+#include "executor/cuda/device/device.hpp"
+#include "executor/cuda/device/device_memory.hpp"
+#include "executor/cuda/device/error.hpp"
+#include "executor/cuda/device/monitor.hpp"
+#include "executor/cuda/device/stream.hpp"
+#include "executor/cuda/kernels/kernels.hpp"
+#include "executor/cuda/memory/registry.hpp"
 #include "executor/world/collective_try.hpp"
 #include "executor/world/group.hpp"
-#include "kernels/kernels.hpp"
-#include "memory/registry.hpp"
 
 namespace chorale {
 namespace cuda {

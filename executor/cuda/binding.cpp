@@ -6,19 +6,19 @@
 #include <algorithm>
 
 #include "chorale/storage.hpp"
-#include "device/device.hpp"
-#include "device/driver.hpp"
-#include "device/error.hpp"
-#include "device/monitor.hpp"
-#include "device/stream.hpp"
 #include "executor/binding/agreement.hpp"
+#include "executor/cuda/device/device.hpp"
+#include "executor/cuda/device/driver.hpp"
+#include "executor/cuda/device/error.hpp"
+#include "executor/cuda/device/monitor.hpp"
+#include "executor/cuda/device/stream.hpp"
+#include "executor/cuda/kernels/kernels.hpp"
+#include "executor/cuda/memory/identity.hpp"
 #include "executor/lowering/control_block.hpp"
 #include "executor/lowering/far_place.hpp"
 #include "executor/remote/hosts.hpp"
 #include "executor/world/collective_try.hpp"
 #include "executor/world/group.hpp"
-#include "kernels/kernels.hpp"
-#include "memory/identity.hpp"
 
 namespace chorale::cuda {
 namespace {

@@ -12,19 +12,19 @@
 
 #include "chorale/window.hpp"
 #include "common.hpp"
-#include "device/device_memory.hpp"
-#include "device/host_words.hpp"
-#include "device/monitor.hpp"
 #include "executor/binding/backend.hpp"
+#include "executor/cuda/device/device_memory.hpp"
+#include "executor/cuda/device/host_words.hpp"
+#include "executor/cuda/device/monitor.hpp"
+#include "executor/cuda/memory/peer_memory.hpp"
+#include "executor/cuda/memory/pool.hpp"
+#include "executor/cuda/memory/registry.hpp"
+#include "executor/cuda/multicast/multicast.hpp"
+#include "executor/cuda/multicast/multicast_plan.hpp"
 #include "executor/lowering/bind.hpp"
 #include "executor/lowering/placement.hpp"
 #include "graph_holds.hpp"
 #include "launcher.hpp"
-#include "memory/peer_memory.hpp"
-#include "memory/pool.hpp"
-#include "memory/registry.hpp"
-#include "multicast/multicast.hpp"
-#include "multicast/multicast_plan.hpp"
 
 namespace chorale::cuda {
 

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "chorale/world.hpp"
-#include "proxy/proxy.hpp"
+#include "executor/cuda/proxy/proxy.hpp"
 
 namespace chorale::cuda {
 

@@ -1,6 +1,6 @@
 #include "graph_holds.hpp"
 
-#include "device/error.hpp"
+#include "executor/cuda/device/error.hpp"
 
 namespace chorale::cuda {
 namespace {

@@ -8,10 +8,10 @@
 #include "chorale/needs.hpp"
 #include "chorale/next_launch.hpp"
 #include "chorale/resident.cuh"
-#include "device/error.hpp"
+#include "executor/cuda/device/error.hpp"
+#include "executor/cuda/multicast/multicast_plan.hpp"
 #include "executor/fibers/report.hpp"
 #include "executor/lowering/lower.hpp"
-#include "multicast/multicast_plan.hpp"
 
 namespace chorale::cuda {
 namespace {

@@ -10,16 +10,16 @@
 #include <vector>
 
 #include "common.hpp"
-#include "device/device_memory.hpp"
-#include "device/host_words.hpp"
 #include "executor/binding/backend.hpp"
+#include "executor/cuda/device/device_memory.hpp"
+#include "executor/cuda/device/host_words.hpp"
+#include "executor/cuda/kernels/kernels.hpp"
+#include "executor/cuda/kernels/launch.hpp"
+#include "executor/cuda/proxy/proxy.hpp"
 #include "executor/lowering/bind.hpp"
 #include "executor/lowering/lower.hpp"
 #include "executor/lowering/rounds.hpp"
 #include "executor/lowering/switch_alias.hpp"
-#include "kernels/kernels.hpp"
-#include "kernels/launch.hpp"
-#include "proxy/proxy.hpp"
 #include "trace.hpp"
 
 namespace chorale::cuda {

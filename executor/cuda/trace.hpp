@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "device/device_memory.hpp"
+#include "executor/cuda/device/device_memory.hpp"
 #include "executor/lowering/trace_spans.hpp"
 
 namespace chorale::cuda {

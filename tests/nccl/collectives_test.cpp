@@ -132,7 +132,8 @@ void run_all(ncclComm_t comm, int ranks, int rank, size_t count, ncclDataType_t 
         << "scatter";
   }
   {
-    // Part p of rank r is the input of rank r + 2 * p, which differs from part r of rank p.
+    // Part p of rank r is the input of rank r + 2 * p, which differs from part r of rank p
+    // unless r and p are equal modulo 3.
     Elements parts = parts_of_inputs(type, count, ranks, rank, 2), exchanged(type, all);
     const Elements expected = parts_of_inputs(type, count, ranks, 2 * rank);
     char* const to = in_place ? parts.data() : exchanged.data();

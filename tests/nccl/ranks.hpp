@@ -230,9 +230,11 @@ inline size_t size_of(ncclDataType_t type) {
   return sizes[type];
 }
 
-/// Returns the number that rank `rank` has at a place of its input: small, so that sums and products of a few
-/// ranks are exact in all types. The numbers of a rank repeat after `period` places.
+/// Is the number of places after which the numbers of a rank repeat.
 constexpr size_t period = 3;
+
+/// Returns the number that rank `rank` has at a place of its input: small, so that sums and products of a few
+/// ranks are exact in all types.
 inline double number(int rank, size_t at) { return double((at + size_t(rank)) % period); }
 
 /// Holds elements of a type. Whoever looks at them, or destroys them, waits for the calls that use them.

@@ -20,22 +20,14 @@ namespace {
 
 using namespace cuda;
 
-enum class Ranks { processes, threads };
-
-class Multicast : public testing::TestWithParam<Ranks> {
+class Multicast : public OnRanks {
  protected:
   void SetUp() override { unsetenv("NCCL_NVLS_ENABLE"); }
 
-  void expect_good(const RankBody& body, int ranks = 4) {
-    const auto said = GetParam() == Ranks::processes ? on_processes(ranks, body) : on_threads(ranks, body);
-    EXPECT_EQ(said, std::vector<std::string>(size_t(ranks), "good"));
-  }
+  static void expect_good(const RankBody& body, int ranks = 4) { OnRanks::expect_good(body, ranks); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Cuda, Multicast, testing::Values(Ranks::processes, Ranks::threads),
-                         [](const auto& info) -> std::string {
-                           return info.param == Ranks::processes ? "Processes" : "Threads";
-                         });
+CHORALE_FOR_ALL_RANKS(Cuda, Multicast);
 
 /// Checks that nothing is left after all ranks, which may be threads of this process, have freed their parts.
 std::string all_given_back(World& world) {
