@@ -20,7 +20,6 @@
 #include <new>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #if defined(CHORALE_ON_FAKE_CUDA)
@@ -268,11 +267,17 @@ class Elements {
     settle();
     std::memcpy(memory_, other.memory_, bytes());
   }
-  Elements& operator=(Elements other) {
+  /// Keeps the memory if it has the right size, because a graph may use it.
+  Elements& operator=(const Elements& other) {
     settle();
-    std::swap(type_, other.type_);
-    std::swap(count_, other.count_);
-    std::swap(memory_, other.memory_);
+    if (bytes() != other.bytes()) {
+      char* const fresh = allocated(other.bytes());
+      Allocator<char>().deallocate(memory_, std::max(bytes(), size_t(1)));
+      memory_ = fresh;
+    }
+    type_ = other.type_;
+    count_ = other.count_;
+    std::memmove(memory_, other.memory_, bytes());
     return *this;
   }
 
