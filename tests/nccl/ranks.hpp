@@ -20,6 +20,7 @@
 #include <new>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #if defined(CHORALE_ON_FAKE_CUDA)
@@ -239,9 +240,8 @@ inline double number(int rank, size_t at) { return double((at + size_t(rank)) % 
 /// Holds elements of a type. Whoever looks at them, or destroys them, waits for the calls that use them.
 class Elements {
  public:
-  Elements(ncclDataType_t type, size_t count) : type_(type), count_(count), memory_(allocated(bytes())) {
-    std::memset(memory_, 0, bytes());
-  }
+  Elements(ncclDataType_t type, size_t count)
+      : type_(type), count_(count), units_((bytes() + sizeof(Unit) - 1) / sizeof(Unit)) {}
   /// Sets each element to value(its place).
   template <class Value>
   Elements(ncclDataType_t type, size_t count, const Value& value) : Elements(type, count) {
@@ -258,55 +258,52 @@ class Elements {
       made.copy(made, 0, filled, std::min(filled, count - filled));
     return made;
   }
-  ~Elements() {
+  ~Elements() { settle(); }
+  Elements(const Elements& other) : type_(other.type_), count_(other.count_) {
     settle();
-    Allocator<char>().deallocate(memory_, std::max(bytes(), size_t(1)));
+    units_ = other.units_;
   }
-  Elements(const Elements& other)
-      : type_(other.type_), count_(other.count_), memory_(allocated(other.bytes())) {
-    settle();
-    std::memcpy(memory_, other.memory_, bytes());
-  }
-  /// Keeps the memory if it has the right size, because a graph may use it.
+  /// Keeps the memory if the buffers are equally long, because a graph may use it.
   Elements& operator=(const Elements& other) {
     settle();
-    if (bytes() != other.bytes()) {
-      char* const fresh = allocated(other.bytes());
-      Allocator<char>().deallocate(memory_, std::max(bytes(), size_t(1)));
-      memory_ = fresh;
-    }
     type_ = other.type_;
     count_ = other.count_;
-    std::memmove(memory_, other.memory_, bytes());
+    units_ = other.units_;
     return *this;
   }
 
   void set(size_t at, double value) {
     const uint64_t bits = bits_of(value, type_);
-    std::memcpy(memory_ + at * size_of(type_), &bits, size_of(type_));
+    std::memcpy(place(at), &bits, size_of(type_));
   }
   /// Copies `count` elements of another buffer, from place `from` on, to place `to` of this one.
   void copy(const Elements& other, size_t from, size_t to, size_t count) {
     settle();
-    std::memcpy(memory_ + to * size_of(type_), other.memory_ + from * size_of(type_), count * size_of(type_));
+    if (count != 0) std::memcpy(place(to), other.place(from), count * size_of(type_));
   }
   char* data(size_t at = 0) {
     settle();
-    return memory_ + at * size_of(type_);
+    return place(at);
   }
   size_t count() const { return count_; }
   bool operator==(const Elements& other) const {
     settle();
-    return type_ == other.type_ && count_ == other.count_ && !std::memcmp(memory_, other.memory_, bytes());
+    return type_ == other.type_ && count_ == other.count_ && units_ == other.units_;
   }
 
  private:
-  static char* allocated(size_t bytes) { return Allocator<char>().allocate(std::max(bytes, size_t(1))); }
+  /// A vector fills the memory of a GPU unit by unit, so units are larger there. In memory of the host they
+  /// end with the last element, so that the address sanitizer sees an access behind it.
+  using Unit = std::conditional_t<on_gpus, uint64_t, char>;
   size_t bytes() const { return count_ * size_of(type_); }
+  char* place(size_t at) { return reinterpret_cast<char*>(units_.data()) + at * size_of(type_); }
+  const char* place(size_t at) const {
+    return reinterpret_cast<const char*>(units_.data()) + at * size_of(type_);
+  }
 
   ncclDataType_t type_;
   size_t count_;
-  char* memory_;
+  std::vector<Unit, Allocator<Unit>> units_;
 };
 
 /// Holds numbers in memory of this thread's GPU. Call settle() before you read what a call has written.

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/cuda/fake/state.hpp"
 #include "tests/nccl/ranks.hpp"
 #include "tests/unit/new_folder.hpp"
 
@@ -217,6 +218,23 @@ TEST(NcclAborts, FreeTheMemoryOfGpus) {
   for (int round = 0; round < 3; ++round) use_and_abort();
   constexpr uint64_t nearly_none = 1 << 20;
   EXPECT_LE(used_memory_at_most(nearly_none), nearly_none);
+}
+
+// A program reads its errors itself, also those that are older than a line of the log.
+TEST(NcclLog, LeavesTheErrorsOfTheProgram) {
+  const std::string log = chorale::test::new_folder("nccl_log") + "/log";
+  setenv("NCCL_DEBUG", "INFO", 1);
+  setenv("NCCL_DEBUG_FILE", log.c_str(), 1);
+  ncclResetDebugInit();
+  chorale::test::fake::last_error() = cudaErrorLaunchFailure;
+  int ranks = 0;
+  EXPECT_EQ(ncclCommCount(nullptr, &ranks), ncclInvalidArgument);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure);
+  unsetenv("NCCL_DEBUG_FILE");
+  unsetenv("NCCL_DEBUG");
+  std::ifstream file(log);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_NE(text.find(" [0] NCCL WARN "), std::string::npos) << text;
 }
 
 // A rank has memory that its peers cannot map. The first call copies it on that rank alone. All ranks run the
