@@ -1,8 +1,6 @@
 # Rooms are folders of sources. cmake/rooms.txt names the rooms whose headers each of them may include. Each room is a target here,
 # and links only the rooms that its row names, so that the compiler does not find the headers of other rooms.
 
-set(header_suffixes cuh def h hpp inc)
-
 # chorale_room_target(<variable> <room>) sets the variable to the target of a room: chorale_room_executor_world for executor/world.
 function(chorale_room_target variable room)
   string(MAKE_C_IDENTIFIER "chorale_room_${room}" target)
@@ -20,7 +18,8 @@ function(chorale_view room folder)
     file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${room} ${folder}/${room} SYMBOLIC)
     return()
   endif()
-  list(TRANSFORM header_suffixes PREPEND ${PROJECT_SOURCE_DIR}/${room}/*. OUTPUT_VARIABLE patterns)
+  set(patterns *.cuh *.def *.h *.hpp)
+  list(TRANSFORM patterns PREPEND ${PROJECT_SOURCE_DIR}/${room}/)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${patterns})
   foreach(header IN LISTS headers)
     chorale_room_of(owner ${header})
@@ -47,8 +46,8 @@ function(chorale_room_of variable file)
   set(${variable} "${found}" PARENT_SCOPE)
 endfunction()
 
-# This part makes the targets of the rooms. A room's include folder has only the room's headers. A header may include those of the rooms
-# that its own room may include, so links are transitive.
+# This part makes the targets of the rooms. A room's include folder has only the room's headers. A header may include those of the
+# rooms that its own room may include, so links are transitive.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS cmake/rooms.txt)
 file(STRINGS cmake/rooms.txt rows)
 list(TRANSFORM rows REPLACE "#.*" "")
@@ -134,10 +133,6 @@ function(chorale_compile_alike target model)
       set_target_properties(${target} PROPERTIES ${property} "${value}")
     endif()
   endforeach()
-  get_target_property(type ${model} TYPE)
-  if(type STREQUAL EXECUTABLE)
-    chorale_for_programs(${target})
-  endif()
   if(TARGET chorale_rooms_checked)
     add_dependencies(${target} chorale_rooms_checked)
   endif()

@@ -19,8 +19,8 @@ function(chorale_unity target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
 endfunction()
 
-# chorale_for_programs(<target>): compiles a static library as programs are compiled, so that it can use a precompiled header of a
-# program. Only programs may link it, not shared libraries.
+# chorale_for_programs(<target>): compiles the sources of a program, or of a static library that only programs link, as programs are
+# compiled. So all of them can use one precompiled header, although the sources are compiled as libraries of their own.
 function(chorale_for_programs target)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${target} PRIVATE ${CMAKE_CXX_COMPILE_OPTIONS_PIE})

@@ -17,7 +17,7 @@ namespace {
 class CpuBackend final : public Backend {
  public:
   CpuBackend(World& world, const Config& config) : world_(world) {
-    // Runs read the windows while other ranks allocate more. In a local world there are none.
+    // Runs read the windows while other ranks allocate more, so they must not move. A local world has none.
     if (!world_.local()) windows_.reserve(1024);
     shared_.world = &world_;
     shared_.windows = &windows_;
