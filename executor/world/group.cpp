@@ -289,6 +289,9 @@ void Group::wait(const Waiter& waiter, const char* what) {
   for (unsigned looks = 0;; ++looks) {
     const uint32_t seen = control_->bell.load(std::memory_order_acquire);
     if (waiter.met()) return;
+    // A rank says why it fails before it leaves. So look for ranks that have left before you look for what
+    // they said. In the other order, a wait could miss the reason and report only that they left.
+    const bool hopeless = waiter.hopeless();
     if (joining_ && control_->refusal.stands()) control_->refusal.throw_it();
     const Stop stop = Stop(load_acquire(&control_->abort.stop));
     if (stop != Stop::none && (waiter.obey_stop || stop == Stop::peer_lost)) {
@@ -301,7 +304,7 @@ void Group::wait(const Waiter& waiter, const char* what) {
       raise(Stop::deadlock, waiter.rank, why);
       throw_stopped();
     }
-    if (waiter.hopeless()) {
+    if (hopeless) {
       throw RunError(RunError::Reason::peer_lost,
                      fmt::format("{} of rank {} cannot end: {} left the world", what, waiter.rank,
                                  missing(waiter.number, waiter.wanted, true)));
