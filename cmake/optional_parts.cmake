@@ -21,6 +21,11 @@ chorale_part(PYTORCH PYTHON torch
   WITHOUT "the tests of PyTorch tensors and of the backend of torch.distributed"
   HELP "apt-get install python3-torch python3-setuptools python3-dev libtorch-dev pybind11-dev (the backend needs PyTorch 2.11)"
   DEBIAN python3-torch python3-setuptools python3-dev libtorch-dev pybind11-dev)
+set(PYBIND11_NOPYTHON ON)  # the module is built for the Python that has NumPy
+chorale_part(PYBIND11 PACKAGE pybind11 2.10 CACHED pybind11_
+  WITHOUT "the Python package and its tests" HELP "apt-get install pybind11-dev python3-dev" DEBIAN pybind11-dev python3-dev)
+chorale_part(NUMPY PYTHON numpy
+  WITHOUT "the Python package and its tests" HELP "apt-get install python3-numpy" DEBIAN python3-numpy)
 chorale_part(JSONSCHEMA PYTHON jsonschema
   WITHOUT "the test that plans fit docs/plan.schema.json" HELP "apt-get install python3-jsonschema" DEBIAN python3-jsonschema)
 chorale_part(PKG_CONFIG PROGRAM pkg-config pkgconf

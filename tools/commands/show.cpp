@@ -7,15 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "chorale/collective.hpp"
-#include "chorale/config.hpp"
 #include "chorale/host/dump.hpp"
 #include "chorale/host/names.hpp"
-#include "chorale/needs.hpp"
 #include "tools/command.hpp"
 #include "tools/findings.hpp"
 #include "tools/programs.hpp"
-#include "tools/words.hpp"
+#include "tools/shown.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -24,61 +21,6 @@ struct ShowArguments {
   std::string plan, stage;
   int64_t rank = -1, threadblock = -1, ranks = 0;
 };
-
-void show_plan(const Plan& plan) {
-  std::cout << "plan " << plan.name << ": " << headline(plan) << '\n'
-            << count(plan.threads_per_block, "thread") << " per block";
-  if (plan.threads_per_block > most_block_threads) std::cout << " (on GPUs " << most_block_threads << ")";
-  std::cout << ", alignment " << count(plan.buffer_alignment, "byte");
-  if (plan.use_double_scratch_buffer) std::cout << ", double scratch";
-  if (plan.reuse_resources) std::cout << ", reused resources";
-  std::cout << '\n' << message_words(plan) << '\n';
-  std::cout << "scratch of a rank: " << scratch_words(plan, Config::load().round_scratch) << '\n';
-  const Extension& more = plan.extension;
-  if (!more.requirements.empty()) std::cout << "needs more than MSCCL++: " << join(more.requirements) << '\n';
-  if (collective_info(plan.collective).has_root()) std::cout << "root: rank " << more.root << '\n';
-}
-
-void show_rank(const Gpu& gpu) {
-  std::cout << "\nrank " << gpu.id << ": input " << count(gpu.chunks[0], "chunk") << ", output "
-            << gpu.chunks[1] << ", scratch " << gpu.chunks[2] << '\n';
-  for (const ChannelType type : all_channel_types) {
-    const uint32_t channels = gpu.channel_count(type);
-    if (!channels) continue;
-    std::cout << "  " << channel_type_names[size_t(type)] << " channels:";
-    for (uint32_t id = 0; id < channels; ++id) {
-      std::cout << (id ? ", " : " ") << id << " to ";
-      if (!is_switched(type)) {
-        std::cout << "rank " << gpu.peer(type, id);
-        continue;
-      }
-      const SwitchGroup group = gpu.switch_group(id);
-      std::cout << buffer_names[size_t(group.buffer)] << " of ranks";
-      for (const uint32_t rank : *group.ranks) std::cout << ' ' << rank;
-    }
-    std::cout << '\n';
-  }
-  for (size_t id = 0; id < gpu.semaphores.size(); ++id) {
-    std::cout << "  semaphore " << id << " starts at " << gpu.semaphores[id] << '\n';
-  }
-}
-
-void show_block(const Plan& plan, const Gpu& gpu, const ThreadBlock& block) {
-  std::cout << "  thread block " << block.id << (block.ops.empty() ? ": nothing to do\n" : "\n");
-  size_t body_ends = 0;
-  for (size_t at = 0; at < block.ops.size(); ++at) {
-    const Op& op = block.ops[at];
-    std::string number = std::to_string(at);
-    number.insert(0, number.size() < 4 ? 4 - number.size() : 0, ' ');
-    std::string line = "  " + number + "  " + (at < body_ends ? "  " : "") + words(gpu, block, op);
-    if (const std::string from = author_line(plan, op); !from.empty()) {
-      line.resize(std::max<size_t>(line.size() + 2, 72), ' ');
-      line += from;
-    }
-    std::cout << line << '\n';
-    if (op.body) body_ends = at + 1 + op.body;
-  }
-}
 
 /// Prints a host schedule at one of the stages between its author's text and the steps that run.
 void show_schedule(const Plan& plan, const std::string& stage, int64_t ranks) {
@@ -165,11 +107,11 @@ Action command::show(CLI::App& app) {
       throw Failure(Exit::command_wrong, "there is no thread block " + std::to_string(options->threadblock) +
                                              (options->rank < 0 ? " in any rank" : " in this rank"));
     }
-    show_plan(plan);
+    show_plan(plan, std::cout);
     for (const Gpu& gpu : gpus) {
-      show_rank(gpu);
+      show_rank(gpu, std::cout);
       for (const ThreadBlock& block : gpu.threadblocks) {
-        if (wanted(block)) show_block(plan, gpu, block);
+        if (wanted(block)) show_block(plan, gpu, block, std::cout);
       }
     }
     return Exit::well;

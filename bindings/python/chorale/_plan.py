@@ -1,0 +1,115 @@
+"""The functions of Plan that work on Python's arrays."""
+import math
+
+from . import _html
+from ._errors import FindingsError, UsageError
+from ._paths import machine_file
+
+_BITS = {"bf16": "bfloat16", "fp8_e4m3": "float8_e4m3fn", "fp8_e5m2": "float8_e5m2"}  # types that NumPy itself lacks
+_NAMES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "float64": "f64", "int32": "i32", "uint32": "u32",
+          "int64": "i64", "uint64": "u64", "uint8": "u8", "int8": "i8", "float8_e4m3fn": "fp8_e4m3", "float8_e5m2": "fp8_e5m2"}
+
+
+def _dtype(array, word):
+    if word is not None:
+        return word
+    name = str(array.dtype)
+    if name not in _NAMES:
+        raise TypeError(f"arrays have elements of type {name}, which Chorale does not move; it moves {', '.join(_NAMES)}, and "
+                        "dtype='bf16' says what the elements are")
+    return _NAMES[name]
+
+
+def run(self, inputs, outputs=None, *, bytes=None, dtype=None, op=None, packet=None, allow=(), seed=None, **settings):
+    """Runs the plan once on the CPU, with each rank on a thread, and returns the output of each rank.
+
+    inputs: a NumPy array for each rank, contiguous and all of one size and type.
+    outputs: arrays to write to; default: new ones of the same type, with one dimension. One that shares memory with its input
+        runs in place.
+    bytes: size of the message; default: that of an input, and for all-gather that of an output.
+    dtype: the type of elements, such as "bf16" for arrays of uint16; default: the arrays' type.
+    op: replaces the plan's operator: "sum", "min", "max", "prod", "avg".
+    packet: the form of packets: "ll8", "ll16", "ll128".
+    allow: proofs to leave out, by Finding.kind; "proofs" for all.
+    seed: fixes the order in which everything runs.
+    Further keywords are settings (docs/settings.md), such as timeout="10s".
+
+    Raises FindingsError if the plan is wrong, UsageError or ValueError for arrays that do not fit, RunError if a rank waits in
+    vain.
+    """
+    import numpy
+    inputs = list(inputs)
+    if len(inputs) != self.ranks:
+        raise UsageError(f"there are {len(inputs)} inputs, but plan '{self.name}' has {self.ranks} ranks; pass one array per rank")
+    inputs = [array if hasattr(array, "__array_interface__") or hasattr(array, "__dlpack__") else numpy.asarray(array)
+              for array in inputs]
+    word = _dtype(inputs[0], dtype)
+    for rank, array in enumerate(inputs):
+        if str(array.dtype) != str(inputs[0].dtype):
+            raise UsageError(f"input of rank {rank} has elements of {array.dtype}, and that of rank 0 of {inputs[0].dtype}; "
+                             "pass arrays of one type")
+    if not _is_right(self, allow):
+        raise FindingsError(self.check(allow=list(allow)))
+    given = int(numpy.asarray(inputs[0]).nbytes)
+    if bytes is None:
+        bytes = given * self.ranks if self.collective == "allgather" else given
+    _, out_bytes = self.message_sizes(bytes, word)
+    if outputs is None:
+        kind = numpy.asarray(inputs[0]).dtype
+        outputs = [numpy.zeros(out_bytes // kind.itemsize, kind) for _ in inputs]
+    outputs = list(outputs)
+    if len(outputs) != self.ranks:
+        raise UsageError(f"there are {len(outputs)} outputs, but plan '{self.name}' has {self.ranks} ranks; pass one array per "
+                         "rank")
+    self._run(inputs, outputs, bytes, word, op, packet, seed, {key: str(value) for key, value in settings.items()})
+    return outputs
+
+
+def _is_right(plan, allow):
+    """Proves a plan once for each object and list of proofs to leave out."""
+    if isinstance(allow, str):
+        raise TypeError(f"allow takes a list of names, not the text '{allow}'; write allow=['{allow}']")
+    known = plan.__dict__.setdefault("_right", set())
+    key = tuple(sorted(allow))
+    if key not in known:
+        if plan.check(allow=list(allow)):
+            return False
+        known.add(key)
+    return True
+
+
+class Times(list):
+    """Simulations of one plan by size of the message, as (bytes, Simulation). A notebook shows them as a table."""
+
+    def __init__(self, plan, rows):
+        super().__init__(rows)
+        self.plan = plan
+
+    def algbw_gb_s(self, row):
+        """Returns the algorithm bandwidth of a row in 10^9 bytes per second."""
+        size, simulation = self[row]
+        return size / simulation.ns if simulation.ns else math.inf
+
+    def __str__(self):
+        lines = [f"{'bytes':>12}  {'us':>10}  {'GB/s':>8}"]
+        lines += [f"{size:>12}  {one.us:>10.2f}  {self.algbw_gb_s(row):>8.2f}" for row, (size, one) in enumerate(self)]
+        return "\n".join(lines)
+
+    def _repr_html_(self):
+        return _html.times(self)
+
+
+def simulate(self, bytes, *, dtype="f32", packet="ll16", eager=False, spans=False, machine=None):
+    """Predicts the time of the plan on a machine that you need not have (docs/simulation.md).
+
+    bytes: size of the message, that of the input, and for all-gather that of the output. A list of sizes gives Times.
+    eager: launches one by one; else in a CUDA graph.
+    spans: whether Simulation.spans is wanted.
+    machine: a machine file, or the name of a shipped one; default: "nvidia_h200".
+
+    Raises UsageError if the plan does not take the message, FileNotFoundError if there is no such machine.
+    """
+    file = machine_file(machine)
+    if hasattr(bytes, "__iter__"):
+        return Times(self, [(size, self._simulate(size, dtype, packet, eager, False, file)) for size in bytes])
+    return self._simulate(bytes, dtype, packet, eager, spans, file)

@@ -1,0 +1,1 @@
+"""The modules that programs of MSCCL++ import besides the public ones."""

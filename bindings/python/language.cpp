@@ -1,0 +1,785 @@
+// This file gives Python the classes of dsl/include. Names and arguments are those of MSCCL++'s mscclpp.language.
+//
+// Objects of a program can be made in two ways: inside `with program:`, as in MSCCL++, or with the program as the first
+// argument, as in C++. Mistakes in calls become findings at the caller's line, as in C++. Exceptions are for arguments of
+// another type.
+
+#include <fmt/format.h>
+#include <pybind11/functional.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chorale/dsl.hpp"
+#include "chorale/json.hpp"
+#include "chorale/proof.hpp"
+#include "findings.hpp"
+#include "frames.hpp"
+#include "objects.hpp"
+
+namespace py = pybind11;
+
+namespace chorale::python {
+namespace {
+
+struct ProgramObject {
+  dsl::Program program;
+  dsl::Collective collective;
+};
+using SharedProgram = std::shared_ptr<ProgramObject>;
+
+/// Holds an object of a program, and the program, which has to live as long.
+template <class Kind>
+struct Of {
+  SharedProgram program;
+  Kind it;
+};
+using RankOf = Of<dsl::Rank>;
+using SemaphoreOf = Of<dsl::Semaphore>;
+using MemoryChannelOf = Of<dsl::MemoryChannel>;
+using PortChannelOf = Of<dsl::PortChannel>;
+using SwitchChannelOf = Of<dsl::SwitchChannel>;
+using RankViewOf = Of<dsl::SwitchChannel::RankView>;
+using BufferOf = Of<dsl::BaseBuffer>;
+/// Buffer(rank, size) reserves scratch. It has a type of its own, as in MSCCL++.
+struct ScratchOf : BufferOf {};
+
+/// Lists the programs whose `with` blocks this thread is in.
+std::vector<SharedProgram>& entered() {
+  static thread_local std::vector<SharedProgram> programs;
+  return programs;
+}
+
+const SharedProgram& current(const char* what) {
+  if (entered().empty())
+    throw std::runtime_error(fmt::format("there is no current program for this {0}: make it inside `with "
+                                         "CollectiveProgram(...):`, or write {0}(program, ...)",
+                                         what));
+  return entered().back();
+}
+
+/// Says for which executor programs are compiled that do not say it, and which checks are left out.
+struct Aim {
+  std::optional<std::string> target;
+  std::vector<std::string> allow;
+  bool minimize_syncs = false, certify = false;
+};
+Aim& default_aim() {
+  static Aim aim;
+  return aim;
+}
+
+struct Built {
+  SharedPlan plan;
+  Diagnostics diagnostics;
+};
+
+Built build(ProgramObject& self, const Aim& aim) {
+  py::gil_scoped_release release;
+  CompileOptions options = self.program.compile_options();
+  if (aim.target) options.target = target_of(*aim.target);
+  options.allow = aim.allow;
+  options.minimize_syncs = aim.minimize_syncs;
+  options.certify = aim.certify;
+  dsl::Compiled compiled = self.program.compile(options);
+  return {std::make_shared<const Plan>(std::move(compiled.plan)), std::move(compiled.diagnostics)};
+}
+
+PlanObject compile(ProgramObject& self, const Aim& aim) {
+  Built built = build(self, aim);
+  if (!built.diagnostics.empty()) raise(explained(built.plan, built.diagnostics));
+  return {built.plan};
+}
+
+Aim aim_of(const std::optional<std::string>& target, const std::optional<std::vector<std::string>>& allow,
+           std::optional<bool> minimize_syncs, std::optional<bool> certify) {
+  Aim aim = default_aim();
+  if (target) aim.target = target;
+  if (allow) aim.allow = *allow;
+  if (minimize_syncs) aim.minimize_syncs = *minimize_syncs;
+  if (certify) aim.certify = *certify;
+  return aim;
+}
+
+Protocol protocol_of(const std::string& word) {
+  if (word == "Simple") return Protocol::Simple;
+  if (word == "LL") return Protocol::LL;
+  throw std::invalid_argument(
+      fmt::format("there is no protocol '{}'; protocols are 'Simple' and 'LL' (packets)", word));
+}
+
+using Group = std::optional<dsl::ThreadBlockGroup>;
+
+/// Returns the thread blocks of a call, which names either one of them or a group.
+dsl::Block block_of(std::optional<int64_t> tb, const dsl::ThreadBlockGroup* group) {
+  if (tb && group)
+    throw std::invalid_argument(
+        fmt::format("tb={} and tb_group of {} thread blocks exclude each other; leave one of them out", *tb,
+                    group->numtb()));
+  if (!tb && !group)
+    throw std::invalid_argument("neither tb nor tb_group is given; tb=0 names thread block 0");
+  return group ? dsl::Block(*group) : dsl::Block(*tb);
+}
+
+dsl::Chunk chunk_of(const BufferOf& self, const py::object& key) {
+  if (!py::isinstance<py::slice>(key)) return self.it[{key.cast<int64_t>(), here()}];
+  const py::object start = key.attr("start"), stop = key.attr("stop"), step = key.attr("step");
+  if (!step.is_none() && step.cast<int64_t>() != 1)
+    throw std::invalid_argument(fmt::format(
+        "a slice of a buffer has consecutive chunks, so its step is 1, not {}", step.cast<int64_t>()));
+  return self.it.slice(start.is_none() ? 0 : start.cast<int64_t>(),
+                       stop.is_none() ? self.it.size() : stop.cast<int64_t>(), here());
+}
+
+/// Runs the operations that are recorded inside `with LoopIterationContext(...):` in turns.
+class Loop {
+ public:
+  Loop(SharedProgram program, int64_t unit, int64_t num_chunks)
+      : program_(std::move(program)), unit_(unit), num_chunks_(num_chunks) {}
+
+  void enter() {
+    if (loop_) throw std::runtime_error("this LoopIterationContext is entered already; make another one");
+    loop_ = std::make_unique<dsl::LoopIterationContext>(program_->program, unit_, num_chunks_, here());
+  }
+
+  void exit(bool failed) {
+    if (!failed) return loop_.reset();
+    // The context sees an exception that leaves its scope, and then records nothing.
+    struct Left {};
+    try {
+      const std::unique_ptr<dsl::LoopIterationContext> left = std::move(loop_);
+      throw Left();
+    } catch (const Left&) {
+    }
+  }
+
+ private:
+  SharedProgram program_;
+  int64_t unit_, num_chunks_;
+  std::unique_ptr<dsl::LoopIterationContext> loop_;
+};
+
+template <class Kind>
+struct Standard : dsl::Collective {
+  Standard(int64_t ranks, int64_t chunk_factor, bool inplace)
+      : dsl::Collective(Kind{.ranks = ranks, .chunk_factor = chunk_factor, .inplace = inplace}) {}
+};
+struct BroadcastOf : dsl::Collective {
+  BroadcastOf(int64_t ranks, int64_t chunk_factor, bool inplace, int64_t root)
+      : dsl::Collective(
+            dsl::Broadcast{.ranks = ranks, .root = root, .chunk_factor = chunk_factor, .inplace = inplace}) {}
+};
+struct TestOf : dsl::Collective {
+  TestOf(int64_t ranks, int64_t input, int64_t output)
+      : dsl::Collective(dsl::TestCollective{.ranks = ranks, .input = input, .output = output}) {}
+};
+struct CustomOf : dsl::Collective {
+  using Post = std::function<std::vector<std::pair<uint32_t, uint64_t>>(int64_t, int64_t)>;
+  CustomOf(int64_t ranks, int64_t input, int64_t output, const Post& post, bool inplace)
+      : dsl::Collective(dsl::Custom{.ranks = ranks,
+                                    .input = input,
+                                    .output = output,
+                                    .post =
+                                        [post](int64_t rank, int64_t chunk) {
+                                          std::vector<Contribution> all;
+                                          for (const auto& [from, index] : post(rank, chunk))
+                                            all.push_back({from, index});
+                                          return all;
+                                        },
+                                    .inplace = inplace}) {}
+};
+
+template <class Kind>
+void declare_standard(py::module_& module, const char* name, const char* summary) {
+  py::class_<Standard<Kind>, dsl::Collective>(module, name, summary)
+      .def(py::init<int64_t, int64_t, bool>(), py::arg("num_ranks"), py::arg("chunk_factor") = 1,
+           py::arg("inplace") = false);
+}
+
+void declare_collectives(py::module_& module) {
+  py::class_<dsl::Collective>(module, "Collective",
+                              "Says what a program computes, and how many chunks its buffers have.")
+      .def_readonly("name", &dsl::Collective::name)
+      .def_readonly("num_ranks", &dsl::Collective::ranks)
+      .def_readonly("chunk_factor", &dsl::Collective::chunk_factor)
+      .def_readonly("inplace", &dsl::Collective::inplace)
+      .def("__repr__", [](const dsl::Collective& self) {
+        return fmt::format("<chorale.language collective {} of {} ranks, chunk factor {}>", self.name, self.ranks,
+                           self.chunk_factor);
+      });
+  declare_standard<dsl::AllGather>(module, "AllGather",
+                                   "Gives every rank the inputs of all ranks, in rank order. Input and output have "
+                                   "chunk_factor and num_ranks * chunk_factor chunks.");
+  declare_standard<dsl::AllReduce>(module, "AllReduce",
+                                   "Gives every rank the sum of all inputs. Input and output have num_ranks * "
+                                   "chunk_factor chunks each.");
+  declare_standard<dsl::ReduceScatter>(module, "ReduceScatter",
+                                       "Gives rank r part r of the sum of all inputs. Input and output have num_ranks * "
+                                       "chunk_factor and chunk_factor chunks.");
+  declare_standard<dsl::AllToAll>(module, "AllToAll",
+                                  "Gives rank r part r of every input, in rank order. Input and output have num_ranks * "
+                                  "chunk_factor chunks each.");
+  declare_standard<dsl::SendRecv>(module, "SendRecv",
+                                  "Lets the program choose which rank receives whose input. Input and output have "
+                                  "chunk_factor chunks each.");
+  py::class_<BroadcastOf, dsl::Collective>(
+      module, "Broadcast",
+      "Gives every rank the input of rank root. Input and output have chunk_factor chunks each.")
+      .def(py::init<int64_t, int64_t, bool, int64_t>(), py::arg("num_ranks"), py::arg("chunk_factor") = 1,
+           py::arg("inplace") = false, py::arg("root") = 0);
+  py::class_<TestOf, dsl::Collective>(
+      module, "TestCollective", "Has input_size and output_size chunks. It promises nothing about the output.")
+      .def(py::init<int64_t, int64_t, int64_t>(), py::arg("num_ranks"), py::arg("input_size"),
+           py::arg("output_size"));
+  py::class_<CustomOf, dsl::Collective>(
+      module, "Custom",
+      "Has input_size and output_size chunks, and the author's own promise, which is proved: output chunk `chunk` of "
+      "rank `rank` is the sum of the inputs that post(rank, chunk) lists as (rank, chunk). A list of one entry means a "
+      "copy. An empty list leaves the chunk undefined.")
+      .def(py::init<int64_t, int64_t, int64_t, const CustomOf::Post&, bool>(), py::arg("num_ranks"),
+           py::arg("input_size"), py::arg("output_size"), py::arg("post"), py::arg("inplace") = false);
+}
+
+SharedProgram make_program(const std::string& name, const dsl::Collective& collective,
+                           std::optional<int64_t> num_ranks, int64_t instances, const std::string& protocol,
+                           bool instr_fusion, bool auto_sync, ReplicationPolicy replication, bool reuse_resources,
+                           int64_t num_threads_per_block, bool use_double_scratch_buffer, int64_t buffer_alignment,
+                           uint64_t min_message_size, uint64_t max_message_size, bool bounded_proof,
+                           const std::string& target) {
+  if (num_ranks && *num_ranks != collective.ranks)
+    throw std::invalid_argument(
+        fmt::format("program '{}' is for num_ranks={}, but its collective {} is for {} ranks; write the same number",
+                    name, *num_ranks, collective.name, collective.ranks));
+  return std::make_shared<ProgramObject>(
+      ProgramObject{dsl::Program({.name = name,
+                                  .collective = collective,
+                                  .protocol = protocol_of(protocol),
+                                  .instances = instances,
+                                  .fuse = instr_fusion,
+                                  .auto_sync = auto_sync,
+                                  .replication = replication,
+                                  .reuse_resources = reuse_resources,
+                                  .threads_per_block = num_threads_per_block,
+                                  .use_double_scratch_buffer = use_double_scratch_buffer,
+                                  .buffer_alignment = buffer_alignment,
+                                  .min_message_size = min_message_size,
+                                  .max_message_size = max_message_size,
+                                  .bounded_proof = bounded_proof,
+                                  .target = target_of(target)},
+                                 here()),
+                    collective});
+}
+
+SharedProgram from_spec(const py::object& spec) {
+  const auto name = spec.attr("name").is_none() ? std::string() : spec.attr("name").cast<std::string>();
+  return make_program(name, spec.attr("collective").cast<dsl::Collective>(),
+                      spec.attr("world_size").cast<int64_t>(), spec.attr("instances").cast<int64_t>(),
+                      spec.attr("protocol").cast<std::string>(), spec.attr("instr_fusion").cast<bool>(),
+                      spec.attr("auto_sync").cast<bool>(), spec.attr("replication_policy").cast<ReplicationPolicy>(),
+                      spec.attr("reuse_resources").cast<bool>(), spec.attr("num_threads_per_block").cast<int64_t>(),
+                      spec.attr("use_double_scratch_buffer").cast<bool>(),
+                      spec.attr("buffer_alignment").cast<int64_t>(), spec.attr("min_message_size").cast<uint64_t>(),
+                      spec.attr("max_message_size").cast<uint64_t>(), false, "chorale");
+}
+
+void declare_program(py::module_& module) {
+  py::class_<ProgramObject, SharedProgram>(
+      module, "CollectiveProgram",
+      "Records an algorithm, and compiles it into a plan.\n\n"
+      "    with CollectiveProgram('mine', AllReduce(8, 1, True), 8) as program:\n"
+      "        ...\n"
+      "    plan = program.compile()\n\n"
+      "num_ranks is that of the collective if it is left out. instances (1 to 1024) copies of the program each take a "
+      "share of every chunk. num_threads_per_block is a multiple of 32, to 1024. buffer_alignment, min_message_size and "
+      "max_message_size are bytes. With bounded_proof, thread blocks may compete for semaphores and channels, and the "
+      "proofs cover only a bounded number of orders. target is the executor: 'chorale' or 'mscclpp'.\n\n"
+      "Values out of their bounds are findings.")
+      .def(py::init(&make_program), py::arg("name"), py::arg("collective"), py::arg("num_ranks") = py::none(),
+           py::arg("instances") = 1, py::arg("protocol") = "Simple", py::arg("instr_fusion") = true,
+           py::arg("auto_sync") = true, py::arg("replication_policy") = ReplicationPolicy::interleaved,
+           py::arg("reuse_resources") = false, py::arg("num_threads_per_block") = 1024,
+           py::arg("use_double_scratch_buffer") = false, py::arg("buffer_alignment") = 16,
+           py::arg("min_message_size") = 0, py::arg("max_message_size") = UINT64_MAX,
+           py::arg("bounded_proof") = false, py::arg("target") = "chorale")
+      .def_static("from_spec", &from_spec, py::arg("spec"), "Makes a program with the values of an AlgoSpec.")
+      .def("__enter__",
+           [](const SharedProgram& self) {
+             entered().push_back(self);
+             return self;
+           })
+      .def("__exit__", [](const SharedProgram&, const py::args&) { entered().pop_back(); })
+      .def_property_readonly("name", [](const ProgramObject& self) { return self.program.name(); })
+      .def_property_readonly("num_ranks", [](const ProgramObject& self) { return self.program.num_ranks(); })
+      .def_property_readonly("collective", [](const ProgramObject& self) { return self.collective; })
+      .def_property_readonly("recorded_operations",
+                             [](const ProgramObject& self) { return self.program.recorded_ops(); })
+      .def(
+          "rank",
+          [](const SharedProgram& self, int64_t rank) {
+            return RankOf{self, self->program.rank(rank, here())};
+          },
+          py::arg("rank"), "Returns rank `rank`, as Rank(program, rank) does.")
+      .def(
+          "compile",
+          [](ProgramObject& self, const std::optional<std::string>& target,
+             const std::optional<std::vector<std::string>>& allow, std::optional<bool> minimize_syncs,
+             std::optional<bool> certify) {
+            return compile(self, aim_of(target, allow, minimize_syncs, certify));
+          },
+          py::arg("target") = py::none(), py::arg("allow") = py::none(), py::arg("minimize_syncs") = py::none(),
+          py::arg("certify") = py::none(),
+          "Returns the plan, which was checked and proved.\n\n"
+          "target: 'chorale' or 'mscclpp'; default: the program's.\n"
+          "allow: proofs and checks of the target to leave out, by Finding.kind.\n"
+          "minimize_syncs: remove synchronisations of threads that no proof needs.\n"
+          "certify: write a certificate into the plan.\n\n"
+          "Raises FindingsError, which has all findings at the lines of their calls.")
+      .def(
+          "check",
+          [](ProgramObject& self, const std::optional<std::string>& target,
+             const std::optional<std::vector<std::string>>& allow) {
+            const Built built = build(self, aim_of(target, allow, std::nullopt, std::nullopt));
+            return explained(built.plan, built.diagnostics);
+          },
+          py::arg("target") = py::none(), py::arg("allow") = py::none(),
+          "Returns the findings that compile() would raise. The list is empty if there are none.")
+      .def(
+          "to_json",
+          [](ProgramObject& self, int, const py::kwargs&) {
+            return write(*compile(self, default_aim()).plan);
+          },
+          py::arg("indent") = 2,
+          "Returns the text of the compiled plan. The arguments of MSCCL++ are accepted and ignored: the text has one "
+          "operation per line.\n\nRaises FindingsError as compile().")
+      .def("_build",
+           [](ProgramObject& self) {
+             const Built built = build(self, default_aim());
+             py::list findings;
+             for (const Diagnostic& of : built.diagnostics) {
+               const auto line_of = [](const SourceLine& line) { return py::make_tuple(line.file, line.line); };
+               const auto place_of = [](const std::optional<OpPlace>& at) -> py::object {
+                 if (!at) return py::none();
+                 return py::make_tuple(at->rank, at->threadblock, at->op);
+               };
+               py::list notes;
+               for (const Note& note : of.notes)
+                 notes.append(py::make_tuple(line_of(note.line), place_of(note.at), note.text));
+               py::dict one;
+               one["check"] = of.check;
+               one["line"] = line_of(of.line);
+               one["at"] = place_of(of.at);
+               one["text"] = of.text;
+               one["notes"] = notes;
+               one["help"] = of.help;
+               one["path"] = of.path;
+               findings.append(one);
+             }
+             Target target = self.program.compile_options().target;
+             if (default_aim().target) target = target_of(*default_aim().target);
+             return py::make_tuple(write(*built.plan), findings, std::string(target_names[size_t(target)]));
+           })
+      .def("__repr__", [](const ProgramObject& self) {
+        return fmt::format("<chorale.language.CollectiveProgram '{}': {} of {} ranks, {} operations recorded>",
+                           self.program.name(), self.collective.name, self.collective.ranks,
+                           self.program.recorded_ops());
+      });
+  module.def("get_program", [] { return current("object"); }, "Returns the program of the innermost `with` block.");
+  module.def(
+      "compile_for",
+      [](const std::optional<std::string>& target, const std::vector<std::string>& allow, bool minimize_syncs,
+         bool certify) {
+        if (target) target_of(*target);
+        default_aim() = {target, allow, minimize_syncs, certify};
+      },
+      py::arg("target") = py::none(), py::arg("allow") = std::vector<std::string>(),
+      py::arg("minimize_syncs") = false, py::arg("certify") = false,
+      "Sets what compile(), to_json() and JSON() do if they are not told: for which executor programs are compiled, and "
+      "which proofs and checks are left out.");
+}
+
+template <class Class>
+void declare_numbers(Class& of) {
+  using Handle = typename Class::type;
+  of.def_property_readonly("dst_rank", [](const Handle& self) { return self.it.dst_rank(); })
+      .def_property_readonly("src_rank", [](const Handle& self) { return self.it.src_rank(); })
+      .def_property_readonly(
+          "channel_id", [](const Handle& self) { return self.it.channel_id(); },
+          "Position among the channels of this type of the source, in order of creation.");
+}
+
+/// Declares the two constructors of an object of a program.
+template <class Handle, class... Numbers, class Class, class Make, class... Names>
+void declare_made(Class& of, const char* what, const Make& make, const Names&... names) {
+  of.def(py::init([what, make](Numbers... numbers) {
+           const SharedProgram program = current(what);
+           return make(program, std::move(numbers)...);
+         }),
+         names...);
+  of.def(py::init([make](const SharedProgram& program, Numbers... numbers) {
+           return make(program, std::move(numbers)...);
+         }),
+         py::arg("program"), names...);
+}
+
+using OptionalTb = std::optional<int64_t>;
+using OptionalGroup = const dsl::ThreadBlockGroup*;
+
+void declare_buffers(py::module_& module) {
+  py::class_<dsl::Chunk>(module, "Chunk", "Names `size` chunks of a buffer of a rank, from chunk `index` on.")
+      .def(py::init<int64_t, BufferKind, int64_t, int64_t>(), py::arg("rank"), py::arg("buffer"), py::arg("index"),
+           py::arg("size"))
+      .def_readonly("rank", &dsl::Chunk::rank)
+      .def_readonly("buffer", &dsl::Chunk::buffer)
+      .def_readonly("index", &dsl::Chunk::index)
+      .def_readonly("size", &dsl::Chunk::size)
+      .def("__eq__",
+           [](const dsl::Chunk& self, const dsl::Chunk& other) {
+             return self.rank == other.rank && self.buffer == other.buffer && self.index == other.index &&
+                    self.size == other.size;
+           })
+      .def("__hash__",
+           [](const dsl::Chunk& self) {
+             return py::hash(py::make_tuple(self.rank, int(self.buffer), self.index, self.size));
+           })
+      .def("__repr__", [](const dsl::Chunk& self) {
+        return fmt::format("<chorale.language.Chunk {}[{}:{}] of rank {}>", buffer_names[size_t(self.buffer)],
+                           self.index, self.index + self.size, self.rank);
+      });
+  py::class_<BufferOf>(module, "BaseBuffer",
+                       "Names consecutive chunks of one rank's input, output or scratch. buffer[2:4] is two of them, "
+                       "buffer[2] one, buffer[:] all.")
+      .def("__getitem__", &chunk_of, py::arg("key"))
+      .def("__len__", [](const BufferOf& self) { return self.it.size(); })
+      .def_property_readonly("rank", [](const BufferOf& self) { return self.it.rank(); })
+      .def_property_readonly("buffer_type", [](const BufferOf& self) { return self.it.kind(); })
+      .def_property_readonly(
+          "offset", [](const BufferOf& self) { return self.it.offset(); },
+          "First chunk; not 0 for most scratch buffers.")
+      .def_property_readonly("size", [](const BufferOf& self) { return self.it.size(); }, "In chunks.")
+      .def("__repr__", [](const BufferOf& self) {
+        return fmt::format("<chorale.language buffer: {} chunks of {} of rank {}>", self.it.size(),
+                           buffer_names[size_t(self.it.kind())], self.it.rank());
+      });
+  py::class_<ScratchOf, BufferOf> scratch(
+      module, "Buffer", "Reserves the next `size` chunks (1 to 2^32) of one rank's scratch until the program ends.");
+  declare_made<ScratchOf, int64_t, int64_t>(
+      scratch, "Buffer",
+      [](const SharedProgram& program, int64_t rank, int64_t size) {
+        return ScratchOf{{program, dsl::Buffer(program->program, rank, size, here())}};
+      },
+      py::arg("rank"), py::arg("size"));
+  py::class_<dsl::ThreadBlockGroup>(
+      module, "ThreadBlockGroup", "Names thread blocks that share one operation. Each takes a slice of every operand.")
+      .def(py::init([](const std::vector<int64_t>& tb_list) {
+             return dsl::ThreadBlockGroup(dsl::NumberList(tb_list), here());
+           }),
+           py::arg("tb_list"))
+      .def_property_readonly("tb_list", &dsl::ThreadBlockGroup::tb_list)
+      .def("numtb", &dsl::ThreadBlockGroup::numtb, "Returns the number of thread blocks.")
+      .def(
+          "get_internal_id",
+          [](const dsl::ThreadBlockGroup& self, int64_t tb) {
+            for (size_t at = 0; at < self.tb_list().size(); ++at) {
+              if (self.tb_list()[at] == tb) return at;
+            }
+            throw std::invalid_argument(
+                fmt::format("thread block {} is not in this group of {} thread blocks", tb, self.numtb()));
+          },
+          py::arg("tb"), "Returns the position of a thread block in the group.");
+}
+
+void declare_rank(py::module_& module) {
+  py::class_<RankOf> rank(module, "Rank", "Names one rank of a program. Its calls work on its own memory.");
+  declare_made<RankOf, int64_t>(
+      rank, "Rank",
+      [](const SharedProgram& program, int64_t number) {
+        return RankOf{program, dsl::Rank(program->program, number, here())};
+      },
+      py::arg("rank"));
+  rank.def_property_readonly("rank", [](const RankOf& self) { return self.it.rank(); })
+      .def("get_input_buffer",
+           [](const RankOf& self) { return BufferOf{self.program, self.it.get_input_buffer()}; })
+      .def("get_output_buffer",
+           [](const RankOf& self) { return BufferOf{self.program, self.it.get_output_buffer()}; })
+      .def(
+          "copy",
+          [](const RankOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb, OptionalGroup group) {
+            self.it.copy(dst, src, block_of(tb, group), here());
+          },
+          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
+          "Copies src_chunk to dst_chunk.")
+      .def(
+          "copy_packets",
+          [](const RankOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb, OptionalGroup group) {
+            self.it.copy_packets(dst, src, block_of(tb, group), here());
+          },
+          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
+          "Packs src_chunk into packets at dst_chunk, which is in scratch.")
+      .def(
+          "unpack_packets",
+          [](const RankOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb, OptionalGroup group) {
+            self.it.unpack_packets(dst, src, block_of(tb, group), here());
+          },
+          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
+          "Waits for this launch's packets at src_chunk, which is in scratch, and unpacks them to dst_chunk.")
+      .def(
+          "reduce",
+          [](const RankOf& self, const dsl::Chunk& src, const std::vector<dsl::Chunk>& others, OptionalTb tb,
+             OptionalGroup group, const std::optional<dsl::Chunk>& dst, ReduceOp op, bool packet) {
+            self.it.reduce(src, others, block_of(tb, group), dst, op, packet, here());
+          },
+          py::arg("src_chunk"), py::arg("other_chunks"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
+          py::arg("dst_chunk") = py::none(), py::arg("reduce_op") = ReduceOp::sum, py::arg("packet") = false,
+          "Combines src_chunk with each of other_chunks, in this order, and writes the result to dst_chunk, or to "
+          "src_chunk. With packet, the others are packets in scratch, and it waits for them.")
+      .def(
+          "combine_packets",
+          [](const RankOf& self, const dsl::Chunk& dst, const std::vector<dsl::Chunk>& packets, OptionalTb tb,
+             OptionalGroup group, ReduceOp op) {
+            self.it.combine_packets(dst, packets, block_of(tb, group), op, here());
+          },
+          py::arg("dst_chunk"), py::arg("packets"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
+          py::arg("reduce_op") = ReduceOp::sum,
+          "Waits for all packets, combines them in this order, and writes the result to dst_chunk. MSCCL++ lacks it.")
+      .def(
+          "barrier",
+          [](const RankOf& self, const std::vector<int64_t>& tb_list) { self.it.barrier(tb_list, here()); },
+          py::arg("tb_list"), "Makes the listed thread blocks wait for each other.");
+
+  py::class_<SemaphoreOf> semaphore(module, "Semaphore",
+                                    "Orders the thread blocks of one rank by a counter. release() adds one. acquire() "
+                                    "takes one, and blocks while the counter is zero.");
+  declare_made<SemaphoreOf, int64_t, int64_t>(
+      semaphore, "Semaphore",
+      [](const SharedProgram& program, int64_t number, int64_t initial_value) {
+        return SemaphoreOf{program, dsl::Semaphore(program->program, number, initial_value, here())};
+      },
+      py::arg("rank"), py::arg("initial_value"));
+  semaphore.def_property_readonly("rank", [](const SemaphoreOf& self) { return self.it.rank(); })
+      .def_property_readonly("id", [](const SemaphoreOf& self) { return self.it.id(); })
+      .def(
+          "acquire",
+          [](const SemaphoreOf& self, int64_t tb, SyncType sync) { self.it.acquire(tb, sync, here()); },
+          py::arg("tb"), py::arg("data_sync") = SyncType::both)
+      .def(
+          "release",
+          [](const SemaphoreOf& self, int64_t tb, SyncType sync) { self.it.release(tb, sync, here()); },
+          py::arg("tb"), py::arg("data_sync") = SyncType::both);
+}
+
+void declare_channels(py::module_& module) {
+  py::class_<MemoryChannelOf> memory(module, "MemoryChannel",
+                                     "Leads from src_rank to dst_rank. Thread blocks of src_rank load and store the "
+                                     "peer's memory.");
+  declare_made<MemoryChannelOf, int64_t, int64_t>(
+      memory, "MemoryChannel",
+      [](const SharedProgram& program, int64_t dst, int64_t src) {
+        return MemoryChannelOf{program, dsl::MemoryChannel(program->program, dst, src, here())};
+      },
+      py::arg("dst_rank"), py::arg("src_rank"));
+  declare_numbers(memory);
+  memory
+      .def(
+          "signal",
+          [](const MemoryChannelOf& self, int64_t tb, SyncType sync, bool relaxed) {
+            self.it.signal(tb, sync, relaxed, here());
+          },
+          py::arg("tb"), py::arg("data_sync") = SyncType::both, py::arg("relaxed") = false,
+          "Publishes everything that the block did before, then posts the peer's semaphore. With relaxed it publishes "
+          "nothing.")
+      .def(
+          "wait",
+          [](const MemoryChannelOf& self, int64_t tb, SyncType sync, bool relaxed) {
+            self.it.wait(tb, sync, relaxed, here());
+          },
+          py::arg("tb"), py::arg("data_sync") = SyncType::both, py::arg("relaxed") = false,
+          "Blocks until the peer has signalled once more.")
+      .def(
+          "get",
+          [](const MemoryChannelOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
+             OptionalGroup group) { self.it.get(dst, src, block_of(tb, group), here()); },
+          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
+          "Copies src_chunk at the peer to dst_chunk here.")
+      .def(
+          "put",
+          [](const MemoryChannelOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
+             OptionalGroup group) { self.it.put(dst, src, block_of(tb, group), here()); },
+          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
+          "Copies src_chunk here to dst_chunk at the peer. The peer may read it only after a later signal().")
+      .def(
+          "put_packets",
+          [](const MemoryChannelOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
+             OptionalGroup group) { self.it.put_packets(dst, src, block_of(tb, group), here()); },
+          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
+          "Packs src_chunk here into packets at dst_chunk, in the peer's scratch.")
+      .def(
+          "read_put_packets",
+          [](const MemoryChannelOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
+             OptionalGroup group) { self.it.read_put_packets(dst, src, block_of(tb, group), here()); },
+          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
+          "Waits for this launch's packets at src_chunk, in scratch here, and forwards them to dst_chunk, in the peer's "
+          "scratch.")
+      .def(
+          "reduce",
+          [](const MemoryChannelOf& self, const dsl::Chunk& src, const std::vector<dsl::Chunk>& remote,
+             OptionalTb tb, OptionalGroup group, const std::optional<dsl::Chunk>& dst, ReduceOp op) {
+            self.it.reduce(src, remote, block_of(tb, group), dst, op, here());
+          },
+          py::arg("local_src_chunk"), py::arg("remote_src_chunks"), py::arg("tb") = py::none(),
+          py::arg("tb_group") = py::none(), py::arg("local_dst_chunk") = py::none(),
+          py::arg("reduce_op") = ReduceOp::sum,
+          "Reads remote_src_chunks at the peer, combines local_src_chunk with each of them in this order, and writes the "
+          "result to local_dst_chunk, or to local_src_chunk.");
+
+  py::class_<PortChannelOf> port(module, "PortChannel",
+                                 "Leads from src_rank to dst_rank. A proxy does the transfers, which may use a network.");
+  declare_made<PortChannelOf, int64_t, int64_t>(
+      port, "PortChannel",
+      [](const SharedProgram& program, int64_t dst, int64_t src) {
+        return PortChannelOf{program, dsl::PortChannel(program->program, dst, src, here())};
+      },
+      py::arg("dst_rank"), py::arg("src_rank"));
+  declare_numbers(port);
+  using Control = void (dsl::PortChannel::*)(int64_t, SyncType, dsl::Here) const;
+  const auto control = [&port](const char* name, Control call, const char* summary) {
+    port.def(
+        name, [call](const PortChannelOf& self, int64_t tb, SyncType sync) { (self.it.*call)(tb, sync, here()); },
+        py::arg("tb"), py::arg("data_sync") = SyncType::both, summary);
+  };
+  control("signal", &dsl::PortChannel::signal,
+          "Posts the peer's semaphore after all transfers that were pushed before.");
+  control("wait", &dsl::PortChannel::wait, "Blocks until the peer has signalled once more.");
+  control("flush", &dsl::PortChannel::flush, "Blocks until the sources of all transfers have been read.");
+  using Put = void (dsl::PortChannel::*)(dsl::Chunk, dsl::Chunk, int64_t, dsl::Here) const;
+  const auto put = [&port](const char* name, Put call, const char* summary) {
+    port.def(
+        name,
+        [call](const PortChannelOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, int64_t tb) {
+          (self.it.*call)(dst, src, tb, here());
+        },
+        py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb"), summary);
+  };
+  put("put", &dsl::PortChannel::put, "Pushes a transfer of src_chunk here to dst_chunk at the peer.");
+  put("put_with_signal", &dsl::PortChannel::put_with_signal, "Does put(), then signals after the data.");
+  put("put_with_signal_and_flush", &dsl::PortChannel::put_with_signal_and_flush,
+      "Does put_with_signal(), then flush().");
+  put("put_packets", &dsl::PortChannel::put_packets,
+      "Packs src_chunk here into packets at dst_chunk, in the peer's scratch.");
+  port.def(
+      "read_put_packets",
+      [](const PortChannelOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
+         OptionalGroup group) { self.it.read_put_packets(dst, src, block_of(tb, group), here()); },
+      py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
+      "Waits for this launch's packets at src_chunk, in scratch here, and forwards them to dst_chunk, in the peer's "
+      "scratch.");
+
+  py::class_<SwitchChannelOf> joined(module, "SwitchChannel",
+                                     "Joins one buffer of each rank of a group over a switch.");
+  declare_made<SwitchChannelOf, std::vector<int64_t>, BufferKind>(
+      joined, "SwitchChannel",
+      [](const SharedProgram& program, const std::vector<int64_t>& ranks, BufferKind buffer) {
+        return SwitchChannelOf{program, dsl::SwitchChannel(program->program, ranks, buffer, here())};
+      },
+      py::arg("rank_list"), py::arg("buffer_type"));
+  py::class_<RankViewOf> view(joined, "SwitchChannelRankView", "Makes the calls of a switch channel for one member.");
+  joined.def_property_readonly("rank_list", [](const SwitchChannelOf& self) { return self.it.rank_list(); })
+      .def_property_readonly("buffer_type", [](const SwitchChannelOf& self) { return self.it.buffer_type(); })
+      .def(
+          "at_rank",
+          [](const SwitchChannelOf& self, int64_t rank) {
+            return RankViewOf{self.program, self.it.at_rank(rank, here())};
+          },
+          py::arg("rank"), "Returns a view that makes the calls for the member `rank`.")
+      .def(
+          "reduce",
+          [](const SwitchChannelOf& self, int64_t rank, int64_t offset, int64_t size, const dsl::Chunk& dst,
+             int64_t tb, ReduceOp op) { self.it.reduce(rank, offset, size, dst, tb, op, here()); },
+          py::arg("rank"), py::arg("buffer_offset"), py::arg("size"), py::arg("dst_chunk"), py::arg("tb"),
+          py::arg("reduce_op") = ReduceOp::sum,
+          "Combines chunks [buffer_offset, buffer_offset + size) of every member, in rank order, and writes the result "
+          "to dst_chunk.")
+      .def(
+          "broadcast",
+          [](const SwitchChannelOf& self, int64_t rank, const dsl::Chunk& src, int64_t offset, int64_t size,
+             int64_t tb) { self.it.broadcast(rank, src, offset, size, tb, here()); },
+          py::arg("rank"), py::arg("src_chunk"), py::arg("buffer_offset"), py::arg("size"), py::arg("tb"),
+          "Stores src_chunk to chunks [buffer_offset, buffer_offset + size) of every member.")
+      .def(
+          "broadcast_packets",
+          [](const SwitchChannelOf& self, int64_t rank, const dsl::Chunk& src, int64_t offset, int64_t size,
+             int64_t tb) { self.it.broadcast_packets(rank, src, offset, size, tb, here()); },
+          py::arg("rank"), py::arg("src_chunk"), py::arg("buffer_offset"), py::arg("size"), py::arg("tb"),
+          "Waits for this launch's packets at src_chunk, and stores them to every member's scratch.");
+  view.def(
+          "reduce",
+          [](const RankViewOf& self, int64_t offset, int64_t size, const dsl::Chunk& dst, int64_t tb, ReduceOp op) {
+            self.it.reduce(offset, size, dst, tb, op, here());
+          },
+          py::arg("buffer_offset"), py::arg("size"), py::arg("dst_chunk"), py::arg("tb"),
+          py::arg("reduce_op") = ReduceOp::sum)
+      .def(
+          "broadcast",
+          [](const RankViewOf& self, const dsl::Chunk& src, int64_t offset, int64_t size, int64_t tb) {
+            self.it.broadcast(src, offset, size, tb, here());
+          },
+          py::arg("src_chunk"), py::arg("buffer_offset"), py::arg("size"), py::arg("tb"))
+      .def(
+          "broadcast_packets",
+          [](const RankViewOf& self, const dsl::Chunk& src, int64_t offset, int64_t size, int64_t tb) {
+            self.it.broadcast_packets(src, offset, size, tb, here());
+          },
+          py::arg("src_chunk"), py::arg("buffer_offset"), py::arg("size"), py::arg("tb"));
+}
+
+void declare_words(py::module_& module) {
+  py::enum_<SyncType>(module, "SyncType", "Says where the threads of a block synchronise around an operation.")
+      .value("none", SyncType::none)
+      .value("before", SyncType::before)
+      .value("after", SyncType::after)
+      .value("both", SyncType::both);
+  py::enum_<BufferKind>(module, "BufferType", "Names the buffers of a rank.")
+      .value("input", BufferKind::input)
+      .value("output", BufferKind::output)
+      .value("scratch", BufferKind::scratch);
+  py::enum_<ReplicationPolicy>(module, "ReplicationPolicy", "Says how the instances of a program share its data.")
+      .value("interleaved", ReplicationPolicy::interleaved)
+      .value("none", ReplicationPolicy::none);
+  py::enum_<ReduceOp> op(module, "ReduceOperationType", "Says how elements of the same index are combined.");
+  for (const ReduceOp one : all_reduce_ops) op.value(reduce_op_name(one), one);
+}
+
+}  // namespace
+
+void declare_language(py::module_& module) {
+  declare_words(module);
+  declare_collectives(module);
+  declare_program(module);
+  declare_buffers(module);
+  declare_rank(module);
+  declare_channels(module);
+  py::class_<Loop> loop(module, "LoopIterationContext",
+                        "Makes the operations recorded inside `with LoopIterationContext(unit, num_chunks):` the body of "
+                        "a loop over the units of num_chunks chunks. A unit has `unit` bytes.");
+  declare_made<Loop, int64_t, int64_t>(
+      loop, "LoopIterationContext",
+      [](const SharedProgram& program, int64_t unit, int64_t num_chunks) {
+        return std::make_unique<Loop>(program, unit, num_chunks);
+      },
+      py::arg("unit"), py::arg("num_chunks"));
+  loop.def("__enter__",
+           [](Loop& self) -> Loop& {
+             self.enter();
+             return self;
+           },
+           py::return_value_policy::reference)
+      .def("__exit__", [](Loop& self, const py::object& type, const py::object&, const py::object&) {
+        self.exit(!type.is_none());
+      });
+}
+
+}  // namespace chorale::python

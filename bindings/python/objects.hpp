@@ -1,0 +1,39 @@
+/// \file
+/// What the parts of the module share: plans, settings and simulations as Python's objects.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chorale/config.hpp"
+#include "chorale/packet_form.hpp"
+#include "findings.hpp"
+
+namespace chorale::python {
+
+/// Is Python's chorale.Plan.
+struct PlanObject {
+  SharedPlan plan;
+};
+
+inline PlanObject object_of(Plan plan) { return {std::make_shared<const Plan>(std::move(plan))}; }
+
+/// Holds settings by name, such as {"timeout": "10s"}.
+using Settings = std::map<std::string, std::string>;
+
+/// Returns the settings of the ini file and the environment, replaced by these.
+/// \throws UsageError as Config::load()
+Config config_of(const Settings& settings);
+
+/// \throws std::invalid_argument with the words that exist
+std::optional<PacketForm> packet_of(const std::optional<std::string>& word);
+
+void declare_plan(pybind11::module_&);
+void declare_language(pybind11::module_&);
+void declare_executor(pybind11::module_&);
+
+}  // namespace chorale::python
