@@ -14,6 +14,7 @@
 #include "chorale/shipped_name.hpp"
 #include "tools/algorithms.hpp"
 #include "tools/authored.hpp"
+#include "tools/python.hpp"
 #include "tools/shipped.hpp"
 #include "tools/source.hpp"
 
@@ -117,13 +118,17 @@ Target target_of(const std::string& word) {
 }
 
 bool names_program(const std::string& what) {
-  if (is_source(what) || is_plugin(what)) return true;
+  if (is_source(what) || is_plugin(what) || is_python(what)) return true;
   if (what == "-" || what.ends_with(".json")) return false;
   std::error_code error;
   return !std::filesystem::exists(what, error);
 }
 
 std::string load_program(const Wanted& wanted, std::span<const std::string> besides) {
+  if (is_python(wanted.what)) {
+    choose_python(wanted.what, wanted.name);
+    return wanted.what;
+  }
   if (is_source(wanted.what) || is_plugin(wanted.what)) {
     const std::vector<std::string> added = load(wanted.what);
     if (!wanted.name.empty()) {
@@ -177,6 +182,7 @@ dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words, 
 }
 
 Built build_program(const std::string& name, const dsl::Parameters::Settings& settings, const Aim& aim) {
+  if (is_python(name)) return build_python(name, settings, aim);
   Progress progress;
   progress("compiling " + name);
   return authored(name, [&]() -> Built {
@@ -192,6 +198,10 @@ Built build_program(const std::string& name, const dsl::Parameters::Settings& se
 }
 
 dsl::Description describe_program(const std::string& name) {
+  if (is_python(name)) {
+    throw Failure(Exit::command_wrong, "only " + name + " itself knows its parameters",
+                  "python3 " + name + " --help lists them, if it uses argparse");
+  }
   return authored(name, [&] { return dsl::describe(name); });
 }
 
@@ -206,7 +216,7 @@ Plan load_plan(const std::string& path) {
   try {
     return chorale::load(path);
   } catch (const PlanError& error) {
-    if (is_source(path) || is_plugin(path)) refuse_program(path);
+    if (is_source(path) || is_plugin(path) || is_python(path)) refuse_program(path);
     if (names_algorithm(path))
       throw Failure(Exit::command_wrong, path + " is an algorithm of MSCCL, not a plan",
                     "chorale import " + path + " -o plan.json makes its plan");

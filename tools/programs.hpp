@@ -21,7 +21,7 @@ namespace chorale::tools {
 
 /// Holds the words of a command line that name a plan.
 struct Wanted {
-  std::string what;              ///< plan file or "-", *.cpp, *.so, or a shipped name
+  std::string what;              ///< plan file or "-", *.cpp, *.py, *.so, or a shipped name
   std::string name;              ///< --name: the program of a source or plugin
   std::vector<std::string> set;  ///< --set: "key=value"
 };
@@ -29,7 +29,7 @@ struct Wanted {
 /// Adds <what>, --set and --name to a command.
 void declare_wanted(CLI::App&, Wanted&, const std::string& what_it_is);
 
-/// Returns true if `what` names a program (source, plugin or shipped) and not a plan file.
+/// Returns true if `what` names a program (source, Python, plugin or shipped) and not a plan file.
 bool names_program(const std::string& what);
 
 /// Loads the source or plugin, if there is one, and returns the name of the program that the command line

@@ -8,6 +8,7 @@
 #include "chorale/proof.hpp"
 #include "tools/algorithms.hpp"
 #include "tools/findings.hpp"
+#include "tools/python.hpp"
 #include "tools/plans.hpp"
 #include "tools/shipped.hpp"
 
@@ -102,7 +103,7 @@ namespace {
 Built built_program(const Wanted& wanted, uint32_t ranks, const std::vector<std::string>& allow) {
   dsl::Parameters::Settings settings = parse_settings(wanted.set);
   const std::string name = load_program(wanted, collective_words());
-  if (ranks && !settings.contains("ranks")) {
+  if (ranks && !settings.contains("ranks") && !is_python(name)) {
     const std::vector<dsl::Parameter> declared = describe_program(name).parameters;
     const bool takes_ranks =
         std::any_of(declared.begin(), declared.end(),

@@ -38,8 +38,28 @@ extern "C" void pass_on(int signal) {
 constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP};
 struct sigaction before[std::size(signals)];
 
-/// Runs `command` with stdout sent to stderr, or with both discarded. Returns its exit status; 127 if there
-/// is no such program.
+/// Says what `compiler` lacks; returns "" if nothing is missing.
+std::string lacks(const std::vector<std::string>& compiler, const TemporaryFolder& folder) {
+  const std::string probe = folder.path() / "probe.cpp";
+  std::ofstream file(probe);
+  file << "#include <concepts>\n#include <span>\n#if __cplusplus <= 201703L\n#error\n#endif\n";
+  file.close();
+  if (!file) throw Failure(Exit::command_wrong, "cannot write " + probe + ": " + write_error(errno));
+  std::vector<std::string> command = compiler;
+  command.insert(command.end(), {"-std=c++20", "-fsyntax-only", probe});
+  const int status = run_command(command, true);
+  if (status == 127) return "is not there";
+  return status == 0 ? "" : "does not compile C++20";
+}
+
+/// Loads a plugin. Returns the reason if it does not load, or "". It is never closed, because the registry
+/// points into it.
+std::string open_plugin(const std::string& file) {
+  return ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL) ? "" : ::dlerror();
+}
+
+}  // namespace
+
 int run_command(const std::vector<std::string>& command, bool quiet) {
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
@@ -64,28 +84,6 @@ int run_command(const std::vector<std::string>& command, bool quiet) {
   if (interrupted) throw Failure(Exit::interrupted, "interrupted");
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
-
-/// Says what `compiler` lacks; returns "" if nothing is missing.
-std::string lacks(const std::vector<std::string>& compiler, const TemporaryFolder& folder) {
-  const std::string probe = folder.path() / "probe.cpp";
-  std::ofstream file(probe);
-  file << "#include <concepts>\n#include <span>\n#if __cplusplus <= 201703L\n#error\n#endif\n";
-  file.close();
-  if (!file) throw Failure(Exit::command_wrong, "cannot write " + probe + ": " + write_error(errno));
-  std::vector<std::string> command = compiler;
-  command.insert(command.end(), {"-std=c++20", "-fsyntax-only", probe});
-  const int status = run_command(command, true);
-  if (status == 127) return "is not there";
-  return status == 0 ? "" : "does not compile C++20";
-}
-
-/// Loads a plugin. Returns the reason if it does not load, or "". It is never closed, because the registry
-/// points into it.
-std::string open_plugin(const std::string& file) {
-  return ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL) ? "" : ::dlerror();
-}
-
-}  // namespace
 
 TemporaryFolder::TemporaryFolder() {
   const char* base = std::getenv("TMPDIR");

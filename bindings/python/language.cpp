@@ -106,6 +106,12 @@ Aim aim_of(const std::optional<std::string>& target, const std::optional<std::ve
   return aim;
 }
 
+/// Lists every program that is made, if _keep_programs() was called.
+std::optional<std::vector<SharedProgram>>& kept() {
+  static std::optional<std::vector<SharedProgram>> programs;
+  return programs;
+}
+
 Protocol protocol_of(const std::string& word) {
   if (word == "Simple") return Protocol::Simple;
   if (word == "LL") return Protocol::LL;
@@ -255,7 +261,7 @@ SharedProgram make_program(const std::string& name, const dsl::Collective& colle
     throw std::invalid_argument(
         fmt::format("program '{}' is for num_ranks={}, but its collective {} is for {} ranks; write the same number",
                     name, *num_ranks, collective.name, collective.ranks));
-  return std::make_shared<ProgramObject>(
+  const auto program = std::make_shared<ProgramObject>(
       ProgramObject{dsl::Program({.name = name,
                                   .collective = collective,
                                   .protocol = protocol_of(protocol),
@@ -273,6 +279,8 @@ SharedProgram make_program(const std::string& name, const dsl::Collective& colle
                                   .target = target_of(target)},
                                  here()),
                     collective});
+  if (kept()) kept()->push_back(program);
+  return program;
 }
 
 SharedProgram from_spec(const py::object& spec) {
@@ -388,6 +396,8 @@ void declare_program(py::module_& module) {
                            self.program.name(), self.collective.name, self.collective.ranks,
                            self.program.recorded_ops());
       });
+  module.def("_keep_programs", [] { kept().emplace(); });
+  module.def("_kept_programs", [] { return kept().value(); });
   module.def("get_program", [] { return current("object"); }, "Returns the program of the innermost `with` block.");
   module.def(
       "compile_for",

@@ -13,6 +13,7 @@
 #include "tools/findings.hpp"
 #include "tools/oracle.hpp"
 #include "tools/programs.hpp"
+#include "tools/python.hpp"
 #include "tools/schedule_options.hpp"
 #include "tools/words.hpp"
 
@@ -88,7 +89,7 @@ Action command::check(CLI::App& app) {
     Telling telling;
   };
   auto options = std::make_shared<CheckArguments>();
-  app.add_option("plan", options->paths, "Plan files; - is standard input")->required();
+  app.add_option("plan", options->paths, "Plan files or Python sources (*.py); - is standard input")->required();
   declare_aim(app, options->aim, "default: " + std::string(target_names[size_t(Target::chorale)]));
   app.add_option("--certify", options->certified,
                  "Print further facts about the plan, and write it with a certificate to FILE")
@@ -113,9 +114,17 @@ Action command::check(CLI::App& app) {
       Progress progress;
       progress("checking " + path);
       try {
-        Plan plan = load_plan(path);
+        // A Python source is checked as it is compiled. What it lacks to be a plan is found there.
+        Built built;
+        if (is_python(path)) {
+          built = build_program(path, {}, options->aim);
+        } else {
+          built.plan = load_plan(path);
+        }
+        Plan& plan = built.plan;
         ProofFacts facts;
-        const Diagnostics findings = check_plan(plan, options->aim, &facts);
+        const Diagnostics findings = built.diagnostics.empty() ? check_plan(plan, options->aim, &facts)
+                                                               : built.diagnostics;
         // The target mscclpp already refuses such a put.
         if (options->aim.target != target_names[size_t(Target::mscclpp)])
           tell_port_packets(plan, path == "-" ? "standard input" : path);

@@ -10,6 +10,7 @@
 #include "tools/findings.hpp"
 #include "tools/programs.hpp"
 #include "tools/proved.hpp"
+#include "tools/python.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -29,6 +30,7 @@ SourceLine line_of(const Plan& plan, const Diagnostic& finding) {
 /// Replaces the plan with the plan of the fewest ranks that has the same finding.
 void take_fewer_ranks(const std::string& name, dsl::Parameters::Settings& settings, const Aim& aim,
                       Built& built) {
+  if (is_python(name)) return;  // it does not tell its parameters
   const std::vector<dsl::Parameter> parameters = describe_program(name).parameters;
   const bool takes_ranks = std::any_of(parameters.begin(), parameters.end(),
                                        [](const dsl::Parameter& of) { return of.name == "ranks"; });
@@ -64,7 +66,7 @@ Action command::compile(CLI::App& app) {
   };
   auto options = std::make_shared<CompileArguments>();
   declare_wanted(app, options->wanted,
-                 "A C++ source (*.cpp), a plugin (*.so) or the name of a shipped algorithm");
+                 "A source in C++ (*.cpp) or Python (*.py), a plugin (*.so) or the name of a shipped algorithm");
   declare_aim(app, options->aim, "default: the program's choice");
   app.add_flag("--minimize-syncs", options->aim.minimize_syncs,
                "Remove synchronisations of threads without which the proofs still hold");
@@ -76,7 +78,7 @@ Action command::compile(CLI::App& app) {
     const Wanted& wanted = options->wanted;
     if (!names_program(wanted.what)) {
       throw Failure(Exit::command_wrong,
-                    "'" + wanted.what + "' is not a C++ source (*.cpp), plugin (*.so) or shipped name",
+                    "'" + wanted.what + "' is not a source (*.cpp, *.py), plugin (*.so) or shipped name",
                     "plans need no compiling: chorale check or run takes them as they are");
     }
     std::vector<NamedFile> written = options->telling.files();

@@ -332,8 +332,8 @@ Action command::run(CLI::App& app) {
   auto options = std::make_shared<RunArguments>();
   declare_wanted(
       app, options->wanted,
-      "A plan file or -, a C++ source (*.cpp), a plugin (*.so), a shipped name, or a collective: the "
-      "fastest shipped plan of each size");
+      "A plan file or -, a source in C++ (*.cpp) or Python (*.py), a plugin (*.so), a shipped name, or a "
+      "collective: the fastest shipped plan of each size");
   app.add_option("--bytes", options->bytes,
                  "Sizes of the message: 4K,1M or 1K:1M (doubling) or 1K:1M:4; default 1M, or with "
                  "--adversarial the smallest size that shows any order")

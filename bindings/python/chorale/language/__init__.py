@@ -17,6 +17,11 @@ from .._chorale import (AllGather, AllReduce, AllToAll, BaseBuffer, Broadcast, B
                         ThreadBlockGroup, compile_for, get_program)
 
 Program = CollectiveProgram  # the name in C++
+# Some of MSCCL++'s own programs still use these earlier names.
+MSCCLPPProgram = CollectiveProgram
+Rank.copy_packet, Rank.unpack_packet = Rank.copy_packets, Rank.unpack_packets
+for _channel in MemoryChannel, PortChannel:
+    _channel.put_packet, _channel.read_put_packet = _channel.put_packets, _channel.read_put_packets
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ def JSON():
 
 __all__ = [
     "AlgoSpec", "AllGather", "AllReduce", "AllToAll", "BaseBuffer", "Broadcast", "Buffer", "BufferType", "Chunk", "Collective",
-    "CollectiveProgram", "Custom", "JSON", "LoopIterationContext", "MemoryChannel", "PortChannel", "Program", "Rank",
+    "CollectiveProgram", "Custom", "JSON", "LoopIterationContext", "MSCCLPPProgram", "MemoryChannel", "PortChannel", "Program", "Rank",
     "ReduceOperationType", "ReduceScatter", "ReplicationPolicy", "Semaphore", "SendRecv", "SwitchChannel", "SyncType",
     "TestCollective", "ThreadBlockGroup", "compile_for", "get_program",
 ]

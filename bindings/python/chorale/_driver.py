@@ -1,0 +1,93 @@
+"""Runs a program in Python for the command: python3 -c "from chorale._driver import main; main()" OPTIONS SCRIPT ARGUMENTS
+
+OPTIONS is JSON with output, name, target, allow, minimize_syncs and certify. The script's plan and findings are written to the
+file `output` as JSON. What the script prints goes to standard error, except plans that it prints.
+"""
+import json
+import os
+import runpy
+import sys
+
+from . import _chorale
+from ._errors import FindingsError
+
+
+class _Refused(Exception):
+    """The script's programs are not what the options ask for. The arguments are the message and the remedy."""
+
+
+class _Aside:
+    """Standard output of the script. It leaves out the texts of plans, which the command writes itself."""
+
+    def __init__(self, plans):
+        self.plans, self.skip_newline = plans, False
+
+    def write(self, text):
+        if text in self.plans:
+            self.skip_newline = True
+        elif not (self.skip_newline and text == "\n"):
+            self.skip_newline = False
+            sys.stderr.write(text)
+        else:
+            self.skip_newline = False
+        return len(text)
+
+    def flush(self):
+        sys.stderr.flush()
+
+    def isatty(self):
+        return False
+
+
+def _choose(script, programs, name):
+    """Returns the program that the options name."""
+    if not programs:
+        raise _Refused(f"{script} makes no program", "make one with chorale.language: with CollectiveProgram(...):")
+    if name:
+        found = [program for program in programs if program.name == name]
+        if not found:
+            known = ", ".join(dict.fromkeys(program.name for program in programs))
+            raise _Refused(f"{script} has no program '{name}'", f"it has {known}")
+        return found[-1]
+    if len(programs) > 1:
+        known = ", ".join(dict.fromkeys(program.name for program in programs))
+        raise _Refused(f"{script} has several programs: {known}", "choose one with --name")
+    return programs[0]
+
+
+def main():
+    options = json.loads(sys.argv[1])
+    script = sys.argv[2]
+    sys.argv = sys.argv[2:]
+    _chorale.compile_for(options["target"] or None, options["allow"], options["minimize_syncs"], options["certify"])
+    _chorale._keep_programs()
+    built = {}  # by id of the program: operations that were recorded then, and the result
+
+    def build(program):
+        known = built.get(id(program))
+        if known is None or known[0] != program.recorded_operations:
+            known = built[id(program)] = program.recorded_operations, program._build()
+        return known[1]
+
+    texts = set()
+
+    def to_json(self, indent=2, **_):
+        text = build(self)[0]
+        texts.add(text)
+        return text
+
+    _chorale.CollectiveProgram.to_json = to_json
+    sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
+    sys.stdout = _Aside(texts)
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except FindingsError:
+        pass  # the command reports the findings
+    sys.stdout = sys.__stdout__
+    try:
+        text, findings, target = build(_choose(script, _chorale._kept_programs(), options["name"]))
+        result = {"plan": text, "findings": findings, "target": target}
+    except _Refused as refused:
+        result = {"refused": refused.args}
+    with open(options["output"], "w", encoding="utf-8") as file:
+        json.dump(result, file)

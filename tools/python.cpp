@@ -1,0 +1,137 @@
+#include "tools/python.hpp"
+
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "chorale/json.hpp"
+#include "tools/source.hpp"
+
+#ifndef CHORALE_PYTHON_FROM_COMMAND
+#define CHORALE_PYTHON_FROM_COMMAND ""
+#endif
+#ifndef CHORALE_PYTHON_BUILT
+#define CHORALE_PYTHON_BUILT ""
+#endif
+
+namespace chorale::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr int no_package = 97, refused = 2, no_program = 127;  // exit statuses of Python
+
+std::map<std::string, std::string>& chosen() {
+  static std::map<std::string, std::string> programs;
+  return programs;
+}
+
+/// Returns the Python that $PYTHON names, else the one beside the command, as in a virtual environment, else
+/// that of the PATH.
+std::string interpreter() {
+  if (const char* const named = std::getenv("PYTHON"); named && *named) return named;
+  std::error_code error;
+  const fs::path beside = fs::read_symlink("/proc/self/exe", error).parent_path() / "python3";
+  return fs::exists(beside, error) ? beside.string() : "python3";
+}
+
+/// Puts the folder of this command's package before those of the environment.
+void find_package() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  for (const fs::path& folder :
+       {self.parent_path() / CHORALE_PYTHON_FROM_COMMAND, fs::path(CHORALE_PYTHON_BUILT)}) {
+    if (!fs::exists(folder / "chorale" / "_driver.py", error)) continue;
+    const char* const others = std::getenv("PYTHONPATH");
+    const std::string all = folder.lexically_normal().string() + (others && *others ? ":" + std::string(others) : "");
+    ::setenv("PYTHONPATH", all.c_str(), 1);
+    return;
+  }
+}
+
+SourceLine line_of(const Json& line) { return {line.at(0), line.at(1)}; }
+
+std::optional<OpPlace> place_of(const Json& place) {
+  if (place.is_null()) return std::nullopt;
+  return OpPlace{place.at(0), place.at(1), place.at(2)};
+}
+
+Diagnostic finding_of(const Json& finding) {
+  Diagnostic all{finding.at("check"), line_of(finding.at("line")), place_of(finding.at("at")), finding.at("text"),
+                 {},                  finding.at("help"),          finding.at("path")};
+  for (const Json& note : finding.at("notes")) all.notes.push_back({line_of(note.at(0)), place_of(note.at(1)), note.at(2)});
+  return all;
+}
+
+Built read_result(const std::string& file) {
+  std::ifstream text(file);
+  const Json result = Json::parse(text);
+  if (result.contains("refused")) throw Failure(Exit::command_wrong, result["refused"][0], result["refused"][1]);
+  Built built{read(result.at("plan").get<std::string>()), {}, target_of(result.at("target"))};
+  for (const Json& finding : result.at("findings")) built.diagnostics.push_back(finding_of(finding));
+  return built;
+}
+
+}  // namespace
+
+bool is_python(const std::string& what) { return what.ends_with(".py"); }
+
+void choose_python(const std::string& source, const std::string& program) { chosen()[source] = program; }
+
+Built build_python(const std::string& source, const dsl::Parameters::Settings& settings, const Aim& aim) {
+  std::error_code error;
+  if (!fs::is_regular_file(source, error)) {
+    throw Failure(Exit::command_wrong,
+                  "cannot read " + source + ": " +
+                      (fs::exists(source, error) ? "it is not a file" : "there is no such file"));
+  }
+  const TemporaryFolder folder;
+  const std::string result = folder.path() / "result.json";
+  const Json options = {{"output", result},
+                        {"name", chosen()[source]},
+                        {"target", aim.target},
+                        {"allow", aim.allow},
+                        {"minimize_syncs", aim.minimize_syncs},
+                        {"certify", aim.certify}};
+  const std::string python = interpreter();
+  find_package();
+  const std::string start =
+      "import sys\n"
+      "try:\n  from chorale._driver import main\n"
+      "except ImportError as error:\n  print(error, file=sys.stderr)\n  sys.exit(" +
+      std::to_string(no_package) + ")\nmain()";
+  std::vector<std::string> command = {python, "-c", start, options.dump(), source};
+  for (const auto& [key, value] : settings) command.push_back("--" + key + "=" + value);
+  Progress progress;
+  progress("running " + source);
+  switch (const int status = run_command(command, false)) {
+    case 0:
+      break;
+    case no_program:
+      throw Failure(Exit::command_wrong, "there is no Python '" + python + "' to run " + source,
+                    "install python3, or name it: PYTHON=/usr/bin/python3");
+    case no_package:
+      throw Failure(Exit::command_wrong, python + " cannot import the package chorale",
+                    "install it (pip install . in Chorale's sources), or name the Python that has it: "
+                    "PYTHON=/usr/bin/python3");
+    case refused:
+      throw Failure(Exit::command_wrong, source + " refused its settings",
+                    "--set KEY=VALUE is passed to it as --KEY=VALUE");
+    default:
+      throw Failure(Exit::plan_wrong, source + " failed (" + python + " ended with " + std::to_string(status) + ")");
+  }
+  if (!fs::exists(result, error))
+    throw Failure(Exit::plan_wrong, source + " ended Python before its plan was taken",
+                  "leave os._exit() out: a script ends at its end");
+  return read_result(result);
+}
+
+}  // namespace chorale::tools
