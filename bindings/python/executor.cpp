@@ -516,7 +516,17 @@ Config config_of(const Settings& settings) {
   for (const std::string& entry : entries) pointers.push_back(entry.c_str());
   pointers.push_back(nullptr);
   const char* const ini = std::getenv("CHORALE_CONFIG");
-  return Config::read(ini ? ini : "", pointers.data());
+  try {
+    return Config::read(ini ? ini : "", pointers.data());
+  } catch (const UsageError& error) {
+    const std::string_view text = error.what();
+    for (size_t at = entries.size() - settings.size(); at < entries.size(); ++at) {
+      const std::string variable = entries[at].substr(0, entries[at].find('='));
+      if (text.find(variable) != text.npos)
+        throw UsageError(fmt::format("the keyword stands for the setting {}: {}", variable, text));
+    }
+    throw;
+  }
 }
 
 void declare_executor(py::module_& module) {

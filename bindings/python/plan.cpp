@@ -27,7 +27,8 @@ namespace py = pybind11;
 namespace chorale::python {
 namespace {
 
-PlanObject load_file(const std::string& path) {
+PlanObject load_file(const py::object& file) {
+  const auto path = py::module_::import("os").attr("fspath")(file).cast<std::string>();
   try {
     py::gil_scoped_release release;
     return object_of(load(path));
