@@ -9,9 +9,9 @@ def plans_folder():
     Raises FileNotFoundError if there is none.
     """
     package = os.path.dirname(os.path.abspath(__file__))
-    # An installation by CMake has the package in PREFIX/lib/python3/dist-packages, and a wheel has it in a virtual environment.
+    # An installation by CMake has the package in PREFIX/lib/python3/dist-packages.
     above = (os.path.join(package, *[os.pardir] * up) for up in (4, 3, 5))
-    places = [os.path.join(prefix, "share", "chorale", "plans") for prefix in (*above, sys.prefix)]
+    places = [os.path.join(prefix, "share", "chorale", "plans") for prefix in (package, *above, sys.prefix)]  # package: a wheel
     try:
         from . import _build
         places.insert(0, _build.PLANS)
