@@ -23,7 +23,7 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGETS = "chorale", "chorale_c", "chorale_python_package"
-OPTIONS = ("-DCMAKE_BUILD_TYPE=Release", "-DCHORALE_TESTS=OFF", "-DCHORALE_BENCH=OFF", "-DCHORALE_CUDA=OFF", "-DCHORALE_UNITY=ON",
+OPTIONS = ("-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG", "-DCHORALE_TESTS=OFF", "-DCHORALE_BENCH=OFF", "-DCHORALE_CUDA=OFF", "-DCHORALE_UNITY=ON",
            "-DCHORALE_PRECOMPILED=ON", "-DCHORALE_WHEEL=ON")
 # Every Linux has these, and another version than that of its loader would not work.
 OF_THE_SYSTEM = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|gcc_s|stdc\+\+))\.so(\.\d+)*")

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -278,7 +279,8 @@ void declare_world(py::module_& module) {
           "Waits until all ranks have called it; collective.\n\nRaises RunError.")
       .def(
           "allgather",
-          [](const WorldObject& self, const std::string& mine) {
+          [](const WorldObject& self, const py::bytes& bytes) {
+            const std::string mine = bytes;
             std::vector<std::vector<std::byte>> all;
             {
               py::gil_scoped_release release;

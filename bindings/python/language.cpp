@@ -8,6 +8,7 @@
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -327,12 +328,6 @@ void declare_program(py::module_& module) {
       .def_property_readonly("recorded_operations",
                              [](const ProgramObject& self) { return self.program.recorded_ops(); })
       .def(
-          "rank",
-          [](const SharedProgram& self, int64_t rank) {
-            return RankOf{self, self->program.rank(rank, here())};
-          },
-          py::arg("rank"), "Returns rank `rank`, as Rank(program, rank) does.")
-      .def(
           "compile",
           [](ProgramObject& self, const std::optional<std::string>& target,
              const std::optional<std::vector<std::string>>& allow, std::optional<bool> minimize_syncs,
@@ -436,6 +431,12 @@ void declare_made(Class& of, const char* what, const Make& make, const Names&...
          py::arg("program"), names...);
 }
 
+/// Gives methods the earlier names that some of MSCCL++'s own programs still use, such as put_packet.
+template <class Class>
+void declare_earlier_names(Class& of, std::initializer_list<const char*> names) {
+  for (const std::string name : names) of.attr(name.c_str()) = of.attr((name + "s").c_str());
+}
+
 using OptionalTb = std::optional<int64_t>;
 using OptionalGroup = const dsl::ThreadBlockGroup*;
 
@@ -511,6 +512,13 @@ void declare_rank(py::module_& module) {
         return RankOf{program, dsl::Rank(program->program, number, here())};
       },
       py::arg("rank"));
+  // The text of this method names the class above.
+  const py::object program = module.attr("CollectiveProgram");
+  program.attr("rank") = py::cpp_function(
+      [](const SharedProgram& self, int64_t number) {
+        return RankOf{self, self->program.rank(number, here())};
+      },
+      py::name("rank"), py::is_method(program), py::arg("rank"), "Returns rank `rank`, as Rank(program, rank) does.");
   rank.def_property_readonly("rank", [](const RankOf& self) { return self.it.rank(); })
       .def("get_input_buffer",
            [](const RankOf& self) { return BufferOf{self.program, self.it.get_input_buffer()}; })
@@ -560,6 +568,8 @@ void declare_rank(py::module_& module) {
           "barrier",
           [](const RankOf& self, const std::vector<int64_t>& tb_list) { self.it.barrier(tb_list, here()); },
           py::arg("tb_list"), "Makes the listed thread blocks wait for each other.");
+
+  declare_earlier_names(rank, {"copy_packet", "unpack_packet"});
 
   py::class_<SemaphoreOf> semaphore(module, "Semaphore",
                                     "Orders the thread blocks of one rank by a counter. release() adds one. acquire() "
@@ -687,6 +697,9 @@ void declare_channels(py::module_& module) {
       py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
       "Waits for this launch's packets at src_chunk, in scratch here, and forwards them to dst_chunk, in the peer's "
       "scratch.");
+
+  declare_earlier_names(memory, {"put_packet", "read_put_packet"});
+  declare_earlier_names(port, {"put_packet", "read_put_packet"});
 
   py::class_<SwitchChannelOf> joined(module, "SwitchChannel",
                                      "Joins one buffer of each rank of a group over a switch.");

@@ -53,7 +53,7 @@ def run(*command, **options):
 
 def check_wheel(wheel, with_kernels):
     names = zipfile.ZipFile(wheel).namelist()
-    for part in ("chorale/__init__.py", "chorale/__init__.pyi", "chorale/py.typed", "chorale/bin/chorale",
+    for part in ("chorale/__init__.py", "chorale/_chorale.pyi", "chorale/py.typed", "chorale/bin/chorale",
                  "chorale/lib/libchorale.so.1", "chorale/include/chorale/dsl.hpp",
                  "chorale/share/chorale/plans/shipped/allreduce_ring_8.json"):
         if part not in names:

@@ -26,7 +26,6 @@ __all__ = [
     "Simulation", "Times", "TraceSpan", "TunedPlans", "UsageError", "World", "plans_folder", "run_local",
 ]
 
-Plan.run = _plan.run
-Plan.simulate = _plan.simulate
-Plan._repr_html_ = _html.plan
-Finding._repr_html_ = _html.finding
+for _class, _name, _function in ((Plan, "run", _plan.run), (Plan, "simulate", _plan.simulate), (Plan, "_repr_html_", _html.plan),
+                                 (Finding, "_repr_html_", _html.finding)):
+    setattr(_class, _name, _function)

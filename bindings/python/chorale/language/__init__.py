@@ -17,11 +17,7 @@ from .._chorale import (AllGather, AllReduce, AllToAll, BaseBuffer, Broadcast, B
                         ThreadBlockGroup, compile_for, get_program)
 
 Program = CollectiveProgram  # the name in C++
-# Some of MSCCL++'s own programs still use these earlier names.
-MSCCLPPProgram = CollectiveProgram
-Rank.copy_packet, Rank.unpack_packet = Rank.copy_packets, Rank.unpack_packets
-for _channel in MemoryChannel, PortChannel:
-    _channel.put_packet, _channel.read_put_packet = _channel.put_packets, _channel.read_put_packets
+MSCCLPPProgram = CollectiveProgram  # some of MSCCL++'s own programs still use this earlier name
 
 
 @dataclass(frozen=True)
