@@ -209,8 +209,7 @@ std::string differences(Plan left, Plan right, bool canonical) {
         if (block >= blocks(plan)) return Lines{};
         return block_lines(plan, plan.gpus[rank], plan.gpus[rank].threadblocks[block]);
       };
-      differences.compare(place + ", thread block " + std::to_string(block), of_block(left),
-                          of_block(right));
+      differences.compare(place + ", thread block " + std::to_string(block), of_block(left), of_block(right));
     }
   }
   return differences.text();

@@ -51,7 +51,8 @@ void find_package() {
        {self.parent_path() / CHORALE_PYTHON_FROM_COMMAND, fs::path(CHORALE_PYTHON_BUILT)}) {
     if (!fs::exists(folder / "chorale" / "_driver.py", error)) continue;
     const char* const others = std::getenv("PYTHONPATH");
-    const std::string all = folder.lexically_normal().string() + (others && *others ? ":" + std::string(others) : "");
+    const std::string all =
+        folder.lexically_normal().string() + (others && *others ? ":" + std::string(others) : "");
     ::setenv("PYTHONPATH", all.c_str(), 1);
     return;
   }
@@ -65,16 +66,19 @@ std::optional<OpPlace> place_of(const Json& place) {
 }
 
 Diagnostic finding_of(const Json& finding) {
-  Diagnostic all{finding.at("check"), line_of(finding.at("line")), place_of(finding.at("at")), finding.at("text"),
-                 {},                  finding.at("help"),          finding.at("path")};
-  for (const Json& note : finding.at("notes")) all.notes.push_back({line_of(note.at(0)), place_of(note.at(1)), note.at(2)});
+  Diagnostic all{
+      finding.at("check"), line_of(finding.at("line")), place_of(finding.at("at")), finding.at("text"), {},
+      finding.at("help"),  finding.at("path")};
+  for (const Json& note : finding.at("notes"))
+    all.notes.push_back({line_of(note.at(0)), place_of(note.at(1)), note.at(2)});
   return all;
 }
 
 Built read_result(const std::string& file) {
   std::ifstream text(file);
   const Json result = Json::parse(text);
-  if (result.contains("refused")) throw Failure(Exit::command_wrong, result["refused"][0], result["refused"][1]);
+  if (result.contains("refused"))
+    throw Failure(Exit::command_wrong, result["refused"][0], result["refused"][1]);
   Built built{read(result.at("plan").get<std::string>()), {}, target_of(result.at("target"))};
   for (const Json& finding : result.at("findings")) built.diagnostics.push_back(finding_of(finding));
   return built;
@@ -126,7 +130,8 @@ Built build_python(const std::string& source, const dsl::Parameters::Settings& s
       throw Failure(Exit::command_wrong, source + " refused its settings",
                     "--set KEY=VALUE is passed to it as --KEY=VALUE");
     default:
-      throw Failure(Exit::plan_wrong, source + " failed (" + python + " ended with " + std::to_string(status) + ")");
+      throw Failure(Exit::plan_wrong,
+                    source + " failed (" + python + " ended with " + std::to_string(status) + ")");
   }
   if (!fs::exists(result, error))
     throw Failure(Exit::plan_wrong, source + " ended Python before its plan was taken",

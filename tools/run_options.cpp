@@ -8,8 +8,8 @@
 #include "chorale/proof.hpp"
 #include "tools/algorithms.hpp"
 #include "tools/findings.hpp"
-#include "tools/python.hpp"
 #include "tools/plans.hpp"
+#include "tools/python.hpp"
 #include "tools/shipped.hpp"
 
 namespace chorale::tools {

@@ -13,7 +13,7 @@ namespace chorale::tools {
 
 void show_plan(const Plan& plan, std::ostream& to) {
   to << "plan " << plan.name << ": " << headline(plan) << '\n'
-            << count(plan.threads_per_block, "thread") << " per block";
+     << count(plan.threads_per_block, "thread") << " per block";
   if (plan.threads_per_block > most_block_threads) to << " (on GPUs " << most_block_threads << ")";
   to << ", alignment " << count(plan.buffer_alignment, "byte");
   if (plan.use_double_scratch_buffer) to << ", double scratch";
@@ -26,8 +26,8 @@ void show_plan(const Plan& plan, std::ostream& to) {
 }
 
 void show_rank(const Gpu& gpu, std::ostream& to) {
-  to << "\nrank " << gpu.id << ": input " << count(gpu.chunks[0], "chunk") << ", output "
-            << gpu.chunks[1] << ", scratch " << gpu.chunks[2] << '\n';
+  to << "\nrank " << gpu.id << ": input " << count(gpu.chunks[0], "chunk") << ", output " << gpu.chunks[1]
+     << ", scratch " << gpu.chunks[2] << '\n';
   for (const ChannelType type : all_channel_types) {
     const uint32_t channels = gpu.channel_count(type);
     if (!channels) continue;

@@ -23,8 +23,8 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-/// Runs `command` with stdout sent to stderr, or with both discarded. Returns its exit status; 127 if there is
-/// no such program. A TemporaryFolder must exist.
+/// Runs `command` with stdout sent to stderr, or with both discarded. Returns its exit status; 127 if there
+/// is no such program. A TemporaryFolder must exist.
 int run_command(const std::vector<std::string>& command, bool quiet);
 
 /// Names a compiler that can build algorithms.

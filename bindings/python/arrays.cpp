@@ -59,14 +59,16 @@ enum DlDevice : int32_t { dl_cpu = 1, dl_cuda = 2, dl_cuda_host = 3, dl_cuda_man
 /// Returns NumPy's name of a type of DLPack.
 std::string dl_name(uint8_t code, uint8_t bits) {
   constexpr std::string_view kinds[] = {"int", "uint", "float", "opaque", "bfloat", "complex", "bool"};
-  const std::string kind = code < std::size(kinds) ? std::string(kinds[code]) : fmt::format("type {} of ", code);
+  const std::string kind =
+      code < std::size(kinds) ? std::string(kinds[code]) : fmt::format("type {} of ", code);
   return kind + std::to_string(bits);
 }
 
 [[noreturn]] void refuse_strides(const std::string& what) {
   throw std::invalid_argument(
-      what + " is not contiguous, and Chorale moves contiguous memory; pass numpy.ascontiguousarray(it), or "
-             "its contiguous() for a tensor");
+      what +
+      " is not contiguous, and Chorale moves contiguous memory; pass numpy.ascontiguousarray(it), or "
+      "its contiguous() for a tensor");
 }
 
 Memory from_dlpack(const py::handle& array, const std::string& what) {
@@ -82,9 +84,9 @@ Memory from_dlpack(const py::handle& array, const std::string& what) {
   }
   const int32_t device = tensor->device.type;
   if (device != dl_cpu && device != dl_cuda && device != dl_cuda_host && device != dl_cuda_managed)
-    throw std::invalid_argument(
-        fmt::format("{} is on a device of DLPack's type {}; Chorale takes memory of the CPU (1) and of CUDA (2)",
-                    what, device));
+    throw std::invalid_argument(fmt::format(
+        "{} is on a device of DLPack's type {}; Chorale takes memory of the CPU (1) and of CUDA (2)", what,
+        device));
   Memory memory;
   memory.data = static_cast<std::byte*>(tensor->data) + tensor->byte_offset;
   memory.bytes = elements * tensor->dtype.bits * tensor->dtype.lanes / 8;
@@ -142,15 +144,16 @@ DType dtype_of(const Memory& memory, const std::optional<std::string>& word, con
     if (memory.dtype) return *memory.dtype;
     std::vector<std::string_view> names;
     for (const Named& known : numpy_names) names.push_back(known.name);
-    throw std::invalid_argument(
-        fmt::format("{} has elements of type {}, which Chorale does not move; it moves {}, and dtype='bf16' says "
-                    "what the elements are",
-                    what, memory.dtype_name, fmt::join(names, ", ")));
+    throw std::invalid_argument(fmt::format(
+        "{} has elements of type {}, which Chorale does not move; it moves {}, and dtype='bf16' says "
+        "what the elements are",
+        what, memory.dtype_name, fmt::join(names, ", ")));
   }
   const DType dtype = dtype_of(*word);
   if (memory.bytes % dtype_size(dtype))
-    throw std::invalid_argument(fmt::format("{} has {} bytes, which are not whole elements of {} ({} bytes each)",
-                                            what, memory.bytes, *word, dtype_size(dtype)));
+    throw std::invalid_argument(
+        fmt::format("{} has {} bytes, which are not whole elements of {} ({} bytes each)", what, memory.bytes,
+                    *word, dtype_size(dtype)));
   return dtype;
 }
 

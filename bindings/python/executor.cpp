@@ -1,3 +1,5 @@
+#include "chorale/executor.hpp"
+
 #include <fmt/format.h>
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
@@ -17,7 +19,6 @@
 
 #include "arrays.hpp"
 #include "chorale/exchange.hpp"
-#include "chorale/executor.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/make_plan.hpp"
 #include "chorale/tuned_plans.hpp"
@@ -37,7 +38,8 @@ struct WorldObject {
   World& get() const {
     if (own) return *own;
     if (lent) return *lent;
-    throw std::runtime_error("this World ended when the body of run_local() returned; use it inside the body");
+    throw std::runtime_error(
+        "this World ended when the body of run_local() returned; use it inside the body");
   }
 };
 using SharedWorld = std::shared_ptr<WorldObject>;
@@ -77,7 +79,8 @@ void run_bodies(int ranks, const py::function& body, const py::kwargs& keywords)
   const Config config = config_from(keywords);
   if (config.seed.value)
     throw std::invalid_argument(
-        "run_local() of Python takes no seed, because Python's bodies run on threads; Plan.run(seed=...) takes one");
+        "run_local() of Python takes no seed, because Python's bodies run on threads; Plan.run(seed=...) "
+        "takes one");
   py::gil_scoped_release release;
   run_local(
       ranks,
@@ -121,20 +124,22 @@ class ExecutorObject {
     const DType type = dtype_of(in, dtype, "input");
     if (!dtype && in.dtype != out.dtype)
       throw std::invalid_argument(
-          fmt::format("input has elements of {} and output of {}; pass arrays of one type", in.dtype_name, out.dtype_name));
+          fmt::format("input has elements of {} and output of {}; pass arrays of one type", in.dtype_name,
+                      out.dtype_name));
     for (const auto& [memory, what] : {std::pair(&in, "input"), std::pair(&out, "output")}) {
       if (memory->on_gpu != on_gpu_)
         throw std::invalid_argument(fmt::format("{} is memory of {}, but this executor runs on {}", what,
-                                                memory->on_gpu ? "a GPU" : "the CPU", on_gpu_ ? "a GPU" : "the CPU"));
+                                                memory->on_gpu ? "a GPU" : "the CPU",
+                                                on_gpu_ ? "a GPU" : "the CPU"));
     }
     if (!out.writable) throw std::invalid_argument("output is read-only; pass a writable array");
     const uint64_t message = bytes ? *bytes : plan.collective == "allgather" ? out.bytes : in.bytes;
     const MessageSizes sizes = message_sizes(plan, message, type);
     if (in.bytes < sizes.input || out.bytes < sizes.output)
-      throw std::invalid_argument(
-          fmt::format("a message of {} bytes of plan '{}' has an input of {} bytes and an output of {}, but these have "
-                      "{} and {}",
-                      message, plan.name, sizes.input, sizes.output, in.bytes, out.bytes));
+      throw std::invalid_argument(fmt::format(
+          "a message of {} bytes of plan '{}' has an input of {} bytes and an output of {}, but these have "
+          "{} and {}",
+          message, plan.name, sizes.input, sizes.output, in.bytes, out.bytes));
     return {.in = in.data,
             .out = out.data,
             .bytes = message,
@@ -175,7 +180,8 @@ class ExchangeObject {
  public:
   using Messages = std::vector<std::pair<py::object, int>>;
 
-  ExchangeObject(SharedWorld world, const ExchangeOptions& options, const Config& config) : world_(std::move(world)) {
+  ExchangeObject(SharedWorld world, const ExchangeOptions& options, const Config& config)
+      : world_(std::move(world)) {
     World& of = world_->get();
     py::gil_scoped_release release;
     exchange_ = std::make_unique<Exchange>(of, options, config);
@@ -228,7 +234,8 @@ PlanObject plan_of(const std::shared_ptr<TunedObject>& self, const TunedPlans::C
 void declare_world(py::module_& module) {
   py::class_<WorldObject, SharedWorld>(
       module, "World",
-      "One rank's handle on a group of ranks. Functions that are marked as collective must be called by all ranks, in the "
+      "One rank's handle on a group of ranks. Functions that are marked as collective must be called by all "
+      "ranks, in the "
       "same order. Use a handle from one thread at a time; only abort() may be called from any thread.\n\n"
       "Keywords of the functions that make one are settings (docs/settings.md), such as timeout='10s'.")
       .def_static(
@@ -239,7 +246,8 @@ void declare_world(py::module_& module) {
             for (World& world : World::local(ranks, config.local())) all.push_back(owned(std::move(world)));
             return all;
           },
-          py::arg("ranks"), "Makes a handle for each rank, all in this process. Use each on a thread of its own.")
+          py::arg("ranks"),
+          "Makes a handle for each rank, all in this process. Use each on a thread of its own.")
       .def_static(
           "join",
           [](const std::string& address, int rank, int ranks, const py::kwargs& keywords) {
@@ -248,7 +256,8 @@ void declare_world(py::module_& module) {
             return owned(World::join(address, rank, ranks, config.join()));
           },
           py::arg("address"), py::arg("rank"), py::arg("ranks"),
-          "Joins a world of processes; collective. The address is 'shm://name' on one host, or 'tcp://host:port'.\n\n"
+          "Joins a world of processes; collective. The address is 'shm://name' on one host, or "
+          "'tcp://host:port'.\n\n"
           "Raises UsageError, RunError.")
       .def_static(
           "from_environment",
@@ -257,15 +266,14 @@ void declare_world(py::module_& module) {
             py::gil_scoped_release release;
             return owned(World::from_environment(config.join()));
           },
-          "Joins with the values that torchrun, mpirun or srun put into the environment; collective.\n\nRaises "
+          "Joins with the values that torchrun, mpirun or srun put into the environment; "
+          "collective.\n\nRaises "
           "UsageError, RunError.")
       .def_property_readonly("rank", [](const WorldObject& self) { return self.get().rank(); })
       .def_property_readonly("ranks", [](const WorldObject& self) { return self.get().ranks(); })
       .def_property_readonly(
           "timeout_s",
-          [](const WorldObject& self) {
-            return std::chrono::duration<double>(self.get().timeout()).count();
-          },
+          [](const WorldObject& self) { return std::chrono::duration<double>(self.get().timeout()).count(); },
           "Limit of every wait in seconds; 0: no limit.")
       .def_property_readonly(
           "local_world", [](const WorldObject& self) { return self.get().local(); },
@@ -287,16 +295,18 @@ void declare_world(py::module_& module) {
               all = self.get().allgather(std::as_bytes(std::span(mine)));
             }
             py::list texts;
-            for (const auto& one : all) texts.append(py::bytes(reinterpret_cast<const char*>(one.data()), one.size()));
+            for (const auto& one : all)
+              texts.append(py::bytes(reinterpret_cast<const char*>(one.data()), one.size()));
             return texts;
           },
           py::arg("mine"), "Returns the bytes of every rank, by rank; collective.\n\nRaises RunError.")
       .def(
-          "abort", [](const WorldObject& self, const std::string& why) { self.get().abort(why); }, py::arg("why"),
-          py::call_guard<py::gil_scoped_release>(),
+          "abort", [](const WorldObject& self, const std::string& why) { self.get().abort(why); },
+          py::arg("why"), py::call_guard<py::gil_scoped_release>(),
           "Ends every pending and later wait of every rank with RunError 'aborted'.")
       .def(
-          "reset", [](const WorldObject& self) { self.get().reset(); }, py::call_guard<py::gil_scoped_release>(),
+          "reset", [](const WorldObject& self) { self.get().reset(); },
+          py::call_guard<py::gil_scoped_release>(),
           "Makes the world usable again after an abort or a timeout; collective.\n\nRaises RunError.")
       .def(
           "check", [](const WorldObject& self) { self.get().check(); },
@@ -308,10 +318,12 @@ void declare_world(py::module_& module) {
             return owned(self.get().survivors(without));
           },
           py::arg("without") = std::vector<int>(),
-          "Returns a new world of the remaining ranks, in the old order; collective over these.\n\nRaises RunError, "
+          "Returns a new world of the remaining ranks, in the old order; collective over these.\n\nRaises "
+          "RunError, "
           "UsageError.")
-      .def("former_ranks", [](const WorldObject& self) { return self.get().former_ranks(); },
-           "Returns, for each rank, its rank in the world whose survivors() made this one.")
+      .def(
+          "former_ranks", [](const WorldObject& self) { return self.get().former_ranks(); },
+          "Returns, for each rank, its rank in the world whose survivors() made this one.")
       .def(
           "split",
           [](const WorldObject& self, std::optional<int> color, int key) -> SharedWorld {
@@ -320,21 +332,24 @@ void declare_world(py::module_& module) {
             return made ? owned(std::move(*made)) : nullptr;
           },
           py::arg("color"), py::arg("key") = 0,
-          "Makes a new world of the ranks that pass the same color; collective. None for a rank whose color is "
+          "Makes a new world of the ranks that pass the same color; collective. None for a rank whose color "
+          "is "
           "None.\n\nRaises RunError, UsageError.")
       .def("__repr__", [](const WorldObject& self) {
         if (!self.own && !self.lent) return std::string("<chorale.World that has ended>");
         return fmt::format("<chorale.World: rank {} of {}>", self.get().rank(), self.get().ranks());
       });
   module.def("run_local", &run_bodies, py::arg("ranks"), py::arg("body"),
-             "Calls body(world) once per rank of a local world, each on a thread, and waits for all of them. Keywords are "
+             "Calls body(world) once per rank of a local world, each on a thread, and waits for all of them. "
+             "Keywords are "
              "settings.\n\nRaises the exception of the lowest rank that raised one.");
 }
 
 void declare_executors(py::module_& module) {
-  py::class_<Allocation>(module, "Allocation",
-                         "Zeroed memory that peers can access directly, as bytes. numpy.asarray(it) on the CPU, and "
-                         "cupy.asarray(it) or torch.as_tensor(it) on GPUs, make an array of it.")
+  py::class_<Allocation>(
+      module, "Allocation",
+      "Zeroed memory that peers can access directly, as bytes. numpy.asarray(it) on the CPU, and "
+      "cupy.asarray(it) or torch.as_tensor(it) on GPUs, make an array of it.")
       .def("__getattr__",
            [](const Allocation& self, const std::string& name) {
              if (name == (self.executor->on_gpu() ? "__cuda_array_interface__" : "__array_interface__"))
@@ -355,7 +370,8 @@ void declare_executors(py::module_& module) {
           "execute",
           [](ExecutorObject& self, const PlanObject& plan, const py::object& input, const py::object& output,
              std::optional<uint64_t> bytes, const std::optional<std::string>& dtype,
-             const std::optional<std::string>& op, const std::optional<std::string>& packet, uintptr_t stream) {
+             const std::optional<std::string>& op, const std::optional<std::string>& packet,
+             uintptr_t stream) {
             const Arguments arguments = self.arguments(*plan.plan, input, output, bytes, dtype, op, packet);
             py::gil_scoped_release release;
             self.get().execute(*plan.plan, arguments, stream_of(stream));
@@ -365,7 +381,8 @@ void declare_executors(py::module_& module) {
           py::arg("stream") = 0,
           "Runs a plan once. Input and output are contiguous arrays: NumPy's, or with DLPack or "
           "__cuda_array_interface__.\n\n"
-          "bytes: size of the message, that of the input, and for all-gather that of the output; default: the array's.\n"
+          "bytes: size of the message, that of the input, and for all-gather that of the output; default: "
+          "the array's.\n"
           "dtype: 'f32', 'bf16', ...; default: the array's.\n"
           "op: replaces the plan's operator: 'sum', 'min', 'max', 'prod', 'avg'.\n"
           "packet: 'll8', 'll16', 'll128'.\n"
@@ -401,26 +418,29 @@ void declare_executors(py::module_& module) {
             }
             return Allocation{self, data, bytes};
           },
-          py::arg("bytes"), "Returns zeroed memory that peers can access directly; collective if ranks are processes.")
+          py::arg("bytes"),
+          "Returns zeroed memory that peers can access directly; collective if ranks are processes.")
       .def(
           "trace", [](ExecutorObject& self) { return self.get().trace(); },
           "Returns the TraceSpans of this rank, of the last launches that the setting trace=N keeps.");
 }
 
 void declare_exchange(py::module_& module) {
-  py::class_<ExchangeObject>(
-      module, "Exchange",
-      "Moves messages whose sizes the host knows. Messages between two ranks match in order, and sender and receiver name "
-      "the same size. slot_bytes, slots and blocks_per_peer size its rings; 0: the library chooses. Further keywords are "
-      "settings.\n\nRaises UsageError, RunError.")
-      .def(py::init([](const SharedWorld& world, uint64_t slot_bytes, uint32_t slots, uint32_t blocks_per_peer,
-                       const py::kwargs& keywords) {
-             return std::make_unique<ExchangeObject>(world, ExchangeOptions{slot_bytes, slots, blocks_per_peer},
-                                                     config_from(keywords));
+  py::class_<ExchangeObject>(module, "Exchange",
+                             "Moves messages whose sizes the host knows. Messages between two ranks match in "
+                             "order, and sender and receiver name "
+                             "the same size. slot_bytes, slots and blocks_per_peer size its rings; 0: the "
+                             "library chooses. Further keywords are "
+                             "settings.\n\nRaises UsageError, RunError.")
+      .def(py::init([](const SharedWorld& world, uint64_t slot_bytes, uint32_t slots,
+                       uint32_t blocks_per_peer, const py::kwargs& keywords) {
+             return std::make_unique<ExchangeObject>(
+                 world, ExchangeOptions{slot_bytes, slots, blocks_per_peer}, config_from(keywords));
            }),
            py::arg("world"), py::arg("slot_bytes") = 0, py::arg("slots") = 0, py::arg("blocks_per_peer") = 0)
       .def("exchange", &ExchangeObject::exchange, py::arg("sends"), py::arg("recvs"), py::arg("stream") = 0,
-           "Moves all messages at once. sends and recvs are lists of (array, peer).\n\nRaises UsageError, RunError.")
+           "Moves all messages at once. sends and recvs are lists of (array, peer).\n\nRaises UsageError, "
+           "RunError.")
       .def(
           "send",
           [](const ExchangeObject& self, const py::object& array, int peer, uintptr_t stream) {
@@ -434,7 +454,8 @@ void declare_exchange(py::module_& module) {
           },
           py::arg("array"), py::arg("peer"), py::arg("stream") = 0)
       .def(
-          "synchronize", [](ExchangeObject& self, uintptr_t stream) { self.get().synchronize(stream_of(stream)); },
+          "synchronize",
+          [](ExchangeObject& self, uintptr_t stream) { self.get().synchronize(stream_of(stream)); },
           py::arg("stream") = 0, py::call_guard<py::gil_scoped_release>())
       .def("check", [](ExchangeObject& self) { self.get().check(); })
       .def(
@@ -449,28 +470,33 @@ void declare_tuned(py::module_& module) {
       .def_property_readonly(
           "packet",
           [](const TunedPlans::Choice& self) {
-            return self.packet ? std::optional(std::string(packet_form_names[size_t(*self.packet)])) : std::nullopt;
+            return self.packet ? std::optional(std::string(packet_form_names[size_t(*self.packet)]))
+                               : std::nullopt;
           },
           "The form of packets for execute(), or None.")
       .def("__str__", &TunedPlans::Choice::words)
-      .def("__repr__", [](const TunedPlans::Choice& self) { return "<chorale.Choice: " + self.words() + ">"; });
+      .def("__repr__",
+           [](const TunedPlans::Choice& self) { return "<chorale.Choice: " + self.words() + ">"; });
   py::class_<TunedObject, std::shared_ptr<TunedObject>>(
       module, "TunedPlans",
-      "Chooses plans by collective and size: your own, those of the tuner's table, or defaults. Every rank chooses "
+      "Chooses plans by collective and size: your own, those of the tuner's table, or defaults. Every rank "
+      "chooses "
       "independently, so all ranks need the same table and the same plans.\n\n"
       "folder: a folder of plans with shipped/ and tuned/; default: the shipped plans.\n"
       "backend: 'cpu' or 'cuda'. device: the GPU's name.\n"
       "rank_order: choose only plans that add in the order of the ranks, so that sums have the same bits.")
-      .def(py::init([](int ranks, const std::string& backend, const std::string& device, bool rank_order,
-                       const std::optional<std::string>& folder) {
-             const std::string of = folder ? *folder
-                                           : py::module_::import("chorale._paths").attr("plans_folder")().cast<std::string>();
-             const MakePlan make = [](const std::string& name, int number) { return make_plan(name, number); };
-             return std::make_shared<TunedObject>(TunedObject{TunedPlans::installed(
-                 of, {.ranks = ranks, .backend = backend, .device = device, .rank_order = rank_order}, make)});
-           }),
-           py::arg("ranks"), py::arg("backend") = "cpu", py::arg("device") = "", py::arg("rank_order") = false,
-           py::arg("folder") = py::none())
+      .def(
+          py::init([](int ranks, const std::string& backend, const std::string& device, bool rank_order,
+                      const std::optional<std::string>& folder) {
+            const std::string of =
+                folder ? *folder
+                       : py::module_::import("chorale._paths").attr("plans_folder")().cast<std::string>();
+            const MakePlan make = [](const std::string& name, int number) { return make_plan(name, number); };
+            return std::make_shared<TunedObject>(TunedObject{TunedPlans::installed(
+                of, {.ranks = ranks, .backend = backend, .device = device, .rank_order = rank_order}, make)});
+          }),
+          py::arg("ranks"), py::arg("backend") = "cpu", py::arg("device") = "", py::arg("rank_order") = false,
+          py::arg("folder") = py::none())
       .def(
           "use",
           [](TunedObject& self, const PlanObject& plan, uint64_t least_bytes, uint64_t most_bytes,
@@ -479,18 +505,20 @@ void declare_tuned(py::module_& module) {
           },
           py::arg("plan"), py::arg("least_bytes") = 0, py::arg("most_bytes") = UINT64_MAX,
           py::arg("packet") = py::none(),
-          "Adds a plan of your own, which is chosen before all others for messages of these bytes.\n\nRaises UsageError.")
+          "Adds a plan of your own, which is chosen before all others for messages of these bytes.\n\nRaises "
+          "UsageError.")
       .def(
           "choose",
-          [](const TunedObject& self, const std::string& collective, uint64_t bytes, const std::string& dtype) {
-            return self.plans.choose(collective, bytes, dtype_of(dtype));
-          },
+          [](const TunedObject& self, const std::string& collective, uint64_t bytes,
+             const std::string& dtype) { return self.plans.choose(collective, bytes, dtype_of(dtype)); },
           py::arg("collective"), py::arg("bytes"), py::arg("dtype") = "f32",
           "Chooses a plan for a message.\n\nRaises UsageError.")
-      .def("plan", &plan_of, py::arg("choice"), "Returns the plan of a choice. It reads or makes each plan once.")
+      .def("plan", &plan_of, py::arg("choice"),
+           "Returns the plan of a choice. It reads or makes each plan once.")
       .def(
           "explain",
-          [](const TunedObject& self, const std::string& collective, uint64_t bytes, const std::string& dtype) {
+          [](const TunedObject& self, const std::string& collective, uint64_t bytes,
+             const std::string& dtype) {
             std::vector<std::pair<std::string, std::string>> all;
             for (const TunedPlans::Passed& one : self.plans.explain(collective, bytes, dtype_of(dtype)))
               all.emplace_back(one.plan, one.reason);

@@ -2,6 +2,7 @@
 
 #include <Python.h>
 
+#include <functional>
 #include <set>
 #include <string_view>
 #include <utility>

@@ -1,8 +1,9 @@
-// This file gives Python the classes of dsl/include. Names and arguments are those of MSCCL++'s mscclpp.language.
+// This file gives Python the classes of dsl/include. Names and arguments are those of MSCCL++'s
+// mscclpp.language.
 //
-// Objects of a program can be made in two ways: inside `with program:`, as in MSCCL++, or with the program as the first
-// argument, as in C++. Mistakes in calls become findings at the caller's line, as in C++. Exceptions are for arguments of
-// another type.
+// Objects of a program can be made in two ways: inside `with program:`, as in MSCCL++, or with the program as
+// the first argument, as in C++. Mistakes in calls become findings at the caller's line, as in C++.
+// Exceptions are for arguments of another type.
 
 #include <fmt/format.h>
 #include <pybind11/functional.h>
@@ -58,9 +59,10 @@ std::vector<SharedProgram>& entered() {
 
 const SharedProgram& current(const char* what) {
   if (entered().empty())
-    throw std::runtime_error(fmt::format("there is no current program for this {0}: make it inside `with "
-                                         "CollectiveProgram(...):`, or write {0}(program, ...)",
-                                         what));
+    throw std::runtime_error(
+        fmt::format("there is no current program for this {0}: make it inside `with "
+                    "CollectiveProgram(...):`, or write {0}(program, ...)",
+                    what));
   return entered().back();
 }
 
@@ -216,52 +218,60 @@ void declare_collectives(py::module_& module) {
       .def_readonly("chunk_factor", &dsl::Collective::chunk_factor)
       .def_readonly("inplace", &dsl::Collective::inplace)
       .def("__repr__", [](const dsl::Collective& self) {
-        return fmt::format("<chorale.language collective {} of {} ranks, chunk factor {}>", self.name, self.ranks,
-                           self.chunk_factor);
+        return fmt::format("<chorale.language collective {} of {} ranks, chunk factor {}>", self.name,
+                           self.ranks, self.chunk_factor);
       });
-  declare_standard<dsl::AllGather>(module, "AllGather",
-                                   "Gives every rank the inputs of all ranks, in rank order. Input and output have "
-                                   "chunk_factor and num_ranks * chunk_factor chunks.");
-  declare_standard<dsl::AllReduce>(module, "AllReduce",
-                                   "Gives every rank the sum of all inputs. Input and output have num_ranks * "
-                                   "chunk_factor chunks each.");
-  declare_standard<dsl::ReduceScatter>(module, "ReduceScatter",
-                                       "Gives rank r part r of the sum of all inputs. Input and output have num_ranks * "
-                                       "chunk_factor and chunk_factor chunks.");
-  declare_standard<dsl::AllToAll>(module, "AllToAll",
-                                  "Gives rank r part r of every input, in rank order. Input and output have num_ranks * "
-                                  "chunk_factor chunks each.");
-  declare_standard<dsl::SendRecv>(module, "SendRecv",
-                                  "Lets the program choose which rank receives whose input. Input and output have "
-                                  "chunk_factor chunks each.");
+  declare_standard<dsl::AllGather>(
+      module, "AllGather",
+      "Gives every rank the inputs of all ranks, in rank order. Input and output have "
+      "chunk_factor and num_ranks * chunk_factor chunks.");
+  declare_standard<dsl::AllReduce>(
+      module, "AllReduce",
+      "Gives every rank the sum of all inputs. Input and output have num_ranks * "
+      "chunk_factor chunks each.");
+  declare_standard<dsl::ReduceScatter>(
+      module, "ReduceScatter",
+      "Gives rank r part r of the sum of all inputs. Input and output have num_ranks * "
+      "chunk_factor and chunk_factor chunks.");
+  declare_standard<dsl::AllToAll>(
+      module, "AllToAll",
+      "Gives rank r part r of every input, in rank order. Input and output have num_ranks * "
+      "chunk_factor chunks each.");
+  declare_standard<dsl::SendRecv>(
+      module, "SendRecv",
+      "Lets the program choose which rank receives whose input. Input and output have "
+      "chunk_factor chunks each.");
   py::class_<BroadcastOf, dsl::Collective>(
       module, "Broadcast",
       "Gives every rank the input of rank root. Input and output have chunk_factor chunks each.")
       .def(py::init<int64_t, int64_t, bool, int64_t>(), py::arg("num_ranks"), py::arg("chunk_factor") = 1,
            py::arg("inplace") = false, py::arg("root") = 0);
   py::class_<TestOf, dsl::Collective>(
-      module, "TestCollective", "Has input_size and output_size chunks. It promises nothing about the output.")
+      module, "TestCollective",
+      "Has input_size and output_size chunks. It promises nothing about the output.")
       .def(py::init<int64_t, int64_t, int64_t>(), py::arg("num_ranks"), py::arg("input_size"),
            py::arg("output_size"));
-  py::class_<CustomOf, dsl::Collective>(
-      module, "Custom",
-      "Has input_size and output_size chunks, and the author's own promise, which is proved: output chunk `chunk` of "
-      "rank `rank` is the sum of the inputs that post(rank, chunk) lists as (rank, chunk). A list of one entry means a "
-      "copy. An empty list leaves the chunk undefined.")
+  py::class_<CustomOf, dsl::Collective>(module, "Custom",
+                                        "Has input_size and output_size chunks, and the author's own "
+                                        "promise, which is proved: output chunk `chunk` of "
+                                        "rank `rank` is the sum of the inputs that post(rank, chunk) lists "
+                                        "as (rank, chunk). A list of one entry means a "
+                                        "copy. An empty list leaves the chunk undefined.")
       .def(py::init<int64_t, int64_t, int64_t, const CustomOf::Post&, bool>(), py::arg("num_ranks"),
            py::arg("input_size"), py::arg("output_size"), py::arg("post"), py::arg("inplace") = false);
 }
 
 SharedProgram make_program(const std::string& name, const dsl::Collective& collective,
                            std::optional<int64_t> num_ranks, int64_t instances, const std::string& protocol,
-                           bool instr_fusion, bool auto_sync, ReplicationPolicy replication, bool reuse_resources,
-                           int64_t num_threads_per_block, bool use_double_scratch_buffer, int64_t buffer_alignment,
+                           bool instr_fusion, bool auto_sync, ReplicationPolicy replication,
+                           bool reuse_resources, int64_t num_threads_per_block,
+                           bool use_double_scratch_buffer, int64_t buffer_alignment,
                            uint64_t min_message_size, uint64_t max_message_size, bool bounded_proof,
                            const std::string& target) {
   if (num_ranks && *num_ranks != collective.ranks)
-    throw std::invalid_argument(
-        fmt::format("program '{}' is for num_ranks={}, but its collective {} is for {} ranks; write the same number",
-                    name, *num_ranks, collective.name, collective.ranks));
+    throw std::invalid_argument(fmt::format(
+        "program '{}' is for num_ranks={}, but its collective {} is for {} ranks; write the same number",
+        name, *num_ranks, collective.name, collective.ranks));
   const auto program = std::make_shared<ProgramObject>(
       ProgramObject{dsl::Program({.name = name,
                                   .collective = collective,
@@ -286,14 +296,14 @@ SharedProgram make_program(const std::string& name, const dsl::Collective& colle
 
 SharedProgram from_spec(const py::object& spec) {
   const auto name = spec.attr("name").is_none() ? std::string() : spec.attr("name").cast<std::string>();
-  return make_program(name, spec.attr("collective").cast<dsl::Collective>(),
-                      spec.attr("world_size").cast<int64_t>(), spec.attr("instances").cast<int64_t>(),
-                      spec.attr("protocol").cast<std::string>(), spec.attr("instr_fusion").cast<bool>(),
-                      spec.attr("auto_sync").cast<bool>(), spec.attr("replication_policy").cast<ReplicationPolicy>(),
-                      spec.attr("reuse_resources").cast<bool>(), spec.attr("num_threads_per_block").cast<int64_t>(),
-                      spec.attr("use_double_scratch_buffer").cast<bool>(),
-                      spec.attr("buffer_alignment").cast<int64_t>(), spec.attr("min_message_size").cast<uint64_t>(),
-                      spec.attr("max_message_size").cast<uint64_t>(), false, "chorale");
+  return make_program(
+      name, spec.attr("collective").cast<dsl::Collective>(), spec.attr("world_size").cast<int64_t>(),
+      spec.attr("instances").cast<int64_t>(), spec.attr("protocol").cast<std::string>(),
+      spec.attr("instr_fusion").cast<bool>(), spec.attr("auto_sync").cast<bool>(),
+      spec.attr("replication_policy").cast<ReplicationPolicy>(), spec.attr("reuse_resources").cast<bool>(),
+      spec.attr("num_threads_per_block").cast<int64_t>(), spec.attr("use_double_scratch_buffer").cast<bool>(),
+      spec.attr("buffer_alignment").cast<int64_t>(), spec.attr("min_message_size").cast<uint64_t>(),
+      spec.attr("max_message_size").cast<uint64_t>(), false, "chorale");
 }
 
 void declare_program(py::module_& module) {
@@ -303,9 +313,12 @@ void declare_program(py::module_& module) {
       "    with CollectiveProgram('mine', AllReduce(8, 1, True), 8) as program:\n"
       "        ...\n"
       "    plan = program.compile()\n\n"
-      "num_ranks is that of the collective if it is left out. instances (1 to 1024) copies of the program each take a "
-      "share of every chunk. num_threads_per_block is a multiple of 32, to 1024. buffer_alignment, min_message_size and "
-      "max_message_size are bytes. With bounded_proof, thread blocks may compete for semaphores and channels, and the "
+      "num_ranks is that of the collective if it is left out. instances (1 to 1024) copies of the program "
+      "each take a "
+      "share of every chunk. num_threads_per_block is a multiple of 32, to 1024. buffer_alignment, "
+      "min_message_size and "
+      "max_message_size are bytes. With bounded_proof, thread blocks may compete for semaphores and "
+      "channels, and the "
       "proofs cover only a bounded number of orders. target is the executor: 'chorale' or 'mscclpp'.\n\n"
       "Values out of their bounds are findings.")
       .def(py::init(&make_program), py::arg("name"), py::arg("collective"), py::arg("num_ranks") = py::none(),
@@ -334,8 +347,8 @@ void declare_program(py::module_& module) {
              std::optional<bool> certify) {
             return compile(self, aim_of(target, allow, minimize_syncs, certify));
           },
-          py::arg("target") = py::none(), py::arg("allow") = py::none(), py::arg("minimize_syncs") = py::none(),
-          py::arg("certify") = py::none(),
+          py::arg("target") = py::none(), py::arg("allow") = py::none(),
+          py::arg("minimize_syncs") = py::none(), py::arg("certify") = py::none(),
           "Returns the plan, which was checked and proved.\n\n"
           "target: 'chorale' or 'mscclpp'; default: the program's.\n"
           "allow: proofs and checks of the target to leave out, by Finding.kind.\n"
@@ -357,14 +370,17 @@ void declare_program(py::module_& module) {
             return write(*compile(self, default_aim()).plan);
           },
           py::arg("indent") = 2,
-          "Returns the text of the compiled plan. The arguments of MSCCL++ are accepted and ignored: the text has one "
+          "Returns the text of the compiled plan. The arguments of MSCCL++ are accepted and ignored: the "
+          "text has one "
           "operation per line.\n\nRaises FindingsError as compile().")
       .def("_build",
            [](ProgramObject& self) {
              const Built built = build(self, default_aim());
              py::list findings;
              for (const Diagnostic& of : built.diagnostics) {
-               const auto line_of = [](const SourceLine& line) { return py::make_tuple(line.file, line.line); };
+               const auto line_of = [](const SourceLine& line) {
+                 return py::make_tuple(line.file, line.line);
+               };
                const auto place_of = [](const std::optional<OpPlace>& at) -> py::object {
                  if (!at) return py::none();
                  return py::make_tuple(at->rank, at->threadblock, at->op);
@@ -387,13 +403,14 @@ void declare_program(py::module_& module) {
              return py::make_tuple(write(*built.plan), findings, std::string(target_names[size_t(target)]));
            })
       .def("__repr__", [](const ProgramObject& self) {
-        return fmt::format("<chorale.language.CollectiveProgram '{}': {} of {} ranks, {} operations recorded>",
-                           self.program.name(), self.collective.name, self.collective.ranks,
-                           self.program.recorded_ops());
+        return fmt::format(
+            "<chorale.language.CollectiveProgram '{}': {} of {} ranks, {} operations recorded>",
+            self.program.name(), self.collective.name, self.collective.ranks, self.program.recorded_ops());
       });
   module.def("_keep_programs", [] { kept().emplace(); });
   module.def("_kept_programs", [] { return kept().value(); });
-  module.def("get_program", [] { return current("object"); }, "Returns the program of the innermost `with` block.");
+  module.def(
+      "get_program", [] { return current("object"); }, "Returns the program of the innermost `with` block.");
   module.def(
       "compile_for",
       [](const std::optional<std::string>& target, const std::vector<std::string>& allow, bool minimize_syncs,
@@ -403,7 +420,8 @@ void declare_program(py::module_& module) {
       },
       py::arg("target") = py::none(), py::arg("allow") = std::vector<std::string>(),
       py::arg("minimize_syncs") = false, py::arg("certify") = false,
-      "Sets what compile(), to_json() and JSON() do if they are not told: for which executor programs are compiled, and "
+      "Sets what compile(), to_json() and JSON() do if they are not told: for which executor programs are "
+      "compiled, and "
       "which proofs and checks are left out.");
 }
 
@@ -442,8 +460,8 @@ using OptionalGroup = const dsl::ThreadBlockGroup*;
 
 void declare_buffers(py::module_& module) {
   py::class_<dsl::Chunk>(module, "Chunk", "Names `size` chunks of a buffer of a rank, from chunk `index` on.")
-      .def(py::init<int64_t, BufferKind, int64_t, int64_t>(), py::arg("rank"), py::arg("buffer"), py::arg("index"),
-           py::arg("size"))
+      .def(py::init<int64_t, BufferKind, int64_t, int64_t>(), py::arg("rank"), py::arg("buffer"),
+           py::arg("index"), py::arg("size"))
       .def_readonly("rank", &dsl::Chunk::rank)
       .def_readonly("buffer", &dsl::Chunk::buffer)
       .def_readonly("index", &dsl::Chunk::index)
@@ -461,9 +479,10 @@ void declare_buffers(py::module_& module) {
         return fmt::format("<chorale.language.Chunk {}[{}:{}] of rank {}>", buffer_names[size_t(self.buffer)],
                            self.index, self.index + self.size, self.rank);
       });
-  py::class_<BufferOf>(module, "BaseBuffer",
-                       "Names consecutive chunks of one rank's input, output or scratch. buffer[2:4] is two of them, "
-                       "buffer[2] one, buffer[:] all.")
+  py::class_<BufferOf>(
+      module, "BaseBuffer",
+      "Names consecutive chunks of one rank's input, output or scratch. buffer[2:4] is two of them, "
+      "buffer[2] one, buffer[:] all.")
       .def("__getitem__", &chunk_of, py::arg("key"))
       .def("__len__", [](const BufferOf& self) { return self.it.size(); })
       .def_property_readonly("rank", [](const BufferOf& self) { return self.it.rank(); })
@@ -471,13 +490,15 @@ void declare_buffers(py::module_& module) {
       .def_property_readonly(
           "offset", [](const BufferOf& self) { return self.it.offset(); },
           "First chunk; not 0 for most scratch buffers.")
-      .def_property_readonly("size", [](const BufferOf& self) { return self.it.size(); }, "In chunks.")
+      .def_property_readonly(
+          "size", [](const BufferOf& self) { return self.it.size(); }, "In chunks.")
       .def("__repr__", [](const BufferOf& self) {
         return fmt::format("<chorale.language buffer: {} chunks of {} of rank {}>", self.it.size(),
                            buffer_names[size_t(self.it.kind())], self.it.rank());
       });
   py::class_<ScratchOf, BufferOf> scratch(
-      module, "Buffer", "Reserves the next `size` chunks (1 to 2^32) of one rank's scratch until the program ends.");
+      module, "Buffer",
+      "Reserves the next `size` chunks (1 to 2^32) of one rank's scratch until the program ends.");
   declare_made<ScratchOf, int64_t, int64_t>(
       scratch, "Buffer",
       [](const SharedProgram& program, int64_t rank, int64_t size) {
@@ -485,7 +506,8 @@ void declare_buffers(py::module_& module) {
       },
       py::arg("rank"), py::arg("size"));
   py::class_<dsl::ThreadBlockGroup>(
-      module, "ThreadBlockGroup", "Names thread blocks that share one operation. Each takes a slice of every operand.")
+      module, "ThreadBlockGroup",
+      "Names thread blocks that share one operation. Each takes a slice of every operand.")
       .def(py::init([](const std::vector<int64_t>& tb_list) {
              return dsl::ThreadBlockGroup(dsl::NumberList(tb_list), here());
            }),
@@ -518,52 +540,56 @@ void declare_rank(py::module_& module) {
       [](const SharedProgram& self, int64_t number) {
         return RankOf{self, self->program.rank(number, here())};
       },
-      py::name("rank"), py::is_method(program), py::arg("rank"), "Returns rank `rank`, as Rank(program, rank) does.");
+      py::name("rank"), py::is_method(program), py::arg("rank"),
+      "Returns rank `rank`, as Rank(program, rank) does.");
   rank.def_property_readonly("rank", [](const RankOf& self) { return self.it.rank(); })
       .def("get_input_buffer",
-           [](const RankOf& self) { return BufferOf{self.program, self.it.get_input_buffer()}; })
+           [](const RankOf& self) {
+             return BufferOf{self.program, self.it.get_input_buffer()};
+           })
       .def("get_output_buffer",
-           [](const RankOf& self) { return BufferOf{self.program, self.it.get_output_buffer()}; })
+           [](const RankOf& self) {
+             return BufferOf{self.program, self.it.get_output_buffer()};
+           })
       .def(
           "copy",
-          [](const RankOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb, OptionalGroup group) {
-            self.it.copy(dst, src, block_of(tb, group), here());
-          },
-          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
-          "Copies src_chunk to dst_chunk.")
+          [](const RankOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
+             OptionalGroup group) { self.it.copy(dst, src, block_of(tb, group), here()); },
+          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(),
+          py::arg("tb_group") = py::none(), "Copies src_chunk to dst_chunk.")
       .def(
           "copy_packets",
-          [](const RankOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb, OptionalGroup group) {
-            self.it.copy_packets(dst, src, block_of(tb, group), here());
-          },
-          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
-          "Packs src_chunk into packets at dst_chunk, which is in scratch.")
+          [](const RankOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
+             OptionalGroup group) { self.it.copy_packets(dst, src, block_of(tb, group), here()); },
+          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(),
+          py::arg("tb_group") = py::none(), "Packs src_chunk into packets at dst_chunk, which is in scratch.")
       .def(
           "unpack_packets",
-          [](const RankOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb, OptionalGroup group) {
-            self.it.unpack_packets(dst, src, block_of(tb, group), here());
-          },
-          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
+          [](const RankOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
+             OptionalGroup group) { self.it.unpack_packets(dst, src, block_of(tb, group), here()); },
+          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(),
+          py::arg("tb_group") = py::none(),
           "Waits for this launch's packets at src_chunk, which is in scratch, and unpacks them to dst_chunk.")
       .def(
           "reduce",
           [](const RankOf& self, const dsl::Chunk& src, const std::vector<dsl::Chunk>& others, OptionalTb tb,
-             OptionalGroup group, const std::optional<dsl::Chunk>& dst, ReduceOp op, bool packet) {
-            self.it.reduce(src, others, block_of(tb, group), dst, op, packet, here());
-          },
-          py::arg("src_chunk"), py::arg("other_chunks"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
-          py::arg("dst_chunk") = py::none(), py::arg("reduce_op") = ReduceOp::sum, py::arg("packet") = false,
-          "Combines src_chunk with each of other_chunks, in this order, and writes the result to dst_chunk, or to "
+             OptionalGroup group, const std::optional<dsl::Chunk>& dst, ReduceOp op,
+             bool packet) { self.it.reduce(src, others, block_of(tb, group), dst, op, packet, here()); },
+          py::arg("src_chunk"), py::arg("other_chunks"), py::arg("tb") = py::none(),
+          py::arg("tb_group") = py::none(), py::arg("dst_chunk") = py::none(),
+          py::arg("reduce_op") = ReduceOp::sum, py::arg("packet") = false,
+          "Combines src_chunk with each of other_chunks, in this order, and writes the result to dst_chunk, "
+          "or to "
           "src_chunk. With packet, the others are packets in scratch, and it waits for them.")
       .def(
           "combine_packets",
           [](const RankOf& self, const dsl::Chunk& dst, const std::vector<dsl::Chunk>& packets, OptionalTb tb,
-             OptionalGroup group, ReduceOp op) {
-            self.it.combine_packets(dst, packets, block_of(tb, group), op, here());
-          },
-          py::arg("dst_chunk"), py::arg("packets"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
-          py::arg("reduce_op") = ReduceOp::sum,
-          "Waits for all packets, combines them in this order, and writes the result to dst_chunk. MSCCL++ lacks it.")
+             OptionalGroup group,
+             ReduceOp op) { self.it.combine_packets(dst, packets, block_of(tb, group), op, here()); },
+          py::arg("dst_chunk"), py::arg("packets"), py::arg("tb") = py::none(),
+          py::arg("tb_group") = py::none(), py::arg("reduce_op") = ReduceOp::sum,
+          "Waits for all packets, combines them in this order, and writes the result to dst_chunk. MSCCL++ "
+          "lacks it.")
       .def(
           "barrier",
           [](const RankOf& self, const std::vector<int64_t>& tb_list) { self.it.barrier(tb_list, here()); },
@@ -571,9 +597,10 @@ void declare_rank(py::module_& module) {
 
   declare_earlier_names(rank, {"copy_packet", "unpack_packet"});
 
-  py::class_<SemaphoreOf> semaphore(module, "Semaphore",
-                                    "Orders the thread blocks of one rank by a counter. release() adds one. acquire() "
-                                    "takes one, and blocks while the counter is zero.");
+  py::class_<SemaphoreOf> semaphore(
+      module, "Semaphore",
+      "Orders the thread blocks of one rank by a counter. release() adds one. acquire() "
+      "takes one, and blocks while the counter is zero.");
   declare_made<SemaphoreOf, int64_t, int64_t>(
       semaphore, "Semaphore",
       [](const SharedProgram& program, int64_t number, int64_t initial_value) {
@@ -593,9 +620,10 @@ void declare_rank(py::module_& module) {
 }
 
 void declare_channels(py::module_& module) {
-  py::class_<MemoryChannelOf> memory(module, "MemoryChannel",
-                                     "Leads from src_rank to dst_rank. Thread blocks of src_rank load and store the "
-                                     "peer's memory.");
+  py::class_<MemoryChannelOf> memory(
+      module, "MemoryChannel",
+      "Leads from src_rank to dst_rank. Thread blocks of src_rank load and store the "
+      "peer's memory.");
   declare_made<MemoryChannelOf, int64_t, int64_t>(
       memory, "MemoryChannel",
       [](const SharedProgram& program, int64_t dst, int64_t src) {
@@ -610,7 +638,8 @@ void declare_channels(py::module_& module) {
             self.it.signal(tb, sync, relaxed, here());
           },
           py::arg("tb"), py::arg("data_sync") = SyncType::both, py::arg("relaxed") = false,
-          "Publishes everything that the block did before, then posts the peer's semaphore. With relaxed it publishes "
+          "Publishes everything that the block did before, then posts the peer's semaphore. With relaxed it "
+          "publishes "
           "nothing.")
       .def(
           "wait",
@@ -623,41 +652,46 @@ void declare_channels(py::module_& module) {
           "get",
           [](const MemoryChannelOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
              OptionalGroup group) { self.it.get(dst, src, block_of(tb, group), here()); },
-          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
-          "Copies src_chunk at the peer to dst_chunk here.")
+          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(),
+          py::arg("tb_group") = py::none(), "Copies src_chunk at the peer to dst_chunk here.")
       .def(
           "put",
           [](const MemoryChannelOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
              OptionalGroup group) { self.it.put(dst, src, block_of(tb, group), here()); },
-          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
+          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(),
+          py::arg("tb_group") = py::none(),
           "Copies src_chunk here to dst_chunk at the peer. The peer may read it only after a later signal().")
       .def(
           "put_packets",
           [](const MemoryChannelOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
              OptionalGroup group) { self.it.put_packets(dst, src, block_of(tb, group), here()); },
-          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
+          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(),
+          py::arg("tb_group") = py::none(),
           "Packs src_chunk here into packets at dst_chunk, in the peer's scratch.")
       .def(
           "read_put_packets",
           [](const MemoryChannelOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
              OptionalGroup group) { self.it.read_put_packets(dst, src, block_of(tb, group), here()); },
-          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
-          "Waits for this launch's packets at src_chunk, in scratch here, and forwards them to dst_chunk, in the peer's "
+          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(),
+          py::arg("tb_group") = py::none(),
+          "Waits for this launch's packets at src_chunk, in scratch here, and forwards them to dst_chunk, in "
+          "the peer's "
           "scratch.")
       .def(
           "reduce",
           [](const MemoryChannelOf& self, const dsl::Chunk& src, const std::vector<dsl::Chunk>& remote,
-             OptionalTb tb, OptionalGroup group, const std::optional<dsl::Chunk>& dst, ReduceOp op) {
-            self.it.reduce(src, remote, block_of(tb, group), dst, op, here());
-          },
+             OptionalTb tb, OptionalGroup group, const std::optional<dsl::Chunk>& dst,
+             ReduceOp op) { self.it.reduce(src, remote, block_of(tb, group), dst, op, here()); },
           py::arg("local_src_chunk"), py::arg("remote_src_chunks"), py::arg("tb") = py::none(),
           py::arg("tb_group") = py::none(), py::arg("local_dst_chunk") = py::none(),
           py::arg("reduce_op") = ReduceOp::sum,
-          "Reads remote_src_chunks at the peer, combines local_src_chunk with each of them in this order, and writes the "
+          "Reads remote_src_chunks at the peer, combines local_src_chunk with each of them in this order, "
+          "and writes the "
           "result to local_dst_chunk, or to local_src_chunk.");
 
-  py::class_<PortChannelOf> port(module, "PortChannel",
-                                 "Leads from src_rank to dst_rank. A proxy does the transfers, which may use a network.");
+  py::class_<PortChannelOf> port(
+      module, "PortChannel",
+      "Leads from src_rank to dst_rank. A proxy does the transfers, which may use a network.");
   declare_made<PortChannelOf, int64_t, int64_t>(
       port, "PortChannel",
       [](const SharedProgram& program, int64_t dst, int64_t src) {
@@ -668,7 +702,8 @@ void declare_channels(py::module_& module) {
   using Control = void (dsl::PortChannel::*)(int64_t, SyncType, dsl::Here) const;
   const auto control = [&port](const char* name, Control call, const char* summary) {
     port.def(
-        name, [call](const PortChannelOf& self, int64_t tb, SyncType sync) { (self.it.*call)(tb, sync, here()); },
+        name,
+        [call](const PortChannelOf& self, int64_t tb, SyncType sync) { (self.it.*call)(tb, sync, here()); },
         py::arg("tb"), py::arg("data_sync") = SyncType::both, summary);
   };
   control("signal", &dsl::PortChannel::signal,
@@ -694,8 +729,10 @@ void declare_channels(py::module_& module) {
       "read_put_packets",
       [](const PortChannelOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
          OptionalGroup group) { self.it.read_put_packets(dst, src, block_of(tb, group), here()); },
-      py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(), py::arg("tb_group") = py::none(),
-      "Waits for this launch's packets at src_chunk, in scratch here, and forwards them to dst_chunk, in the peer's "
+      py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(),
+      py::arg("tb_group") = py::none(),
+      "Waits for this launch's packets at src_chunk, in scratch here, and forwards them to dst_chunk, in the "
+      "peer's "
       "scratch.");
 
   declare_earlier_names(memory, {"put_packet", "read_put_packet"});
@@ -709,7 +746,8 @@ void declare_channels(py::module_& module) {
         return SwitchChannelOf{program, dsl::SwitchChannel(program->program, ranks, buffer, here())};
       },
       py::arg("rank_list"), py::arg("buffer_type"));
-  py::class_<RankViewOf> view(joined, "SwitchChannelRankView", "Makes the calls of a switch channel for one member.");
+  py::class_<RankViewOf> view(joined, "SwitchChannelRankView",
+                              "Makes the calls of a switch channel for one member.");
   joined.def_property_readonly("rank_list", [](const SwitchChannelOf& self) { return self.it.rank_list(); })
       .def_property_readonly("buffer_type", [](const SwitchChannelOf& self) { return self.it.buffer_type(); })
       .def(
@@ -724,7 +762,8 @@ void declare_channels(py::module_& module) {
              int64_t tb, ReduceOp op) { self.it.reduce(rank, offset, size, dst, tb, op, here()); },
           py::arg("rank"), py::arg("buffer_offset"), py::arg("size"), py::arg("dst_chunk"), py::arg("tb"),
           py::arg("reduce_op") = ReduceOp::sum,
-          "Combines chunks [buffer_offset, buffer_offset + size) of every member, in rank order, and writes the result "
+          "Combines chunks [buffer_offset, buffer_offset + size) of every member, in rank order, and writes "
+          "the result "
           "to dst_chunk.")
       .def(
           "broadcast",
@@ -740,9 +779,8 @@ void declare_channels(py::module_& module) {
           "Waits for this launch's packets at src_chunk, and stores them to every member's scratch.");
   view.def(
           "reduce",
-          [](const RankViewOf& self, int64_t offset, int64_t size, const dsl::Chunk& dst, int64_t tb, ReduceOp op) {
-            self.it.reduce(offset, size, dst, tb, op, here());
-          },
+          [](const RankViewOf& self, int64_t offset, int64_t size, const dsl::Chunk& dst, int64_t tb,
+             ReduceOp op) { self.it.reduce(offset, size, dst, tb, op, here()); },
           py::arg("buffer_offset"), py::arg("size"), py::arg("dst_chunk"), py::arg("tb"),
           py::arg("reduce_op") = ReduceOp::sum)
       .def(
@@ -760,7 +798,8 @@ void declare_channels(py::module_& module) {
 }
 
 void declare_words(py::module_& module) {
-  py::enum_<SyncType>(module, "SyncType", "Says where the threads of a block synchronise around an operation.")
+  py::enum_<SyncType>(module, "SyncType",
+                      "Says where the threads of a block synchronise around an operation.")
       .value("none", SyncType::none)
       .value("before", SyncType::before)
       .value("after", SyncType::after)
@@ -769,7 +808,8 @@ void declare_words(py::module_& module) {
       .value("input", BufferKind::input)
       .value("output", BufferKind::output)
       .value("scratch", BufferKind::scratch);
-  py::enum_<ReplicationPolicy>(module, "ReplicationPolicy", "Says how the instances of a program share its data.")
+  py::enum_<ReplicationPolicy>(module, "ReplicationPolicy",
+                               "Says how the instances of a program share its data.")
       .value("interleaved", ReplicationPolicy::interleaved)
       .value("none", ReplicationPolicy::none);
   py::enum_<ReduceOp> op(module, "ReduceOperationType", "Says how elements of the same index are combined.");
@@ -785,21 +825,23 @@ void declare_language(py::module_& module) {
   declare_buffers(module);
   declare_rank(module);
   declare_channels(module);
-  py::class_<Loop> loop(module, "LoopIterationContext",
-                        "Makes the operations recorded inside `with LoopIterationContext(unit, num_chunks):` the body of "
-                        "a loop over the units of num_chunks chunks. A unit has `unit` bytes.");
+  py::class_<Loop> loop(
+      module, "LoopIterationContext",
+      "Makes the operations recorded inside `with LoopIterationContext(unit, num_chunks):` the body of "
+      "a loop over the units of num_chunks chunks. A unit has `unit` bytes.");
   declare_made<Loop, int64_t, int64_t>(
       loop, "LoopIterationContext",
       [](const SharedProgram& program, int64_t unit, int64_t num_chunks) {
         return std::make_unique<Loop>(program, unit, num_chunks);
       },
       py::arg("unit"), py::arg("num_chunks"));
-  loop.def("__enter__",
-           [](Loop& self) -> Loop& {
-             self.enter();
-             return self;
-           },
-           py::return_value_policy::reference)
+  loop.def(
+          "__enter__",
+          [](Loop& self) -> Loop& {
+            self.enter();
+            return self;
+          },
+          py::return_value_policy::reference)
       .def("__exit__", [](Loop& self, const py::object& type, const py::object&, const py::object&) {
         self.exit(!type.is_none());
       });

@@ -5,6 +5,8 @@
 #include <pybind11/pybind11.h>
 
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>

@@ -47,7 +47,8 @@ PlanObject make(const std::string& name, int ranks, const py::kwargs& settings) 
   for (const auto& [key, value] : settings) {
     const std::string word = py::str(value);
     // C++ writes true and false in lower case.
-    words.emplace(key.cast<std::string>(), py::isinstance<py::bool_>(value) ? (value.cast<bool>() ? "true" : "false") : word);
+    words.emplace(key.cast<std::string>(),
+                  py::isinstance<py::bool_>(value) ? (value.cast<bool>() ? "true" : "false") : word);
   }
   py::gil_scoped_release release;
   return object_of(make_plan(name, ranks, words));
@@ -128,11 +129,8 @@ py::dict facts(const PlanObject& self) {
 
 Simulation simulate_one(const PlanObject& self, uint64_t bytes, const std::string& dtype,
                         const std::string& packet, bool eager, bool spans, const std::string& machine) {
-  const SimulatedCall call{.bytes = bytes,
-                           .dtype = dtype_of(dtype),
-                           .packet = *packet_of(packet),
-                           .eager = eager,
-                           .spans = spans};
+  const SimulatedCall call{
+      .bytes = bytes, .dtype = dtype_of(dtype), .packet = *packet_of(packet), .eager = eager, .spans = spans};
   py::gil_scoped_release release;
   return simulate(*self.plan, call, load_machine(machine));
 }
@@ -149,13 +147,14 @@ void run(const PlanObject& self, const py::list& inputs, const py::list& outputs
     in.push_back(memory_of(inputs[rank], fmt::format("input of rank {}", rank)));
     out.push_back(memory_of(outputs[rank], fmt::format("output of rank {}", rank)));
     if (in.back().bytes != sizes.input || out.back().bytes != sizes.output)
-      throw std::invalid_argument(
-          fmt::format("rank {} has an input of {} bytes and an output of {}, but a message of {} bytes of plan "
-                      "'{}' has inputs of {} bytes and outputs of {}",
-                      rank, in.back().bytes, out.back().bytes, bytes, plan.name, sizes.input, sizes.output));
+      throw std::invalid_argument(fmt::format(
+          "rank {} has an input of {} bytes and an output of {}, but a message of {} bytes of plan "
+          "'{}' has inputs of {} bytes and outputs of {}",
+          rank, in.back().bytes, out.back().bytes, bytes, plan.name, sizes.input, sizes.output));
     if (in.back().on_gpu || out.back().on_gpu)
       throw std::invalid_argument(fmt::format(
-          "the arrays of rank {} are on a GPU, and run() computes on the CPU; use an Executor on GPUs", rank));
+          "the arrays of rank {} are on a GPU, and run() computes on the CPU; use an Executor on GPUs",
+          rank));
     if (!out.back().writable)
       throw std::invalid_argument(fmt::format("output of rank {} is read-only; pass a writable array", rank));
     arguments.push_back({.in = in.back().data,
@@ -197,21 +196,24 @@ void declare_plan(py::module_& module) {
                          "A plan says what every thread block of every rank does in one collective. It does "
                          "not change.\n\nGet one from load(), from_json(), make(), or a program's compile().",
                          py::dynamic_attr())
-      .def_static("load", &load_file, py::arg("path"),
-                  "Reads a plan file, JSON or CBOR.\n\nRaises OSError if it cannot be read, PlanError if it holds no "
-                  "plan.")
+      .def_static(
+          "load", &load_file, py::arg("path"),
+          "Reads a plan file, JSON or CBOR.\n\nRaises OSError if it cannot be read, PlanError if it holds no "
+          "plan.")
       .def_static(
           "from_json",
           [](const py::object& text) {
-            std::string bytes = py::isinstance<py::bytes>(text) ? std::string(py::bytes(text))
-                                                                : text.cast<std::string>();
+            std::string bytes =
+                py::isinstance<py::bytes>(text) ? std::string(py::bytes(text)) : text.cast<std::string>();
             py::gil_scoped_release release;
             return object_of(read(bytes));
           },
-          py::arg("text"), "Reads a plan from JSON text, or from the bytes of JSON or CBOR.\n\nRaises PlanError.")
-      .def_static("make", &make, py::arg("name"), py::arg("ranks"),
-                  "Makes the plan of a shipped algorithm, such as 'allreduce_ring', for a number of ranks. Keywords "
-                  "are further parameters of the algorithm, such as instances=16.\n\nRaises ValueError.")
+          py::arg("text"),
+          "Reads a plan from JSON text, or from the bytes of JSON or CBOR.\n\nRaises PlanError.")
+      .def_static(
+          "make", &make, py::arg("name"), py::arg("ranks"),
+          "Makes the plan of a shipped algorithm, such as 'allreduce_ring', for a number of ranks. Keywords "
+          "are further parameters of the algorithm, such as instances=16.\n\nRaises ValueError.")
       .def_property_readonly("name", [](const PlanObject& self) { return self.plan->name; })
       .def_property_readonly(
           "collective", [](const PlanObject& self) { return self.plan->collective; },
@@ -224,12 +226,12 @@ void declare_plan(py::module_& module) {
       .def_property_readonly(
           "in_place", [](const PlanObject& self) { return self.plan->inplace; },
           "True if input and output are one memory.")
-      .def_property_readonly(
-          "threads_per_block", [](const PlanObject& self) { return self.plan->threads_per_block; })
-      .def_property_readonly(
-          "min_message_bytes", [](const PlanObject& self) { return self.plan->min_message_size; })
-      .def_property_readonly(
-          "max_message_bytes", [](const PlanObject& self) { return self.plan->max_message_size; })
+      .def_property_readonly("threads_per_block",
+                             [](const PlanObject& self) { return self.plan->threads_per_block; })
+      .def_property_readonly("min_message_bytes",
+                             [](const PlanObject& self) { return self.plan->min_message_size; })
+      .def_property_readonly("max_message_bytes",
+                             [](const PlanObject& self) { return self.plan->max_message_size; })
       .def_property_readonly(
           "root", [](const PlanObject& self) { return self.plan->extension.root; },
           "The rank whose input a broadcast sends; 0 for other collectives.")
@@ -256,7 +258,8 @@ void declare_plan(py::module_& module) {
           "True if it has a certificate that fits it.")
       .def_property_readonly("headline", [](const PlanObject& self) { return tools::headline(*self.plan); })
       .def("operations", &operations, py::arg("rank"),
-           "Returns the operations of a rank: dictionaries with block, op (position in the block), name, operation "
+           "Returns the operations of a rank: dictionaries with block, op (position in the block), name, "
+           "operation "
            "(in words), file and line of the author (None if unknown).")
       .def(
           "check",
@@ -265,7 +268,8 @@ void declare_plan(py::module_& module) {
             return findings_of(self.plan, target_of(target), allow);
           },
           py::arg("target") = "chorale", py::arg("allow") = std::vector<std::string>(),
-          "Returns the findings of the checks; if there are none, those of the proofs and of the checks of the "
+          "Returns the findings of the checks; if there are none, those of the proofs and of the checks of "
+          "the "
           "target. The list is empty if the plan is right.\n\n"
           "target: the executor that runs the plan, 'chorale' or 'mscclpp'.\n"
           "allow: proofs and checks of the target to leave out, by Finding.kind; 'proofs' for all proofs.\n\n"
@@ -273,7 +277,8 @@ void declare_plan(py::module_& module) {
       .def("certify", &certify,
            "Returns the plan with a certificate of what was proved.\n\nRaises FindingsError if it is wrong.")
       .def("facts", &facts,
-           "Returns what is true of a plan that was proved, as docs/proof.md describes it: a dictionary with bounded, "
+           "Returns what is true of a plan that was proved, as docs/proof.md describes it: a dictionary with "
+           "bounded, "
            "launches, scratch_copies, entry_guarded, exit_quiescent, rounding, order, other_order.\n\nRaises "
            "FindingsError if it is wrong.")
       .def("show", &show, py::arg("rank") = py::none(), py::arg("block") = py::none(),
@@ -285,7 +290,8 @@ void declare_plan(py::module_& module) {
             return tools::differences(*self.plan, *other.plan, canonical);
           },
           py::arg("other"), py::arg("canonical") = false,
-          "Returns the differences as lines, '- ' before what only this plan has and '+ ' before what only the other "
+          "Returns the differences as lines, '- ' before what only this plan has and '+ ' before what only "
+          "the other "
           "has; '' if there are none. With canonical, ids may differ that mean the same.")
       .def(
           "to_json", [](const PlanObject& self) { return write(*self.plan); },
@@ -305,7 +311,8 @@ void declare_plan(py::module_& module) {
             return std::pair(sizes.input, sizes.output);
           },
           py::arg("bytes"), py::arg("dtype") = "f32",
-          "Returns the bytes of a rank's input and output for a message. The size of a message is that of the input, "
+          "Returns the bytes of a rank's input and output for a message. The size of a message is that of "
+          "the input, "
           "and for all-gather that of the output.\n\nRaises UsageError if the plan does not take that size.")
       .def("_simulate", &simulate_one)
       .def("_run", &run)
@@ -326,15 +333,18 @@ void declare_plan(py::module_& module) {
       .def_readonly("op", &TraceSpan::op, "Position in the thread block's operations.")
       .def_property_readonly("name", [](const TraceSpan& self) { return std::string(self.name); })
       .def_property_readonly("file", [](const TraceSpan& self) { return self.line.file; })
-      .def_property_readonly("line", [](const TraceSpan& self) { return self.line.line; },
-                             "Number of the author's line; 0 if unknown.")
+      .def_property_readonly(
+          "line", [](const TraceSpan& self) { return self.line.line; },
+          "Number of the author's line; 0 if unknown.")
       .def_readonly("launch", &TraceSpan::launch)
       .def_readonly("begin_ns", &TraceSpan::begin_ns)
       .def_readonly("end_ns", &TraceSpan::end_ns)
       .def_readonly("bytes", &TraceSpan::bytes, "Size of the message.");
-  py::class_<Simulation>(module, "Simulation", "The predicted time of one call, when many calls follow each other.")
+  py::class_<Simulation>(module, "Simulation",
+                         "The predicted time of one call, when many calls follow each other.")
       .def_readonly("ns", &Simulation::ns, "Nanoseconds per call.")
-      .def_property_readonly("us", [](const Simulation& self) { return self.ns / 1e3; }, "Microseconds per call.")
+      .def_property_readonly(
+          "us", [](const Simulation& self) { return self.ns / 1e3; }, "Microseconds per call.")
       .def_readonly("launch_ns", &Simulation::launch_ns, "The part of ns that passes between launches.")
       .def_readonly("operation_count", &Simulation::ops)
       .def_readonly("links", &Simulation::links, "LinkUse by rank.")

@@ -89,7 +89,8 @@ Action command::check(CLI::App& app) {
     Telling telling;
   };
   auto options = std::make_shared<CheckArguments>();
-  app.add_option("plan", options->paths, "Plan files or Python sources (*.py); - is standard input")->required();
+  app.add_option("plan", options->paths, "Plan files or Python sources (*.py); - is standard input")
+      ->required();
   declare_aim(app, options->aim, "default: " + std::string(target_names[size_t(Target::chorale)]));
   app.add_option("--certify", options->certified,
                  "Print further facts about the plan, and write it with a certificate to FILE")
@@ -123,8 +124,8 @@ Action command::check(CLI::App& app) {
         }
         Plan& plan = built.plan;
         ProofFacts facts;
-        const Diagnostics findings = built.diagnostics.empty() ? check_plan(plan, options->aim, &facts)
-                                                               : built.diagnostics;
+        const Diagnostics findings =
+            built.diagnostics.empty() ? check_plan(plan, options->aim, &facts) : built.diagnostics;
         // The target mscclpp already refuses such a put.
         if (options->aim.target != target_names[size_t(Target::mscclpp)])
           tell_port_packets(plan, path == "-" ? "standard input" : path);

@@ -65,8 +65,9 @@ Action command::compile(CLI::App& app) {
     bool help_program = false;
   };
   auto options = std::make_shared<CompileArguments>();
-  declare_wanted(app, options->wanted,
-                 "A source in C++ (*.cpp) or Python (*.py), a plugin (*.so) or the name of a shipped algorithm");
+  declare_wanted(
+      app, options->wanted,
+      "A source in C++ (*.cpp) or Python (*.py), a plugin (*.so) or the name of a shipped algorithm");
   declare_aim(app, options->aim, "default: the program's choice");
   app.add_flag("--minimize-syncs", options->aim.minimize_syncs,
                "Remove synchronisations of threads without which the proofs still hold");
