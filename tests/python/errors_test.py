@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
 """Tests that every misuse of the package has an exception with the values and the remedy."""
+import os
+import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -192,6 +195,21 @@ class Errors(unittest.TestCase):
                 world.abort("enough")
                 world.barrier()
             chorale.run_local(2, aborts)
+
+    def test_torch(self):
+        command = [sys.executable, "-c", "import chorale.torch"]
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "TORCH_CHORALE_PREFIX": folder}
+            done = subprocess.run(command, text=True, capture_output=True, env=environment)
+            self.assertIn(f"no installation of them in TORCH_CHORALE_PREFIX={folder}", done.stderr)
+            self.assertIn("cmake --install BUILD", done.stderr)
+            # With an installation, this is chorale_torch.
+            place = pathlib.Path(folder) / "share" / "chorale" / "torch"
+            place.mkdir(parents=True)
+            names = "chosen", "empty", "extension", "load", "make", "prefix", "run", "use"
+            (place / "chorale_torch.py").write_text("".join(f"def {name}():\n    return {name!r}\n" for name in names))
+            use = [sys.executable, "-c", "import chorale.torch as t; print(t.run(), t.prefix())"]
+            self.assertEqual(subprocess.check_output(use, text=True, env=environment), "run prefix\n")
 
     def test_install(self):
         self.assertNotIn("mscclpp", sys.modules)
