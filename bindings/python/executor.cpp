@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <string_view>
@@ -30,10 +31,24 @@ namespace py = pybind11;
 namespace chorale::python {
 namespace {
 
+/// Is made with a world, and has to end before it.
+class OfWorld {
+ public:
+  virtual ~OfWorld() = default;
+  virtual void end() = 0;
+};
+
 /// Is Python's World. run_local() owns the handles of its bodies, and ends them.
 struct WorldObject {
   std::unique_ptr<World> own;
   World* lent = nullptr;
+  std::set<OfWorld*> dependents;  // Python may keep them longer, for example in a traceback
+
+  /// Ends a handle that was lent, and what was made with it.
+  void end() {
+    for (OfWorld* const dependent : dependents) dependent->end();
+    lent = nullptr;
+  }
 
   World& get() const {
     if (own) return *own;
@@ -91,31 +106,59 @@ void run_bodies(int ranks, const py::function& body, const py::kwargs& keywords)
         try {
           body(object);
         } catch (py::error_already_set& error) {
-          object->lent = nullptr;
+          object->end();
           rethrow(error);
         }
-        object->lent = nullptr;
+        object->end();
       },
       config.local());
 }
 
 void* stream_of(uintptr_t stream) { return reinterpret_cast<void*>(stream); }
 
-class ExecutorObject {
+/// Holds an Executor or an Exchange, until its world ends.
+template <class Kind>
+class Made : public OfWorld {
  public:
-  ExecutorObject(SharedWorld world, const Config& config)
-      : world_(std::move(world)), executor_(made(*world_, config)), on_gpu_(config.backend.value == "cuda") {}
+  template <class... Options>
+  Made(SharedWorld world, const Options&... options) : world_(std::move(world)) {
+    World& of = world_->get();
+    {
+      py::gil_scoped_release release;
+      made_ = std::make_unique<Kind>(of, options...);
+    }
+    world_->dependents.insert(this);
+  }
+  ~Made() override {
+    world_->dependents.erase(this);
+    end();
+  }
+  Made(const Made&) = delete;
 
   /// Frees it without the GIL, because that may wait for work.
-  ~ExecutorObject() {
+  void end() override {
     py::gil_scoped_release release;
-    executor_.reset();
+    made_.reset();
   }
-  ExecutorObject(const ExecutorObject&) = delete;
 
-  Executor& get() const { return *executor_; }
+  Kind& get() const {
+    if (!made_)
+      throw std::runtime_error(
+          "this object ended with its World when the body of run_local() returned; use it inside the body");
+    return *made_;
+  }
+
+ private:
+  SharedWorld world_;
+  std::unique_ptr<Kind> made_;
+};
+
+class ExecutorObject : public Made<Executor> {
+ public:
+  ExecutorObject(SharedWorld world, const Config& config)
+      : Made(std::move(world), config), on_gpu_(config.backend.value == "cuda") {}
+
   bool on_gpu() const { return on_gpu_; }
-  const SharedWorld& world() const { return world_; }
 
   Arguments arguments(const Plan& plan, const py::handle& input, const py::handle& output,
                       std::optional<uint64_t> bytes, const std::optional<std::string>& dtype,
@@ -149,14 +192,6 @@ class ExecutorObject {
   }
 
  private:
-  static std::unique_ptr<Executor> made(const WorldObject& world, const Config& config) {
-    World& of = world.get();
-    py::gil_scoped_release release;
-    return std::make_unique<Executor>(of, config);
-  }
-
-  SharedWorld world_;
-  std::unique_ptr<Executor> executor_;
   bool on_gpu_;
 };
 
@@ -176,25 +211,13 @@ py::dict interface_of(const Allocation& self) {
   return all;
 }
 
-class ExchangeObject {
+class ExchangeObject : public Made<Exchange> {
  public:
   using Messages = std::vector<std::pair<py::object, int>>;
-
-  ExchangeObject(SharedWorld world, const ExchangeOptions& options, const Config& config)
-      : world_(std::move(world)) {
-    World& of = world_->get();
-    py::gil_scoped_release release;
-    exchange_ = std::make_unique<Exchange>(of, options, config);
-  }
-  ~ExchangeObject() {
-    py::gil_scoped_release release;
-    exchange_.reset();
-  }
-  ExchangeObject(const ExchangeObject&) = delete;
-
-  Exchange& get() const { return *exchange_; }
+  using Made::Made;
 
   void exchange(const Messages& sends, const Messages& recvs, uintptr_t stream) const {
+    Exchange& exchange = get();
     std::vector<SendTo> out;
     std::vector<RecvFrom> in;
     for (const auto& [array, peer] : sends) {
@@ -209,12 +232,8 @@ class ExchangeObject {
       in.push_back({memory.data, memory.bytes, peer});
     }
     py::gil_scoped_release release;
-    exchange_->exchange(out, in, stream_of(stream));
+    exchange.exchange(out, in, stream_of(stream));
   }
-
- private:
-  SharedWorld world_;
-  std::unique_ptr<Exchange> exchange_;
 };
 
 /// Holds the chooser. Plans that it returns keep it alive.

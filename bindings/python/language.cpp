@@ -53,7 +53,7 @@ struct ScratchOf : BufferOf {};
 
 /// Lists the programs whose `with` blocks this thread is in.
 std::vector<SharedProgram>& entered() {
-  static thread_local std::vector<SharedProgram> programs;
+  static thread_local auto& programs = *new std::vector<SharedProgram>();  // as kept()
   return programs;
 }
 
@@ -111,7 +111,9 @@ Aim aim_of(const std::optional<std::string>& target, const std::optional<std::ve
 
 /// Lists every program that is made, if _keep_programs() was called.
 std::optional<std::vector<SharedProgram>>& kept() {
-  static std::optional<std::vector<SharedProgram>> programs;
+  // It is never destroyed, because programs may have functions of Python, which ends before this process
+  // does.
+  static auto& programs = *new std::optional<std::vector<SharedProgram>>();
   return programs;
 }
 

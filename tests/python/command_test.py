@@ -122,6 +122,12 @@ class Commands(unittest.TestCase):
         fake.chmod(0o755)
         says(["compile", good], "cannot import the package chorale", "pip install", PYTHON=str(fake))
 
+    def test_functions_of_python(self):
+        """A promise of a custom collective is a function of Python, which must not outlive Python."""
+        custom = "from chorale.language import *\nwith CollectiveProgram('c', Custom(1, 1, 1, lambda rank, chunk: [(0, 0)])):\n" \
+                 "    Rank(0).copy(Rank(0).get_output_buffer()[0], Rank(0).get_input_buffer()[0], tb=0)\n"
+        self.run_it("compile", self.source(custom))
+
     def test_modules_beside_the_source(self):
         self.source("RANKS = 2\n", "beside.py")
         self.run_it("compile", self.source(SOURCE.replace("options.ranks", "beside.RANKS").replace(

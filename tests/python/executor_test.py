@@ -142,6 +142,31 @@ class Executors(unittest.TestCase):
             world.barrier()
         chorale.run_local(RANKS, body)
 
+    def test_executors_end_with_their_world(self):
+        kept = []
+
+        def body(world):
+            kept.append((world, chorale.Executor(world), chorale.Exchange(world)))
+            world.barrier()
+        chorale.run_local(2, body)
+        data = numpy.ones(4, numpy.float32)
+        for _, executor, exchange in kept:
+            for call in (lambda: executor.execute(chorale.Plan.make("allreduce_ring", 2), data, data),
+                         lambda: exchange.send(data, peer=0), executor.check):
+                with self.assertRaises(RuntimeError) as caught:
+                    call()
+                self.assertIn("ended with its World", str(caught.exception))
+        del kept[:]
+
+        def fails(world):  # the traceback keeps the executor
+            executor = chorale.Executor(world)
+            raise KeyError(executor)
+        try:
+            chorale.run_local(2, fails)
+        except KeyError as error:
+            with self.assertRaises(RuntimeError):
+                error.args[0].check()
+
     def test_tuned_plans(self):
         plans = chorale.TunedPlans(4)
         choice = plans.choose("allreduce", 1 << 20, "bf16")

@@ -5,7 +5,6 @@ from . import _html
 from ._errors import FindingsError, UsageError
 from ._paths import machine_file
 
-_BITS = {"bf16": "bfloat16", "fp8_e4m3": "float8_e4m3fn", "fp8_e5m2": "float8_e5m2"}  # types that NumPy itself lacks
 _NAMES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "float64": "f64", "int32": "i32", "uint32": "u32",
           "int64": "i64", "uint64": "u64", "uint8": "u8", "int8": "i8", "float8_e4m3fn": "fp8_e4m3", "float8_e5m2": "fp8_e5m2"}
 
@@ -41,8 +40,7 @@ def run(self, inputs, outputs=None, *, bytes=None, dtype=None, op=None, packet=N
     inputs = list(inputs)
     if len(inputs) != self.ranks:
         raise UsageError(f"there are {len(inputs)} inputs, but plan '{self.name}' has {self.ranks} ranks; pass one array per rank")
-    inputs = [array if hasattr(array, "__array_interface__") or hasattr(array, "__dlpack__") else numpy.asarray(array)
-              for array in inputs]
+    inputs = [numpy.asarray(array) for array in inputs]
     word = _dtype(inputs[0], dtype)
     for rank, array in enumerate(inputs):
         if str(array.dtype) != str(inputs[0].dtype):
@@ -50,12 +48,12 @@ def run(self, inputs, outputs=None, *, bytes=None, dtype=None, op=None, packet=N
                              "pass arrays of one type")
     if not _is_right(self, allow):
         raise FindingsError(self.check(allow=list(allow)))
-    given = int(numpy.asarray(inputs[0]).nbytes)
+    given = inputs[0].nbytes
     if bytes is None:
         bytes = given * self.ranks if self.collective == "allgather" else given
     _, out_bytes = self.message_sizes(bytes, word)
     if outputs is None:
-        kind = numpy.asarray(inputs[0]).dtype
+        kind = inputs[0].dtype
         outputs = [numpy.zeros(out_bytes // kind.itemsize, kind) for _ in inputs]
     outputs = list(outputs)
     if len(outputs) != self.ranks:
