@@ -134,21 +134,29 @@ def _pack(tree, wheel, info):
         add(f"{info}/RECORD", "".join(record).encode(), 0o644)
 
 
+def _tag():
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    return f"{python}-{python}-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    info = pathlib.Path(metadata_directory) / f"chorale-{_version()}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(_metadata(), encoding="utf-8")
+    (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nGenerator: chorale\nRoot-Is-Purelib: false\nTag: {_tag()}\n")
+    (info / "entry_points.txt").write_text("[console_scripts]\nchorale = chorale._command:main\n")
+    shutil.copy2(ROOT / "LICENSE", info / "LICENSE")
+    return info.name
+
+
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     build = _built(config_settings or {})
-    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    tag = f"{python}-{python}-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
-    name = f"chorale-{_version()}-{tag}.whl"
+    name = f"chorale-{_version()}-{_tag()}.whl"
     with tempfile.TemporaryDirectory() as folder:
         tree = pathlib.Path(folder)
         _collect(build, tree / "chorale")
-        info = tree / f"chorale-{_version()}.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(_metadata(), encoding="utf-8")
-        (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nGenerator: chorale\nRoot-Is-Purelib: false\nTag: {tag}\n")
-        (info / "entry_points.txt").write_text("[console_scripts]\nchorale = chorale._command:main\n")
-        shutil.copy2(ROOT / "LICENSE", info / "LICENSE")
-        _pack(tree, pathlib.Path(wheel_directory) / name, info.name)
+        info = prepare_metadata_for_build_wheel(folder)
+        _pack(tree, pathlib.Path(wheel_directory) / name, info)
     return name
 
 
