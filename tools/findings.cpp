@@ -121,9 +121,10 @@ void Telling::declare(CLI::App& app) {
 }
 
 bool Telling::tell(const Plan& plan, const std::string& path, const std::string& run,
-                   const Diagnostics& diagnostics) {
+                   const Diagnostics& diagnostics, std::vector<Explained>* told) {
   if (diagnostics.empty()) return false;
   const std::vector<Explained> all = explain_all(plan, diagnostics);
+  if (told) *told = all;
   print(plan, all);
   if (shrinks()) tell_shrunk(plan, all);
   tell_seed(plan, run, all);

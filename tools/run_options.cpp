@@ -126,7 +126,9 @@ Built built_file(const std::string& file, const std::vector<std::string>& allow)
   return built;
 }
 
-Built built_of(const Wanted& wanted, uint32_t ranks, const std::vector<std::string>& allow) {
+}  // namespace
+
+Built built_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::string>& allow) {
   const bool named = names_program(wanted.what);
   const std::string schedule = named ? shipped_schedule(wanted.what) : "";
   if (named && schedule.empty()) return built_program(wanted, ranks, allow);
@@ -139,10 +141,8 @@ Built built_of(const Wanted& wanted, uint32_t ranks, const std::vector<std::stri
   return built_file(named ? schedule : wanted.what, allow);
 }
 
-}  // namespace
-
 Plan plan_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::string>& allow) {
-  Built built = built_of(wanted, ranks, allow);
+  Built built = built_for(wanted, ranks, allow);
   if (report(built.plan, built.diagnostics)) {
     throw Failure(Exit::plan_wrong, "a plan with findings is not run", allowing(built.diagnostics));
   }

@@ -44,7 +44,10 @@ std::vector<uint64_t> sizes_for(const std::string& asked, const std::string& oth
                                 DType dtype);
 
 /// Compiles a program or reads a plan, for `ranks` ranks if not 0. Checks it, and proves everything except
-/// what `allow` names.
+/// what `allow` names. Returns the findings too.
+Built built_for(const Wanted&, uint32_t ranks, const std::vector<std::string>& allow);
+
+/// Returns the plan of built_for(), which must have no findings and be for that number of ranks.
 /// \throws Failure plan_wrong after it has reported the findings
 Plan plan_for(const Wanted&, uint32_t ranks, const std::vector<std::string>& allow);
 

@@ -11,10 +11,14 @@
 #include "chorale/proof.hpp"
 #include "tools/command.hpp"
 #include "tools/findings.hpp"
+#include "tools/machine_file.hpp"
 #include "tools/oracle.hpp"
 #include "tools/programs.hpp"
 #include "tools/python.hpp"
+#include "tools/run_options.hpp"
 #include "tools/schedule_options.hpp"
+#include "tools/view/page.hpp"
+#include "tools/view/plan_picture.hpp"
 #include "tools/words.hpp"
 
 namespace chorale::tools {
@@ -55,6 +59,17 @@ std::string size_words(const Plan& plan, const std::string& aim) {
   return most < plan.max_message_size ? ", messages of up to " + count(most, "byte") : "";
 }
 
+/// Returns the page that shows a plan with its findings.
+std::string page_of_findings(const Plan& plan, const std::string& path, std::vector<Explained> findings) {
+  const Machine machine = machine_of("");
+  PlanView view;
+  view.file = path == "-" ? "standard input" : path;
+  view.bytes = sizes_for("", "1M", plan.ranks(), view.dtype).front();
+  view.machine = &machine;
+  view.findings = std::move(findings);
+  return page_of({picture_of(plan, view)});
+}
+
 /// Reports operations that may mean something else in MSCCL++. There a put of packets over a port channel
 /// sends packets that its source already holds. Plans that name their author's lines were written for this
 /// executor.
@@ -84,7 +99,7 @@ void tell_port_packets(const Plan& plan, const std::string& name) {
 Action command::check(CLI::App& app) {
   struct CheckArguments {
     std::vector<std::string> paths;
-    std::string certified;
+    std::string certified, page;
     Aim aim;
     Telling telling;
   };
@@ -96,6 +111,8 @@ Action command::check(CLI::App& app) {
                  "Print further facts about the plan, and write it with a certificate to FILE")
       ->type_name("FILE");
   options->telling.declare(app);
+  app.add_option("--view", options->page, "Write a page that shows the findings of the first wrong plan in a browser")
+      ->type_name("FILE");
   return [options] {
     const std::vector<std::string>& paths = options->paths;
     options->aim.certify = !options->certified.empty();
@@ -104,11 +121,14 @@ Action command::check(CLI::App& app) {
                     "--certify writes one plan, but there are " + std::to_string(paths.size()));
     std::vector<NamedFile> read;
     for (const std::string& path : paths) read.push_back({"", path});
-    const std::vector<NamedFile> findings = options->telling.files();
+    std::vector<NamedFile> findings = options->telling.files();
+    findings.push_back({"--view", options->page});
     keep_apart(read, findings);
     std::vector<NamedFile> written = findings;
     written.push_back({"--certify", options->certified});
     keep_apart({}, written);  // --certify may write to the plan file itself
+    if (!options->page.empty()) need_writable(options->page);
+    std::string page;
     Exit worst = Exit::well;
     // Every plan is checked, even after a wrong one.
     for (const std::string& path : paths) {
@@ -129,7 +149,9 @@ Action command::check(CLI::App& app) {
         // The target mscclpp already refuses such a put.
         if (options->aim.target != target_names[size_t(Target::mscclpp)])
           tell_port_packets(plan, path == "-" ? "standard input" : path);
-        if (options->telling.tell(plan, path, shell_word(path), findings)) {
+        std::vector<Explained> explained;
+        if (options->telling.tell(plan, path, shell_word(path), findings, &explained)) {
+          if (!options->page.empty() && page.empty()) page = page_of_findings(plan, path, std::move(explained));
           worst = std::max(worst, Exit::plan_wrong);
           continue;
         }
@@ -167,6 +189,11 @@ Action command::check(CLI::App& app) {
       }
     }
     options->telling.finish();
+    if (!page.empty()) {
+      write_output(options->page, page);
+    } else if (!options->page.empty()) {
+      std::cerr << "note: nothing was found, so " << options->page << " was not written; chorale view shows the plan\n";
+    }
     return worst;
   };
 }

@@ -1,0 +1,171 @@
+// chorale view writes a page that shows plans, schedules and traces.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "chorale/other_names.hpp"
+#include "chorale/read_file.hpp"
+#include "chorale/usage_error.hpp"
+#include "tools/findings.hpp"
+#include "tools/machine_file.hpp"
+#include "tools/run_options.hpp"
+#include "tools/schedule_options.hpp"
+#include "tools/view/page.hpp"
+#include "tools/view/plan_picture.hpp"
+#include "tools/view/schedule_picture.hpp"
+#include "tools/view/trace_picture.hpp"
+
+namespace chorale::tools {
+namespace {
+
+/// A page has room for this many plans.
+constexpr size_t most_pictures = 2;
+
+struct ViewArguments {
+  std::vector<std::string> what, trace, allow;
+  Wanted common;  ///< --set and --name
+  ScheduleOptions schedule;
+  std::string output, machine, bytes, dtype = "f32", packet = "ll16";
+  uint32_t ranks = 0;
+  bool eager = false, open = false;
+};
+
+/// Reads a file of which it is not known what it holds; empty if it is not a file, but a name.
+std::string text_of(const std::string& path) {
+  if (path == "-" || names_program(path)) return "";
+  try {
+    return read_file(path);
+  } catch (const std::runtime_error&) {
+    return "";  // the reader of plans says why it cannot be read
+  }
+}
+
+std::string trace_text(const std::string& path) {
+  try {
+    return read_file(path);
+  } catch (const std::runtime_error& error) {
+    throw Failure(Exit::command_wrong, error.what());
+  }
+}
+
+Picture picture_of_file(const ViewArguments& options, const std::string& what, const std::string& trace,
+                        const Machine& machine) {
+  if (const std::string text = text_of(what); is_trace(text)) {
+    if (!trace.empty())
+      throw Failure(Exit::command_wrong, "--trace belongs to a plan, but " + what + " is a trace itself");
+    return picture_of_trace(text, what);
+  }
+  Wanted wanted = options.common;
+  wanted.what = what;
+  Progress progress;
+  progress("checking " + what);
+  const Built built = built_for(wanted, options.ranks, options.allow);
+  const Plan& plan = built.plan;
+  std::vector<Explained> findings = explain_all(plan, built.diagnostics);
+  if (plan.extension.host && (plan.gpus.empty() || options.schedule.given())) {
+    if (!trace.empty())
+      throw Failure(Exit::command_wrong, "--trace is for plans of thread blocks, and '" + plan.name + "' is a host schedule");
+    const host::Concrete made = unroll(plan, schedule_ranks(*plan.extension.host, options.ranks),
+                                       options.schedule.params(plan), options.schedule.automatic());
+    return picture_of_schedule(plan, expand_movers(made), what, findings);
+  }
+  PlanView view;
+  view.file = what;
+  view.dtype = carrier_of(options.dtype);
+  view.bytes = sizes_for(options.bytes, "1M", plan.ranks(), view.dtype).front();
+  view.packet = *packet_form_of(options.packet);
+  view.eager = options.eager;
+  view.machine = &machine;
+  view.trace_file = trace;
+  view.findings = std::move(findings);
+  progress("reading and predicting " + what);
+  if (!trace.empty()) view.measured = spans_of(plan, trace_text(trace), trace, view.bytes);
+  return picture_of(plan, view);
+}
+
+/// Opens the page in the user's browser.
+void open_page(const std::string& path) {
+#ifdef __APPLE__
+  const std::string opener = "open ";
+#else
+  const std::string opener = "xdg-open ";
+#endif
+  if (std::system((opener + shell_word(path) + " >/dev/null 2>&1").c_str()) != 0)
+    std::cerr << "note: no browser could be started; open " << path << " in one\n";
+}
+
+Exit view_it(const ViewArguments& options) {
+  if (options.what.size() > most_pictures)
+    throw Failure(Exit::command_wrong, "a page shows at most two plans, but there are " + std::to_string(options.what.size()));
+  if (options.trace.size() > options.what.size())
+    throw Failure(Exit::command_wrong, "there are more traces than plans", "the first --trace belongs to the first plan, the second to the second");
+  if (options.open && options.output == "-")
+    throw Failure(Exit::command_wrong, "--open needs a file", "name one by -o page.html");
+  std::vector<NamedFile> read{{"--machine", options.machine}};
+  for (const std::string& what : options.what) read.push_back({"", what});
+  for (const std::string& trace : options.trace) read.push_back({"--trace", trace});
+  keep_apart(read, {{"-o", options.output}});
+  need_writable(options.output);
+  const Machine machine = machine_of(options.machine);
+  std::vector<Picture> pictures;
+  for (size_t at = 0; at < options.what.size(); ++at) {
+    const std::string trace = at < options.trace.size() ? options.trace[at] : "";
+    pictures.push_back(picture_of_file(options, options.what[at], trace, machine));
+  }
+  write_output(options.output, page_of(pictures));
+  uint64_t findings = 0;
+  for (const Picture& picture : pictures) findings += picture.findings.size();
+  if (findings) std::cerr << "note: the page shows " << count(findings, "finding") << "; chorale check prints them\n";
+  if (options.open) open_page(options.output);
+  return Exit::well;
+}
+
+}  // namespace
+
+Action command::view(CLI::App& app) {
+  auto options = std::make_shared<ViewArguments>();
+  app.add_option("what", options->what,
+                 "Plan files, algorithms as for run, host schedules or traces: one, or two beside each other")
+      ->required();
+  app.add_option("-o,--output", options->output, "Write the page to FILE; - is standard output")
+      ->type_name("FILE")
+      ->required();
+  app.add_option("--trace", options->trace,
+                 "Show the times of a trace, which run --trace has written, beside the predicted ones; the second "
+                 "one is for the second plan")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  app.add_option("--bytes", options->bytes, "Size of the message; default 1M")->type_name("SIZE");
+  app.add_option("--ranks", options->ranks, "Number of ranks; default: the plan's")
+      ->transform(whole_number(1, 4096))
+      ->type_name("N");
+  app.add_option("--machine", options->machine, "The machine for predicted times; default: an NVIDIA H200's")
+      ->type_name("FILE");
+  app.add_option("--dtype", options->dtype, "Type of an element; default f32")
+      ->transform(dtype_word())
+      ->type_name("NAME");
+  app.add_option("--packet", options->packet, "Form of packets; default ll16")
+      ->check(one_of("packet form", {std::begin(packet_form_names), std::end(packet_form_names)}))
+      ->type_name("NAME");
+  app.add_flag("--eager", options->eager, "Predict launches in a row; default: in a CUDA graph");
+  app.add_option("--set", options->common.set, "A parameter of the program; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--name", options->common.name, "The program to use, if a source has several")
+      ->type_name("NAME");
+  options->schedule.declare(app);
+  declare_allow(app, options->allow,
+                "A proof to leave out, by the name in brackets, or proofs for all; may be repeated");
+  app.add_flag("--open", options->open, "Open the page in a browser");
+  app.footer(
+      "The page is one file, and needs no network. It shows when each operation runs, what it waits for, how\n"
+      "the chunks move and what is wrong with the plan. docs/view.md describes it. For example:\n"
+      "  chorale view allreduce_ring --ranks 4 -o ring.html --open");
+  return [options] { return view_it(*options); };
+}
+
+}  // namespace chorale::tools

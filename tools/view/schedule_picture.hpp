@@ -1,0 +1,20 @@
+/// \file
+/// Makes the picture of a host schedule, unrolled for a number of ranks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "chorale/host/concrete.hpp"
+#include "chorale/plan.hpp"
+#include "tools/findings.hpp"
+#include "tools/view/picture.hpp"
+
+namespace chorale::tools {
+
+/// Makes the picture. A lane is a stream of a rank, and operations have an order but no times.
+/// \param made  the schedule of `plan`, after expand_movers()
+Picture picture_of_schedule(const Plan& plan, const host::Concrete& made, const std::string& file,
+                            const std::vector<Explained>& findings);
+
+}  // namespace chorale::tools

@@ -1,0 +1,187 @@
+#include "tools/view/trace_picture.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "tools/command.hpp"
+
+namespace chorale::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* hint = "chorale run --trace FILE, bench --trace FILE and simulate --trace FILE write traces";
+
+/// Holds a slice of a trace.
+struct Slice {
+  std::string name, plan, line;
+  uint32_t rank = 0, thread = 0;
+  int64_t op = -1;
+  uint64_t launch = 0;
+  int64_t begin = 0, end = 0;  ///< ns
+};
+
+struct Trace {
+  std::vector<Slice> slices;
+  std::map<std::pair<uint32_t, uint32_t>, std::string> threads;
+};
+
+Failure broken(const std::string& file, const std::string& why) {
+  return Failure(Exit::command_wrong, file + ": " + why, hint);
+}
+
+/// Reads a number of an event that is there and is in its range.
+template <class Number>
+Number number_at(const Json& event, const char* key, Number otherwise) {
+  const auto found = event.find(key);
+  return found != event.end() && found->is_number_unsigned() ? Number(found->get<uint64_t>()) : otherwise;
+}
+
+std::string text_at(const Json& event, const char* key) {
+  const auto found = event.find(key);
+  return found != event.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+Trace read(const std::string& text, const std::string& file) {
+  const Json all = Json::parse(text, nullptr, false);
+  if (!all.is_object() || !all.contains("traceEvents") || !all["traceEvents"].is_array())
+    throw broken(file, "it is not a trace");
+  Trace trace;
+  for (const Json& event : all["traceEvents"]) {
+    if (!event.is_object()) throw broken(file, "an event of the trace is not an object");
+    const std::string phase = text_at(event, "ph");
+    const uint32_t rank = number_at(event, "pid", 0u), thread = number_at(event, "tid", 0u);
+    const Json empty = Json::object();
+    const auto found = event.find("args");
+    const Json& arguments = found != event.end() && found->is_object() ? *found : empty;
+    if (phase == "M" && text_at(event, "name") == "thread_name")
+      trace.threads[{rank, thread}] = text_at(arguments, "name");
+    if (phase != "X") continue;
+    const auto ts = event.find("ts"), dur = event.find("dur");
+    if (ts == event.end() || !ts->is_number() || dur == event.end() || !dur->is_number())
+      throw broken(file, "a slice of the trace has no time");
+    Slice slice;
+    slice.name = text_at(event, "name");
+    slice.plan = text_at(arguments, "plan");
+    slice.line = text_at(arguments, "line");
+    slice.rank = rank;
+    slice.thread = thread;
+    slice.op = int64_t(number_at(arguments, "op", uint64_t(UINT32_MAX)));
+    slice.launch = number_at(arguments, "launch", uint64_t(0));
+    const double begin = std::max(ts->get<double>(), 0.0) * 1e3;
+    const double end = begin + std::max(dur->get<double>(), 0.0) * 1e3;
+    if (end > 1e15) throw broken(file, "a slice of the trace ends after more than ten days");
+    slice.begin = std::llround(begin);
+    slice.end = std::llround(end);
+    trace.slices.push_back(std::move(slice));
+  }
+  return trace;
+}
+
+/// Returns the file and the number of "ring.cpp:12".
+SourceLine line_of(const std::string& words) {
+  const size_t colon = words.rfind(':');
+  SourceLine line;
+  if (colon == words.npos) return line;
+  const char* const end = words.data() + words.size();
+  const auto [stop, error] = std::from_chars(words.data() + colon + 1, end, line.line);
+  if (error != std::errc() || stop != end) return {};
+  line.file = words.substr(0, colon);
+  return line;
+}
+
+PictureKind kind_of(const std::string& name) {
+  const int code = find_opcode(name);
+  if (code < 0) {
+    if (name.find("wait") != name.npos) return PictureKind::waits;
+    return name.find("signal") != name.npos ? PictureKind::signals : PictureKind::moves;
+  }
+  const OpInfo& row = info(Opcode(code));
+  for (const Field& field : row.fields)
+    if (is_operand(field.role)) return PictureKind::moves;
+  if (row.has(Role::Post) || row.has(Role::PostRelaxed) || row.has(Role::Release)) return PictureKind::signals;
+  return row.fields.empty() || row.has(Role::Loop) ? PictureKind::other : PictureKind::waits;
+}
+
+}  // namespace
+
+bool is_trace(std::string_view text) {
+  return text.substr(0, 4096).find("\"traceEvents\"") != text.npos;
+}
+
+std::vector<TraceSpan> spans_of(const Plan& plan, const std::string& text, const std::string& file,
+                                uint64_t bytes) {
+  const Trace trace = read(text, file);
+  uint64_t last = 0;
+  std::set<std::string> others;
+  for (const Slice& slice : trace.slices) {
+    if (slice.plan == plan.name)
+      last = std::max(last, slice.launch);
+    else
+      others.insert(slice.plan);
+  }
+  std::vector<TraceSpan> spans;
+  for (const Slice& slice : trace.slices) {
+    if (slice.plan != plan.name || slice.launch != last) continue;
+    if (slice.rank >= plan.gpus.size() || slice.thread >= plan.gpus[slice.rank].threadblocks.size() ||
+        size_t(slice.op) >= plan.gpus[slice.rank].threadblocks[slice.thread].ops.size()) {
+      throw Failure(Exit::command_wrong,
+                    file + " has operation " + std::to_string(slice.op) + " of rank " + std::to_string(slice.rank) +
+                        ", thread block " + std::to_string(slice.thread) + ", which plan '" + plan.name +
+                        "' does not have",
+                    "the trace must be of the same plan");
+    }
+    const Op& op = plan.gpus[slice.rank].threadblocks[slice.thread].ops[size_t(slice.op)];
+    spans.push_back({plan.name, slice.rank, slice.thread, uint32_t(slice.op), info(op.code).name, plan.line_of(op),
+                     slice.launch, uint64_t(slice.begin), uint64_t(slice.end), bytes});
+  }
+  if (spans.empty()) {
+    throw Failure(Exit::command_wrong, file + " has no launch of plan '" + plan.name + "'",
+                  others.empty() ? hint : "it has launches of " + join(std::vector<std::string>(others.begin(), others.end())));
+  }
+  return spans;
+}
+
+Picture picture_of_trace(const std::string& text, const std::string& file) {
+  Trace trace = read(text, file);
+  if (trace.slices.empty()) throw broken(file, "the trace has no slices");
+  std::stable_sort(trace.slices.begin(), trace.slices.end(), [](const Slice& a, const Slice& b) {
+    return std::tuple(a.rank, a.thread, a.begin) < std::tuple(b.rank, b.thread, b.begin);
+  });
+  Picture picture;
+  picture.kind = "trace";
+  picture.name = trace.slices.front().plan;
+  if (picture.name.empty()) picture.name = file;
+  picture.file = file;
+  picture.headline = "trace of " + count(trace.slices.size(), "operation");
+  PictureTimes times{"measured, " + file, false, {}};
+  std::set<uint32_t> ranks;
+  for (const Slice& slice : trace.slices) {
+    const auto named = trace.threads.find({slice.rank, slice.thread});
+    const std::string lane = named == trace.threads.end() ? "thread " + std::to_string(slice.thread) : named->second;
+    if (picture.lanes.empty() || picture.lanes.back().rank != slice.rank || picture.lanes.back().name != lane)
+      picture.lanes.push_back({slice.rank, lane, {}});
+    PictureOp op;
+    op.name = slice.name;
+    op.kind = kind_of(slice.name);
+    op.text = slice.name;
+    if (slice.op != UINT32_MAX) op.text += ", operation " + std::to_string(slice.op);
+    if (slice.launch) op.text += " of launch " + std::to_string(slice.launch);
+    op.line = line_of(slice.line);
+    picture.lanes.back().ops.push_back(std::move(op));
+    times.spans.push_back({slice.begin, slice.end});
+    ranks.insert(slice.rank);
+  }
+  picture.ranks = uint32_t(ranks.size());
+  picture.times.push_back(std::move(times));
+  picture.tracks.emplace_back("measured");
+  return picture;
+}
+
+}  // namespace chorale::tools
