@@ -1,0 +1,414 @@
+// Reads the data of the page: JSON with columns of numbers, which tools/view/picture.cpp writes.
+
+export const enum Kind {
+  moves = 0,
+  waits = 1,
+  signals = 2,
+  other = 3,
+}
+
+export interface RawTimes {
+  title: string;
+  steps: boolean;
+  gaps: string;
+  lengths: string;
+}
+
+export interface Event {
+  part: "context" | "culprit" | "missing";
+  actor: string;
+  launch: number;
+  mark: string;
+  text: string;
+  line: string;
+  op: number;
+}
+
+export interface Finding {
+  check: string;
+  text: string;
+  line: string;
+  op: number;
+  notes: { text: string; line: string; op: number }[];
+  help: string;
+  rendered: string;
+  events: Event[];
+  edges: [number, number, boolean][];
+  leftOut: number;
+  because: string[];
+  remedies: string[];
+}
+
+export interface ProfileLine {
+  name: string;
+  line: string;
+  path: number;
+  spans: number;
+  total: number;
+  longest: number;
+  rank: number;
+  block: number;
+}
+
+export interface Stretch {
+  name: string;
+  line: string;
+  rank: number;
+  block: number;
+  from: number;
+  to: number;
+}
+
+export interface Profile {
+  launch: number;
+  ns: number;
+  lines: ProfileLine[];
+  path: Stretch[];
+}
+
+export interface ComparedLine {
+  name: string;
+  line: string;
+  kind: string;
+  measured: number;
+  predicted: number;
+  blocks: number;
+}
+
+export interface Comparison {
+  launch: number;
+  measured: number;
+  predicted: number;
+  lines: ComparedLine[];
+  onlyMeasured: ComparedLine[];
+  onlyPredicted: ComparedLine[];
+}
+
+export interface RawView {
+  kind: "plan" | "schedule" | "trace";
+  name: string;
+  file: string;
+  headline: string;
+  facts: string[];
+  notes: string[];
+  ranks: number;
+  chunkBytes: number;
+  chunks: number[][];
+  oneStorage: boolean;
+  lanes: { rank: number; name: string; count: number }[];
+  names: string[];
+  kinds: Kind[];
+  combining: number[];
+  lines: string[];
+  lineTexts: string[];
+  channels: string[];
+  templates: string[];
+  columns: Record<
+    | "name"
+    | "line"
+    | "channel"
+    | "template"
+    | "numbers"
+    | "parts"
+    | "awaitsCount"
+    | "awaits"
+    | "accessCount"
+    | "accesses",
+    string
+  >;
+  times: Record<string, RawTimes>;
+  findings: Finding[];
+  profiles: Record<string, Profile>;
+  comparison: Comparison | null;
+}
+
+export interface RawModel {
+  version: number;
+  made: string;
+  views: RawView[];
+}
+
+/** The bytes of a column and how many numbers they hold. */
+function bytesOf(base64: string): { bytes: Uint8Array; count: number } {
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  let count = 0;
+  for (let at = 0; at < text.length; ++at) {
+    const byte = text.charCodeAt(at);
+    bytes[at] = byte;
+    if (byte < 128) ++count;
+  }
+  return { bytes, count };
+}
+
+/** Calls `take` for each number of a column. Numbers of more than 31 bits are exact to 53 bits. */
+function eachNumber(bytes: Uint8Array, take: (value: number, at: number) => void): void {
+  let number = 0;
+  for (let at = 0; at < bytes.length; ) {
+    let byte = bytes[at++];
+    let value = byte & 127;
+    let factor = 128;
+    while (byte > 127) {
+      byte = bytes[at++];
+      value += (byte & 127) * factor;
+      factor *= 128;
+    }
+    take(value, number++);
+  }
+}
+
+function small(base64: string): Uint32Array {
+  const { bytes, count } = bytesOf(base64);
+  const out = new Uint32Array(count);
+  eachNumber(bytes, (value, at) => (out[at] = value));
+  return out;
+}
+
+function large(base64: string): Float64Array {
+  const { bytes, count } = bytesOf(base64);
+  const out = new Float64Array(count);
+  eachNumber(bytes, (value, at) => (out[at] = value));
+  return out;
+}
+
+/** Undoes Column::add_signed(). */
+const signed = (value: number) => (value % 2 ? -(value + 1) / 2 : value / 2);
+
+/** Positions at which the parts of `counts` begin; the last one is the end. */
+function starts(counts: ArrayLike<number>): Uint32Array {
+  const out = new Uint32Array(counts.length + 1);
+  for (let at = 0; at < counts.length; ++at) out[at + 1] = out[at] + counts[at];
+  return out;
+}
+
+/** The times of all operations from one source, with what is needed to draw them fast. */
+export class Track {
+  /** By operation; NaN: it has no time. */
+  readonly begin: Float64Array;
+  readonly end: Float64Array;
+  /** The operations with times, lane by lane, by begin; those of lane k are from first[k] to first[k + 1]. */
+  readonly order: Uint32Array;
+  readonly first: Uint32Array;
+  /** The time that the operations of each kind have taken before the one at this position of `order`. */
+  readonly sums: Float64Array[];
+  readonly last: number;
+
+  constructor(
+    readonly key: string,
+    readonly title: string,
+    readonly steps: boolean,
+    raw: RawTimes,
+    view: View,
+  ) {
+    const lengths = large(raw.lengths);
+    const gaps = large(raw.gaps);
+    const count = view.count;
+    this.begin = new Float64Array(count).fill(NaN);
+    this.end = new Float64Array(count).fill(NaN);
+    this.first = new Uint32Array(view.lanes.length + 1);
+    const order = new Uint32Array(gaps.length);
+    let next = 0;
+    let last = 0;
+    for (let lane = 0; lane < view.lanes.length; ++lane) {
+      let before = 0;
+      let sorted = true;
+      const from = next;
+      for (let op = view.firstOp[lane]; op < view.firstOp[lane + 1]; ++op) {
+        if (!lengths[op]) continue;
+        const begin = before + signed(gaps[next]);
+        const end = begin + lengths[op] - 1;
+        if (begin < before && next > from) sorted = false;
+        before = end;
+        this.begin[op] = begin;
+        this.end[op] = end;
+        order[next++] = op;
+        if (end > last) last = end;
+      }
+      if (!sorted) order.subarray(from, next).sort((a, b) => this.begin[a] - this.begin[b]);
+      this.first[lane + 1] = next;
+    }
+    this.order = order;
+    this.last = Math.max(last, 1);
+    this.sums = [0, 1, 2, 3].map(() => new Float64Array(next + 1));
+    for (let at = 0; at < next; ++at) {
+      const op = order[at];
+      const kind = view.kindOf(op);
+      for (let k = 0; k < 4; ++k) this.sums[k][at + 1] = this.sums[k][at];
+      this.sums[kind][at + 1] += this.end[op] - this.begin[op];
+    }
+  }
+
+  /** The position in `order` of the first operation of a lane that ends after `time`; the lane's end if none does. */
+  firstAfter(lane: number, time: number, from = this.first[lane]): number {
+    let low = from;
+    let high = this.first[lane + 1];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.end[this.order[middle]] > time) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}
+
+/** One plan, schedule or trace. */
+export class View {
+  readonly kind: string;
+  readonly lanes: { rank: number; name: string; count: number }[];
+  readonly count: number;
+  /** The first operation of each lane; the last entry is the number of operations. */
+  readonly firstOp: Uint32Array;
+  readonly laneOf: Uint32Array;
+  readonly tracks: Track[];
+
+  private readonly name: Uint32Array;
+  private readonly line: Uint32Array;
+  private readonly channel: Uint32Array;
+  private readonly template: Uint32Array;
+  private texts?: { parts: string[][]; first: Uint32Array; numbers: Uint32Array };
+  private readonly awaitsFirst: Uint32Array;
+  private readonly awaitsList: Uint32Array;
+  private awaited?: { first: Uint32Array; list: Uint32Array };
+  private accessData?: { first: Uint32Array; list: Float64Array; parts: Uint32Array };
+
+  constructor(readonly raw: RawView) {
+    this.kind = raw.kind;
+    this.lanes = raw.lanes;
+    this.firstOp = starts(raw.lanes.map((lane) => lane.count));
+    this.count = this.firstOp[raw.lanes.length];
+    this.laneOf = new Uint32Array(this.count);
+    for (let lane = 0; lane < raw.lanes.length; ++lane) this.laneOf.fill(lane, this.firstOp[lane], this.firstOp[lane + 1]);
+    this.name = small(raw.columns.name);
+    this.line = small(raw.columns.line);
+    this.channel = small(raw.columns.channel);
+    this.template = small(raw.columns.template);
+    this.awaitsFirst = starts(small(raw.columns.awaitsCount));
+    const awaits = large(raw.columns.awaits);
+    this.awaitsList = new Uint32Array(awaits.length);
+    for (let op = 0; op < this.count; ++op)
+      for (let at = this.awaitsFirst[op]; at < this.awaitsFirst[op + 1]; ++at) this.awaitsList[at] = op + signed(awaits[at]);
+    this.tracks = Object.entries(raw.times).map(([key, times]) => new Track(key, times.title, times.steps, times, this));
+  }
+
+  ranks(): number {
+    return this.raw.chunks.length || this.raw.ranks;
+  }
+  kindOf(op: number): Kind {
+    return this.raw.kinds[this.name[op]];
+  }
+  nameOf(op: number): string {
+    return this.raw.names[this.name[op]];
+  }
+  /** The position of an operation's name in `raw.names`. */
+  nameNumber(op: number): number {
+    return this.name[op];
+  }
+  combines(op: number): boolean {
+    return this.raw.combining[this.name[op]] === 1;
+  }
+  /** The author's line, such as "ring.cpp:12"; empty: unknown. */
+  lineOf(op: number): string {
+    return this.line[op] ? this.raw.lines[this.line[op] - 1] : "";
+  }
+  lineText(op: number): string {
+    return this.line[op] ? this.raw.lineTexts[this.line[op] - 1] : "";
+  }
+  channelOf(op: number): string {
+    return this.channel[op] ? this.raw.channels[this.channel[op] - 1] : "";
+  }
+  laneName(lane: number): string {
+    return `rank ${this.lanes[lane].rank}, ${this.lanes[lane].name}`;
+  }
+  /** "rank 0, block 1, operation 2" */
+  placeOf(op: number): string {
+    const lane = this.laneOf[op];
+    return `${this.laneName(lane)}, operation ${op - this.firstOp[lane]}`;
+  }
+
+  /** The operation in words. */
+  textOf(op: number): string {
+    if (!this.texts) {
+      const parts = this.raw.templates.map((text) => text.split("\x01"));
+      const first = new Uint32Array(this.count + 1);
+      for (let at = 0; at < this.count; ++at) first[at + 1] = first[at] + parts[this.template[at]].length - 1;
+      this.texts = { parts, first, numbers: small(this.raw.columns.numbers) };
+    }
+    const { parts, first, numbers } = this.texts;
+    const words = parts[this.template[op]];
+    let text = words[0];
+    for (let at = 1; at < words.length; ++at) text += numbers[first[op] + at - 1] + words[at];
+    return text;
+  }
+
+  /** The operations that must come before `op` goes on. */
+  awaits(op: number): Uint32Array {
+    return this.awaitsList.subarray(this.awaitsFirst[op], this.awaitsFirst[op + 1]);
+  }
+
+  /** The operations that go on only after `op`. */
+  awaitedBy(op: number): Uint32Array {
+    if (!this.awaited) {
+      const counts = new Uint32Array(this.count);
+      for (const other of this.awaitsList) ++counts[other];
+      const first = starts(counts);
+      const next = first.slice();
+      const list = new Uint32Array(this.awaitsList.length);
+      for (let from = 0; from < this.count; ++from) for (const other of this.awaits(from)) list[next[other]++] = from;
+      this.awaited = { first, list };
+    }
+    return this.awaited.list.subarray(this.awaited.first[op], this.awaited.first[op + 1]);
+  }
+
+  private accessColumns() {
+    this.accessData ??= {
+      first: starts(small(this.raw.columns.accessCount)),
+      list: large(this.raw.columns.accesses),
+      parts: small(this.raw.columns.parts),
+    };
+    return this.accessData;
+  }
+
+  /** The pieces of memory that an operation reads and writes. */
+  accesses(op: number): Access[] {
+    const { first, list } = this.accessColumns();
+    const out: Access[] = [];
+    for (let at = first[op]; at < first[op + 1]; ++at) {
+      const code = list[4 * at];
+      out.push({
+        writes: code % 2 === 1,
+        buffer: code >> 1,
+        rank: list[4 * at + 1],
+        index: list[4 * at + 2],
+        size: list[4 * at + 3],
+      });
+    }
+    return out;
+  }
+
+  /** The number of bytes that an operation writes or, if it writes none, reads; at most, as the last chunk may be shorter. */
+  bytesOf(op: number): number {
+    if (!this.raw.chunkBytes) return 0;
+    const all = this.accesses(op);
+    const written = all.filter((access) => access.writes);
+    let chunks = 0;
+    for (const access of written.length ? written : all) chunks += access.size;
+    return (chunks * this.raw.chunkBytes) / this.accessColumns().parts[op];
+  }
+}
+
+export interface Access {
+  writes: boolean;
+  rank: number;
+  /** 0 input, 1 output, 2 scratch */
+  buffer: number;
+  index: number;
+  size: number;
+}
+
+export const bufferNames = ["input", "output", "scratch"];
+
+export function readModel(text: string): { made: string; views: View[] } {
+  const raw = JSON.parse(text) as RawModel;
+  if (raw.version !== 1) throw new Error(`the page's data have version ${raw.version}, and its program reads version 1`);
+  return { made: raw.made, views: raw.views.map((view) => new View(view)) };
+}
