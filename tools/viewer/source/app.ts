@@ -344,6 +344,7 @@ class Page {
       for (let op = 0; op < of.count; ++op) if (of.textOf(op).includes(words) || of.placeOf(op) === words) return op;
       return -1;
     },
+    cells: (view: number) => this.flows[view]?.shownCells(),
     drawTimes: () => this.timeline.drawTimes,
     fit: () => this.timeline.fit(),
     zoomBy: (factor: number) => this.timeline.zoomBy(factor),

@@ -326,6 +326,11 @@ export class Flow {
     context.fillText(label, x + 10, y - 8);
   }
 
+  /** Where each cell is in the canvas, and what its first chunk holds. */
+  shownCells() {
+    return this.cells.map((cell) => ({ ...cell, holds: this.chunks!.holds(cell.rank, cell.buffer, cell.from) }));
+  }
+
   private tell(event: MouseEvent): void {
     const box = this.canvas.getBoundingClientRect();
     const x = event.clientX - box.left;
