@@ -64,7 +64,7 @@ std::string page_of_findings(const Plan& plan, const std::string& path, std::vec
   const Machine machine = machine_of("");
   PlanView view;
   view.file = path == "-" ? "standard input" : path;
-  view.bytes = sizes_for("", "1M", plan.ranks(), view.dtype).front();
+  view.bytes = sizes_for("", "1M", std::max(plan.ranks(), 1u), view.dtype).front();
   view.machine = &machine;
   view.findings = std::move(findings);
   return page_of({picture_of(plan, view)});

@@ -66,7 +66,8 @@ Picture picture_of_file(const ViewArguments& options, const std::string& what, c
   const Built built = built_for(wanted, options.ranks, options.allow);
   const Plan& plan = built.plan;
   std::vector<Explained> findings = explain_all(plan, built.diagnostics);
-  if (plan.extension.host && (plan.gpus.empty() || options.schedule.given())) {
+  // A schedule with findings cannot be unrolled. Its page shows the findings only.
+  if (plan.extension.host && findings.empty() && (plan.gpus.empty() || options.schedule.given())) {
     if (!trace.empty())
       throw Failure(Exit::command_wrong, "--trace is for plans of thread blocks, and '" + plan.name + "' is a host schedule");
     const host::Concrete made = unroll(plan, schedule_ranks(*plan.extension.host, options.ranks),
@@ -76,7 +77,7 @@ Picture picture_of_file(const ViewArguments& options, const std::string& what, c
   PlanView view;
   view.file = what;
   view.dtype = carrier_of(options.dtype);
-  view.bytes = sizes_for(options.bytes, "1M", plan.ranks(), view.dtype).front();
+  view.bytes = sizes_for(options.bytes, "1M", std::max(plan.ranks(), 1u), view.dtype).front();
   view.packet = *packet_form_of(options.packet);
   view.eager = options.eager;
   view.machine = &machine;

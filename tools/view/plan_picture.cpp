@@ -38,16 +38,6 @@ FirstOps first_ops(const Plan& plan) {
   return first;
 }
 
-PictureKind kind_of(const OpInfo& row) {
-  const auto is_data = [](const Field& field) { return is_operand(field.role); };
-  if (std::any_of(row.fields.begin(), row.fields.end(), is_data)) return PictureKind::moves;
-  for (const Role role : {Role::Await, Role::AwaitRelaxed, Role::Acquire, Role::Arrive, Role::Drain})
-    if (row.has(role)) return PictureKind::waits;
-  for (const Role role : {Role::Post, Role::PostRelaxed, Role::Release})
-    if (row.has(role)) return PictureKind::signals;
-  return PictureKind::other;
-}
-
 bool reads(Role role) {
   return role == Role::Read || role == Role::PacketRead || role == Role::RemoteRead || role == Role::SwitchRead;
 }
@@ -108,7 +98,7 @@ std::vector<std::string> facts_of(const Plan& plan, const PlanView& view) {
                                  "scratch of a rank: " + scratch_words(plan, Config::load().round_scratch)};
   if (view.bytes)
     facts.push_back("shown for a message of " + format_bytes(view.bytes) + " bytes of " +
-                    std::string(dtype_names[size_t(view.dtype)]));
+                    std::string(dtype_name(view.dtype)));
   return facts;
 }
 
@@ -121,7 +111,7 @@ void add_lanes(const Plan& plan, Picture& picture) {
         const OpInfo& row = info(op.code);
         PictureOp one;
         one.name = row.name;
-        one.kind = kind_of(row);
+        one.kind = picture_kind(row);
         one.combines = row.has(Role::Reduce);
         one.text = words(gpu, block, op);
         one.channel = channel_words(gpu, block, op);
@@ -199,6 +189,16 @@ bool is_proof(const std::string& name) {
 }
 
 }  // namespace
+
+PictureKind picture_kind(const OpInfo& row) {
+  const auto is_data = [](const Field& field) { return is_operand(field.role); };
+  if (std::any_of(row.fields.begin(), row.fields.end(), is_data)) return PictureKind::moves;
+  for (const Role role : {Role::Await, Role::AwaitRelaxed, Role::Acquire, Role::Arrive, Role::Drain})
+    if (row.has(role)) return PictureKind::waits;
+  for (const Role role : {Role::Post, Role::PostRelaxed, Role::Release})
+    if (row.has(role)) return PictureKind::signals;
+  return PictureKind::other;
+}
 
 Picture picture_of(const Plan& plan, const PlanView& view) {
   Picture picture;

@@ -33,6 +33,9 @@ struct PlanView {
   std::vector<Explained> findings;
 };
 
+/// Returns what an operation spends its time on.
+PictureKind picture_kind(const OpInfo&);
+
 /// Makes the picture. A prediction that is not possible becomes a note of the picture.
 Picture picture_of(const Plan&, const PlanView&);
 

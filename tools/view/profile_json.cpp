@@ -1,5 +1,6 @@
 #include "tools/view/profile_json.hpp"
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -9,6 +10,9 @@ namespace chorale::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// A page with a longer critical path does not draw it, because every frame draws all of it.
+constexpr size_t most_stretches = 5000;
 
 std::string line_of(const ProfilePlace& place) {
   return place.line.line ? place.line.file + ":" + std::to_string(place.line.line) : "";
@@ -67,7 +71,8 @@ Json profile_json(const Profile& profile) {
                      {"rank", line.rank},
                      {"block", line.block}});
   }
-  for (const ProfileStretch& stretch : profile.path) {
+  const std::vector<ProfileStretch>& stretches = profile.path;
+  for (const ProfileStretch& stretch : stretches.size() > most_stretches ? std::vector<ProfileStretch>() : stretches) {
     path.push_back({{"name", name_of(stretch.place)},
                     {"line", line_of(stretch.place)},
                     {"rank", stretch.rank},

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tools/command.hpp"
+#include "tools/view/plan_picture.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -102,11 +103,7 @@ PictureKind kind_of(const std::string& name) {
     if (name.find("wait") != name.npos) return PictureKind::waits;
     return name.find("signal") != name.npos ? PictureKind::signals : PictureKind::moves;
   }
-  const OpInfo& row = info(Opcode(code));
-  for (const Field& field : row.fields)
-    if (is_operand(field.role)) return PictureKind::moves;
-  if (row.has(Role::Post) || row.has(Role::PostRelaxed) || row.has(Role::Release)) return PictureKind::signals;
-  return row.fields.empty() || row.has(Role::Loop) ? PictureKind::other : PictureKind::waits;
+  return picture_kind(info(Opcode(code)));
 }
 
 }  // namespace
