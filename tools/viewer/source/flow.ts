@@ -164,7 +164,7 @@ export class Flow {
     const ranks = this.view.ranks();
     const circle = ranks > 2 && ranks <= 8;
     const across = circle ? 0 : Math.min(ranks, Math.max(1, Math.floor(width / 190)));
-    const boxWidth = circle ? Math.min(190, width / 4.4) : width / across - 26;
+    const boxWidth = circle ? Math.min(270, width / (ranks > 4 ? 4.4 : 3.4)) : width / across - 26;
     const boxHeight = 86;
     this.boxes = [];
     if (circle) {

@@ -1,4 +1,5 @@
 // Finds operations by words: those whose text, line, channel or place has all of them.
+// Words in double quotes are looked for together.
 import type { View } from "./model";
 
 export interface Found {
@@ -13,7 +14,7 @@ const sliceMs = 12;
 
 /** Searches a little at a time, so that the page stays usable. Calls `tell` after each part, and last with `done`. */
 export function search(views: View[], words: string, tell: (found: Found) => void): () => void {
-  const terms = words.toLowerCase().split(/\s+/).filter(Boolean);
+  const terms = [...words.toLowerCase().matchAll(/"([^"]+)"?|([^\s"]+)/g)].map((of) => of[1] ?? of[2]);
   const found: Found = { matches: views.map((view) => new Uint8Array(view.count)), list: [], done: false };
   let stopped = false;
   const tables = views.map((view) => ({

@@ -269,7 +269,7 @@ export class Timeline {
   }
 
   /** Where the middle of an operation is in the window, if it is in sight. */
-  placeOf(view: number, op: number): { x: number; y: number; width: number } | undefined {
+  placeOf(view: number, op: number): { x: number; y: number; width: number; height: number } | undefined {
     const panel = this.panels[view];
     const box = this.canvas.getBoundingClientRect();
     for (let at = 0; at < panel.shown.length; ++at) {
@@ -277,7 +277,7 @@ export class Timeline {
       if (!place) continue;
       const x0 = Math.max(place.x, gutter);
       const x1 = Math.min(place.x + place.width, this.width);
-      return { x: box.left + (x0 + x1) / 2, y: box.top + place.y + place.height / 2, width: place.width };
+      return { x: box.left + (x0 + x1) / 2, y: box.top + place.y + place.height / 2, width: place.width, height: place.height };
     }
     return undefined;
   }
@@ -540,8 +540,10 @@ export class Timeline {
     context.textBaseline = "middle";
     for (const [x, y, width, height, op, number] of boxes) {
       drawPattern(context, kind, x, y, width, height);
-      if (panel.shown.length > 1 && panel.shown[number].key === "measured") this.drawGap(panel, op, x, y, width, height);
-      if (width > labelFrom && height > 8) this.drawLabel(panel, op, kind, x, y, width, height);
+      const both = panel.shown.length > 1 && panel.shown[number].key === "measured";
+      const taken = both ? this.drawGap(panel, op, x, y, width, height) : 0;
+      if (width - taken > labelFrom && height > 8) this.drawLabel(panel, op, kind, x, y, width - taken, height);
+      if (taken) this.drawGapWords(panel, op, x + width, y + height / 2);
       if (panel.matches?.[op]) {
         context.strokeStyle = colours.mark;
         context.lineWidth = 2;
@@ -567,23 +569,38 @@ export class Timeline {
     context.fillText(label, x + 4, y + height / 2, width - 6);
   }
 
-  /** Shows how much longer or shorter a measured operation took than predicted. */
-  private drawGap(panel: Panel, op: number, x: number, y: number, width: number, height: number): void {
+  /** How much longer a measured operation took than predicted; NaN if that is not known. */
+  private gapOf(panel: Panel, op: number): number {
     const predicted = panel.shown.find((track) => track.key === "predicted");
     const measured = panel.shown.find((track) => track.key === "measured");
-    if (!predicted || !measured || Number.isNaN(predicted.begin[op])) return;
-    const gap = measured.end[op] - measured.begin[op] - (predicted.end[op] - predicted.begin[op]);
-    const context = this.context;
+    if (!predicted || !measured) return NaN;
+    return measured.end[op] - measured.begin[op] - (predicted.end[op] - predicted.begin[op]);
+  }
+
+  /** Underlines the gap, and returns how much of the width its words take. */
+  private drawGap(panel: Panel, op: number, x: number, y: number, width: number, height: number): number {
+    const gap = this.gapOf(panel, op);
+    if (Number.isNaN(gap)) return 0;
+    const measured = panel.shown.find((track) => track.key === "measured")!;
     const part = Math.min(1, Math.abs(gap) / Math.max(measured.end[op] - measured.begin[op], 1));
+    this.context.fillStyle = gap > 0 ? theme().slower : theme().faster;
+    this.context.fillRect(x, y + height + 1, Math.max(width * part, 1), 3);
+    return width > 150 ? 66 : 0;
+  }
+
+  private drawGapWords(panel: Panel, op: number, right: number, middle: number): void {
+    const gap = this.gapOf(panel, op);
+    const context = this.context;
+    const words = `${gap > 0 ? "+" : "−"}${timeWords(Math.abs(gap))}`;
+    context.textAlign = "right";
+    context.font = "10px system-ui, sans-serif";
+    const room = context.measureText(words).width;
+    context.fillStyle = theme().paper;
+    context.fillRect(right - room - 6, middle - 6, room + 4, 12);
     context.fillStyle = gap > 0 ? theme().slower : theme().faster;
-    context.fillRect(x, y + height + 1, Math.max(width * part, 1), 3);
-    if (width > 120) {
-      context.textAlign = "right";
-      context.font = "10px system-ui, sans-serif";
-      context.fillText(`${gap > 0 ? "+" : "−"}${timeWords(Math.abs(gap))}`, x + width - 3, y + height / 2);
-      context.font = "11px system-ui, sans-serif";
-      context.textAlign = "left";
-    }
+    context.fillText(words, right - 4, middle);
+    context.font = "11px system-ui, sans-serif";
+    context.textAlign = "left";
   }
 
   /** Underlines what the critical path of the profile goes through. */
