@@ -281,8 +281,12 @@ const cases = {
     await setTime(0);
     assert.equal(await holding(2, 0, 1), "input[1:2] of rank 2 holds the input of rank 2");
     assert.equal(await holding(2, 1, 0), "output[0:1] of rank 2 holds nothing yet");
-    await setTime(0.12);
-    assert.ok((await texts(page, "#flow .now li")).length > 0);
+    let moving = "";
+    for (let part = 0.2; part < 1 && !/put/.test(moving); part += 0.02) {
+      await setTime(part);
+      moving = (await texts(page, "#flow .now li")).join("\n");
+    }
+    assert.match(moving, /rank \d, block \d: put output\[\d+:\d+\] -> output/);
     await image(page, "view-flow", { x: 0, y: 0, width: 1280, height: 620 });
     await setTime(1);
     for (const rank of [0, 1, 2, 3])

@@ -4,7 +4,7 @@ import type { Event, Finding, View } from "./model";
 import { count, element } from "./words";
 
 const rowHeight = 58;
-const columnWidth = 250;
+const columnWidth = 292;
 const left = 64;
 const top = 34;
 
@@ -132,6 +132,7 @@ export class Findings {
     const said = element("p", "event-words", words(event));
     said.setAttribute("aria-live", "polite");
     this.body.append(element("h3", "", "Counter-example"), controls, said, this.picture(finding));
+    this.body.querySelector(".event.now")?.scrollIntoView({ block: "nearest" });
     if (finding.leftOut) this.body.append(element("p", "", `${count(finding.leftOut, "more event")} are not shown.`));
     const reasons = element("ul", "because");
     for (const reason of finding.because) reasons.append(element("li", "", reason));
@@ -211,7 +212,7 @@ export class Findings {
       if (event.part === "culprit") group.append("rect").attr("class", "inner").attr("x", 3).attr("y", 3).attr("width", box - 6).attr("height", 38).attr("rx", 3);
       const text = event.part === "missing" ? `never: ${event.text}` : event.text;
       const label = group.append("text").attr("x", event.mark ? 30 : 8).attr("y", 18);
-      label.text(shortened(text, event.mark ? 32 : 36)).append("title").text(text);
+      label.text(shortened(text, event.mark ? 31 : 34)).append("title").text(text);
       group.append("text").attr("class", "small").attr("x", event.mark ? 30 : 8).attr("y", 35).text(`launch ${event.launch}${event.line ? `, ${event.line}` : ""}`);
       if (event.mark) {
         group.append("circle").attr("class", "badge").attr("cx", 15).attr("cy", 22).attr("r", 10);
