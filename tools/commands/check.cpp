@@ -111,7 +111,8 @@ Action command::check(CLI::App& app) {
                  "Print further facts about the plan, and write it with a certificate to FILE")
       ->type_name("FILE");
   options->telling.declare(app);
-  app.add_option("--view", options->page, "Write a page that shows the findings of the first wrong plan in a browser")
+  app.add_option("--view", options->page,
+                 "Write a page that shows the findings of the first wrong plan in a browser")
       ->type_name("FILE");
   return [options] {
     const std::vector<std::string>& paths = options->paths;
@@ -151,7 +152,8 @@ Action command::check(CLI::App& app) {
           tell_port_packets(plan, path == "-" ? "standard input" : path);
         std::vector<Explained> explained;
         if (options->telling.tell(plan, path, shell_word(path), findings, &explained)) {
-          if (!options->page.empty() && page.empty()) page = page_of_findings(plan, path, std::move(explained));
+          if (!options->page.empty() && page.empty())
+            page = page_of_findings(plan, path, std::move(explained));
           worst = std::max(worst, Exit::plan_wrong);
           continue;
         }
@@ -192,7 +194,8 @@ Action command::check(CLI::App& app) {
     if (!page.empty()) {
       write_output(options->page, page);
     } else if (!options->page.empty()) {
-      std::cerr << "note: nothing was found, so " << options->page << " was not written; chorale view shows the plan\n";
+      std::cerr << "note: nothing was found, so " << options->page
+                << " was not written; chorale view shows the plan\n";
     }
     return worst;
   };

@@ -69,7 +69,8 @@ Picture picture_of_file(const ViewArguments& options, const std::string& what, c
   // A schedule with findings cannot be unrolled. Its page shows the findings only.
   if (plan.extension.host && findings.empty() && (plan.gpus.empty() || options.schedule.given())) {
     if (!trace.empty())
-      throw Failure(Exit::command_wrong, "--trace is for plans of thread blocks, and '" + plan.name + "' is a host schedule");
+      throw Failure(Exit::command_wrong,
+                    "--trace is for plans of thread blocks, and '" + plan.name + "' is a host schedule");
     const host::Concrete made = unroll(plan, schedule_ranks(*plan.extension.host, options.ranks),
                                        options.schedule.params(plan), options.schedule.automatic());
     return picture_of_schedule(plan, expand_movers(made), what, findings);
@@ -101,9 +102,11 @@ void open_page(const std::string& path) {
 
 Exit view_it(const ViewArguments& options) {
   if (options.what.size() > most_pictures)
-    throw Failure(Exit::command_wrong, "a page shows at most two plans, but there are " + std::to_string(options.what.size()));
+    throw Failure(Exit::command_wrong,
+                  "a page shows at most two plans, but there are " + std::to_string(options.what.size()));
   if (options.trace.size() > options.what.size())
-    throw Failure(Exit::command_wrong, "there are more traces than plans", "the first --trace belongs to the first plan, the second to the second");
+    throw Failure(Exit::command_wrong, "there are more traces than plans",
+                  "the first --trace belongs to the first plan, the second to the second");
   if (options.open && options.output == "-")
     throw Failure(Exit::command_wrong, "--open needs a file", "name one by -o page.html");
   std::vector<NamedFile> read{{"--machine", options.machine}};
@@ -120,7 +123,8 @@ Exit view_it(const ViewArguments& options) {
   write_output(options.output, page_of(pictures));
   uint64_t findings = 0;
   for (const Picture& picture : pictures) findings += picture.findings.size();
-  if (findings) std::cerr << "note: the page shows " << count(findings, "finding") << "; chorale check prints them\n";
+  if (findings)
+    std::cerr << "note: the page shows " << count(findings, "finding") << "; chorale check prints them\n";
   if (options.open) open_page(options.output);
   return Exit::well;
 }
@@ -135,9 +139,10 @@ Action command::view(CLI::App& app) {
   app.add_option("-o,--output", options->output, "Write the page to FILE; - is standard output")
       ->type_name("FILE")
       ->required();
-  app.add_option("--trace", options->trace,
-                 "Show the times of a trace, which run --trace has written, beside the predicted ones; the second "
-                 "one is for the second plan")
+  app.add_option(
+         "--trace", options->trace,
+         "Show the times of a trace, which run --trace has written, beside the predicted ones; the second "
+         "one is for the second plan")
       ->type_name("FILE")
       ->allow_extra_args(false);
   app.add_option("--bytes", options->bytes, "Size of the message; default 1M")->type_name("SIZE");
@@ -163,7 +168,8 @@ Action command::view(CLI::App& app) {
                 "A proof to leave out, by the name in brackets, or proofs for all; may be repeated");
   app.add_flag("--open", options->open, "Open the page in a browser");
   app.footer(
-      "The page is one file, and needs no network. It shows when each operation runs, what it waits for, how\n"
+      "The page is one file, and needs no network. It shows when each operation runs, what it waits for, "
+      "how\n"
       "the chunks move and what is wrong with the plan. docs/view.md describes it. For example:\n"
       "  chorale view allreduce_ring --ranks 4 -o ring.html --open");
   return [options] { return view_it(*options); };

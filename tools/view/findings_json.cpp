@@ -33,7 +33,9 @@ Json events_of(const Plan& plan, const Witness& witness, const std::vector<std::
   Json events = Json::array();
   for (const WitnessEvent& event : witness.events) {
     using Part = WitnessEvent::Part;
-    const char* const part = event.part == Part::culprit ? "culprit" : event.part == Part::missing ? "missing" : "context";
+    const char* const part = event.part == Part::culprit   ? "culprit"
+                             : event.part == Part::missing ? "missing"
+                                                           : "context";
     events.push_back({{"part", part},
                       {"actor", actor_of(event)},
                       {"launch", event.launch + 1},
@@ -50,7 +52,9 @@ Json events_of(const Plan& plan, const Witness& witness, const std::vector<std::
 Json findings_json(const Plan& plan, const std::vector<Explained>& findings,
                    const std::vector<std::vector<uint32_t>>& first_op) {
   Json list = Json::array();
-  const auto number = [&](const std::optional<OpPlace>& at) { return at ? number_of(plan, *at, first_op) : -1; };
+  const auto number = [&](const std::optional<OpPlace>& at) {
+    return at ? number_of(plan, *at, first_op) : -1;
+  };
   for (const Explained& one : findings) {
     const Diagnostic& of = one.diagnostic;
     Json notes = Json::array(), edges = Json::array();

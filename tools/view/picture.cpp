@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 #include <unordered_map>
 
 #include "tools/view/column.hpp"

@@ -25,13 +25,13 @@ struct PictureAccess {
 };
 
 struct PictureOp {
-  std::string name;     ///< the word of the op table
+  std::string name;  ///< the word of the op table
   PictureKind kind = PictureKind::other;
   bool combines = false;  ///< what it writes is combined from all that it reads
-  std::string text;     ///< the operation in words
-  std::string channel;  ///< the channels that it uses, in words; empty: none
-  SourceLine line;      ///< line 0: unknown
-  uint32_t parts = 1;   ///< number of thread blocks that share the accesses
+  std::string text;       ///< the operation in words
+  std::string channel;    ///< the channels that it uses, in words; empty: none
+  SourceLine line;        ///< line 0: unknown
+  uint32_t parts = 1;     ///< number of thread blocks that share the accesses
   std::vector<PictureAccess> accesses;
   std::vector<uint32_t> awaits;  ///< numbers of the operations that must come before it goes on
 };
@@ -50,8 +50,8 @@ struct PictureSpan {
 
 /// Holds the times of all operations from one source.
 struct PictureTimes {
-  std::string title;  ///< "predicted for NVIDIA H200"
-  bool steps = false;  ///< the numbers are positions in an order, not nanoseconds
+  std::string title;               ///< "predicted for NVIDIA H200"
+  bool steps = false;              ///< the numbers are positions in an order, not nanoseconds
   std::vector<PictureSpan> spans;  ///< by number of the operation
 };
 
@@ -64,7 +64,7 @@ struct Picture {
   std::vector<PictureLane> lanes;
   /// Holds the chunks of input, output and scratch of each rank; empty if chunks are not known.
   std::vector<std::vector<uint64_t>> chunks;
-  bool one_storage = false;  ///< input and output are one memory
+  bool one_storage = false;         ///< input and output are one memory
   std::vector<PictureTimes> times;  ///< "predicted" and "measured", by the keys of `tracks`
   std::vector<std::string> tracks;
   nlohmann::ordered_json findings = nlohmann::ordered_json::array();

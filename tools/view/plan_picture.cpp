@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "chorale/channel.hpp"
-#include "chorale/compile.hpp"
 #include "chorale/comparison.hpp"
+#include "chorale/compile.hpp"
 #include "chorale/config.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/profile.hpp"
@@ -39,7 +39,8 @@ FirstOps first_ops(const Plan& plan) {
 }
 
 bool reads(Role role) {
-  return role == Role::Read || role == Role::PacketRead || role == Role::RemoteRead || role == Role::SwitchRead;
+  return role == Role::Read || role == Role::PacketRead || role == Role::RemoteRead ||
+         role == Role::SwitchRead;
 }
 
 /// Adds the memory that one side of an operation names. A broken plan may name things that do not exist; they
@@ -60,7 +61,8 @@ void add_accesses(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, co
     const Operand& operand = operands[at];
     if (is_remote(field.role)) {
       const RemoteBufferRefs* const refs = block.remote_buffers_of(op.via);
-      if (!refs || operand.ref >= refs->ids.size() || refs->ids[operand.ref] >= gpu.remote_buffers.size()) continue;
+      if (!refs || operand.ref >= refs->ids.size() || refs->ids[operand.ref] >= gpu.remote_buffers.size())
+        continue;
       const RemoteBuffer& remote = gpu.remote_buffers[refs->ids[operand.ref]];
       add(field, operand, remote.rank, uint32_t(remote.buffer));
     } else if (is_switched(field.role)) {
@@ -156,8 +158,8 @@ void add_times(const FirstOps& first, const std::vector<TraceSpan>& spans, const
   picture.tracks.push_back(track);
 }
 
-/// Says which spans share a clock. A trace of GPUs counts from each rank's first span, so that all ranks begin
-/// at 0.
+/// Says which spans share a clock. A trace of GPUs counts from each rank's first span, so that all ranks
+/// begin at 0.
 Clocks clocks_of(const std::vector<TraceSpan>& spans) {
   std::map<uint32_t, uint64_t> begins;
   for (const TraceSpan& span : spans) {
@@ -240,9 +242,9 @@ Picture picture_of(const Plan& plan, const PlanView& view) {
     add_times(first, view.measured, "measured", "measured, " + view.trace_file, picture);
     const Clocks clocks = clocks_of(view.measured);
     if (clocks == Clocks::per_rank)
-      picture.notes.push_back(
-          "the ranks of " + view.trace_file +
-          " have different clocks: their times begin at each rank's first operation, so compare times of one rank only");
+      picture.notes.push_back("the ranks of " + view.trace_file +
+                              " have different clocks: their times begin at each rank's first operation, so "
+                              "compare times of one rank only");
     if (picture.chunk_bytes) {
       picture.profiles["measured"] = profile_json(profile(plan, arguments, view.measured, clocks));
       if (!spans.empty())

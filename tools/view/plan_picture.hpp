@@ -27,9 +27,9 @@ struct PlanView {
   DType dtype = DType::f32;
   PacketForm packet = PacketForm::ll16;
   bool eager = false;
-  const Machine* machine = nullptr;         ///< null: nothing is predicted
-  std::string trace_file;                   ///< the file of `measured`
-  std::vector<TraceSpan> measured;          ///< the last launch; empty: none
+  const Machine* machine = nullptr;  ///< null: nothing is predicted
+  std::string trace_file;            ///< the file of `measured`
+  std::vector<TraceSpan> measured;   ///< the last launch; empty: none
   std::vector<Explained> findings;
 };
 

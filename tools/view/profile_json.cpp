@@ -72,7 +72,8 @@ Json profile_json(const Profile& profile) {
                      {"block", line.block}});
   }
   const std::vector<ProfileStretch>& stretches = profile.path;
-  for (const ProfileStretch& stretch : stretches.size() > most_stretches ? std::vector<ProfileStretch>() : stretches) {
+  for (const ProfileStretch& stretch :
+       stretches.size() > most_stretches ? std::vector<ProfileStretch>() : stretches) {
     path.push_back({{"name", name_of(stretch.place)},
                     {"line", line_of(stretch.place)},
                     {"rank", stretch.rank},

@@ -129,7 +129,8 @@ std::string line_words(uint64_t bytes) { return format_bytes(bytes) + " bytes"; 
 uint64_t bytes_of(const Step& step) {
   uint64_t bytes = 0;
   for (const host::Box& box : step.writes) bytes += box.bytes;
-  for (const host::ConcreteTransfer& transfer : step.transfers) bytes += transfer.is_send ? transfer.box.bytes : 0;
+  for (const host::ConcreteTransfer& transfer : step.transfers)
+    bytes += transfer.is_send ? transfer.box.bytes : 0;
   return bytes;
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <map>
 #include <set>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -17,7 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* hint = "chorale run --trace FILE, bench --trace FILE and simulate --trace FILE write traces";
+constexpr const char* hint =
+    "chorale run --trace FILE, bench --trace FILE and simulate --trace FILE write traces";
 
 /// Holds a slice of a trace.
 struct Slice {
@@ -108,9 +110,7 @@ PictureKind kind_of(const std::string& name) {
 
 }  // namespace
 
-bool is_trace(std::string_view text) {
-  return text.substr(0, 4096).find("\"traceEvents\"") != text.npos;
-}
+bool is_trace(std::string_view text) { return text.substr(0, 4096).find("\"traceEvents\"") != text.npos; }
 
 std::vector<TraceSpan> spans_of(const Plan& plan, const std::string& text, const std::string& file,
                                 uint64_t bytes) {
@@ -129,18 +129,20 @@ std::vector<TraceSpan> spans_of(const Plan& plan, const std::string& text, const
     if (slice.rank >= plan.gpus.size() || slice.thread >= plan.gpus[slice.rank].threadblocks.size() ||
         size_t(slice.op) >= plan.gpus[slice.rank].threadblocks[slice.thread].ops.size()) {
       throw Failure(Exit::command_wrong,
-                    file + " has operation " + std::to_string(slice.op) + " of rank " + std::to_string(slice.rank) +
-                        ", thread block " + std::to_string(slice.thread) + ", which plan '" + plan.name +
-                        "' does not have",
+                    file + " has operation " + std::to_string(slice.op) + " of rank " +
+                        std::to_string(slice.rank) + ", thread block " + std::to_string(slice.thread) +
+                        ", which plan '" + plan.name + "' does not have",
                     "the trace must be of the same plan");
     }
     const Op& op = plan.gpus[slice.rank].threadblocks[slice.thread].ops[size_t(slice.op)];
-    spans.push_back({plan.name, slice.rank, slice.thread, uint32_t(slice.op), info(op.code).name, plan.line_of(op),
-                     slice.launch, uint64_t(slice.begin), uint64_t(slice.end), bytes});
+    spans.push_back({plan.name, slice.rank, slice.thread, uint32_t(slice.op), info(op.code).name,
+                     plan.line_of(op), slice.launch, uint64_t(slice.begin), uint64_t(slice.end), bytes});
   }
   if (spans.empty()) {
     throw Failure(Exit::command_wrong, file + " has no launch of plan '" + plan.name + "'",
-                  others.empty() ? hint : "it has launches of " + join(std::vector<std::string>(others.begin(), others.end())));
+                  others.empty()
+                      ? hint
+                      : "it has launches of " + join(std::vector<std::string>(others.begin(), others.end())));
   }
   return spans;
 }
@@ -161,7 +163,8 @@ Picture picture_of_trace(const std::string& text, const std::string& file) {
   std::set<uint32_t> ranks;
   for (const Slice& slice : trace.slices) {
     const auto named = trace.threads.find({slice.rank, slice.thread});
-    const std::string lane = named == trace.threads.end() ? "thread " + std::to_string(slice.thread) : named->second;
+    const std::string lane =
+        named == trace.threads.end() ? "thread " + std::to_string(slice.thread) : named->second;
     if (picture.lanes.empty() || picture.lanes.back().rank != slice.rank || picture.lanes.back().name != lane)
       picture.lanes.push_back({slice.rank, lane, {}});
     PictureOp op;
