@@ -36,5 +36,9 @@ chorale_part(CLANG_TIDY PROGRAM clang-tidy-14
   WITHOUT "the test that clang-tidy finds no faults in the sources" HELP "apt-get install clang-tidy-14" DEBIAN clang-tidy-14)
 chorale_part(OTHER_COMPILER PROGRAM clang++-19 clang++-18 clang++-17 clang++-16 clang++
   WITHOUT "the check that another compiler accepts the sources" HELP "apt-get install clang-19" DEBIAN clang-19)
+chorale_part(NPM PROGRAM npm
+  WITHOUT "the tests of the page that chorale view writes" HELP "apt-get install nodejs npm" DEBIAN nodejs npm)
+chorale_part(CHROMIUM PROGRAM chromium chromium-browser google-chrome
+  WITHOUT "the tests of the page that chorale view writes in a browser" HELP "apt-get install chromium" DEBIAN chromium)
 
 chorale_write_parts(${PROJECT_BINARY_DIR}/parts.txt)

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { chorale, folder, open, options, start, tried } from "./browser.mjs";
+import { withPalette } from "./png.mjs";
 
 const { browser, stop } = await start();
 const made = new Map();
@@ -61,7 +62,12 @@ async function type(page, words) {
   await page.keyboard.type(words);
   await page.waitForFunction(() => /match|of/.test(document.getElementById("found").textContent));
 }
-const image = (page, name, clip) => (options.images ? page.screenshot({ path: join(options.images, `${name}.png`), clip }) : undefined);
+/** Writes a picture for docs/view.md, if pictures are wanted. */
+async function image(page, name, height = 760) {
+  if (!options.images) return;
+  const made = await page.screenshot({ clip: { x: 0, y: 0, width: 1280, height } });
+  writeFileSync(join(options.images, `${name}.png`), withPalette(Buffer.from(made)));
+}
 
 const cases = {
   async "a click on an operation shows its line, bytes, channel and what it waits for"(test) {
@@ -225,7 +231,7 @@ const cases = {
     assert.equal(await text(page, ".clock"), "event 6 of 6");
     assert.equal(await page.$$eval(".event.later", (all) => all.length), 0);
     assert.match(await text(page, ".event-words"), /^B: launch 2/);
-    await image(page, "view-counter-example", { x: 0, y: 0, width: 1280, height: 760 });
+    await image(page, "view-counter-example");
     await page.keyboard.press("ArrowLeft");
     assert.equal(await text(page, ".clock"), "event 5 of 6");
 
@@ -286,8 +292,8 @@ const cases = {
       await setTime(part);
       moving = (await texts(page, "#flow .now li")).join("\n");
     }
-    assert.match(moving, /rank \d, block \d: put output\[\d+:\d+\] -> output/);
-    await image(page, "view-flow", { x: 0, y: 0, width: 1280, height: 620 });
+    assert.match(moving, /rank \d, block \d: put input\[\d+:\d+\] -> output/);
+    await image(page, "view-flow", 620);
     await setTime(1);
     for (const rank of [0, 1, 2, 3])
       for (const chunk of [0, 5, 10, 15])
@@ -322,7 +328,9 @@ const cases = {
     assert.match(await text(page, "#details dl"), /allreduce_ring\b/);
     await clickOn(page, "rank 0, block 0, operation 0", 1);
     assert.match(await text(page, "#details dl"), /allreduce_two_shot/);
-    await image(page, "view-two-plans", { x: 0, y: 0, width: 1280, height: 760 });
+    await page.mouse.move(5, 5);
+    await frame(page);
+    await image(page, "view-two-plans");
     await type(page, "rank 3, block 0");
     const found = Number((await text(page, "#found")).split(" ")[0]);
     assert.ok(found > 10);
@@ -338,7 +346,7 @@ const cases = {
     assert.match(await text(page, "#details .predicted"), /takes/);
     assert.match(await text(page, "#details .gap"), /(longer|shorter) than predicted$/);
     await page.keyboard.press("Escape");
-    await image(page, "view-measured", { x: 0, y: 0, width: 1280, height: 760 });
+    await image(page, "view-measured");
     await page.select("#mode", "measured");
     await frame(page);
     await clickOn(page, "rank 1, block 2, operation 5");
@@ -428,7 +436,7 @@ const cases = {
     await clickOn(page, "put input[1:2]");
     await page.mouse.move(10, 10);
     await frame(page);
-    await image(page, "view-timeline", { x: 0, y: 0, width: 1280, height: 760 });
+    await image(page, "view-timeline");
     assert.match(await text(page, "#details .op-text"), /\w/);
   },
 };

@@ -239,7 +239,7 @@ Picture picture_of(const Plan& plan, const PlanView& view) {
     picture.profiles["predicted"] = profile_json(profile(plan, arguments, spans, Clocks::one));
   }
   if (!view.measured.empty()) {
-    add_times(first, view.measured, "measured", "measured, " + view.trace_file, picture);
+    add_times(first, view.measured, "measured", "measured: " + view.trace_file, picture);
     const Clocks clocks = clocks_of(view.measured);
     if (clocks == Clocks::per_rank)
       picture.notes.push_back("the ranks of " + view.trace_file +

@@ -159,7 +159,7 @@ Picture picture_of_trace(const std::string& text, const std::string& file) {
   if (picture.name.empty()) picture.name = file;
   picture.file = file;
   picture.headline = "trace of " + count(trace.slices.size(), "operation");
-  PictureTimes times{"measured, " + file, false, {}};
+  PictureTimes times{"measured: " + file, false, {}};
   std::set<uint32_t> ranks;
   for (const Slice& slice : trace.slices) {
     const auto named = trace.threads.find({slice.rank, slice.thread});
