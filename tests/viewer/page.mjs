@@ -347,6 +347,13 @@ const cases = {
     assert.match(await text(page, "#details .gap"), /(longer|shorter) than predicted$/);
     await page.keyboard.press("Escape");
     await image(page, "view-measured");
+    const first = async () => (await probe(page, "placeOf", 0, await op(page, "rank 2, block 0, operation 1")))?.x;
+    const inStep = await first();
+    await page.click("#aligned");
+    await frame(page);
+    const apart = await Promise.all([0, 1, 2, 3].map(async (rank) => (await probe(page, "placeOf", 0, await op(page, `rank ${rank}, block 0, operation 1`)))?.x));
+    assert.ok(Math.max(...apart) > inStep, "without the box, ranks begin at different times");
+    await page.click("#aligned");
     await page.select("#mode", "measured");
     await frame(page);
     await clickOn(page, "rank 1, block 2, operation 5");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <map>
 #include <span>
 #include <utility>
@@ -239,7 +240,7 @@ Picture picture_of(const Plan& plan, const PlanView& view) {
     picture.profiles["predicted"] = profile_json(profile(plan, arguments, spans, Clocks::one));
   }
   if (!view.measured.empty()) {
-    add_times(first, view.measured, "measured", "measured: " + view.trace_file, picture);
+    add_times(first, view.measured, "measured", "measured: " + std::filesystem::path(view.trace_file).filename().string(), picture);
     const Clocks clocks = clocks_of(view.measured);
     if (clocks == Clocks::per_rank)
       picture.notes.push_back("the ranks of " + view.trace_file +

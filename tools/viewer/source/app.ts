@@ -86,13 +86,19 @@ class Page {
     if (!this.views.some((view) => view.tracks.length > 1)) return;
     const choice = get<HTMLSelectElement>("mode");
     choice.hidden = false;
-    choice.addEventListener("change", () => {
+    const aligned = get<HTMLInputElement>("aligned");
+    get("aligned-label").hidden = false;
+    const show = () => {
       this.views.forEach((view, at) => {
-        const wanted = view.tracks.filter((track) => choice.value === "both" || track.key === choice.value);
-        this.timeline.show(at, wanted.length ? wanted : view.tracks);
+        const measuredFirst = [...view.tracks].sort((a) => (a.key === "measured" ? -1 : 1));
+        const wanted = measuredFirst.filter((track) => choice.value === "both" || track.key === choice.value);
+        const shown = wanted.length ? wanted : measuredFirst;
+        this.timeline.show(at, aligned.checked ? shown.map((track) => (track.steps ? track : track.aligned())) : shown);
       });
-    });
-    this.views.forEach((view, at) => this.timeline.show(at, [...view.tracks].sort((a) => (a.key === "measured" ? -1 : 1))));
+    };
+    choice.addEventListener("change", show);
+    aligned.addEventListener("change", show);
+    show();
   }
 
   private mark(view: number, marks: { op: number; mark: string }[]): void {

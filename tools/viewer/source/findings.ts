@@ -4,7 +4,7 @@ import type { Event, Finding, View } from "./model";
 import { count, element } from "./words";
 
 const rowHeight = 58;
-const columnWidth = 292;
+const columnWidth = 320;
 const left = 64;
 const top = 34;
 
@@ -212,7 +212,7 @@ export class Findings {
       if (event.part === "culprit") group.append("rect").attr("class", "inner").attr("x", 3).attr("y", 3).attr("width", box - 6).attr("height", 38).attr("rx", 3);
       const text = event.part === "missing" ? `never: ${event.text}` : event.text;
       const label = group.append("text").attr("x", event.mark ? 30 : 8).attr("y", 18);
-      label.text(shortened(text, event.mark ? 31 : 34)).append("title").text(text);
+      label.text(shortened(text, event.mark ? 38 : 42)).append("title").text(text);
       group.append("text").attr("class", "small").attr("x", event.mark ? 30 : 8).attr("y", 35).text(`launch ${event.launch}${event.line ? `, ${event.line}` : ""}`);
       if (event.mark) {
         group.append("circle").attr("class", "badge").attr("cx", 15).attr("cy", 22).attr("r", 10);

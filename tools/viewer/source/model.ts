@@ -192,13 +192,19 @@ export class Track {
   /** The time that the operations of each kind have taken before the one at this position of `order`. */
   readonly sums: Float64Array[];
   readonly last: number;
+  /** The time at which the first operation of each rank begins, by the rank's number; `start` is the first of these. */
+  readonly starts = new Map<number, number>();
+  readonly start: number;
+  private inStep?: Track;
 
   constructor(
     readonly key: string,
     readonly title: string,
     readonly steps: boolean,
-    raw: RawTimes,
-    view: View,
+    private readonly raw: RawTimes,
+    private readonly view: View,
+    /** How much earlier the operations of each rank are shown than they ran. */
+    private readonly earlier?: Map<number, number>,
   ) {
     const lengths = large(raw.lengths);
     const gaps = large(raw.gaps);
@@ -210,7 +216,9 @@ export class Track {
     let next = 0;
     let last = 0;
     for (let lane = 0; lane < view.lanes.length; ++lane) {
-      let before = 0;
+      const { rank } = view.lanes[lane];
+      const shift = earlier?.get(rank) ?? 0;
+      let before = -shift;
       let sorted = true;
       const from = next;
       for (let op = view.firstOp[lane]; op < view.firstOp[lane + 1]; ++op) {
@@ -225,10 +233,12 @@ export class Track {
         if (end > last) last = end;
       }
       if (!sorted) order.subarray(from, next).sort((a, b) => this.begin[a] - this.begin[b]);
+      if (next > from) this.starts.set(rank, Math.min(this.starts.get(rank) ?? Infinity, this.begin[order[from]]));
       this.first[lane + 1] = next;
     }
     this.order = order;
     this.last = Math.max(last, 1);
+    this.start = Math.min(...this.starts.values());
     this.sums = [0, 1, 2, 3].map(() => new Float64Array(next + 1));
     for (let at = 0; at < next; ++at) {
       const op = order[at];
@@ -236,6 +246,18 @@ export class Track {
       for (let k = 0; k < 4; ++k) this.sums[k][at + 1] = this.sums[k][at];
       this.sums[kind][at + 1] += this.end[op] - this.begin[op];
     }
+  }
+
+  /** The same times, with every rank's first operation at the beginning. */
+  aligned(): Track {
+    this.inStep ??= new Track(this.key, this.title, this.steps, this.raw, this.view, this.starts);
+    return this.inStep;
+  }
+
+  /** The time at which a launch begins whose profile counts from the first operation of all ranks. */
+  launchStart(rank: number): number {
+    if (!this.earlier) return this.start;
+    return Math.min(...this.earlier.values()) - (this.earlier.get(rank) ?? 0);
   }
 
   /** The position in `order` of the first operation of a lane that ends after `time`; the lane's end if none does. */

@@ -42,7 +42,7 @@ interface Panel {
   scroll: number;
   axis: Selection<SVGGElement, unknown, null, undefined>;
   matches?: Uint8Array;
-  matchSums: Map<Track, Uint32Array>;
+  matchSums: Map<string, Uint32Array>;
 }
 
 export class Timeline {
@@ -250,7 +250,7 @@ export class Timeline {
       for (const track of panel.view.tracks) {
         const sums = new Uint32Array(track.order.length + 1);
         for (let at = 0; at < track.order.length; ++at) sums[at + 1] = sums[at] + matches[track.order[at]];
-        panel.matchSums.set(track, sums);
+        panel.matchSums.set(track.key, sums);
       }
     }
     this.redraw();
@@ -468,7 +468,7 @@ export class Timeline {
     const { begin, end, order, sums } = track;
     const perTime = (this.width - 12 - gutter) / (panel.to - panel.from);
     const last = track.first[lane + 1];
-    const matchSums = panel.matchSums.get(track);
+    const matchSums = panel.matchSums.get(track.key);
     const place = this.rowOf(panel, lane, number);
     const pixels = theme().pixels;
     let narrow = false;
@@ -609,9 +609,9 @@ export class Timeline {
     panel.shown.forEach((track, number) => {
       const profile = panel.view.raw.profiles[track.key];
       if (!profile) return;
-      const start = this.startOf(panel.view, track);
       context.fillStyle = theme().ink;
       for (const stretch of profile.path) {
+        const start = track.launchStart(stretch.rank);
         if (stretch.to + start < panel.from || stretch.from + start > panel.to) continue;
         const lane = laneAt(panel.view, stretch.rank, stretch.block);
         if (lane < 0) continue;
@@ -620,19 +620,6 @@ export class Timeline {
         context.fillRect(x, row.y + row.height, Math.max(this.xOf(panel, stretch.to + start) - x, 1), 2);
       }
     });
-  }
-
-  private readonly starts = new Map<Track, number>();
-  /** The time at which the first operation begins, from which profiles count. */
-  private startOf(view: View, track: Track): number {
-    let first = this.starts.get(track);
-    if (first === undefined) {
-      first = Infinity;
-      for (let lane = 0; lane < view.lanes.length; ++lane)
-        if (track.first[lane] < track.first[lane + 1]) first = Math.min(first, track.begin[track.order[track.first[lane]]]);
-      this.starts.set(track, first);
-    }
-    return first;
   }
 
   private drawMarks(panel: Panel): void {
