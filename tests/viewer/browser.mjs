@@ -38,7 +38,9 @@ export async function start() {
   return {
     browser,
     async stop() {
-      await browser.close();
+      // On a busy machine Chromium may take minutes to end by itself.
+      const ended = await Promise.race([browser.close().then(() => true), new Promise((done) => setTimeout(done, 10000, false))]);
+      if (!ended) browser.process()?.kill("SIGKILL");
       rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
     },
   };

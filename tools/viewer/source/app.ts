@@ -145,7 +145,7 @@ class Page {
       if (!text) return;
       list.append(element("dt", "", name), element("dd", kind, text));
     };
-    if (this.views.length > 1) add("plan", view.raw.name);
+    if (this.views.length > 1) add("plan", view.raw.name, "plan");
     add("place", view.placeOf(op), "place");
     add("line", view.lineOf(op) || "unknown", "line");
     add("source", view.lineText(op).trim(), "source");
