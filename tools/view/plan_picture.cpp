@@ -240,7 +240,8 @@ Picture picture_of(const Plan& plan, const PlanView& view) {
     picture.profiles["predicted"] = profile_json(profile(plan, arguments, spans, Clocks::one));
   }
   if (!view.measured.empty()) {
-    add_times(first, view.measured, "measured", "measured: " + std::filesystem::path(view.trace_file).filename().string(), picture);
+    add_times(first, view.measured, "measured",
+              "measured: " + std::filesystem::path(view.trace_file).filename().string(), picture);
     const Clocks clocks = clocks_of(view.measured);
     if (clocks == Clocks::per_rank)
       picture.notes.push_back("the ranks of " + view.trace_file +
