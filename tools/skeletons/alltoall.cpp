@@ -1,0 +1,41 @@
+// This program is an all-to-all: rank r receives part r of the inputs of all ranks, in the order of the
+// ranks.
+//
+//   prove it:        chorale check my_alltoall.cpp
+//   run it:          chorale run my_alltoall.cpp --set ranks=4
+//   write its plan:  chorale compile my_alltoall.cpp --set ranks=8 -o plan.json
+//
+// The proof covers every order in which thread blocks and ranks make progress. Remove a wait, and
+// `chorale check` shows what then goes wrong.
+
+#include <chorale/dsl.hpp>
+
+using namespace chorale::dsl;
+
+CHORALE_PROGRAM(my_alltoall, Parameters& with) {
+  with.summary("All-to-all: every rank puts part r of its input into the output of rank r.");
+  const int ranks = with("ranks", 4, "number of GPUs", {.min = 2, .max = 1024});
+  // With chunk_factor = 1 an input and an output have one chunk for every rank.
+  Program program({.name = "my_alltoall", .collective = AllToAll{.ranks = ranks, .chunk_factor = 1}});
+
+  for (int rank = 0; rank < ranks; ++rank) {
+    Rank me(program, rank);
+    // Each rank begins with its next neighbour, so that no two ranks write to the same rank at the same time.
+    std::vector<MemoryChannel> peers;
+    for (int i = 1; i < ranks; ++i) peers.emplace_back(program, (rank + i) % ranks, rank);
+    // A signal says to a peer: what I did before is done. A wait takes one signal of the peer.
+    const auto meet_peers = [&] {
+      for (const MemoryChannel& peer : peers) peer.signal(0);
+      for (const MemoryChannel& peer : peers) peer.wait(0);
+    };
+
+    const BaseBuffer in = me.get_input_buffer();
+    me.copy(me.get_output_buffer()[rank], in[rank], 0);  // the last argument is the thread block
+    meet_peers();                                        // now all outputs may be written
+    for (const MemoryChannel& peer : peers) {
+      peer.put(program.rank(peer.dst_rank()).get_output_buffer()[rank], in[peer.dst_rank()], 0);
+    }
+    meet_peers();  // now everything has arrived
+  }
+  return program;
+}
