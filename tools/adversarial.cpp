@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <functional>
@@ -27,12 +29,12 @@ struct Tried {
 /// Reports progress from its own thread, because a schedule of a large message takes long.
 class Teller {
  public:
-  explicit Teller(std::function<std::string()> words)
-      : thread_([this, words = std::move(words)] {
+  explicit Teller(std::function<void(Progress&)> tell)
+      : thread_([this, tell = std::move(tell)] {
           Progress progress(seconds_between_lines);
           std::unique_lock lock(mutex_);
           while (!wake_.wait_for(lock, std::chrono::milliseconds(100), [this] { return over_; }))
-            progress(words());
+            tell(progress);
         }) {}
   ~Teller() {
     {
@@ -56,8 +58,12 @@ Tried try_schedules(Adversary& adversary, const AdversarialRequest& request) {
   const Clock::time_point start = Clock::now();
   std::atomic<uint64_t> done{0};
   const uint64_t bytes = adversary.bytes();
-  const Teller teller([&done, &request, bytes] {
-    return fmt::format("{} bytes: {} of {} tried", bytes, done.load(), count(request.schedules, "schedule"));
+  const Teller teller([&done, &request, bytes, start](Progress& progress) {
+    const double of_time =
+        request.limit.count() ? (Clock::now() - start) / std::chrono::duration<double>(request.limit) : 0;
+    progress(
+        fmt::format("{} bytes: {} of {} tried", bytes, done.load(), count(request.schedules, "schedule")),
+        std::max(of_time, double(done) / double(request.schedules)));
   });
   Verdict verdict;
   while (done < request.schedules && verdict.ok()) {

@@ -5,6 +5,7 @@
 
 #include "chorale/compile.hpp"
 #include "chorale/msccl_xml.hpp"
+#include "chorale/progress.hpp"
 #include "chorale/read_file.hpp"
 
 namespace chorale::tools {
@@ -28,7 +29,7 @@ bool names_algorithm(const std::string& what) { return what.ends_with(".xml"); }
 Built build_algorithm(const std::string& path, const Aim& aim) {
   const std::string text = text_of(path);
   Progress progress;
-  progress("importing " + path);
+  const ProgressWatch watch([&](double share) { progress("importing " + path, share); });
   Built built;
   std::vector<Note> assumed;
   built.plan = import_msccl_xml(text, path == "-" ? "standard input" : path, built.diagnostics, &assumed);

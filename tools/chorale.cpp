@@ -24,6 +24,14 @@ namespace {
 using namespace chorale;
 using namespace chorale::tools;
 
+constexpr const char* start =
+    "Chorale: write GPU collectives, check them, run them.\n\n"
+    "Start here:\n"
+    "  chorale new allgather my.cpp    # write a collective: a skeleton, for you to change\n"
+    "  chorale check my.cpp            # prove that it is right, or see what goes wrong\n"
+    "  chorale run my.cpp              # run it on this machine and compare every result\n\n"
+    "chorale --help lists all commands.\n";
+
 constexpr const char* footer =
     "A plan '-' is standard input. Results go to stdout, messages to stderr.\n"
     "exit status: 0 all is well, 1 the plan is wrong, 2 the command is wrong, 3 the run failed";
@@ -125,6 +133,24 @@ void keep_closed_streams() {
   }
 }
 
+struct Example {
+  const char *command, *summary, *line;
+};
+constexpr Example examples[] = {
+#define EXAMPLE(command, summary, line) {#command, summary, line},
+#include "tools/examples.def"
+};
+
+/// Returns the examples of a command, as its help shows them.
+std::string examples_of(std::string_view command) {
+  std::string text = "Examples:\n";
+  for (const Example& example : examples) {
+    if (example.command == command)
+      text += std::string("  # ") + example.summary + "\n  " + example.line + '\n';
+  }
+  return text + '\n';
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Chorale: write GPU collectives, check them, run them.", "chorale");
   app.footer(footer);
@@ -135,8 +161,9 @@ int run(int argc, char** argv) {
   const auto add = [&](const char* name, const char* summary, Action (*declare)(CLI::App&)) {
     CLI::App* command = app.add_subcommand(name, summary);
     actions[command] = declare(*command);
+    command->footer(examples_of(name) + command->get_footer());
   };
-#define COMMAND(name, summary) add(#name, summary, command::name);
+#define COMMAND_AS(word, name, summary) add(#word, summary, command::name);
 #include "tools/commands.def"
 
   app.footer(
@@ -144,7 +171,7 @@ int run(int argc, char** argv) {
       footer);  // is set after the commands, because commands inherit the footer that exists before them
 
   if (argc < 2) {
-    std::cerr << app.help();
+    std::cerr << start;
     return int(Exit::command_wrong);
   }
   refuse_unknown_words(app, argc, argv);

@@ -7,7 +7,6 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -26,10 +25,6 @@
 
 namespace chorale::tools {
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 [[noreturn]] void cannot_write(const std::string& path, int error) {
   throw Failure(Exit::command_wrong, "cannot write " + path + ": " + write_error(error));
@@ -301,27 +296,6 @@ void keep_apart(const std::vector<NamedFile>& read, const std::vector<NamedFile>
                     "give each option a different file");
     }
   }
-}
-
-Progress::Progress(double line_every)
-    : start_(now()), last_(start_), line_every_(line_every), terminal_(::isatty(STDERR_FILENO)) {}
-
-Progress::~Progress() {
-  if (shown_) std::cerr << "\r\033[K" << std::flush;
-}
-
-void Progress::operator()(const std::string& what) {
-  const double time = now();
-  if (!terminal_) {
-    if (line_every_ <= 0 || time - last_ < line_every_) return;
-    last_ = time;
-    std::cerr << what + '\n' << std::flush;
-    return;
-  }
-  if (time - start_ < 2 || time - last_ < 0.1) return;
-  last_ = time;
-  shown_ = true;
-  std::cerr << "\r\033[K" << what << std::flush;
 }
 
 }  // namespace chorale::tools

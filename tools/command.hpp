@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "tools/progress.hpp"
+
 // Files that read a command line include CLI11. Files that only print do without its 70,000 lines.
 namespace CLI {
 class App;
@@ -35,7 +37,7 @@ using Action = std::function<Exit()>;
 
 /// Each function declares its command's options and returns the action to run with them.
 namespace command {
-#define COMMAND(name, summary) Action name(CLI::App&);
+#define COMMAND_AS(word, name, summary) Action name(CLI::App&);
 #include "tools/commands.def"
 }  // namespace command
 
@@ -106,19 +108,5 @@ struct NamedFile {
 /// anything is read. It ignores "", "-", devices and pipes.
 /// \throws Failure command_wrong
 void keep_apart(const std::vector<NamedFile>& read, const std::vector<NamedFile>& written);
-
-/// Shows the progress of long work as one line on stderr that overwrites itself. It is silent for the first
-/// two seconds. It is also silent when stderr is not a terminal, unless the caller asks for separate lines.
-class Progress {
- public:
-  /// \param line_every  seconds between lines when stderr is no terminal; 0: none
-  explicit Progress(double line_every = 0);
-  ~Progress();
-  void operator()(const std::string& what);
-
- private:
-  double start_, last_, line_every_;
-  bool shown_ = false, terminal_;
-};
 
 }  // namespace chorale::tools

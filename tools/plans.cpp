@@ -12,6 +12,7 @@
 #include "tools/findings.hpp"
 #include "tools/run_options.hpp"
 #include "tools/schedule_options.hpp"
+#include "tools/shipped.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -113,6 +114,18 @@ std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ran
                   "chorale compile says why, of an algorithm: chorale list");
   }
   return plans;
+}
+
+std::vector<std::string> names_to_time() {
+  std::vector<std::string> names = algorithm_names();
+  names.insert(names.end(), collective_words().begin(), collective_words().end());
+  return names;
+}
+
+std::vector<std::string> names_to_run() {
+  std::vector<std::string> names = names_to_time(), schedules = shipped_schedules();
+  names.insert(names.end(), schedules.begin(), schedules.end());
+  return names;
 }
 
 std::span<const std::string> collective_words() {

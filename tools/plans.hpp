@@ -29,6 +29,11 @@ size_t count_distinct(std::span<const NamedPlan> plans);
 /// \throws Failure if there is none
 std::string shipped_folder();
 
+/// Return the words that bench and run take for what is shipped: algorithms and collectives, and for run also
+/// host schedules.
+std::vector<std::string> names_to_time();
+std::vector<std::string> names_to_run();
+
 /// Returns the names that stand for all shipped plans of a collective.
 std::span<const std::string> collective_words();
 bool names_collective(const std::string& what);

@@ -10,10 +10,12 @@
 #include <utility>
 
 #include "chorale/json.hpp"
+#include "chorale/progress.hpp"
 #include "chorale/proof.hpp"
 #include "chorale/shipped_name.hpp"
 #include "tools/algorithms.hpp"
 #include "tools/authored.hpp"
+#include "tools/completion.hpp"
 #include "tools/python.hpp"
 #include "tools/shipped.hpp"
 #include "tools/source.hpp"
@@ -89,8 +91,10 @@ void refuse_schedule(const std::string& what) {
 
 }  // namespace
 
+std::vector<std::string> algorithm_names() { return names(dsl::programs()); }
+
 void declare_wanted(CLI::App& app, Wanted& wanted, const std::string& what_it_is) {
-  app.add_option("what", wanted.what, what_it_is)->required();
+  suggest(app.add_option("what", wanted.what, what_it_is)->required(), algorithm_names);
   app.add_option("--set", wanted.set, "A parameter of the program; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
@@ -123,6 +127,8 @@ bool names_program(const std::string& what) {
   std::error_code error;
   return !std::filesystem::exists(what, error);
 }
+
+bool names_source(const std::string& what) { return is_source(what) || is_python(what); }
 
 std::string load_program(const Wanted& wanted, std::span<const std::string> besides) {
   if (is_python(wanted.what)) {
@@ -184,7 +190,7 @@ dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words, 
 Built build_program(const std::string& name, const dsl::Parameters::Settings& settings, const Aim& aim) {
   if (is_python(name)) return build_python(name, settings, aim);
   Progress progress;
-  progress("compiling " + name);
+  const ProgressWatch watch([&](double share) { progress("compiling " + name, share); });
   return authored(name, [&]() -> Built {
     dsl::Program program = dsl::build(name, settings);
     CompileOptions options = program.compile_options();

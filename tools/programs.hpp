@@ -29,8 +29,14 @@ struct Wanted {
 /// Adds <what>, --set and --name to a command.
 void declare_wanted(CLI::App&, Wanted&, const std::string& what_it_is);
 
+/// Returns the names of the shipped algorithms, sorted.
+std::vector<std::string> algorithm_names();
+
 /// Returns true if `what` names a program (source, Python, plugin or shipped) and not a plan file.
 bool names_program(const std::string& what);
+
+/// Returns true if `what` names a source of a program.
+bool names_source(const std::string& what);
 
 /// Loads the source or plugin, if there is one, and returns the name of the program that the command line
 /// means.

@@ -17,6 +17,7 @@
 #include "chorale/compile.hpp"
 #include "chorale/proof.hpp"
 #include "compiler/plan/erase_op.hpp"
+#include "compiler/plan/progress.hpp"
 
 namespace chorale {
 namespace {
@@ -65,14 +66,24 @@ bool try_without(Plan& plan, const Syncs& syncs) {
 bool pass::minimize_syncs(Plan& plan, const CompileOptions& options) {
   if (!options.minimize_syncs || plan.gpus.empty() || !check(plan).empty() || !proved(plan)) return false;
   bool changed = false;
+  // Most of the time goes to the first list.
+  const auto try_all = [&](const auto& groups, double begin, double end) {
+    const ProgressPart whole(begin, end);
+    double at = 0;
+    for (const auto& [key, syncs] : groups) {
+      const ProgressPart this_part(at / double(groups.size()), (at + 1) / double(groups.size()));
+      ++at;
+      changed |= try_without(plan, syncs);
+    }
+  };
   const auto by_line = [](uint32_t, const ThreadBlock& block, uint32_t op) {
     return std::tuple(op, block.ops.size(), block.ops[op].at);
   };
-  for (const auto& [key, syncs] : list_syncs(plan, by_line)) changed |= try_without(plan, syncs);
+  try_all(list_syncs(plan, by_line), 0, 0.8);
   const auto by_block = [](uint32_t position, const ThreadBlock&, uint32_t op) {
     return std::tuple(op, position);
   };
-  for (const auto& [key, syncs] : list_syncs(plan, by_block)) changed |= try_without(plan, syncs);
+  try_all(list_syncs(plan, by_block), 0.8, 1);
   return changed;
 }
 

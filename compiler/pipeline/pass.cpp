@@ -8,6 +8,7 @@
 #include "chorale/host/concrete.hpp"
 #include "chorale/limits.hpp"
 #include "chorale/proof.hpp"
+#include "compiler/plan/progress.hpp"
 #include "compiler/plan/resolve.hpp"
 #include "compiler/plan/roles.hpp"
 #include "compiler/proof/execution/storage.hpp"
@@ -44,6 +45,9 @@ size_t operations(const Plan& plan) {
   }
   return count;
 }
+
+/// Returns the share of a compilation that is done before the proof begins.
+double proof_begins(const CompileOptions& options) { return options.minimize_syncs ? 0.9 : 0.4; }
 
 /// Checks the counts that `replicate` multiplies by the number of instances.
 Diagnostics check_instances(const Plan& plan, uint32_t instances) {
@@ -199,6 +203,7 @@ Diagnostics compile(Plan& plan, const CompileOptions& options) {
   std::string suspects;  // the rewrites that changed the plan since the last checks
   for (const Rewrite& rewrite : rewrites) {
     const bool last = &rewrite == std::end(rewrites) - 1;
+    const ProgressPart rewriting(0, proof_begins(options));
     if (rewrite.run(plan, options)) suspects += (suspects.empty() ? "" : ", ") + std::string(rewrite.name);
     if (suspects.empty() || !(often || last)) continue;
     findings = check(plan);
@@ -211,6 +216,7 @@ Diagnostics compile(Plan& plan, const CompileOptions& options) {
     suspects.clear();
   }
   Diagnostics of_target = check(plan, options.target, options.allow);
+  const ProgressPart proving(proof_begins(options), 1);
   const Proof proof = prove_plan(plan, options.allow, options.certify);
   findings = proof.diagnostics();
   const Rewrite* const culprit =

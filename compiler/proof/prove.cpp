@@ -10,6 +10,7 @@
 
 #include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
+#include "compiler/plan/progress.hpp"
 #include "compiler/plan/resolve.hpp"
 #include "compiler/proof/excerpts/copies.hpp"
 #include "compiler/proof/excerpts/repeats.hpp"
@@ -92,8 +93,13 @@ class Prover {
     if (!keeps_pace(plan_, findings_)) return;
     const std::vector<Message> messages = list_messages(plan_);
     if (messages.empty()) return too_large("its pipelines and thread block groups have no common unit");
+    const std::vector<bool> storages = list_storages(plan_);
+    const double parts = double(messages.size() * storages.size());
+    double part = 0;
     for (uint32_t message = 0; message < messages.size(); ++message) {
-      for (const bool one_storage : list_storages(plan_)) {
+      for (const bool one_storage : storages) {
+        const ProgressPart this_part(part / parts, (part + 1) / parts);
+        ++part;
         findings_.setting = {message, one_storage, 1, {}};
         prove_message(messages[message], one_storage);
         if (!findings_.any()) continue;

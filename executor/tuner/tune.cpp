@@ -121,13 +121,15 @@ Measurement measure(const TuneConfig& candidate, const Trial& trial, std::chrono
 }  // namespace
 
 std::vector<Measurement> tune(TuneTable& table, const TuneKey& key, const std::vector<TuneConfig>& candidates,
-                              const Trial& trial, std::chrono::milliseconds limit) {
+                              const Trial& trial, std::chrono::milliseconds limit,
+                              const std::function<void(const TuneConfig&)>& begins) {
   key.check();
   table.forget_failures(key);
   std::vector<Measurement> all;
   const Measurement* best = nullptr;
   all.reserve(candidates.size());
   for (const TuneConfig& candidate : candidates) {
+    if (begins) begins(candidate);
     all.push_back(measure(candidate, trial, limit));
     const Measurement& measured = all.back();
     if (!measured.correct) {

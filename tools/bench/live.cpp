@@ -17,11 +17,13 @@ LiveResults::LiveResults(const BenchRequest& request, const BenchReports& report
       results_(gather(request, reports, facts_)) {
   // Subjects that were refused before the run are not reported again.
   for (const Result& result : results_.all) seen_.push_back(result.done);
+  seen_before_ = size_t(std::count(seen_.begin(), seen_.end(), true));
 }
 
 void LiveResults::look() noexcept {
   try {
     take();
+    show_progress();
   } catch (const Failure& failure) {
     if (!failure_) failure_ = failure;
   } catch (const std::exception& error) {
@@ -36,9 +38,18 @@ void LiveResults::take() {
     const Result& result = results_.all[at];
     if (seen_[at] || !result.done) continue;
     seen_[at] = true;
-    if (lines_ && says_something(results_, result)) std::cerr << text_line(results_, result) << std::endl;
+    if (!lines_ || !says_something(results_, result)) continue;
+    progress_.clear();
+    std::cerr << text_line(results_, result) << std::endl;
   }
   write_files();
+}
+
+void LiveResults::show_progress() {
+  const size_t seen = size_t(std::count(seen_.begin(), seen_.end(), true));
+  const BenchReports::Common& common = reports_.common();
+  progress_(request_.subjects[common.subject].name + " at " + format_bytes(request_.sizes[common.size]),
+            double(seen - seen_before_) / double(std::max<size_t>(seen_.size() - seen_before_, 1)));
 }
 
 void LiveResults::write_files() {
@@ -52,6 +63,7 @@ void LiveResults::write_files() {
 
 const BenchResults& LiveResults::end(bool complete) {
   take();
+  progress_.clear();
   results_.complete = complete;
   if (failure_) throw *failure_;
   write_files();

@@ -33,6 +33,7 @@ class LiveResults {
 
  private:
   void take();
+  void show_progress();
   void write_files();
 
   const BenchRequest& request_;
@@ -41,6 +42,8 @@ class LiveResults {
   const std::vector<File> files_;
   const bool lines_;
   std::vector<bool> seen_;
+  size_t seen_before_ = 0;  ///< results that were there before the run
+  Progress progress_;
   BenchResults results_;
   std::optional<Failure> failure_;
 };

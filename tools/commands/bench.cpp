@@ -10,6 +10,7 @@
 #include "tools/bench/nccl.hpp"
 #include "tools/bench/results.hpp"
 #include "tools/bench/subject.hpp"
+#include "tools/completion.hpp"
 #include "tools/plans.hpp"
 #include "tools/profile_options.hpp"
 #include "tools/run_options.hpp"
@@ -198,10 +199,6 @@ Exit bench_it(BenchArguments options) {
   Launch launch;
   launch.ranks = request.ranks;
   launch.processes = request.processes;
-  launch.progress = [&] {
-    const Subject& now = request.subjects[reports.common().subject];
-    return now.name + " at " + format_bytes(request.sizes[reports.common().size]);
-  };
   LiveResults live(request, reports, machine_facts(gpus, options.commit), files_of(options),
                    !options.no_times);
   launch.watch = [&live] { live.look(); };
@@ -244,9 +241,10 @@ Exit bench_it(BenchArguments options) {
 
 Action command::bench(CLI::App& app) {
   auto options = std::make_shared<BenchArguments>();
-  app.add_option("what", options->what,
-                 "Plan files, algorithms as for run, or a collective: all its shipped plans")
-      ->required();
+  suggest(app.add_option("what", options->what,
+                         "Plan files, algorithms as for run, or a collective: all its shipped plans")
+              ->required(),
+          names_to_time);
   app.add_option("--bytes", options->bytes,
                  "Sizes of the message, as for run; default 1K:1G on cuda, 1K:1M:4 on cpu")
       ->type_name("SIZES");
@@ -293,6 +291,7 @@ Action command::bench(CLI::App& app) {
   app.add_option("--commit", options->commit,
                  "Name of this build in the output; default: git describe at the time of the build")
       ->type_name("TEXT");
+  declare_quiet(app);
   app.footer(
       "Times are medians of five means, on the slowest rank; algbw and busbw are GB/s as nccl-tests define "
       "them. Results\n"

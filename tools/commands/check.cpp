@@ -8,6 +8,7 @@
 
 #include "chorale/compile.hpp"
 #include "chorale/host/lint.hpp"
+#include "chorale/progress.hpp"
 #include "chorale/proof.hpp"
 #include "tools/command.hpp"
 #include "tools/findings.hpp"
@@ -104,7 +105,8 @@ Action command::check(CLI::App& app) {
     Telling telling;
   };
   auto options = std::make_shared<CheckArguments>();
-  app.add_option("plan", options->paths, "Plan files or Python sources (*.py); - is standard input")
+  app.add_option("plan", options->paths,
+                 "Plan files, or sources in C++ (*.cpp) or Python (*.py); - is standard input")
       ->required();
   declare_aim(app, options->aim, "default: " + std::string(target_names[size_t(Target::chorale)]));
   app.add_option("--certify", options->certified,
@@ -114,6 +116,7 @@ Action command::check(CLI::App& app) {
   app.add_option("--view", options->page,
                  "Write a page that shows the findings of the first wrong plan in a browser")
       ->type_name("FILE");
+  declare_quiet(app);
   return [options] {
     const std::vector<std::string>& paths = options->paths;
     options->aim.certify = !options->certified.empty();
@@ -134,12 +137,12 @@ Action command::check(CLI::App& app) {
     // Every plan is checked, even after a wrong one.
     for (const std::string& path : paths) {
       Progress progress;
-      progress("checking " + path);
+      const ProgressWatch watch([&](double share) { progress("checking " + path, share); });
       try {
-        // A Python source is checked as it is compiled. What it lacks to be a plan is found there.
+        // A source is checked as it is compiled. What it lacks to be a plan is found there.
         Built built;
-        if (is_python(path)) {
-          built = build_program(path, {}, options->aim);
+        if (names_source(path)) {
+          built = build_program(load_program({path, "", {}}), {}, options->aim);
         } else {
           built.plan = load_plan(path);
         }

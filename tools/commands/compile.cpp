@@ -73,6 +73,7 @@ Action command::compile(CLI::App& app) {
                "Remove synchronisations of threads without which the proofs still hold");
   app.add_flag("--certify", options->aim.certify, "Write a certificate of what was proved into the plan");
   options->telling.declare(app);
+  declare_quiet(app);
   declare_plan_output(app, options->output);
   app.add_flag("--help-program", options->help_program, "List the parameters of the program instead");
   return [options] {

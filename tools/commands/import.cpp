@@ -26,6 +26,7 @@ Action command::import(CLI::App& app) {
                "Remove synchronisations of threads without which the proofs still hold");
   app.add_flag("--certify", options->aim.certify, "Write a certificate of what was proved into the plan");
   options->telling.declare(app);
+  declare_quiet(app);
   declare_plan_output(app, options->output);
   return [options] {
     const std::string& path = options->algorithm;

@@ -13,6 +13,7 @@
 
 #include "chorale/shipped_name.hpp"
 #include "tools/command.hpp"
+#include "tools/completion.hpp"
 #include "tools/plans.hpp"
 #include "tools/programs.hpp"
 #include "tools/schedule_options.hpp"
@@ -95,20 +96,24 @@ void show_schedule(const std::string& name) {
   std::cout << "  run by: chorale run " << name << "\n  file: " << file << '\n';
 }
 
+/// Returns the names that show_one() takes.
+std::vector<std::string> all_names() {
+  std::vector<std::string> names = algorithm_names();
+  for (const std::vector<std::string>& more : {shipped_schedules(), shipped_files()})
+    names.insert(names.end(), more.begin(), more.end());
+  return names;
+}
+
 void show_one(const std::string& name) {
-  std::vector<std::string> programs;
-  for (const dsl::RegisteredProgram& program : dsl::programs()) programs.push_back(program.name);
-  const std::vector<std::string> files = shipped_files(), schedules = shipped_schedules();
+  const std::vector<std::string> programs = algorithm_names(), files = shipped_files(),
+                                 schedules = shipped_schedules();
   const auto is_one_of = [&](const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   if (is_one_of(programs)) return show_program(name);
   if (is_one_of(schedules)) return show_schedule(name);
   if (is_one_of(files)) return show_file(name);
-  std::vector<std::string> known = programs;
-  known.insert(known.end(), schedules.begin(), schedules.end());
-  known.insert(known.end(), files.begin(), files.end());
-  throw Failure(Exit::command_wrong, unknown("algorithm, plan or host schedule", name, known),
+  throw Failure(Exit::command_wrong, unknown("algorithm, plan or host schedule", name, all_names()),
                 "chorale list names those that are shipped");
 }
 
@@ -137,6 +142,7 @@ Action command::list(CLI::App& app) {
   CLI::Option* const name =
       app.add_option("name", options->name, "Show only this algorithm, shipped plan or host schedule")
           ->type_name("NAME");
+  suggest(name, all_names);
   app.add_flag("--names", options->only_names, "Print only the names of algorithms, one per line")
       ->excludes(name);
   return [options] {

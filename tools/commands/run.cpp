@@ -16,6 +16,7 @@
 #include "chorale/proof.hpp"
 #include "chorale/shipped_name.hpp"
 #include "tools/adversarial.hpp"
+#include "tools/completion.hpp"
 #include "tools/plans.hpp"
 #include "tools/profile_options.hpp"
 #include "tools/run_options.hpp"
@@ -334,6 +335,7 @@ Action command::run(CLI::App& app) {
       app, options->wanted,
       "A plan file or -, a source in C++ (*.cpp) or Python (*.py), a plugin (*.so), a shipped name, or a "
       "collective: the fastest shipped plan of each size");
+  suggest(app.get_option("what"), names_to_run);
   app.add_option("--bytes", options->bytes,
                  "Sizes of the message: 4K,1M or 1K:1M (doubling) or 1K:1M:4; default 1M, or with "
                  "--adversarial the smallest size that shows any order")
@@ -378,6 +380,7 @@ Action command::run(CLI::App& app) {
                "For a collective, use only plans that add in the order of the ranks");
   app.add_flag("--no-times", options->no_times,
                "Leave the times out, so that the output is the same every time");
+  declare_quiet(app);
   app.footer("Times are the slowest rank's; algbw and busbw are GB/s as nccl-tests define them.");
   return [options] { return run_it(*options); };
 }

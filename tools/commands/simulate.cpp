@@ -8,6 +8,7 @@
 
 #include "chorale/other_names.hpp"
 #include "chorale/profile.hpp"
+#include "tools/completion.hpp"
 #include "tools/findings.hpp"
 #include "tools/machine_file.hpp"
 #include "tools/profile.hpp"
@@ -46,7 +47,8 @@ void predict(Predictions& of, bool spans) {
   for (size_t plan = 0; plan < of.plans.size(); ++plan) {
     Simulator simulator(of.plans[plan].plan);
     for (size_t size = 0; size < of.sizes.size(); ++size) {
-      progress(of.plans[plan].name + " at " + format_bytes(of.sizes[size]));
+      progress(of.plans[plan].name + " at " + format_bytes(of.sizes[size]),
+               double(of.all.size()) / double(of.plans.size() * of.sizes.size()));
       Prediction one{plan, size, {}, {}};
       try {
         one.simulation = simulator.simulate({.bytes = of.sizes[size],
@@ -116,9 +118,10 @@ Exit simulate_it(const SimulateArguments& options) {
 
 Action command::simulate(CLI::App& app) {
   auto options = std::make_shared<SimulateArguments>();
-  app.add_option("what", options->what,
-                 "Plan files, algorithms as for run, or a collective: all its shipped plans")
-      ->required();
+  suggest(app.add_option("what", options->what,
+                         "Plan files, algorithms as for run, or a collective: all its shipped plans")
+              ->required(),
+          names_to_time);
   app.add_option("--bytes", options->bytes, "Sizes of the message, as for run; default 1K:1G:4")
       ->type_name("SIZES");
   app.add_option("--ranks", options->ranks, "Number of ranks; default: the plan's")
@@ -151,6 +154,7 @@ Action command::simulate(CLI::App& app) {
       ->type_name("FILE");
   app.add_flag("--profile", options->profile,
                "Print where the time would go, by line of the plan's author; one plan and size only");
+  declare_quiet(app);
   app.footer(
       "It needs no GPU, and touches no data. Times are of one call of many in a row; algbw and busbw are\n"
       "GB/s as nccl-tests define them, busy is of the busiest GPU's link and memory. docs/simulation.md "

@@ -15,6 +15,7 @@
 #include "chorale/proof.hpp"
 #include "tools/bench/results.hpp"
 #include "tools/bench/subject.hpp"
+#include "tools/completion.hpp"
 #include "tools/folder_lock.hpp"
 #include "tools/run_options.hpp"
 #include "tools/tuned.hpp"
@@ -193,10 +194,15 @@ Exit tune_it(const TuneArguments& options) {
                   "-o names another file, which run and bench take with --tuned");
   }
   bool any = false;
+  Progress progress;
+  double collectives_done = 0;
   for (const std::string& collective : options.what) {
     const Candidates candidates = candidates_of(options, collective);
-    for (const uint64_t bytes :
-         sizes_for(options.bytes, cuda ? "1K:1G:4" : "1K:1M:4", options.run.ranks, options.run.type())) {
+    const std::vector<uint64_t> sizes =
+        sizes_for(options.bytes, cuda ? "1K:1G:4" : "1K:1M:4", options.run.ranks, options.run.type());
+    const double each = 1 / double(candidates.configs.size() * sizes.size());
+    double tried = 0;
+    for (const uint64_t bytes : sizes) {
       const bool in_place = candidates.plans.front().plan.inplace;
       const TuneKey key = plan_key(machine, collective, bytes, options.run.type(), in_place);
       const std::vector<Measurement> measured = tune(
@@ -207,7 +213,12 @@ Exit tune_it(const TuneArguments& options) {
                        candidates.configs.begin());
             return measure(options, config, *candidates.of[at], candidate, bytes);
           },
-          limit);
+          limit,
+          [&](const TuneConfig& candidate) {
+            progress(collective + " of " + format_bytes(bytes) + " by " + words_of(candidate),
+                     (collectives_done + tried++ * each) / double(options.what.size()));
+          });
+      progress.clear();
       keys.push_back(key);
       if (const std::optional<size_t> ordered = fastest(candidates, measured, true)) {
         keys.push_back(plan_key(in_order, collective, bytes, options.run.type(), in_place));
@@ -218,6 +229,7 @@ Exit tune_it(const TuneArguments& options) {
       if (!printed)
         add_to(file, table, keys);  // writes after every size, so that an interrupted run keeps its results
     }
+    ++collectives_done;
   }
   if (printed) {
     write_output(file, table.text());
@@ -232,8 +244,11 @@ Exit tune_it(const TuneArguments& options) {
 
 Action command::tune(CLI::App& app) {
   auto options = std::make_shared<TuneArguments>();
-  app.add_option("what", options->what, fmt::format("Collectives: {}", fmt::join(collective_words(), ", ")))
-      ->required();
+  const std::span<const std::string> collectives = collective_words();
+  suggest(app.add_option("what", options->what, fmt::format("Collectives: {}", fmt::join(collectives, ", ")))
+              ->required()
+              ->type_name("NAME"),
+          [collectives] { return std::vector<std::string>(collectives.begin(), collectives.end()); });
   app.add_option("--bytes", options->bytes,
                  "Sizes of the message, as for run; default 1K:1G:4 on cuda, 1K:1M:4 on cpu")
       ->type_name("SIZES");
@@ -258,6 +273,7 @@ Action command::tune(CLI::App& app) {
                  "The table's file, whose rows for other sizes stay; default plans/tuned/<device>.json, -: "
                  "standard output")
       ->type_name("FILE");
+  declare_quiet(app);
   app.footer(
       "Candidates are the shipped plans of the collective, with every form of packets. Each runs in a\n"
       "separate process. A candidate that is wrong, hangs or dies is noted in the table and not chosen. run\n"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "compiler/plan/progress.hpp"
 #include "compiler/plan/resolve.hpp"
 
 namespace chorale::proof {
@@ -15,6 +16,9 @@ void add_once(std::vector<uint32_t>& list, uint32_t item) {
   // Chains are visited in order, so an item can only equal the last one.
   if (list.empty() || list.back() != item) list.push_back(item);
 }
+
+/// Progress is told after this many operations.
+constexpr uint64_t told_every = 1 << 12;
 
 bool posts(const Step& step) {
   return step.kind == Kind::post || step.kind == Kind::release || (step.kind == Kind::push && step.posts);
@@ -135,6 +139,8 @@ void SymbolicExecutor::begin_launch(uint32_t rank) {
 bool SymbolicExecutor::play(uint32_t launches, Choices& choices, Observer& observer) {
   observer_ = &observer;
   launches_ = launches;
+  to_do_ = count_operations() * launches;
+  done_ = 0;
   ready_.clear();
   readers_.clear();
   std::fill(written_.begin(), written_.end(), 0);
@@ -161,6 +167,19 @@ bool SymbolicExecutor::play(uint32_t launches, Choices& choices, Observer& obser
   } while (settle(choices));
   return std::all_of(chains_.begin(), chains_.end(),
                      [](const Chain& chain) { return chain.state == State::ended; });
+}
+
+uint64_t SymbolicExecutor::count_operations() const {
+  uint64_t count = 0;
+  for (const Gpu& gpu : plan_.gpus) {
+    for (const ThreadBlock& block : gpu.threadblocks) {
+      count += block.ops.size();
+      for (const Op& op : block.ops) {
+        if (op.code == Opcode::pipeline && op.body) count += (memory_.message().turns(op) - 1) * op.body;
+      }
+    }
+  }
+  return count;
 }
 
 /// Lets one competing chain proceed when no chain can proceed without it.
@@ -216,6 +235,7 @@ void SymbolicExecutor::go_on(uint32_t at) {
       ++chain.step;
     }
     chain.listed = false;
+    if (++done_ % told_every == 0) tell_progress(std::min(1.0, double(done_) / double(to_do_)));
   }
 }
 

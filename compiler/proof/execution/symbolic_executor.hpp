@@ -136,6 +136,7 @@ class SymbolicExecutor {
 
  private:
   void find_counters();
+  uint64_t count_operations() const;
   void go_on(uint32_t chain);
   void advance(uint32_t chain);
   bool do_step(uint32_t chain, const Step&);
@@ -152,6 +153,7 @@ class SymbolicExecutor {
   const Memory& memory_;
   Observer* observer_ = nullptr;
   uint32_t launches_ = 1;
+  uint64_t to_do_ = 0, done_ = 0;  ///< operations of all launches, each turn of a pipeline counted
   std::vector<Chain> chains_;
   std::vector<uint32_t> first_chain_, left_;                                         // by rank
   std::vector<ChannelEnds> ends_;                                                    // by rank

@@ -162,8 +162,10 @@ using Trial = std::function<Measurement(const TuneConfig&)>;
 ///     tune(table, key, {{.blocks = 8}, {.blocks = 32}}, trial, std::chrono::seconds(60));
 ///     table.save("my_table.json");
 ///
+/// \param begins  is called in this process before each candidate is tried, to show the progress
 /// \returns the measurement of each candidate, in order
 std::vector<Measurement> tune(TuneTable& table, const TuneKey& key, const std::vector<TuneConfig>& candidates,
-                              const Trial& trial, std::chrono::milliseconds limit);
+                              const Trial& trial, std::chrono::milliseconds limit,
+                              const std::function<void(const TuneConfig&)>& begins = {});
 
 }  // namespace chorale
