@@ -15,7 +15,6 @@
 #include "tools/machine_file.hpp"
 #include "tools/oracle.hpp"
 #include "tools/programs.hpp"
-#include "tools/python.hpp"
 #include "tools/run_options.hpp"
 #include "tools/schedule_options.hpp"
 #include "tools/view/page.hpp"
