@@ -30,6 +30,10 @@ chorale_part(JSONSCHEMA PYTHON jsonschema
   WITHOUT "the test that plans fit docs/plan.schema.json" HELP "apt-get install python3-jsonschema" DEBIAN python3-jsonschema)
 chorale_part(PKG_CONFIG PROGRAM pkg-config pkgconf
   WITHOUT "the test of a C program that is built by pkg-config" HELP "apt-get install pkg-config" DEBIAN pkg-config)
+chorale_part(DPKG PROGRAM dpkg-shlibdeps
+  WITHOUT "the test of packages for Debian" HELP "apt-get install dpkg-dev" DEBIAN dpkg-dev)
+chorale_part(ZSH PROGRAM zsh
+  WITHOUT "the test of what zsh completes" HELP "apt-get install zsh" DEBIAN zsh)
 chorale_part(CLANG_FORMAT PROGRAM clang-format-14
   WITHOUT "the test that clang-format leaves the sources unchanged" HELP "apt-get install clang-format-14" DEBIAN clang-format-14)
 chorale_part(CLANG_TIDY PROGRAM clang-tidy-14
