@@ -5,12 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdio>
-#include <functional>
 #include <iostream>
-#include <mutex>
-#include <thread>
 
 #include "chorale/adversary.hpp"
 
@@ -26,45 +22,21 @@ struct Tried {
   uint64_t schedules = 0;
 };
 
-/// Reports progress from its own thread, because a schedule of a large message takes long.
-class Teller {
- public:
-  explicit Teller(std::function<void(Progress&)> tell)
-      : thread_([this, tell = std::move(tell)] {
-          Progress progress(seconds_between_lines);
-          std::unique_lock lock(mutex_);
-          while (!wake_.wait_for(lock, std::chrono::milliseconds(100), [this] { return over_; }))
-            tell(progress);
-        }) {}
-  ~Teller() {
-    {
-      const std::lock_guard lock(mutex_);
-      over_ = true;
-    }
-    wake_.notify_one();
-    thread_.join();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool over_ = false;
-  std::thread thread_;  // is last because it uses the other members
-};
-
 /// Runs at least one schedule, until one fails, all are done or the time has passed.
 Tried try_schedules(Adversary& adversary, const AdversarialRequest& request) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   std::atomic<uint64_t> done{0};
   const uint64_t bytes = adversary.bytes();
-  const Teller teller([&done, &request, bytes, start](Progress& progress) {
+  // A schedule of a large message takes long, so another thread tells.
+  const auto tell = [&done, &request, bytes, start](Progress& progress) {
     const double of_time =
         request.limit.count() ? (Clock::now() - start) / std::chrono::duration<double>(request.limit) : 0;
     progress(
         fmt::format("{} bytes: {} of {} tried", bytes, done.load(), count(request.schedules, "schedule")),
         std::max(of_time, double(done) / double(request.schedules)));
-  });
+  };
+  const ProgressTicker ticker(tell, seconds_between_lines);
   Verdict verdict;
   while (done < request.schedules && verdict.ok()) {
     if (done && request.limit.count() && Clock::now() - start >= request.limit) break;

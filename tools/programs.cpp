@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -190,7 +191,12 @@ dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words, 
 Built build_program(const std::string& name, const dsl::Parameters::Settings& settings, const Aim& aim) {
   if (is_python(name)) return build_python(name, settings, aim);
   Progress progress;
-  const ProgressWatch watch([&](double share) { progress("compiling " + name, share); });
+  // The program itself tells nothing, and its checks and proofs tell the share that is done.
+  std::optional<ProgressTicker> ticker("compiling " + name);
+  const ProgressWatch watch([&](double share) {
+    ticker.reset();
+    progress("compiling " + name, share);
+  });
   return authored(name, [&]() -> Built {
     dsl::Program program = dsl::build(name, settings);
     CompileOptions options = program.compile_options();
@@ -260,6 +266,8 @@ void declare_plan_output(CLI::App& app, std::string& output) {
 }
 
 void write_plan(const std::string& output, const Plan& plan) {
+  std::optional<ProgressTicker> writing;
+  if (output != "-") writing.emplace("writing " + output);
   if (!output.ends_with(".cbor")) return write_output(output, write(plan));
   std::ostringstream bytes;
   write_cbor(plan, bytes);

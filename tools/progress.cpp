@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <utility>
 
 namespace chorale::tools {
 namespace {
@@ -49,19 +50,25 @@ void Progress::operator()(const std::string& what) {
 }
 
 void Progress::operator()(const std::string& what, double share) {
-  if (!due()) return;
   share = std::clamp(share, 0.0, 1.0);
+  if (first_share_ < 0 && listened()) {
+    first_time_ = now();
+    first_share_ = share;
+  }
+  if (!due()) return;
   const size_t filled = size_t(share * bar_width);
   const std::string bar = std::string(filled, '#') + std::string(bar_width - filled, '.');
-  const double passed = now() - start_;
   // The first part of the work says little about the rest.
+  const double done = share - first_share_, passed = now() - first_time_;
   const std::string left =
-      share < 0.01 ? "" : ", about " + duration_words(passed / share * (1 - share)) + " left";
+      done < 0.01 ? "" : ", about " + duration_words(passed / done * (1 - share)) + " left";
   show(fmt::format("[{}] {:2.0f} %{}  {}", bar, share * 100, left, what));
 }
 
+bool Progress::listened() const { return !quiet && (terminal_ || line_every_ > 0); }
+
 bool Progress::due() const {
-  if (quiet || (!terminal_ && line_every_ <= 0)) return false;
+  if (!listened()) return false;
   const double time = now();
   return terminal_ ? time - start_ >= silent_s && time - last_ >= every_s : time - last_ >= line_every_;
 }
@@ -75,6 +82,28 @@ void Progress::show(const std::string& line) {
   shown_ = true;
   // A line that wraps could not be overwritten.
   std::cerr << "\r\033[K" + line.substr(0, columns() - 1) << std::flush;
+}
+
+ProgressTicker::ProgressTicker(std::function<void(Progress&)> tell, double line_every)
+    : thread_(quiet || (line_every <= 0 && !::isatty(STDERR_FILENO))
+                  ? std::thread()
+                  : std::thread([this, tell = std::move(tell), line_every] {
+                      Progress progress(line_every);
+                      std::unique_lock lock(mutex_);
+                      while (!wake_.wait_for(lock, std::chrono::milliseconds(100), [this] { return over_; }))
+                        tell(progress);
+                    })) {}
+
+ProgressTicker::ProgressTicker(const std::string& what)
+    : ProgressTicker([what](Progress& progress) { progress(what); }) {}
+
+ProgressTicker::~ProgressTicker() {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  wake_.notify_one();
+  if (thread_.joinable()) thread_.join();
 }
 
 void declare_quiet(CLI::App& app) {

@@ -2,7 +2,11 @@
 /// Shows the progress of long work on a terminal.
 #pragma once
 
+#include <condition_variable>
+#include <functional>
+#include <mutex>
 #include <string>
+#include <thread>
 
 namespace CLI {
 class App;
@@ -23,18 +27,40 @@ class Progress {
 
   /// Shows what is done now.
   void operator()(const std::string& what);
-  /// Shows a bar too, and how long the rest of the work takes if it goes on like this.
-  /// \param share  of the work since the constructor that is done, 0 to 1
+  /// Shows a bar too, and how long the rest of the work takes if it goes on as since the first call.
+  /// \param share  the share of the work that is done, from 0 to 1
   void operator()(const std::string& what, double share);
   /// Removes the line, so that others can write to the terminal. The next call shows it again.
   void clear();
 
  private:
+  bool listened() const;
   bool due() const;
   void show(const std::string& line);
 
   double start_, last_, line_every_;
+  double first_time_ = 0, first_share_ = -1;  ///< of the first call with a share
   bool shown_ = false, terminal_;
+};
+
+/// Shows the progress of work that cannot call a Progress itself. Its own thread does, as long as the object
+/// exists.
+class ProgressTicker {
+ public:
+  /// \param tell  is called ten times a second, in the other thread
+  /// \param line_every  see Progress
+  explicit ProgressTicker(std::function<void(Progress&)> tell, double line_every = 0);
+  /// Shows these words without a bar.
+  explicit ProgressTicker(const std::string& what);
+  ~ProgressTicker();
+  ProgressTicker(const ProgressTicker&) = delete;
+  ProgressTicker& operator=(const ProgressTicker&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool over_ = false;
+  std::thread thread_;  // is last because it uses the other members
 };
 
 /// Declares --quiet, with which no Progress shows anything.

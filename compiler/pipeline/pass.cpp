@@ -204,6 +204,7 @@ Diagnostics compile(Plan& plan, const CompileOptions& options) {
   for (const Rewrite& rewrite : rewrites) {
     const bool last = &rewrite == std::end(rewrites) - 1;
     const ProgressPart rewriting(0, proof_begins(options));
+    if (!options.minimize_syncs) tell_progress(double(&rewrite - rewrites) / double(std::size(rewrites)));
     if (rewrite.run(plan, options)) suspects += (suspects.empty() ? "" : ", ") + std::string(rewrite.name);
     if (suspects.empty() || !(often || last)) continue;
     findings = check(plan);

@@ -143,6 +143,7 @@ Action command::check(CLI::App& app) {
         if (names_source(path)) {
           built = build_program(load_program({path, "", {}}), {}, options->aim);
         } else {
+          const ProgressTicker reading("reading " + path);
           built.plan = load_plan(path);
         }
         Plan& plan = built.plan;
