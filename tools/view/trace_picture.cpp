@@ -110,7 +110,13 @@ PictureKind kind_of(const std::string& name) {
 
 }  // namespace
 
-bool is_trace(std::string_view text) { return text.substr(0, 4096).find("\"traceEvents\"") != text.npos; }
+bool is_trace(std::string_view text) {
+  constexpr std::string_view key = "\"traceEvents\"";
+  const size_t at = text.substr(0, 4096).find(key);
+  if (at == text.npos) return false;
+  const size_t next = text.find_first_not_of(" \t\r\n", at + key.size());
+  return next != text.npos && text[next] == ':';
+}
 
 std::vector<TraceSpan> spans_of(const Plan& plan, const std::string& text, const std::string& file,
                                 uint64_t bytes) {
