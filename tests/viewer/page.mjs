@@ -351,6 +351,8 @@ const cases = {
     assert.match(await text(page, "#details .predicted"), /takes/);
     assert.match(await text(page, "#details .gap"), /(longer|shorter) than predicted$/);
     await page.keyboard.press("Escape");
+    await page.mouse.move(5, 5);
+    await frame(page);
     await image(page, "view-measured");
     await page.select("#mode", "measured");
     await frame(page);
