@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <utility>
 
@@ -88,14 +89,15 @@ std::string quoted(const std::string& text) {
 
 /// Returns the row of a `case` in bash that sets what is suggested.
 std::string bash_row(const std::string& pattern, const Completed& one) {
-  return fmt::format("    {}) words={} files={} ;;\n", pattern, quoted(fmt::format("{}", fmt::join(one.words, " "))),
-                     int(one.files));
+  return fmt::format("    {}) words={} files={} ;;\n", pattern,
+                     quoted(fmt::format("{}", fmt::join(one.words, " "))), int(one.files));
 }
 
 /// Returns text for a place in zsh's specifications where brackets and colons have a meaning.
 std::string zsh_text(const std::string& text) {
   std::string all;
-  for (const char letter : text) all += (std::string("[]:\\").find(letter) != std::string::npos ? "\\" : "") + std::string(1, letter);
+  for (const char letter : text)
+    all += (std::string("[]:\\").find(letter) != std::string::npos ? "\\" : "") + std::string(1, letter);
   return all;
 }
 
@@ -149,7 +151,8 @@ std::string bash_completion(const CLI::App& app) {
   std::sort(names.begin(), names.end());
   const std::string all = fmt::format("{}", fmt::join(names, " "));
   const Words own = names_of(command_of(app).options);
-  return fmt::format(R"bash(# This script completes the words of chorale in bash. `chorale completion bash` printed it.
+  return fmt::format(
+      R"bash(# This script completes the words of chorale in bash. `chorale completion bash` printed it.
 _chorale() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} command=${{COMP_WORDS[1]}} words= files=0
   # Bash cuts --option=value into three words.
@@ -181,8 +184,7 @@ _chorale() {{
 }}
 complete -F _chorale chorale
 )bash",
-                     quoted(all), quoted(fmt::format("{}", fmt::join(own, " "))), values, quoted(all), options,
-                     arguments);
+      quoted(all), quoted(fmt::format("{}", fmt::join(own, " "))), values, quoted(all), options, arguments);
 }
 
 std::string zsh_completion(const CLI::App& app) {

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <iostream>
 #include <utility>
 
@@ -30,7 +31,8 @@ size_t columns() {
 
 std::string duration_words(double seconds) {
   if (seconds < 90) return fmt::format("{:.0f} s", seconds);
-  return seconds < 90 * 60 ? fmt::format("{:.0f} min", seconds / 60) : fmt::format("{:.0f} h", seconds / 3600);
+  return seconds < 90 * 60 ? fmt::format("{:.0f} min", seconds / 60)
+                           : fmt::format("{:.0f} h", seconds / 3600);
 }
 
 }  // namespace

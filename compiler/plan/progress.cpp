@@ -16,10 +16,7 @@ thread_local Watched watched;
 }  // namespace
 
 ProgressWatch::ProgressWatch(std::function<void(double share)> told)
-    : told_(std::move(told)),
-      outer_(watched.told),
-      outer_begin_(watched.begin),
-      outer_end_(watched.end) {
+    : told_(std::move(told)), outer_(watched.told), outer_begin_(watched.begin), outer_end_(watched.end) {
   watched = {&told_, 0, 1};
 }
 

@@ -2,6 +2,7 @@
 /// Writes results of a benchmark as they come in, so that an interrupted run keeps what it has measured.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>

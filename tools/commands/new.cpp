@@ -75,7 +75,8 @@ Action command::create(CLI::App& app) {
   app.add_option("file", options->file, "The new source, in C++ (*.cpp) or Python (*.py)")
       ->type_name("FILE")
       ->required();
-  app.footer("The program takes the number of ranks as the parameter `ranks`: chorale run my.cpp --set ranks=8.");
+  app.footer(
+      "The program takes the number of ranks as the parameter `ranks`: chorale run my.cpp --set ranks=8.");
   return [options] {
     const std::filesystem::path path = options->file;
     const std::string ending = path.extension().string();

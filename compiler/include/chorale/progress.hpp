@@ -6,8 +6,8 @@
 
 namespace chorale {
 
-/// Watches the work that check(), prove_plan() and compile() do in this thread, as long as the object exists. The
-/// innermost of several objects watches.
+/// Watches the work that check(), prove_plan() and compile() do in this thread, as long as the object exists.
+/// The innermost of several objects watches.
 ///
 ///   const ProgressWatch watch([](double share) { std::cerr << int(share * 100) << " %\r"; });
 ///   compile(plan);
