@@ -38,4 +38,11 @@ set(CPACK_COMPONENT_TOOLS_DESCRIPTION "The command that compiles, checks and run
 # A plan needs neither headers nor a compiler; a program in C++ does.
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "${library} ${same}")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS "libchorale-dev ${same}, g++")
+if(TARGET chorale_python)
+  list(APPEND CPACK_COMPONENTS_ALL python)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-chorale)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+  set(CPACK_COMPONENT_PYTHON_DESCRIPTION "Chorale's package for Python")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "${library} ${same}, python3, python3-numpy")
+endif()
 include(CPack)

@@ -21,13 +21,13 @@ run cpack cpack --config "$build/CPackConfig.cmake" -B "$work/packages" \
 packages=$work/packages
 ls "$packages"/*.tar.gz >/dev/null || fail "there is no tarball"
 declare -A files
-for package in libchorale1 libchorale-dev chorale; do
-  file=$(ls "$packages/${package}"_*.deb) || fail "there is no package $package"
+for file in "$packages"/*.deb; do
+  package=$(basename "$file")
   dpkg -x "$file" "$work/root"
-  files[$package]=$(dpkg -c "$file" | awk '!/^d/ { print $6 }')
+  files[${package%%_*}]=$(dpkg -c "$file" | awk '!/^d/ { print $6 }')
 done
 # has <package> <file>
-has() { grep -qE "^\./usr/$2( |\$)" <<<"${files[$1]}" || fail "package $1 has no $2"; }
+has() { grep -qE "^\./usr/$2( |\$)" <<<"${files[$1]:-}" || fail "package $1 has no $2"; }
 has libchorale1 'lib/libchorale\.so\.1'
 has libchorale1 'lib/chorale/nccl/libnccl\.so\.2'
 has libchorale1 'share/chorale/plans/shipped/allreduce_ring_2\.json'
