@@ -168,10 +168,8 @@ Action command::view(CLI::App& app) {
                 "A proof to leave out, by the name in brackets, or proofs for all; may be repeated");
   app.add_flag("--open", options->open, "Open the page in a browser");
   app.footer(
-      "The page is one file, and needs no network. It shows when each operation runs, what it waits for, "
-      "how\n"
-      "the chunks move and what is wrong with the plan. docs/view.md describes it. For example:\n"
-      "  chorale view allreduce_ring --ranks 4 -o ring.html --open");
+      "The page is one file, and needs no network. It shows when each operation runs, what it waits for,\n"
+      "how the chunks move and what is wrong with the plan. docs/view.md describes it.");
   return [options] { return view_it(*options); };
 }
 
