@@ -15,12 +15,12 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "ben
 
 # Maps a page and a word of the snippet to the name of its file.
 CALLS = {
-    ("README.md", "World::join"): "execute",
-    ("README.md", "TunedPlans"): "tuned_plans",
-    ("README.md", "ScheduleRun"): "schedule_run",
-    ("README.md", "Exchange"): "exchange",
-    ("README.md", "cudaSetDevice"): "on_gpus",
-    ("README.md", "survivors()"): "survivors",
+    ("docs/applications.md", "World::join"): "execute",
+    ("docs/applications.md", "TunedPlans"): "tuned_plans",
+    ("docs/applications.md", "ScheduleRun"): "schedule_run",
+    ("docs/applications.md", "Exchange"): "exchange",
+    ("docs/applications.md", "cudaSetDevice"): "on_gpus",
+    ("docs/applications.md", "survivors()"): "survivors",
     ("docs/fused-kernels.md", "direct_rendezvous"): "send_and_receive",
     ("docs/fused-kernels.md", "struct MaxConsume"): "max_hook",
     ("docs/fused-kernels.md", "struct TransposeAllToAll"): "transpose",

@@ -2,8 +2,9 @@
 """Checks what pages say about each other and about files, commands and settings: pages.py <chorale>
 
 Links must lead somewhere, docs/README.md must have a line for every page, and named files, commands and options must
-exist. docs/settings.md must have the settings with their defaults, docs/proof.md the checks, docs/plan-format.md the
-collectives and channel types, and README.md the range of the products measured in docs/benchmarks.md.
+exist. docs/command.md must have every command, docs/settings.md the settings with their defaults, docs/proof.md the
+checks, docs/plan-format.md the collectives and channel types, and README.md the range of the products measured in
+docs/benchmarks.md.
 """
 import os
 import pathlib
@@ -74,7 +75,7 @@ def run(*command):
 def wrong_commands(chorale):
     commands = re.findall(r"^  (\w+) {2,}", run(chorale, "--help").split("Subcommands:")[1], re.M)
     options = {command: set(re.findall(r"--[\w-]+", run(chorale, command, "--help"))) for command in commands}
-    table = ROOT / "README.md"
+    table = ROOT / "docs/command.md"
     for command in commands:
         if not re.search(rf"^\| .*`(chorale )?{command}\b.* \|", table.read_text(), re.M):
             yield table, f"has no row for chorale {command}"

@@ -1,6 +1,6 @@
-// Compiles the snippets of README.md for GPUs, without running them.
+// Compiles the snippets of docs/applications.md for GPUs, without running them.
 
-#include "tests/documented/shown/readme_headers.inc"
+#include "tests/documented/shown/applications_headers.inc"
 
 #if __has_include(<cuda_runtime_api.h>)
 #include <cuda_runtime_api.h>

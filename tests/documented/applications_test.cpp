@@ -1,4 +1,5 @@
-// Runs the snippets of README.md on the CPU. Their results are there when the last line has returned.
+// Runs the snippets of docs/applications.md on the CPU. Their results are there when the last line has
+// returned.
 
 #include <gtest/gtest.h>
 
@@ -7,14 +8,14 @@
 #include <utility>
 
 #include "tests/documented/pages.hpp"
-#include "tests/documented/shown/readme_headers.inc"
+#include "tests/documented/shown/applications_headers.inc"
 #include "tests/forked.hpp"
 #include "tests/free_port.hpp"
 
 namespace chorale::test {
 namespace {
 
-TEST(Readme, AnExecutorRunsAPlan) {
+TEST(Applications, AnExecutorRunsAPlan) {
   const Folder here;
   const std::string ADDRESS = "shm://pages-" + std::to_string(getpid());
   constexpr int ranks = 8;
@@ -30,7 +31,7 @@ TEST(Readme, AnExecutorRunsAPlan) {
   EXPECT_EQ(ended, std::vector<int>(ranks, 0));
 }
 
-TEST(Readme, ATableChoosesThePlan) {
+TEST(Applications, ATableChoosesThePlan) {
   const Folder here;
   TuneTable table;
   table.set(plan_key({.ranks = 4}, "allreduce", 4096, DType::bf16),
@@ -51,7 +52,7 @@ TEST(Readme, ATableChoosesThePlan) {
   });
 }
 
-TEST(Readme, AScheduleMultipliesMatrices) {
+TEST(Applications, AScheduleMultipliesMatrices) {
   const Folder here;
   run_local(4, [](World &world) {
     const int64_t m = 64, k = 24, n = 40, rows = m / world.ranks();
@@ -69,7 +70,7 @@ TEST(Readme, AScheduleMultipliesMatrices) {
   });
 }
 
-TEST(Readme, AnExchangeMovesMessages) {
+TEST(Applications, AnExchangeMovesMessages) {
   run_local(3, [](World &world) {
     const int rank = world.rank(), right = (rank + 1) % 3, left = (rank + 2) % 3;
     std::vector<float> to_right = values_of(rank, 5000), to_left = values_of(rank + 10, 70),
@@ -85,7 +86,7 @@ TEST(Readme, AnExchangeMovesMessages) {
 }
 
 /// Rank 1 of three leaves; the others run an all-reduce without it.
-TEST(Readme, SurvivorsGoOn) {
+TEST(Applications, SurvivorsGoOn) {
   std::vector<World> worlds = World::local(3);
   const auto body = [&](int of) {
     World &world = worlds[size_t(of)];
