@@ -5,6 +5,7 @@ Its cmake, ninja and packages are scripts that only record how they were called.
 """
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -101,6 +102,10 @@ def optional_packages_are_optional(folder):
     calls = (folder / "calls").read_text()
     for package in ("libopenmpi-dev", "python3-jsonschema", "clang-19"):
         check(f"--no-install-recommends {package}\n" in calls, f"{package} was not tried: {calls}")
+    (folder / "calls").unlink()
+    ended(sourced(folder, "install_optional_packages --only python3-numpy"))
+    installed = re.findall(r"--no-install-recommends (.*)", (folder / "calls").read_text())
+    check(installed == ["python3-numpy"], f"--only python3-numpy tries {installed}")
     script(folder / "bin/apt-get", "exit 100")
     check("goes on" in ended(sourced(folder, "install_optional_packages; echo goes on")), "no network stops it")
 

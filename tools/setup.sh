@@ -89,11 +89,12 @@ install_packages() {
   rm -f "$log"
 }
 
-# install_optional_packages [<packages>]: installs the packages, and those that optional parts need, as far as this machine
-# allows. The tests run without the others and name them.
+# install_optional_packages [--only] [<packages>]: installs the packages, and without --only those that optional parts need, as far
+# as this machine allows. The tests run without the others and name them.
 install_optional_packages() {
   local missing package as_root="" log=${TMPDIR:-/tmp}/chorale-setup-optional.$$.log
-  missing=$(missing_packages $(optional_packages) "$@")
+  if [ "${1:-}" = --only ]; then shift; else set -- $(optional_packages) "$@"; fi
+  missing=$(missing_packages "$@")
   [ -z "$missing" ] && return
   [ "$(id -u)" = 0 ] || as_root=sudo
   command -v apt-get >/dev/null && { [ -z "$as_root" ] || command -v sudo >/dev/null; } || {

@@ -92,6 +92,14 @@ class Commands(unittest.TestCase):
         self.assertEqual(out.count("yes"), 2)
         self.run_it("simulate", source, "--bytes", "1M")
 
+    def test_settings_that_nobody_reads(self):
+        fixed = SOURCE.replace("options = parser.parse_args()", "options = parser.parse_args([])")
+        for words in ["compile"], ["run"], ["check"]:
+            done = self.run_it(*words, self.source(fixed), "--set", "ranks=8", status=2)
+            self.assertIn("does not look at its arguments, so --ranks=8 would change nothing", done.stderr)
+        self.assertIn("ok, allgather of 4 ranks", self.run_it("check", self.source(fixed)).stdout)
+        self.assertIn("ok, allgather of 8 ranks", self.run_it("check", self.source(SOURCE), "--set", "ranks=8").stdout)
+
     def test_several_programs(self):
         two = SOURCE + "with CollectiveProgram('other', AllGather(1, 1, False)) as other:\n    me = Rank(0)\n" \
                        "    me.copy(me.get_output_buffer()[0], me.get_input_buffer()[0], tb=0)\n"

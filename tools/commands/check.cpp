@@ -98,7 +98,7 @@ void tell_port_packets(const Plan& plan, const std::string& name) {
 
 Action command::check(CLI::App& app) {
   struct CheckArguments {
-    std::vector<std::string> paths;
+    std::vector<std::string> paths, set;
     std::string certified, page;
     Aim aim;
     Telling telling;
@@ -107,6 +107,9 @@ Action command::check(CLI::App& app) {
   app.add_option("plan", options->paths,
                  "Plan files, or sources in C++ (*.cpp) or Python (*.py); - is standard input")
       ->required();
+  app.add_option("--set", options->set, "A parameter of the sources; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   declare_aim(app, options->aim, "default: " + std::string(target_names[size_t(Target::chorale)]));
   app.add_option("--certify", options->certified,
                  "Print further facts about the plan, and write it with a certificate to FILE")
@@ -122,6 +125,10 @@ Action command::check(CLI::App& app) {
     if (options->aim.certify && paths.size() > 1)
       throw Failure(Exit::command_wrong,
                     "--certify writes one plan, but there are " + std::to_string(paths.size()));
+    const dsl::Parameters::Settings settings = parse_settings(options->set);
+    if (!settings.empty() && std::none_of(paths.begin(), paths.end(), names_source))
+      throw Failure(Exit::command_wrong, "--set is for sources, and there is none",
+                    "a plan file has its parameters already");
     std::vector<NamedFile> read;
     for (const std::string& path : paths) read.push_back({"", path});
     std::vector<NamedFile> findings = options->telling.files();
@@ -141,7 +148,7 @@ Action command::check(CLI::App& app) {
         // A source is checked as it is compiled. What it lacks to be a plan is found there.
         Built built;
         if (names_source(path)) {
-          built = build_program(load_program({path, "", {}}), {}, options->aim);
+          built = build_program(load_program({path, "", {}}), settings, options->aim);
         } else {
           const ProgressTicker reading("reading " + path);
           built.plan = load_plan(path);

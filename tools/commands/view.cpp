@@ -125,6 +125,7 @@ Exit view_it(const ViewArguments& options) {
   for (const Picture& picture : pictures) findings += picture.findings.size();
   if (findings)
     std::cerr << "note: the page shows " << count(findings, "finding") << "; chorale check prints them\n";
+  if (options.output != "-") std::cerr << "written to " << options.output << '\n';
   if (options.open) open_page(options.output);
   return Exit::well;
 }

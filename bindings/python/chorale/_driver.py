@@ -16,6 +16,25 @@ class _Refused(Exception):
     """The script's programs are not what the options ask for. The arguments are the message and the remedy."""
 
 
+class _Arguments(list):
+    """sys.argv of the script. It notes whether the script looks at its arguments."""
+
+    looked = False
+
+    def __getitem__(self, key):
+        if key != 0:
+            self.looked = True
+        return super().__getitem__(key)
+
+    def __iter__(self):
+        self.looked = True
+        return super().__iter__()
+
+    def __len__(self):
+        self.looked = True
+        return super().__len__()
+
+
 class _Aside:
     """Standard output of the script. It leaves out the texts of plans, which the command writes itself."""
 
@@ -58,7 +77,9 @@ def _choose(script, programs, name):
 def main():
     options = json.loads(sys.argv[1])
     script = sys.argv[2]
-    sys.argv = sys.argv[2:]
+    given = sys.argv[3:]
+    sys.argv = _Arguments(sys.argv[2:])
+    arguments = sys.argv
     _chorale.compile_for(options["target"] or None, options["allow"], options["minimize_syncs"], options["certify"])
     _chorale._keep_programs()
     built = {}  # by id of the program: operations that were recorded then, and the result
@@ -85,6 +106,9 @@ def main():
         pass  # the command reports the findings
     sys.stdout = sys.__stdout__
     try:
+        if given and not arguments.looked:
+            raise _Refused(f"{script} does not look at its arguments, so {' '.join(given)} would change nothing",
+                           "read them with argparse, as the sources of `chorale new` do")
         text, findings, target = build(_choose(script, _chorale._kept_programs(), options["name"]))
         result = {"plan": text, "findings": findings, "target": target}
     except _Refused as refused:
