@@ -4,7 +4,7 @@
 Every program, from CHORALE_PROGRAM on, is compiled by `chorale compile`, which proves it, and run. A Python script
 that writes plan.json is run, and the plan is checked and run. Other Python scripts are only parsed: they need
 PyTorch, and backend_test.py makes their calls, or the installed library, and consumer/c_api/test.py runs them.
-documented_calls_test runs other C++. Here every snippet must have a row in documented_calls.py and a place in
+documented_calls_test runs other C++. tutorial.py follows the pages in docs/tutorial. Here every snippet must have a row in documented_calls.py and a place in
 tests/documented. Findings shown in README.md and docs/counter-examples.md must be those of their programs. pages.py
 checks what pages say about each other.
 """
@@ -118,8 +118,7 @@ class Documented:
 
 
 def main():
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "bench/README.md", ROOT / "CONTRIBUTING.md",
-             *sorted(ROOT.glob("*/include/chorale/**/*.hpp"))]
+    pages = [*documented_calls.PAGES, *sorted(ROOT.glob("*/include/chorale/**/*.hpp"))]
     with tempfile.TemporaryDirectory() as folder:
         documented = Documented(str(pathlib.Path(sys.argv[1]).resolve()), folder)
         for page in pages:

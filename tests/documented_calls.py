@@ -11,7 +11,9 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "bench/README.md", ROOT / "CONTRIBUTING.md"]
+# tutorial.py follows the pages in docs/tutorial.
+PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "tutorial"),
+         ROOT / "bench/README.md", ROOT / "CONTRIBUTING.md"]
 
 # Maps a page and a word of the snippet to the name of its file.
 CALLS = {
