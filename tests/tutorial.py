@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Follows the chapters of docs/tutorial as a reader does: tutorial.py <chorale> <build folder> <C++ compiler> [<chapter> ...]
+"""Follows the chapters of docs/tutorial as a reader does:
+tutorial.py <chorale> <build folder> <C++ compiler> [<chapter> ...] [--update]
 
 Each chapter is followed in an empty folder of its own, from top to bottom:
 
@@ -11,7 +12,7 @@ Each chapter is followed in an empty folder of its own, from top to bottom:
   differ in width.
 
 Chapters that build an application need an installation. It is made from the build folder when the first chapter asks for
-`$PREFIX`. Commands of Python are left out where the build folder has no package of Python.
+`$PREFIX`. With --update, outputs that differ are written into the pages, unless they show something that varies. Commands of Python are left out where the build folder has no package of Python.
 """
 import dataclasses
 import difflib
@@ -74,8 +75,9 @@ def pattern(shown, numbers_vary):
 
 
 class Reader:
-    def __init__(self, chorale, build, compiler):
-        self.chorale, self.build = pathlib.Path(chorale).resolve(), pathlib.Path(build).resolve()
+    def __init__(self, chorale, build, compiler, update):
+        self.update = update
+        self.chorale, self.build = pathlib.Path(chorale).resolve(strict=True), pathlib.Path(build).resolve(strict=True)
         self.compiler, self.prefix = compiler, None
         self.has_python = (self.build / "python/chorale/_driver.py").exists()
         self.commands = self.files = self.left_out = self.wrong = 0
@@ -123,20 +125,32 @@ class Reader:
         if block.how not in ("", "fails", "numbers vary", "fails numbers vary"):
             return self.complain(page, block, f"'console {block.how}' has no meaning")
         typed = commands(block.text)
+        now = ""
         for at, (command, shown) in enumerate(typed):
             if not self.has_python and re.search(r"\bpython3\b|\.py\b", command):
                 self.left_out += 1
-                continue
-            self.commands += 1
-            fails = "fails" in words and at == len(typed) - 1
-            done = subprocess.run(["bash", "-eo", "pipefail", "-c", command], text=True, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, timeout=300, cwd=folder, env=self.environment(), stdin=subprocess.DEVNULL)
-            if fails != bool(done.returncode):
-                self.complain(page, block, f"this ended with {done.returncode}:\n$ {command}\n{done.stdout}")
-            elif not re.fullmatch(pattern(shown, "vary" in words), done.stdout):
-                differences = difflib.unified_diff(shown, done.stdout.splitlines(), "the page", "the command", lineterm="")
-                self.complain(page, block, "\n".join([f"does not show what this prints:\n$ {command}", *differences]))
+            else:
+                shown = self.type_one(page, block, folder, command, shown, "fails" in words and at == len(typed) - 1)
+            now += "$ " + command.replace("\n", "\n> ") + "\n" + "".join(line + "\n" for line in shown)
+        if now != block.text:
+            fence = f"```console {block.how}".rstrip()
+            page.write_text(page.read_text().replace(f"{fence}\n{block.text}```\n", f"{fence}\n{now}```\n", 1))
         return None
+
+    def type_one(self, page, block, folder, command, shown, fails):
+        """Runs one command. Returns the lines that the page should show."""
+        self.commands += 1
+        done = subprocess.run(["bash", "-eo", "pipefail", "-c", command], text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=300, cwd=folder, env=self.environment(), stdin=subprocess.DEVNULL)
+        vary = block.how.endswith("vary")
+        if fails != bool(done.returncode):
+            self.complain(page, block, f"this ended with {done.returncode}:\n$ {command}\n{done.stdout}")
+        elif self.update and not vary and not any("..." in line for line in shown):
+            return done.stdout.splitlines()
+        elif not re.fullmatch(pattern(shown, vary), done.stdout):
+            differences = difflib.unified_diff(shown, done.stdout.splitlines(), "the page", "the command", lineterm="")
+            self.complain(page, block, "\n".join([f"does not show what this prints:\n$ {command}", *differences]))
+        return shown
 
     def follow(self, page, temporary):
         folder = pathlib.Path(temporary) / page.stem
@@ -144,7 +158,7 @@ class Reader:
         if "$PREFIX" in page.read_text():
             self.install(temporary)
         followed = 0
-        for block in blocks(page):
+        for block in list(blocks(page)):
             followed += 1
             if block.kind == "console":
                 self.type(page, block, folder)
@@ -159,9 +173,10 @@ class Reader:
 
 
 def main():
-    wanted = sys.argv[4:]
+    words = [word for word in sys.argv[1:] if word != "--update"]
+    wanted = words[3:]
     pages = [page for page in sorted((ROOT / "docs/tutorial").glob("*.md")) if not wanted or page.name[0] in wanted]
-    reader = Reader(*sys.argv[1:4])
+    reader = Reader(*words[:3], "--update" in sys.argv)
     with tempfile.TemporaryDirectory() as temporary:
         for page in pages:
             reader.follow(page, temporary)
