@@ -4,7 +4,7 @@ tutorial.py <chorale> <build folder> <C++ compiler> [<chapter> ...] [--update]
 
 Each chapter is followed in an empty folder of its own, from top to bottom:
 
-- A block of C++, CMake or Python is a file. The paragraph before it names the file last, as in: Save this as `my.cpp`.
+- A block of C++, CMake, Python or Bash is a file. The paragraph before it names the file last, as in: Save this as `my.cpp`.
 - A block of type `diff` changes the file that the paragraph before it names last. Its lines must occur there exactly once.
 - A block of type `console` has commands after `$ `, with `> ` before further lines, and what they print. `...` stands for what
   varies: in a line for any characters, and as a line of its own for any number of lines. After `console fails` the last command
@@ -12,19 +12,23 @@ Each chapter is followed in an empty folder of its own, from top to bottom:
   differ in width.
 
 Chapters that build an application need an installation. It is made from the build folder when the first chapter asks for
-`$PREFIX`. With --update, outputs that differ are written into the pages, unless they show something that varies. Commands of Python are left out where the build folder has no package of Python.
+`$PREFIX`. With --update, outputs that differ are written into the pages, unless they show something that varies.
+
+Commands of Python are left out if the build folder has no Python package, and scripts with CHORALE_HOST if there is no UCX.
+MASTER_PORT=29500 in a script becomes a free port.
 """
 import dataclasses
 import difflib
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FILES = {"cpp", "cmake", "python"}
+FILES = {"cpp", "cmake", "python", "bash"}
 
 
 @dataclasses.dataclass
@@ -74,12 +78,19 @@ def pattern(shown, numbers_vary):
     return "".join(r"(?:.*\n)*?" if line.strip() == "..." else line_pattern(line) + r"\n" for line in shown)
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
 class Reader:
     def __init__(self, chorale, build, compiler, update):
         self.update = update
         self.chorale, self.build = pathlib.Path(chorale).resolve(strict=True), pathlib.Path(build).resolve(strict=True)
         self.compiler, self.prefix = compiler, None
         self.has_python = (self.build / "python/chorale/_driver.py").exists()
+        said = subprocess.run([self.chorale, "doctor"], text=True, capture_output=True, timeout=60).stdout
+        self.has_ucx = bool(re.search(r"built in, UCX .* loads", said))
         self.commands = self.files = self.left_out = self.wrong = 0
 
     def environment(self):
@@ -103,7 +114,7 @@ class Reader:
         if not block.file:
             return self.complain(page, block, "the paragraph before this block names no file")
         self.files += 1
-        return (folder / block.file).write_text(block.text)
+        return (folder / block.file).write_text(block.text.replace("MASTER_PORT=29500", f"MASTER_PORT={free_port()}"))
 
     def change(self, page, block, folder):
         lines = [(line[:1], line[1:]) for line in block.text.splitlines(True)]
@@ -127,7 +138,8 @@ class Reader:
         typed = commands(block.text)
         now = ""
         for at, (command, shown) in enumerate(typed):
-            if not self.has_python and re.search(r"\bpython3\b|\.py\b", command):
+            if (not self.has_python and re.search(r"\bpython3\b|\.py\b", command)
+                    or not self.has_ucx and "CHORALE_HOST" in (command + self.script(command, folder))):
                 self.left_out += 1
             else:
                 shown = self.type_one(page, block, folder, command, shown, "fails" in words and at == len(typed) - 1)
@@ -136,6 +148,10 @@ class Reader:
             fence = f"```console {block.how}".rstrip()
             page.write_text(page.read_text().replace(f"{fence}\n{block.text}```\n", f"{fence}\n{now}```\n", 1))
         return None
+
+    def script(self, command, folder):
+        name = re.search(r"\bbash (\S+)", command)
+        return (folder / name[1]).read_text() if name else ""
 
     def type_one(self, page, block, folder, command, shown, fails):
         """Runs one command. Returns the lines that the page should show."""
@@ -181,7 +197,7 @@ def main():
         for page in pages:
             reader.follow(page, temporary)
     print(f"{len(pages)} chapters, {reader.commands} commands, {reader.files} files, {reader.wrong} wrong"
-          + (f"; {reader.left_out} commands left out, because there is no Python package" if reader.left_out else ""))
+          + (f"; {reader.left_out} commands left out, because Python's package or UCX is missing" if reader.left_out else ""))
     sys.exit(bool(reader.wrong or not pages or not reader.commands))
 
 
