@@ -4,7 +4,7 @@ tutorial.py <chorale> <build folder> <C++ compiler> [<chapter> ...] [--update]
 
 Each chapter is followed in an empty folder of its own, from top to bottom:
 
-- A block of C++, CMake, Python or Bash is a file. The paragraph before it names the file last, as in: Save this as `my.cpp`.
+- A block of C++, CUDA, CMake, Python or Bash is a file. The paragraph before it names the file last, as in: Save this as `my.cpp`.
 - A block of type `diff` changes the file that the paragraph before it names last. Its lines must occur there exactly once.
 - A block of type `console` has commands after `$ `, with `> ` before further lines, and what they print. `...` stands for what
   varies: in a line for any characters, and as a line of its own for any number of lines. After `console fails` the last command
@@ -14,7 +14,8 @@ Each chapter is followed in an empty folder of its own, from top to bottom:
 Chapters that build an application need an installation. It is made from the build folder when the first chapter asks for
 `$PREFIX`. With --update, outputs that differ are written into the pages, unless they show something that varies.
 
-Commands of Python are left out if the build folder has no Python package, and scripts with CHORALE_HOST if there is no UCX.
+Commands of Python are left out if the build folder has no Python package, scripts with CHORALE_HOST if there is no
+UCX, and nvcc if it is not there.
 MASTER_PORT=29500 in a script becomes a free port.
 """
 import dataclasses
@@ -22,13 +23,14 @@ import difflib
 import os
 import pathlib
 import re
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FILES = {"cpp", "cmake", "python", "bash"}
+FILES = {"cpp", "cuda", "cmake", "python", "bash"}
 
 
 @dataclasses.dataclass
@@ -139,7 +141,8 @@ class Reader:
         now = ""
         for at, (command, shown) in enumerate(typed):
             if (not self.has_python and re.search(r"\bpython3\b|\.py\b", command)
-                    or not self.has_ucx and "CHORALE_HOST" in (command + self.script(command, folder))):
+                    or not self.has_ucx and "CHORALE_HOST" in self.script(command, folder)
+                    or not shutil.which("nvcc") and command.startswith("nvcc ")):
                 self.left_out += 1
             else:
                 shown = self.type_one(page, block, folder, command, shown, "fails" in words and at == len(typed) - 1)
@@ -197,7 +200,7 @@ def main():
         for page in pages:
             reader.follow(page, temporary)
     print(f"{len(pages)} chapters, {reader.commands} commands, {reader.files} files, {reader.wrong} wrong"
-          + (f"; {reader.left_out} commands left out, because Python's package or UCX is missing" if reader.left_out else ""))
+          + (f"; {reader.left_out} commands left out, because Python's package, UCX or nvcc is missing" if reader.left_out else ""))
     sys.exit(bool(reader.wrong or not pages or not reader.commands))
 
 
