@@ -4,7 +4,8 @@ tutorial.py <chorale> <build folder> <C++ compiler> [<chapter> ...] [--update]
 
 Each chapter is followed in an empty folder of its own, from top to bottom:
 
-- A block of C++, CUDA, CMake, Python or Bash is a file. The paragraph before it names the file last, as in: Save this as `my.cpp`.
+- A block of C++, CUDA, CMake, Python or Bash is a file. The paragraph before it names the file last, as in: Save this as
+  `my.cpp`.
 - A block of type `diff` changes the file that the paragraph before it names last. Its lines must occur there exactly once.
 - A block of type `console` has commands after `$ `, with `> ` before further lines, and what they print. `...` stands for what
   varies: in a line for any characters, and as a line of its own for any number of lines. After `console fails` the last command
@@ -70,13 +71,15 @@ def pattern(shown, numbers_vary):
     def line_pattern(line):
         parts = []
         for part in line.split("..."):
-            if numbers_vary:
-                part = "".join(r"-?\d+\.\d+" if re.fullmatch(r"[+-]?\d+\.\d+", word) else " +" if word.isspace() else re.escape(word)
-                               for word in re.split(r"((?<![\w.])[+-]?\d+\.\d+(?![\w.])| +)", part))
-            else:
-                part = re.escape(part)
-            parts.append(part)
+            words = re.split(r"((?<![\w.])\d+\.\d+(?![\w.])| +)", part) if numbers_vary else [part]
+            parts.append("".join(word_pattern(word) for word in words))
         return ".*".join(parts)
+
+    def word_pattern(word):
+        if numbers_vary and re.fullmatch(r"\d+\.\d+", word):
+            return r"\d+\.\d+"
+        return " +" if numbers_vary and word.isspace() else re.escape(word)
+
     return "".join(r"(?:.*\n)*?" if line.strip() == "..." else line_pattern(line) + r"\n" for line in shown)
 
 
@@ -99,6 +102,8 @@ class Reader:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("CHORALE_")}
         kept["PATH"] = f"{self.chorale.parent}:{kept['PATH']}"
         kept["PYTHONPATH"] = str(self.build / "python")
+        if not shutil.which("make"):
+            kept["CMAKE_GENERATOR"] = "Ninja"  # CMake takes make without it
         if self.prefix:
             kept |= {"PREFIX": str(self.prefix), "CXX": self.compiler}
         return kept
