@@ -25,13 +25,13 @@ set(PYBIND11_NOPYTHON ON)  # the module is built for the Python that has NumPy
 chorale_part(PYBIND11 PACKAGE pybind11 2.10 CACHED pybind11_
   WITHOUT "the Python package and its tests" HELP "apt-get install pybind11-dev python3-dev" DEBIAN pybind11-dev python3-dev)
 chorale_part(NUMPY PYTHON numpy
-  WITHOUT "the Python package and its tests" HELP "apt-get install python3-numpy" DEBIAN python3-numpy)
+  WITHOUT "the Python package and its tests" HELP "apt-get install python3-numpy python3-venv" DEBIAN python3-numpy python3-venv)
 chorale_part(JSONSCHEMA PYTHON jsonschema
   WITHOUT "the test that plans fit docs/plan.schema.json" HELP "apt-get install python3-jsonschema" DEBIAN python3-jsonschema)
 chorale_part(PKG_CONFIG PROGRAM pkg-config pkgconf
   WITHOUT "the test of a C program that is built by pkg-config" HELP "apt-get install pkg-config" DEBIAN pkg-config)
 chorale_part(DPKG PROGRAM dpkg-shlibdeps
-  WITHOUT "the test of packages for Debian" HELP "apt-get install dpkg-dev" DEBIAN dpkg-dev)
+  WITHOUT "the test of packages for Debian" HELP "apt-get install dpkg-dev file" DEBIAN dpkg-dev file)
 chorale_part(ZSH PROGRAM zsh
   WITHOUT "the test of what zsh completes" HELP "apt-get install zsh" DEBIAN zsh)
 chorale_part(CLANG_FORMAT PROGRAM clang-format-14

@@ -2,7 +2,9 @@
 # This script makes the packages of a build, unpacks those for Debian into a folder, and builds and runs projects that use only
 # what is in them: packages.sh BUILD_DIR C++-COMPILER
 set -eu
-command -v dpkg-shlibdeps >/dev/null || { echo "skipped: no dpkg-shlibdeps on this machine (apt-get install dpkg-dev)"; exit 77; }
+for program in dpkg-shlibdeps file; do
+  command -v $program >/dev/null || { echo "skipped: no $program on this machine (apt-get install dpkg-dev file)"; exit 77; }
+done
 command -v make >/dev/null || export CMAKE_GENERATOR=Ninja
 build=$1 compiler=$2 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
