@@ -74,14 +74,14 @@ class Progress:
 
     def cleared(self):
         """Checks that the line is gone at the end."""
-        command = [self.chorale, *ENDLESS[:-2], "--limit", "3s"]
+        command = [self.chorale, *ENDLESS[:-2], "--limit", "6s"]
         shown = run_on_terminal(command, lambda text: "note: " in text)
-        self.expect(BAR.search(shown), "a run of three seconds shows no bar", shown[-500:])
+        self.expect(BAR.search(shown), "a run of six seconds shows no bar", shown[-500:])
         self.expect(re.search(r"\r\x1b\[Knote: ", shown), "the line is not cleared before the next one", shown[-500:])
 
     def silent(self):
         """Checks that nothing is shown without a terminal, or with --quiet. The same command shows a bar otherwise."""
-        command = [self.chorale, *ENDLESS[:-2], "--limit", "3s"]
+        command = [self.chorale, *ENDLESS[:-2], "--limit", "6s"]
         done = subprocess.run(command, text=True, capture_output=True, timeout=LIMIT_S)
         self.expect("\x1b" not in done.stderr and "%" not in done.stderr, "progress is shown without a terminal", done.stderr)
         shown = run_on_terminal([*command, "--quiet"], lambda text: False)
