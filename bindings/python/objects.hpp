@@ -1,5 +1,6 @@
 /// \file
-/// What the parts of the module share: plans, settings and simulations as Python's objects.
+/// This file has the types that several parts of the module use: plans, settings and simulations as Python's
+/// objects.
 #pragma once
 
 #include <pybind11/pybind11.h>
