@@ -32,6 +32,9 @@ BLOCKS_OF = {
     "alltoall_direct": (16, 64),
     "alltoall_in_turns": (64,),
     "broadcast_direct": (16, 64),
+    "reduce_packets": (4, 16),
+    "reduce_direct": (16, 64),
+    "reduce_staged": (64,),
     "allgather_by_peer": (64, 128),
     "alltoall_by_peer": (64, 128),
 }
@@ -47,7 +50,7 @@ BLOCKS_FOR = {
 }
 # These algorithms are also shipped in rank order with these numbers of blocks, if their own order differs, which is so
 # for more than two ranks. These plans are called <name>_ordered.
-ORDERED = {"allreduce_two_shot": (16, 32), "reducescatter_packets": (4, 16)}
+ORDERED = {"allreduce_two_shot": (16, 32), "reducescatter_packets": (4, 16), "reduce_packets": (4, 16)}
 PER_RANK = ("allgather_by_peer", "alltoall_by_peer")  # their `instances` count for each peer and for the rank itself
 
 

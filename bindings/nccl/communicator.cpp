@@ -23,7 +23,7 @@ std::string_view word_of(Function function) {
     case Function::ncclAllReduce:
       return "allreduce";
     case Function::ncclReduce:
-      return "allreduce";
+      return "reduce";
     case Function::ncclReduceScatter:
       return "reducescatter";
     case Function::ncclAllGather:
@@ -174,9 +174,11 @@ Communicator::Collective Communicator::collective_of(const Task& task) const {
   const CollectiveInfo& info = collective_info(word);
   const uint64_t parts = std::max(info.input_parts(uint64_t(ranks())), info.output_parts(uint64_t(ranks())));
   Collective made;
-  // Other ranks than the root of a broadcast may pass any address as their input.
-  made.arguments.in = uses(task, rank()).send ? task.send : nullptr;
-  made.arguments.out = task.recv;
+  // A rank may pass any address for a buffer that it does not use, such as the output of a reduce on other
+  // ranks than the root.
+  const Uses used = uses(task, rank());
+  made.arguments.in = used.send ? task.send : nullptr;
+  made.arguments.out = used.recv ? task.recv : nullptr;
   made.arguments.bytes = task.count * element_bytes(task.type) * parts;
   made.arguments.dtype = DType::u8;  // what only moves elements moves bytes
   if (info.reduces()) {
@@ -194,17 +196,16 @@ Communicator::Chosen& Communicator::chosen(const Shape& shape) {
   if (known != chosen_.end()) return known->second;
   constexpr size_t most_known = 4096;
   if (chosen_.size() >= most_known) chosen_.clear();
-  // The plans in tables have root 0.
-  const std::string_view program =
-      shape.program.empty() && shape.root != 0 ? "broadcast_direct_b16" : shape.program;
-  if (!program.empty()) {
-    const Plan& plan = made(std::string(program), shape.root);
-    return remember(
-        shape, plan, std::nullopt,
-        shape.root == 0 ? std::string(program) : fmt::format("{}, made for root {}", program, shape.root));
+  if (!shape.program.empty()) {
+    const std::string program(shape.program);
+    return remember(shape, made(program, shape.root), std::nullopt, program);
   }
   const TunedPlans::Choice choice = plans_.choose(std::string(shape.collective), shape.bytes, shape.dtype);
-  return remember(shape, plans_.plan(choice), choice.packet, choice.words());
+  if (shape.root == 0) return remember(shape, plans_.plan(choice), choice.packet, choice.words());
+  // The plans in tables have root 0, and so have plans of the user.
+  const std::string program = choice.own ? fmt::format("{}_direct_b16", shape.collective) : choice.name;
+  return remember(shape, made(program, shape.root), choice.own ? std::nullopt : choice.packet,
+                  fmt::format("{}, made for root {}", program, shape.root));
 }
 
 const Plan& Communicator::made(const std::string& program, int root) {

@@ -161,7 +161,7 @@ class Communicator {
   /// can access, in ways that do not.
   std::vector<Step> steps_of(const Task& task, const Collective& collective);
   void add_chunks(const Task& task, const Collective& collective, std::vector<Step>& steps);
-  Collective tail_of(const Task& task, const Collective& collective, uint64_t begin, uint64_t bytes);
+  static Collective tail_of(const Collective& collective, uint64_t begin);
 
   // These write the log, in plan_log.cpp.
   bool in_place(const Task& task, std::string_view collective) const;
@@ -208,8 +208,7 @@ class Communicator {
   std::vector<Window> windows_;
   CreatedOperators operators_;
   // This memory lives as long as the communicator, because CUDA graphs may hold it.
-  std::unique_ptr<Memory> unused_;  ///< where ranks other than the root put the result of a short reduce
-  std::unique_ptr<Memory> part_;    ///< this rank's part of a chunk, see add_chunks()
+  std::unique_ptr<Memory> part_;                   ///< this rank's part of a chunk, see add_chunks()
   std::vector<std::unique_ptr<Memory>> copies_;    ///< of messages, see run_messages()
   uint64_t copied_ = 0;                            ///< the bytes of the last of them
   std::vector<std::unique_ptr<Memory>> products_;  ///< see scaled_parts()

@@ -34,10 +34,10 @@ std::string Communicator::reason_for_other_steps(const Task& task, const Collect
                                                  const std::vector<Step>& steps) {
   const bool as_chosen =
       steps.size() == 1 && steps[0].collective && steps[0].collective->shape.program.empty();
-  if (as_chosen && collective.shape.root == 0) return "";
-  if (as_chosen) return "for root 0 only";
-  if (const std::string_view why = why_other_steps(collective); !why.empty()) return std::string(why);
-  return task.function == Function::ncclReduce ? "needs memory for the result on all ranks" : "";
+  const Shape& shape = collective.shape;
+  if (!as_chosen) return std::string(why_other_steps(collective));
+  const bool of_user = plans_.choose(std::string(shape.collective), shape.bytes, shape.dtype).own != nullptr;
+  return shape.root != 0 && of_user ? "for root 0 only" : "";
 }
 
 void Communicator::log_plans(const Task& task, const Collective& collective, const std::vector<Step>& steps) {

@@ -9,9 +9,6 @@ namespace chorale::nccl {
 namespace {
 
 constexpr uint64_t MiB = uint64_t(1) << 20;
-/// A reduce of at most this many bytes runs as an all-reduce. Other ranks than the root write its result to
-/// memory of this size, which nobody reads.
-constexpr uint64_t most_unused = MiB;
 /// Limits one rank's part of a chunk, see Communicator::add_chunks().
 constexpr uint64_t most_part = 64 * MiB;
 /// Limits broadcasts of which the root sends a copy to each of several peers.
@@ -19,24 +16,16 @@ constexpr uint64_t most_by_root = MiB / 4;
 
 }  // namespace
 
-/// Returns an all-reduce of a range of the message: of a short reduce, or of the rest that add_chunks()
-/// leaves. Ranks other than the root of a reduce have no memory for the result, so they write it where nobody
-/// reads it.
-Communicator::Collective Communicator::tail_of(const Task& task, const Collective& collective, uint64_t begin,
-                                               uint64_t bytes) {
+/// Returns the same collective for the rest of the message that add_chunks() leaves.
+Communicator::Collective Communicator::tail_of(const Collective& collective, uint64_t begin) {
   Collective tail = collective;
-  tail.shape.bytes = tail.arguments.bytes = bytes;
+  tail.shape.bytes = tail.arguments.bytes = collective.arguments.bytes - begin;
   tail.arguments.in = static_cast<const char*>(collective.arguments.in) + begin;
-  if (task.function != Function::ncclReduce || rank() == task.root) {
-    tail.arguments.out = static_cast<char*>(collective.arguments.out) + begin;
-  } else {
-    if (!unused_) unused_ = device_->allocate(most_unused);
-    tail.arguments.out = unused_->at();
-  }
+  if (tail.arguments.out) tail.arguments.out = static_cast<char*>(collective.arguments.out) + begin;
   return tail;
 }
 
-/// Adds the steps of a reduce, or of an all-reduce whose buffers peers must not access. It takes the message
+/// Adds the steps of a reduce or an all-reduce whose buffers peers must not access. It takes the message
 /// chunk by chunk. A reduce-scatter of a chunk leaves each rank with one part, which it then sends to the
 /// root, or to the others. The reduce-scatter writes to memory of its own, because in place it would
 /// overwrite input that it still needs.
@@ -66,19 +55,13 @@ void Communicator::add_chunks(const Task& task, const Collective& collective, st
     steps.push_back({std::nullopt, std::move(messages)});
     begin += part * n;
   }
-  if (begin < bytes) steps.push_back({tail_of(task, collective, begin, bytes - begin), {}});
+  if (begin < bytes) steps.push_back({tail_of(collective, begin), {}});
 }
 
 std::vector<Communicator::Step> Communicator::steps_of(const Task& task, const Collective& collective) {
   std::vector<Step> steps;
-  const bool reduce = task.function == Function::ncclReduce;
   if (why_other_steps(collective).empty()) {
-    // A short reduce is an all-reduce whose result only the root keeps.
-    if (reduce && collective.arguments.bytes > most_unused) {
-      add_chunks(task, collective, steps);
-    } else {
-      steps.push_back({reduce ? tail_of(task, collective, 0, collective.arguments.bytes) : collective, {}});
-    }
+    steps.push_back({collective, {}});
     return steps;
   }
   const uint64_t bytes = task.count * element_bytes(task.type);

@@ -21,10 +21,11 @@ struct Standard : dsl::Collective {
   Standard(int64_t ranks, int64_t chunk_factor, bool inplace)
       : dsl::Collective(Kind{.ranks = ranks, .chunk_factor = chunk_factor, .inplace = inplace}) {}
 };
-struct BroadcastOf : dsl::Collective {
-  BroadcastOf(int64_t ranks, int64_t chunk_factor, bool inplace, int64_t root)
+template <class Kind>
+struct Rooted : dsl::Collective {
+  Rooted(int64_t ranks, int64_t chunk_factor, bool inplace, int64_t root)
       : dsl::Collective(
-            dsl::Broadcast{.ranks = ranks, .root = root, .chunk_factor = chunk_factor, .inplace = inplace}) {}
+            Kind{.ranks = ranks, .root = root, .chunk_factor = chunk_factor, .inplace = inplace}) {}
 };
 struct TestOf : dsl::Collective {
   TestOf(int64_t ranks, int64_t input, int64_t output)
@@ -51,6 +52,13 @@ void declare_standard(py::module_& module, const char* name, const char* summary
   py::class_<Standard<Kind>, dsl::Collective>(module, name, summary)
       .def(py::init<int64_t, int64_t, bool>(), py::arg("num_ranks"), py::arg("chunk_factor") = 1,
            py::arg("inplace") = false);
+}
+
+template <class Kind>
+void declare_rooted(py::module_& module, const char* name, const char* summary) {
+  py::class_<Rooted<Kind>, dsl::Collective>(module, name, summary)
+      .def(py::init<int64_t, int64_t, bool, int64_t>(), py::arg("num_ranks"), py::arg("chunk_factor") = 1,
+           py::arg("inplace") = false, py::arg("root") = 0);
 }
 
 }  // namespace
@@ -86,11 +94,13 @@ void declare_collectives(py::module_& module) {
       module, "SendRecv",
       "Lets the program choose which rank receives whose input. Input and output have "
       "chunk_factor chunks each.");
-  py::class_<BroadcastOf, dsl::Collective>(
+  declare_rooted<dsl::Broadcast>(
       module, "Broadcast",
-      "Gives every rank the input of rank root. Input and output have chunk_factor chunks each.")
-      .def(py::init<int64_t, int64_t, bool, int64_t>(), py::arg("num_ranks"), py::arg("chunk_factor") = 1,
-           py::arg("inplace") = false, py::arg("root") = 0);
+      "Gives every rank the input of rank root. Input and output have chunk_factor chunks each.");
+  declare_rooted<dsl::Reduce>(
+      module, "Reduce",
+      "Gives rank root the sum of all inputs. Input and output have chunk_factor chunks each. "
+      "Nothing is promised about the outputs of the other ranks.");
   py::class_<TestOf, dsl::Collective>(
       module, "TestCollective",
       "Has input_size and output_size chunks. It promises nothing about the output.")

@@ -28,27 +28,30 @@ bool reached_by_peers(const Plan& plan, BufferKind kind) {
   return false;
 }
 
+bool uses(const Plan& plan, uint32_t rank, BufferKind kind) {
+  bool touched = reached_by_peers(plan, rank, kind);
+  for_each_op(plan, rank, [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op*, OpPlace) {
+    for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
+      touched |= !is_remote(field.role) && !is_switched(field.role) && operand.ref == uint32_t(kind);
+    });
+  });
+  return touched;
+}
+
 // This uses only data that is also there in a plan loaded for this rank alone.
 bool is_one_storage(const Plan& plan, uint32_t rank) {
   if (!plan.inplace) return false;
   if (collective_info(plan.collective).in_place == CollectiveInfo::InPlace::always) return true;
   const Segmentation segments = segmentation(plan);
   if (segments.input != segments.output) return false;
-  bool touched[2], any[2] = {false, false};
+  bool any[2] = {false, false};
   for (const BufferKind kind : {BufferKind::input, BufferKind::output}) {
-    touched[size_t(kind)] = reached_by_peers(plan, rank, kind);
     for (const Gpu& gpu : plan.gpus) any[size_t(kind)] |= gpu.chunks[size_t(kind)] != 0;
   }
   // A custom collective may have no chunks in one buffer. That buffer is empty and so differs in size from
   // the other.
   if (!is_standard(plan.collective) && any[0] != any[1]) return false;
-  for_each_op(plan, rank, [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op*, OpPlace) {
-    for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
-      if (!is_remote(field.role) && !is_switched(field.role) && operand.ref < std::size(touched))
-        touched[operand.ref] = true;
-    });
-  });
-  return !touched[0] || !touched[1];
+  return !uses(plan, rank, BufferKind::input) || !uses(plan, rank, BufferKind::output);
 }
 
 std::vector<bool> receivers(const Plan& plan, bool one_storage) {

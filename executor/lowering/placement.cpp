@@ -17,7 +17,9 @@ Placement::Placement(const Plan& plan, uint32_t rank, const Layout& layout)
   one_storage_ = is_one_storage(plan, rank);
   const CollectiveInfo& collective = collective_info(plan.collective);
   output_is_complete_ = collective.fills_outputs() && plan.extension.post.empty();
-  needs_input_ = !collective.only_root_sends() || plan.extension.root == rank;
+  const bool is_root = plan.extension.root == rank;
+  needs_input_ = !collective.only_root_sends() || is_root;
+  needs_output_ = !collective.only_root_receives() || is_root || uses(plan, rank, BufferKind::output);
   if (collective.input_is_part()) in_at_ = rank * sizes_.input;
   scatters_ = collective.output_is_part();
   if (scatters_) out_at_ = rank * sizes_.output;
@@ -34,11 +36,11 @@ Placed Placement::place(const void* in, void* out, const StagingMemory& staging,
   const auto [in_bytes, out_bytes] = sizes_;
   char* const user_in = static_cast<char*>(const_cast<void*>(in));
   char* const user_out = static_cast<char*>(out);
-  if ((!in && in_bytes && needs_input_) || (!out && out_bytes)) {
-    throw UsageError(fmt::format("rank {}: {} is null", rank_, !out && out_bytes ? "out" : "in"));
-  }
-  const bool in_place = in_bytes && out_bytes && in && user_in + out_at_ == user_out + in_at_;
-  if (!in_place && in && in_bytes && out_bytes && user_in < user_out + out_bytes &&
+  const bool lacks_out = !out && out_bytes && needs_output_;
+  if (lacks_out || (!in && in_bytes && needs_input_))
+    throw UsageError(fmt::format("rank {}: {} is null", rank_, lacks_out ? "out" : "in"));
+  const bool in_place = in_bytes && out_bytes && in && out && user_in + out_at_ == user_out + in_at_;
+  if (!in_place && in && out && in_bytes && out_bytes && user_in < user_out + out_bytes &&
       user_out < user_in + in_bytes) {
     throw UsageError(fmt::format(
         "rank {}: input [{}, {}) and output [{}, {}) overlap, but are not in place: in place means that "

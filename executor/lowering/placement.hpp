@@ -64,7 +64,7 @@ class Placement {
   bool one_storage_ = false;
   bool scatters_ = false;  ///< a plan in place has its output in its input, not the other way round
   bool output_is_complete_ = false;
-  bool needs_input_ = true;
+  bool needs_input_ = true, needs_output_ = true;
   uint64_t in_at_ = 0, out_at_ = 0;  ///< in place: offsets of input and output in the larger of the two
   bool in_reached_ = false, out_reached_ = false;
 };

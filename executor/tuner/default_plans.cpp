@@ -53,6 +53,10 @@ constexpr Rule gpu_rules[] = {
     {"alltoall", 32 * MiB, "alltoall_direct", "_b64"},
     {"alltoall", any, "alltoall_in_turns", "_b64"},
     {"broadcast", any, "broadcast_direct", "_b16"},
+    {"reduce", 16 * KiB, "reduce_packets", "_b4", Counted::to_all_peers},
+    {"reduce", 512 * KiB, "reduce_packets", "_b16", Counted::to_all_peers},
+    {"reduce", 2 * MiB, "reduce_direct", "_b16"},
+    {"reduce", any, "reduce_direct", "_b64"},
 };
 
 /// These rules are for plans that add up in the order of the ranks.
@@ -65,6 +69,9 @@ constexpr Rule gpu_rules_in_rank_order[] = {
     {"reducescatter", 16 * KiB, "reducescatter_packets", "_ordered_b4"},
     {"reducescatter", 512 * KiB, "reducescatter_packets", "_ordered_b16"},
     {"reducescatter", any, "reducescatter_staged", "_b64"},
+    {"reduce", 16 * KiB, "reduce_packets", "_ordered_b4", Counted::to_all_peers},
+    {"reduce", 512 * KiB, "reduce_packets", "_ordered_b16", Counted::to_all_peers},
+    {"reduce", any, "reduce_staged", "_b64"},
 };
 
 /// Adds the plans that the rules of a collective name.

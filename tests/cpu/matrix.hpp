@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "chorale/collective.hpp"
 #include "tests/cpu/oracle.hpp"
 
 namespace matrix {
@@ -57,9 +58,7 @@ inline const std::vector<Algorithm>& algorithms() {
   return all;
 }
 
-inline bool reduces(const Algorithm& algorithm) {
-  return algorithm.collective == "allreduce" || algorithm.collective == "reducescatter";
-}
+inline bool reduces(const Algorithm& algorithm) { return chorale::collective_reduces(algorithm.collective); }
 
 /// Holds a plan and the oracle's setting for it.
 struct Built {
@@ -74,7 +73,8 @@ inline const Built& build(const Algorithm& algorithm, int ranks, int instances =
   chorale::dsl::Parameters::Settings settings{{"ranks", std::to_string(ranks)}};
   oracle::Setting setting{.algorithm = algorithm.name, .collective = algorithm.collective, .ranks = ranks};
   if (algorithm.inplace) settings["inplace"] = "true";
-  if (setting.collective == "broadcast") settings["root"] = std::to_string(setting.root = ranks - 1);
+  if (chorale::collective_info(setting.collective).has_root())
+    settings["root"] = std::to_string(setting.root = ranks - 1);
   if (instances) settings["instances"] = std::to_string(instances);
   if (setting.algorithm == "allreduce_two_level") {  // 2x2, 2x3, 2x4, and three nodes of one GPU
     setting.gpus_per_node = ranks % 2 ? 1 : ranks / 2;
@@ -201,7 +201,7 @@ inline std::string run_rank(chorale::World& world, const Case& of, const Prepare
   chorale::Arguments arguments{.in = input, .out = output, .bytes = std::max(input_bytes, output_bytes)};
   arguments.dtype = of.type;
   arguments.packet = of.packet;
-  if (collective == "allreduce" || collective == "reducescatter") arguments.op = of.op;
+  if (chorale::collective_reduces(collective)) arguments.op = of.op;
 
   chorale::Executor executor(world);
   for (int run = 0; run < of.runs; ++run) {

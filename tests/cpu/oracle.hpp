@@ -159,8 +159,8 @@ inline int chunk_of(const std::string& algorithm, int ranks, int instances, int 
   return share / instances;
 }
 
-/// Returns the order in which `algorithm` sums chunk `chunk` of `ranks` (of an all-reduce), or rank `chunk`'s
-/// part (of a reduce-scatter).
+/// Returns the order in which `algorithm` sums chunk `chunk` of `ranks` (of an all-reduce or a reduce), or
+/// rank `chunk`'s part (of a reduce-scatter). For a reduce by one rank, `chunk` is that rank.
 inline Order order_of(const std::string& algorithm, int ranks, int gpus_per_node, int chunk) {
   const auto rotated = [](int first, int count, int start) {
     std::vector<int> list;
@@ -169,7 +169,8 @@ inline Order order_of(const std::string& algorithm, int ranks, int gpus_per_node
   };
   if (algorithm == "allreduce_ring") return {{rotated(0, ranks, chunk)}, true};
   if (algorithm == "allreduce_two_shot" || algorithm == "allreduce_all_pairs" ||
-      algorithm == "reducescatter_direct" || algorithm == "reducescatter_packets") {
+      algorithm == "reducescatter_direct" || algorithm == "reducescatter_packets" ||
+      algorithm == "reduce_direct" || algorithm == "reduce_packets") {
     return {{rotated(0, ranks, chunk)}};
   }
   if (algorithm == "allreduce_two_level") {
@@ -303,7 +304,7 @@ struct Setting {
   size_t unit = 16;  ///< chunks begin at multiples of this many bytes
 };
 
-/// Returns every rank's output for the inputs of all ranks.
+/// Returns every rank's output for the inputs of all ranks; nothing for a rank of which nothing is promised.
 inline std::vector<Bytes> expected(const Setting& of, const std::vector<Bytes>& inputs) {
   const size_t ranks = size_t(of.ranks), bytes = inputs[0].size();
   std::vector<Bytes> outputs(ranks);
@@ -331,7 +332,10 @@ inline std::vector<Bytes> expected(const Setting& of, const std::vector<Bytes>& 
                    shares = scatter ? ranks : ranks * size_t(of.instances);
       const size_t share = scatter ? elements / ranks : (units + shares - 1) / shares * of.unit / width;
       for (size_t at = 0; at < shares; ++at) {
-        const int chunk = scatter ? int(at) : chunk_of(of.algorithm, of.ranks, of.instances, int(at));
+        const int chunk = scatter ? int(at)
+                          : of.algorithm == "reduce_packets"
+                              ? of.root
+                              : chunk_of(of.algorithm, of.ranks, of.instances, int(at));
         const size_t first = std::min(at * share, elements), count = std::min(share, elements - first);
         const Bytes part = fold<Type>(order_of(of.algorithm, of.ranks, of.gpus_per_node, chunk), of.op,
                                       inputs, first, count);
@@ -340,6 +344,9 @@ inline std::vector<Bytes> expected(const Setting& of, const std::vector<Bytes>& 
       }
       if (!scatter) outputs.assign(ranks, Bytes(outputs[0]));
     });
+    for (int rank = 0; of.collective == "reduce" && rank < of.ranks; ++rank) {
+      if (rank != of.root) outputs[size_t(rank)].clear();
+    }
   }
   return outputs;
 }

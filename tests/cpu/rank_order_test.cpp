@@ -109,7 +109,7 @@ uint64_t others(World& world, Executor& executor, const Ordered& of, DType dtype
     // An all-reduce takes any number of elements. A number that its chunks do not divide is harder.
     const uint64_t elements = scatters ? part * ranks : part * ranks - 1;
     const uint64_t bytes = elements * sizeof(T), first = scatters ? rank * part : 0;
-    const uint64_t results = scatters ? part : elements;
+    const uint64_t results = !Outcome(of.plan).promises(rank) ? 0 : scatters ? part : elements;
     for (const PacketForm form : {PacketForm::ll8, PacketForm::ll16, PacketForm::ll128}) {
       if (of.plan.protocol != Protocol::LL && form != PacketForm::ll8) continue;
       for (const bool in_place : {false, true}) {

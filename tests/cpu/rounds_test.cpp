@@ -66,7 +66,7 @@ TEST_P(Rounds, give_the_bits_of_one_round) {
   for (const ScratchUse& of : use) per_byte = std::max(per_byte, of.per_chunk_byte());
   if (per_byte == 0) return;  // the plan takes no scratch
   const uint64_t parts = message_segments(plan), chunks = layout_of(plan, 0, DType::u8).chunks_per_segment;
-  const bool sums = plan.collective == "allreduce" || plan.collective == "reducescatter";
+  const bool sums = collective_reduces(plan.collective);
   const Way ways[] = {{.dtype = DType::f32, .packet = PacketForm::ll8},
                       {.dtype = DType::bf16, .packet = PacketForm::ll16, .in_place = true},
                       {.dtype = DType::i64,

@@ -77,7 +77,7 @@ std::string run_rank_on_gpu(chorale::Executor& executor, size_t rank, const Case
   chorale::Arguments arguments{.in = input, .out = output, .bytes = std::max(input_bytes, output_bytes)};
   arguments.dtype = of.type;
   arguments.packet = of.packet;
-  if (collective == "allreduce" || collective == "reducescatter") arguments.op = of.op;
+  if (chorale::collective_reduces(collective)) arguments.op = of.op;
   cudaGraphExec_t replay = nullptr;
   if (graph) {
     executor.prepare(of.built->plan, arguments);

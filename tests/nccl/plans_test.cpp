@@ -116,8 +116,8 @@ TEST_F(NcclPlans, AreLoggedOnceForEachKindOfCallWithTheReasons) {
   EXPECT_EQ(
       all[3].find("AllGather: 512 Bytes -> plan allgather_direct, the default: nothing is tuned for it; "),
       0u);
-  EXPECT_EQ(all[4].find("Broadcast: 256 Bytes in place -> plan broadcast_direct_b16, made for root 1; "
-                        "not taken: broadcast_direct (for root 0 only); "),
+  EXPECT_EQ(all[4].find("Broadcast: 256 Bytes in place -> plan broadcast_direct, made for root 1; not taken: "
+                        "broadcast_direct_b16 (a default for GPUs)"),
             0u)
       << all[4];
 }

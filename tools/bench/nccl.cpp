@@ -78,6 +78,7 @@ struct Functions {
   int (*ncclReduceScatter)(const void*, void*, size_t, int, int, Comm, Stream) = nullptr;
   int (*ncclAllGather)(const void*, void*, size_t, int, Comm, Stream) = nullptr;
   int (*ncclBroadcast)(const void*, void*, size_t, int, int, Comm, Stream) = nullptr;
+  int (*ncclReduce)(const void*, void*, size_t, int, int, int, Comm, Stream) = nullptr;
   int (*ncclSend)(const void*, size_t, int, int, Comm, Stream) = nullptr;
   int (*ncclRecv)(void*, size_t, int, int, Comm, Stream) = nullptr;
   int (*ncclGroupStart)() = nullptr;
@@ -119,6 +120,7 @@ struct Functions {
     FIND(ncclReduceScatter);
     FIND(ncclAllGather);
     FIND(ncclBroadcast);
+    FIND(ncclReduce);
     FIND(ncclSend);
     FIND(ncclRecv);
     FIND(ncclGroupStart);
@@ -167,6 +169,12 @@ void broadcast(const Call& call) {
   must(Functions::get().ncclBroadcast(call.in, call.out, call.in_elements, call.type, /*root=*/0, call.comm,
                                       call.stream),
        "ncclBroadcast");
+}
+
+void reduce(const Call& call) {
+  must(Functions::get().ncclReduce(call.in, call.out, call.in_elements, call.type, call.op, /*root=*/0,
+                                   call.comm, call.stream),
+       "ncclReduce");
 }
 
 /// Sends each rank its part of the input, because NCCL has no all-to-all.

@@ -216,6 +216,9 @@ class SendRecv(Collective):
 class Broadcast(Collective):
     def __init__(self, num_ranks: int, chunk_factor: int = 1, inplace: bool = False, root: int = 0) -> None: ...
 
+class Reduce(Collective):
+    def __init__(self, num_ranks: int, chunk_factor: int = 1, inplace: bool = False, root: int = 0) -> None: ...
+
 class TestCollective(Collective):
     def __init__(self, num_ranks: int, input_size: int, output_size: int) -> None: ...
 

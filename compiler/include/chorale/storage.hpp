@@ -18,6 +18,8 @@ bool is_one_storage(const Plan&, uint32_t rank);
 bool reached_by_peers(const Plan&, uint32_t rank, BufferKind);
 /// Returns whether that holds for this buffer of some rank.
 bool reached_by_peers(const Plan&, BufferKind);
+/// Returns whether that holds, or the rank's own operations access the buffer.
+bool uses(const Plan&, uint32_t rank, BufferKind);
 /// Returns, by rank, whether an operation of any rank writes its output. In a "sendrecv" program, which
 /// chooses itself who sends to whom, these ranks receive. The outputs of the other ranks rightly stay
 /// unchanged.

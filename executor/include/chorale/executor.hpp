@@ -27,7 +27,10 @@ struct Arguments {
   /// Points to this rank's input. For a collective in place, `in` may point into `out`, or `out` into `in`.
   /// If the plan itself does not run in place, the executor copies the input first.
   const void* in = nullptr;
-  void* out = nullptr;  ///< this rank's output
+  /// Points to this rank's output. Null is allowed on a rank that gets no result, such as those of a reduce
+  /// that are not its root, if the plan does not use the output there. In the same way `in` may be null on
+  /// the receivers of a broadcast.
+  void* out = nullptr;
   /// Holds the size of the message. It is the bytes of the input; for all-gather it is the bytes of the
   /// output, as in MSCCL++ and nccl-tests. It can be any whole number of elements. For all-gather,
   /// reduce-scatter and all-to-all it must be a multiple of `ranks` elements. A call with 0 moves nothing,

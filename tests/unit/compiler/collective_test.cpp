@@ -36,6 +36,8 @@ TEST(Collective, OutputsHoldWhatTheNameSays) {
   EXPECT_EQ(made_of(plan_of("allgather"), 1, 2), "2.0");
   EXPECT_EQ(made_of(plan_of("alltoall"), 1, 2), "2.1");
   EXPECT_EQ(made_of(plan_of("broadcast"), 1, 0), "2.0");
+  EXPECT_EQ(made_of(plan_of("reduce"), root, 0), "0.0+1.0+2.0");
+  EXPECT_EQ(made_of(plan_of("reduce"), 0, 0), "");
   EXPECT_EQ(made_of(plan_of("sendrecv"), 1, 0, /*sender=*/0), "0.0");
   for (const char* const unsaid : {"custom", "test", "mine"}) {
     EXPECT_FALSE(Outcome(plan_of(unsaid)).is_known()) << unsaid;
@@ -54,7 +56,6 @@ TEST(Collective, AnOwnPromiseComesFirst) {
   EXPECT_EQ(made_of(plan, 2, 0), "");
 }
 
-// No row has such outputs yet.
 TEST(Collective, OutputsMayBeTheRootsAlone) {
   using Info = CollectiveInfo;
   constexpr Info gather = {"gather",          Info::Cut::whole, Info::Cut::parts,
@@ -103,6 +104,7 @@ TEST(Collective, MessagesAreCutAsTheNameSays) {
   EXPECT_EQ(segments("alltoall"), std::pair(3ul, 3ul));
   EXPECT_EQ(segments("sendrecv"), std::pair(1ul, 1ul));
   EXPECT_EQ(segments("broadcast"), std::pair(1ul, 1ul));
+  EXPECT_EQ(segments("reduce"), std::pair(1ul, 1ul));
 }
 
 TEST(Collective, ListsHaveTheStandardCollectives) {
@@ -113,9 +115,9 @@ TEST(Collective, ListsHaveTheStandardCollectives) {
     return words;
   };
   EXPECT_EQ(those(&CollectiveInfo::is_standard),
-            "allreduce allgather reducescatter alltoall sendrecv broadcast");
-  EXPECT_EQ(those(&CollectiveInfo::reduces), "allreduce reducescatter");
-  EXPECT_EQ(those(&CollectiveInfo::has_root), "broadcast");
+            "allreduce allgather reducescatter alltoall sendrecv broadcast reduce");
+  EXPECT_EQ(those(&CollectiveInfo::reduces), "allreduce reducescatter reduce");
+  EXPECT_EQ(those(&CollectiveInfo::has_root), "broadcast reduce");
   EXPECT_EQ(those(&CollectiveInfo::has_free_sizes), "custom test");
   EXPECT_EQ(those(&CollectiveInfo::fills_outputs), "allreduce allgather reducescatter alltoall broadcast");
   EXPECT_EQ(those(&CollectiveInfo::input_is_part), "allgather");

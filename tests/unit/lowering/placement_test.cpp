@@ -10,6 +10,7 @@
 
 #include "chorale/layout.hpp"
 #include "tests/unit/compiler/helpers.hpp"
+#include "tests/unit/message_of_error.hpp"
 
 namespace chorale {
 namespace {
@@ -45,6 +46,25 @@ TEST(Placement, KeepsWhatThePlanMayLeaveAsItWas) {
   own.collective = "allreduce";
   own.extension.post = {{{}}, {{{0, 0}}}};  // it promises nothing of rank 0's output
   EXPECT_TRUE(keeps_output(own));
+}
+
+// Other ranks than the root of a reduce may pass null, unless the plan uses their output.
+TEST(Placement, NeedsNoOutputWhereNothingIsPromised) {
+  Plan plan = two_ranks();
+  plan.collective = "reduce";
+  plan.extension.root = 1;
+  const Layout layout = layout_of(plan, 64, DType::i32);
+  std::vector<char> in(64);
+  const auto place = [&](uint32_t rank) {
+    Placement(plan, rank, layout).place(in.data(), nullptr, {[] { return nullptr; }, {}, {}}, false);
+  };
+  EXPECT_NO_THROW(place(0));
+  EXPECT_EQ(test::message_of_error<UsageError>([&] { place(1); }), "rank 1: out is null");
+  RemoteBuffer remote{};
+  remote.rank = 0;
+  remote.buffer = BufferKind::output;
+  plan.gpus[1].remote_buffers.push_back(remote);
+  EXPECT_EQ(test::message_of_error<UsageError>([&] { place(0); }), "rank 0: out is null");
 }
 
 /// Peers that move whole units of 16 bytes need them aligned in every buffer that they access.

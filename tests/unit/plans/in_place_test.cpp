@@ -33,7 +33,7 @@ TEST(AlsoInPlace, LeavesAPlanThatIsRightAlready) {
   // In place, a rank of the last two copies its own part onto itself, and that does nothing.
   for (const std::string name :
        {"reducescatter_packets_b4", "reducescatter_staged_b64", "allreduce_all_pairs_b16",
-        "allgather_by_peer_b64", "broadcast_direct_b16"}) {
+        "allgather_by_peer_b64", "broadcast_direct_b16", "reduce_direct_b64"}) {
     const Plan plan = make_plan(name, 4);
     const std::optional<Plan> both = also_in_place(plan);
     ASSERT_TRUE(both) << name;

@@ -135,8 +135,9 @@ class Machine {
       const uint64_t root = plan_.extension.root;
       const uint64_t share = output.size() / ranks_.size();
       const auto& name = plan_.collective;
+      if (name == "reduce" && rank != root) continue;
       for (size_t peer = 0; peer < ranks_.size(); ++peer) {
-        if (name == "allreduce") wanted.insert(input_of(peer, chunk, state.launch));
+        if (name == "allreduce" || name == "reduce") wanted.insert(input_of(peer, chunk, state.launch));
         if (name == "reducescatter")
           wanted.insert(input_of(peer, rank * output.size() + chunk, state.launch));
       }

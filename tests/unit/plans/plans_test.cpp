@@ -29,7 +29,8 @@ class ShippedPlans : public testing::TestWithParam<std::string> {};
 TEST_P(ShippedPlans, AreRightInAnyOrder) {
   const std::string name = GetParam();
   const bool can_be_inplace = name.starts_with("allreduce") || name.starts_with("allgather");
-  const bool has_rank_order = name == "allreduce_two_shot" || name == "reducescatter_packets";
+  const bool has_rank_order =
+      name == "allreduce_two_shot" || name == "reducescatter_packets" || name == "reduce_packets";
   for (int ranks = 1; ranks <= 8; ++ranks) {
     for (const int variant : {0, 1, 2, 3}) {
       const bool inplace = variant & 1, rank_order = variant & 2;
@@ -37,7 +38,8 @@ TEST_P(ShippedPlans, AreRightInAnyOrder) {
       Parameters::Settings settings{{"ranks", std::to_string(ranks)}, {"instances", ranks % 2 ? "2" : "1"}};
       if (inplace) settings["inplace"] = "true";
       if (rank_order) settings["rank_order"] = "true";
-      if (name.starts_with("broadcast")) settings["root"] = std::to_string(ranks / 2);
+      if (name.starts_with("broadcast") || name.starts_with("reduce_"))
+        settings["root"] = std::to_string(ranks / 2);
       if (name.ends_with("_by_port")) settings["copiers"] = "2";
       if (name == "allreduce_two_level" && ranks == 3) settings["gpus_per_node"] = "1";
       const Program program = build(name, settings);

@@ -126,8 +126,8 @@ TEST(TunedPlans, TablesOfOtherThingsAreRefused) {
       "the table has the packet form 'll64' for broadcast of 64 bytes, but the forms are ll8, ll16, ll128");
   EXPECT_EQ(
       message_of_error<UsageError>([] { TunedPlans({}, "plans", {}).choose("gather", 64, DType::f32); }),
-      "there are no default plans for 'gather', only for allreduce, allgather, reducescatter, alltoall and "
-      "broadcast: execute a plan that you choose");
+      "there are no default plans for 'gather', only for allreduce, allgather, reducescatter, alltoall, "
+      "broadcast and reduce: execute a plan that you choose");
 }
 
 TEST(TunedPlans, DefaultsAreShippedAndTakeOddSizes) {
@@ -137,7 +137,7 @@ TEST(TunedPlans, DefaultsAreShippedAndTakeOddSizes) {
       for (const int ranks : {2, 4, 8}) {
         TunedPlans plans({}, shipped, {.ranks = ranks, .backend = backend, .rank_order = rank_order});
         for (const char* const collective :
-             {"allreduce", "allgather", "reducescatter", "alltoall", "broadcast"}) {
+             {"allreduce", "allgather", "reducescatter", "alltoall", "broadcast", "reduce"}) {
           for (uint64_t bytes = 0; bytes <= uint64_t{1} << 32; bytes = bytes * 2 + 64) {
             const TunedPlans::Choice choice = plans.choose(collective, bytes, DType::f32);
             EXPECT_EQ(choice.found, Found::none);
@@ -173,6 +173,9 @@ TEST(TunedPlans, OnGpusTheDefaultDependsOnSizeAndRanks) {
   EXPECT_EQ(chosen(8, 16 << 20), "allreduce_all_pairs_b64");
   EXPECT_EQ(chosen(8, 1 << 30), "allreduce_ring_b64");
   EXPECT_EQ(chosen(8, 1 << 30, "alltoall"), "alltoall_in_turns_b64");
+  EXPECT_EQ(chosen(2, 32 << 10, "reduce"), "reduce_packets_b16");
+  EXPECT_EQ(chosen(8, 1 << 20, "reduce"), "reduce_direct_b16");
+  EXPECT_EQ(chosen(8, 1 << 30, "reduce", true), "reduce_staged_b64");
   EXPECT_EQ(chosen(8, 32 << 10, "allreduce", true), "allreduce_two_shot_ordered_b16");
   EXPECT_EQ(chosen(2, 200 << 10, "allreduce", true), "allreduce_staged") << "that is not shipped for two";
   EXPECT_EQ(chosen(8, 1 << 10, "allgather", true), "allgather_packets_b4") << "nothing is added up";

@@ -12,8 +12,8 @@ are findings at the line of the call, which compile() raises together. docs/pyth
 from dataclasses import dataclass, field
 
 from .._chorale import (AllGather, AllReduce, AllToAll, BaseBuffer, Broadcast, Buffer, BufferType, Chunk, Collective,
-                        CollectiveProgram, Custom, LoopIterationContext, MemoryChannel, PortChannel, Rank, ReduceOperationType,
-                        ReduceScatter, ReplicationPolicy, Semaphore, SendRecv, SwitchChannel, SyncType, TestCollective,
+                        CollectiveProgram, Custom, LoopIterationContext, MemoryChannel, PortChannel, Rank, Reduce,
+                        ReduceOperationType, ReduceScatter, ReplicationPolicy, Semaphore, SendRecv, SwitchChannel, SyncType, TestCollective,
                         ThreadBlockGroup, compile_for, get_program)
 
 Program = CollectiveProgram  # the name in C++
@@ -54,6 +54,6 @@ def JSON():
 __all__ = [
     "AlgoSpec", "AllGather", "AllReduce", "AllToAll", "BaseBuffer", "Broadcast", "Buffer", "BufferType", "Chunk", "Collective",
     "CollectiveProgram", "Custom", "JSON", "LoopIterationContext", "MSCCLPPProgram", "MemoryChannel", "PortChannel", "Program", "Rank",
-    "ReduceOperationType", "ReduceScatter", "ReplicationPolicy", "Semaphore", "SendRecv", "SwitchChannel", "SyncType",
+    "Reduce", "ReduceOperationType", "ReduceScatter", "ReplicationPolicy", "Semaphore", "SendRecv", "SwitchChannel", "SyncType",
     "TestCollective", "ThreadBlockGroup", "compile_for", "get_program",
 ]

@@ -3,7 +3,7 @@
 /// A collective says what a program computes and how many chunks its buffers have. The numbers of chunks
 /// below are per rank, for N ranks and chunk factor c. With `inplace` a caller may pass one buffer as input
 /// and output.
-/// Source: MSCCL++ collectives.py; Broadcast and Custom are ours.
+/// Source: MSCCL++ collectives.py; Broadcast, Reduce and Custom are ours.
 
 #include <cstdint>
 #include <functional>
@@ -47,6 +47,14 @@ struct AllToAll {
 /// Gives every rank the input of rank `root`. Input and output have c chunks each.
 struct Broadcast {
   static constexpr std::string_view word = "broadcast";
+  int64_t ranks = 0, root = 0, chunk_factor = 1;
+  bool inplace = false;
+};
+
+/// Gives rank `root` the sum of all inputs. Input and output have c chunks each. Nothing is promised about
+/// the outputs of the other ranks, and a caller may pass null for an output that the program does not use.
+struct Reduce {
+  static constexpr std::string_view word = "reduce";
   int64_t ranks = 0, root = 0, chunk_factor = 1;
   bool inplace = false;
 };
