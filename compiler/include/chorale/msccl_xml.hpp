@@ -13,7 +13,7 @@
 namespace chorale {
 
 /// Returns the plan of an algorithm, as a program would record it. Call compile() to prove it and make it
-/// ready to run. The author's line of each operation is the line of its <step>.
+/// ready to run. The author's line of each operation is the line of its `<step>`.
 ///
 /// \param xml  the text, in UTF-8
 /// \param file  the name of the file that lines show, without folders

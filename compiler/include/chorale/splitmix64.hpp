@@ -1,6 +1,6 @@
 #pragma once
 // Draws numbers from a seed. They are the same with every standard library, unlike the distributions of
-// <random>.
+// `<random>`.
 // Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
 
 #include <cstdint>

@@ -37,8 +37,8 @@ TuneKey plan_key(const TunedFor& machine, const std::string& collective, uint64_
                  bool in_place = false);
 
 /// Chooses plans for messages. Plans of your own, see use(), go before those of a table, and these before
-/// defaults. Plans of N ranks are read from the files <name>_N.json of a folder. Two threads must not use one
-/// object at the same time. For example:
+/// defaults. Plans of N ranks are read from the files `<name>_N.json` of a folder. Two threads must not use
+/// one object at the same time. For example:
 ///
 ///     TunedPlans plans(TuneTable::load("plans/tuned/cpu.json"), "plans/shipped", {.ranks = ranks});
 ///     const TunedPlans::Choice chosen = plans.choose("allreduce", bytes, DType::bf16);
