@@ -44,5 +44,9 @@ chorale_part(NPM PROGRAM npm
   WITHOUT "the tests of the page that chorale view writes" HELP "apt-get install nodejs npm" DEBIAN nodejs npm)
 chorale_part(CHROMIUM PROGRAM chromium chromium-browser google-chrome
   WITHOUT "the tests of the page that chorale view writes in a browser" HELP "apt-get install chromium" DEBIAN chromium)
+chorale_part(MKDOCS PROGRAM mkdocs
+  WITHOUT "the site of tools/docs and its test" HELP "apt-get install mkdocs python3-pygments" DEBIAN mkdocs python3-pygments)
+chorale_part(DOXYGEN PROGRAM doxygen
+  WITHOUT "the site of tools/docs and its test" HELP "apt-get install doxygen" DEBIAN doxygen)
 
 chorale_write_parts(${PROJECT_BINARY_DIR}/parts.txt)

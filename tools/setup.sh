@@ -67,6 +67,11 @@ optional_packages() {
   sed -n 's/^chorale_part(/\n/; s/.*DEBIAN \([^)]*\)).*/\1/p' "$root/cmake/optional_parts.cmake"
 }
 
+# optional_packages_of <part>: prints the packages of Debian that one row names.
+optional_packages_of() {
+  sed -n "/^chorale_part($1 /,/)\$/s/.*DEBIAN \([^)]*\)).*/\1/p" "$root/cmake/optional_parts.cmake"
+}
+
 install_packages() {
   local missing
   missing=$(missing_packages $packages "$@")
