@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "docs/site"))
 sys.dont_write_bytecode = True
 import check  # noqa: E402
 import prepare  # noqa: E402
+from pages import anchors  # noqa: E402
 
 failures = 0
 
@@ -50,6 +51,8 @@ def pages_are_there(site):
         text = re.sub(r"<(pre|code)\b.*?</\1>", "", (site / name).read_text(), flags=re.S)
         left = re.search(r"\]\([\w./#-]+\)|```|<p>(?:- |\d+\. |\| )|\n(?:- |\d+\. |\| ?-+ ?\|)", text)
         expect(not left, f"{name} shows Markdown: {left and text[left.start():left.start() + 60]!r}")
+        lacking = sorted(anchor for anchor in anchors(page) if f'id="{anchor}"' not in text)
+        expect(not lacking, f"{name} lacks the anchors {lacking}")
         prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
         rows = len(re.findall(r"^\|(?![ :|-]*-[ :|-]*$)", prose, re.M))
         expect(text.count("<tr>") == rows, f"{name} has {text.count('<tr>')} rows of tables, and the page has {rows}")
