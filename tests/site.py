@@ -63,7 +63,7 @@ def pages_are_there(site):
 def references_are_there(site):
     index = "".join(path.read_text(errors="replace") for path in (site / "cpp/search").glob("*.js"))
     for name in ("Executor", "MemoryChannel", "CHORALE_PROGRAM", "chorale_executor_execute", "chorale_nccl_calls", "put_with_signal",
-                 "sendrecv_tiles", "relaxed_signal"):
+                 "sendrecv_tiles", "relaxed_signal", "issue_ns", "dependency_sync"):
         expect(f"['{name}'," in index, f"the search of the C++ reference lacks {name}")
     channel = (site / "cpp/classchorale_1_1dsl_1_1MemoryChannel.html").read_text()
     expect("Copies <code>src</code> here to <code>dst</code> at the peer." in channel, "MemoryChannel::put() lacks its description")

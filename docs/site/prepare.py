@@ -44,25 +44,39 @@ def with_links(line):
     return re.sub(r"\b(docs/[\w/.-]+\.md)(#[\w-]+)?", link, line)
 
 
-def rows(table, macro):
-    """Yields the arguments of each row of a table (*.def) that calls the macro."""
-    text = table.read_text()
-    for match in re.finditer(rf"^{macro}\(", text, re.M):
-        yield [part.strip() for part in arguments(text, match.end())]
+DEFINE = re.compile(r"\s*#define (CHORALE_\w+)\(([\w, ]+)\) (.*[,;])")
+
+
+def with_parameters(body, parameters, values):
+    """Returns the body of a macro with its values in the place of its parameters."""
+    for parameter, value in zip(parameters, values):
+        body = re.sub(rf"(?<!#)#{parameter}\b", lambda _: json.dumps(value), body)
+        body = re.sub(rf"(##)?\b{parameter}\b(##)?", lambda _: value, body)
+    return body
+
+
+def rows(table, macros):
+    """Returns what the rows of a table (*.def) stand for, each with its summary. `macros` has parameters and body by name."""
+    text, result = table.read_text(), []
+    for match in re.finditer(rf"^({'|'.join(macros)})\(", text, re.M):
+        values = [part.strip() for part in arguments(text, match.end())]
+        summary = next((words for words in map(string, values) if words and " " in words), None)
+        result.append(with_parameters(macros[match.group(1)][1], macros[match.group(1)][0], values))
+        result += [f"/**< {summary} */"] if summary else []
+    return " ".join(result)
 
 
 def with_tables(lines):
-    """Replaces the inclusion of a table by the enumerators that its rows stand for, each with the row's summary."""
-    for at in range(len(lines) - 1):
-        define = re.fullmatch(r"\s*#define (CHORALE_\w+)\(name\b.*\) name,", lines[at])
-        include = re.fullmatch(r'\s*#include "(chorale/.*\.def)"', lines[at + 1])
-        if define and include:
+    """Replaces the inclusion of a table by what its rows stand for, such as enumerators. Doxygen does not read the tables."""
+    for at, line in enumerate(lines):
+        include = re.fullmatch(r'\s*#include "(chorale/.*\.def)"', line)
+        first, macros = at, {}
+        while include and (define := DEFINE.fullmatch(lines[first - 1])):
+            macros[define.group(1)] = define.group(2).split(", "), define.group(3)
+            first -= 1
+        if macros:
             table = next(path for path, name in headers() if name == include.group(1))
-            enumerators = []
-            for row in rows(table, define.group(1)):
-                summary = next((text for text in map(string, row) if text and " " in text), "")
-                enumerators.append(f"{row[0]}, " + (f"/**< {summary} */" if summary else ""))
-            lines[at:at + 2] = [" ".join(enumerators), ""]
+            lines[first:at + 1] = [rows(table, macros), *[""] * (at - first)]
     return lines
 
 
