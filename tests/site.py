@@ -68,6 +68,8 @@ def references_are_there(site):
     channel = (site / "cpp/classchorale_1_1dsl_1_1MemoryChannel.html").read_text()
     expect("Copies <code>src</code> here to <code>dst</code> at the peer." in channel, "MemoryChannel::put() lacks its description")
     expect('<div class="fragment"><div class="line">{&quot;name&quot;:&quot;put&quot;' in channel, "the code of a comment is not code")
+    for path in site.rglob("*.html"):
+        expect(str(WORK) not in path.read_text(errors="replace"), f"{path.name} names a folder of this machine")
     python = (site / "python-reference.html").read_text()
     for words in ('id="plancheck"', 'id="memorychannelput"', 'id="run_local"', "Reads a plan file, JSON or CBOR.",
                   "Pushes a transfer", "The form of packets for execute(), or None."):

@@ -44,7 +44,7 @@ def with_links(line):
     return re.sub(r"\b(docs/[\w/.-]+\.md)(#[\w-]+)?", link, line)
 
 
-DEFINE = re.compile(r"\s*#define (CHORALE_\w+)\(([\w, ]+)\) (.*[,;])")
+DEFINE = re.compile(r"\s*#define (CHORALE_\w+)\(([\w, ]+)\) (.*[,;+])")
 
 
 def with_parameters(body, parameters, values):
@@ -62,7 +62,7 @@ def rows(table, macros):
         values = [part.strip() for part in arguments(text, match.end())]
         summary = next((words for words in map(string, values) if words and " " in words), None)
         result.append(with_parameters(macros[match.group(1)][1], macros[match.group(1)][0], values))
-        result += [f"/**< {summary} */"] if summary else []
+        result += [f"/**< {summary} */"] if summary and not result[-1].endswith("+") else []
     return " ".join(result)
 
 
