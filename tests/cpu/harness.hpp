@@ -42,7 +42,8 @@ inline Ints output_of(const Plan& plan, uint32_t rank, MessageSizes sizes, int l
   const uint32_t ranks = plan.ranks();
   const size_t n = sizes.output / 4, part = n / ranks;
   Ints data(n);
-  if (plan.collective == "allreduce" || (plan.collective == "reduce" && rank == plan.extension.root)) {
+  if (plan.collective == "reduce" && rank != plan.extension.root) return {};
+  if (plan.collective == "allreduce" || plan.collective == "reduce") {
     for (uint32_t from = 0; from < ranks; ++from) add_elements(data.data(), n, from, 0, launch);
   } else if (plan.collective == "reducescatter") {
     for (uint32_t from = 0; from < ranks; ++from) add_elements(data.data(), n, from, rank * n, launch);

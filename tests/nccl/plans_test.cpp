@@ -163,6 +163,36 @@ TEST_F(NcclPlans, AccessNoBuffersIfAllAreCopied) {
       << all[1];
 }
 
+// A plan of the user has root 0. For other roots a default plan is made.
+TEST_F(NcclPlans, OfAReduceAreMadeForItsRoot) {
+  const auto both = [](ncclComm_t comm, int rank) {
+    for (const int root : {0, 1}) {
+      Elements in = input(rank), out(ncclInt32, 64);
+      void* const to = rank == root ? out.data() : nullptr;
+      EXPECT_EQ(ncclReduce(in.data(), to, 64, ncclInt32, ncclSum, root, comm, nullptr), ncclSuccess)
+          << sentence();
+    }
+  };
+  start_log();
+  in_threads(2, both);
+  const std::string file =
+      plans("own.json", R"({"collective": "reduce", "plan": "reduce_packets", "packet": "ll8"})");
+  const Variable own("CHORALE_NCCL_PLANS", file);
+  in_threads(2, both);
+  const std::vector<std::string> all = lines(" -> ");
+  ASSERT_EQ(all.size(), 4u) << testing::PrintToString(all);
+  const std::string call = "Reduce: 256 Bytes of i32 -> plan ";
+  EXPECT_EQ(all[0].find(call + "reduce_direct, the default: nothing is tuned for it; not taken: "), 0u)
+      << all[0];
+  EXPECT_EQ(all[1].find(call + "reduce_direct, made for root 1; not taken: reduce_packets_b4, "), 0u)
+      << all[1];
+  EXPECT_EQ(all[2].find(call + "reduce_packets, ll8, as set for this size; not taken: "), 0u) << all[2];
+  EXPECT_EQ(
+      all[3].find(call + "reduce_direct_b16, made for root 1; not taken: reduce_packets (for root 0 only); "),
+      0u)
+      << all[3];
+}
+
 TEST_F(NcclPlans, OfTheUserAreTakenBySize) {
   std::filesystem::copy_file(shipped + "allreduce_ring_2.json", path("ring.json"));
   std::filesystem::copy_file(shipped + "allreduce_ring_4.json", path("four.json"));

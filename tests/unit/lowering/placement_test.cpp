@@ -53,6 +53,11 @@ TEST(Placement, NeedsNoOutputWhereNothingIsPromised) {
   Plan plan = two_ranks();
   plan.collective = "reduce";
   plan.extension.root = 1;
+  for (Gpu& gpu : plan.gpus) {
+    gpu.threadblocks.clear();
+    gpu.channels.clear();
+    gpu.remote_buffers.clear();
+  }
   const Layout layout = layout_of(plan, 64, DType::i32);
   std::vector<char> in(64);
   const auto place = [&](uint32_t rank) {
