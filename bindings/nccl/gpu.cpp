@@ -190,6 +190,20 @@ class Gpu final : public Device {
   unsigned long long last_capture_ = 0;
 };
 
+/// Returns the number of GPUs that this process sees.
+/// \throws CallError if there is none
+int gpu_count() {
+  int count = 0;
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  cudaGetLastError();  // otherwise the program's next call reports it
+  if (result == cudaSuccess && count > 0) return count;
+  throw CallError(
+      ncclUnhandledCudaError,
+      fmt::format("CUDA finds no GPU{}. Set CHORALE_BACKEND=cpu for buffers in host memory, which needs no "
+                  "GPU and no driver",
+                  result == cudaSuccess ? "" : fmt::format(": '{}'", cudaGetErrorString(result))));
+}
+
 /// ncclMemAlloc() rounds to this many bytes, because the copy engines of peers are slower in smaller
 /// allocations.
 constexpr size_t page = size_t(2) << 20;
@@ -211,18 +225,14 @@ int current_gpu_number() {
 }
 
 std::unique_ptr<Device> current_gpu() {
-  if (!has_gpu()) {
-    throw CallError(ncclUnhandledCudaError,
-                    "CUDA finds no GPU. Set CHORALE_BACKEND=cpu for buffers in host memory");
-  }
+  gpu_count();
   int number = 0;
   check(cudaGetDevice(&number), "the thread's GPU");
   return std::make_unique<Gpu>(number);
 }
 
 std::unique_ptr<Device> gpu_of_number(int number) {
-  int count = 0;
-  check(cudaGetDeviceCount(&count), "the number of GPUs");
+  const int count = gpu_count();
   if (number < 0 || number >= count)
     throw CallError(ncclInvalidArgument,
                     fmt::format("there is no GPU {}, because this process sees {}", number, count));
