@@ -302,7 +302,6 @@ void Communicator::run_alone(const Task& task) {
 }
 
 void Communicator::run_collective(const Task& task) {
-  if (task.count == 0) return;
   if (task.factor) return run_scaled(task);
   if (ranks() == 1) return run_alone(task);
   const Collective collective = collective_of(task);
@@ -335,6 +334,8 @@ bool Communicator::enqueues(const Task& task) {
 }
 
 void Communicator::run(std::span<const Task> tasks) {
+  const auto does_nothing = [](const Task& task) { return task.count == 0 && !task.sends_messages(); };
+  if (std::all_of(tasks.begin(), tasks.end(), does_nothing)) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto on = device_->make_current();
   std::vector<Task> messages;
@@ -343,6 +344,7 @@ void Communicator::run(std::span<const Task> tasks) {
       messages.push_back(task);
       continue;
     }
+    if (does_nothing(task)) continue;
     device_->begin({&task.stream, 1});
     try {
       run_collective(task);
