@@ -55,6 +55,25 @@ std::vector<std::string> load(const std::string& what) {
   return added;
 }
 
+/// Names the source in findings and notes that have no line.
+void name_source(Built& built, const std::string& file) {
+  const auto name = [&](SourceLine& line, const std::optional<OpPlace>& at) {
+    if (!author_line(built.plan, line, at).line) line.file = file;
+  };
+  for (Diagnostic& finding : built.diagnostics) {
+    name(finding.line, finding.at);
+    for (Note& note : finding.notes) name(note.line, note.at);
+  }
+}
+
+/// Returns the name of the file that has a program in C++.
+std::string file_of(const std::string& program) {
+  for (const dsl::RegisteredProgram& one : dsl::programs()) {
+    if (one.name == program) return one.file;
+  }
+  return program;
+}
+
 /// Refuses a program that is named instead of a plan, and says how to make its plan.
 [[noreturn]] void refuse_program(const std::string& program) {
   throw Failure(Exit::command_wrong, program + " is a program, not a plan",
@@ -189,7 +208,11 @@ dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words, 
 }
 
 Built build_program(const std::string& name, const dsl::Parameters::Settings& settings, const Aim& aim) {
-  if (is_python(name)) return build_python(name, settings, aim);
+  if (is_python(name)) {
+    Built built = build_python(name, settings, aim);
+    name_source(built, std::filesystem::path(name).filename().string());
+    return built;
+  }
   Progress progress;
   // The program itself tells nothing, and its checks and proofs tell the share that is done.
   std::optional<ProgressTicker> ticker("compiling " + name);
@@ -205,7 +228,9 @@ Built build_program(const std::string& name, const dsl::Parameters::Settings& se
     options.minimize_syncs = aim.minimize_syncs;
     options.certify = aim.certify;
     dsl::Compiled compiled = std::move(program).compile(options);
-    return {std::move(compiled.plan), std::move(compiled.diagnostics), options.target};
+    Built built{std::move(compiled.plan), std::move(compiled.diagnostics), options.target};
+    name_source(built, file_of(name));
+    return built;
   });
 }
 

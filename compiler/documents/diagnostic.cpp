@@ -20,10 +20,11 @@ const Op* find(const Plan& plan, const OpPlace& at) {
   return at.op < ops.size() ? &ops[at.op] : nullptr;
 }
 
-/// Returns the author's line, or the name of the plan.
+/// Returns the author's line, or the author's file, or the name of the plan.
 std::string place(const Plan& plan, const SourceLine& known, const std::optional<OpPlace>& at) {
   const SourceLine line = author_line(plan, known, at);
   if (line.line) return line.file + ":" + std::to_string(line.line);
+  if (!line.file.empty()) return line.file;
   return plan.name.empty() ? "plan" : plan.name;
 }
 

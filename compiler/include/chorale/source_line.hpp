@@ -5,7 +5,7 @@
 
 namespace chorale {
 
-/// Names a line of an author's program.
+/// Names a line of an author's program. Line 0 is unknown.
 struct SourceLine {
   std::string file;
   uint32_t line = 0;
