@@ -65,6 +65,21 @@ std::string base_name(std::string_view path) {
   return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
 }
 
+SourceLine authors_line(Here at) {
+  const std::string_view file = at.file;
+  // libstdc++ and libc++ both have a folder include/c++. Other headers of the system make no such objects.
+  if (file.starts_with("/usr/include/") || file.find("/include/c++/") != file.npos) return {};
+  return {base_name(file), at.line};
+}
+
+Note library_note() {
+  return {
+      {},
+      std::nullopt,
+      "the line is not known, because the standard library makes this object, as in emplace_back(program, "
+      "1, 0); write push_back({program, 1, 0}), and findings name your line"};
+}
+
 Recording& Recording::of(const Program& program) {
   if (!program.recording_) throw std::logic_error("this Program was moved from; use the one it was moved to");
   return *program.recording_;
@@ -100,10 +115,9 @@ void Recording::find(Here at, std::string text, std::string help, std::vector<No
   if (successor_) return successor_->find(at, std::move(text), std::move(help), std::move(notes));
   const SourceLine where = line(at);
   if (!known_.insert(say(where.file, ":", where.line, ":", text)).second) return;
+  if (!where.line && !std::exchange(told_library_, true)) notes.push_back(library_note());
   findings_.push_back({"dsl", where, std::nullopt, std::move(text), std::move(notes), std::move(help)});
 }
-
-SourceLine Recording::line(Here at) const { return {base_name(at.file), at.line}; }
 
 std::string Recording::rank_range() const { return say("0 to ", plan_.gpus.size() - 1); }
 
@@ -171,8 +185,7 @@ uint32_t Recording::place(Here at) {
   if (at.file == last_place_.file && at.line == last_place_.line) return last_place_id_;
   last_place_ = at;
   const auto [known, fresh] = known_places_.try_emplace({at.file, at.line}, 0);
-  if (fresh) {
-    SourceLine where = line(at);
+  if (SourceLine where = line(at); fresh && where.line) {
     const auto [entry, added] =
         places_.try_emplace(say(where.file, ":", where.line), uint32_t(plan_.source.size() + 1));
     if (added) plan_.source.push_back(std::move(where));
@@ -267,8 +280,10 @@ void Recording::record(const Step& step) {
 void Recording::open_loop(int64_t unit_bytes, int64_t chunks, Here at) {
   if (!usable()) return;
   if (++loop_.depth > 1) {
-    const SourceLine& outer = plan_.source[loop_.at - 1];
-    find(at, say("this loop is inside the loop of ", outer.file, ":", outer.line, ", but loops do not nest"));
+    const SourceLine outer = loop_line();
+    find(at, say("this loop is inside ",
+                 outer.line ? say("the loop of ", outer.file, ":", outer.line) : "another loop",
+                 ", but loops do not nest"));
     return;
   }
   loop_.discard = false;
@@ -357,7 +372,7 @@ Diagnostics Recording::findings() const {
   }
   if (loop_.depth > 0) {
     all.push_back({"dsl",
-                   plan_.source[loop_.at - 1],
+                   loop_line(),
                    std::nullopt,
                    "the plan is asked for inside this loop",
                    {},

@@ -54,6 +54,14 @@ std::string chunks(int64_t count);
 /// Returns `path` without its folders, because plans must not contain paths of the author's machine.
 std::string base_name(std::string_view path);
 
+/// Returns the line for findings. Its number is 0 if the line is in a header of the standard library. That
+/// happens when the library makes an object of the language, because the library then also evaluates the
+/// default argument `Here::current()`.
+SourceLine authors_line(Here);
+
+/// Tells an author why a finding has no line.
+Note library_note();
+
 /// Describes an operand before its block has a local number for it.
 struct Region {
   enum class At : uint8_t { here, peer, members };
@@ -116,7 +124,7 @@ class Recording {
   const CompileOptions& compile_options() const { return compile_options_; }
 
   void find(Here, std::string text, std::string help = {}, std::vector<Note> notes = {});
-  SourceLine line(Here) const;
+  SourceLine line(Here at) const { return authors_line(at); }
   /// Returns the range of ranks for messages, such as "0 to 7".
   std::string rank_range() const;
   bool has_rank(int64_t rank) const { return rank >= 0 && rank < int64_t(plan_.gpus.size()); }
@@ -147,7 +155,7 @@ class Recording {
     return sources_;
   }
 
-  /// Returns the position of the author's line in the plan, plus one.
+  /// Returns the position of the author's line in the plan, plus one; 0 if the line is not known.
   uint32_t place(Here);
   /// Appends a step to its block, or keeps it until the end of the open loop.
   void record(const Step&);
@@ -180,6 +188,8 @@ class Recording {
   void set_options(const ProgramOptions&, Here);
   void set_collective(const Collective&, Here);
   void set_post(const Collective&, Here);
+  /// Returns the line of the open loop.
+  SourceLine loop_line() const { return loop_.at ? plan_.source[loop_.at - 1] : SourceLine{}; }
   ThreadBlock& block(uint32_t rank, uint32_t id);
   /// Reserves as much as the previous rank uses in this block. Ranks mostly do the same, and growing step by
   /// step costs a copy each time.
@@ -204,6 +214,7 @@ class Recording {
   std::vector<Region> sources_;    // of the step that is being made
   std::vector<Operand> operands_;  // of the step that is being committed
   Loop loop_;
+  bool told_library_ = false;  // a finding has the library_note()
   std::vector<std::unique_ptr<Recording>> replaced_;
   Recording* successor_ = nullptr;
 };

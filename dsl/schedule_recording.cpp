@@ -15,7 +15,8 @@ ScheduleRecording::ScheduleRecording(ScheduleOptions options)
 }
 
 uint32_t ScheduleRecording::place(Here at) {
-  const SourceLine line{base_name(at.file), at.line};
+  const SourceLine line = authors_line(at);
+  if (!line.line) return 0;
   const auto known = std::find(s.source.begin(), s.source.end(), line);
   const uint32_t position = uint32_t(known - s.source.begin());
   if (known == s.source.end()) s.source.push_back(line);
@@ -23,10 +24,15 @@ uint32_t ScheduleRecording::place(Here at) {
 }
 
 void ScheduleRecording::find(Here at, std::string text) {
-  const SourceLine line{base_name(at.file), at.line};
+  const SourceLine line = authors_line(at);
   const auto same = [&](const Diagnostic& known) { return known.line == line && known.text == text; };
   if (std::none_of(findings.begin(), findings.end(), same))
-    findings.push_back({"dsl", line, {}, std::move(text), {}, {}});
+    findings.push_back({"dsl",
+                        line,
+                        {},
+                        std::move(text),
+                        line.line ? std::vector<Note>() : std::vector{library_note()},
+                        {}});
 }
 
 void ScheduleRecording::name_of(std::string_view what, std::string_view name, Here at) {

@@ -9,7 +9,7 @@ namespace {
 
 std::vector<PortChannel> to_all_others(Program& program, int rank, int ranks) {
   std::vector<PortChannel> peers;
-  for (int i = 1; i < ranks; ++i) peers.emplace_back(program, (rank + i) % ranks, rank);
+  for (int i = 1; i < ranks; ++i) peers.push_back({program, (rank + i) % ranks, rank});
   return peers;
 }
 

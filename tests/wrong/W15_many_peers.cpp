@@ -11,7 +11,7 @@ CHORALE_PROGRAM(W15_many_peers, Parameters&) {
     Rank me(program, rank);
     const Chunk mine = me.get_input_buffer()[0];
     std::vector<MemoryChannel> peers;
-    for (int step = 1; step < ranks; ++step) peers.emplace_back(program, (rank + step) % ranks, rank);
+    for (int step = 1; step < ranks; ++step) peers.push_back({program, (rank + step) % ranks, rank});
     me.copy(me.get_output_buffer()[rank], mine, 0);
     for (const MemoryChannel& peer : peers) peer.signal(0);
     for (const MemoryChannel& peer : peers) peer.wait(0);

@@ -21,7 +21,7 @@ CHORALE_PROGRAM(my_allgather, Parameters& with) {
     Rank me(program, rank);
     // Each rank begins with its next neighbour, so that no two ranks write to the same rank at the same time.
     std::vector<MemoryChannel> peers;
-    for (int i = 1; i < ranks; ++i) peers.emplace_back(program, (rank + i) % ranks, rank);
+    for (int i = 1; i < ranks; ++i) peers.push_back({program, (rank + i) % ranks, rank});
     // A signal says to a peer: what I did before is done. A wait takes one signal of the peer.
     const auto meet_peers = [&] {
       for (const MemoryChannel& peer : peers) peer.signal(0);

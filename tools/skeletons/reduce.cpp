@@ -24,7 +24,7 @@ CHORALE_PROGRAM(my_reduce, Parameters& with) {
   std::vector<MemoryChannel> peers;
   for (int i = 1; i < ranks; ++i) {
     const int rank = (root + i) % ranks;
-    peers.emplace_back(program, rank, root);  // the destination comes first
+    peers.push_back({program, rank, root});  // the destination comes first
     // A signal says to the peer: what I did before is done. A wait takes one signal of the peer.
     const MemoryChannel to_root(program, root, rank);
     to_root.signal(0);  // my input may be read now; the last argument is the thread block

@@ -220,6 +220,36 @@ TEST(Program, lines_are_the_authors) {
   EXPECT_EQ(plan.line_of(recorded[2]).line, first + 7);
 }
 
+TEST(Program, lines_of_the_standard_library_are_not_named) {
+  Program program = two_ranks();
+  std::vector<MemoryChannel> peers;
+  peers.emplace_back(program, 2, 0);
+  peers.emplace_back(program, 0, 0);
+  const uint32_t own = __LINE__ + 1;
+  peers.push_back({program, 3, 0});
+  const Diagnostics found = program.diagnostics();
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].line, SourceLine{});
+  ASSERT_EQ(found[0].notes.size(), 1u);
+  EXPECT_TRUE(found[0].notes[0].text.starts_with("the line is not known, because the standard library"));
+  EXPECT_EQ(found[1].line, SourceLine{});
+  EXPECT_TRUE(found[1].notes.empty()) << "the note is told once";
+  EXPECT_EQ(found[2].line, (SourceLine{"program_test.cpp", own}));
+  EXPECT_TRUE(found[2].notes.empty());
+}
+
+TEST(Program, a_loop_that_the_standard_library_makes_has_no_line) {
+  Program program = two_ranks();
+  const MemoryChannel there(program, 1, 0);
+  std::optional<LoopIterationContext> loop;
+  loop.emplace(program, 16, 1);
+  there.signal(0);
+  const std::optional<LoopIterationContext> inner(std::in_place, program, 16, 1);
+  const Texts expected = {"this loop is inside another loop, but loops do not nest",
+                          "the plan is asked for inside this loop"};
+  EXPECT_EQ(texts(program), expected);
+}
+
 TEST(Program, compiling_twice_gives_the_same_and_leaves_the_program_open) {
   Program program = all_pairs(4, "twice");
   const std::string recorded = write(program.recorded());
