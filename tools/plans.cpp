@@ -154,10 +154,12 @@ std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const W
                       "--set and --name are for programs; '" + word + "' stands for shipped plans",
                       "name the algorithm: chorale list");
       }
+      const size_t first = plans.size();
       for (NamedPlan& shipped : shipped_plans(word, ranks)) {
         plans.push_back(std::move(shipped));
         add_in_place(plans, plans.back().name, Plan(plans.back().plan), {}, {});
       }
+      for (size_t at = first; at < plans.size(); ++at) plans[at].of_collective = true;
     } else {
       const bool program = names_program(word);
       // A program is compiled for the ranks of the first plan. A plan file has its own number of ranks.

@@ -18,6 +18,8 @@ struct NamedPlan {
   std::string name;  ///< the file's name without the number of ranks, or the program's name
   Plan plan;
   bool also_in_place = false;  ///< true if it is the algorithm of the previous plan, in place
+  /// True if a collective was named, and this is one of its shipped plans.
+  bool of_collective = false;
 };
 
 /// Counts the plans that differ by name or content. It counts a plan that is `also_in_place` together with

@@ -67,10 +67,10 @@ void predict(Predictions& of, bool spans) {
                    [](const Prediction& a, const Prediction& b) { return a.size < b.size; });
 }
 
-std::string formatted(const SimulateArguments& options, const Predictions& of, bool collective) {
+std::string formatted(const SimulateArguments& options, const Predictions& of) {
   if (options.format == "csv") return csv(of);
   if (options.format == "json") return json(of);
-  return text_table(of, {.all = options.all || !collective});
+  return text_table(of, {.all = options.all});
 }
 
 Exit simulate_it(const SimulateArguments& options) {
@@ -98,11 +98,10 @@ Exit simulate_it(const SimulateArguments& options) {
   of.sizes = sizes_for(options.bytes, "1K:1G:4", ranks, of.dtype);
   need_one(options, of);
   predict(of, !options.trace.empty() || options.profile);
-  const bool collective = std::any_of(options.what.begin(), options.what.end(), names_collective);
   const bool any =
       std::any_of(of.all.begin(), of.all.end(), [](const auto& one) { return one.refused.empty(); });
   if (!any) throw Failure(Exit::command_wrong, of.all.front().refused);
-  write_output(options.output, formatted(options, of, collective));
+  write_output(options.output, formatted(options, of));
   const Prediction& only = of.all.front();
   const Plan& plan = of.plans[only.plan].plan;
   if (!options.trace.empty()) write_trace(only.simulation.spans, ranks, options.trace);
@@ -144,7 +143,7 @@ Action command::simulate(CLI::App& app) {
   declare_allow(app, options->allow,
                 "A proof to leave out, by the name in brackets, or proofs for all; may be repeated");
   app.add_flag("--all", options->all,
-               "For a collective, print a row for every plan, not only for the fastest");
+               "For a collective, print a row for every shipped plan, not only for the fastest of each size");
   app.add_option("--format", options->format, "Form of the output; default text")
       ->check(one_of("format", {"text", "csv", "json"}))
       ->type_name("NAME");

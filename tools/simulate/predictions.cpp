@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "chorale/json_text.hpp"
 #include "tools/bench/results.hpp"
@@ -118,13 +119,13 @@ std::string plan_words(const Predictions& of, const Row& row) {
 
 }  // namespace
 
-bool Predictions::fastest(const Prediction& one) const {
+bool Predictions::fastest(const Prediction& one, bool of_collective) const {
   if (!one.refused.empty()) return false;
   const Plan& mine = plans[one.plan].plan;
   return std::none_of(all.begin(), all.end(), [&](const Prediction& other) {
     const Plan& plan = plans[other.plan].plan;
     if (other.size != one.size || !other.refused.empty() || plan.collective != mine.collective) return false;
-    if (plan.inplace != mine.inplace) return false;
+    if (plan.inplace != mine.inplace || (of_collective && !plans[other.plan].of_collective)) return false;
     return other.simulation.ns < one.simulation.ns ||
            (other.simulation.ns == one.simulation.ns && other.plan < one.plan);
   });
@@ -139,15 +140,28 @@ std::string text_table(const Predictions& of, const PredictionStyle& style) {
   };
   line("#", "size", "count", "type", "time", "algbw", "busbw", "link", "memory", "plan");
   line("#", "(B)", "(elements)", "", "(us)", "(GB/s)", "(GB/s)", "busy", "busy", "");
+  const auto shrinks = [&](const NamedPlan& named) { return named.of_collective && !style.all; };
+  const bool marks =
+      of.plans.size() > 1 && !std::all_of(of.plans.begin(), of.plans.end(), [&](const NamedPlan& named) {
+        return shrinks(named);  // then the table has only the fastest
+      });
+  std::set<std::string> shrunk;  // collectives
   for (const Prediction& one : of.all) {
     if (!one.refused.empty()) continue;
+    const NamedPlan& named = of.plans[one.plan];
+    if (shrinks(named) && !of.fastest(one, true)) {
+      shrunk.insert(named.plan.collective);
+      continue;
+    }
     const Row row = row_of(of, one);
-    if (!style.all && !row.fastest) continue;
-    line(row.fastest && style.all ? "*" : " ", row.bytes, row.elements, dtype_name(of.dtype),
-         time_word(row.us), fmt::format("{:.2f}", row.algorithm), fmt::format("{:.2f}", row.bus),
+    line(row.fastest && marks ? "*" : " ", row.bytes, row.elements, dtype_name(of.dtype), time_word(row.us),
+         fmt::format("{:.2f}", row.algorithm), fmt::format("{:.2f}", row.bus),
          fmt::format("{:.0f}%", row.busy.link), fmt::format("{:.0f}%", row.busy.memory), plan_words(of, row));
   }
-  if (style.all && of.plans.size() > 1) text += "# *: the fastest of its size\n";
+  if (marks) text += "# *: the fastest of its size\n";
+  for (const std::string& collective : shrunk)
+    text +=
+        "# of " + collective + "'s shipped plans, only the fastest of each size is shown; --all shows all\n";
   for (const std::string& refused : refusals(of)) text += "# " + refused + "\n";
   return text;
 }

@@ -29,14 +29,15 @@ struct Predictions {
   std::vector<Prediction> all;  ///< by size, then by plan
 
   /// Returns true if it is the fastest plan for the same collective, in place or not, at its size.
-  bool fastest(const Prediction&) const;
+  /// \param of_collective  compare only with the shipped plans of a collective that was named
+  bool fastest(const Prediction&, bool of_collective = false) const;
 };
 
 struct PredictionStyle {
-  bool all = true;  ///< true: every plan, not only the fastest of each size
+  bool all = false;  ///< true: every shipped plan of a named collective, not only the fastest of each size
 };
 
-/// Returns a table with the columns of `chorale bench`.
+/// Returns a table with the columns of `chorale bench`. It has all plans that were named one by one.
 std::string text_table(const Predictions&, const PredictionStyle&);
 std::string csv(const Predictions&);
 std::string json(const Predictions&);
