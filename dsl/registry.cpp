@@ -97,7 +97,7 @@ Program build(std::string_view name, const Parameters::Settings& settings) {
   const Entry entry = entry_of(name);
   Parameters with(settings);
   Program program = entry.factory(with);
-  with.refuse_unknown();
+  with.refuse_unknown(name);
   return program;
 }
 
@@ -177,7 +177,7 @@ std::string Parameters::operator()(std::string_view name, const char* default_va
   return (*this)(name, std::string(default_value), description);
 }
 
-void Parameters::refuse_unknown() const {
+void Parameters::refuse_unknown(std::string_view program) const {
   std::vector<std::string_view> known;
   for (const Parameter& parameter : declared_) known.push_back(parameter.name);
   for (const auto& [name, value] : settings_) {
@@ -185,10 +185,10 @@ void Parameters::refuse_unknown() const {
     std::string listed;
     for (const std::string_view one : known) listed += say(listed.empty() ? "" : ", ", one);
     const std::string near = did_you_mean(name, known);
-    throw std::invalid_argument(say("there is no parameter '", name, "'",
+    throw std::invalid_argument(say(program, " has no parameter '", name, "'",
                                     !near.empty()   ? near
-                                    : known.empty() ? ", and this program has none"
-                                                    : "; there are: " + listed));
+                                    : known.empty() ? "; it has none"
+                                                    : "; it has: " + listed));
   }
 }
 

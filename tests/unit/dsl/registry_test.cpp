@@ -82,9 +82,10 @@ TEST(Registry, builds_with_settings) {
 }
 
 TEST(Registry, refuses_what_does_not_fit) {
-  EXPECT_EQ(refused_build({{"rank", "3"}}), "there is no parameter 'rank', did you mean 'ranks'?");
+  EXPECT_EQ(refused_build({{"rank", "3"}}),
+            "registry_test_copy has no parameter 'rank', did you mean 'ranks'?");
   EXPECT_EQ(refused_build({{"zzzzzz", "3"}}),
-            "there is no parameter 'zzzzzz'; there are: ranks, twice, from, most");
+            "registry_test_copy has no parameter 'zzzzzz'; it has: ranks, twice, from, most");
   EXPECT_EQ(refused_build({{"ranks", "three"}}),
             "parameter 'ranks' is 'three', but must be a whole number of at most 2147483647");
   EXPECT_EQ(refused_build({{"ranks", "3x"}}),

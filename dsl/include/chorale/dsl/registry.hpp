@@ -59,8 +59,9 @@ class Parameters {
   const std::string& summary() const { return summary_; }
   const std::vector<Parameter>& declared() const { return declared_; }
   /// Throws if a setting names no declared parameter.
+  /// \param program  the name of the program in the message
   /// \throws std::invalid_argument naming the setting
-  void refuse_unknown() const;
+  void refuse_unknown(std::string_view program = "the program") const;
 
  private:
   const std::string* setting(Parameter);
