@@ -118,9 +118,51 @@ std::vector<OpPlace> places(const Plan& plan, uint32_t rank, Kind kind, uint32_t
   return found;
 }
 
+/// Says what to change on a channel of `rank` that is posted and awaited differently often. The first help of
+/// a plan also says how channels are paired, if there are several between two ranks.
+class Help {
+ public:
+  explicit Help(const std::vector<Rank>& ranks) : ranks_(ranks) {}
+
+  /// \param posts, awaits  the counts of the channel, which differ, and of its mate at the peer
+  std::string operator()(uint32_t rank, Kind kind, uint32_t id, uint64_t posts, uint64_t awaits) {
+    const uint32_t peer = ranks_[rank].peers[kind][id], mate = ranks_[rank].mates[kind][id];
+    const std::string type(channel_type_names[size_t(signalled_types[kind])]);
+    const uint64_t missing = posts > awaits ? posts - awaits : awaits - posts;
+    const std::string more = count(missing, "more time"), less = count(missing, "time") + " less";
+    const std::string poster = rank_name(rank), waiter = rank_name(peer);
+    const std::string at_poster = " on its " + type + " channel " + number(id);
+    const std::string at_waiter = " on its " + type + " channel " + number(mate);
+    std::string text = posts > awaits ? waiter + " must wait " + more + at_waiter + ", or " + poster +
+                                            " must signal " + less + at_poster
+                                      : poster + " must signal " + more + at_poster + ", or " + waiter +
+                                            " must wait " + less + at_waiter;
+    return text + pairs(rank, kind, id);
+  }
+
+  /// Writes the help for a channel of `rank` without a mate.
+  std::string without_mate(uint32_t rank, Kind kind, uint32_t id, bool is_posted, uint64_t times) {
+    const std::string peer = rank_name(ranks_[rank].peers[kind][id]);
+    return "make a " + std::string(channel_type_names[size_t(signalled_types[kind])]) + " channel from " +
+           peer + " to " + rank_name(rank) + ", on which " + peer + (is_posted ? " waits " : " signals ") +
+           count(times, "time") + pairs(rank, kind, id);
+  }
+
+ private:
+  std::string pairs(uint32_t rank, Kind kind, uint32_t id) {
+    if (told_) return {};
+    const std::string how = how_channels_pair(ranks_[rank], kind, rank, id);
+    told_ = !how.empty();
+    return told_ ? "; " + how : how;
+  }
+
+  const std::vector<Rank>& ranks_;
+  bool told_ = false;
+};
+
 /// Compares the posts of rank `rank` on a channel with the waits on the mate at its peer.
 void compare_channel(const Plan& plan, const std::vector<Rank>& ranks, uint32_t rank, Kind kind, uint32_t id,
-                     Report& report) {
+                     Report& report, Help& help) {
   const uint32_t peer = ranks[rank].peers[kind][id], mate = ranks[rank].mates[kind][id];
   const Tallies& own = ranks[rank].tallies[kind];
   static const Tallies nothing;
@@ -147,7 +189,10 @@ void compare_channel(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
                   here + " is posted " + count(posts, "time") + in_pipeline(turns) + ", but " + type_name +
                   " channel " + number(mate) + " of " + rank_name(peer) + " is awaited " +
                   count(awaits, "time") + in_pipeline(turns);
-    Diagnostic& finding = report.add(at, text, how_channels_pair(ranks[rank], kind, rank, id));
+    Diagnostic& finding =
+        report.add(at, text,
+                   mate == ChannelEnds::none ? help.without_mate(rank, kind, id, true, posts)
+                                             : help(rank, kind, id, posts, awaits));
     const std::vector<OpPlace>& fewer = more_posts ? awaited : posted;
     if (!fewer.empty()) {
       finding.notes.push_back(
@@ -165,7 +210,7 @@ void compare_channel(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
 
 /// Reports waits on a channel without a mate, which nobody can post.
 void report_mateless(const Plan& plan, const std::vector<Rank>& ranks, uint32_t rank, Kind kind, uint32_t id,
-                     Report& report) {
+                     Report& report, Help& help) {
   const Rank& own = ranks[rank];
   if (own.mates[kind][id] != ChannelEnds::none) return;
   own.tallies[kind].each(id, [&](const Turns& turns, const Tally& tally) {
@@ -176,7 +221,7 @@ void report_mateless(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
                    std::string(channel_type_names[size_t(signalled_types[kind])]) + " channel " + number(id) +
                    " of " + rank_name(rank) + ", which is awaited " + count(tally.downs, "time") +
                    in_pipeline(turns),
-               how_channels_pair(own, kind, rank, id));
+               help.without_mate(rank, kind, id, false, tally.downs));
   });
 }
 
@@ -208,11 +253,12 @@ void pass::pairing(const Plan& plan, Diagnostics& out) {
   Report report("pairing", out);
   std::vector<Rank> ranks = list_channels(plan);
   count_uses(plan, ranks);
+  Help help(ranks);
   for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
     for (Kind kind = 0; kind < semaphore; ++kind) {
       for (uint32_t id = 0; id < ranks[rank].peers[kind].size(); ++id) {
-        compare_channel(plan, ranks, rank, kind, id, report);
-        report_mateless(plan, ranks, rank, kind, id, report);
+        compare_channel(plan, ranks, rank, kind, id, report, help);
+        report_mateless(plan, ranks, rank, kind, id, report, help);
       }
     }
     const Tallies& semaphores = ranks[rank].tallies[semaphore];

@@ -326,6 +326,38 @@ TEST(Pairing, ChannelsWithoutAMate) {
             "which is awaited 1 time\n");
 }
 
+TEST(Pairing, TheHelpSaysWhatToChangeAndOnceHowChannelsPair) {
+  const auto helps = [](const std::function<void(Plan&)>& spoil) {
+    Plan plan = two_ranks();
+    spoil(plan);
+    std::vector<std::string> all;
+    for (const Diagnostic& finding : check(plan)) all.push_back(finding.help);
+    return all;
+  };
+  using Helps = std::vector<std::string>;
+  const std::string pair =
+      "; rank 0 has 2 memory channels to rank 1, which are paired with those from rank 1 to rank 0 in order: "
+      "the first with the first, the second with the second";
+  EXPECT_EQ(
+      helps([](Plan& plan) {
+        for (int time = 0; time < 2; ++time) add(block(plan), signal, {}, {}, {0}, memory);
+        answer(plan, wait, 1, memory);
+      }),
+      (Helps{"rank 1 must wait 2 more times on its memory channel 0, or rank 0 must signal 2 times less on "
+             "its memory channel 0" +
+                 pair,
+             "rank 0 must signal 1 more time on its memory channel 1, or rank 1 must wait 1 time less on "
+             "its memory channel 1"}));
+  EXPECT_EQ(helps([](Plan& plan) {
+              plan.gpus[1].channels[0].connected_to = {0};
+              for (ThreadBlock& block : plan.gpus[1].threadblocks) block.channels[0].ids = {0};
+              add(block(plan), signal, {}, {}, {1}, memory);
+              add(block(plan), wait, {}, {}, {1}, memory);
+            }),
+            (Helps{"make a memory channel from rank 1 to rank 0, on which rank 1 waits 1 time" + pair,
+                   "make a memory channel from rank 1 to rank 0, on which rank 1 signals 1 time"}));
+}
+
 TEST(Pairing, PipelinesByTheirTurns) {
   const auto looped = [](Plan& plan, uint32_t rank, Opcode code, uint64_t unit) {
     Op& loop = add(block(plan, rank), pipeline);
