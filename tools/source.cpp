@@ -52,6 +52,23 @@ std::string lacks(const std::vector<std::string>& compiler, const TemporaryFolde
   return status == 0 ? "" : "does not compile C++20";
 }
 
+/// Returns true if the compiler accepts an option.
+bool takes(const HostCompiler& compiler, const std::string& option, const std::string& source) {
+  std::vector<std::string> command = compiler.command;
+  command.insert(command.end(), {option, "-Werror", "-std=c++20", "-fsyntax-only", source});
+  return run_command(command, true) == 0;
+}
+
+/// Returns the compiler's name of the warning about `buffer[1, 2]`, which means buffer[2]. Returns "" if it
+/// has none. Clang has no error for an unknown warning, but a warning.
+std::string comma_warning(const HostCompiler& compiler, const TemporaryFolder& folder) {
+  const std::string probe = folder.path() / "comma.cpp";
+  std::ofstream(probe) << "int main() {}\n";
+  for (const std::string name : {"comma-subscript", "deprecated-comma-subscript"})
+    if (takes(compiler, "-W" + name, probe)) return name;
+  return "";
+}
+
 /// Loads a plugin. Returns the reason if it does not load, or "". It is never closed, because the registry
 /// points into it.
 std::string open_plugin(const std::string& file) {
@@ -165,6 +182,10 @@ void load_source(const std::string& source) {
   const std::string plugin = folder.path() / "program.so";
   std::vector<std::string> command = compiler.command;
   command.insert(command.end(), {"-std=c++20", "-O0", "-fPIC", "-shared", "-Wall"});
+  // A program that returns nothing, or whose indices a comma drops, would run, and do something else.
+  command.push_back("-Werror=return-type");
+  if (const std::string comma = comma_warning(compiler, folder); !comma.empty())
+    command.push_back("-Werror=" + comma);
   for (const std::string& include : include_folders()) command.push_back("-I" + include);
   // The name is written so that one with a leading '-' does not read as an option.
   command.insert(command.end(), {"-o", plugin, source.starts_with('-') ? "./" + source : source});
