@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -100,7 +101,16 @@ void open_page(const std::string& path) {
     std::cerr << "note: no browser could be started; open " << path << " in one\n";
 }
 
-Exit view_it(const ViewArguments& options) {
+/// Returns the file for the page if the user names none: page.html in this folder for a plan page.json.
+std::string default_output(const std::string& what) {
+  if (what == "-")
+    throw Failure(Exit::command_wrong, "the plan on standard input has no name for the page",
+                  "name a file: -o page.html");
+  return std::filesystem::path(what).stem().string() + ".html";
+}
+
+Exit view_it(ViewArguments options) {
+  if (options.output.empty()) options.output = default_output(options.what.front());
   if (options.what.size() > most_pictures)
     throw Failure(Exit::command_wrong,
                   "a page shows at most two plans, but there are " + std::to_string(options.what.size()));
@@ -137,9 +147,9 @@ Action command::view(CLI::App& app) {
   app.add_option("what", options->what,
                  "Plan files, algorithms as for run, host schedules or traces: one, or two beside each other")
       ->required();
-  app.add_option("-o,--output", options->output, "Write the page to FILE; - is standard output")
-      ->type_name("FILE")
-      ->required();
+  app.add_option("-o,--output", options->output,
+                 "Write the page to FILE; - is standard output; default: the name of the plan, with .html")
+      ->type_name("FILE");
   app.add_option(
          "--trace", options->trace,
          "Show the times of a trace, which run --trace has written, beside the predicted ones; the second "
