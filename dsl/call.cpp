@@ -103,6 +103,15 @@ bool Call::chunk(Name name, const Chunk& chunk, int64_t rank, const char* who) {
   return true;
 }
 
+bool Call::swapped(const Chunk& dst, int64_t dst_rank, const Chunk& src, int64_t src_rank) {
+  if (silent_ || !sound(dst) || !sound(src) || dst_rank == src_rank) return false;
+  if (dst.rank != src_rank || src.rank != dst_rank) return false;
+  fail(say("dst is on rank ", dst.rank, " and src is on rank ", src.rank, ", but ", callee_,
+           " transfers from rank ", src_rank, " to rank ", dst_rank, " here"),
+       "the destination comes first: swap the two");
+  return true;
+}
+
 void Call::same_size(Name left_name, const Chunk& left, Name right_name, const Chunk& right) {
   if (silent_ || !sound(left) || !sound(right) || left.size == right.size) return;
   fail(say(left_name.str(), " has ", chunks(left.size), ", but ", right_name.str(), " has ", right.size));

@@ -34,6 +34,9 @@ class Call {
   /// Checks that the chunk is inside its buffer, belongs to this program, and is on `rank`. `who` names that
   /// rank, as in "the peer of this channel".
   bool chunk(Name, const Chunk&, int64_t rank, const char* who);
+  /// Reports a finding and returns true if each of two chunks is on the rank on which the other one has to
+  /// be.
+  bool swapped(const Chunk& dst, int64_t dst_rank, const Chunk& src, int64_t src_rank);
   /// Checks that two chunks have one size. Reports nothing if one of them was wrong already.
   void same_size(Name left_name, const Chunk& left, Name right_name, const Chunk& right);
   void in_scratch(Name, const Chunk&);

@@ -39,8 +39,10 @@ void Channel::control(Opcode code, int64_t tb, SyncType data_sync, Here at) cons
 
 void Channel::put(Opcode code, Chunk dst, Chunk src, Block block, Here at) const {
   Call call(*recording_, at, poisoned_, "the channel");
-  call.chunk("dst", dst, dst_rank_, peer);
-  call.chunk("src", src, src_rank_, source);
+  if (!call.swapped(dst, dst_rank_, src, src_rank_)) {
+    call.chunk("dst", dst, dst_rank_, peer);
+    call.chunk("src", src, src_rank_, source);
+  }
   call.same_size("dst", dst, "src", src);
   if (info(code).has(Role::RemotePacketWrite)) call.in_scratch("dst", dst);
   if (info(code).has(Role::PacketRead)) call.in_scratch("src", src);
@@ -77,8 +79,10 @@ void MemoryChannel::put(Chunk dst, Chunk src, Block tb, Here at) const {
 
 void MemoryChannel::get(Chunk dst, Chunk src, Block tb, Here at) const {
   Call call(*recording_, at, poisoned_, "the channel");
-  call.chunk("dst", dst, src_rank_, source);
-  call.chunk("src", src, dst_rank_, peer);
+  if (!call.swapped(dst, src_rank_, src, dst_rank_)) {
+    call.chunk("dst", dst, src_rank_, source);
+    call.chunk("src", src, dst_rank_, peer);
+  }
   call.same_size("dst", dst, "src", src);
   call.block(tb);
   if (!call.ok()) return;

@@ -28,6 +28,10 @@ const Case on_channels[] = {
      "src is on rank 1, but the source of this channel is rank 0"},
     {"put_dst", [](Fixture& f) { f.memory.put(f.o0[0], f.i0[0], 0); },
      "dst is on rank 0, but the destination of this channel is rank 1"},
+    {"put_swapped", [](Fixture& f) { f.memory.put(f.i0[0], f.o1[0], 0); },
+     "dst is on rank 0 and src is on rank 1, but the channel transfers from rank 0 to rank 1 here"},
+    {"get_swapped", [](Fixture& f) { f.memory.get(f.i1[0], f.o0[0], 0); },
+     "dst is on rank 1 and src is on rank 0, but the channel transfers from rank 1 to rank 0 here"},
     {"put_sizes",
      [](Fixture& f) {
        f.memory.put(f.o1[{0, 2}], f.i0[0], 0);
