@@ -26,6 +26,12 @@ constexpr Run mscclpp_runs[] = {
 #include "mscclpp/checks.def"
 };
 
+/// Holds the checks that every plan has to pass.
+constexpr std::string_view check_names[] = {
+#define CHORALE_CHECK(name, summary) #name,
+#include "chorale/passes.def"
+};
+
 }  // namespace
 
 void mscclpp::Finder::add(std::optional<OpPlace> at, std::string text, std::string help, std::string path) {
@@ -56,6 +62,10 @@ Diagnostics check(const Plan& plan, Target target, const std::vector<std::string
       names.insert(names.end(), std::begin(host::warning_names), std::end(host::warning_names));
     for (const TargetCheck& check : checks) names.push_back(check.name);
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    if (std::find(std::begin(check_names), std::end(check_names), name) != std::end(check_names)) {
+      throw std::invalid_argument("the check '" + name +
+                                  "' cannot be left out: no executor runs a plan that fails it");
+    }
     throw std::invalid_argument("there is neither a proof nor a check of the target " +
                                 std::string(target_names[size_t(target)]) + " named '" + name + "'" +
                                 did_you_mean(name, names));

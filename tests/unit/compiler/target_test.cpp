@@ -36,6 +36,13 @@ TEST(Target, AllowLeavesOneCheckOut) {
         "there is neither a proof nor a check of the target mscclpp named 'mscclpp_flus', did you mean "
         "'mscclpp_flush'?");
   }
+  try {
+    check(plan, Target::chorale, {"pairing"});
+    ADD_FAILURE() << "accepted";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(error.what(),
+                 "the check 'pairing' cannot be left out: no executor runs a plan that fails it");
+  }
 }
 
 TEST(Target, OneFindingForALine) {
