@@ -41,10 +41,14 @@ std::vector<Explained> explain_all(const Plan& plan, const Diagnostics& diagnost
   return all;
 }
 
-std::string allowing(const Diagnostics& diagnostics) {
+std::string allowing(const Diagnostics& diagnostics, const std::vector<std::string>& allow) {
   std::vector<std::string> proofs;
   for (const Diagnostic& diagnostic : diagnostics) {
-    if (!is_proof(diagnostic.check)) return "";
+    if (!is_proof(diagnostic.check)) {
+      if (std::find(allow.begin(), allow.end(), diagnostic.check) == allow.end()) return "";
+      return "correct it: --allow " + diagnostic.check +
+             " has no effect, because only proofs can be left out";
+    }
     if (std::find(proofs.begin(), proofs.end(), diagnostic.check) == proofs.end())
       proofs.push_back(diagnostic.check);
   }

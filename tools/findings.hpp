@@ -26,9 +26,10 @@ std::vector<Explained> explain_all(const Plan&, const Diagnostics& diagnostics);
 /// Prints the findings to stderr. Returns true if there were any.
 bool report(const Plan&, const Diagnostics&);
 
-/// Returns the option that makes the command run the plan anyway, if only proofs have found something; else
-/// "".
-std::string allowing(const Diagnostics&);
+/// Returns the help for a plan with findings. If only proofs have found something, it is the option that
+/// makes the command run the plan anyway. Else it is empty, or says why the check in `allow` was not left
+/// out.
+std::string allowing(const Diagnostics&, const std::vector<std::string>& allow);
 
 /// Reports findings in every form that the command line asks for.
 class Telling {

@@ -144,7 +144,7 @@ Built built_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::str
 Plan plan_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::string>& allow) {
   Built built = built_for(wanted, ranks, allow);
   if (report(built.plan, built.diagnostics)) {
-    throw Failure(Exit::plan_wrong, "a plan with findings is not run", allowing(built.diagnostics));
+    throw Failure(Exit::plan_wrong, "a plan with findings is not run", allowing(built.diagnostics, allow));
   }
   // A host schedule is for any number of ranks.
   if (ranks && ranks != built.plan.ranks() && !built.plan.extension.host) {
