@@ -167,6 +167,10 @@ void Telling::tell_seed(const Plan& plan, const std::string& run, const std::vec
   std::cerr << "note: to see it on the CPU: chorale run " << run << " --adversarial --seed "
             << found.verdict.seed << " --schedules 1" << (found.out_of_place ? " --out-of-place" : "")
             << " --allow " << all_proofs << "\n  " << found.verdict.text << '\n';
+  if (found.verdict.kind == Verdict::Kind::overwrite_seen)
+    std::cerr
+        << "  that is, it was in a buffer before the launch, or the application wrote it there after the "
+           "launch\n";
 }
 
 void Telling::tell_shrunk(const Plan& plan, const std::vector<Explained>& all) const {

@@ -79,7 +79,8 @@ Witness explain(const Plan& plan, const Finding& finding) {
 
 std::string render(const Witness& witness) {
   if (witness.events.empty() && witness.because.empty()) return {};
-  std::string text = "  counter-example:\n";
+  // If nothing happens to an output, there is no event to show.
+  std::string text = witness.events.empty() ? "" : "  counter-example:\n";
   size_t agent = 0, line = 0;
   for (uint32_t at = 0; at < witness.events.size(); ++at) {
     agent = std::max(agent, agent_of(witness.events[at]).size());
