@@ -100,11 +100,33 @@ void print(const Plan& plan, const std::vector<Explained>& all, const std::strin
     std::cerr << what << " is found here " << count(times, "more time") << ", alike\n";
 }
 
+/// Says which proofs a finding of a check hides.
+void tell_hidden(const Diagnostics& diagnostics) {
+  if (diagnostics.front().check == "pairing")
+    std::cerr << "note: deadlocks, races and the result are checked only when [pairing] finds nothing\n";
+}
+
+/// Prints the first wrong output of a plan with races. The races hide it, because a race often is the reason.
+/// \param allow  proofs that the user leaves out
+void tell_result(const Plan& plan, const std::vector<Explained>& all, std::vector<std::string> allow) {
+  const bool races = std::any_of(
+      all.begin(), all.end(), [](const Explained& of) { return of.finding && of.finding->proof == "races"; });
+  if (!races) return;
+  // Without the proof of races, the proof of values takes the order of one execution.
+  allow.insert(allow.end(), {"races", "replay"});
+  const std::vector<Finding> findings = prove_plan(plan, allow).findings;
+  if (findings.empty() || findings.front().proof != "values") return;
+  std::cerr << "note: in one order of these accesses the result is wrong too; it may be right once they are "
+               "ordered:\n"
+            << Renderer(plan)(findings.front().diagnostic, "note");
+}
+
 }  // namespace
 
 bool report(const Plan& plan, const Diagnostics& diagnostics) {
   if (diagnostics.empty()) return false;
   print(plan, explain_all(plan, diagnostics));
+  tell_hidden(diagnostics);
   std::cerr << count(diagnostics.size(), "error") << '\n';
   return true;
 }
@@ -125,11 +147,14 @@ void Telling::declare(CLI::App& app) {
 }
 
 bool Telling::tell(const Plan& plan, const std::string& path, const std::string& run,
-                   const Diagnostics& diagnostics, std::vector<Explained>* told) {
+                   const Diagnostics& diagnostics, const std::vector<std::string>& allow,
+                   std::vector<Explained>* told) {
   if (diagnostics.empty()) return false;
   const std::vector<Explained> all = explain_all(plan, diagnostics);
   if (told) *told = all;
   print(plan, all);
+  tell_hidden(diagnostics);
+  tell_result(plan, all, allow);
   if (shrinks()) tell_shrunk(plan, all);
   tell_seed(plan, run, all);
   std::cerr << count(diagnostics.size(), "error") << '\n';

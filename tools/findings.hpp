@@ -40,9 +40,10 @@ class Telling {
   /// Reports findings as errors. Returns true if there were any.
   /// \param path  the path of the plan file or the program
   /// \param run   the arguments of `chorale run` for the plan: "plan.json", "mine.cpp --set ranks=4"
+  /// \param allow  the proofs and checks that the user leaves out
   /// \param told  if not null, receives the findings with their counter-examples
   bool tell(const Plan&, const std::string& path, const std::string& run, const Diagnostics&,
-            std::vector<Explained>* told = nullptr);
+            const std::vector<std::string>& allow, std::vector<Explained>* told = nullptr);
   /// Reports warnings: the plan is right, but probably not what its author wants.
   void warn(const Plan&, const std::string& path, const Diagnostics&);
   /// Writes the reports to files.

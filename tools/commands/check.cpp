@@ -161,7 +161,7 @@ Action command::check(CLI::App& app) {
         if (options->aim.target != target_names[size_t(Target::mscclpp)])
           tell_port_packets(plan, path == "-" ? "standard input" : path);
         std::vector<Explained> explained;
-        if (options->telling.tell(plan, path, shell_word(path), findings, &explained)) {
+        if (options->telling.tell(plan, path, shell_word(path), findings, options->aim.allow, &explained)) {
           if (!options->page.empty() && page.empty())
             page = page_of_findings(plan, path, std::move(explained));
           worst = std::max(worst, Exit::plan_wrong);

@@ -97,8 +97,8 @@ Action command::compile(CLI::App& app) {
     Built built = build_program(name, settings, options->aim);
     if (options->telling.shrinks() && !built.diagnostics.empty())
       take_fewer_ranks(name, settings, options->aim, built);
-    const bool wrong =
-        options->telling.tell(built.plan, wanted.what, words_of(wanted, settings), built.diagnostics);
+    const bool wrong = options->telling.tell(built.plan, wanted.what, words_of(wanted, settings),
+                                             built.diagnostics, options->aim.allow);
     if (!wrong && built.plan.extension.host)
       options->telling.warn(
           built.plan, wanted.what,
