@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -42,7 +43,23 @@ PlanObject load_file(const py::object& file) {
   }
 }
 
+/// Refuses a file that is given in place of the name of an algorithm.
+void refuse_file(const std::string& name, int ranks) {
+  const auto ends = [&](std::initializer_list<const char*> endings) {
+    return std::any_of(endings.begin(), endings.end(), [&](const char* end) { return name.ends_with(end); });
+  };
+  if (ends({".json", ".cbor"}))
+    throw std::invalid_argument(fmt::format(
+        "'{0}' is a plan file, not the name of a shipped algorithm; Plan.load('{0}') reads it", name));
+  if (ends({".cpp", ".cc", ".cxx", ".py"}))
+    throw std::invalid_argument(
+        fmt::format("'{0}' is a source, not the name of a shipped algorithm; compile it (chorale compile {0} "
+                    "--set ranks={1} -o plan.json), and load the plan: Plan.load('plan.json')",
+                    name, ranks));
+}
+
 PlanObject make(const std::string& name, int ranks, const py::kwargs& settings) {
+  refuse_file(name, ranks);
   dsl::Parameters::Settings words;
   for (const auto& [key, value] : settings) {
     const std::string word = py::str(value);

@@ -130,6 +130,27 @@ class Commands(unittest.TestCase):
         fake.chmod(0o755)
         says(["compile", good], "cannot import the package chorale", "pip install", PYTHON=str(fake))
 
+    def test_tracebacks(self):
+        """A traceback has the frames of the author only."""
+        self.source("def half(number):\n    return number / 0\n", "beside.py")
+        text = "from chorale.language import *\nimport beside\n" \
+               "try:\n    beside.half(1)\nexcept ZeroDivisionError as error:\n    Rank('x')\n"
+        done = self.run_it("check", self.source(text), status=1)
+        self.assertEqual(done.stderr.count("Traceback"), 2, done.stderr)
+        self.assertIn('mine.py", line 4, in <module>', done.stderr)
+        self.assertIn('beside.py", line 2, in half', done.stderr)
+        self.assertIn('mine.py", line 6, in <module>', done.stderr)
+        for other in "runpy", "_driver", "<string>", os.path.dirname(chorale.__file__) + os.sep:
+            self.assertNotIn(other, done.stderr)
+        syntax = self.run_it("check", self.source("print(\n"), status=1).stderr
+        self.assertIn("SyntaxError", syntax)
+        self.assertNotIn("runpy", syntax)
+
+    def test_findings_without_a_line(self):
+        empty = "from chorale.language import *\nwith CollectiveProgram('named', AllGather(2, 1, False), 2):\n    pass\n"
+        done = self.run_it("check", self.source(empty), status=1)
+        self.assertIn("mine.py: error: output[0:1] of rank 0 is never written", done.stderr)
+
     def test_functions_of_python(self):
         """A promise of a custom collective is a function of Python, which must not outlive Python."""
         custom = "from chorale.language import *\nwith CollectiveProgram('c', Custom(1, 1, 1, lambda rank, chunk: [(0, 0)])):\n" \

@@ -49,6 +49,11 @@ class Errors(unittest.TestCase):
                 chorale.Plan.load(file.name)
         with self.refused(ValueError, "allreduce_rong", "allreduce_ring"):
             chorale.Plan.make("allreduce_rong", 2)
+        with self.refused(ValueError, "'mine.cpp' is a source", "chorale compile mine.cpp --set ranks=2 -o plan.json",
+                          "Plan.load('plan.json')"):
+            chorale.Plan.make("mine.cpp", 2)
+        with self.refused(ValueError, "'plan.json' is a plan file", "Plan.load('plan.json')"):
+            chorale.Plan.make("plan.json", 2)
         with self.refused(ValueError, "instancez"):
             chorale.Plan.make("allreduce_ring", 2, instancez=3)
         with self.refused(ValueError, "there is no rank 2", "0 to 1"):
@@ -78,7 +83,7 @@ class Errors(unittest.TestCase):
             self.plan.run([numpy.ones(4, numpy.complex64)] * 2)
         with self.refused(chorale.UsageError, "int32", "float32", "rank 1"):
             self.plan.run([right[0], numpy.ones(4, numpy.int32)])
-        with self.refused(ValueError, "rank 1", "16 bytes"):
+        with self.refused(ValueError, "inputs differ: rank 1 has 12 bytes, rank 0 has 16"):
             self.plan.run([right[0], numpy.ones(3, numpy.float32)])
         with self.refused(ValueError, "contiguous", "ascontiguousarray"):
             self.plan.run([numpy.ones(8, numpy.float32)[::2]] * 2)

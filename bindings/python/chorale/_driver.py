@@ -12,6 +12,10 @@ from . import _chorale
 from ._errors import FindingsError
 
 
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_RUNPY = runpy.__file__, "<frozen runpy>"
+
+
 class _Refused(Exception):
     """The script's programs are not what the options ask for. The arguments are the message and the remedy."""
 
@@ -74,6 +78,33 @@ def _choose(script, programs, name):
     return programs[0]
 
 
+def _authors(trace, script=None):
+    """Returns a traceback without the frames of this package and of runpy, and without those that come before `script`."""
+    kept, begun = [], script is None
+    while trace:
+        file = trace.tb_frame.f_code.co_filename
+        begun = begun or file == script
+        if begun and not file.startswith(_PACKAGE) and file not in _RUNPY:
+            kept.append(trace)
+        trace = trace.tb_next
+    for one, after in zip(kept, [*kept[1:], None]):
+        one.tb_next = after
+    return kept[0] if kept else None
+
+
+def _tell(error, script):
+    """Prints an exception of the script as Python does, with the frames of its author only."""
+    error.__traceback__ = _authors(error.__traceback__, script)
+    told, more = {id(error)}, [error.__cause__, error.__context__]
+    while more:
+        other = more.pop()
+        if other is not None and id(other) not in told:
+            told.add(id(other))
+            other.__traceback__ = _authors(other.__traceback__)
+            more += [other.__cause__, other.__context__]
+    sys.excepthook(type(error), error, error.__traceback__)
+
+
 def main():
     options = json.loads(sys.argv[1])
     script = sys.argv[2]
@@ -104,6 +135,10 @@ def main():
         runpy.run_path(script, run_name="__main__")
     except FindingsError:
         pass  # the command reports the findings
+    except Exception as error:
+        sys.stdout = sys.__stdout__
+        _tell(error, script)
+        sys.exit(1)
     sys.stdout = sys.__stdout__
     try:
         if given and not arguments.looked:

@@ -46,6 +46,9 @@ def run(self, inputs, outputs=None, *, bytes=None, dtype=None, op=None, packet=N
         if str(array.dtype) != str(inputs[0].dtype):
             raise UsageError(f"input of rank {rank} has elements of {array.dtype}, and that of rank 0 of {inputs[0].dtype}; "
                              "pass arrays of one type")
+        if array.nbytes != inputs[0].nbytes:
+            raise UsageError(f"inputs differ: rank {rank} has {array.nbytes} bytes, rank 0 has {inputs[0].nbytes}; "
+                             "pass arrays of one size")
     if not _is_right(self, allow):
         raise FindingsError(self.check(allow=list(allow)))
     given = inputs[0].nbytes
