@@ -165,8 +165,7 @@ class Communicator {
 
   // These write the log, in plan_log.cpp.
   bool in_place(const Task& task, std::string_view collective) const;
-  std::string reason_for_other_steps(const Task& task, const Collective& collective,
-                                     const std::vector<Step>& steps);
+  std::string reason_for_other_steps(const Collective& collective, const std::vector<Step>& steps);
   void log_plans(const Task& task, const Collective& collective, const std::vector<Step>& steps);
   void log_copy(const Collective& collective);
 

@@ -30,7 +30,7 @@ bool Communicator::in_place(const Task& task, std::string_view collective) const
 }
 
 /// Returns why a call does not run as the plan that was chosen for it; empty if it does.
-std::string Communicator::reason_for_other_steps(const Task& task, const Collective& collective,
+std::string Communicator::reason_for_other_steps(const Collective& collective,
                                                  const std::vector<Step>& steps) {
   const bool as_chosen =
       steps.size() == 1 && steps[0].collective && steps[0].collective->shape.program.empty();
@@ -61,7 +61,7 @@ void Communicator::log_plans(const Task& task, const Collective& collective, con
   if (!plan_log_.add(call, way)) return;
   std::vector<TunedPlans::Passed> passed;
   const std::string word(shape.collective);
-  if (const std::string reason = reason_for_other_steps(task, collective, steps); !reason.empty())
+  if (const std::string reason = reason_for_other_steps(collective, steps); !reason.empty())
     passed.push_back({plans_.choose(word, shape.bytes, shape.dtype).name, reason});
   for (const TunedPlans::Passed& one : plans_.explain(word, shape.bytes, shape.dtype)) passed.push_back(one);
   log::line(log::Level::info,

@@ -174,7 +174,7 @@ TEST(TunedPlans, OnGpusTheDefaultDependsOnSizeAndRanks) {
   EXPECT_EQ(chosen(8, 1 << 30), "allreduce_ring_b64");
   EXPECT_EQ(chosen(8, 1 << 30, "alltoall"), "alltoall_in_turns_b64");
   EXPECT_EQ(chosen(2, 32 << 10, "reduce"), "reduce_packets_b16");
-  EXPECT_EQ(chosen(8, 1 << 20, "reduce"), "reduce_direct_b16");
+  EXPECT_EQ(chosen(8, 1 << 20, "reduce"), "reduce_direct_b64");
   EXPECT_EQ(chosen(8, 1 << 30, "reduce", true), "reduce_staged_b64");
   EXPECT_EQ(chosen(8, 32 << 10, "allreduce", true), "allreduce_two_shot_ordered_b16");
   EXPECT_EQ(chosen(2, 200 << 10, "allreduce", true), "allreduce_staged") << "that is not shipped for two";
