@@ -476,7 +476,8 @@ BoundPlan bind_plan(const Plan& plan, const std::vector<ScratchUse>& use, uint32
                                    plan.name, plan.collective));
     }
     replacement = ReduceOp::sum;
-    bound.average_over = plan.ranks();
+    // Another rank than the root of a reduce has no result, and perhaps no memory for one.
+    if (Outcome(plan).promises(rank)) bound.average_over = plan.ranks();
   }
   bound.image = build_image(plan, bound.scratch, rank, bound.layout, dtype, replacement);
   return bound;

@@ -199,6 +199,7 @@ inline std::string run_rank(chorale::World& world, const Case& of, const Prepare
   first.arm();
   second.arm();
   chorale::Arguments arguments{.in = input, .out = output, .bytes = std::max(input_bytes, output_bytes)};
+  if (output_bytes == 0 && !of.alias) arguments.out = nullptr;  // this rank gets no result
   arguments.dtype = of.type;
   arguments.packet = of.packet;
   if (chorale::collective_reduces(collective)) arguments.op = of.op;

@@ -75,6 +75,7 @@ std::string run_rank_on_gpu(chorale::Executor& executor, size_t rank, const Case
   must(cudaMemsetAsync(rooms, int(canary), first_room + second_room, stream), "guards");
 
   chorale::Arguments arguments{.in = input, .out = output, .bytes = std::max(input_bytes, output_bytes)};
+  if (output_bytes == 0 && !of.alias) arguments.out = nullptr;  // this rank gets no result
   arguments.dtype = of.type;
   arguments.packet = of.packet;
   if (chorale::collective_reduces(collective)) arguments.op = of.op;
