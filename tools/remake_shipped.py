@@ -32,7 +32,7 @@ BLOCKS_OF = {
     "alltoall_direct": (16, 64),
     "alltoall_in_turns": (64,),
     "broadcast_direct": (16, 64),
-    "reduce_packets": (4, 16, 64),
+    "reduce_packets": (4, 16),
     "reduce_direct": (64,),
     "reduce_staged": (64,),
     "allgather_by_peer": (64, 128),

@@ -54,8 +54,7 @@ constexpr Rule gpu_rules[] = {
     {"alltoall", any, "alltoall_in_turns", "_b64"},
     {"broadcast", any, "broadcast_direct", "_b16"},
     {"reduce", 16 * KiB, "reduce_packets", "_b4", Counted::to_all_peers},
-    {"reduce", 128 * KiB, "reduce_packets", "_b16", Counted::to_all_peers},
-    {"reduce", 2 * MiB, "reduce_packets", "_b64", Counted::to_all_peers},
+    {"reduce", 1 * MiB, "reduce_packets", "_b16", Counted::to_all_peers},
     {"reduce", any, "reduce_direct", "_b64"},
 };
 
@@ -70,7 +69,7 @@ constexpr Rule gpu_rules_in_rank_order[] = {
     {"reducescatter", 512 * KiB, "reducescatter_packets", "_ordered_b16"},
     {"reducescatter", any, "reducescatter_staged", "_b64"},
     {"reduce", 16 * KiB, "reduce_packets", "_ordered_b4", Counted::to_all_peers},
-    {"reduce", 128 * KiB, "reduce_packets", "_ordered_b16", Counted::to_all_peers},
+    {"reduce", 1 * MiB, "reduce_packets", "_ordered_b16", Counted::to_all_peers},
     {"reduce", any, "reduce_staged", "_b64"},
 };
 

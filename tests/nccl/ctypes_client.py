@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Calls libnccl.so.2 as vLLM's wrapper does, by ctypes and the path of the library: ctypes_client.py LIBRARY cpu|cuda
+"""Calls libnccl.so.2 as vLLM's wrapper does, by ctypes and the path of the library: ctypes_client.py LIBRARY cpu|cuda[=RUNTIME]
 
-Two processes run the collectives of the wrapper and compare the results. With `cuda` the library contains a CUDA too, which
-makes the buffers and the stream.
+Two processes run the collectives of the wrapper and compare the results. With `cuda` the buffers and the stream are of the CUDA
+that RUNTIME contains, such as libcudart.so.13 on a machine with two GPUs. Without RUNTIME the library itself contains a CUDA.
 """
 import ctypes
 import os
@@ -226,11 +226,12 @@ class Rank:
 
 def main():
     path, kind = sys.argv[1:3]
+    runtime = kind.partition("=")[2] or path
     rank = 1 if sys.argv[3:] == ["second"] else 0
-    if kind == "cuda":
+    if kind != "cpu":
         os.environ.pop("CHORALE_BACKEND", None)  # the GPU is the default
     nccl, ranks = Nccl(path), 2
-    device = Gpu(path, rank) if kind == "cuda" else Cpu()
+    device = Gpu(runtime, rank) if kind != "cpu" else Cpu()
     id = UniqueId()
     if rank == 1:
         ctypes.memmove(ctypes.byref(id), sys.stdin.buffer.read(ctypes.sizeof(id)), ctypes.sizeof(id))
