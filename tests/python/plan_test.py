@@ -109,6 +109,22 @@ class Plans(unittest.TestCase):
         self.assertIn("1048576", str(times))
         self.assertIn("1048576", Html(times._repr_html_()).text)
 
+    def test_view(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "ring.html"
+            self.assertEqual(ring().view(file, bytes=4096, eager=True), str(file))
+            page = file.read_text()
+            self.assertTrue(page.startswith("<!doctype html>"), page[:100])
+            self.assertIn("allreduce_ring", page)
+            self.assertNotEqual(pathlib.Path(ring().view(pathlib.Path(folder) / "other.html")).read_text(), page)
+            with self.assertRaisesRegex(chorale.UsageError, "dtype"):
+                ring().view(pathlib.Path(folder) / "none.html", dtype="f31")
+            with self.assertRaisesRegex(FileNotFoundError, "there is no machine file none"):
+                ring().view(file, machine="none")
+            self.assertFalse((pathlib.Path(folder) / "none.html").exists())
+            with self.assertRaisesRegex(TypeError, "allow takes a list"):
+                ring().view(file, allow="proofs")
+
     def test_html(self):
         text = Html(ring()._repr_html_()).text
         self.assertIn("allreduce_ring", text)

@@ -26,6 +26,7 @@ __all__ = [
     "Simulation", "Times", "TraceSpan", "TunedPlans", "UsageError", "World", "plans_folder", "run_local",
 ]
 
-for _class, _name, _function in ((Plan, "run", _plan.run), (Plan, "simulate", _plan.simulate), (Plan, "_repr_html_", _html.plan),
+for _class, _name, _function in ((Plan, "run", _plan.run), (Plan, "simulate", _plan.simulate), (Plan, "view", _plan.view),
+                                 (Plan, "_repr_html_", _html.plan),
                                  (Finding, "_repr_html_", _html.finding)):
     setattr(_class, _name, _function)

@@ -1,6 +1,29 @@
 """Finds the data that is installed beside the package."""
 import os
+import shutil
 import sys
+
+
+def command_file():
+    """Returns the path of the command chorale: that of the wheel, of the installation, or of the build folder, else one on the PATH.
+
+    Raises FileNotFoundError if there is none.
+    """
+    package = os.path.dirname(os.path.abspath(__file__))
+    # An installation by CMake has the package in PREFIX/lib/python3/dist-packages.
+    places = [os.path.join(package, "bin", "chorale"), os.path.join(package, *[os.pardir] * 4, "bin", "chorale")]
+    try:
+        from . import _build
+        places.insert(0, _build.COMMAND)
+    except ImportError:
+        pass
+    for place in places:
+        if os.access(place, os.X_OK):
+            return os.path.normpath(place)
+    found = shutil.which("chorale")
+    if found:
+        return found
+    raise FileNotFoundError(f"the command chorale is in none of {', '.join(places)}, nor on the PATH; install Chorale again")
 
 
 def plans_folder():

@@ -1,9 +1,14 @@
 """The functions of Plan that work on Python's arrays."""
+import builtins
 import math
+import os
+import subprocess
+import tempfile
+import webbrowser
 
 from . import _html
 from ._errors import FindingsError, UsageError
-from ._paths import machine_file
+from ._paths import command_file, machine_file
 
 _NAMES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "float64": "f64", "int32": "i32", "uint32": "u32",
           "int64": "i64", "uint64": "u64", "uint8": "u8", "int8": "i8", "float8_e4m3fn": "fp8_e4m3", "float8_e5m2": "fp8_e5m2"}
@@ -114,3 +119,40 @@ def simulate(self, bytes, *, dtype="f32", packet="ll16", eager=False, spans=Fals
     if hasattr(bytes, "__iter__"):
         return Times(self, [(size, self._simulate(size, dtype, packet, eager, False, file)) for size in bytes])
     return self._simulate(bytes, dtype, packet, eager, spans, file)
+
+
+def view(self, path=None, *, bytes=None, dtype="f32", packet="ll16", eager=False, machine=None, allow=(), open=False):
+    """Writes a page that shows the plan in a browser, and returns its path (docs/view.md).
+
+    The page is one HTML file that needs no network. It shows when each operation runs and what it waits for, how the chunks
+    move, and what is wrong with the plan.
+
+    path: the file to write; default: the name of the plan, with ".html", in the current folder.
+    bytes, dtype, packet, eager, machine: the call whose times are predicted, as for simulate(); default: 1 MiB.
+    allow: proofs to leave out, by Finding.kind; "proofs" for all.
+    open: whether to open the page in a browser.
+
+    Raises UsageError if the plan does not take the message, FileNotFoundError if there is no such machine or no command.
+    """
+    if isinstance(allow, str):
+        raise TypeError(f"allow takes a list of names, not the text '{allow}'; write allow=['{allow}']")
+    path = os.path.abspath(os.fspath(path) if path is not None else f"{self.name}.html")
+    options = ["--dtype", dtype, "--packet", packet, "--machine", machine_file(machine)]
+    if bytes is not None:
+        options += ["--bytes", str(bytes)]
+    if eager:
+        options.append("--eager")
+    for kind in allow:
+        options += ["--allow", kind]
+    with tempfile.TemporaryDirectory() as folder:
+        plan = os.path.join(folder, f"{self.name}.json")
+        with builtins.open(plan, "w", encoding="utf-8") as file:
+            file.write(self.to_json())
+        done = subprocess.run([command_file(), "view", plan, "-o", path, *options], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    # 1 says that the plan has findings, which the page shows.
+    if done.returncode not in (0, 1) or not os.path.exists(path):
+        raise UsageError(done.stderr.strip().removeprefix("error: "))
+    if open:
+        webbrowser.open("file://" + path)
+    return path
