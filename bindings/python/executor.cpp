@@ -465,18 +465,29 @@ void declare_exchange(py::module_& module) {
           [](const ExchangeObject& self, const py::object& array, int peer, uintptr_t stream) {
             self.exchange({{array, peer}}, {}, stream);
           },
-          py::arg("array"), py::arg("peer"), py::arg("stream") = 0)
+          py::arg("array"), py::arg("peer"), py::arg("stream") = 0,
+          "Sends an array to a rank, which calls recv() with an array of as many bytes. On the CPU it "
+          "returns when the "
+          "array may be changed; with CUDA it only enqueues on the stream. Raises UsageError for a peer that "
+          "does "
+          "not exist, RunError if a wait times out or the peer has left.")
       .def(
           "recv",
           [](const ExchangeObject& self, const py::object& array, int peer, uintptr_t stream) {
             self.exchange({}, {{array, peer}}, stream);
           },
-          py::arg("array"), py::arg("peer"), py::arg("stream") = 0)
+          py::arg("array"), py::arg("peer"), py::arg("stream") = 0,
+          "Receives an array from a rank, as the counterpart of its send(). On the CPU it returns when the "
+          "array has "
+          "arrived; with CUDA it only enqueues on the stream. Raises as send().")
       .def(
           "synchronize",
           [](ExchangeObject& self, uintptr_t stream) { self.get().synchronize(stream_of(stream)); },
-          py::arg("stream") = 0, py::call_guard<py::gil_scoped_release>())
-      .def("check", [](ExchangeObject& self) { self.get().check(); })
+          py::arg("stream") = 0, py::call_guard<py::gil_scoped_release>(),
+          "Waits until the work on the stream has ended. Raises the error of that work.")
+      .def(
+          "check", [](ExchangeObject& self) { self.get().check(); },
+          "Raises the error of earlier messages, if there was one. Never blocks.")
       .def(
           "reset", [](ExchangeObject& self) { self.get().reset(); }, py::call_guard<py::gil_scoped_release>(),
           "Clears the rings; collective, after World.reset().");

@@ -182,14 +182,18 @@ void declare_rank(py::module_& module) {
       py::name("rank"), py::is_method(program), py::arg("rank"),
       "Returns rank `rank`, as Rank(program, rank) does.");
   rank.def_property_readonly("rank", [](const RankOf& self) { return self.it.rank(); })
-      .def("get_input_buffer",
-           [](const RankOf& self) {
-             return BufferOf{self.program, self.it.get_input_buffer()};
-           })
-      .def("get_output_buffer",
-           [](const RankOf& self) {
-             return BufferOf{self.program, self.it.get_output_buffer()};
-           })
+      .def(
+          "get_input_buffer",
+          [](const RankOf& self) {
+            return BufferOf{self.program, self.it.get_input_buffer()};
+          },
+          "Returns the input of this rank. The collective says how many chunks it has.")
+      .def(
+          "get_output_buffer",
+          [](const RankOf& self) {
+            return BufferOf{self.program, self.it.get_output_buffer()};
+          },
+          "Returns the output of this rank. The collective says how many chunks it has.")
       .def(
           "copy",
           [](const RankOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
@@ -251,11 +255,15 @@ void declare_rank(py::module_& module) {
       .def(
           "acquire",
           [](const SemaphoreOf& self, int64_t tb, SyncType sync) { self.it.acquire(tb, sync, here()); },
-          py::arg("tb"), py::arg("data_sync") = SyncType::both)
+          py::arg("tb"), py::arg("data_sync") = SyncType::both,
+          "Takes one from the counter, and blocks while it is zero. data_sync says whether the threads of "
+          "the "
+          "block synchronise before it, after it, or both.")
       .def(
           "release",
           [](const SemaphoreOf& self, int64_t tb, SyncType sync) { self.it.release(tb, sync, here()); },
-          py::arg("tb"), py::arg("data_sync") = SyncType::both);
+          py::arg("tb"), py::arg("data_sync") = SyncType::both,
+          "Publishes everything that the block did before, then adds one to the counter.");
 }
 
 void declare_channels(py::module_& module) {

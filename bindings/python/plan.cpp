@@ -243,12 +243,15 @@ void declare_plan(py::module_& module) {
       .def_property_readonly(
           "in_place", [](const PlanObject& self) { return self.plan->inplace; },
           "True if input and output are one memory.")
-      .def_property_readonly("threads_per_block",
-                             [](const PlanObject& self) { return self.plan->threads_per_block; })
-      .def_property_readonly("min_message_bytes",
-                             [](const PlanObject& self) { return self.plan->min_message_size; })
-      .def_property_readonly("max_message_bytes",
-                             [](const PlanObject& self) { return self.plan->max_message_size; })
+      .def_property_readonly(
+          "threads_per_block", [](const PlanObject& self) { return self.plan->threads_per_block; },
+          "Threads of a thread block. On GPUs Chorale uses at most 512 of them.")
+      .def_property_readonly(
+          "min_message_bytes", [](const PlanObject& self) { return self.plan->min_message_size; },
+          "Least size of a message, in bytes.")
+      .def_property_readonly(
+          "max_message_bytes", [](const PlanObject& self) { return self.plan->max_message_size; },
+          "Largest size of a message, in bytes.")
       .def_property_readonly(
           "root", [](const PlanObject& self) { return self.plan->extension.root; },
           "The rank whose input a broadcast sends; 0 for other collectives.")
@@ -273,7 +276,9 @@ void declare_plan(py::module_& module) {
       .def_property_readonly(
           "certified", [](const PlanObject& self) { return refute_certificate(*self.plan).empty(); },
           "True if it has a certificate that fits it.")
-      .def_property_readonly("headline", [](const PlanObject& self) { return tools::headline(*self.plan); })
+      .def_property_readonly(
+          "headline", [](const PlanObject& self) { return tools::headline(*self.plan); },
+          "One line that describes the plan: its collective, ranks and protocol.")
       .def("operations", &operations, py::arg("rank"),
            "Returns the operations of a rank: dictionaries with block, op (position in the block), name, "
            "operation "
@@ -338,11 +343,14 @@ void declare_plan(py::module_& module) {
       });
 
   py::class_<LinkUse>(module, "LinkUse", "Traffic of one GPU's link and memory in one call.")
-      .def_readonly("bytes_out", &LinkUse::bytes_out)
-      .def_readonly("bytes_in", &LinkUse::bytes_in)
-      .def_readonly("out_busy_ns", &LinkUse::out_busy_ns)
-      .def_readonly("in_busy_ns", &LinkUse::in_busy_ns)
-      .def_readonly("memory_busy_ns", &LinkUse::memory_busy_ns);
+      .def_readonly("bytes_out", &LinkUse::bytes_out, "Bytes that left the rank.")
+      .def_readonly("bytes_in", &LinkUse::bytes_in, "Bytes that came to the rank.")
+      .def_readonly("out_busy_ns", &LinkUse::out_busy_ns,
+                    "Time in which the outgoing link was busy, in nanoseconds.")
+      .def_readonly("in_busy_ns", &LinkUse::in_busy_ns,
+                    "Time in which the incoming link was busy, in nanoseconds.")
+      .def_readonly("memory_busy_ns", &LinkUse::memory_busy_ns,
+                    "Time in which the rank's memory was busy, in nanoseconds.");
   py::class_<TraceSpan>(module, "TraceSpan", "Says when one operation of a thread block ran, or would run.")
       .def_readonly("plan", &TraceSpan::plan)
       .def_readonly("rank", &TraceSpan::rank)
@@ -353,9 +361,9 @@ void declare_plan(py::module_& module) {
       .def_property_readonly(
           "line", [](const TraceSpan& self) { return self.line.line; },
           "Number of the author's line; 0 if unknown.")
-      .def_readonly("launch", &TraceSpan::launch)
-      .def_readonly("begin_ns", &TraceSpan::begin_ns)
-      .def_readonly("end_ns", &TraceSpan::end_ns)
+      .def_readonly("launch", &TraceSpan::launch, "Number of the launch, from 0.")
+      .def_readonly("begin_ns", &TraceSpan::begin_ns, "When it began, in nanoseconds.")
+      .def_readonly("end_ns", &TraceSpan::end_ns, "When it ended, in nanoseconds.")
       .def_readonly("bytes", &TraceSpan::bytes, "Size of the message.");
   py::class_<Simulation>(module, "Simulation",
                          "The predicted time of one call, when many calls follow each other.")
@@ -363,7 +371,7 @@ void declare_plan(py::module_& module) {
       .def_property_readonly(
           "us", [](const Simulation& self) { return self.ns / 1e3; }, "Microseconds per call.")
       .def_readonly("launch_ns", &Simulation::launch_ns, "The part of ns that passes between launches.")
-      .def_readonly("operation_count", &Simulation::ops)
+      .def_readonly("operation_count", &Simulation::ops, "Number of operations that ran.")
       .def_readonly("links", &Simulation::links, "LinkUse by rank.")
       .def_readonly("spans", &Simulation::spans, "TraceSpans; empty unless spans=True.")
       .def("__repr__", &describe);

@@ -177,8 +177,9 @@ void declare_program(py::module_& module) {
       .def_property_readonly("name", [](const ProgramObject& self) { return self.program.name(); })
       .def_property_readonly("num_ranks", [](const ProgramObject& self) { return self.program.num_ranks(); })
       .def_property_readonly("collective", [](const ProgramObject& self) { return self.collective; })
-      .def_property_readonly("recorded_operations",
-                             [](const ProgramObject& self) { return self.program.recorded_ops(); })
+      .def_property_readonly(
+          "recorded_operations", [](const ProgramObject& self) { return self.program.recorded_ops(); },
+          "Number of operations recorded so far. Those of a loop count once.")
       .def(
           "compile",
           [](ProgramObject& self, const std::optional<std::string>& target,
