@@ -70,11 +70,12 @@ bool always_copies() {
 /// Returns a plan that is right in place and not, and does what `plan` does; nothing if there is none.
 std::optional<Plan> in_place_too(const Plan& plan, int ranks) {
   std::optional<Plan> both = also_in_place(plan);
-  if (both || plan.name != "allgather_packets") return both;
-  // The shipped plans unpack their own part, which in place another thread block reads. This one copies it.
+  if (both || (plan.name != "allgather_packets" && plan.name != "alltoall_packets")) return both;
+  // In place, a thread block of the shipped plans unpacks what another one still reads. These plans copy
+  // their own part, and each thread block unpacks into what it has sent itself.
   const size_t blocks = plan.gpus.front().threadblocks.size();
   return also_in_place(
-      make_plan("allgather_packets", ranks, {{"copies", "true"}, {"instances", std::to_string(blocks)}}));
+      make_plan(plan.name, ranks, {{"copies", "true"}, {"instances", std::to_string(blocks)}}));
 }
 
 /// Says which buffers of a call this rank uses.

@@ -44,6 +44,8 @@ TEST(AlsoInPlace, LeavesAPlanThatIsRightAlready) {
 TEST(AlsoInPlace, RefusesWhatNoSynchronisationMends) {
   // In place, a part that another rank needs is overwritten before it is sent.
   EXPECT_FALSE(also_in_place(make_plan("alltoall_packets_b4", 2)));
+  for (const int ranks : {2, 3, 8})
+    EXPECT_TRUE(also_in_place(make_plan("alltoall_packets_b4", ranks, {{"copies", "true"}}))) << ranks;
   // In place, a thread block unpacks a part that another one still sends.
   EXPECT_FALSE(also_in_place(make_plan("allgather_packets_b4", 4)));
   EXPECT_TRUE(also_in_place(make_plan("allgather_packets_b4", 4, {{"copies", "true"}})));
