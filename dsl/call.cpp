@@ -108,7 +108,9 @@ bool Call::swapped(const Chunk& dst, int64_t dst_rank, const Chunk& src, int64_t
   if (dst.rank != src_rank || src.rank != dst_rank) return false;
   fail(say("dst is on rank ", dst.rank, " and src is on rank ", src.rank, ", but ", callee_,
            " transfers from rank ", src_rank, " to rank ", dst_rank, " here"),
-       "the destination comes first: swap the two");
+       say("the destination comes first: swap the two, or those of the channel if it is to transfer from "
+           "rank ",
+           src.rank, " to rank ", dst.rank));
   return true;
 }
 

@@ -228,4 +228,12 @@ std::string shell_word(const std::string& word) {
   return quoted + "'";
 }
 
+std::string words_to_run(const std::string& what, const std::string& name,
+                         const dsl::Parameters::Settings& settings) {
+  std::string words = shell_word(what);
+  if (!name.empty()) words += " --name " + shell_word(name);
+  for (const auto& [key, value] : settings) words += " --set " + shell_word(key + "=" + value);
+  return words;
+}
+
 }  // namespace chorale::tools

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "chorale/dsl/registry.hpp"
 #include "chorale/witness.hpp"
 #include "tools/command.hpp"
 #include "tools/sarif.hpp"
@@ -70,5 +71,8 @@ class Telling {
 
 /// Returns a word in shell syntax.
 std::string shell_word(const std::string&);
+/// Returns the words that name a plan, or a program with its settings, on the command line of `chorale run`.
+std::string words_to_run(const std::string& what, const std::string& name,
+                         const dsl::Parameters::Settings& settings);
 
 }  // namespace chorale::tools

@@ -103,7 +103,13 @@ namespace {
 Built built_program(const Wanted& wanted, uint32_t ranks, const std::vector<std::string>& allow) {
   dsl::Parameters::Settings settings = parse_settings(wanted.set);
   const std::string name = load_program(wanted, collective_words());
-  if (ranks && !settings.contains("ranks") && !is_python(name)) {
+  const bool open = ranks && !settings.contains("ranks");
+  if (open && is_python(name)) {
+    // Only the source itself knows its parameters, and it may be for so many ranks without one.
+    Built built = build_program(name, settings, {.target = {}, .allow = allow});
+    if (built.plan.ranks() == ranks) return built;
+    settings["ranks"] = std::to_string(ranks);
+  } else if (open) {
     const std::vector<dsl::Parameter> declared = describe_program(name).parameters;
     const bool takes_ranks =
         std::any_of(declared.begin(), declared.end(),
@@ -126,9 +132,17 @@ Built built_file(const std::string& file, const std::vector<std::string>& allow)
   return built;
 }
 
-}  // namespace
+/// Throws if a plan is for another number of ranks than the command line. A host schedule is for any number.
+void require_ranks(const Built& built, uint32_t ranks) {
+  const Plan& plan = built.plan;
+  if (!ranks || ranks == plan.ranks() || plan.extension.host || !built.diagnostics.empty()) return;
+  throw Failure(Exit::command_wrong,
+                "plan '" + plan.name + "' is for " + count(plan.ranks(), "rank") + ", but --ranks is " +
+                    std::to_string(ranks),
+                "compile it for " + count(ranks, "rank") + ", or leave --ranks out");
+}
 
-Built built_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::string>& allow) {
+Built built_of_any_ranks(const Wanted& wanted, uint32_t ranks, const std::vector<std::string>& allow) {
   const bool named = names_program(wanted.what);
   const std::string schedule = named ? shipped_schedule(wanted.what) : "";
   if (named && schedule.empty()) return built_program(wanted, ranks, allow);
@@ -141,17 +155,18 @@ Built built_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::str
   return built_file(named ? schedule : wanted.what, allow);
 }
 
+}  // namespace
+
+Built built_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::string>& allow) {
+  Built built = built_of_any_ranks(wanted, ranks, allow);
+  require_ranks(built, ranks);
+  return built;
+}
+
 Plan plan_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::string>& allow) {
   Built built = built_for(wanted, ranks, allow);
   if (report(built.plan, built.diagnostics)) {
     throw Failure(Exit::plan_wrong, "a plan with findings is not run", allowing(built.diagnostics, allow));
-  }
-  // A host schedule is for any number of ranks.
-  if (ranks && ranks != built.plan.ranks() && !built.plan.extension.host) {
-    throw Failure(Exit::command_wrong,
-                  "plan '" + built.plan.name + "' is for " + count(built.plan.ranks(), "rank") +
-                      ", but --ranks is " + std::to_string(ranks),
-                  "compile it for " + count(ranks, "rank") + ", or leave --ranks out");
   }
   return std::move(built.plan);
 }

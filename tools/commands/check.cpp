@@ -154,6 +154,8 @@ Action command::check(CLI::App& app) {
           built.plan = load_plan(path);
         }
         Plan& plan = built.plan;
+        const std::string run =
+            words_to_run(path, "", names_source(path) ? settings : dsl::Parameters::Settings());
         ProofFacts facts;
         const Diagnostics findings =
             built.diagnostics.empty() ? check_plan(plan, options->aim, &facts) : built.diagnostics;
@@ -161,7 +163,7 @@ Action command::check(CLI::App& app) {
         if (options->aim.target != target_names[size_t(Target::mscclpp)])
           tell_port_packets(plan, path == "-" ? "standard input" : path);
         std::vector<Explained> explained;
-        if (options->telling.tell(plan, path, shell_word(path), findings, options->aim.allow, &explained)) {
+        if (options->telling.tell(plan, path, run, findings, options->aim.allow, &explained)) {
           if (!options->page.empty() && page.empty())
             page = page_of_findings(plan, path, std::move(explained));
           worst = std::max(worst, Exit::plan_wrong);

@@ -15,14 +15,6 @@
 namespace chorale::tools {
 namespace {
 
-/// Returns the words that name the program on the command line of `chorale run`.
-std::string words_of(const Wanted& wanted, const dsl::Parameters::Settings& settings) {
-  std::string words = shell_word(wanted.what);
-  if (!wanted.name.empty()) words += " --name " + shell_word(wanted.name);
-  for (const auto& [key, value] : settings) words += " --set " + shell_word(key + "=" + value);
-  return words;
-}
-
 SourceLine line_of(const Plan& plan, const Diagnostic& finding) {
   return author_line(plan, finding.line, finding.at);
 }
@@ -97,8 +89,9 @@ Action command::compile(CLI::App& app) {
     Built built = build_program(name, settings, options->aim);
     if (options->telling.shrinks() && !built.diagnostics.empty())
       take_fewer_ranks(name, settings, options->aim, built);
-    const bool wrong = options->telling.tell(built.plan, wanted.what, words_of(wanted, settings),
-                                             built.diagnostics, options->aim.allow);
+    const bool wrong =
+        options->telling.tell(built.plan, wanted.what, words_to_run(wanted.what, wanted.name, settings),
+                              built.diagnostics, options->aim.allow);
     if (!wrong && built.plan.extension.host)
       options->telling.warn(
           built.plan, wanted.what,
