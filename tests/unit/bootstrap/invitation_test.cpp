@@ -161,9 +161,13 @@ TEST_F(InvitationTest, TheDeathOfItsMakerIsTold) {
   read_until(file, "wrank 3");
   maker.kill();
   for (const int rank : {0, 1}) {
-    EXPECT_EQ(ranks.said(rank),
-              "peer_lost: the process that made the invitation died while the invitation's world was being "
-              "joined; see what it said");
+    // A rank that the maker has counted, but not answered yet, cannot know that it was the first to come.
+    const std::string said = ranks.said(rank);
+    EXPECT_TRUE(said ==
+                    "peer_lost: the process that made the invitation died while the invitation's world was "
+                    "being joined; see what it said" ||
+                has(said, ", or the process that made it has ended"))
+        << said;
   }
   close(file);
 }
