@@ -67,12 +67,22 @@ bool always_copies() {
                   fmt::format("CHORALE_NCCL_COPIES is '{}', but must be 'auto' or 'always'", value));
 }
 
+/// Returns whether a program has a form that copies the own part of each rank.
+bool can_copy(const std::string& program) {
+  const auto& all = dsl::programs();
+  const auto named = [&](const dsl::RegisteredProgram& one) { return one.name == program; };
+  if (std::none_of(all.begin(), all.end(), named)) return false;
+  const std::vector<dsl::Parameter> parameters = dsl::describe(program).parameters;
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [](const dsl::Parameter& one) { return one.name == "copies"; });
+}
+
 /// Returns a plan that is right in place and not, and does what `plan` does; nothing if there is none.
 std::optional<Plan> in_place_too(const Plan& plan, int ranks) {
   std::optional<Plan> both = also_in_place(plan);
-  if (both || (plan.name != "allgather_packets" && plan.name != "alltoall_packets")) return both;
-  // In place, a thread block of the shipped plans unpacks what another one still reads. These plans copy
-  // their own part, and each thread block unpacks into what it has sent itself.
+  if (both || !can_copy(plan.name)) return both;
+  // In place, a thread block of the shipped plan unpacks what another one still reads. With copies, each
+  // thread block unpacks only into what it has sent itself.
   const size_t blocks = plan.gpus.front().threadblocks.size();
   return also_in_place(
       make_plan(plan.name, ranks, {{"copies", "true"}, {"instances", std::to_string(blocks)}}));

@@ -192,7 +192,7 @@ class Gpu final : public Device {
 
 /// Returns the number of GPUs that this process sees.
 /// \throws CallError if there is none
-int gpu_count() {
+int require_gpus() {
   int count = 0;
   const cudaError_t result = cudaGetDeviceCount(&count);
   cudaGetLastError();  // otherwise the program's next call reports it
@@ -225,14 +225,14 @@ int current_gpu_number() {
 }
 
 std::unique_ptr<Device> current_gpu() {
-  gpu_count();
+  require_gpus();
   int number = 0;
   check(cudaGetDevice(&number), "the thread's GPU");
   return std::make_unique<Gpu>(number);
 }
 
 std::unique_ptr<Device> gpu_of_number(int number) {
-  const int count = gpu_count();
+  const int count = require_gpus();
   if (number < 0 || number >= count)
     throw CallError(ncclInvalidArgument,
                     fmt::format("there is no GPU {}, because this process sees {}", number, count));
