@@ -195,8 +195,8 @@ class Gpu final : public Device {
 int require_gpus() {
   int count = 0;
   const cudaError_t result = cudaGetDeviceCount(&count);
-  cudaGetLastError();  // otherwise the program's next call reports it
   if (result == cudaSuccess && count > 0) return count;
+  if (result != cudaSuccess) cudaGetLastError();  // otherwise the program's next call reports it
   throw CallError(
       ncclUnhandledCudaError,
       fmt::format("CUDA finds no GPU{}. Set CHORALE_BACKEND=cpu for buffers in host memory, which needs no "
