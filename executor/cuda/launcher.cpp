@@ -86,7 +86,12 @@ Launcher::Launcher(const Common& common, const ChosenKernel& kernel, const Plan&
 
 void Launcher::make_kernels(RoundProgram& of) const {
   of.any = ready(kernel_.interpreters.any, of.busy_threads, launch_.state_bytes + of.page.shared_bytes());
-  if (of.exchange) of.exchange_only = ready(kernel_.interpreters.exchange, of.busy_threads, of.page.bytes());
+  if (!of.exchange) return;
+  const Interpreters& all = kernel_.interpreters;
+  of.exchange_whole = ready(all.exchange, of.busy_threads, of.page.bytes());
+  // Without this kernel the one for all programs runs parts of units.
+  of.exchange_parts =
+      all.exchange_parts ? ready(all.exchange_parts, of.busy_threads, of.page.bytes()) : of.any;
 }
 
 /// Lowers the plan once per shape of rounds.
@@ -162,7 +167,9 @@ void Launcher::make_programs(PacketForm packet, const Ends& ends, const lowering
                          of.page,
                          of.pages,
                          threads_for(of.busy_threads, kernel_.threads),
+                         of.whole,
                          exchange,
+                         {},
                          {},
                          {}});
   }
@@ -243,12 +250,12 @@ void Launcher::launch_round(uint64_t round, char* in, char* out, cudaStream_t st
   launch_.page = of.page;
   launch_.pages = of.pages;
   void* parameters[] = {&launch_};
-  // Slices are whole lines, so that all rounds are aligned if the first one is. The kernel for exchanges does
+  // Slices are whole lines, so that all rounds are aligned if the first one is. The kernels for exchanges do
   // not publish buffers.
-  const bool exchange =
-      of.exchange && !launch_.publication.from_peers &&
-      (reinterpret_cast<uintptr_t>(in) | reinterpret_cast<uintptr_t>(out)) % unit_bytes == 0;
-  const Kernel& kernel = exchange ? of.exchange_only : of.any;
+  const bool exchange = of.exchange && !launch_.publication.from_peers;
+  const bool whole =
+      of.whole && (reinterpret_cast<uintptr_t>(in) | reinterpret_cast<uintptr_t>(out)) % unit_bytes == 0;
+  const Kernel& kernel = !exchange ? of.any : whole ? of.exchange_whole : of.exchange_parts;
   launch_.next_beside = kernel.next_beside;
   // The kernel may begin before earlier work in the stream has ended, and waits for that work itself: see
   // interpreter.cuh.

@@ -82,8 +82,11 @@ class Launcher {
     PageShape page;
     uint32_t pages = 1;
     uint32_t busy_threads = 0;  ///< the number of threads per block that have work
-    bool exchange = false;      ///< exchange.cuh can run it, if the passed buffers are aligned
-    Kernel any, exchange_only;
+    bool whole = false;         ///< see lowering::DeviceProgram
+    bool exchange = false;      ///< exchange.cuh can run it
+    Kernel any;
+    Kernel exchange_whole;  ///< runs it if it is whole and the passed buffers are aligned
+    Kernel exchange_parts;  ///< runs it otherwise
   };
 
   std::vector<lowering::DeviceProgram> lower(lowering::ProgramAddresses places, PacketForm packet) const;

@@ -83,11 +83,16 @@ DeviceProgram lower(const BoundImage& bound, const ProgramAddresses& places, Pac
   }
   keep_own_packets(blocks, packet);
   bool loops = false;
-  program.exchange = true;
+  program.exchange = std::all_of(blocks.begin(), blocks.end(), is_exchange);
+  program.whole = true;
+  // The kernel of exchange.cuh moves tails too. In a short message the time of a step is longer than that of
+  // its data.
+  const bool keep_tails =
+      program.exchange && packet != PacketForm::ll128 && std::all_of(blocks.begin(), blocks.end(), is_short);
   for (std::vector<RecordedStep>& steps : blocks) {
-    split_tails(steps, packet);
+    mark_whole(steps, packet, keep_tails);
     tidy(steps);
-    program.exchange = program.exchange && is_exchange(steps);
+    program.whole = program.whole && are_whole(steps);
     pages.push_back(paginate(steps, options.page_bytes));
     program.busy_threads = std::max(program.busy_threads, busy_threads(steps, packet));
     for (const Page& page : pages.back()) {
@@ -112,7 +117,8 @@ DeviceProgram lower(const BoundImage& bound, const ProgramAddresses& places, Pac
                     program.page.shared_bytes(), options.most_page_bytes));
   }
   const uint64_t page_size = program.page.bytes();
-  program.exchange = program.exchange && program.pages == 1 && page_size <= most_exchange_bytes;
+  program.exchange = program.exchange && (program.whole || packet != PacketForm::ll128) &&
+                     program.pages == 1 && page_size <= most_exchange_bytes;
   program.bytes.resize(blocks.size() * program.pages * page_size);
   for (size_t block = 0; block < blocks.size(); ++block) {
     for (size_t page = 0; page < pages[block].size(); ++page) {

@@ -36,7 +36,8 @@ struct DeviceProgram {
   PageShape page;
   uint32_t pages = 1;         ///< pages of each block
   uint32_t state_bytes = 0;   ///< bytes of one block's state, a multiple of 128
-  bool exchange = false;      ///< exchange.cuh can run it, if the passed buffers are aligned to 16 bytes
+  bool exchange = false;      ///< exchange.cuh can run it
+  bool whole = false;         ///< all units are whole, and aligned if the passed buffers are
   uint64_t busy_threads = 0;  ///< the most threads of a block that can work at the same time
   uint64_t staging_bytes = 0;
   uint32_t most_plain = 0, most_packets = 0;  ///< the most places of a step

@@ -87,7 +87,7 @@ bool may_touch(const ProgramPlace& a, uint64_t a_bytes, const ProgramPlace& b, u
 bool is_batchable(const RecordedStep& step) {
   const ProgramStep& of = step.step;
   // A step that waits and sends could wait for data that another step of the batch has yet to send.
-  return of.whole && (of.kind == StepKind::copy || (of.kind == StepKind::unpack && of.packet_sinks == 0));
+  return of.kind == StepKind::copy || (of.kind == StepKind::unpack && of.packet_sinks == 0);
 }
 
 /// Returns the number of bytes that a plain place covers in all turns of its loop, or `unlimited` if it moves
@@ -122,7 +122,7 @@ bool independent(const RecordedStep& a, const RecordedStep& b) {
 
 }  // namespace
 
-void split_tails(std::vector<RecordedStep>& steps, PacketForm packet) {
+void mark_whole(std::vector<RecordedStep>& steps, PacketForm packet, bool keep_tails) {
   std::vector<RecordedStep> split;
   split.reserve(steps.size());
   for (RecordedStep& step : steps) {
@@ -134,12 +134,9 @@ void split_tails(std::vector<RecordedStep>& steps, PacketForm packet) {
     step.step.passed = passed_by(step);
     const bool lines = packet == PacketForm::ll128 && !step.packets.empty();
     const uint64_t whole = whole_bytes(step, lines ? packet_payload<LL128> : unit_bytes);
-    if (whole == 0) {
-      split.push_back(std::move(step));
-      continue;
-    }
-    step.step.whole = 1;
-    if (whole == step.step.bytes) {
+    const bool all = whole == step.step.bytes;
+    step.step.whole = all || (whole != 0 && !keep_tails) ? 1 : 0;
+    if (all || step.step.whole == 0) {
       split.push_back(std::move(step));
       continue;
     }
@@ -157,6 +154,19 @@ void split_tails(std::vector<RecordedStep>& steps, PacketForm packet) {
   }
   steps = std::move(split);
 }
+
+bool are_whole(const std::vector<RecordedStep>& steps) {
+  return std::all_of(steps.begin(), steps.end(),
+                     [](const RecordedStep& of) { return !moves_data(of.step.kind) || of.step.whole != 0; });
+}
+
+bool is_short(const std::vector<RecordedStep>& steps) {
+  constexpr uint64_t most_threads = 512;  // as in interpreter.cuh
+  return std::all_of(steps.begin(), steps.end(), [](const RecordedStep& of) {
+    return !moves_data(of.step.kind) || units_of(of.step.bytes) <= most_threads;
+  });
+}
+
 void tidy(std::vector<RecordedStep>& steps) {
   std::vector<RecordedStep> kept;
   kept.reserve(steps.size());
@@ -182,7 +192,7 @@ uint16_t batch_from(const std::vector<RecordedStep>& steps, size_t at, size_t en
   size_t next = at + 1;
   for (; next < end && next - at < most; ++next) {
     if (!is_batchable(steps[next]) || steps[next].step.kind != steps[at].step.kind ||
-        steps[next].step.bytes != steps[at].step.bytes ||
+        steps[next].step.bytes != steps[at].step.bytes || steps[next].step.whole != steps[at].step.whole ||
         steps[next].packets.empty() != steps[at].packets.empty()) {
       break;
     }
@@ -202,10 +212,8 @@ bool is_exchange(const std::vector<RecordedStep>& steps) {
         break;
       case StepKind::copy:
       case StepKind::unpack:
-        if (!step.whole) return false;
         break;
       case StepKind::reduce_packets:
-        if (!step.whole) return false;
         if (ReduceOp(step.reduce_op) != ReduceOp::sum && ReduceOp(step.reduce_op) != ReduceOp::avg)
           return false;
         break;

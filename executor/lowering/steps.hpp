@@ -21,9 +21,17 @@ struct RecordedStep {
   uint64_t turns = 1;  ///< how often the step runs: the turns of its loop
 };
 
-/// Splits each data step into whole units, or whole lines, and a tail, because the fast path handles no
-/// tails. The last chunk of a message counts as many bytes as the others, though not all of them exist.
-void split_tails(std::vector<RecordedStep>& steps, PacketForm packet);
+/// Marks the data steps that move only whole units, or whole lines, and removes those that move nothing.
+/// Unless it keeps tails, it splits every other step into whole units and a tail, because the fast path
+/// handles no tails. The last chunk of a message counts as many bytes as the others, though not all of them
+/// exist.
+void mark_whole(std::vector<RecordedStep>& steps, PacketForm packet, bool keep_tails);
+
+/// Returns true if all data steps are marked as whole.
+bool are_whole(const std::vector<RecordedStep>& steps);
+
+/// Returns true if each data step has at most one unit per thread of the largest block.
+bool is_short(const std::vector<RecordedStep>& steps);
 
 /// Removes syncs that order nothing, and joins adjacent steps that can be one. The compiler puts syncs around
 /// every signal and wait, because MSCCL++ needs them.
@@ -33,8 +41,7 @@ void tidy(std::vector<RecordedStep>& steps);
 /// have no sync between them, and none touches memory that another one writes.
 uint16_t batch_from(const std::vector<RecordedStep>& steps, size_t at, size_t end);
 
-/// Returns true if exchange.cuh can run these steps: they only move and add up whole units and wait for
-/// packets.
+/// Returns true if exchange.cuh can run these steps: they only move and add up data and wait for packets.
 bool is_exchange(const std::vector<RecordedStep>& steps);
 
 /// Returns the largest number of threads that can work at a time, if each moves one unit and then goes on to

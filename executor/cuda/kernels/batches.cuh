@@ -31,8 +31,9 @@ CHORALE_FN BatchPart batch_lines(const Group& group, uint32_t first, uint32_t li
 }
 
 /// Runs a batch of small copies at the same time. Threads that one copy does not need work on another, so
-/// that messages to or from all peers take one round trip in total.
-template <class P, class MemAt, class PacketsAt>
+/// that messages to or from all peers take one round trip in total. If Whole is false, the last unit of each
+/// copy may have fewer than 16 bytes, and no copy is by lines.
+template <class P, bool Whole = true, class MemAt, class PacketsAt>
 CHORALE_FN Stop run_batch(const Group& group, const ProgramStep* steps, const Page<P, MemAt, PacketsAt>& page,
                           uint32_t& op) {
   const auto move = [&](const BatchPart& part) {
@@ -42,16 +43,16 @@ CHORALE_FN Stop run_batch(const Group& group, const ProgramStep* steps, const Pa
     Unit held[1];
     if (steps->kind == StepKind::copy) {
       if (copies_onto_itself(step, page)) return Stop::none;
-      plain[0].template read<true, 1>(group, part.turn, held);
-      sinks_of(step, plain + 1, packets).template write<1>(part.turn, held);
+      plain[0].template read<Whole, 1>(group, part.turn, held);
+      sinks_of(step, plain + 1, packets).template write<1, Whole>(part.turn, held);
       return Stop::none;
     }
-    const Stop stop = packets[0].template read<true, 1>(group, part.turn, held);
+    const Stop stop = packets[0].template read<Whole, 1>(group, part.turn, held);
     if (stop != Stop::none) {
       op = step.op;
       return stop;
     }
-    sinks_of(step, plain, packets + 1).template write<1>(part.turn, held);
+    sinks_of(step, plain, packets + 1).template write<1, Whole>(part.turn, held);
     return Stop::none;
   };
   Stop stop = Stop::none;
@@ -63,10 +64,13 @@ CHORALE_FN Stop run_batch(const Group& group, const ProgramStep* steps, const Pa
       stop = move(batch_lines(group, first, lines, all));
     }
   } else {
-    const uint32_t units = uint32_t(steps->bytes / unit_bytes), all = units * steps->batch;
+    const uint32_t units = uint32_t(Whole ? steps->bytes / unit_bytes : units_of(steps->bytes)),
+                   all = units * steps->batch;
     for (uint32_t at = group.rank; at < all && stop == Stop::none; at += group.size) {
       const uint32_t step = steps->batch == 1 ? 0 : at / units;
-      stop = move({step, Turn{at - step * units, 0, 1, unit_bytes}});
+      const uint32_t unit = at - step * units;
+      stop = move({step, Turn{unit, 0, 1,
+                              Whole ? unit_bytes : detail::bytes_within(unit, unit_bytes, steps->bytes)}});
     }
   }
   return steps->kind == StepKind::copy ? stop : group.agree(stop);

@@ -28,13 +28,13 @@ struct Sinks {
   PacketsAt packets;
   uint32_t n_plain, n_packets;
 
-  template <uint32_t N>
+  template <uint32_t N, bool Whole = true>
   CHORALE_FN void write(const Turn& turn, const Unit (&from)[N]) const {
     // The loops are not unrolled, because a GPU fetches code slowly the first time.
 #pragma unroll 1
-    for (uint32_t sink = 0; sink < n_plain; ++sink) plain[sink].template write<true, N>(turn, from);
+    for (uint32_t sink = 0; sink < n_plain; ++sink) plain[sink].template write<Whole, N>(turn, from);
 #pragma unroll 1
-    for (uint32_t sink = 0; sink < n_packets; ++sink) packets[sink].template write<true, N>(turn, from);
+    for (uint32_t sink = 0; sink < n_packets; ++sink) packets[sink].template write<Whole, N>(turn, from);
   }
 };
 
@@ -44,8 +44,17 @@ CHORALE_FN Sinks<MemAt, PacketsAt> sinks_of(const ProgramStep& step, MemAt plain
 }
 
 /// Calls part(turn) for the calling thread's units, or its warp's lines, N at a time. Ends at the first stop.
-template <uint32_t N, bool Lines, class Part>
+/// If Whole is false, N is 1, and the last unit may have fewer than 16 bytes.
+template <uint32_t N, bool Lines, bool Whole = true, class Part>
 CHORALE_FN Stop each_turn(const Group& group, uint64_t bytes, const Part& part) {
+  if constexpr (!Whole) {
+    static_assert(N == 1 && !Lines);
+    for (uint64_t unit = group.rank; unit < units_of(bytes); unit += group.size) {
+      const Stop stop = part(Turn{unit, group.size, 1, detail::bytes_within(unit, unit_bytes, bytes)});
+      if (stop != Stop::none) return stop;
+    }
+    return Stop::none;
+  }
   if constexpr (Lines) {
     uint64_t first = detail::first_line(group);
     return detail::each_turn_of_lines<true, N>(group, first, 0, bytes / packet_payload<LL128>, bytes, part);
@@ -76,6 +85,17 @@ CHORALE_FN Stop copy_whole(const Group& group, uint64_t bytes, const Source& sou
   return copy_whole < Lines, Lines ? 4 : Source::at_once > (group, bytes, source, sinks);
 }
 
+/// Copies unit by unit, whatever their alignment. The last unit may have fewer than 16 bytes.
+template <class Source, class To>
+CHORALE_FN Stop copy_parts(const Group& group, uint64_t bytes, const Source& source, const To& sinks) {
+  return each_turn<1, false, false>(group, bytes, [&](const Turn& turn) {
+    Unit held[1];
+    const Stop stop = source.template read<false, 1>(group, turn, held);
+    if (stop == Stop::none) sinks.template write<1, false>(turn, held);
+    return stop;
+  });
+}
+
 /// Computes first + others[0] + .. + others[n-1], N units of a thread at a time.
 template <ReduceOp Op, class T, uint32_t N, bool Lines, class Others, class To>
 CHORALE_FN Stop reduce_whole(const Group& group, uint64_t bytes, const Mem& first, Others others, uint32_t n,
@@ -91,16 +111,17 @@ CHORALE_FN Stop reduce_whole(const Group& group, uint64_t bytes, const Mem& firs
 
 /// Sums n packets and, at its place in the order, the plain source if there is one. It checks K packets
 /// before it waits for one, N units of a thread at a time.
-template <ReduceOp Op, class T, class P, uint32_t K, uint32_t N, class MemAt, class PacketsAt, class To>
-CHORALE_FN Stop reduce_packets_whole(const Group& group, const ProgramStep& step, MemAt plain,
-                                     PacketsAt packets, const To& sinks) {
+template <ReduceOp Op, class T, class P, uint32_t K, uint32_t N, bool Whole = true, class MemAt,
+          class PacketsAt, class To>
+CHORALE_FN Stop add_packets(const Group& group, const ProgramStep& step, MemAt plain, PacketsAt packets,
+                            const To& sinks) {
   using Loaded = typename Packets<P>::Loaded;
   // Without a plain source, `own` is a place after all packets, and nothing is added there.
   const uint32_t n = step.n, own = step.own - 1u;
-  return each_turn<N, detail::by_line<Packets<P>>>(group, step.bytes, [&](const Turn& turn) {
+  return each_turn<N, detail::by_line<Packets<P>>, Whole>(group, step.bytes, [&](const Turn& turn) {
     Unit next[N];
     if (step.own != 0) {
-      plain[0].template read<true, N>(group, turn, next);
+      plain[0].template read<Whole, N>(group, turn, next);
     } else {
 #pragma unroll
       for (uint32_t index = 0; index < N; ++index) next[index] = Unit{};
@@ -138,33 +159,34 @@ CHORALE_FN Stop reduce_packets_whole(const Group& group, const ProgramStep& step
       if (step.own != 0) sums[index].add(next[index]);
       units[index] = sums[index].finish(0);
     }
-    sinks.template write<N>(turn, units);
+    sinks.template write<N, Whole>(turn, units);
     return Stop::none;
   });
 }
 
 /// Runs a step that reduces packets. With Fitted it has several paths, for the number of packets with 2, 4
 /// and 8 ranks, so that no branch is between the loads. With few packets, in long messages, it takes more
-/// units at a time. This needs registers in the kernel.
-template <ReduceOp Op, class T, class P, bool Fitted, class MemAt, class PacketsAt>
+/// units at a time. This needs registers in the kernel. Whole says that all units are whole and aligned.
+template <ReduceOp Op, class T, class P, bool Fitted, bool Whole = true, class MemAt, class PacketsAt>
 CHORALE_FN Stop reduce_packets_step(const Group& group, const ProgramStep& step, MemAt plain,
                                     PacketsAt packets) {
   const auto sinks = sinks_of(step, plain + (step.own != 0 ? 1 : 0), packets + step.n);
   if constexpr (Fitted) {
-    if constexpr (sizeof(T) > 1) {
+    if constexpr (sizeof(T) > 1 && Whole) {
       // A thread moves two units faster one after the other than as half of four.
       const uint64_t round = uint64_t(group.size) * unit_bytes;
       if (step.n == 1 && step.bytes > 2 * round) {
-        return reduce_packets_whole<Op, T, P, 1, 4>(group, step, plain, packets, sinks);
+        return add_packets<Op, T, P, 1, 4>(group, step, plain, packets, sinks);
       }
       if (step.n > 1 && step.n <= 3 && step.bytes > round) {
-        return reduce_packets_whole<Op, T, P, 3, 2>(group, step, plain, packets, sinks);
+        return add_packets<Op, T, P, 3, 2>(group, step, plain, packets, sinks);
       }
     }
-    if (step.n == 1) return reduce_packets_whole<Op, T, P, 1, 1>(group, step, plain, packets, sinks);
-    if (step.n <= 3) return reduce_packets_whole<Op, T, P, 3, 1>(group, step, plain, packets, sinks);
+    if (step.n == 1) return add_packets<Op, T, P, 1, 1, Whole>(group, step, plain, packets, sinks);
+    if (step.n <= 3) return add_packets<Op, T, P, 3, 1, Whole>(group, step, plain, packets, sinks);
   }
-  return reduce_packets_whole < Op, T, P, sizeof(T) == 1 ? 4 : 7, 1 > (group, step, plain, packets, sinks);
+  constexpr uint32_t at_once = sizeof(T) == 1 ? 4 : 7;
+  return add_packets<Op, T, P, at_once, 1, Whole>(group, step, plain, packets, sinks);
 }
 
 /// Returns true if a step is moved line by line, because it has LL128 packets at some place.

@@ -16,8 +16,9 @@
 
 namespace chorale::cuda {
 
-/// Gives access to the places of a page when both addresses of each are known.
-template <class End>
+/// Gives access to the places of a page when both addresses of each are known. If Whole is true, all units of
+/// all places exist.
+template <class End, bool Whole>
 struct Banked {
   const ProgramPlace* places;
   uint32_t bank;  ///< offset from a place to its address in this launch, in bytes
@@ -27,7 +28,7 @@ struct Banked {
   CHORALE_FN End operator[](uint32_t at) const {
     void* const address = *reinterpret_cast<char* const*>(reinterpret_cast<const char*>(places + at) + bank);
     if constexpr (std::is_same<End, Mem>::value) {
-      return Mem(address, unlimited);  // this kernel moves only whole units
+      return Mem(address, Whole ? unlimited : places[at].valid);
     } else {
       return End(address, flag, deadline);
     }
@@ -35,8 +36,8 @@ struct Banked {
   CHORALE_FN Banked operator+(uint32_t n) const { return {places + n, bank, flag, deadline}; }
 };
 
-/// Replaces the two words of each place by its addresses in launches of odd and of even number. Before, the
-/// words are the address for odd numbers and the difference for even ones.
+/// Replaces the first two words of each place by its addresses in launches of odd and of even number. Before,
+/// the words are the address for odd numbers and the difference for even ones.
 CHORALE_FN void settle_banks(const Launch& launch, ProgramPlace* places) {
   static_assert(offsetof(ProgramPlace, at) == 0 && offsetof(ProgramPlace, even) == 8, "as Banked finds them");
   for (uint32_t at = threadIdx.x; at < launch.page.plain + launch.page.packets; at += blockDim.x) {
@@ -49,35 +50,39 @@ CHORALE_FN void settle_banks(const Launch& launch, ProgramPlace* places) {
 /// Starts to load the data that the first step copies, if its address does not depend on the launch's number.
 CHORALE_FN void prefetch_source(const Group& group, const ProgramStep* steps, const ProgramPlace* plain) {
   if (steps->kind != StepKind::copy) return;
-  const uint32_t units = uint32_t(steps->bytes / unit_bytes);
+  const uint32_t units = uint32_t(units_of(steps->bytes));
   const uint32_t step = steps->batch == 1 ? 0 : group.rank / units;
   if (step >= steps->batch) return;
   const ProgramPlace& place = plain[steps[step].first_plain];
   const uint32_t unit = group.rank - step * units;
-  if (unit >= units || place.at != place.even) return;
+  if (unit >= units || place.at != place.even || unit * unit_bytes >= place.valid) return;
   asm volatile("prefetch.global.L1 [%0];" ::"l"(place.at + uint64_t(unit) * unit_bytes));
 }
 
 /// Runs a copy that has more than one unit per thread.
-template <class P, class Of>
+template <class P, bool Whole, class Of>
 CHORALE_FN Stop copy_long(const Group& group, const ProgramStep& step, const Of& page) {
+  constexpr bool lines = detail::by_line<Packets<P>>;
   const auto plain = page.plain + step.first_plain;
   const auto packets = page.packets + step.first_packets;
   if (step.kind == StepKind::unpack) {
-    return group.agree(copy_whole<detail::by_line<Packets<P>>>(group, step.bytes, packets[0],
-                                                               sinks_of(step, plain, packets + 1)));
+    const auto sinks = sinks_of(step, plain, packets + 1);
+    if constexpr (Whole) return group.agree(copy_whole<lines>(group, step.bytes, packets[0], sinks));
+    return group.agree(copy_parts(group, step.bytes, packets[0], sinks));
   }
   if (copies_onto_itself(step, page)) return Stop::none;
   const auto sinks = sinks_of(step, plain + 1, packets);
-  if (has_lines<P>(step)) return copy_whole<detail::by_line<Packets<P>>>(group, step.bytes, plain[0], sinks);
+  if constexpr (!Whole) return copy_parts(group, step.bytes, plain[0], sinks);
+  if (has_lines<P>(step)) return copy_whole<lines>(group, step.bytes, plain[0], sinks);
   // Copy one unit at a time. A burst of packets would delay those of the other warps, for which the peer
   // waits.
   return copy_whole<false, 1>(group, step.bytes, plain[0], sinks);
 }
 
 /// Runs the programs. T is the element type, or void in a kernel for plans that do not reduce. P is the
-/// packet form. Every block has one page; see is_exchange().
-template <class T, class P>
+/// packet form. Every block has one page; see is_exchange(). If Whole is true, all units must be whole and
+/// aligned. If it is false, every address and every number of bytes is right, but no packet form with lines.
+template <class T, class P, bool Whole>
 __global__ void __launch_bounds__(most_threads, 1) interpret_exchange(const __grid_constant__ Launch launch) {
   extern __shared__ uint4 room[];
   __shared__ Shared shared;
@@ -108,8 +113,8 @@ __global__ void __launch_bounds__(most_threads, 1) interpret_exchange(const __gr
 
   const uint64_t epoch = state.epoch + 1;
   const uint32_t bank = epoch % 2 == 0 ? uint32_t(sizeof(uint64_t)) : 0;
-  using Plain = Banked<Mem>;
-  using Slots = Banked<Packets<P>>;
+  using Plain = Banked<Mem, Whole>;
+  using Slots = Banked<Packets<P>, Whole>;
   const Page<P, Plain, Slots> page{first, nullptr, Plain{places, bank, 0, nullptr},
                                    Slots{places + shape.plain, bank, uint32_t(epoch), &shared.deadline}};
   Stop stop = Stop::none;
@@ -119,11 +124,11 @@ __global__ void __launch_bounds__(most_threads, 1) interpret_exchange(const __gr
     op = step.op;
     if (step.kind == StepKind::copy || step.kind == StepKind::unpack) {
       if (step.bytes > uint64_t(group.size) * unit_bytes) {
-        stop = copy_long<P>(group, step, page);
+        stop = copy_long<P, Whole>(group, step, page);
         ++at;
         continue;
       }
-      stop = run_batch(group, &step, page, shared.stop.op);
+      stop = run_batch<P, Whole>(group, &step, page, shared.stop.op);
       at += step.batch;
       continue;
     }
@@ -131,7 +136,7 @@ __global__ void __launch_bounds__(most_threads, 1) interpret_exchange(const __gr
     if (step.kind == StepKind::sync) {
       group.sync();
     } else if constexpr (!std::is_void<T>::value) {
-      stop = group.agree(reduce_packets_step<ReduceOp::sum, T, P, true>(
+      stop = group.agree(reduce_packets_step<ReduceOp::sum, T, P, true, Whole>(
           group, step, page.plain + step.first_plain, page.packets + step.first_packets));
     }
   }

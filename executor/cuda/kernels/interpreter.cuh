@@ -309,8 +309,9 @@ __global__ void __launch_bounds__(most_threads, 1) interpret(const __grid_consta
         stop = run_control(launch, group, shared, counts, step, page);
       } else if (More::has(step.kind)) {
         stop = More::template run<T, P>(step, page, misaligned);
-      } else if (step.batch > 1 && misaligned == 0 && step.bytes < uint64_t(group.size) * unit_bytes) {
-        stop = run_batch(group, &step, page, shared.stop.op);
+      } else if (step.batch > 1 && step.whole && misaligned == 0 &&
+                 step.bytes < uint64_t(group.size) * unit_bytes) {
+        stop = run_batch<P>(group, &step, page, shared.stop.op);
         at += step.batch - 1;
       } else {
         stop = run_data<T, P>(group, step, page, misaligned);

@@ -26,22 +26,25 @@ namespace {
 
 /// Stands for an interpreter kernel. A launch names the kernel by the address of this object.
 struct Kernel {
+  enum Runs { all, whole_exchanges, exchanges };
   DType dtype;
   PacketForm packet;
-  bool exchange;  ///< the kernel of exchange.cuh
+  Runs runs;
 };
 
-const Kernel* kernel_of(DType dtype, PacketForm packet, bool exchange) {
+const Kernel* kernel_of(DType dtype, PacketForm packet, Kernel::Runs runs) {
   static const auto* const all = [] {
-    auto* const made = new std::array<std::array<std::array<Kernel, 2>, std::size(packet_form_names)>,
+    auto* const made = new std::array<std::array<std::array<Kernel, 3>, std::size(packet_form_names)>,
                                       std::size(all_dtypes)>;
     for (const DType one : all_dtypes) {
-      for (size_t form = 0; form < std::size(packet_form_names); ++form)
-        (*made)[size_t(one)][form] = {{{one, PacketForm(form), false}, {one, PacketForm(form), true}}};
+      for (size_t form = 0; form < std::size(packet_form_names); ++form) {
+        for (const Kernel::Runs each : {Kernel::all, Kernel::whole_exchanges, Kernel::exchanges})
+          (*made)[size_t(one)][form][each] = {one, PacketForm(form), each};
+      }
     }
     return made;
   }();
-  return &(*all)[size_t(dtype)][size_t(packet)][size_t(exchange)];
+  return &(*all)[size_t(dtype)][size_t(packet)][runs];
 }
 
 /// Is a thread block of a launch.
@@ -112,12 +115,38 @@ void leave_stop(const cuda::Launch& launch, uint32_t number, const Block& block,
   store_release(&to.reason, uint32_t(block.result()));
 }
 
+/// Ends the program if a kernel cannot run a launch.
+void require_kernel(const Kernel& kernel, const cuda::Launch& launch,
+                    const lowering::DeviceProgram& program) {
+  if (kernel.runs == Kernel::all) return;
+  if (launch.publication.from_peers) die("the kernels of exchange.cuh publish no buffers");
+  if (program.pages != 1) die("the kernels of exchange.cuh run one page");
+  const bool aligned =
+      (reinterpret_cast<uint64_t>(launch.in) | reinterpret_cast<uint64_t>(launch.out)) % unit_bytes == 0;
+  for (uint32_t block = 0; block < program.blocks; ++block) {
+    const char* const page = program.bytes.data() + uint64_t(block) * program.page.bytes();
+    const uint32_t steps = reinterpret_cast<const lowering::PageHeader*>(page)->steps;
+    for (uint32_t at = 0; at < steps; ++at) {
+      const auto& step =
+          reinterpret_cast<const lowering::ProgramStep*>(page + sizeof(lowering::PageHeader))[at];
+      if (step.kind == lowering::StepKind::sync) continue;
+      if (step.kind < lowering::StepKind::copy || step.kind > lowering::StepKind::reduce_packets ||
+          step.kind == lowering::StepKind::reduce) {
+        die("the kernels of exchange.cuh have no such step");
+      }
+      if (kernel.runs == Kernel::whole_exchanges && !(aligned && step.whole != 0))
+        die("a kernel moves only whole units, and got a step with others");
+    }
+  }
+}
+
 void play(const Kernel& kernel, const cuda::Launch& launch, uint32_t blocks) {
   const auto state_of = [&](uint32_t block) {
     return reinterpret_cast<lowering::BlockState*>(launch.states + size_t(block) * launch.state_bytes);
   };
   if (blocks == 0 || state_of(0)->stopped != 0) return;
   const lowering::DeviceProgram program = program_of(launch, blocks);
+  require_kernel(kernel, launch, program);
   cpu::Run run;
   run.program = &program;
   run.states = launch.states;
@@ -131,7 +160,6 @@ void play(const Kernel& kernel, const cuda::Launch& launch, uint32_t blocks) {
   run.skip = launch.skip;
   run.trace = launch.trace;
   const cuda::Publication& publication = launch.publication;
-  if (kernel.exchange && publication.from_peers) die("the kernel of exchange.cuh publishes no buffers");
   std::vector<lowering::Published*> from_peers;
   for (uint32_t peer = 0; peer < publication.ranks; ++peer) {
     // The kernel moves whole units at a peer's buffers, and knows of no other alignment there.
@@ -172,7 +200,8 @@ namespace chorale::cuda {
 using namespace test::fake;
 
 Interpreters interpreters_of(DType dtype, PacketForm packet, bool) {
-  return {kernel_of(dtype, packet, false), kernel_of(dtype, packet, true)};
+  return {kernel_of(dtype, packet, Kernel::all), kernel_of(dtype, packet, Kernel::whole_exchanges),
+          packet == PacketForm::ll128 ? nullptr : kernel_of(dtype, packet, Kernel::exchanges)};
 }
 const void* multicast_interpreter_of(DType, PacketForm, bool) { return nullptr; }
 cudaError_t enqueue_average(void* elements, uint64_t n, DType dtype, uint32_t ranks, cudaStream_t stream) {

@@ -11,7 +11,7 @@
 namespace chorale::test::fake {
 namespace {
 
-constexpr char any = 0, exchange = 0, multicast = 0;
+constexpr char any = 0, exchange = 0, exchange_parts = 0, multicast = 0;
 
 struct Last {
   const void* kernel = nullptr;
@@ -27,10 +27,11 @@ Last& last() {
 
 std::string last_kernel() {
   const void* const kernel = last().kernel;
-  return kernel == &any         ? "interpreter"
-         : kernel == &exchange  ? "exchange"
-         : kernel == &multicast ? "multicast interpreter"
-                                : "none";
+  return kernel == &any              ? "interpreter"
+         : kernel == &exchange       ? "exchange"
+         : kernel == &exchange_parts ? "exchange of parts"
+         : kernel == &multicast      ? "multicast interpreter"
+                                     : "none";
 }
 
 const cuda::Launch& last_launch() { return last().launch; }
@@ -41,7 +42,7 @@ namespace chorale::cuda {
 
 using namespace test::fake;
 
-Interpreters interpreters_of(DType, PacketForm, bool) { return {&any, &exchange}; }
+Interpreters interpreters_of(DType, PacketForm, bool) { return {&any, &exchange, &exchange_parts}; }
 const void* multicast_interpreter_of(DType, PacketForm packet, bool) {
   return packet == PacketForm::ll16 ? &multicast : nullptr;
 }

@@ -79,24 +79,44 @@ struct Recorded {
 TEST(Lower, splits_tails_off) {
   Plan plan = two_wholes();
   add(block(plan), Opcode::copy, {in(0, 8)}, {out(0, 8)});
-  const auto steps = Recorded(plan, 100).steps();  // chunks of 16 bytes, the seventh of 4
+  const Recorded of(plan, 12804);  // chunks of 1616 bytes, the last of 1492
+  const auto steps = of.steps();
   ASSERT_EQ(steps.size(), 2u);
-  EXPECT_EQ(steps[0].step.bytes, 96u);
+  EXPECT_EQ(steps[0].step.bytes, 12800u);
   EXPECT_EQ(steps[0].step.whole, 1);
   EXPECT_EQ(steps[0].step.passed, 3);
-  EXPECT_EQ(steps[1].step.bytes, 32u);
+  EXPECT_EQ(steps[1].step.bytes, 128u);
   EXPECT_EQ(steps[1].step.whole, 0);
-  EXPECT_EQ(steps[1].plain[0].at, ProgramPlace::in + 96);
-  EXPECT_EQ(steps[1].plain[1].at, ProgramPlace::out + 96);
+  EXPECT_EQ(steps[1].plain[0].at, ProgramPlace::in + 12800);
+  EXPECT_EQ(steps[1].plain[1].at, ProgramPlace::out + 12800);
   EXPECT_EQ(steps[1].plain[0].valid, 4u);
+  EXPECT_FALSE(of.program.whole);
+}
+
+TEST(Lower, keeps_the_tails_of_short_exchanges) {
+  Plan plan = two_wholes();
+  add(block(plan), Opcode::copy_packets, {in(0, 8)}, {scratch(0, 8)});
+  const Recorded of(plan, 100);  // chunks of 16 bytes, the seventh of 4
+  const auto steps = of.steps();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].step.bytes, 128u);
+  EXPECT_EQ(steps[0].step.whole, 0);
+  EXPECT_EQ(steps[0].plain[0].valid, 100u);
+  EXPECT_TRUE(of.program.exchange);
+  EXPECT_FALSE(of.program.whole);
+  EXPECT_TRUE(Recorded(plan, 128).program.whole);
+  // A block that signals is no exchange, and runs whole units faster.
+  add(block(plan), Opcode::signal, {}, {}, {0}, ChannelType::memory);
+  EXPECT_FALSE(Recorded(plan, 100).program.exchange);
+  EXPECT_EQ(Recorded(plan, 100).steps().at(1).step.bytes, 32u);
 }
 
 TEST(Lower, splits_the_tails_of_packets_off_with_their_data) {
   Plan plan = two_wholes();
   add(block(plan), Opcode::copy_packets, {in(0, 8)}, {scratch(0, 8)});
-  const auto steps = Recorded(plan, 100).steps();
+  const auto steps = Recorded(plan, 12804).steps();
   ASSERT_EQ(steps.size(), 2u);
-  EXPECT_EQ(steps[1].packets[0].at - steps[0].packets[0].at, 2 * 96u);
+  EXPECT_EQ(steps[1].packets[0].at - steps[0].packets[0].at, 2 * 12800u);
 }
 
 TEST(Lower, splits_nothing_where_nothing_is_missing) {
@@ -162,7 +182,7 @@ TEST(Lower, tells_how_many_threads_have_something_to_do) {
   Plan in_turn = two_wholes();
   add(block(in_turn), Opcode::copy, {in(0, 4)}, {scratch(0, 4)});
   add(block(in_turn), Opcode::copy, {scratch(0, 8)}, {out(0, 8)});  // reads what the first one writes
-  EXPECT_EQ(Recorded(in_turn, 100).program.busy_threads, 6u);       // of 16 bytes, and then the tail
+  EXPECT_EQ(Recorded(in_turn, 100).program.busy_threads, 8u);       // chunks of 16 bytes
 
   Plan waits = two_wholes();
   for (const uint32_t id : {0, 1}) add(block(waits), Opcode::wait, {}, {}, {id}, ChannelType::memory);

@@ -68,13 +68,16 @@ CHORALE_FN void store_words(char* to, const Unit& from, uint32_t bytes) {
 
 #if defined(__CUDACC__)
 namespace detail {
-/// Does load_unit() for a partial or unaligned unit.
+/// Returns true if an address and a size are multiples of 4.
+CHORALE_FN bool whole_words(const void* at, uint32_t bytes) {
+  return (uint32_t(reinterpret_cast<uintptr_t>(at)) | bytes) % 4 == 0;
+}
+
+/// Does load_unit() for a unit that is not made of whole words of 4 bytes.
 CHORALE_COLD Unit load_part(const char* from, uint32_t bytes) {
   Unit unit{};
   const uint32_t fit = uint32_t(reinterpret_cast<uintptr_t>(from)) | bytes;
-  if (fit % 4 == 0) {
-    load_words<uint32_t>(&unit, from, bytes);
-  } else if (fit % 2 == 0) {
+  if (fit % 2 == 0) {
     load_words<uint16_t>(&unit, from, bytes);
   } else {
     load_words<uint8_t>(&unit, from, bytes);
@@ -83,9 +86,7 @@ CHORALE_COLD Unit load_part(const char* from, uint32_t bytes) {
 }
 CHORALE_COLD void store_part(char* to, Unit unit, uint32_t bytes) {
   const uint32_t fit = uint32_t(reinterpret_cast<uintptr_t>(to)) | bytes;
-  if (fit % 4 == 0) {
-    store_words<uint32_t>(to, unit, bytes);
-  } else if (fit % 2 == 0) {
+  if (fit % 2 == 0) {
     store_words<uint16_t>(to, unit, bytes);
   } else {
     store_words<uint8_t>(to, unit, bytes);
@@ -102,8 +103,11 @@ CHORALE_FN bool whole_unit(const void* at, uint32_t bytes) {
 /// uses the widest access that the address and the size allow.
 CHORALE_FN Unit load_unit(const char* from, uint32_t bytes = unit_bytes) {
 #if defined(__CUDACC__)
-  return detail::whole_unit(from, bytes) ? *reinterpret_cast<const Unit*>(from)
-                                         : detail::load_part(from, bytes);
+  if (detail::whole_unit(from, bytes)) return *reinterpret_cast<const Unit*>(from);
+  if (!detail::whole_words(from, bytes)) return detail::load_part(from, bytes);
+  Unit unit;
+  detail::load_words<uint32_t>(&unit, from, bytes);
+  return unit;
 #else
   Unit unit{};
   std::memcpy(&unit, from, bytes);
@@ -116,6 +120,8 @@ CHORALE_FN void store_unit(char* to, const Unit& unit, uint32_t bytes = unit_byt
 #if defined(__CUDACC__)
   if (detail::whole_unit(to, bytes)) {
     *reinterpret_cast<Unit*>(to) = unit;
+  } else if (detail::whole_words(to, bytes)) {
+    detail::store_words<uint32_t>(to, unit, bytes);
   } else {
     detail::store_part(to, unit, bytes);
   }
