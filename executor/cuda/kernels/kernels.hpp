@@ -18,6 +18,10 @@ Interpreters interpreters_of(DType dtype, PacketForm packet, bool reduces);
 /// multicast does not combine the dtype, or if the library was built without it.
 const void* multicast_interpreter_of(DType dtype, PacketForm packet, bool reduces);
 
+/// Loads the kernel of enqueue_average(). Otherwise CUDA loads it in the first call, and may then wait for
+/// all streams. A kernel in one of them may wait for a peer, which waits for this rank.
+cudaError_t load_average();
+
 /// Divides `n` elements by `ranks`, as the CPU does, so that a sum becomes an average.
 cudaError_t enqueue_average(void* elements, uint64_t n, DType dtype, uint32_t ranks, cudaStream_t stream);
 
