@@ -71,6 +71,7 @@ TEST_F(RegistryOfProcesses, ClosesWhatPeersHaveFreed) {
       // This is at the address of the last turn's memory. CUDA may refuse to map it until that is closed.
       const Buffer mine = malloced(4 << 20);
       all.registry.find(mine.data, 4 << 20);
+      all.registry.tell_freed();
       if (all.registry.known() != 2) return "knows " + std::to_string(all.registry.known());
       world.barrier();
       if (all.registry.peers_have_freed() != (turn > 2)) return "wrong about what peers have freed";
@@ -124,6 +125,7 @@ TEST_F(RegistryOfProcesses, ARefusalIsNotForever) {
     const Buffer mine = malloced(4 << 20);
     for (int turn = 0; turn < 20; ++turn) all.registry.find(mine.data, 1);
     other.find(mine.data, 1);  // it notices that memory was freed
+    other.tell_freed();
     world.barrier();
     other.close_freed();
     world.barrier();

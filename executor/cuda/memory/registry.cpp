@@ -177,7 +177,7 @@ void Registry::look_for_freed() {
   drop_freed();
 }
 
-/// Forgets the allocations that no longer exist, and tells the peers.
+/// Forgets the allocations that no longer exist.
 void Registry::drop_freed() {
   const std::vector<uint64_t> freed = exports_.forget_freed();
   std::erase_if(known_, [&](const auto& known) {
@@ -186,10 +186,15 @@ void Registry::drop_freed() {
     places_[one.place] = false;
     if (window_) {
       board(rank_).alive[one.place].store(0, std::memory_order_release);
-      board(rank_).frees.fetch_add(1, std::memory_order_release);
+      ++untold_frees_;
     }
     return true;
   });
+}
+
+void Registry::tell_freed() {
+  if (untold_frees_ != 0)
+    board(rank_).frees.fetch_add(std::exchange(untold_frees_, 0), std::memory_order_release);
 }
 
 /// Returns whether all ranks see an allocation. Asks those that do not, and waits a short time.
@@ -264,7 +269,7 @@ void Registry::take_answer(int peer, uint64_t number, uint64_t address) {
     found->second.seen.at[size_t(peer)] = address;
   } else {
     // The allocation was freed meanwhile, and the peer may have opened it after it looked.
-    board(rank_).frees.fetch_add(1, std::memory_order_release);
+    ++untold_frees_;
   }
 }
 

@@ -71,6 +71,11 @@ class Registry {
   const SeenBy* find(const void* at, uint64_t bytes);
   const std::string& why_not() const { return why_not_; }
 
+  /// Tells the peers which memory of this rank find() has found freed, so that they unmap it. Call it when
+  /// all find() of a call have returned. A peer that unmaps memory may wait for its running kernels, and maps
+  /// nothing meanwhile. If such a kernel waited for this rank, and this rank for a mapping, both would wait.
+  void tell_freed();
+
   /// Returns why no peer can map memory of this kind; "" if peers can.
   static std::string why_not_mapped(const void* at, uint64_t bytes);
 
@@ -123,6 +128,7 @@ class Registry {
   std::vector<bool> places_;         ///< the places of Board::alive that are taken
   Exports exports_;
   std::vector<char> in_request_;      ///< by rank: an answer to this rank's request is not taken yet
+  uint64_t untold_frees_ = 0;         ///< to be added to Board::frees
   std::vector<uint64_t> seen_frees_;  ///< by rank: Board::frees when this rank last looked
   std::chrono::steady_clock::time_point next_look_{};
   std::shared_ptr<const BounceBuffer> bounce_;
