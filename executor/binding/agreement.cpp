@@ -36,7 +36,7 @@ void pass_on(const std::optional<Thrown>& thrown, size_t rank, const std::option
 /// Represents the fixed part of a rank's message. The numbers of bindings and a text follow it.
 struct Head {
   uint64_t plan_hash = 0;
-  uint64_t bytes = 0, round_scratch = 0, scratch = 0;
+  uint64_t bytes = 0, part_distance = 0, round_scratch = 0, scratch = 0;
   uint32_t ranks = 0;
   int32_t dtype = 0, op = -1, packet = 0;
   uint32_t executor = 0;  ///< the proposed number of the executor
@@ -103,6 +103,9 @@ void compare(const Said& said, const Said& by_rank, size_t rank) {
   };
   if (other.plan_hash != first.plan_hash) differ("the plan", plan_text(said), plan_text(by_rank));
   if (other.bytes != first.bytes) differ("bytes", std::to_string(first.bytes), std::to_string(other.bytes));
+  if (other.part_distance != first.part_distance) {
+    differ("the bytes of a part", std::to_string(first.part_distance), std::to_string(other.part_distance));
+  }
   if (other.dtype != first.dtype) differ("dtype", dtype_text(first.dtype), dtype_text(other.dtype));
   if (other.op != first.op) differ("op", op_text(first.op), op_text(other.op));
   if (other.packet != first.packet) differ("packet", packet_text(first.packet), packet_text(other.packet));
@@ -131,6 +134,7 @@ std::vector<uint64_t> agree_on_binding(World& world, const Plan& plan, const Cal
   Said mine;
   mine.head = {call.plan_hash,
                call.bytes,
+               call.part_distance,
                call.round_scratch,
                call.scratch,
                plan.ranks(),

@@ -26,14 +26,17 @@ struct Call {
   uint64_t scratch = 0;        ///< Config::scratch
   bool publishes = false;      ///< ranks publish the addresses of their buffers in every run, so that the
                                ///< binding serves any buffers
+  uint64_t part_distance = 0;  ///< bytes from one part of the caller's buffers to the next, a multiple of 16;
+                               ///< 0: parts are adjacent. Only calls that publish have one
 
   bool operator==(const Call&) const = default;
 
   /// Returns a hash. Different calls have the same hash only by chance.
   uint64_t hash() const {
     uint64_t hash = plan_hash;
-    for (const uint64_t part : {bytes, uint64_t(dtype), uint64_t(op), uint64_t(packet), uint64_t(multicast),
-                                uint64_t(bindings), round_scratch, scratch, uint64_t(publishes)})
+    for (const uint64_t part :
+         {bytes, uint64_t(dtype), uint64_t(op), uint64_t(packet), uint64_t(multicast), uint64_t(bindings),
+          round_scratch, scratch, uint64_t(publishes), part_distance})
       hash = mix64(hash ^ part);
     return hash;
   }

@@ -296,7 +296,7 @@ inline Stop Interpreter::settle(const Page& page, uint32_t place, char*& address
     address = nullptr;
     return Stop::none;
   }
-  address = of.settled(run_.epoch, run_.in, run_.out, run_.skip);
+  address = of.settled(run_.epoch, run_.in, run_.out, run_.skip, run_.gaps);
   if (page.strides) {
     address = reinterpret_cast<char*>(reinterpret_cast<uint64_t>(address) + turn_ * page.strides[place]);
   }
@@ -310,9 +310,10 @@ Stop Interpreter::settle_at_peer(char*& address) {
   const Stop stop = reach(named.rank);
   if (stop != Stop::none) return stop;
   const Published& there = *run_.published[named.rank];
-  char* const base = run_.address(
-      named.rank, load_relaxed(named.buffer == uint32_t(BufferKind::input) ? &there.in : &there.out));
-  address = base ? base + named.offset : nullptr;
+  const bool input = named.buffer == uint32_t(BufferKind::input);
+  char* const base = run_.address(named.rank, load_relaxed(input ? &there.in : &there.out));
+  const uint64_t gap = load_relaxed(input ? &there.in_gap : &there.out_gap);
+  address = base ? base + lowering::Gaps::add(named.offset, run_.gaps.part_bytes, gap) : nullptr;
   return Stop::none;
 }
 

@@ -50,6 +50,7 @@ struct Run {
   Deadline deadline;
   char *in = nullptr, *out = nullptr;  ///< the beginning of this round's slices
   uint64_t skip = 0;                   ///< bytes of every chunk before the slice of this round
+  lowering::Gaps gaps;                 ///< of `in` and `out`; only GPUs have some
 
   std::vector<ChannelEnd> channels;
   Signal* completed = nullptr;  ///< by channel: the number of triggers that the proxy has done

@@ -11,6 +11,7 @@
 #include "executor/cuda/device/device_memory.hpp"
 #include "executor/cuda/device/error.hpp"
 #include "executor/cuda/device/monitor.hpp"
+#include "executor/cuda/device/rows.hpp"
 #include "executor/cuda/device/stream.hpp"
 #include "executor/cuda/kernels/kernels.hpp"
 #include "executor/cuda/memory/registry.hpp"
@@ -106,20 +107,9 @@ class CudaBackend final : public Backend {
 
   void copy_rows(Rows to, Rows from, uint64_t bytes, uint64_t rows, void* stream) override {
     const CurrentDevice on(device_);
-    const auto on_stream = static_cast<cudaStream_t>(stream);
-    const char* const what = "copying between a buffer and memory that peers access";
-    constexpr uint64_t most_pitch = INT_MAX;  // CUDA's limit
-    if (rows > 1 && to.distance <= most_pitch && from.distance <= most_pitch) {
-      cuda::check(cudaMemcpy2DAsync(to.at, to.distance, from.at, from.distance, bytes, rows,
-                                    cudaMemcpyDefault, on_stream),
-                  what);
-      return;
-    }
-    for (uint64_t row = 0; row < rows; ++row) {
-      cuda::check(cudaMemcpyAsync(to.at + row * to.distance, from.at + row * from.distance, bytes,
-                                  cudaMemcpyDefault, on_stream),
-                  what);
-    }
+    cuda::copy_rows({to.at, to.distance}, {from.at, from.distance}, bytes, rows,
+                    static_cast<cudaStream_t>(stream),
+                    "copying between a buffer and memory that peers access");
   }
 
   void scale(void* out, const void* in, uint64_t elements, DType dtype, const Factor& factor,

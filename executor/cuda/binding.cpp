@@ -11,6 +11,7 @@
 #include "executor/cuda/device/driver.hpp"
 #include "executor/cuda/device/error.hpp"
 #include "executor/cuda/device/monitor.hpp"
+#include "executor/cuda/device/rows.hpp"
 #include "executor/cuda/device/stream.hpp"
 #include "executor/cuda/kernels/kernels.hpp"
 #include "executor/cuda/memory/identity.hpp"
@@ -85,7 +86,7 @@ Binding::Binding(const Common& common, const Plan& plan, const std::vector<Scrat
   agree_on_use(world_, [&] {
     bound_ = lowering::bind_plan(plan, use, rank_, call.bytes, call.dtype, call.packet, call.op,
                                  round_scratch_of(plan, call));
-    placement_ = std::make_unique<lowering::Placement>(plan, rank_, bound_.layout);
+    placement_ = std::make_unique<lowering::Placement>(plan, rank_, bound_.layout, call.part_distance);
     kernel = ChosenKernel::of(plan, call);
     if (world_.group().several_hosts()) {
       crosses_hosts_ = remote::checked_hosts(
@@ -125,6 +126,7 @@ Binding::Binding(const Common& common, const Plan& plan, const std::vector<Scrat
     launcher_ = std::make_unique<Launcher>(common_, kernel, *plan_, bound_, call.packet, ends_,
                                            multicast_ ? &switches : nullptr);
     if (call.publishes) prepare_to_publish();
+    if (bound_.average_over > 1) check(load_average(), "the kernel of an average");
   });
   common_.monitor->add(this);
   spdlog::debug(
@@ -205,8 +207,8 @@ void Binding::make_bounce_buffer(const Arguments& arguments) {
   const auto cannot_map = [](bool reached, const void* at, uint64_t bytes) {
     return reached && at && bytes != 0 && !Registry::why_not_mapped(at, bytes).empty();
   };
-  peers_map_ = !any(world_, cannot_map(placement_->in_reached(), arguments.in, in_bytes) ||
-                                cannot_map(placement_->out_reached(), arguments.out, out_bytes));
+  peers_map_ = !any(world_, cannot_map(placement_->in_reached(), arguments.in, placement_->in_span()) ||
+                                cannot_map(placement_->out_reached(), arguments.out, placement_->out_span()));
 }
 
 /// Returns where the ranks see a buffer; null if some rank cannot access it.
@@ -249,7 +251,6 @@ void Binding::place_to_publish(const Arguments& arguments, void* stream) {
   if (registry.peers_have_freed() && !is_capturing(static_cast<cudaStream_t>(stream)).value_or(true))
     registry.close_freed();
   why_copied_.clear();
-  const auto [in_bytes, out_bytes] = bound_.layout.sizes;
   if (arguments.in != bound_to_.in && arguments.in) require_readable(arguments.in, "input", common_.device);
   if (arguments.out != bound_to_.out && arguments.out)
     require_readable(arguments.out, "output", common_.device);
@@ -267,8 +268,9 @@ void Binding::place_to_publish(const Arguments& arguments, void* stream) {
       to[rank] = seen ? seen->at[rank] + (reinterpret_cast<uint64_t>(at) - seen->base) : 0;
   };
   Publication& publication = launcher_->publication();
-  publish(placed_.in, in_bytes, placement_->in_reached(), publication.in);
-  publish(placed_.out, out_bytes, placement_->out_reached(), publication.out);
+  publish(placed_.in, placed_.in_span, placement_->in_reached(), publication.in);
+  publish(placed_.out, placed_.out_span, placement_->out_reached(), publication.out);
+  registry.tell_freed();
 }
 
 /// Chooses the buffers when peers reach them. Data that peers cannot map goes through staging that they can.
@@ -451,11 +453,13 @@ void Binding::run(const Plan&, void* run_on) {
   const cudaStream_t stream = static_cast<cudaStream_t>(run_on);
   const auto move = [stream](const lowering::Move& of) {
     if (!of.needed()) return;
-    check(cudaMemcpyAsync(of.to, of.from, of.bytes, cudaMemcpyDefault, stream), "copying to or from staging");
+    const Rows to{static_cast<char*>(of.to), of.to_distance},
+        from{static_cast<char*>(const_cast<void*>(of.from)), of.from_distance};
+    copy_rows(to, from, of.bytes, of.rows, stream, "copying to or from staging");
   };
   move(placed_.before[1]);
   move(placed_.before[0]);
-  launcher_->launch(placed_.in, placed_.out, stream);
+  launcher_->launch(placed_, stream);
   if (bound_.average_over > 1) {
     check(enqueue_average(placed_.out, bound_.layout.sizes.output / dtype_size(call().dtype), call().dtype,
                           bound_.average_over, stream),

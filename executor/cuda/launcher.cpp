@@ -236,9 +236,11 @@ const Launcher::RoundProgram& Launcher::program_of(uint64_t round) const {
   return programs_[at];
 }
 
-void Launcher::launch(char* in, char* out, cudaStream_t stream) {
+void Launcher::launch(const lowering::Placed& placed, cudaStream_t stream) {
   if (image_.blocks.empty()) return;
-  for (uint64_t round = 0; round < layout_.rounds(); ++round) launch_round(round, in, out, stream);
+  launch_.gaps = {layout_.segment_bytes, placed.in_gap, placed.out_gap};
+  for (uint64_t round = 0; round < layout_.rounds(); ++round)
+    launch_round(round, placed.in, placed.out, stream);
 }
 
 void Launcher::launch_round(uint64_t round, char* in, char* out, cudaStream_t stream) {

@@ -18,6 +18,7 @@
 #include "executor/cuda/proxy/proxy.hpp"
 #include "executor/lowering/bind.hpp"
 #include "executor/lowering/lower.hpp"
+#include "executor/lowering/placement.hpp"
 #include "executor/lowering/rounds.hpp"
 #include "executor/lowering/switch_alias.hpp"
 #include "trace.hpp"
@@ -58,7 +59,7 @@ class Launcher {
   Publication& publication() { return launch_.publication; }
 
   /// Enqueues one run of the plan: all rounds of the message, one after the other.
-  void launch(char* in, char* out, cudaStream_t stream);
+  void launch(const lowering::Placed& placed, cudaStream_t stream);
 
   /// Returns why blocks had to stop (none if none had), and reports the wait of each. Any thread may call it.
   Stop stopped(std::string& report) const;

@@ -18,6 +18,7 @@
 
 #include "chorale/device/packets.hpp"
 #include "chorale/device/signal.hpp"
+#include "published.hpp"
 #include "trace.hpp"
 
 namespace chorale::lowering {
@@ -120,10 +121,13 @@ struct ProgramPlace {
   /// added.
   static constexpr uint64_t sliced = uint64_t{1} << 61;
 
-  CHORALE_HD char* settled(uint64_t epoch, char* passed_in, char* passed_out, uint64_t skip = 0) const {
+  CHORALE_HD char* settled(uint64_t epoch, char* passed_in, char* passed_out, uint64_t skip = 0,
+                           const Gaps& gaps = {}) const {
     uint64_t address = at & ~(in | out | sliced);
-    if (at & in) address += reinterpret_cast<uint64_t>(passed_in);
-    if (at & out) address += reinterpret_cast<uint64_t>(passed_out);
+    if (at & in)
+      address = Gaps::add(address, gaps.part_bytes, gaps.in) + reinterpret_cast<uint64_t>(passed_in);
+    if (at & out)
+      address = Gaps::add(address, gaps.part_bytes, gaps.out) + reinterpret_cast<uint64_t>(passed_out);
     if (at & sliced) address += skip;
     if (epoch % 2 == 0) address += even;
     return reinterpret_cast<char*>(address);

@@ -120,7 +120,7 @@ struct Executor::State {
     }
   }
 
-  Call call_with(uint64_t plan_hash, const Arguments& arguments, bool publishes) const {
+  Call call_with(uint64_t plan_hash, const Arguments& arguments, const Publishing& publishing) const {
     return {plan_hash,
             arguments.bytes,
             arguments.dtype,
@@ -130,12 +130,12 @@ struct Executor::State {
             config.bindings,
             config.round_scratch,
             config.scratch,
-            publishes};
+            publishing.on,
+            publishing.part_distance};
   }
 
   /// Returns the binding for a call, and makes it if there is none. Returns null if the message has 0 bytes.
-  /// \param publishes  see Call::publishes
-  Binding* bind(const Plan& plan, const Arguments& arguments, void* stream, bool publishes) {
+  Binding* bind(const Plan& plan, const Arguments& arguments, void* stream, const Publishing& publishing) {
     world.scheduler().check_caller();
     backend->check();
     if (resets != world.resets()) {
@@ -146,7 +146,7 @@ struct Executor::State {
     }
     if (failed)
       throw RunError(RunError::Reason::other, "an earlier run has failed: call World::reset() on all ranks");
-    Call call = call_with(0, arguments, publishes);
+    Call call = call_with(0, arguments, publishing);
     // For 0 bytes the ranks agree in every call, even while a graph is captured.
     const bool binds = call.bytes != 0;
     Binding* known = nullptr;
@@ -177,23 +177,23 @@ struct Executor::State {
     return bindings.add(backend->bind(plan, use, call, arguments));
   }
 
-  void prepare(const Plan& plan, const Arguments& arguments, bool publishes) {
-    if (Binding* const binding = bind(plan, arguments, nullptr, publishes))
+  void prepare(const Plan& plan, const Arguments& arguments, const Publishing& publishing) {
+    if (Binding* const binding = bind(plan, arguments, nullptr, publishing))
       binding->prepare(arguments, nullptr);
   }
 
   /// Returns the binding that bind() finds; null if there is none.
-  Binding* find(const Plan& plan, const Arguments& arguments, bool publishes) {
+  Binding* find(const Plan& plan, const Arguments& arguments, const Publishing& publishing) {
     if (failed || resets != world.resets() || arguments.bytes == 0) return nullptr;
-    return bindings.find(call_with(hash_of(plan), arguments, publishes), arguments);
+    return bindings.find(call_with(hash_of(plan), arguments, publishing), arguments);
   }
 
-  void execute(const Plan& plan, const Arguments& arguments, void* stream, bool publishes) {
-    Binding* const binding = bind(plan, arguments, stream, publishes);
+  void execute(const Plan& plan, const Arguments& arguments, void* stream, const Publishing& publishing) {
+    Binding* const binding = bind(plan, arguments, stream, publishing);
     if (!binding) return;
     try {
       binding->prepare(arguments, stream);
-      if (publishes && why_copied.empty()) why_copied = binding->why_copied();
+      if (publishing.on && why_copied.empty()) why_copied = binding->why_copied();
       const bool capturing = backend->capturing(stream);
       capturing ? launches.capture() : launches.add(binding->call_hash());
       if (capturing) binding->hold(stream);
@@ -220,17 +220,18 @@ struct Executor::State {
     }
   }
 
-  /// Calls `visit` with the calls of execute_staged(), and whether they publish their buffers. If they go
+  /// Calls `visit` with the calls of execute_staged(), and how they publish their buffers. If they go
   /// through staging, its memory must be allocated.
   template <class Visit>
   void for_each_call(const Plan& plan, const Arguments& arguments, const Visit& visit) {
     switch (how(plan, arguments)) {
       case Staging::How::as_passed:
-        return visit(arguments, false);
+        return visit(arguments, Publishing{});
       case Staging::How::published:
-        return staging->for_each_published(arguments, [&](const Arguments& piece) { visit(piece, true); });
+        return staging->for_each_published(plan, arguments, visit);
       case Staging::How::staged:
-        return staging->for_each_call(plan, arguments, [&](const Arguments& piece) { visit(piece, false); });
+        return staging->for_each_call(plan, arguments,
+                                      [&](const Arguments& piece) { visit(piece, Publishing{}); });
     }
   }
 };
@@ -245,12 +246,12 @@ Executor& Executor::operator=(Executor&& other) noexcept {
 
 void Executor::prepare(const Plan& plan, const Arguments& arguments) {
   const OneCall call = state_->one_call();
-  state_->prepare(plan, arguments, false);
+  state_->prepare(plan, arguments, {});
 }
 
 void Executor::execute(const Plan& plan, const Arguments& arguments, void* stream) {
   const OneCall call = state_->one_call();
-  state_->execute(plan, arguments, stream, false);
+  state_->execute(plan, arguments, stream, {});
 }
 
 void Executor::execute_staged(const Plan& plan, const Arguments& arguments, void* stream) {
@@ -259,21 +260,21 @@ void Executor::execute_staged(const Plan& plan, const Arguments& arguments, void
   if (state_->how(plan, arguments) == Staging::How::staged) {
     state_->why_copied =
         state_->backend->can_publish(plan, state_->multicast)
-            ? "its parts are too long, or their lengths are not whole 16 bytes"
+            ? "the lengths of its parts are not whole 16 bytes"
             : "peers access buffers of no more than 16 ranks, on one host and without multicast";
     return state_->staging->run(plan, arguments, stream,
-                                [&](const Arguments& piece) { state_->execute(plan, piece, stream, false); });
+                                [&](const Arguments& piece) { state_->execute(plan, piece, stream, {}); });
   }
-  state_->for_each_call(plan, arguments, [&](const Arguments& piece, bool publishes) {
-    state_->execute(plan, piece, stream, publishes);
+  state_->for_each_call(plan, arguments, [&](const Arguments& piece, const Publishing& publishing) {
+    state_->execute(plan, piece, stream, publishing);
   });
 }
 
 void Executor::prepare_staged(const Plan& plan, const Arguments& arguments) {
   const OneCall call = state_->one_call();
   if (state_->how(plan, arguments) == Staging::How::staged) state_->staging->allocate();
-  state_->for_each_call(plan, arguments, [&](const Arguments& piece, bool publishes) {
-    state_->prepare(plan, piece, publishes);
+  state_->for_each_call(plan, arguments, [&](const Arguments& piece, const Publishing& publishing) {
+    state_->prepare(plan, piece, publishing);
   });
 }
 
@@ -291,8 +292,8 @@ bool Executor::peers_map(const Plan& plan, const Arguments& arguments) {
   const OneCall call = state_->one_call();
   bool all = true;
   if (state_->how(plan, arguments) != Staging::How::published) return all;
-  state_->for_each_call(plan, arguments, [&](const Arguments& piece, bool publishes) {
-    const Binding* const binding = state_->find(plan, piece, publishes);
+  state_->for_each_call(plan, arguments, [&](const Arguments& piece, const Publishing& publishing) {
+    const Binding* const binding = state_->find(plan, piece, publishing);
     all = all && (!binding || binding->peers_map());
   });
   return all;
@@ -300,15 +301,15 @@ bool Executor::peers_map(const Plan& plan, const Arguments& arguments) {
 
 bool Executor::is_bound(const Plan& plan, const Arguments& arguments) {
   const OneCall call = state_->one_call();
-  return state_->find(plan, arguments, false) != nullptr;
+  return state_->find(plan, arguments, {}) != nullptr;
 }
 
 bool Executor::is_bound_staged(const Plan& plan, const Arguments& arguments) {
   const OneCall call = state_->one_call();
   if (state_->how(plan, arguments) == Staging::How::staged && !state_->staging->is_allocated()) return false;
   bool bound = true;
-  state_->for_each_call(plan, arguments, [&](const Arguments& piece, bool publishes) {
-    bound = bound && state_->find(plan, piece, publishes) != nullptr;
+  state_->for_each_call(plan, arguments, [&](const Arguments& piece, const Publishing& publishing) {
+    bound = bound && state_->find(plan, piece, publishing) != nullptr;
   });
   return bound;
 }

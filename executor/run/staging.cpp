@@ -11,6 +11,15 @@
 #include "chorale/storage.hpp"
 
 namespace chorale {
+namespace {
+
+/// Returns the number of parts of the longer buffer.
+uint64_t parts_of(const Plan& plan) {
+  const CollectiveInfo& info = collective_info(plan.collective);
+  return std::max(info.input_parts(plan.ranks()), info.output_parts(plan.ranks()));
+}
+
+}  // namespace
 
 void Staging::add_allocated(const void* at, uint64_t bytes) {
   allocated_.push_back({static_cast<const char*>(at), bytes});
@@ -48,27 +57,28 @@ Staging::How Staging::how(const Plan& plan, const Arguments& arguments) {
   // Ranks publish only addresses of whole 16 bytes. A plan in place has its parts where their lengths say.
   const uint64_t part = info.input_is_part() ? sizes.input : info.output_is_part() ? sizes.output : 0;
   if (plan.inplace && part % unit_bytes != 0) return How::staged;
-  if (std::max(sizes.input, sizes.output) <= Executor::most_direct) return How::published;
-  // A piece of a single part is a shorter message. Pieces of several parts would be apart in memory.
-  const bool cuts =
-      info.is_standard() && info.input_parts(plan.ranks()) == 1 && info.output_parts(plan.ranks()) == 1;
+  if (std::max(sizes.input, sizes.output) <= most_published) return How::published;
+  // Pieces of several parts are apart in memory, at addresses of whole 16 bytes.
+  const uint64_t parts = parts_of(plan);
+  const bool cuts = info.is_standard() && (parts == 1 || arguments.bytes / parts % unit_bytes == 0);
   return cuts ? How::published : How::staged;
 }
 
-void Staging::for_each_published(const Arguments& arguments,
-                                 const std::function<void(const Arguments&)>& visit) {
-  const uint64_t pieces = divided_up(arguments.bytes, Executor::most_direct);
-  if (pieces <= 1) return visit(arguments);
+void Staging::for_each_published(const Plan& plan, const Arguments& arguments,
+                                 const std::function<void(const Arguments&, const Publishing&)>& visit) {
+  const uint64_t pieces = divided_up(arguments.bytes, most_published);
+  if (pieces <= 1) return visit(arguments, {true});
+  const uint64_t parts = parts_of(plan), part = arguments.bytes / parts;
   // All pieces have about the same length, so that the last one is not too short for the plan.
   constexpr uint64_t unit = 4096;
-  const uint64_t each = divided_up(divided_up(arguments.bytes, pieces), unit) * unit;
+  const uint64_t each = divided_up(divided_up(part, pieces), unit) * unit;
   const auto from = [](auto* at, uint64_t bytes) { return at ? at + bytes : nullptr; };
   Arguments piece = arguments;
-  for (uint64_t begin = 0; begin < arguments.bytes; begin += each) {
+  for (uint64_t begin = 0; begin < part; begin += each) {
     piece.in = from(static_cast<const char*>(arguments.in), begin);
     piece.out = from(static_cast<char*>(arguments.out), begin);
-    piece.bytes = std::min(each, arguments.bytes - begin);
-    visit(piece);
+    piece.bytes = std::min(each, part - begin) * parts;
+    visit(piece, {true, parts == 1 ? 0 : part});
   }
 }
 

@@ -12,12 +12,21 @@
 
 namespace chorale {
 
+/// Says how a call publishes its buffers, see Call.
+struct Publishing {
+  bool on = false;
+  uint64_t part_distance = 0;
+};
+
 /// Holds memory that peers access in place of the caller's buffers. One part is for inputs and one for
 /// outputs. Longer messages go through it piece by piece: a piece is the same range of every part of the
 /// buffers.
 class Staging {
  public:
   static constexpr uint64_t most_bytes = uint64_t(64) << 20;
+
+  /// Limits a piece of published buffers, in bytes. Tests lower it.
+  static inline uint64_t most_published = Executor::most_direct;
 
   /// \param most       the most bytes of the memory for inputs, and of that for outputs
   /// \param multicast  as Call::multicast
@@ -36,9 +45,10 @@ class Staging {
   /// Decides how a call runs. All ranks decide alike.
   How how(const Plan& plan, const Arguments& arguments);
 
-  /// Calls `visit` with the arguments of each piece of the message.
-  static void for_each_published(const Arguments& arguments,
-                                 const std::function<void(const Arguments&)>& visit);
+  /// Calls `visit` with each piece of a message whose buffers are published. A piece is the same range of
+  /// every part of the buffers.
+  static void for_each_published(const Plan& plan, const Arguments& arguments,
+                                 const std::function<void(const Arguments&, const Publishing&)>& visit);
 
   /// Allocates the memory, if that has not been done.
   void allocate();

@@ -10,6 +10,7 @@
 #include "chorale/executor.hpp"
 #include "chorale/json.hpp"
 #include "executor/cuda/memory/registry.hpp"
+#include "executor/run/staging.hpp"
 #include "tests/cuda/memory_kinds.hpp"
 #include "tests/cuda/ranks.hpp"
 #include "tests/has.hpp"
@@ -351,6 +352,85 @@ TEST_P(Published, LongMessages) {
     }
     return "good";
   });
+}
+
+/// Checks long messages of several parts.
+class Parts {
+ public:
+  static constexpr size_t words = 25604;  ///< of a part, whose bytes are a multiple of 16
+
+  Parts(World& world, const std::string& name)
+      : ranks_(size_t(world.ranks())),
+        rank_(size_t(world.rank())),
+        plan_(plan_named(name, world.ranks())),
+        caller_(world, plan_) {}
+
+  /// Returns "" if the result is right with buffers that make(bytes) makes.
+  template <class Make>
+  std::string wrong(const Make& make, bool in_place) {
+    const bool gathers = plan_.collective == "allgather", scatters = plan_.collective == "reducescatter";
+    const size_t sent = gathers ? 1 : ranks_, received = scatters ? 1 : ranks_;
+    const Buffer one = make(sent * words * 4), other = make(received * words * 4);
+    char* in = one.data;
+    char* out = other.data;
+    if (in_place && gathers) in = out + rank_ * words * 4;
+    if (in_place && scatters) out = in + rank_ * words * 4;
+    if (in_place && !gathers && !scatters) out = in;
+    Words mine, expected;
+    for (size_t part = 0; part < sent; ++part)
+      append(mine, [&](size_t at) { return value(rank_, part, at); });
+    for (size_t part = 0; part < received; ++part) {
+      append(expected, [&](size_t at) {
+        if (!scatters) return value(part, gathers ? 0 : rank_, at);
+        uint32_t sum = 0;
+        for (size_t rank = 0; rank < ranks_; ++rank) sum += value(rank, rank_, at);
+        return sum;
+      });
+    }
+    const uint64_t bytes = std::max(sent, received) * words * 4;
+    const Arguments arguments{.in = in, .out = out, .bytes = bytes, .dtype = DType::i32, .op = {}};
+    if (caller_.executor().stages(plan_, arguments)) return "the buffers are not published";
+    write(in, mine);
+    caller_.together([&] { caller_.call(in, out, bytes, DType::i32); });
+    return read(out, expected.size()) == expected ? "" : "wrong result";
+  }
+
+ private:
+  static uint32_t value(size_t rank, size_t part, size_t at) {
+    return uint32_t(rank * 1000003 + part * 5003 + at * 7);
+  }
+  template <class Value>
+  static void append(Words& to, const Value& value) {
+    for (size_t at = 0; at < words; ++at) to.push_back(int32_t(value(at)));
+  }
+
+  const size_t ranks_, rank_;
+  const Plan plan_;
+  Caller caller_;
+};
+
+/// A piece of a message of several parts is a range of each part. The parts of a copy are adjacent, and those
+/// of the caller's buffers are not.
+TEST_P(Published, LongMessagesOfSeveralParts) {
+  CHORALE_NEEDS_GPUS(1);
+  Staging::most_published = uint64_t(1) << 16;
+  for (const char* const name : {"allgather_direct", "allgather_ring", "reducescatter_direct",
+                                 "alltoall_direct", "alltoall_by_peer"}) {
+    SCOPED_TRACE(name);
+    expect_good([name](World& world) -> std::string {
+      Parts parts(world, name);
+      for (const std::string kind : {"malloced", "mapped", "in place", "in place, mapped"}) {
+        const auto make = [&](uint64_t size) {
+          const bool mapped = has(kind, "mapped") && world.rank() == 1;
+          return mapped ? owned(make_mapped(int(size / unit) + 1), 0) : malloced(size);
+        };
+        const std::string wrong = parts.wrong(make, has(kind, "in place"));
+        if (!wrong.empty()) return kind + ": " + wrong;
+      }
+      return "good";
+    });
+  }
+  Staging::most_published = Executor::most_direct;
 }
 
 /// A graph keeps the buffers of its capture, also when later calls publish others.

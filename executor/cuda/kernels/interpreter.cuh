@@ -176,6 +176,8 @@ __device__ __noinline__ inline void publish(const Launch& launch, uint64_t epoch
     Published& there = *of.at_peers[peer];
     store_relaxed(&there.in, of.in[peer]);
     store_relaxed(&there.out, of.out[peer]);
+    store_relaxed(&there.in_gap, launch.gaps.in);
+    store_relaxed(&there.out_gap, launch.gaps.out);
     store_release(&there.epoch, epoch);
   }
 }
@@ -196,8 +198,10 @@ CHORALE_FN Stop find_at_peers(const Launch& launch, Shared& shared, char* room, 
     stop = wait_word(group, shared, &there.epoch, epoch, false, place.rank,
                      reinterpret_cast<const ProgramStep*>(room + sizeof(PageHeader))->op);
     if (stop != Stop::none) break;
-    const uint64_t base = load_relaxed(place.buffer == remote::FarPlace::input ? &there.in : &there.out);
-    places[at].at = (base + place.offset) | sliced;
+    const bool input = place.buffer == remote::FarPlace::input;
+    const uint64_t base = load_relaxed(input ? &there.in : &there.out);
+    const uint64_t gap = load_relaxed(input ? &there.in_gap : &there.out_gap);
+    places[at].at = (base + Gaps::add(place.offset, launch.gaps.part_bytes, gap)) | sliced;
   }
   return group.agree(stop);
 }
@@ -216,7 +220,7 @@ __device__ __noinline__ Stop settle_page(const Launch& launch, Shared& shared, c
   for (uint32_t at = threadIdx.x; at < shape.plain + shape.packets; at += blockDim.x) {
     // Packets follow the plain places.
     const ProgramPlace place = places[at];
-    void* const address = place.settled(epoch, launch.in, launch.out, launch.skip);
+    void* const address = place.settled(epoch, launch.in, launch.out, launch.skip, launch.gaps);
     if (at < shape.plain) {
       plain[at] = Mem(address, place.valid);
     } else {

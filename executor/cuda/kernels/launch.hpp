@@ -12,6 +12,7 @@
 namespace chorale::cuda {
 
 using lowering::BlockState;
+using lowering::Gaps;
 using lowering::PageHeader;
 using lowering::PageShape;
 using lowering::ProgramPlace;
@@ -70,6 +71,7 @@ struct Launch {
   char* in = nullptr;        ///< the start of this round's slices; `out` likewise
   char* out = nullptr;
   uint64_t skip = 0;  ///< bytes of every chunk before the slice of this round
+  Gaps gaps;          ///< of `in` and `out`
   AbortWord* abort = nullptr;
   uint64_t timeout_ns = 0;
   StopRecord* stops = nullptr;

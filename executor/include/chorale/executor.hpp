@@ -95,7 +95,7 @@ class Executor {
   void execute(const Plan& plan, const Arguments& arguments, void* stream = nullptr);
 
   /// Limits a buffer that peers access directly in execute_staged(), in bytes, because a rank whose memory
-  /// its peers cannot map copies it. Longer messages run piece by piece, or are copied.
+  /// its peers cannot map copies it. Longer messages run piece by piece.
   static constexpr uint64_t most_direct = uint64_t(128) << 20;
 
   /// Runs `plan` as execute() does, for buffers whose addresses change from call to call. On GPUs execute()
@@ -112,8 +112,8 @@ class Executor {
   /// of 16. why_copied() has the reason. Peers can map only memory of cudaMalloc().
   ///
   /// All ranks copy, at most 64 MiB at a time, if the world has several hosts or more than 16 ranks, if
-  /// multicast runs the plan's switch channels, if the buffers have several parts and more than most_direct
-  /// bytes, or if the plan is in place and its parts are not multiples of 16 bytes.
+  /// multicast runs the plan's switch channels, or if the parts of the buffers are no multiples of 16 bytes
+  /// and the plan is in place or a buffer of several parts has more than most_direct bytes.
   ///
   /// Buffers of allocate() are not copied, and neither are any buffers on the CPU. All ranks must pass memory
   /// of allocate(), or none may. Two calls of execute_staged() of one executor must not run at the same time.

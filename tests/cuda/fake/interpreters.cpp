@@ -158,6 +158,7 @@ void play(const Kernel& kernel, const cuda::Launch& launch, uint32_t blocks) {
   run.in = launch.in;
   run.out = launch.out;
   run.skip = launch.skip;
+  run.gaps = launch.gaps;
   run.trace = launch.trace;
   const cuda::Publication& publication = launch.publication;
   std::vector<lowering::Published*> from_peers;
@@ -168,6 +169,8 @@ void play(const Kernel& kernel, const cuda::Launch& launch, uint32_t blocks) {
     lowering::Published& there = *publication.at_peers[peer];
     store_relaxed(&there.in, publication.in[peer]);
     store_relaxed(&there.out, publication.out[peer]);
+    store_relaxed(&there.in_gap, launch.gaps.in);
+    store_relaxed(&there.out_gap, launch.gaps.out);
     store_release(&there.epoch, run.epoch);
   }
   if (publication.from_peers) {
@@ -204,6 +207,7 @@ Interpreters interpreters_of(DType dtype, PacketForm packet, bool) {
           packet == PacketForm::ll128 ? nullptr : kernel_of(dtype, packet, Kernel::exchanges)};
 }
 const void* multicast_interpreter_of(DType, PacketForm, bool) { return nullptr; }
+cudaError_t load_average() { return cudaSuccess; }
 cudaError_t enqueue_average(void* elements, uint64_t n, DType dtype, uint32_t ranks, cudaStream_t stream) {
   enqueue(stream,
           [=] { cpu::reduction(ReduceOp::avg, dtype).divide(static_cast<char*>(elements), n, ranks); });

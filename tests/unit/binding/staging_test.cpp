@@ -98,7 +98,8 @@ TEST(Staging, RanksPublishBuffersIfTheyCan) {
   EXPECT_EQ(how("allreduce", 4), Staging::How::published);
   EXPECT_EQ(how("allreduce", 5 * most), Staging::How::published);
   EXPECT_EQ(how("allgather", most), Staging::How::published);
-  EXPECT_EQ(how("allgather", 2 * most), Staging::How::staged) << "pieces of the parts are apart";
+  EXPECT_EQ(how("allgather", 2 * most), Staging::How::published);
+  EXPECT_EQ(how("allgather", 2 * most + 8), Staging::How::staged) << "pieces of the parts are not aligned";
   EXPECT_EQ(staging.how(idle("allreduce"), {.in = &byte, .out = &byte, .bytes = 4}), Staging::How::as_passed);
 }
 
@@ -125,15 +126,40 @@ TEST(Staging, PiecesOfPublishedBuffersCoverTheMessage) {
   for (const uint64_t bytes : {uint64_t(4), most, most + 4, 2 * most, 2 * most + 4, 7 * most - 8}) {
     SCOPED_TRACE(bytes);
     uint64_t begin = 0, shortest = bytes;
-    Staging::for_each_published({.in = in, .out = out, .bytes = bytes}, [&](const Arguments& piece) {
+    const auto visit = [&](const Arguments& piece, const Publishing& publishing) {
+      EXPECT_TRUE(publishing.on);
+      EXPECT_EQ(publishing.part_distance, 0u);
       EXPECT_EQ(piece.in, in + begin);
       EXPECT_EQ(piece.out, out + begin);
       EXPECT_LE(piece.bytes, most);
       shortest = std::min(shortest, piece.bytes);
       begin += piece.bytes;
-    });
+    };
+    Staging::for_each_published(idle("allreduce"), {.in = in, .out = out, .bytes = bytes}, visit);
     EXPECT_EQ(begin, bytes);
     EXPECT_TRUE(bytes <= most || shortest >= most / 3) << shortest;
+  }
+}
+
+TEST(Staging, PiecesOfPublishedPartsCoverEachPart) {
+  constexpr uint64_t most = Executor::most_direct;
+  char* const in = reinterpret_cast<char*>(uintptr_t(1) << 40);
+  char* const out = reinterpret_cast<char*>(uintptr_t(1) << 41);
+  for (const char* const collective : {"allgather", "reducescatter", "alltoall"}) {
+    for (const uint64_t bytes : {most, most + 32, 2 * most, 7 * most - 32}) {
+      SCOPED_TRACE(bytes);
+      uint64_t begin = 0;
+      const auto visit = [&](const Arguments& piece, const Publishing& publishing) {
+        EXPECT_EQ(publishing.part_distance, bytes == most ? 0 : bytes / 2);
+        EXPECT_EQ(piece.in, in + begin);
+        EXPECT_EQ(piece.out, out + begin);
+        EXPECT_LE(piece.bytes, most);
+        EXPECT_EQ(piece.bytes % 32, 0u);
+        begin += piece.bytes / 2;
+      };
+      Staging::for_each_published(idle(collective), {.in = in, .out = out, .bytes = bytes}, visit);
+      EXPECT_EQ(begin, bytes / 2);
+    }
   }
 }
 

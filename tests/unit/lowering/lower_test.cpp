@@ -502,5 +502,19 @@ TEST(Lower, ends_a_loop_where_data_end) {
   EXPECT_EQ(steps[3].plain[0].valid, 4u);
 }
 
+TEST(Gaps, ComeBetweenParts) {
+  const Gaps gaps{32, 64, 16};
+  char* const passed = reinterpret_cast<char*>(uintptr_t(1) << 40);
+  const auto at = [&](uint64_t tag, uint64_t offset) {
+    return uint64_t(ProgramPlace{tag | offset}.settled(1, passed, passed, 0, gaps) - passed);
+  };
+  EXPECT_EQ(at(ProgramPlace::in, 31), 31u);
+  EXPECT_EQ(at(ProgramPlace::in, 32), 96u);
+  EXPECT_EQ(at(ProgramPlace::in, 70), 2 * 96u + 6);
+  EXPECT_EQ(at(ProgramPlace::out, 70), 2 * 48u + 6);
+  EXPECT_EQ(ProgramPlace{70}.settled(1, passed, passed, 0, gaps), reinterpret_cast<char*>(70))
+      << "it is not in a passed buffer";
+}
+
 }  // namespace
 }  // namespace chorale

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -103,6 +104,93 @@ TEST(Placement, AlignsWhatPeersAccess) {
   placed = place();
   EXPECT_EQ(placed.in, shared);
   EXPECT_EQ(placed.out, shared + 80);
+}
+
+/// Checks the placement of a piece: parts of 32 bytes that are 96 bytes apart in the caller's buffers.
+class Pieces : public ::testing::Test {
+ protected:
+  static constexpr uint64_t part = 32, distance = 96, gap = distance - part;
+
+  static Plan plan_of(const char* collective, bool inplace) {
+    Plan plan = two_ranks();
+    plan.collective = collective;
+    plan.inplace = inplace;
+    RemoteBuffer remote{};
+    remote.rank = 1;
+    for (const BufferKind kind : {BufferKind::input, BufferKind::output}) {
+      remote.buffer = kind;
+      plan.gpus[0].remote_buffers.push_back(remote);
+    }
+    for (Gpu& gpu : plan.gpus) {
+      gpu.chunks[size_t(BufferKind::input)] = plan.collective == "allgather" ? 1 : 2;
+      gpu.chunks[size_t(BufferKind::output)] = plan.collective == "reducescatter" ? 1 : 2;
+    }
+    return plan;
+  }
+
+  Placed place(const Plan& plan, bool reachable) {
+    const StagingMemory staging{[] { return nullptr; }, [&] { return shared; },
+                                [&](const char* at, uint64_t bytes) {
+                                  if (at >= shared && at + bytes <= shared + sizeof shared) return true;
+                                  asked = std::max(asked, bytes);
+                                  return reachable;
+                                },
+                                true};
+    return Placement(plan, 1, layout_of(plan, 2 * part, DType::i8), distance).place(in, out, staging, true);
+  }
+
+  alignas(16) char memory[2 * distance], other[2 * distance], shared[16 + 4 * part];
+  char *in = memory, *out = other;
+  uint64_t asked = 0;  ///< the most bytes that peers should reach
+};
+
+TEST_F(Pieces, KeepTheirDistance) {
+  Placed placed = place(plan_of("alltoall", false), true);
+  EXPECT_EQ(placed.in, in);
+  EXPECT_EQ(placed.in_gap, gap);
+  EXPECT_EQ(placed.out_gap, gap);
+  EXPECT_EQ(placed.in_span, distance + part);
+  EXPECT_EQ(asked, distance + part);
+  placed = place(plan_of("allgather", false), true);
+  EXPECT_EQ(placed.in_gap, 0u) << "the input is one part";
+  EXPECT_EQ(placed.in_span, part);
+  EXPECT_EQ(placed.out_gap, gap);
+}
+
+TEST_F(Pieces, AreCopiedToAdjacentParts) {
+  const Placed placed = place(plan_of("reducescatter", false), false);
+  EXPECT_EQ(placed.in, shared);
+  EXPECT_EQ(placed.in_gap, 0u);
+  EXPECT_EQ(placed.in_span, 2 * part);
+  const Move& before = placed.before[0];
+  EXPECT_EQ(before.from, in);
+  EXPECT_EQ(before.bytes, part);
+  EXPECT_EQ(before.rows, 2u);
+  EXPECT_EQ(before.to_distance, part);
+  EXPECT_EQ(before.from_distance, distance);
+  EXPECT_EQ(placed.out, shared + 2 * part);
+  EXPECT_EQ(placed.after.rows, 1u) << "the output is one part";
+  EXPECT_EQ(placed.after.bytes, part);
+}
+
+TEST_F(Pieces, AreInPlaceWhereTheWholePartsAre) {
+  in = out + distance;
+  Placed placed = place(plan_of("allgather", true), true);
+  EXPECT_EQ(placed.in, out + distance);
+  EXPECT_EQ(placed.out, out);
+  EXPECT_FALSE(placed.before[0].needed());
+  EXPECT_EQ(asked, distance + part);
+  placed = place(plan_of("allgather", true), false);
+  EXPECT_EQ(placed.out, shared);
+  EXPECT_EQ(placed.in, shared + part);
+  EXPECT_EQ(placed.in_gap + placed.out_gap, 0u);
+  EXPECT_EQ(placed.after.to, out);
+  EXPECT_EQ(placed.after.to_distance, distance);
+  EXPECT_EQ(placed.after.from_distance, part);
+  in = out + part;  // not where the second part begins
+  EXPECT_NE(
+      test::message_of_error<UsageError>([&] { place(plan_of("allgather", true), true); }).find("overlap"),
+      std::string::npos);
 }
 
 }  // namespace
