@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <pybind11/stl.h>
 
 #include <array>
 #include <stdexcept>
