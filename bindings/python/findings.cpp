@@ -60,6 +60,15 @@ SourceLine line_of(const PlanFinding& self) {
   return author_line(*self.plan, self.diagnostic.line, self.diagnostic.at);
 }
 
+/// Limits the text of a finding in its repr(), in bytes. Lists of findings print these.
+constexpr size_t most_of_text = 60;
+
+std::string shortened(const std::string& text) {
+  if (text.size() <= most_of_text) return text;
+  const size_t end = text.rfind(' ', most_of_text);
+  return text.substr(0, end == text.npos ? most_of_text : end) + " ...";
+}
+
 std::string text_of(const PlanFinding& self) {
   return render(*self.plan, self.diagnostic) + self.counter_example;
 }
@@ -91,6 +100,10 @@ PlanFindings findings_of(const SharedPlan& plan, Target target, const std::vecto
   findings = prove_plan(*plan, allow).diagnostics();
   std::move(of_target.begin(), of_target.end(), std::back_inserter(findings));
   return explained(plan, findings);
+}
+
+py::object listed(const PlanFindings& findings) {
+  return py::module_::import("chorale._errors").attr("Findings")(py::cast(findings));
 }
 
 void raise(const PlanFindings& findings) {
@@ -160,7 +173,8 @@ void declare_findings(py::module_& module) {
       .def("__repr__", [](const PlanFinding& self) {
         const SourceLine line = line_of(self);
         const std::string where = line.line ? fmt::format(" at {}:{}", line.file, line.line) : "";
-        return fmt::format("<chorale.Finding {}{}: {}>", self.diagnostic.check, where, self.diagnostic.text);
+        return fmt::format("<chorale.Finding {}{}: {}>", self.diagnostic.check, where,
+                           shortened(self.diagnostic.text));
       });
 }
 

@@ -32,6 +32,9 @@ PlanFindings explained(const SharedPlan& plan, const Diagnostics& diagnostics);
 /// \throws std::invalid_argument if `allow` has an unknown name
 PlanFindings findings_of(const SharedPlan& plan, Target target, const std::vector<std::string>& allow);
 
+/// Returns chorale.Findings, a list that prints as the command prints it. Needs the GIL.
+pybind11::object listed(const PlanFindings& findings);
+
 /// Raises chorale.FindingsError. Needs the GIL.
 [[noreturn]] void raise(const PlanFindings& findings);
 

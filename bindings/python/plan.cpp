@@ -286,13 +286,18 @@ void declare_plan(py::module_& module) {
       .def(
           "check",
           [](const PlanObject& self, const std::string& target, const std::vector<std::string>& allow) {
-            py::gil_scoped_release release;
-            return findings_of(self.plan, target_of(target), allow);
+            PlanFindings findings;
+            {
+              py::gil_scoped_release release;
+              findings = findings_of(self.plan, target_of(target), allow);
+            }
+            return listed(findings);
           },
           py::arg("target") = "chorale", py::arg("allow") = std::vector<std::string>(),
           "Returns the findings of the checks; if there are none, those of the proofs and of the checks of "
           "the "
-          "target. The list is empty if the plan is right.\n\n"
+          "target. The list is empty if the plan is right. It is chorale.Findings, which print() shows as "
+          "the command does.\n\n"
           "target: the executor that runs the plan, 'chorale' or 'mscclpp'.\n"
           "allow: proofs and checks of the target to leave out, by Finding.kind; 'proofs' for all proofs.\n\n"
           "Raises ValueError for an unknown name.")

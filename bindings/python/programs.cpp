@@ -200,10 +200,11 @@ void declare_program(py::module_& module) {
           [](ProgramObject& self, const std::optional<std::string>& target,
              const std::optional<std::vector<std::string>>& allow) {
             const Built built = build(self, aim_of(target, allow, std::nullopt, std::nullopt));
-            return explained(built.plan, built.diagnostics);
+            return listed(explained(built.plan, built.diagnostics));
           },
           py::arg("target") = py::none(), py::arg("allow") = py::none(),
-          "Returns the findings that compile() would raise. The list is empty if there are none.")
+          "Returns the findings that compile() would raise, as chorale.Findings, which print() shows as the "
+          "command does. The list is empty if there are none.")
       .def(
           "to_json",
           [](ProgramObject& self, int, const py::kwargs&) {

@@ -39,6 +39,29 @@ class Findings(unittest.TestCase):
         self.assertEqual(finding.line, at)
         self.assertIsNone(finding.rank)
 
+    def test_words(self):
+        """print() of what check() returns shows what the command prints. repr() is short."""
+        with CollectiveProgram("wrong", Broadcast(2, 1, False, root=0), 2) as program:
+            for rank in range(2):
+                at = line() + 1
+                Rank(rank).copy(Rank(rank).get_output_buffer()[0], Rank(rank).get_input_buffer()[0], tb=0)
+        findings = program.check()
+        self.assertIsInstance(findings, list)
+        self.assertEqual(str(findings), f"{findings[0]}1 error")
+        self.assertEqual(str(findings), str(chorale.FindingsError(findings)))
+        self.assertEqual(str(findings).splitlines()[0],
+                         f"{HERE.name}:{at}: error: {findings[0].message} [values]")
+        self.assertGreater(len(findings[0].message), 80)
+        self.assertEqual(repr(findings), f"[{findings[0]!r}]")
+        self.assertTrue(repr(findings[0]).startswith(f"<chorale.Finding values at {HERE.name}:{at}: output[0:1] of rank 1"))
+        self.assertTrue(repr(findings[0]).endswith(" ...>"))
+        self.assertLess(len(repr(findings[0])), 120)
+        self.assertIn(findings[0].message, Html(findings._repr_html_()).text)
+        plan = program.compile(allow=["values"])
+        self.assertEqual(str(plan.check()), str(findings))
+        self.assertEqual(str(plan.check(allow=["values"])), "nothing was found")
+        self.assertFalse(plan.check(allow=["values"]))
+
     def test_wait_without_signal(self):
         with CollectiveProgram("wrong", AllGather(2, 1, False), 2) as program:
             for rank in range(2):

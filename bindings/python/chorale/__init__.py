@@ -16,13 +16,13 @@ _chorale._set_package_folder(_os.path.join(_os.path.dirname(_os.path.abspath(__f
 from . import _html, _plan  # noqa: E402
 from ._chorale import (Allocation, Choice, Exchange, Executor, Finding, LinkUse, Plan, Simulation, TraceSpan,  # noqa: E402
                        TunedPlans, World, run_local)
-from ._errors import FindingsError, PlanError, RunError, UsageError  # noqa: E402
+from ._errors import Findings, FindingsError, PlanError, RunError, UsageError  # noqa: E402
 from ._paths import plans_folder  # noqa: E402
 from ._plan import Times  # noqa: E402
 
 __version__ = _chorale.version
 __all__ = [
-    "Allocation", "Choice", "Exchange", "Executor", "Finding", "FindingsError", "LinkUse", "Plan", "PlanError", "RunError",
+    "Allocation", "Choice", "Exchange", "Executor", "Finding", "Findings", "FindingsError", "LinkUse", "Plan", "PlanError", "RunError",
     "Simulation", "Times", "TraceSpan", "TunedPlans", "UsageError", "World", "plans_folder", "run_local",
 ]
 

@@ -26,19 +26,32 @@ class RunError(RuntimeError):
         self.reason = reason
 
 
+class Findings(list):
+    """A list of `chorale.Finding`. str() of it is what the command prints; print() shows it."""
+
+    def __str__(self):
+        if not self:
+            return "nothing was found"
+        count = len(self)
+        text = "".join(str(finding) for finding in self[:_MOST_SHOWN])
+        if count > _MOST_SHOWN:
+            text += f"and {count - _MOST_SHOWN} more\n"
+        return f"{text}{count} error{'' if count == 1 else 's'}"
+
+    def _repr_html_(self):
+        from . import _html
+        return _html.findings(self)
+
+
 class FindingsError(ValueError):
     """A program or a plan is wrong. `findings` lists all that was found, as `chorale.Finding`."""
 
     def __init__(self, findings):
         super().__init__(findings)
-        self.findings = list(findings)
+        self.findings = Findings(findings)
 
     def __str__(self):
-        count = len(self.findings)
-        text = "".join(str(finding) for finding in self.findings[:_MOST_SHOWN])
-        if count > _MOST_SHOWN:
-            text += f"and {count - _MOST_SHOWN} more, in .findings\n"
-        return f"{text}{count} error{'' if count == 1 else 's'}"
+        return str(self.findings)
 
     def _repr_html_(self):
         from . import _html

@@ -49,6 +49,8 @@ def finding(self):
 
 
 def findings(all_of_them):
+    if not all_of_them:
+        return "<div>nothing was found</div>"
     return "".join(finding(one) for one in all_of_them[:_MOST_ROWS])
 
 
