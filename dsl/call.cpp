@@ -18,12 +18,13 @@ Region at_peer(const Chunk& chunk) {
   return {Region::At::peer, chunk.buffer, uint32_t(chunk.rank), uint64_t(chunk.index), uint64_t(chunk.size)};
 }
 
-Call::Call(Recording& recording, Here at, bool silent, const char* callee)
+Call::Call(Recording& recording, Here at, bool silent, const char* callee, std::optional<Here> made)
     : recording_(recording),
       at_(at),
       silent_(silent || !recording.usable() || recording.successor()),
       ok_(!silent_),
-      callee_(callee) {
+      callee_(callee),
+      made_(made) {
   if (silent || !recording.successor()) return;
   recording.find(at,
                  say(callee, " is of program '", recording.plan().name, "', which program '",
@@ -55,10 +56,23 @@ void Call::fail(std::string text, std::string help) {
   if (!silent_) recording_.find(at_, std::move(text), std::move(help));
 }
 
+void Call::fail_by_ranks(std::string text, std::string help) {
+  ok_ = false;
+  if (silent_) return;
+  std::vector<Note> notes;
+  const SourceLine call = recording_.line(at_), made = made_ ? recording_.line(*made_) : SourceLine{};
+  if (made.line && (made.line != call.line || made.file != call.file))
+    notes.push_back({made, std::nullopt, say(callee_, " is made here")});
+  recording_.find(at_, std::move(text), std::move(help), std::move(notes));
+}
+
 bool Call::rank(const char* what, int64_t rank) {
   if (silent_) return false;
   if (recording_.has_rank(rank)) return true;
-  fail(say(what, " is ", rank, ", but the program's ranks are ", recording_.rank_range()));
+  const size_t ranks = recording_.plan().gpus.size();
+  fail(
+      say(what, " is ", rank, ", but the program's ranks are ", recording_.rank_range()),
+      say("ranks count from 0; the collective of this program has ", ranks, ranks == 1 ? " rank" : " ranks"));
   return false;
 }
 
@@ -76,7 +90,7 @@ bool Call::sound(const Chunk& chunk) const {
   return chunk.size > 0 && chunk.index >= 0 && chunk.size <= extent && chunk.index <= extent - chunk.size;
 }
 
-bool Call::chunk(Name name, const Chunk& chunk, int64_t rank, const char* who) {
+bool Call::chunk(Name name, const Chunk& chunk, const Place& place) {
   if (silent_) return false;
   if (recording_.poisoned(chunk)) return ok_ = false;
   if (recording_.foreign(chunk)) return refuse_foreign(name, chunk);
@@ -96,8 +110,10 @@ bool Call::chunk(Name name, const Chunk& chunk, int64_t rank, const char* who) {
     }
     return false;
   }
-  if (chunk.rank != rank) {
-    fail(say(name.str(), " is on rank ", chunk.rank, ", but ", who, " is rank ", rank));
+  if (chunk.rank != place.rank) {
+    fail_by_ranks(say(name.str(), " is on rank ", chunk.rank, ", but ", place.who, " is rank ", place.rank),
+                  say("take ", name.str(), " from a buffer of rank ", place.rank, ", or ", place.other,
+                      " rank ", chunk.rank));
     return false;
   }
   return true;
@@ -106,11 +122,12 @@ bool Call::chunk(Name name, const Chunk& chunk, int64_t rank, const char* who) {
 bool Call::swapped(const Chunk& dst, int64_t dst_rank, const Chunk& src, int64_t src_rank) {
   if (silent_ || !sound(dst) || !sound(src) || dst_rank == src_rank) return false;
   if (dst.rank != src_rank || src.rank != dst_rank) return false;
-  fail(say("dst is on rank ", dst.rank, " and src is on rank ", src.rank, ", but ", callee_,
-           " transfers from rank ", src_rank, " to rank ", dst_rank, " here"),
-       say("the destination comes first: swap the two, or those of the channel if it is to transfer from "
-           "rank ",
-           src.rank, " to rank ", dst.rank));
+  fail_by_ranks(
+      say("dst is on rank ", dst.rank, " and src is on rank ", src.rank, ", but ", callee_,
+          " transfers from rank ", src_rank, " to rank ", dst_rank, " here"),
+      say("the destination comes first: swap the two, or those of the channel if it is to transfer from "
+          "rank ",
+          src.rank, " to rank ", dst.rank));
   return true;
 }
 

@@ -4,6 +4,7 @@
 /// after a finding, so one call can have several, but they skip what a finding makes meaningless.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,20 +21,28 @@ struct Name {
   int64_t index;
 };
 
+/// Names the rank on which a chunk has to be, and says what to change if it is on another one.
+struct Place {
+  int64_t rank;
+  const char* who;    ///< the rank in messages, such as "the source of this channel"
+  const char* other;  ///< what would fit a chunk of another rank, such as "a channel whose source is"
+};
+
 class Call {
  public:
   /// \param silent  true if the object that is called is poisoned; then nothing is reported or recorded
   /// \param callee  the name of that object in messages, such as "the channel"
-  Call(Recording& recording, Here at, bool silent = false, const char* callee = "the call");
+  /// \param made    where that object is made, which findings about its ranks name
+  Call(Recording& recording, Here at, bool silent = false, const char* callee = "the call",
+       std::optional<Here> made = std::nullopt);
 
   bool ok() const { return ok_; }
 
   /// Checks that the program has the rank. `what` names it, as in "destination rank".
   bool rank(const char* what, int64_t rank);
   bool within(const char* what, int64_t value, int64_t least, int64_t most);
-  /// Checks that the chunk is inside its buffer, belongs to this program, and is on `rank`. `who` names that
-  /// rank, as in "the peer of this channel".
-  bool chunk(Name, const Chunk&, int64_t rank, const char* who);
+  /// Checks that the chunk is inside its buffer, belongs to this program, and is on the rank of the place.
+  bool chunk(Name, const Chunk&, const Place&);
   /// Reports a finding and returns true if each of two chunks is on the rank on which the other one has to
   /// be.
   bool swapped(const Chunk& dst, int64_t dst_rank, const Chunk& src, int64_t src_rank);
@@ -45,6 +54,8 @@ class Call {
   void buffer_type(BufferKind);
   void block(Block);
   void fail(std::string text, std::string help = {});
+  /// Does what fail() does, with a note of the line where the object that is called is made.
+  void fail_by_ranks(std::string text, std::string help);
 
   /// Records `step` for the block, or for every block of the group. Call it only if ok().
   void record(Step step, int64_t rank, Block);
@@ -58,6 +69,7 @@ class Call {
   Here at_;
   bool silent_, ok_;
   const char* callee_;
+  std::optional<Here> made_;
   bool foreign_ = false;  // a chunk of another program has been reported
 };
 

@@ -5,26 +5,30 @@
 namespace chorale::dsl {
 namespace {
 
-constexpr const char* source = "the source of this channel";
-constexpr const char* peer = "the destination of this channel";
+Place source(int64_t rank) { return {rank, "the source of this channel", "use a channel whose source is"}; }
+
+Place peer(int64_t rank) {
+  return {rank, "the destination of this channel", "use a channel whose destination is"};
+}
 
 }  // namespace
 
 Channel::Channel(Program& program, ChannelType type, int64_t dst_rank, int64_t src_rank, Here at)
-    : recording_(&Recording::of(program)), type_(type), dst_rank_(dst_rank), src_rank_(src_rank) {
+    : recording_(&Recording::of(program)), type_(type), dst_rank_(dst_rank), src_rank_(src_rank), made_(at) {
   Call call(*recording_, at);
   call.rank("destination rank", dst_rank);
   call.rank("source rank", src_rank);
   if (call.ok() && dst_rank == src_rank) {
-    call.fail(say("the channel leads from rank ", src_rank, " to rank ", dst_rank, ", but needs two ranks"),
-              "inside a rank use Rank::copy, a barrier or a Semaphore");
+    call.fail(
+        say("the channel leads from rank ", src_rank, " to rank ", dst_rank, ", but needs two ranks"),
+        "leave the rank itself out of its peers; inside a rank use Rank::copy, a barrier or a Semaphore");
   }
   poisoned_ = !call.ok();
   if (!poisoned_) id_ = recording_->add_channel(type, src_rank, dst_rank);
 }
 
 void Channel::control(Opcode code, int64_t tb, SyncType data_sync, Here at) const {
-  Call call(*recording_, at, poisoned_, "the channel");
+  Call call(*recording_, at, poisoned_, "the channel", made_);
   call.block(tb);
   call.data_sync(data_sync);
   if (!call.ok()) return;
@@ -38,10 +42,10 @@ void Channel::control(Opcode code, int64_t tb, SyncType data_sync, Here at) cons
 }
 
 void Channel::put(Opcode code, Chunk dst, Chunk src, Block block, Here at) const {
-  Call call(*recording_, at, poisoned_, "the channel");
+  Call call(*recording_, at, poisoned_, "the channel", made_);
   if (!call.swapped(dst, dst_rank_, src, src_rank_)) {
-    call.chunk("dst", dst, dst_rank_, peer);
-    call.chunk("src", src, src_rank_, source);
+    call.chunk("dst", dst, peer(dst_rank_));
+    call.chunk("src", src, source(src_rank_));
   }
   call.same_size("dst", dst, "src", src);
   if (info(code).has(Role::RemotePacketWrite)) call.in_scratch("dst", dst);
@@ -78,10 +82,10 @@ void MemoryChannel::put(Chunk dst, Chunk src, Block tb, Here at) const {
 }
 
 void MemoryChannel::get(Chunk dst, Chunk src, Block tb, Here at) const {
-  Call call(*recording_, at, poisoned_, "the channel");
+  Call call(*recording_, at, poisoned_, "the channel", made_);
   if (!call.swapped(dst, src_rank_, src, dst_rank_)) {
-    call.chunk("dst", dst, src_rank_, source);
-    call.chunk("src", src, dst_rank_, peer);
+    call.chunk("dst", dst, source(src_rank_));
+    call.chunk("src", src, peer(dst_rank_));
   }
   call.same_size("dst", dst, "src", src);
   call.block(tb);
@@ -107,10 +111,10 @@ void MemoryChannel::read_put_packets(Chunk dst, Chunk src, Block tb, Here at) co
 
 void MemoryChannel::reduce(Chunk local_src, const std::vector<Chunk>& remote_srcs, Block tb,
                            std::optional<Chunk> local_dst, ReduceOp reduce_op, Here at) const {
-  Call call(*recording_, at, poisoned_, "the channel");
-  call.chunk("local_src", local_src, src_rank_, source);
+  Call call(*recording_, at, poisoned_, "the channel", made_);
+  call.chunk("local_src", local_src, source(src_rank_));
   if (local_dst) {
-    call.chunk("local_dst", *local_dst, src_rank_, source);
+    call.chunk("local_dst", *local_dst, source(src_rank_));
     call.same_size("local_dst", *local_dst, "local_src", local_src);
   }
   if (remote_srcs.empty())
@@ -119,7 +123,7 @@ void MemoryChannel::reduce(Chunk local_src, const std::vector<Chunk>& remote_src
   sources.push_back(here(local_src));
   for (size_t k = 0; k < remote_srcs.size(); ++k) {
     const Name name("remote_srcs", int64_t(k));
-    call.chunk(name, remote_srcs[k], dst_rank_, peer);
+    call.chunk(name, remote_srcs[k], peer(dst_rank_));
     call.same_size(name, remote_srcs[k], "local_src", local_src);
     sources.push_back(at_peer(remote_srcs[k]));
   }

@@ -97,7 +97,8 @@ void Recording::set_collective(const Collective& collective, Here at) {
   }
   if (findings_.size() != before) return;
   if (collective.root < 0 || collective.root >= collective.ranks) {
-    find(at, say("root is ", collective.root, ", but the ranks are 0 to ", collective.ranks - 1));
+    find(at, say("root is ", collective.root, ", but the ranks are 0 to ", collective.ranks - 1),
+         "ranks count from 0");
     return;
   }
   const auto chunks = [&](const char* buffer, int64_t parts) -> uint64_t {

@@ -7,11 +7,14 @@
 namespace chorale::dsl {
 namespace {
 
-constexpr const char* this_rank = "the rank of this call";
+Place this_rank(int64_t rank) {
+  return {rank, "the rank of this call", "move the data by a channel to or from"};
+}
 
 }  // namespace
 
-Rank::Rank(Program& program, int64_t rank, Here at) : recording_(&Recording::of(program)), rank_(rank) {
+Rank::Rank(Program& program, int64_t rank, Here at)
+    : recording_(&Recording::of(program)), rank_(rank), made_(at) {
   poisoned_ = !Call(*recording_, at).rank("rank", rank);
 }
 
@@ -28,9 +31,9 @@ BaseBuffer Rank::get_output_buffer() const {
 }
 
 void Rank::transfer(Opcode code, Chunk dst, Chunk src, Block block, Here at) const {
-  Call call(*recording_, at, poisoned_, "the rank");
-  call.chunk("dst", dst, rank_, this_rank);
-  call.chunk("src", src, rank_, this_rank);
+  Call call(*recording_, at, poisoned_, "the rank", made_);
+  call.chunk("dst", dst, this_rank(rank_));
+  call.chunk("src", src, this_rank(rank_));
   call.same_size("dst", dst, "src", src);
   if (code == Opcode::copy_packets) call.in_scratch("dst", dst);
   if (code == Opcode::unpack_packets) call.in_scratch("src", src);
@@ -56,10 +59,10 @@ void Rank::unpack_packets(Chunk dst, Chunk src, Block tb, Here at) const {
 
 void Rank::reduce(Chunk src, const std::vector<Chunk>& others, Block tb, std::optional<Chunk> dst,
                   ReduceOp reduce_op, bool packet, Here at) const {
-  Call call(*recording_, at, poisoned_, "the rank");
-  call.chunk("src", src, rank_, this_rank);
+  Call call(*recording_, at, poisoned_, "the rank", made_);
+  call.chunk("src", src, this_rank(rank_));
   if (dst) {
-    call.chunk("dst", *dst, rank_, this_rank);
+    call.chunk("dst", *dst, this_rank(rank_));
     call.same_size("dst", *dst, "src", src);
   }
   if (others.empty()) call.fail("others is empty, but src has to be combined with at least 1 chunk");
@@ -67,7 +70,7 @@ void Rank::reduce(Chunk src, const std::vector<Chunk>& others, Block tb, std::op
   sources.push_back(here(src));
   for (size_t k = 0; k < others.size(); ++k) {
     const Name name("others", int64_t(k));
-    call.chunk(name, others[k], rank_, this_rank);
+    call.chunk(name, others[k], this_rank(rank_));
     call.same_size(name, others[k], "src", src);
     if (packet) call.in_scratch(name, others[k]);
     sources.push_back(here(others[k]));
@@ -86,13 +89,13 @@ void Rank::reduce(Chunk src, const std::vector<Chunk>& others, Block tb, std::op
 
 void Rank::combine_packets(Chunk dst, const std::vector<Chunk>& packets, Block tb, ReduceOp reduce_op,
                            Here at) const {
-  Call call(*recording_, at, poisoned_, "the rank");
-  call.chunk("dst", dst, rank_, this_rank);
+  Call call(*recording_, at, poisoned_, "the rank", made_);
+  call.chunk("dst", dst, this_rank(rank_));
   if (packets.empty()) call.fail("packets is empty, but dst needs at least 1 chunk to be made of");
   std::vector<Region>& sources = recording_->sources();
   for (size_t k = 0; k < packets.size(); ++k) {
     const Name name("packets", int64_t(k));
-    call.chunk(name, packets[k], rank_, this_rank);
+    call.chunk(name, packets[k], this_rank(rank_));
     call.same_size(name, packets[k], "dst", dst);
     call.in_scratch(name, packets[k]);
     sources.push_back(here(packets[k]));
@@ -110,7 +113,7 @@ void Rank::combine_packets(Chunk dst, const std::vector<Chunk>& packets, Block t
 }
 
 void Rank::barrier(const NumberList& tb_list, Here at) const {
-  Call call(*recording_, at, poisoned_, "the rank");
+  Call call(*recording_, at, poisoned_, "the rank", made_);
   const std::vector<int64_t>& blocks = tb_list.numbers();
   if (blocks.size() > max_list)
     call.fail(say("the barrier has ", blocks.size(), " thread blocks, but at most ", max_list, " fit"));

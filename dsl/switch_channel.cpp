@@ -17,10 +17,16 @@ bool has(const std::vector<int64_t>& ranks, int64_t rank) {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
 
+void refuse_member(Call& call, int64_t rank, const std::vector<int64_t>& members) {
+  call.fail_by_ranks(
+      say("rank ", rank, " is not a member of this switch channel, whose ranks are ", listed(members)),
+      say("make the call for a member, or add rank ", rank, " to the list of the switch channel"));
+}
+
 }  // namespace
 
 SwitchChannel::SwitchChannel(Program& program, const NumberList& rank_list, BufferKind buffer_type, Here at)
-    : recording_(&Recording::of(program)), ranks_(rank_list.numbers()), buffer_(buffer_type) {
+    : recording_(&Recording::of(program)), ranks_(rank_list.numbers()), buffer_(buffer_type), made_(at) {
   Call call(*recording_, at);
   call.buffer_type(buffer_type);
   if (ranks_.empty()) call.fail("the rank list of the switch channel is empty, but needs at least 1 rank");
@@ -37,10 +43,9 @@ SwitchChannel::SwitchChannel(Program& program, const NumberList& rank_list, Buff
 }
 
 SwitchChannel::RankView SwitchChannel::at_rank(int64_t rank, Here at) const {
-  Call call(*recording_, at, poisoned_, "the switch channel");
+  Call call(*recording_, at, poisoned_, "the switch channel", made_);
   if (call.ok() && !has(ranks_, rank)) {
-    call.fail(
-        say("rank ", rank, " is not a member of this switch channel, whose ranks are ", listed(ranks_)));
+    refuse_member(call, rank, ranks_);
   }
   return {*this, rank, !call.ok()};
 }
@@ -49,11 +54,10 @@ bool SwitchChannel::accepts(Call& call, const char* chunk_name, int64_t rank, in
                             const Chunk& chunk) const {
   if (!call.ok()) return false;
   if (!has(ranks_, rank)) {
-    call.fail(
-        say("rank ", rank, " is not a member of this switch channel, whose ranks are ", listed(ranks_)));
+    refuse_member(call, rank, ranks_);
     return false;
   }
-  const bool sound = call.chunk(chunk_name, chunk, rank, "the rank of this call");
+  const bool sound = call.chunk(chunk_name, chunk, {rank, "the rank of this call", "make the call for"});
   const bool offset_fits = call.within("buffer_offset", offset, 0, max_count);
   const bool size_fits = call.within("size", size, 1, max_count);
   if (!offset_fits || !size_fits) return false;
@@ -84,7 +88,7 @@ void SwitchChannel::record(Call& call, Step step, int64_t rank, int64_t tb) cons
 
 void SwitchChannel::reduce(int64_t rank, int64_t buffer_offset, int64_t size, Chunk dst, int64_t tb,
                            ReduceOp reduce_op, Here at) const {
-  Call call(*recording_, at, poisoned_, "the switch channel");
+  Call call(*recording_, at, poisoned_, "the switch channel", made_);
   accepts(call, "dst", rank, buffer_offset, size, dst);
   call.reduce_op(reduce_op);
   Step step;
@@ -98,7 +102,7 @@ void SwitchChannel::reduce(int64_t rank, int64_t buffer_offset, int64_t size, Ch
 
 void SwitchChannel::broadcast(int64_t rank, Chunk src, int64_t buffer_offset, int64_t size, int64_t tb,
                               Here at) const {
-  Call call(*recording_, at, poisoned_, "the switch channel");
+  Call call(*recording_, at, poisoned_, "the switch channel", made_);
   accepts(call, "src", rank, buffer_offset, size, src);
   Step step;
   step.code = Opcode::switch_broadcast;
@@ -110,7 +114,7 @@ void SwitchChannel::broadcast(int64_t rank, Chunk src, int64_t buffer_offset, in
 
 void SwitchChannel::broadcast_packets(int64_t rank, Chunk src, int64_t buffer_offset, int64_t size,
                                       int64_t tb, Here at) const {
-  Call call(*recording_, at, poisoned_, "the switch channel");
+  Call call(*recording_, at, poisoned_, "the switch channel", made_);
   accepts(call, "src", rank, buffer_offset, size, src);
   call.in_scratch("src", src);
   if (call.ok() && buffer_ != BufferKind::scratch) {

@@ -62,6 +62,25 @@ class Findings(unittest.TestCase):
         self.assertEqual(str(plan.check(allow=["values"])), "nothing was found")
         self.assertFalse(plan.check(allow=["values"]))
 
+    def test_wrong_ranks(self):
+        """A wrong rank is found where it is given, with what to change."""
+        with CollectiveProgram("wrong", AllGather(4, 1, False), 4) as program:
+            at = line() + 1
+            Rank(5)
+            MemoryChannel(4, 0)
+            MemoryChannel(1, 1)
+            channel = MemoryChannel(1, 0)
+            me = Rank(0)
+            channel.put(me.get_output_buffer()[0], me.get_input_buffer()[0], tb=0)
+        findings = program.check()
+        self.assertEqual([one.line for one in findings], [at, at + 1, at + 2, at + 5])
+        for one, words in zip(findings, ("rank is 5", "destination rank is 4")):
+            self.assertIn(words + ", but the program's ranks are 0 to 3", one.message)
+            self.assertIn("4 ranks", one.help)
+        self.assertIn("leave the rank itself out of its peers", findings[2].help)
+        self.assertEqual([(note["line"], note["message"]) for note in findings[3].notes],
+                         [(at + 3, "the channel is made here")])
+
     def test_wait_without_signal(self):
         with CollectiveProgram("wrong", AllGather(2, 1, False), 2) as program:
             for rank in range(2):

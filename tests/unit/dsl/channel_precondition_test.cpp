@@ -145,5 +145,73 @@ const Case on_switches[] = {
 INSTANTIATE_TEST_SUITE_P(channel, ChannelPrecondition, testing::ValuesIn(on_channels), name_of);
 INSTANTIATE_TEST_SUITE_P(switch_channel, ChannelPrecondition, testing::ValuesIn(on_switches), name_of);
 
+/// Expects the help, and a note at the line where what was called is made.
+void expect_remedy(const Diagnostic& found, const std::string& help, const std::string& note, uint32_t line) {
+  EXPECT_EQ(found.help, help);
+  ASSERT_EQ(found.notes.size(), 1u);
+  EXPECT_EQ(found.notes[0].text, note);
+  EXPECT_EQ(found.notes[0].line.file, "channel_precondition_test.cpp");
+  EXPECT_EQ(found.notes[0].line.line, line);
+}
+
+TEST(WrongRank, of_a_chunk_names_the_line_where_the_channel_is_made) {
+  Program program = two_ranks();
+  const Rank zero(program, 0), one(program, 1);
+  const uint32_t made = __LINE__ + 1;
+  const MemoryChannel channel(program, 1, 0);
+  channel.put(zero.get_output_buffer()[0], zero.get_input_buffer()[0], 0);
+  channel.put(zero.get_output_buffer()[0], one.get_input_buffer()[0], 0);
+  channel.get(zero.get_output_buffer()[0], zero.get_input_buffer()[0], 0);
+  const Diagnostics found = program.diagnostics();
+  ASSERT_EQ(found.size(), 3u);
+  expect_remedy(found[0], "take dst from a buffer of rank 1, or use a channel whose destination is rank 0",
+                "the channel is made here", made);
+  expect_remedy(
+      found[1],
+      "the destination comes first: swap the two, or those of the channel if it is to transfer from "
+      "rank 1 to rank 0",
+      "the channel is made here", made);
+  expect_remedy(found[2], "take src from a buffer of rank 1, or use a channel whose destination is rank 0",
+                "the channel is made here", made);
+}
+
+TEST(WrongRank, of_a_chunk_names_the_line_where_the_rank_is_made) {
+  Program program = two_ranks();
+  const uint32_t made = __LINE__ + 1;
+  const Rank zero = program.rank(0);
+  zero.copy(zero.get_output_buffer()[0], program.rank(1).get_input_buffer()[0], 0);
+  program.rank(0).copy(program.rank(0).get_output_buffer()[0], program.rank(1).get_input_buffer()[0], 0);
+  const Diagnostics found = program.diagnostics();
+  ASSERT_EQ(found.size(), 2u);
+  expect_remedy(found[0], "take src from a buffer of rank 0, or move the data by a channel to or from rank 1",
+                "the rank is made here", made);
+  EXPECT_TRUE(found[1].notes.empty());  // its line is that of the call
+}
+
+TEST(WrongRank, of_a_member_names_the_line_where_the_switch_channel_is_made) {
+  Program program = two_ranks();
+  const uint32_t made = __LINE__ + 1;
+  const SwitchChannel joined(program, {1}, BufferKind::input);
+  joined.at_rank(0);
+  const Diagnostics found = program.diagnostics();
+  ASSERT_EQ(found.size(), 1u);
+  expect_remedy(found[0], "make the call for a member, or add rank 0 to the list of the switch channel",
+                "the switch channel is made here", made);
+}
+
+TEST(WrongRank, that_the_program_lacks_says_how_ranks_count) {
+  Program program = two_ranks();
+  program.rank(2);
+  MemoryChannel(program, 2, 0);
+  Buffer(program, 2, 1);
+  Semaphore(program, 2, 0);
+  SwitchChannel(program, {0, 2}, BufferKind::input);
+  const Diagnostics found = program.diagnostics();
+  ASSERT_EQ(found.size(), 5u);
+  for (const Diagnostic& one : found)
+    EXPECT_EQ(one.help, "ranks count from 0; the collective of this program has 2 ranks") << one.text;
+  EXPECT_EQ(two_ranks().diagnostics().size(), 0u);
+}
+
 }  // namespace
 }  // namespace chorale::dsl

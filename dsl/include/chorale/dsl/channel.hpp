@@ -35,6 +35,7 @@ class Channel {
   Recording* recording_;
   ChannelType type_;
   int64_t dst_rank_, src_rank_, id_ = 0;
+  Here made_;  ///< where it is made
   bool poisoned_ = false;
 };
 

@@ -72,6 +72,7 @@ class Rank {
 
   Recording* recording_;
   int64_t rank_;
+  Here made_;  ///< where it is made
   bool poisoned_;
 };
 

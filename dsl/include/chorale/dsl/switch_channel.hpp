@@ -61,6 +61,7 @@ class SwitchChannel {
   Recording* recording_;
   std::vector<int64_t> ranks_, ids_;  // ids_[k]: number of this channel at ranks_[k]
   BufferKind buffer_;
+  Here made_;  ///< where it is made
   bool poisoned_ = false;
 };
 
