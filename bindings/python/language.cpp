@@ -40,14 +40,26 @@ dsl::Block block_of(std::optional<int64_t> tb, const dsl::ThreadBlockGroup* grou
   return group ? dsl::Block(*group) : dsl::Block(*tb);
 }
 
+/// Returns a number of chunks.
+/// \throws py::type_error if the object is no integer, or none of 64 bits
+int64_t chunks_of(const py::object& number) {
+  try {
+    return number.cast<int64_t>();
+  } catch (const py::cast_error&) {
+    throw py::type_error(
+        fmt::format("chunks of a buffer are named by integers, such as buffer[0] or buffer[0:2], not {}",
+                    py::repr(number).cast<std::string>()));
+  }
+}
+
 dsl::Chunk chunk_of(const BufferOf& self, const py::object& key) {
-  if (!py::isinstance<py::slice>(key)) return self.it[{key.cast<int64_t>(), here()}];
+  if (!py::isinstance<py::slice>(key)) return self.it[{chunks_of(key), here()}];
   const py::object start = key.attr("start"), stop = key.attr("stop"), step = key.attr("step");
-  if (!step.is_none() && step.cast<int64_t>() != 1)
-    throw std::invalid_argument(fmt::format(
-        "a slice of a buffer has consecutive chunks, so its step is 1, not {}", step.cast<int64_t>()));
-  return self.it.slice(start.is_none() ? 0 : start.cast<int64_t>(),
-                       stop.is_none() ? self.it.size() : stop.cast<int64_t>(), here());
+  if (!step.is_none() && chunks_of(step) != 1)
+    throw std::invalid_argument(
+        fmt::format("a slice of a buffer has consecutive chunks, so its step is 1, not {}", chunks_of(step)));
+  return self.it.slice(start.is_none() ? 0 : chunks_of(start),
+                       stop.is_none() ? self.it.size() : chunks_of(stop), here());
 }
 
 /// Runs the operations that are recorded inside `with LoopIterationContext(...):` in turns.

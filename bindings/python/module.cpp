@@ -5,6 +5,7 @@
 #include <exception>
 #include <string>
 
+#include "calls.hpp"
 #include "chorale/error.hpp"
 #include "chorale/json.hpp"
 #include "frames.hpp"
@@ -46,4 +47,5 @@ PYBIND11_MODULE(_chorale, module) {
   declare_plan(module);
   declare_language(module);
   declare_executor(module);
+  explain_calls(module);
 }

@@ -150,6 +150,69 @@ class Errors(unittest.TestCase):
         with self.refused(ValueError, "'nccl'"):
             compile_for(target="nccl")
 
+    def said(self, call):
+        """Returns the text of the TypeError of a call."""
+        with self.assertRaises(TypeError) as caught:
+            call()
+        text = str(caught.exception)
+        self.assertNotIn("incompatible", text)
+        self.assertNotIn("\n", text)
+        return text
+
+    def test_arguments(self):
+        """A call with a missing or wrong argument says which one it is, in one sentence."""
+        with CollectiveProgram("wrong", AllGather(2, 1, True), 2) as program:
+            me, memory, port = Rank(0), MemoryChannel(1, 0), PortChannel(1, 0)
+            semaphore, joined = Semaphore(0, 1), SwitchChannel([0, 1], BufferType.input)
+            chunk, buffer = me.get_output_buffer()[0], me.get_output_buffer()
+            tb = "lacks the argument tb, the number of a thread block, such as tb=0"
+            for call, words in (
+                    (lambda: memory.signal(), f"MemoryChannel.signal() {tb}; the call is MemoryChannel.signal(tb, "
+                                              "data_sync=SyncType.both, relaxed=False)"),
+                    (lambda: memory.wait(relaxed=True), f"MemoryChannel.wait() {tb}"),
+                    (lambda: port.signal(), f"PortChannel.signal() {tb}"),
+                    (lambda: port.wait(), f"PortChannel.wait() {tb}"),
+                    (lambda: port.flush(), f"PortChannel.flush() {tb}"),
+                    (lambda: port.put(chunk, chunk), f"PortChannel.put() {tb}"),
+                    (lambda: port.put_with_signal(chunk, chunk), f"PortChannel.put_with_signal() {tb}"),
+                    (lambda: semaphore.acquire(), f"Semaphore.acquire() {tb}"),
+                    (lambda: semaphore.release(), f"Semaphore.release() {tb}"),
+                    (lambda: joined.reduce(0, 0, 1, chunk), f"SwitchChannel.reduce() {tb}"),
+                    (lambda: joined.at_rank(0).broadcast(chunk, 0, 1), f"SwitchChannelRankView.broadcast() {tb}"),
+                    (lambda: joined.at_rank(), "SwitchChannel.at_rank() lacks the argument rank;"),
+                    (lambda: me.copy(), "Rank.copy() lacks the arguments dst_chunk and src_chunk;"),
+                    (lambda: me.copy(chunk, tb=0), "Rank.copy() lacks the argument src_chunk;"),
+                    (lambda: me.copy(buffer, chunk, tb=0), "takes dst_chunk of type Chunk, not an object of type BaseBuffer; "
+                                                           "name chunks of the buffer, such as dst_chunk=buffer[0]"),
+                    (lambda: me.copy(chunk, chunk, block=0), "Rank.copy() has no argument block;"),
+                    (lambda: me.copy(chunk, chunk, 0, None, 1), "takes at most 4 arguments, not 5"),
+                    (lambda: me.copy(chunk, chunk, dst_chunk=chunk), "is given dst_chunk twice"),
+                    (lambda: me.reduce(chunk, chunk, tb=0), "takes other_chunks of type List[Chunk]"),
+                    (lambda: me.barrier(), "Rank.barrier() lacks the argument tb_list"),
+                    (lambda: me.barrier(0), "takes tb_list of type List[int], not int 0"),
+                    (lambda: memory.signal(tb=0.5), "takes tb of type int, not float 0.5"),
+                    (lambda: memory.signal(tb=2**80), "takes tb as an integer of its range, not 1208925819614629174706176"),
+                    (lambda: Rank(), "Rank() lacks the argument rank; the call is Rank(rank)"),
+                    (lambda: Rank(program), "Rank() lacks the argument rank; the call is Rank(program, rank)"),
+                    (lambda: Rank("0"), "Rank() takes rank of type int, not str '0'"),
+                    (lambda: MemoryChannel(1), "MemoryChannel() lacks the argument src_rank;"),
+                    (lambda: PortChannel(1), "PortChannel() lacks the argument src_rank;"),
+                    (lambda: SwitchChannel([0, 1]), "SwitchChannel() lacks the argument buffer_type;"),
+                    (lambda: Semaphore(0), "Semaphore() lacks the argument initial_value, "),
+                    (lambda: Buffer(0), "Buffer() lacks the argument size;"),
+                    (lambda: Chunk(0), "Chunk() lacks the arguments buffer, index and size;"),
+                    (lambda: ThreadBlockGroup(), "ThreadBlockGroup() lacks the argument tb_list"),
+                    (lambda: LoopIterationContext(1), "LoopIterationContext() lacks the argument num_chunks"),
+                    (lambda: AllGather(), "AllGather() lacks the argument"),
+                    (lambda: buffer["0"], "named by integers, such as buffer[0] or buffer[0:2], not '0'"),
+                    (lambda: buffer[0:1.5], "named by integers, such as buffer[0] or buffer[0:2], not 1.5"),
+                    (lambda: CollectiveProgram("x"), "CollectiveProgram() lacks the argument collective;"),
+                    (lambda: chorale.Plan.make(), "make() lacks the argument"),
+                    (lambda: self.plan.operations(), "Plan.operations() lacks the argument rank;")):
+                with self.subTest(words):
+                    self.assertIn(words, self.said(call))
+            self.assertEqual(program.check(allow=["values"]), [])
+
     def test_arrays(self):
         def body(world):
             executor = chorale.Executor(world)
