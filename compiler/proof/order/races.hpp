@@ -143,7 +143,7 @@ class Races : public Order {
   void with_owner(const Epoch& second, const Epoch& first, uint32_t cell, bool writes, bool written);
   void between(const Epoch& second, const Epoch& first, bool writes, bool written);
   void say(ProofName, const Epoch& second, const Epoch& first, bool writes, bool written,
-           const std::string& text, std::optional<Note> note);
+           const std::string& text, std::optional<Note> note, std::string help = {});
 
   const Shares& shares_;
   Findings& findings_;

@@ -106,7 +106,14 @@ void Races::between(const Epoch& second, const Epoch& first, bool writes, bool w
                   "that work here do not wait for them; synchronise the threads in between"
                 : "nothing orders the two";
   }
-  say(launches ? ProofName::replay : ProofName::races, second, first, writes, written, text, std::move(note));
+  std::string help;
+  if (writes && written && !launches && second.agent != first.agent && later.chain != sooner.chain)
+    help =
+        place(second).rank == place(first).rank
+            ? "let one thread block write it, or put a barrier of the two thread blocks between the writes"
+            : "let one rank write it, or put a signal of one rank and a wait of the other between the writes";
+  say(launches ? ProofName::replay : ProofName::races, second, first, writes, written, text, std::move(note),
+      std::move(help));
 }
 
 void Races::overlap_inside(const Epoch& at) {
@@ -119,11 +126,11 @@ void Races::overlap_inside(const Epoch& at) {
 }
 
 void Races::say(ProofName proof, const Epoch& second, const Epoch& first, bool writes, bool written,
-                const std::string& text, std::optional<Note> note) {
+                const std::string& text, std::optional<Note> note, std::string help) {
   if (!findings_.wanted(proof)) return;
   const OpPlace at = place(plain(second) ? second : first);
   if (!findings_.news(proof, at, note ? note->at : std::optional<OpPlace>(), text.substr(0, 12))) return;
-  Finding& finding = findings_.add(proof, Finding::Kind::race, at, text);
+  Finding& finding = findings_.add(proof, Finding::Kind::race, at, text, std::move(help));
   if (note) finding.diagnostic.notes.push_back(std::move(*note));
   finding.events = {event(first, written), event(second, writes)};
   finding.known = written ? agent(second.agent).visible[first.agent] : over_[first.agent];

@@ -67,6 +67,35 @@ TEST(Races, BlocksOfARank) {
   EXPECT_NE(races(plan), "");
 }
 
+std::string help_of_race(const Plan& plan) {
+  const Diagnostics findings = prove_plan(plan, all_but("races")).diagnostics();
+  return findings.empty() ? "nothing was found" : findings[0].help;
+}
+
+/// The help depends on who writes: two blocks of a rank have barriers, and two ranks have signals.
+TEST(Races, TwoThatWriteTheSameBytes) {
+  Plan plan = two_ranks();
+  copy(plan, in(0), scratch(0), 0);
+  copy(plan, in(1), scratch(0), 1);
+  EXPECT_EQ(help_of_race(plan),
+            "let one thread block write it, or put a barrier of the two thread blocks between the writes");
+  plan = two_ranks();
+  put(plan, in(0), 2, 0);
+  copy(plan, in(0), scratch(0), 0, 1);
+  EXPECT_EQ(help_of_race(plan),
+            "let one rank write it, or put a signal of one rank and a wait of the other between the writes");
+  // One of the two reads.
+  plan = two_ranks();
+  copy(plan, in(0), scratch(0), 0);
+  copy(plan, scratch(0), out(0), 1);
+  EXPECT_EQ(help_of_race(plan), "");
+  // One block does both.
+  plan = two_ranks();
+  copy(plan, in(0, 2), scratch(0, 2));
+  copy(plan, in(1), scratch(0));
+  EXPECT_EQ(help_of_race(plan), "");
+}
+
 /// Rank 1 signals that it has begun, rank 0 puts and signals, and rank 1 reads.
 Plan exchange(bool entry, bool relaxed_entry, bool relaxed_data) {
   Plan plan = two_ranks();
