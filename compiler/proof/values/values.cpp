@@ -50,6 +50,7 @@ void Holding::move(uint32_t chain, const Step& step, std::span<const Touch> touc
   if (executor_.chains()[chain].launch) return;
   const std::span<const Touch> sources = touches.first(step.sources), dests = touches.subspan(step.sources);
   if (dests.empty() || sources.empty()) return;
+  if (sources.size() == 1 && dests.size() == 1) note_swapped(chain, sources[0], dests[0]);
   for (uint32_t at = 0; at < dests[0].cells; ++at) {
     uint32_t value = read(sources[0].cell + at);
     for (size_t k = 1; step.combines && k < sources.size(); ++k)
@@ -141,6 +142,41 @@ uint32_t Holding::read(uint32_t cell) {
   return held_[cell];
 }
 
+bool Holding::is_unwritten(uint32_t cell) const {
+  if (held_[cell] == Values::none) return true;
+  const std::map<Origin, uint64_t> origins = values_.origins(held_[cell]);
+  return origins.size() == 1 && origins.begin()->first.rank == Origin::before;
+}
+
+/// Remembers a copy that reads what nothing has written, and overwrites what holds data.
+void Holding::note_swapped(uint32_t chain, const Touch& source, const Touch& dest) {
+  const Chain& of = executor_.chains()[chain];
+  if (executor_.plan().gpus[of.rank].threadblocks[of.block].ops[of.op].code != Opcode::copy) return;
+  for (uint32_t at = 0; at < std::min(source.cells, dest.cells); ++at) {
+    if (held_[source.cell + at] == Values::none && !is_unwritten(dest.cell + at))
+      swapped_.try_emplace(source.cell + at, Writer{chain, of.op});
+  }
+}
+
+void Holding::tell_swapped(Diagnostic& finding, uint32_t cell, uint32_t value) const {
+  if (swapped_.empty()) return;
+  const auto tell = [&](uint32_t read) {
+    const auto found = swapped_.find(read);
+    if (found == swapped_.end()) return false;
+    const Writer& copy = found->second;
+    finding.notes.push_back(
+        {{},
+         place(copy),
+         "this copy reads " + name(read) + " before anything writes it, and overwrites data"});
+    finding.help = "did you mean to swap the operands of that copy? The destination comes first";
+    return true;
+  };
+  if (tell(cell)) return;
+  for (const auto& [origin, times] : values_.origins(value)) {
+    if (origin.rank == Origin::before && tell(uint32_t(origin.at))) return;
+  }
+}
+
 uint32_t Holding::sender_of(const Range& output) {
   const uint32_t first = memory_.cell(output, 0);
   bool written = false;
@@ -164,10 +200,13 @@ std::string Holding::name(BufferKind kind, uint64_t rank, uint64_t begin, uint64
 
 std::string Holding::name(const Origin& of, uint64_t length) const {
   if (of.rank != Origin::before) return name(BufferKind::input, of.rank, of.at, of.at + length);
-  const Range range = memory_.range_of(uint32_t(of.at));
+  return "what " + name(uint32_t(of.at)) + " held before the launch";
+}
+
+std::string Holding::name(uint32_t cell) const {
+  const Range range = memory_.range_of(cell);
   const uint32_t kind = std::min<uint32_t>(range.space % spaces_per_rank, uint32_t(BufferKind::scratch));
-  return "what " + name(BufferKind(kind), range.space / spaces_per_rank, range.begin, range.end) +
-         " held before the launch";
+  return name(BufferKind(kind), range.space / spaces_per_rank, range.begin, range.end);
 }
 
 std::string Holding::name_of_output(uint32_t rank, uint32_t cell) const {
@@ -190,6 +229,7 @@ void Holding::say(uint32_t rank, uint32_t cell, const std::vector<Origin>& expec
             difference(expected, values_.origins(value), range.end - range.begin);
   Finding* const finding = add(rank, cell, text);
   if (!finding) return;
+  tell_swapped(finding->diagnostic, cell, value);
   const uint64_t length = range.end - range.begin;
   for (const Origin& of : expected) finding->expected.push_back({name(of, length)});
   if (writer_[cell].chain == nobody) return;

@@ -59,6 +59,8 @@ class Holding : public Observer {
   }
 
   uint32_t read(uint32_t cell);
+  bool is_unwritten(uint32_t cell) const;
+  void note_swapped(uint32_t chain, const Touch& source, const Touch& dest);
   void compare(uint32_t rank);
   void compare_operator(uint32_t rank, uint32_t cell, uint32_t value);
   OpPlace place(const Writer&) const;
@@ -71,8 +73,11 @@ class Holding : public Observer {
 
   std::string name(BufferKind, uint64_t rank, uint64_t begin, uint64_t end) const;
   std::string name(const Origin&, uint64_t length) const;
+  std::string name(uint32_t cell) const;
   std::string name_of_output(uint32_t rank, uint32_t cell) const;
   void say(uint32_t rank, uint32_t cell, const std::vector<Origin>& expected, uint32_t value);
+  /// Says that a copy seems to have its operands the wrong way round, if that is why a cell has the value.
+  void tell_swapped(Diagnostic&, uint32_t cell, uint32_t value) const;
   std::string difference(const std::vector<Origin>& expected, const std::map<Origin, uint64_t>& found,
                          uint64_t length) const;
 
@@ -86,6 +91,8 @@ class Holding : public Observer {
   std::vector<uint32_t> held_;  // by cell
   std::vector<Writer> writer_;  // by cell
   std::vector<uint32_t> made_;
+  /// Holds copies that read a cell before anything wrote it and overwrite data, by that cell.
+  std::unordered_map<uint32_t, Writer> swapped_;
   uint32_t left_out_ = nobody;  ///< the last rank with an output that is partly unwritten
   /// These hold the operator of the first combined output, and the place of that output.
   std::optional<ReduceOp> op_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "chorale/witness.hpp"
+#include "tests/has.hpp"
 #include "tests/unit/proof/findings.hpp"
 
 namespace chorale {
@@ -53,6 +54,36 @@ TEST(Values, OutputThatIsLeftOut) {
   EXPECT_EQ(values(plan), "");
   block(plan, 0).ops.pop_back();
   EXPECT_EQ(values(plan), "output[0:2] of rank 0 is never written\n");
+}
+
+/// Broadcasts the input of rank 0. Rank 0 copies it to its own output, with the operands of `copy`.
+Plan broadcast(const Operand& from, const Operand& to) {
+  Plan plan = collective("broadcast", 1, 1);
+  plan.gpus[1].chunks[0] = 0;
+  put(plan, in(0), 1, 0);
+  nop(plan);
+  copy(plan, from, to);
+  return plan;
+}
+
+/// A copy whose operands are swapped leaves its output unwritten. The finding names the copy.
+TEST(Values, OperandsThatAreSwapped) {
+  EXPECT_EQ(values(broadcast(in(0), out(0))), "");
+  const Plan swapped = broadcast(out(0), in(0));
+  EXPECT_EQ(
+      values(swapped),
+      "output[0:1] of rank 0 is never written\n"
+      "  this copy reads output[0:1] of rank 0 before anything writes it, and overwrites data at 0.0.2\n");
+  EXPECT_EQ(prove_plan(swapped, all_but("values")).findings[0].diagnostic.help,
+            "did you mean to swap the operands of that copy? The destination comes first");
+  // What is read may also go on to an output.
+  Plan onwards = collective("allgather", 1, 2);
+  copy(onwards, scratch(0), in(0));
+  nop(onwards);
+  copy(onwards, scratch(0), out(0));
+  EXPECT_TRUE(test::has(values(onwards), "this copy reads scratch[0:1] of rank 0")) << values(onwards);
+  // A copy of something unwritten to a place without data is not swapped.
+  EXPECT_FALSE(test::has(values(broadcast(scratch(0), out(0))), "this copy reads"));
 }
 
 /// Rank 0 adds its input to itself, and the sum to itself, `times` times.
