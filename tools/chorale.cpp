@@ -107,6 +107,14 @@ void refuse_unknown_words(CLI::App& app, int argc, char** argv) {
     if (word.size() < 2 || word[0] != '-' || std::isdigit(static_cast<unsigned char>(word[1]))) continue;
     word = word[1] == '-' ? word.substr(0, word.find('=')) : word.substr(0, 2);
     if (std::find(known.begin(), known.end(), word) == known.end()) {
+      // Some commands only make a plan, whose number of ranks is a parameter like any other.
+      if (word == "--ranks" && std::find(known.begin(), known.end(), "--set") != known.end()) {
+        const std::string given = argv[next] == word && next + 1 < argc ? argv[next + 1]
+                                  : argv[next] == word                  ? "N"
+                                                                        : argv[next] + word.size() + 1;
+        throw Failure(Exit::command_wrong, "chorale " + at->get_name() + " has no option --ranks",
+                      "a program gets its number of ranks as a parameter: --set ranks=" + given);
+      }
       const std::string command = at == &app ? "chorale" : "chorale " + at->get_name();
       throw Failure(Exit::command_wrong, unknown("option", word, known),
                     command + " --help lists the options");

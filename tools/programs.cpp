@@ -115,7 +115,8 @@ std::vector<std::string> algorithm_names() { return names(dsl::programs()); }
 
 void declare_wanted(CLI::App& app, Wanted& wanted, const std::string& what_it_is) {
   suggest(app.add_option("what", wanted.what, what_it_is)->required(), algorithm_names);
-  app.add_option("--set", wanted.set, "A parameter of the program; may be repeated")
+  app.add_option("--set", wanted.set,
+                 "A parameter of the program, such as ranks=8 for its number of ranks; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   app.add_option("--name", wanted.name, "The program to use, if a source has several")->type_name("NAME");

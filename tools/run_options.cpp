@@ -15,7 +15,8 @@
 namespace chorale::tools {
 
 void RunOptions::declare(CLI::App& app) {
-  app.add_option("--ranks", ranks, "Number of ranks; default: the plan's")
+  app.add_option("--ranks", ranks,
+                 "Number of ranks, which a program gets as --set ranks=N; default: the plan's")
       ->transform(whole_number(1, 4096))
       ->type_name("N");
   app.add_option("--dtype", dtype, "Type of an element; default f32")
@@ -132,14 +133,23 @@ Built built_file(const std::string& file, const std::vector<std::string>& allow)
   return built;
 }
 
+/// Says how to get a plan of the number of ranks that the command line names.
+std::string ranks_remedy(const Wanted& wanted, uint32_t ranks) {
+  const std::string otherwise = ", or leave --ranks out";
+  if (!names_program(wanted.what)) return "compile it for " + count(ranks, "rank") + otherwise;
+  if (parse_settings(wanted.set).contains("ranks"))
+    return "try --set ranks=" + std::to_string(ranks) + otherwise;
+  return "let the program take its number of ranks as the parameter ranks, which --ranks sets" + otherwise;
+}
+
 /// Throws if a plan is for another number of ranks than the command line. A host schedule is for any number.
-void require_ranks(const Built& built, uint32_t ranks) {
+void require_ranks(const Wanted& wanted, const Built& built, uint32_t ranks) {
   const Plan& plan = built.plan;
   if (!ranks || ranks == plan.ranks() || plan.extension.host || !built.diagnostics.empty()) return;
   throw Failure(Exit::command_wrong,
                 "plan '" + plan.name + "' is for " + count(plan.ranks(), "rank") + ", but --ranks is " +
                     std::to_string(ranks),
-                "compile it for " + count(ranks, "rank") + ", or leave --ranks out");
+                ranks_remedy(wanted, ranks));
 }
 
 Built built_of_any_ranks(const Wanted& wanted, uint32_t ranks, const std::vector<std::string>& allow) {
@@ -159,7 +169,7 @@ Built built_of_any_ranks(const Wanted& wanted, uint32_t ranks, const std::vector
 
 Built built_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::string>& allow) {
   Built built = built_of_any_ranks(wanted, ranks, allow);
-  require_ranks(built, ranks);
+  require_ranks(wanted, built, ranks);
   return built;
 }
 

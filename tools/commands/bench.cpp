@@ -248,7 +248,8 @@ Action command::bench(CLI::App& app) {
   app.add_option("--bytes", options->bytes,
                  "Sizes of the message, as for run; default 1K:1G on cuda, 1K:1M:4 on cpu")
       ->type_name("SIZES");
-  app.add_option("--set", options->common.set, "A parameter of the program; may be repeated")
+  app.add_option("--set", options->common.set,
+                 "A parameter of the program, such as ranks=8 for its number of ranks; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   app.add_option("--name", options->common.name, "The program to use, if a source has several")

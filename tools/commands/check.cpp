@@ -107,7 +107,8 @@ Action command::check(CLI::App& app) {
   app.add_option("plan", options->paths,
                  "Plan files, or sources in C++ (*.cpp) or Python (*.py); - is standard input")
       ->required();
-  app.add_option("--set", options->set, "A parameter of the sources; may be repeated")
+  app.add_option("--set", options->set,
+                 "A parameter of the sources, such as ranks=8 for their number of ranks; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   declare_aim(app, options->aim, "default: " + std::string(target_names[size_t(Target::chorale)]));

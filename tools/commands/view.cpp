@@ -157,7 +157,8 @@ Action command::view(CLI::App& app) {
       ->type_name("FILE")
       ->allow_extra_args(false);
   app.add_option("--bytes", options->bytes, "Size of the message; default 1M")->type_name("SIZE");
-  app.add_option("--ranks", options->ranks, "Number of ranks; default: the plan's")
+  app.add_option("--ranks", options->ranks,
+                 "Number of ranks, which a program gets as --set ranks=N; default: the plan's")
       ->transform(whole_number(1, 4096))
       ->type_name("N");
   app.add_option("--machine", options->machine, "The machine for predicted times; default: an NVIDIA H200's")
@@ -169,7 +170,8 @@ Action command::view(CLI::App& app) {
       ->check(one_of("packet form", {std::begin(packet_form_names), std::end(packet_form_names)}))
       ->type_name("NAME");
   app.add_flag("--eager", options->eager, "Predict launches in a row; default: in a CUDA graph");
-  app.add_option("--set", options->common.set, "A parameter of the program; may be repeated")
+  app.add_option("--set", options->common.set,
+                 "A parameter of the program, such as ranks=8 for its number of ranks; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   app.add_option("--name", options->common.name, "The program to use, if a source has several")
