@@ -21,6 +21,11 @@ void Memory::begin(bool calm, uint32_t stale_one_in) {
       fresh_[cell].value = mix(mix(cell));
       fresh_[cell].taint = uninitialised;
     }
+    // The application's buffers hold what it wrote there. Only scratch may be uninitialised.
+    for (const RankMemory& of : program_.memory) {
+      for (uint32_t cell = 0; cell < of.input_cells; ++cell) fresh_[of.input + cell].taint = overwritten;
+      for (uint32_t cell = 0; cell < of.output_cells; ++cell) fresh_[of.output + cell].taint = overwritten;
+    }
   }
   cells_ = fresh_;
   buffers_.resize(buffers());

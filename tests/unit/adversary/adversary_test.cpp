@@ -77,6 +77,27 @@ TEST(Adversary, ChunksThatAreATurnStand) {
   }
 }
 
+/// Every rank gets the peer's part before the peer has written it. What it reads was left there by the
+/// application, because the plan has no scratch.
+TEST(Adversary, AVerdictNamesNoScratchThatThePlanLacks) {
+  using namespace dsl;
+  Program program({.name = "early", .collective = AllGather{.ranks = 2, .chunk_factor = 1}});
+  for (int rank = 0; rank < 2; ++rank) {
+    const Rank me(program, rank), other(program, 1 - rank);
+    me.copy(me.get_output_buffer()[rank], me.get_input_buffer()[0], 0);
+    MemoryChannel(program, 1 - rank, rank)
+        .get(me.get_output_buffer()[1 - rank], other.get_output_buffer()[1 - rank], 0);
+  }
+  Adversary adversary(plan_of(program));
+  int seen = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const Verdict verdict = adversary.run(seed);
+    seen += verdict.kind == Kind::overwrite_seen;
+    EXPECT_EQ(verdict.text.find("scratch"), std::string::npos) << seed << ": " << verdict.text;
+  }
+  EXPECT_GT(seen, 0);
+}
+
 TEST(Adversary, AnySizeStands) {
   for (const uint64_t bytes : {1, 17, 100, 1000}) {
     const Verdict verdict = try_hard(shipped_plan("allreduce_ring_4"), 20, {.bytes = bytes});
