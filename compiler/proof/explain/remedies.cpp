@@ -65,6 +65,20 @@ class Trial {
     insert(to, Opcode::wait, {newest_channel(to)}, ChannelType::memory);
   }
 
+  /// Moves a wait to the second access, which is in another thread block of the rank.
+  void move_wait(const OpPlace& from) {
+    Gpu& gpu = plan_.gpus[from.rank];
+    ThreadBlock& block = gpu.threadblocks[from.threadblock];
+    const Op op = block.ops[from.op];
+    std::vector<uint32_t> ids;
+    for (const uint32_t id : block.op_ids(op)) {
+      ids.push_back(
+          op.via == ChannelType::none ? id : local_channel(second(), op.via, channel_of(block, op.via, id)));
+    }
+    block.ops.erase(block.ops.begin() + from.op);
+    insert(second(), op.code, ids, op.via);
+  }
+
   /// Returns whether the changed plan ends and orders the two accesses.
   /// \param reversed  true: the second access must come before the first one
   bool orders(bool reversed) const {
@@ -95,14 +109,23 @@ class Trial {
   }
   /// Returns the position of its rank's newest memory channel in the lists of a block.
   uint32_t newest_channel(const OpPlace& at) {
-    Gpu& gpu = plan_.gpus[at.rank];
-    ThreadBlock& block = gpu.threadblocks[at.threadblock];
+    return local_channel(at, ChannelType::memory, plan_.gpus[at.rank].channel_count(ChannelType::memory) - 1);
+  }
+  /// Adds a channel of the rank to the lists of a block, and returns its position there.
+  uint32_t local_channel(const OpPlace& at, ChannelType type, uint32_t channel) {
+    ThreadBlock& block = plan_.gpus[at.rank].threadblocks[at.threadblock];
     for (ChannelRefs& refs : block.channels) {
-      if (refs.type != ChannelType::memory) continue;
-      refs.ids.push_back(gpu.channel_count(ChannelType::memory) - 1);
+      if (refs.type != type) continue;
+      refs.ids.push_back(channel);
       return uint32_t(refs.ids.size() - 1);
     }
-    block.channels.push_back({ChannelType::memory, {gpu.channel_count(ChannelType::memory) - 1}});
+    block.channels.push_back({type, {channel}});
+    return 0;
+  }
+  static uint32_t channel_of(const ThreadBlock& block, ChannelType type, uint32_t position) {
+    for (const ChannelRefs& refs : block.channels) {
+      if (refs.type == type) return refs.ids[position];
+    }
     return 0;
   }
 
@@ -110,6 +133,9 @@ class Trial {
   ProofSetting setting_;
   std::vector<ProofEvent> events_;
 };
+
+/// Limits the waits of other blocks that are tried, because each costs an execution and proofs of the plan.
+constexpr size_t most_waits = 4;
 
 class Remedies {
  public:
@@ -129,6 +155,7 @@ class Remedies {
       other.order();
       return other.list_;
     }
+    take_wait();
     take_turns();
     order();
     return list_;
@@ -192,6 +219,52 @@ class Remedies {
     if (prove_plan(plan, others).findings.empty())
       list_.push_back("use_double_scratch_buffer, which takes twice the scratch");
   }
+
+  /// Tries a wait that another thread block of the rank makes. It is offered only if that block does not need
+  /// the wait itself. Then the author has mixed up the blocks.
+  void take_wait() {
+    const ProofEvent &first = finding_.events[0], &second = finding_.events[1];
+    if (launches_apart() || second.who == Who::application || ends_before(first, second)) return;
+    const uint32_t cause = history_.find(first);
+    size_t tried = 0;
+    for (uint32_t at = 0; at < history_.nodes().size() && tried < most_waits; ++at) {
+      const Node& node = history_.nodes()[at];
+      if (node.kind != Node::Kind::control || node.launch != second.launch) continue;
+      const Chain& chain = history_.executor().chains()[node.chain];
+      const OpPlace wait{chain.rank, chain.block, node.op};
+      if (wait.rank != second.at.rank || wait.threadblock == second.at.threadblock) continue;
+      if (first.who != Who::application && same_block(wait, first.at)) continue;
+      const Opcode code = op_at(wait).code;
+      if (code != Opcode::wait && code != Opcode::relaxed_wait && code != Opcode::sem_acquire) continue;
+      if (in_pipeline(plan_, wait) || !Past(history_, at, first.writes).has(cause)) continue;
+      ++tried;
+      Trial trial(plan_, finding_);
+      trial.move_wait(wait);
+      if (!trial.orders(false) || needs_it(trial.plan(), wait)) continue;
+      list_.push_back("the " + std::string(info(code).name) + " of " + line(wait) + " in thread block " +
+                      number(block_id(second.at)) + " instead of " + number(block_id(wait)));
+      return;
+    }
+  }
+
+  /// Returns whether the block of a wait that was moved away has a finding now, or the plan never ends.
+  bool needs_it(const Plan& moved, const OpPlace& wait) const {
+    for (const Finding& finding : prove_plan(moved).findings) {
+      if (finding.kind != Finding::Kind::race && finding.kind != Finding::Kind::value) return true;
+      for (const ProofEvent& event : finding.events) {
+        if (event.who != Who::application && same_block(wait, event.at)) return true;
+      }
+    }
+    return false;
+  }
+
+  static bool same_block(const OpPlace& one, const OpPlace& other) {
+    return one.rank == other.rank && one.threadblock == other.threadblock;
+  }
+  const Op& op_at(const OpPlace& at) const {
+    return plan_.gpus[at.rank].threadblocks[at.threadblock].ops[at.op];
+  }
+  uint32_t block_id(const OpPlace& at) const { return plan_.gpus[at.rank].threadblocks[at.threadblock].id; }
 
   void synchronise() {
     Trial trial(plan_, finding_);

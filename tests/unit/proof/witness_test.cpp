@@ -81,6 +81,30 @@ TEST(Witness, ARelaxedSignalPublishesNothing) {
       << text;
 }
 
+/// Rank 0 puts two chunks and signals. On rank 1, block 0 waits and block 1 reads a chunk.
+Plan waits_in_the_other_block() {
+  Plan plan = two_ranks();
+  put(plan, in(0), 2, 0);
+  put(plan, in(1), 2, 1);
+  hand_over(plan, 0);
+  copy(plan, scratch(0), out(0), 1, 1);
+  return plan;
+}
+
+TEST(Witness, AWaitInAnotherBlock) {
+  const std::string remedy =
+      "would order them: the wait of rank 1, thread block 0, op 0 in thread block 1 instead of 0\n";
+  Plan plan = waits_in_the_other_block();
+  EXPECT_TRUE(has(shown(plan), remedy)) << shown(plan);
+  // If block 0 reads a chunk too, it needs the wait itself.
+  copy(plan, scratch(1), out(1), 0, 1);
+  EXPECT_FALSE(has(shown(plan), "instead of")) << shown(plan);
+  // A wait for something else orders nothing.
+  plan = waits_in_the_other_block();
+  std::swap(block(plan, 0).ops[0], block(plan, 0).ops[2]);
+  EXPECT_FALSE(has(shown(plan), "instead of")) << shown(plan);
+}
+
 TEST(Witness, AProxyThatIsNotWaitedFor) {
   Plan plan = two_ranks();
   put_by_port(plan, scratch(0), 2, 4);
