@@ -52,8 +52,9 @@ void tell_rivals(const SymbolicExecutor& executor, Findings& findings, uint32_t 
       std::string("thread blocks ") + number(first.threadblock) + " and " + number(second.threadblock) +
           (take ? " both take from " : " both add to ") + what +
           ": which of them comes first depends on their speed, so one execution does not stand for all",
-      "give each a semaphore or channel of its own, or set bounded_proof: then " + number(max_executions) +
-          " orders are tried at most, and the verdict is 'bounded'");
+      "let one thread block do both, or give each a semaphore or channel of its own, or set bounded_proof: "
+      "then " +
+          number(max_executions) + " orders are tried at most, and the verdict is 'bounded'");
   finding.diagnostic.notes.push_back({{}, first, "the other one is here"});
   for (const OpPlace& at : {first, second}) finding.events.emplace_back().at = at;
 }

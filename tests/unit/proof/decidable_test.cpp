@@ -26,6 +26,8 @@ TEST(Decidable, SeveralTake) {
             "thread blocks 0 and 1 both take from semaphore 0 of rank 0: which of them comes first depends "
             "on their "
             "speed, so one execution does not stand for all at 0.1.0\n  the other one is here at 0.0.0\n");
+  const std::string help = prove_plan(plan).findings[0].diagnostic.help;
+  EXPECT_TRUE(help.starts_with("let one thread block do both, or give each a semaphore")) << help;
   plan.extension.bounded_proof = true;
   EXPECT_EQ(undecided(plan), "");
   const Proof proof = prove_plan(plan, {}, true);
