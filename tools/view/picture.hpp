@@ -50,7 +50,7 @@ struct PictureSpan {
 
 /// Holds the times of all operations from one source.
 struct PictureTimes {
-  std::string title;               ///< "predicted for NVIDIA H200"
+  std::string title;               ///< "predicted for 1M of f32 on NVIDIA H200"
   bool steps = false;              ///< the numbers are positions in an order, not nanoseconds
   std::vector<PictureSpan> spans;  ///< by number of the operation
 };

@@ -236,7 +236,10 @@ Picture picture_of(const Plan& plan, const PlanView& view) {
       picture.chunk_bytes ? predicted(plan, view, picture) : std::vector<TraceSpan>{};
   const Arguments arguments{.bytes = view.bytes, .dtype = view.dtype, .packet = view.packet};
   if (!spans.empty()) {
-    add_times(first, spans, "predicted", "predicted for " + view.machine->name, picture);
+    add_times(first, spans, "predicted",
+              "predicted for " + format_bytes(view.bytes) + " of " + std::string(dtype_name(view.dtype)) +
+                  " on " + view.machine->name,
+              picture);
     picture.profiles["predicted"] = profile_json(profile(plan, arguments, spans, Clocks::one));
   }
   if (!view.measured.empty()) {
