@@ -6,6 +6,7 @@
 #include "remedies.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "compiler/plan/report.hpp"
 #include "compiler/plan/resolve.hpp"
@@ -247,12 +248,18 @@ class Remedies {
     }
   }
 
-  /// Returns whether the block of a wait that was moved away has a finding now, or the plan never ends.
-  bool needs_it(const Plan& moved, const OpPlace& wait) const {
-    for (const Finding& finding : prove_plan(moved).findings) {
+  /// Returns whether a block needs the wait that was moved away from it: whether there are more findings now,
+  /// one about what came after the wait, or the plan never ends. What the block did before the wait may race
+  /// as it did.
+  bool needs_it(const Plan& moved, const OpPlace& wait) {
+    const std::vector<Finding> findings = prove_plan(moved).findings;
+    if (!findings_of_plan_) findings_of_plan_ = prove_plan(plan_).findings.size();
+    if (findings.size() > *findings_of_plan_) return true;
+    for (const Finding& finding : findings) {
       if (finding.kind != Finding::Kind::race && finding.kind != Finding::Kind::value) return true;
       for (const ProofEvent& event : finding.events) {
-        if (event.who != Who::application && same_block(wait, event.at)) return true;
+        if (event.who != Who::application && same_block(wait, event.at) && event.at.op >= wait.op)
+          return true;
       }
     }
     return false;
@@ -341,6 +348,7 @@ class Remedies {
   const History& history_;
   const Finding& finding_;
   std::vector<std::string> list_;
+  std::optional<size_t> findings_of_plan_;  ///< their number
 };
 
 }  // namespace

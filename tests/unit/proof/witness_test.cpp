@@ -99,6 +99,16 @@ TEST(Witness, AWaitInAnotherBlock) {
   // If block 0 reads a chunk too, it needs the wait itself.
   copy(plan, scratch(1), out(1), 0, 1);
   EXPECT_FALSE(has(shown(plan), "instead of")) << shown(plan);
+  // What block 0 did before the wait may race as it did.
+  plan = two_ranks();
+  put(plan, in(0), 2, 0, 1);
+  copy(plan, scratch(0), out(0), 1, 0);
+  put(plan, in(0), 2, 0);
+  hand_over(plan, 0);
+  copy(plan, scratch(0), out(0), 1, 1);
+  std::string all;
+  for (const Finding& finding : prove_plan(plan).findings) all += render(explain(plan, finding));
+  EXPECT_TRUE(has(all, "the wait of rank 1, thread block 0, op 1 in thread block 1 instead of 0")) << all;
   // A wait for something else orders nothing.
   plan = waits_in_the_other_block();
   std::swap(block(plan, 0).ops[0], block(plan, 0).ops[2]);
