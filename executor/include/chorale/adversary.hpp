@@ -34,8 +34,8 @@ struct Verdict {
     ok,
     refused,  ///< nothing ran, because an operand is out of bounds or the plan cannot be bound to the message
     wrong_result,    ///< an output does not hold what the collective promises
-    overwrite_seen,  ///< as wrong_result, and the wrong value is one that the application wrote between
-                     ///< launches
+    overwrite_seen,  ///< as wrong_result, and the wrong value is one that the application wrote before
+                     ///< the first launch, or between launches
     late_write,      ///< the plan writes the application's buffers between launches
     deadlock,
     too_long,  ///< the schedule takes more than max_steps
