@@ -205,7 +205,7 @@ TEST(WrongRank, that_the_program_lacks_says_how_ranks_count) {
   MemoryChannel(program, 2, 0);
   Buffer(program, 2, 1);
   Semaphore(program, 2, 0);
-  SwitchChannel(program, {0, 2}, BufferKind::input);
+  const SwitchChannel joined(program, {0, 2}, BufferKind::input);
   const Diagnostics found = program.diagnostics();
   ASSERT_EQ(found.size(), 5u);
   for (const Diagnostic& one : found)
