@@ -120,7 +120,11 @@ Memory from_interface(const py::handle& array, const char* attribute, const std:
   memory.writable = !data[1].cast<bool>();
   memory.bytes = elements * width;
   memory.dtype_name = type;
-  if (py::hasattr(array, "dtype")) memory.dtype_name = py::str(array.attr("dtype")).cast<std::string>();
+  if (py::hasattr(array, "dtype")) {
+    // The type of a tensor of PyTorch is called "torch.float32".
+    const auto name = py::str(array.attr("dtype")).cast<std::string>();
+    memory.dtype_name = name.substr(name.rfind('.') + 1);
+  }
   memory.dtype = named(memory.dtype_name);
   memory.on_gpu = std::string_view(attribute) == "__cuda_array_interface__";
   memory.owner = py::reinterpret_borrow<py::object>(array);

@@ -39,6 +39,18 @@ class OnlyDlpack:
         return self.array.__dlpack_device__()
 
 
+class LikeTensor:
+    """An array whose type is called as PyTorch calls it, with the interface that its tensors on a GPU have."""
+
+    class Type:
+        def __str__(self):
+            return "torch.int64"
+
+    def __init__(self, array):
+        self.__array_interface__ = array.__array_interface__
+        self.dtype = self.Type()
+
+
 class Worlds(unittest.TestCase):
     def test_world(self):
         def body(world):
@@ -90,7 +102,7 @@ class Executors(unittest.TestCase):
         def body(world):
             executor = chorale.Executor(world, trace=1)
             mine = numpy.arange(12, dtype=numpy.int64) * (world.rank + 1)
-            for array in mine, mine.reshape(3, 4), OnlyDlpack(mine):
+            for array in mine, mine.reshape(3, 4), OnlyDlpack(mine), LikeTensor(mine):
                 out = numpy.zeros(12, numpy.int64)
                 executor.prepare(plan, array, out)
                 executor.execute(plan, array, out)
