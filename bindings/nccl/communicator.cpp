@@ -267,14 +267,14 @@ bool Communicator::is_direct(const Chosen& choice, const Collective& collective)
 
 std::string_view Communicator::why_other_steps(const Collective& collective) {
   if (copies_always_) return "CHORALE_NCCL_COPIES is 'always'";
-  const Chosen& choice = chosen(collective.shape);
+  Chosen& choice = chosen(collective.shape);
   if (is_direct(choice, collective)) return "";
   const bool on_gpus = backend_of(config_) == Backend::cuda;
   if (on_gpus && collective.shape.collective == "broadcast" && ranks() == 2 && choice.peers_access)
     return "a broadcast to one GPU is a message";
   if (!choice.peers_map.value_or(true)) return "needs memory that all peers can map, or that is registered";
-  if (executor_.stages(*choice.plan, collective.arguments))
-    return "needs registered buffers, or shorter ones of at most 16 ranks";
+  if (!choice.stages) choice.stages = executor_.stages(*choice.plan, collective.arguments);
+  if (*choice.stages) return "needs registered buffers, or shorter ones of at most 16 ranks";
   return "";
 }
 

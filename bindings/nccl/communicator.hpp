@@ -118,6 +118,9 @@ class Communicator {
     std::string words;  ///< names the plan, and says why it was chosen
     /// Says whether peers could map the buffers of the first call; nothing before it.
     std::optional<bool> peers_map = {};
+    /// Holds Executor::stages(), which is the same for all calls, because none passes memory of
+    /// Executor::allocate().
+    std::optional<bool> stages = {};
   };
   struct Window {
     const char* at;

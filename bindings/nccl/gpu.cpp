@@ -100,12 +100,12 @@ class Gpu final : public Device {
 
   void begin(std::span<const cudaStream_t> streams) override {
     const cudaStream_t first = streams.front();
-    const unsigned long long capture = capture_of(first);
+    now_ = {first, number_of(first), capture_of(first)};
     // The stream of the last call may no longer exist, so the event was recorded behind that call.
     const Event* const before =
-        capture == 0 ? (last_stream_ == none || last_stream_ == number_of(first) ? nullptr : &*last_)
-        : capture == last_capture_ ? &*last_captured_
-                                   : nullptr;
+        now_.capture == 0 ? (last_stream_ == none || last_stream_ == now_.number ? nullptr : &*last_)
+        : now_.capture == last_capture_ ? &*last_captured_
+                                        : nullptr;
     if (before) check(cudaStreamWaitEvent(first, before->get(), 0), "an order of streams");
     for (const cudaStream_t other : streams.subspan(1)) {
       if (other == first) continue;
@@ -116,17 +116,20 @@ class Gpu final : public Device {
 
   void end(std::span<const cudaStream_t> streams) override {
     const cudaStream_t first = streams.front();
-    const unsigned long long capture = capture_of(first);
+    const auto [stream, number, capture] = std::exchange(now_, {});
     const Event& event = capture == 0 ? *last_ : *last_captured_;
     check(cudaEventRecord(event.get(), first), "an order of streams");
     for (const cudaStream_t other : streams.subspan(1)) {
       if (other != first) check(cudaStreamWaitEvent(other, event.get(), 0), "an order of streams");
     }
-    if (capture == 0) last_stream_ = number_of(first);
+    if (capture == 0) last_stream_ = number;
     if (capture != 0) last_capture_ = capture;
   }
 
-  bool capturing(cudaStream_t stream) override { return capture_of(stream) != 0; }
+  bool capturing(cudaStream_t stream) override {
+    const bool known = now_.number != none && stream == now_.stream;
+    return (known ? now_.capture : capture_of(stream)) != 0;
+  }
 
   void wait() override {
     const OnDevice on(number_);
@@ -182,8 +185,15 @@ class Gpu final : public Device {
     return status == cudaStreamCaptureStatusActive ? number : 0;
   }
 
+  /// Holds what CUDA says about the stream of a call, from begin() to end(), so that it is asked only once.
+  struct Now {
+    cudaStream_t stream = nullptr;
+    unsigned long long number = none, capture = 0;
+  };
+
   const int number_;
   std::string name_;
+  Now now_;
   std::optional<Event> last_, last_captured_;  ///< behind the last call, and behind the last captured call
   Between between_;
   unsigned long long last_stream_ = none;  ///< see number_of()

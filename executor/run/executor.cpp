@@ -224,7 +224,11 @@ struct Executor::State {
   /// through staging, its memory must be allocated.
   template <class Visit>
   void for_each_call(const Plan& plan, const Arguments& arguments, const Visit& visit) {
-    switch (how(plan, arguments)) {
+    for_each_call(how(plan, arguments), plan, arguments, visit);
+  }
+  template <class Visit>
+  void for_each_call(Staging::How how, const Plan& plan, const Arguments& arguments, const Visit& visit) {
+    switch (how) {
       case Staging::How::as_passed:
         return visit(arguments, Publishing{});
       case Staging::How::published:
@@ -257,7 +261,8 @@ void Executor::execute(const Plan& plan, const Arguments& arguments, void* strea
 void Executor::execute_staged(const Plan& plan, const Arguments& arguments, void* stream) {
   const OneCall call = state_->one_call();
   state_->why_copied.clear();
-  if (state_->how(plan, arguments) == Staging::How::staged) {
+  const Staging::How how = state_->how(plan, arguments);
+  if (how == Staging::How::staged) {
     state_->why_copied =
         state_->backend->can_publish(plan, state_->multicast)
             ? "the lengths of its parts are not whole 16 bytes"
@@ -265,15 +270,16 @@ void Executor::execute_staged(const Plan& plan, const Arguments& arguments, void
     return state_->staging->run(plan, arguments, stream,
                                 [&](const Arguments& piece) { state_->execute(plan, piece, stream, {}); });
   }
-  state_->for_each_call(plan, arguments, [&](const Arguments& piece, const Publishing& publishing) {
+  state_->for_each_call(how, plan, arguments, [&](const Arguments& piece, const Publishing& publishing) {
     state_->execute(plan, piece, stream, publishing);
   });
 }
 
 void Executor::prepare_staged(const Plan& plan, const Arguments& arguments) {
   const OneCall call = state_->one_call();
-  if (state_->how(plan, arguments) == Staging::How::staged) state_->staging->allocate();
-  state_->for_each_call(plan, arguments, [&](const Arguments& piece, const Publishing& publishing) {
+  const Staging::How how = state_->how(plan, arguments);
+  if (how == Staging::How::staged) state_->staging->allocate();
+  state_->for_each_call(how, plan, arguments, [&](const Arguments& piece, const Publishing& publishing) {
     state_->prepare(plan, piece, publishing);
   });
 }
