@@ -274,7 +274,7 @@ std::string_view Communicator::why_other_steps(const Collective& collective) {
     return "a broadcast to one GPU is a message";
   if (!choice.peers_map.value_or(true)) return "needs memory that all peers can map, or that is registered";
   if (!choice.stages) choice.stages = executor_.stages(*choice.plan, collective.arguments);
-  if (*choice.stages) return "needs registered buffers, or shorter ones of at most 16 ranks";
+  if (*choice.stages) return "needs registered buffers, or at most 16 ranks and parts of whole 16 bytes";
   return "";
 }
 

@@ -85,7 +85,7 @@ Binding::Binding(const Common& common, const Plan& plan, const std::vector<Scrat
   ChosenKernel kernel;
   agree_on_use(world_, [&] {
     bound_ = lowering::bind_plan(plan, use, rank_, call.bytes, call.dtype, call.packet, call.op,
-                                 round_scratch_of(plan, call));
+                                 round_scratch_of(plan, call), call.part_distance != 0);
     placement_ = std::make_unique<lowering::Placement>(plan, rank_, bound_.layout, call.part_distance);
     kernel = ChosenKernel::of(plan, call);
     if (world_.group().several_hosts()) {

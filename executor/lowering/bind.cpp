@@ -80,7 +80,7 @@ class Builder {
     } else if (kind <= uint32_t(BufferKind::output)) {
       of.segment_nominal = layout_.segment_nominal();
       of.segment_bytes = layout_.segment_bytes;
-      if (of.segment_bytes != 0 && of.segment_bytes == of.segment_nominal) {
+      if (of.segment_bytes != 0 && of.segment_bytes == of.segment_nominal && !layout_.segments_apart) {
         // Without gaps after segments, make one segment of all, so that a move across several is one piece.
         const uint64_t all = kind == 0 ? layout_.sizes.input : layout_.sizes.output;
         if (all != 0) of.segment_nominal = of.segment_bytes = all;
@@ -460,11 +460,12 @@ BoundPlan bind_plan(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype
 }
 
 BoundPlan bind_plan(const Plan& plan, const std::vector<ScratchUse>& use, uint32_t rank, uint64_t bytes,
-                    DType dtype, PacketForm packet, int32_t op, uint64_t round_scratch) {
+                    DType dtype, PacketForm packet, int32_t op, uint64_t round_scratch, bool segments_apart) {
   check_numbers(dtype, packet, op);
   BoundPlan bound;
   bound.scratch = use;
   bound.layout = in_rounds(plan, bound.scratch, layout_of(plan, bytes, dtype, packet), round_scratch);
+  bound.layout.segments_apart = segments_apart;
   std::optional<ReduceOp> replacement;
   if (op >= 0) {
     replacement = ReduceOp(op);

@@ -74,9 +74,10 @@ void check_numbers(DType, PacketForm, int32_t op);
 /// \param use scratch_use() of the plan
 /// \param op a ReduceOp that replaces the plan's, or -1
 /// \param round_scratch the bytes of scratch to which a long message's rounds are cut, see in_rounds()
+/// \param segments_apart see Layout
 /// \throws UsageError as layout_of() and build_image() do, and for a plan that cannot be reduced by `op`
 BoundPlan bind_plan(const Plan&, const std::vector<ScratchUse>& use, uint32_t rank, uint64_t bytes, DType,
-                    PacketForm, int32_t op, uint64_t round_scratch = 0);
+                    PacketForm, int32_t op, uint64_t round_scratch = 0, bool segments_apart = false);
 /// Does the same, and computes `use`.
 BoundPlan bind_plan(const Plan&, uint32_t rank, uint64_t bytes, DType, PacketForm, int32_t op);
 

@@ -117,8 +117,9 @@ DeviceProgram lower(const BoundImage& bound, const ProgramAddresses& places, Pac
                     program.page.shared_bytes(), options.most_page_bytes));
   }
   const uint64_t page_size = program.page.bytes();
-  program.exchange = program.exchange && (program.whole || packet != PacketForm::ll128) &&
-                     program.pages == 1 && page_size <= most_exchange_bytes;
+  // The other steps of a long message with tails are faster in the interpreter for all programs.
+  program.exchange = program.exchange && (program.whole || keep_tails) && program.pages == 1 &&
+                     page_size <= most_exchange_bytes;
   program.bytes.resize(blocks.size() * program.pages * page_size);
   for (size_t block = 0; block < blocks.size(); ++block) {
     for (size_t page = 0; page < pages[block].size(); ++page) {

@@ -66,12 +66,12 @@ Staging::How Staging::how(const Plan& plan, const Arguments& arguments) {
 
 void Staging::for_each_published(const Plan& plan, const Arguments& arguments,
                                  const std::function<void(const Arguments&, const Publishing&)>& visit) {
-  const uint64_t pieces = divided_up(arguments.bytes, most_published);
-  if (pieces <= 1) return visit(arguments, {true});
-  const uint64_t parts = parts_of(plan), part = arguments.bytes / parts;
-  // All pieces have about the same length, so that the last one is not too short for the plan.
+  if (arguments.bytes <= most_published) return visit(arguments, {true});
   constexpr uint64_t unit = 4096;
-  const uint64_t each = divided_up(divided_up(part, pieces), unit) * unit;
+  const uint64_t parts = parts_of(plan), part = arguments.bytes / parts;
+  const uint64_t most = std::max<uint64_t>(most_published / parts / unit, 1) * unit;
+  // All pieces have about the same length, so that the last one is not too short for the plan.
+  const uint64_t each = divided_up(divided_up(part, divided_up(part, most)), unit) * unit;
   const auto from = [](auto* at, uint64_t bytes) { return at ? at + bytes : nullptr; };
   Arguments piece = arguments;
   for (uint64_t begin = 0; begin < part; begin += each) {

@@ -206,6 +206,7 @@ using namespace chorale::cuda;
 template __global__ void cuda::interpret<void, LL16>(const __grid_constant__ Launch);
 template __global__ void cuda::interpret<bf16, LL16>(const __grid_constant__ Launch);
 template __global__ void cuda::interpret_exchange<bf16, LL16, true>(const __grid_constant__ Launch);
+template __global__ void cuda::interpret_exchange<bf16, LL16, false>(const __grid_constant__ Launch);
 """
 
 MULTICAST_INTERPRETER = """#include "executor/cuda/kernels/multicast_steps.cuh"

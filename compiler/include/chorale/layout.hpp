@@ -32,6 +32,8 @@ struct Layout {
   uint64_t slice_bytes = 0;
   uint64_t alignment = 16;  ///< least common multiple of the plan's alignment and `packet`
   uint64_t packet = 16;     ///< bytes; the payload of packets begins and ends at multiples of it
+  /// Is true if segments are apart in memory, so that no move may go across two of them.
+  bool segments_apart = false;
 
   uint64_t segment_nominal() const { return chunks_per_segment * chunk_bytes; }
   uint64_t rounds() const { return slice_bytes == chunk_bytes ? 1 : divided_up(chunk_bytes, slice_bytes); }

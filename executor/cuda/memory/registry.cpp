@@ -48,7 +48,7 @@ uint64_t buffer_id_of(uint64_t at) {
 /// Each rank has one in its window, which all ranks map.
 struct Registry::Board {
   std::atomic<uint32_t> bell{0};   ///< rung when there is a request to this rank
-  std::atomic<uint64_t> frees{0};  ///< the number of allocations that this rank has taken from `alive`
+  std::atomic<uint64_t> frees{0};  ///< how many allocations of this rank peers should unmap
   std::atomic<uint64_t> alive[most_allocations]{};  ///< numbers of the allocations that peers may have open
   /// Follows this struct: by rank, its Request to this one.
   Request& from(int rank) { return reinterpret_cast<Request*>(this + 1)[rank]; }

@@ -31,6 +31,30 @@ TEST(Bindings, WhatNoPeerTouchesNeedNotBeShareable) {
   EXPECT_EQ(said, std::vector<std::string>(2, "good"));
 }
 
+/// Short exchanges run in kernels of their own. One of them also moves parts of units, and other addresses.
+TEST(Bindings, RunTheKernelForTheirProgramAndBuffers) {
+  const auto said = on_processes(2, [](World& world) -> std::string {
+    Config config;
+    config.backend = "cuda";
+    Executor executor(world, config);
+    char* const data = static_cast<char*>(executor.allocate(1 << 20));
+    const auto launched = [&](const std::string& name, uint64_t bytes, uint64_t shift) {
+      const Plan plan = load(std::string(CHORALE_SOURCE_DIR) + "/plans/shipped/" + name + "_2.json");
+      char* const out = data + (1 << 19);
+      executor.execute(plan, {.in = data + shift, .out = out, .bytes = bytes, .dtype = DType::f32, .op = {}});
+      executor.synchronize();
+      return fake::last_kernel();
+    };
+    if (launched("allgather_packets", 256, 0) != "exchange") return "whole units: " + fake::last_kernel();
+    if (launched("allgather_packets", 8, 0) != "exchange of parts") return "parts: " + fake::last_kernel();
+    if (launched("allgather_packets", 256, 4) != "exchange of parts")
+      return "shifted: " + fake::last_kernel();
+    if (launched("allgather_direct", 256, 0) != "interpreter") return "signals: " + fake::last_kernel();
+    return "good";
+  });
+  EXPECT_EQ(said, std::vector<std::string>(2, "good"));
+}
+
 /// One rank allocates its output anew, and binds another call with it. That closes the old output on its
 /// peer, and the peer's binding of the first call becomes useless, too.
 TEST(Bindings, OfMemoryThatAPeerHasFreedServeNoCall) {

@@ -45,17 +45,17 @@ class Memory final : public Backend {
   std::vector<std::unique_ptr<char[]>> memory_;
 };
 
-/// Returns a plan of two ranks without operations.
-Plan idle(const std::string& collective) {
+/// Returns a plan without operations.
+Plan idle(const std::string& collective, uint32_t ranks = 2) {
   Plan plan;
   plan.name = "idle";
   plan.collective = collective;
   const CollectiveInfo& info = collective_info(collective);
-  for (uint32_t rank = 0; rank < 2; ++rank) {
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
     Gpu gpu;
     gpu.id = rank;
-    gpu.chunks[size_t(BufferKind::input)] = info.input == CollectiveInfo::Cut::whole ? 1 : 2;
-    gpu.chunks[size_t(BufferKind::output)] = 2;
+    gpu.chunks[size_t(BufferKind::input)] = info.input == CollectiveInfo::Cut::whole ? 1 : ranks;
+    gpu.chunks[size_t(BufferKind::output)] = ranks;
     plan.gpus.push_back(gpu);
   }
   return plan;
@@ -146,19 +146,23 @@ TEST(Staging, PiecesOfPublishedPartsCoverEachPart) {
   char* const in = reinterpret_cast<char*>(uintptr_t(1) << 40);
   char* const out = reinterpret_cast<char*>(uintptr_t(1) << 41);
   for (const char* const collective : {"allgather", "reducescatter", "alltoall"}) {
-    for (const uint64_t bytes : {most, most + 32, 2 * most, 7 * most - 32}) {
-      SCOPED_TRACE(bytes);
-      uint64_t begin = 0;
-      const auto visit = [&](const Arguments& piece, const Publishing& publishing) {
-        EXPECT_EQ(publishing.part_distance, bytes == most ? 0 : bytes / 2);
-        EXPECT_EQ(piece.in, in + begin);
-        EXPECT_EQ(piece.out, out + begin);
-        EXPECT_LE(piece.bytes, most);
-        EXPECT_EQ(piece.bytes % 32, 0u);
-        begin += piece.bytes / 2;
-      };
-      Staging::for_each_published(idle(collective), {.in = in, .out = out, .bytes = bytes}, visit);
-      EXPECT_EQ(begin, bytes / 2);
+    for (const uint64_t parts : {2, 3, 7, 8}) {
+      for (const uint64_t about : {most, most + 32 * parts, 2 * most, 7 * most - 32 * parts}) {
+        const uint64_t part = about / parts / 16 * 16, bytes = part * parts;
+        SCOPED_TRACE(bytes);
+        uint64_t begin = 0;
+        const auto visit = [&](const Arguments& piece, const Publishing& publishing) {
+          EXPECT_EQ(publishing.part_distance, bytes <= most ? 0 : part);
+          EXPECT_EQ(piece.in, in + begin);
+          EXPECT_EQ(piece.out, out + begin);
+          EXPECT_LE(piece.bytes, most);
+          EXPECT_EQ(piece.bytes % (16 * parts), 0u);
+          begin += piece.bytes / parts;
+        };
+        const Plan plan = idle(collective, uint32_t(parts));
+        Staging::for_each_published(plan, {.in = in, .out = out, .bytes = bytes}, visit);
+        EXPECT_EQ(begin, part);
+      }
     }
   }
 }

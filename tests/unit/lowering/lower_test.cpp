@@ -39,8 +39,10 @@ struct Recorded {
   static uint64_t base_of(size_t buffer) { return (buffer + 1) << 20; }
 
   Recorded(const Plan& plan, uint64_t bytes, uint64_t page_bytes = LowerOptions().page_bytes,
+           uint64_t shift = 0, uint64_t loop_bytes = LowerOptions().loop_bytes)
+      : Recorded(plan, layout_of(plan, bytes, DType::i32), page_bytes, shift, loop_bytes) {}
+  Recorded(const Plan& plan, const Layout& layout, uint64_t page_bytes = LowerOptions().page_bytes,
            uint64_t shift = 0, uint64_t loop_bytes = LowerOptions().loop_bytes) {
-    const Layout layout = layout_of(plan, bytes, DType::i32);
     image = lowering::build_image(plan, 0, layout, DType::i32, {});
     for (size_t buffer = 2; buffer < image.buffers.size(); ++buffer) {
       image.buffers[buffer].base = reinterpret_cast<char*>(base_of(buffer) + shift);
@@ -108,6 +110,11 @@ TEST(Lower, keeps_the_tails_of_short_exchanges) {
   // A block that signals is no exchange, and runs whole units faster.
   add(block(plan), Opcode::signal, {}, {}, {0}, ChannelType::memory);
   EXPECT_FALSE(Recorded(plan, 100).program.exchange);
+  // A thread has several units of a long message.
+  Plan long_one = two_wholes();
+  add(block(long_one), Opcode::copy_packets, {in(0, 8)}, {scratch(0, 8)});
+  EXPECT_TRUE(Recorded(long_one, 12800).program.exchange);
+  EXPECT_FALSE(Recorded(long_one, 12804).program.exchange);
   EXPECT_EQ(Recorded(plan, 100).steps().at(1).step.bytes, 32u);
 }
 
@@ -500,6 +507,40 @@ TEST(Lower, ends_a_loop_where_data_end) {
   EXPECT_EQ(steps[2].items[0].repeat.turns, 29u);  // 932 bytes exist: 29 turns, and 4 bytes
   EXPECT_EQ(steps[3].step.whole, 0);
   EXPECT_EQ(steps[3].plain[0].valid, 4u);
+}
+
+/// The parts of a piece of a long message are apart in memory.
+TEST(Gaps, EndMovesAndLoopsAtTheEndOfAPart) {
+  Plan plan = two_ranks();
+  plan.collective = "alltoall";
+  for (Gpu& gpu : plan.gpus)
+    gpu.chunks[size_t(BufferKind::input)] = gpu.chunks[size_t(BufferKind::output)] = 8;
+  add(block(plan), Opcode::copy, {in(0, 8)}, {out(0, 8)});
+  const auto copies = [&](bool apart) {
+    Layout layout = layout_of(plan, 1024, DType::i32);
+    layout.segments_apart = apart;
+    std::vector<uint64_t> bytes;
+    for (const Seen& of : Recorded(plan, layout).steps()) bytes.push_back(of.step.bytes);
+    return bytes;
+  };
+  EXPECT_EQ(copies(false), std::vector<uint64_t>{1024});
+  EXPECT_EQ(copies(true), (std::vector<uint64_t>{512, 512}));
+  Op& loop = block(plan).ops.emplace(block(plan).ops.begin())[0];
+  loop.code = Opcode::pipeline;
+  loop.unit_bytes = 64;
+  loop.chunks = 8;
+  loop.body = 1;
+  const auto loops = [&](bool apart) {
+    Layout layout = layout_of(plan, 1024, DType::i32);
+    layout.segments_apart = apart;
+    std::vector<uint64_t> turns;
+    for (const Seen& of : Recorded(plan, layout).steps()) {
+      if (of.step.kind == StepKind::repeat) turns.push_back(of.items[0].repeat.turns);
+    }
+    return turns;
+  };
+  EXPECT_EQ(loops(false), std::vector<uint64_t>{16});
+  EXPECT_EQ(loops(true), (std::vector<uint64_t>{8, 8}));
 }
 
 TEST(Gaps, ComeBetweenParts) {
