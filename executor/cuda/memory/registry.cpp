@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <mutex>
 #include <new>
+#include <shared_mutex>
 #include <span>
 #include <utility>
 
@@ -35,6 +37,10 @@ struct Request {
 constexpr int most_refusals = 8;
 constexpr std::chrono::seconds between_looks{1};
 
+/// Is held while a registry of this process unmaps memory, and shared while one maps memory. Unmapping may
+/// wait for a kernel that waits for a peer, so a thread that maps memory for peers does not wait for it.
+std::shared_mutex unmapping;
+
 /// Returns CUDA's number for the allocation at an address; 0 if there is none.
 uint64_t buffer_id_of(uint64_t at) {
   unsigned long long id = 0;
@@ -47,8 +53,8 @@ uint64_t buffer_id_of(uint64_t at) {
 
 /// Each rank has one in its window, which all ranks map.
 struct Registry::Board {
-  std::atomic<uint32_t> bell{0};   ///< rung when there is a request to this rank
-  std::atomic<uint64_t> frees{0};  ///< how many allocations of this rank peers should unmap
+  std::atomic<uint32_t> bell{0};                    ///< rung when there is a request to this rank
+  std::atomic<uint64_t> frees{0};                   ///< how many allocations of this rank peers should unmap
   std::atomic<uint64_t> alive[most_allocations]{};  ///< numbers of the allocations that peers may have open
   /// Follows this struct: by rank, its Request to this one.
   Request& from(int rank) { return reinterpret_cast<Request*>(this + 1)[rank]; }
@@ -326,6 +332,7 @@ void Registry::close_freed() {
   }
   if (closed.empty()) return;
   const OutsideCapture outside;
+  const std::lock_guard lock(unmapping);
   closed.clear();
 }
 
@@ -346,7 +353,9 @@ void Registry::answer(int peer) {
   Request& request = board(rank_).from(peer);
   const uint64_t asked = request.asked.load(std::memory_order_acquire);
   if (request.answered.load(std::memory_order_relaxed) == asked) return;
-  try {
+  const auto mapped = [&]() -> uint64_t {
+    const std::shared_lock nothing_unmaps(unmapping, std::try_to_lock);
+    if (!nothing_unmaps) return 0;
     const OutsideCapture outside;
     const Foreign part{.bytes = request.bytes,
                        .sharing = Sharing::ipc,
@@ -356,14 +365,19 @@ void Registry::answer(int peer) {
                        .base = request.base,
                        .may_close_others = false};
     auto imported = std::make_unique<Imported>(std::span(&part, 1));
-    request.address = reinterpret_cast<uint64_t>(imported->data());
+    const uint64_t address = reinterpret_cast<uint64_t>(imported->data());
     const std::lock_guard lock(mutex_);
     opened_[{peer, request.number}] = {std::move(imported), size_t(request.place)};
     // The owner may have freed it meanwhile, and this rank has looked before it was in `opened_`.
     const uint64_t alive = board(peer).alive[request.place].load(std::memory_order_acquire);
     if (alive != request.number) opened_freed_.store(true, std::memory_order_release);
+    return address;
+  };
+  // After a 0 the owner copies through the bounce buffer, and asks again in a later call.
+  try {
+    request.address = mapped();
   } catch (const std::exception&) {
-    request.address = 0;  // the owner copies through the bounce buffer instead
+    request.address = 0;
   }
   request.answered.store(asked, std::memory_order_release);
 }

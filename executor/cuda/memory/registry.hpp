@@ -47,9 +47,9 @@ struct BounceBuffer {
 /// time for the answers, and the peers' calls do not wait at all. So a rank may pass new memory alone.
 ///
 /// A peer keeps memory mapped after its owner has freed it. The owner looks for freed memory in find(): when
-/// the memory is new, and once a second. tell_freed() then tells the peer, which unmaps the memory in its next
-/// close_freed(). That waits for the GPU, as cudaFree() does. The peer's thread never unmaps memory, because
-/// a kernel on its GPU may be waiting for the rank that asks.
+/// the memory is new, and once a second. tell_freed() then tells the peer, which unmaps the memory in its
+/// next close_freed(). That waits for the GPU, as cudaFree() does. The peer's thread never unmaps memory,
+/// because a kernel on its GPU may be waiting for the rank that asks.
 ///
 /// Only the thread that calls the executor calls these functions. All ranks are on one host.
 class Registry {
