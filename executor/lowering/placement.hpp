@@ -26,7 +26,7 @@ struct Move {
 struct Placed {
   char *in = nullptr, *out = nullptr;
   uint64_t in_gap = 0, out_gap = 0;    ///< see Gaps
-  uint64_t in_span = 0, out_span = 0;  ///< bytes from the begin of the first part to the end of the last one
+  uint64_t in_span = 0, out_span = 0;  ///< bytes from the start of the first part to the end of the last one
   bool staged =
       false;  ///< peers cannot reach the caller's buffers, so the data goes through StagingMemory::shared
   Move before[2], after;

@@ -12,7 +12,7 @@ namespace chorale::cuda {
 /// Describes rows of bytes.
 struct Rows {
   char* at;
-  uint64_t distance;  ///< from the begin of a row to the begin of the next one, in bytes
+  uint64_t distance;  ///< from the start of a row to the start of the next one, in bytes
 };
 
 /// Enqueues a copy of `rows` rows of `bytes` bytes. The device of the stream must be current.

@@ -81,7 +81,7 @@ CHORALE_FN Stop copy_long(const Group& group, const ProgramStep& step, const Of&
 
 /// Runs the programs. T is the element type, or void in a kernel for plans that do not reduce. P is the
 /// packet form. Every block has one page; see is_exchange(). If Whole is true, all units must be whole and
-/// aligned. If it is false, every address and every number of bytes is right, but no packet form with lines.
+/// aligned. If it is false, addresses and numbers of bytes may be any, but P must have no lines.
 template <class T, class P, bool Whole>
 __global__ void __launch_bounds__(most_threads, 1) interpret_exchange(const __grid_constant__ Launch launch) {
   extern __shared__ uint4 room[];
