@@ -234,7 +234,7 @@ def compile_interpreter(nvcc, root, arch, text):
 def interpreter_checks(nvcc, root, arch):
     """Does the same for the interpreter kernels of some element types."""
     ptx, said = compile_interpreter(nvcc, root, arch, INTERPRETER)
-    yield from checks_of_interpreters("interpret", ptx, said, kernels=3, spills=300)
+    yield from checks_of_interpreters("interpret", ptx, said, kernels=4, spills=300)
     yield "interpret: no multicast", not re.search(r"\bmultimem\b|multicast", ptx)
     yield "interpret: one name is enough for its memory", "fence.proxy" not in ptx
 
