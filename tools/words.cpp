@@ -128,7 +128,7 @@ std::string words(const Gpu& gpu, const ThreadBlock& block, const Op& op) {
 }
 
 std::string author_line(const Plan& plan, const Op& op) {
-  if (op.at > plan.source.size()) return "?";
+  if (plan.first_at(op) > plan.source.size()) return "?";
   const SourceLine line = plan.line_of(op);
   return line.line ? line.file + ":" + text(line.line) : "";
 }

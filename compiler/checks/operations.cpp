@@ -20,7 +20,7 @@ class OpCheck {
 
   void all(const Op* loop) {
     if (!in_pools()) return;
-    if (op_.at > plan_.source.size())
+    if (plan_.first_at(op_) > plan_.source.size())
       fail("its line is number " + number(op_.at - 1) + ", but the plan knows " + number(plan_.source.size()),
            "at");
     list(false, "source");

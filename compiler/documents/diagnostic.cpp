@@ -40,7 +40,7 @@ std::string quote(const Plan& plan, const std::optional<OpPlace>& at) {
 
 SourceLine author_line(const Plan& plan, const SourceLine& line, const std::optional<OpPlace>& at) {
   const Op* op = at ? find(plan, *at) : nullptr;
-  return !line.line && op && op->at <= plan.source.size() ? plan.line_of(*op) : line;
+  return !line.line && op && plan.first_at(*op) <= plan.source.size() ? plan.line_of(*op) : line;
 }
 
 const std::vector<Renderer::Slot>& Renderer::slots_of(const OpPlace& at) {

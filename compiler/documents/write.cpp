@@ -170,7 +170,7 @@ uint32_t Writer::operation(const ThreadBlock& block, const Op* ops, uint32_t at,
     body(block, ops, at, stop, rank, indent);
     at = stop;
   }
-  if (op.at && line_numbers_) put(text, ",\"at\":", uint64_t(op.at - 1));
+  if (op.at && line_numbers_) put(text, ",\"at\":", uint64_t(plan_.first_at(op) - 1));
   extra(op.extra);
   text += '}';
   return at;

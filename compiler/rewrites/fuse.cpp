@@ -11,6 +11,8 @@
 //
 // It costs the fences of thread_order.cpp. It gains fewer operations, and results that stay in registers.
 
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "chorale/compile.hpp"
@@ -23,11 +25,19 @@ namespace {
 
 void drop(Op& op, SyncType side) { op.sync = SyncType(uint8_t(op.sync) & ~uint8_t(side)); }
 
+/// Holds positions in Plan::joined.
+using Joined = std::map<std::vector<JoinedCall>, uint32_t>;
+
 class Fusion {
  public:
-  Fusion(const Plan& plan, const Gpu& gpu, ThreadBlock& block, const OpBounds& bounds,
-         std::optional<Readers>& readers, std::optional<Waiters>& waiters, std::vector<Op>& out)
-      : block_(block), joiner_(plan, gpu, block, bounds, readers, waiters), out_(out) {}
+  Fusion(Plan& plan, const Gpu& gpu, ThreadBlock& block, const OpBounds& bounds,
+         std::optional<Readers>& readers, std::optional<Waiters>& waiters, Joined& joined,
+         std::vector<Op>& out)
+      : plan_(plan),
+        block_(block),
+        joiner_(plan, gpu, block, bounds, readers, waiters),
+        joined_(joined),
+        out_(out) {}
 
   bool run() {
     out_.clear();
@@ -55,9 +65,13 @@ class Fusion {
         changed_ = true;
       }
       synced = false;
-      if (out_.size() > floor && joiner_.join(out_.back(), op)) {
-        changed_ = true;
-        continue;
+      if (out_.size() > floor) {
+        const Op left = out_.back();
+        if (joiner_.join(out_.back(), op)) {
+          keep_lines(left, op, out_.back());
+          changed_ = true;
+          continue;
+        }
       }
       out_.push_back(op);
       if (!op.body) continue;
@@ -69,6 +83,41 @@ class Fusion {
       floor = out_.size();
       at += op.body;
     }
+  }
+
+  /// Lets an operation that was made of two know the lines of both.
+  void keep_lines(const Op& left, const Op& right, Op& joined) {
+    if (!left.at || !right.at || is_fence(left) || is_fence(right)) return;
+    if (left.at == right.at && left.at < joined_calls) return;
+    calls_.clear();
+    const auto add = [&](const Op& op) {
+      const std::span<const JoinedCall> calls = plan_.calls_of(op);
+      if (calls.empty()) calls_.push_back({op.at, op.sources, op.destinations, op.ids});
+      calls_.insert(calls_.end(), calls.begin(), calls.end());
+    };
+    add(left);
+    const size_t first = calls_.size();
+    add(right);
+    // The right operation has the entries that the joined one has beyond those of the left one. A source
+    // that the left one has just written is not among them.
+    const bool replaced = joiner_.replaced_destinations();
+    if (replaced)
+      for (size_t at = 0; at < first; ++at) calls_[at].destinations = 0;
+    JoinedCall& last = calls_[first];
+    last.sources -= std::min<uint32_t>(last.sources, left.sources + right.sources - joined.sources);
+    last.destinations -= std::min<uint32_t>(
+        last.destinations, (replaced ? 0 : left.destinations) + right.destinations - joined.destinations);
+    last.ids -= std::min<uint32_t>(last.ids, left.ids + right.ids - joined.ids);
+    if (first && calls_[first - 1].at == last.at) {
+      JoinedCall& before = calls_[first - 1];
+      before.sources += last.sources;
+      before.destinations += last.destinations;
+      before.ids += last.ids;
+      calls_.erase(calls_.begin() + ptrdiff_t(first));
+    }
+    const auto [known, added] = joined_.try_emplace(calls_, uint32_t(plan_.joined.size()));
+    if (added) plan_.joined.push_back(calls_);
+    joined.at = joined_calls + known->second;
   }
 
   /// Drops the fence in front of the pipeline at `loop` if its turns begin with one. The list of the pipeline
@@ -109,9 +158,12 @@ class Fusion {
     block_.ids = std::move(ids);
   }
 
+  Plan& plan_;
   ThreadBlock& block_;
   Joiner joiner_;
-  std::vector<Op>& out_;  // reused for all blocks, so that its memory is allocated once
+  Joined& joined_;
+  std::vector<Op>& out_;           // reused for all blocks, so that its memory is allocated once
+  std::vector<JoinedCall> calls_;  // of the operation that is being joined
   bool changed_ = false;
 };
 
@@ -121,11 +173,13 @@ bool pass::fuse(Plan& plan, const CompileOptions& options) {
   if (!options.fuse) return false;
   bool changed = false;
   std::optional<Readers> readers;
+  Joined joined;
+  for (uint32_t at = 0; at < plan.joined.size(); ++at) joined.try_emplace(plan.joined[at], at);
   std::vector<Op> out;
   for (Gpu& gpu : plan.gpus) {
     std::optional<Waiters> waiters;
     for (ThreadBlock& block : gpu.threadblocks)
-      changed |= Fusion(plan, gpu, block, op_bounds(options.target), readers, waiters, out).run();
+      changed |= Fusion(plan, gpu, block, op_bounds(options.target), readers, waiters, joined, out).run();
   }
   return changed;
 }

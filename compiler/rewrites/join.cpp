@@ -190,6 +190,7 @@ bool Joiner::keeps_order(Join join, const Op& left, const Op& right) {
 }
 
 void Joiner::replace(const Rule& rule, Op& left, const Op& right, const Added& added) {
+  replaced_destinations_ = added.instead_of_own;
   left.code = rule.result;
   if (left.via == ChannelType::none)
     left.via = shape(rule.result).has(Role::Via) ? right.via : ChannelType::none;

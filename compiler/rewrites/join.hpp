@@ -24,6 +24,9 @@ class Joiner {
   /// Turns `left` into the operation that means both and returns true, or returns false if there is none.
   bool join(Op& left, const Op& right);
 
+  /// Returns whether the operation that was joined last has only the destinations of the right one.
+  bool replaced_destinations() const { return replaced_destinations_; }
+
  private:
   /// Holds what the right operation adds to the lists of the left one.
   struct Added {
@@ -61,7 +64,8 @@ class Joiner {
   std::vector<Access> first_, second_;        // of the left and the right operation
   std::array<uint32_t, 2> listed_ = nothing;  // the operands whose accesses are in first_
   uint32_t alone_ = UINT32_MAX;  // first id of a joined operation on whose ids no other block waits
-  std::vector<Operand> room_;    // room for the lists of an operation
+  bool replaced_destinations_ = false;
+  std::vector<Operand> room_;  // room for the lists of an operation
 };
 
 }  // namespace chorale

@@ -118,7 +118,7 @@ void add_lanes(const Plan& plan, Picture& picture) {
         one.combines = row.has(Role::Reduce);
         one.text = words(gpu, block, op);
         one.channel = channel_words(gpu, block, op);
-        if (op.at <= plan.source.size()) one.line = plan.line_of(op);
+        if (plan.first_at(op) <= plan.source.size()) one.line = plan.line_of(op);
         one.parts = std::max<uint32_t>(op.group_size, 1);
         add_accesses(plan, gpu, block, op, false, one.accesses);
         add_accesses(plan, gpu, block, op, true, one.accesses);

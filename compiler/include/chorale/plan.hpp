@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -167,10 +168,23 @@ struct Op {
   uint32_t body = 0;          ///< pipeline: number of operations after this one that are its body
   uint32_t unit_bytes = 0;    ///< pipeline: bytes of one turn
   uint32_t chunks = 0;        ///< pipeline: chunks that all turns cover
-  uint32_t at = 0;            ///< author's line: position in Plan::source plus one; 0 unknown
-  uint32_t extra = 0;         ///< unknown JSON keys: position in Plan::extras plus one
+  /// Holds the author's line: a position in Plan::source plus one, or joined_calls plus a position in
+  /// Plan::joined. 0 means that it is unknown.
+  uint32_t at = 0;
+  uint32_t extra = 0;  ///< unknown JSON keys: position in Plan::extras plus one
 };
 static_assert(sizeof(Op) == 44);
+
+/// Marks an Op::at that is a position in Plan::joined.
+inline constexpr uint32_t joined_calls = uint32_t{1} << 31;
+
+/// Says what an operation has of one of the calls that the compiler joined to it. The lists of the operation
+/// hold the entries of the first call, then those of the second, and so on.
+struct JoinedCall {
+  uint32_t at = 0;                                  ///< author's line: position in Plan::source plus one
+  uint32_t sources = 0, destinations = 0, ids = 0;  ///< numbers of entries
+  auto operator<=>(const JoinedCall&) const = default;
+};
 
 /// Each list of an operation (sources, destinations or ids) has at most this many entries.
 inline constexpr uint32_t max_list = UINT16_MAX;
@@ -351,17 +365,33 @@ struct Plan {
   uint64_t buffer_alignment = 16;          ///< bytes; chunks begin at multiples of it; a power of two
   uint64_t min_message_size = 0, max_message_size = UINT64_MAX;  ///< bytes, counted as in Arguments
   Extension extension;
-  std::vector<SourceLine> source;   ///< authors' lines that Op::at points to
-  std::vector<std::string> extras;  ///< unknown keys, as the inside of a JSON object
-  uint32_t extra = 0;               ///< unknown keys of the top level, as Op::extra
+  std::vector<SourceLine> source;               ///< authors' lines that Op::at points to
+  std::vector<std::vector<JoinedCall>> joined;  ///< calls of joined operations; not in plan files
+  std::vector<std::string> extras;              ///< unknown keys, as the inside of a JSON object
+  uint32_t extra = 0;                           ///< unknown keys of the top level, as Op::extra
   /// Holds the only rank that the plan was loaded for, if so. The other ranks have no thread blocks here.
   std::optional<uint32_t> only_rank;
   uint64_t digest = 0;  ///< with only_rank: a hash of the bytes that it was read from
   Identity identity;    ///< number of this object; a copy gets a new one
 
   uint32_t ranks() const { return uint32_t(gpus.size()); }
-  /// Returns the author's line of an operation; its number is 0 if unknown.
-  SourceLine line_of(const Op& op) const { return op.at ? source[op.at - 1] : SourceLine{}; }
+  /// Returns the calls that the compiler joined to an operation; none if it is of one line.
+  std::span<const JoinedCall> calls_of(const Op& op) const {
+    const size_t position = op.at & ~joined_calls;
+    if (op.at < joined_calls || position >= joined.size()) return {};
+    return joined[position];
+  }
+  /// Returns the position of an operation's line in `source`, plus one; 0 if unknown. Of several calls, the
+  /// first one counts.
+  uint32_t first_at(const Op& op) const {
+    const std::span<const JoinedCall> calls = calls_of(op);
+    return calls.empty() ? op.at : calls.front().at;
+  }
+  /// Returns the author's line of an operation, or of the first of its calls; its number is 0 if unknown.
+  SourceLine line_of(const Op& op) const {
+    const uint32_t at = first_at(op);
+    return at ? source[at - 1] : SourceLine{};
+  }
 };
 
 /// Says into how many segments each buffer of a message is cut. Segments have equal sizes. There is one per

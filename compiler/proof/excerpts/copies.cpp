@@ -377,6 +377,7 @@ class Copies {
     plan.extension.input_segments = storage_.segments().input;
     plan.extension.output_segments = storage_.segments().output;
     plan.source = plan_.source;
+    plan.joined = plan_.joined;
     plan.extras = plan_.extras;
     for (const Gpu& gpu : plan_.gpus) {
       Gpu& of = plan.gpus.emplace_back();

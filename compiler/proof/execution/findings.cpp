@@ -3,7 +3,31 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/plan/lines.hpp"
+#include "compiler/plan/resolve.hpp"
+
 namespace chorale::proof {
+
+SourceLine line_of(const Plan& plan, const ProofEvent& event) {
+  if (event.who == ProofEvent::Who::application) return {};
+  const Gpu& gpu = plan.gpus[event.at.rank];
+  const ThreadBlock& block = gpu.threadblocks[event.at.threadblock];
+  const Op& op = block.ops[event.at.op];
+  std::optional<SourceLine> line;
+  if (!event.accesses || plan.calls_of(op).empty()) return plan.line_of(op);
+  for_each_place(plan, gpu, block, op,
+                 [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
+                   const bool same = is_write(field.role) == event.writes && rank == event.buffer_rank &&
+                                     buffer == event.buffer && operand.index < event.end &&
+                                     event.begin < operand.index + operand.size;
+                   if (!same || line) return;
+                   const size_t position = size_t(&operand - block.sources(op).data());
+                   line = position < op.sources
+                              ? line_of_entry(plan, op, OpList::sources, position)
+                              : line_of_entry(plan, op, OpList::destinations, position - op.sources);
+                 });
+  return line ? *line : plan.line_of(op);
+}
 
 Findings::Findings(const Plan& plan, const std::vector<std::string>& allow) : plan_(plan) {
   const auto named = [&](std::string_view name) {
@@ -51,9 +75,30 @@ void Findings::add_note(const std::string& text) {
   }
 }
 
+/// Gives a finding and its notes the lines of the accesses that they are about.
+void Findings::name_lines(Finding& finding) const {
+  const auto name = [&](SourceLine& line, const std::optional<OpPlace>& at) {
+    if (line.line || !at) return;
+    // The finding is about its last access.
+    for (auto event = finding.events.rbegin(); event != finding.events.rend(); ++event) {
+      const OpPlace& of = event->at;
+      if (!event->accesses || event->who == ProofEvent::Who::application || of.rank != at->rank ||
+          of.threadblock != at->threadblock || of.op != at->op)
+        continue;
+      const Op& op = plan_.gpus[of.rank].threadblocks[of.threadblock].ops[of.op];
+      if (!plan_.calls_of(op).empty()) line = proof::line_of(plan_, *event);
+      return;
+    }
+  };
+  name(finding.diagnostic.line, finding.diagnostic.at);
+  for (Note& note : finding.diagnostic.notes) name(note.line, note.at);
+}
+
 std::vector<Finding> Findings::take() {
   for (std::vector<Finding>& list : found_) {
-    if (!list.empty()) return std::move(list);
+    if (list.empty()) continue;
+    for (Finding& finding : list) name_lines(finding);
+    return std::move(list);
   }
   return {};
 }

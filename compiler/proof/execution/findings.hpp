@@ -22,6 +22,10 @@ enum class ProofName : uint8_t {
 #include "chorale/passes.def"
 };
 
+/// Returns the author's line of an event. If the compiler joined several calls to its operation, the call
+/// that makes the access counts. The line is 0 for an event of the application.
+SourceLine line_of(const Plan&, const ProofEvent&);
+
 class Findings {
  public:
   Findings(const Plan& plan, const std::vector<std::string>& allow);
@@ -50,6 +54,8 @@ class Findings {
 
  private:
   static constexpr size_t most = 20;
+
+  void name_lines(Finding&) const;
 
   const Plan& plan_;
   std::array<bool, std::size(proof_names)> wanted_{};

@@ -1,5 +1,6 @@
 // This file describes operations in words.
 
+#include "compiler/plan/lines.hpp"
 #include "compiler/plan/report.hpp"
 #include "compiler/plan/resolve.hpp"
 #include "slice.hpp"
@@ -68,8 +69,9 @@ std::string describe(const Plan& plan, const OpPlace& at) {
   return text;
 }
 
-std::string place_of(const Plan& plan, const OpPlace& at) {
-  const SourceLine line = plan.line_of(plan.gpus[at.rank].threadblocks[at.threadblock].ops[at.op]);
+std::string place_of(const Plan& plan, const OpPlace& at, bool after) {
+  const Op& op = plan.gpus[at.rank].threadblocks[at.threadblock].ops[at.op];
+  const SourceLine line = after ? last_line_of(plan, op) : plan.line_of(op);
   if (line.line) return line.file + ":" + number(line.line);
   return rank_name(at.rank) + ", thread block " + number(at.threadblock) + ", op " + number(at.op);
 }

@@ -49,8 +49,8 @@ class Race {
       slice_.add_culprit(finding_.events[1], "B");
       return;
     }
-    slice_.add_culprit(first_, "A");
-    slice_.add_culprit(second_, "B");
+    slice_.add_culprit(first_, finding_.events[0], "A");
+    slice_.add_culprit(second_, finding_.events[1], "B");
     witness_.because.push_back("A " + access_of(finding_.events[0]) + ", B " + access_of(finding_.events[1]));
     // A read must have ended before its data is overwritten. A write must be visible.
     const bool published = finding_.events[0].writes;

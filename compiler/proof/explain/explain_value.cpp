@@ -54,7 +54,7 @@ void explain_value(const History& history, const Finding& finding, Slice& slice,
       last = writer;
   }
   if (last == History::none) return slice.add_culprit(output, "A");
-  slice.add_culprit(last, "A");
+  slice.add_culprit(last, output, "A");
   std::set<uint32_t> seen{last};
   std::deque<uint32_t> open{last};
   while (!open.empty() && seen.size() < 4 * Witness::most_events) {

@@ -181,6 +181,8 @@ class Remedies {
     if (trial.orders(reversed)) list_.push_back(std::move(text));
   }
   std::string line(const OpPlace& at) const { return proof::place_of(plan_, at); }
+  /// Returns the line behind which something is to come after an operation.
+  std::string last_line(const OpPlace& at) const { return proof::place_of(plan_, at, true); }
   bool launches_apart() const { return finding_.events[0].launch != finding_.events[1].launch; }
 
   /// Tries the plain forms of the relaxed operations on the path between the two.
@@ -287,7 +289,7 @@ class Remedies {
     const std::vector<uint32_t> id = {uint32_t(semaphores.size() - 1)};
     trial.insert(trial.second(), Opcode::sem_acquire, id);
     trial.insert(behind(trial.first()), Opcode::sem_release, id);
-    offer(trial, "a semaphore that is released after " + line(finding_.events[0].at) +
+    offer(trial, "a semaphore that is released after " + last_line(finding_.events[0].at) +
                      " and acquired before " + line(finding_.events[1].at));
   }
 
@@ -298,7 +300,7 @@ class Remedies {
     const auto ids = block.op_ids(op);
     Trial trial(plan_, finding_);
     trial.insert(behind(at), Opcode::flush, {ids.begin(), ids.end()}, op.via);
-    offer(trial, "flush after " + line(at));
+    offer(trial, "flush after " + last_line(at));
   }
 
   static OpPlace behind(OpPlace at) {
@@ -317,7 +319,7 @@ class Remedies {
     Trial trial(plan_, finding_);
     trial.insert_signal(behind(late.at), boundary(end.at.rank, true));
     offer(trial,
-          "a signal of " + rank_name(late.at.rank) + " after " + line(late.at) + ", for which " +
+          "a signal of " + rank_name(late.at.rank) + " after " + last_line(late.at) + ", for which " +
               rank_name(end.at.rank) + " waits before its launch ends",
           true);
   }
@@ -340,7 +342,7 @@ class Remedies {
     }
     trial.insert_signal(from, to);
     offer(trial, "a signal of " + rank_name(first.at.rank) +
-                     (begins ? " as its launch begins" : " after " + line(first.at)) + ", for which " +
+                     (begins ? " as its launch begins" : " after " + last_line(first.at)) + ", for which " +
                      rank_name(second.at.rank) + " waits " + until);
   }
 

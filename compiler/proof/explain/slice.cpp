@@ -4,6 +4,7 @@
 #include <set>
 
 #include "compiler/plan/report.hpp"
+#include "compiler/proof/execution/findings.hpp"
 
 namespace chorale::proof {
 namespace {
@@ -85,8 +86,9 @@ size_t Slice::put(uint32_t at) {
 
 void Slice::add(uint32_t node) { put(node); }
 
-void Slice::add_culprit(uint32_t node, std::string mark) {
+void Slice::add_culprit(uint32_t node, const ProofEvent& of, std::string mark) {
   Entry& entry = entries_[put(node)];
+  entry.event.line = line_of(plan_, of);
   entry.event.part = WitnessEvent::Part::culprit;
   // One operation may be both culprits, when the race is between two of its threads.
   entry.event.mark += mark;
@@ -100,10 +102,12 @@ void Slice::add_culprit(const ProofEvent& of, std::string mark) {
   entry.event.at = of.at;
   entry.event.launch = of.launch;
   entry.event.mark = std::move(mark);
-  if (of.who == Who::application)
+  if (of.who == Who::application) {
     entry.event.text = "the application uses its buffers";
-  else
+  } else {
     fill(entry.event);
+    entry.event.line = line_of(plan_, of);
+  }
   entries_.push_back(std::move(entry));
 }
 

@@ -19,7 +19,8 @@ class Slice {
 
   /// Adds a step. Steps of one operation become one event.
   void add(uint32_t node);
-  void add_culprit(uint32_t node, std::string mark);
+  /// Adds a step that a finding is about, with the line of the access.
+  void add_culprit(uint32_t node, const ProofEvent&, std::string mark);
   /// Adds an event that could not be executed.
   void add_culprit(const ProofEvent&, std::string mark);
   /// Adds an operation that waits forever, or one that never happens.
@@ -66,6 +67,7 @@ class Slice {
 std::string describe(const Plan&, const OpPlace&);
 
 /// Returns the author's line, such as "mine.cpp:7", or the place in the plan: "rank 0, thread block 1, op 3".
-std::string place_of(const Plan&, const OpPlace&);
+/// \param after  true: of several calls that the compiler joined, the last one counts, else the first one
+std::string place_of(const Plan&, const OpPlace&, bool after = false);
 
 }  // namespace chorale::proof

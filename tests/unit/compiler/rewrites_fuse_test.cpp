@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "compiler/plan/lines.hpp"
 #include "helpers.hpp"
 
 namespace chorale {
@@ -20,6 +21,34 @@ TEST(Fuse, JoinsControlOperations) {
   EXPECT_EQ(after(pass::fuse, plan), "signal wait");
   EXPECT_EQ(text(plan, 0), R"({"name":"signal","channel_ids":[0,1],"channel_type":"memory"})");
   EXPECT_EQ(block(plan).ops[0].sync, SyncType::both);
+}
+
+TEST(Fuse, KeepsTheLinesOfJoinedCalls) {
+  Plan plan = two_ranks();
+  plan.source = {{"mine.cpp", 10}, {"mine.cpp", 11}, {"mine.cpp", 12}, {"mine.cpp", 13}};
+  add(block(plan), reduce, {in(0), scratch(0)}, {in(0)}, {}, none).at = 1;
+  add(block(plan), reduce, {in(0), scratch(1)}, {in(0)}, {}, none).at = 1;
+  add(block(plan), reduce, {in(0), scratch(2)}, {in(0)}, {}, none).at = 2;
+  add(block(plan), reduce, {in(0), scratch(3)}, {in(0)}, {}, none).at = 3;
+  add(block(plan), put, {in(0)}, {at(0, 3)}, {}, memory).at = 4;
+  add(block(plan), signal, {}, {}, {0}, memory).at = 2;
+  add(block(plan), signal, {}, {}, {1}, memory).at = 3;
+  EXPECT_EQ(after(pass::fuse, plan), "res signal");
+  const auto lines = [&](const Op& op, OpList list, size_t count) {
+    std::string text;
+    for (size_t at = 0; at < count; ++at)
+      text += std::to_string(line_of_entry(plan, op, list, at).line) + " ";
+    return text;
+  };
+  const Op &joined = block(plan).ops[0], &signals = block(plan).ops[1];
+  EXPECT_EQ(lines(joined, OpList::sources, joined.sources), "10 10 10 11 12 ");
+  EXPECT_EQ(lines(joined, OpList::destinations, joined.destinations), "10 13 ");
+  EXPECT_EQ(lines(signals, OpList::ids, signals.ids), "11 12 ");
+  EXPECT_EQ(plan.line_of(joined).line, 10u);
+  EXPECT_EQ(last_line_of(plan, joined).line, 13u);
+  // The plan file has the first line only, as files did before.
+  EXPECT_NE(write(plan).find(R"("reduce_op":"sum","at":0})"), std::string::npos) << write(plan);
+  EXPECT_NE(write(plan).find(R"("channel_type":"memory","at":1})"), std::string::npos) << write(plan);
 }
 
 TEST(Fuse, KeepsOneChannelTwice) {
