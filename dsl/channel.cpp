@@ -24,7 +24,7 @@ Channel::Channel(Program& program, ChannelType type, int64_t dst_rank, int64_t s
         "leave the rank itself out of its peers; inside a rank use Rank::copy, a barrier or a Semaphore");
   }
   poisoned_ = !call.ok();
-  if (!poisoned_) id_ = recording_->add_channel(type, src_rank, dst_rank);
+  if (!poisoned_) id_ = recording_->add_channel(type, src_rank, dst_rank, at);
 }
 
 void Channel::control(Opcode code, int64_t tb, SyncType data_sync, Here at) const {

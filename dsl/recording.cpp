@@ -145,7 +145,7 @@ int64_t Recording::add_semaphore(int64_t rank, int64_t initial_value) {
   return int64_t(plan_.gpus[rank].semaphores.size()) - 1;
 }
 
-int64_t Recording::add_channel(ChannelType type, int64_t rank, int64_t peer) {
+int64_t Recording::add_channel(ChannelType type, int64_t rank, int64_t peer, Here made) {
   std::vector<ChannelRecord>& records = plan_.gpus[rank].channels;
   auto record =
       std::find_if(records.begin(), records.end(), [&](const auto& known) { return known.type == type; });
@@ -157,6 +157,12 @@ int64_t Recording::add_channel(ChannelType type, int64_t rank, int64_t peer) {
     record->type = type;
   }
   record->connected_to.push_back(uint32_t(peer));
+  // Mostly all channels are made at a few lines.
+  std::vector<SourceLine>& lines = plan_.channel_source;
+  const SourceLine where = line(made);
+  const auto known = std::find(lines.rbegin(), lines.rend(), where);
+  record->at.push_back(known == lines.rend() ? uint32_t(lines.size() + 1) : uint32_t(lines.rend() - known));
+  if (known == lines.rend()) lines.push_back(where);
   return int64_t(record->connected_to.size()) - 1;
 }
 

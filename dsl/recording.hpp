@@ -145,7 +145,7 @@ class Recording {
   /// These functions return the first number or chunk of what they add.
   int64_t add_scratch(int64_t rank, int64_t size);
   int64_t add_semaphore(int64_t rank, int64_t initial_value);
-  int64_t add_channel(ChannelType, int64_t rank, int64_t peer);
+  int64_t add_channel(ChannelType, int64_t rank, int64_t peer, Here made);
   int64_t add_switch_channel(int64_t rank, BufferKind, const std::vector<int64_t>& ranks);
   uint32_t barrier_id(int64_t rank, const std::vector<int64_t>& blocks);
 

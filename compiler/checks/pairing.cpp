@@ -9,6 +9,7 @@
 
 #include "chorale/compile.hpp"
 #include "compiler/plan/channel_ends.hpp"
+#include "compiler/plan/lines.hpp"
 #include "compiler/plan/report.hpp"
 #include "compiler/plan/resolve.hpp"
 #include "compiler/plan/roles.hpp"
@@ -76,31 +77,41 @@ std::vector<Rank> list_channels(const Plan& plan) {
   return ranks;
 }
 
-/// Calls visit(kind, id, up, turns, at) for each post, wait, release and acquire of a rank's operations.
+/// Names an id of an operation.
+struct Use {
+  OpPlace at;
+  uint32_t position;  ///< in the ids of the operation
+};
+
+/// Calls visit(kind, id, up, turns, at) for each post, wait, release and acquire of a rank's operations. `at`
+/// is a Use.
 template <class Visit>
 void each_use(const Plan& plan, uint32_t rank, Visit&& visit) {
   constexpr uint32_t semaphore_roles = Shape::bit(Role::Release) | Shape::bit(Role::Acquire);
-  for_each_op(plan, rank,
-              [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op* loop, OpPlace at) {
-                const Shape& row = shape(op.code);
-                if (!row.has_any(post_roles | await_roles | semaphore_roles)) return;
-                const Turns turns = loop ? Turns{loop->unit_bytes, loop->chunks} : Turns{};
-                if (row.has_any(semaphore_roles)) {
-                  for (const uint32_t id : block.op_ids(op))
-                    visit(semaphore, id, row.has(Role::Release), turns, at);
-                } else if (has_signals(op.via)) {
-                  const ChannelRefs* refs = block.channels_of(op.via);
-                  for (const uint32_t local : block.op_ids(op)) {
-                    if (refs && local < refs->ids.size())
-                      visit(signalled_position(op.via), refs->ids[local], row.has_any(post_roles), turns, at);
-                  }
-                }
-              });
+  for_each_op(
+      plan, rank, [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op* loop, OpPlace at) {
+        const Shape& row = shape(op.code);
+        if (!row.has_any(post_roles | await_roles | semaphore_roles)) return;
+        const Turns turns = loop ? Turns{loop->unit_bytes, loop->chunks} : Turns{};
+        if (row.has_any(semaphore_roles)) {
+          uint32_t position = 0;
+          for (const uint32_t id : block.op_ids(op))
+            visit(semaphore, id, row.has(Role::Release), turns, Use{at, position++});
+        } else if (has_signals(op.via)) {
+          const ChannelRefs* refs = block.channels_of(op.via);
+          uint32_t position = 0;
+          for (const uint32_t local : block.op_ids(op)) {
+            const Use use{at, position++};
+            if (refs && local < refs->ids.size())
+              visit(signalled_position(op.via), refs->ids[local], row.has_any(post_roles), turns, use);
+          }
+        }
+      });
 }
 
 void count_uses(const Plan& plan, std::vector<Rank>& ranks) {
   for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
-    each_use(plan, rank, [&](Kind kind, uint32_t id, bool up, const Turns& turns, OpPlace) {
+    each_use(plan, rank, [&](Kind kind, uint32_t id, bool up, const Turns& turns, const Use&) {
       if (kind != semaphore && id >= ranks[rank].peers[kind].size()) return;
       Tally& tally = ranks[rank].tallies[kind].at(id, turns);
       ++(up ? tally.ups : tally.downs);
@@ -108,14 +119,91 @@ void count_uses(const Plan& plan, std::vector<Rank>& ranks) {
   }
 }
 
-/// Returns the operations that one count is made of, in order. It runs only after something was found.
-std::vector<OpPlace> places(const Plan& plan, uint32_t rank, Kind kind, uint32_t id, bool up,
-                            const Turns& turns) {
-  std::vector<OpPlace> found;
-  each_use(plan, rank, [&](Kind other, uint32_t used, bool other_up, const Turns& other_turns, OpPlace at) {
-    if (other == kind && used == id && other_up == up && other_turns == turns) found.push_back(at);
-  });
+/// Returns what one count is made of, in order. It runs only after something was found.
+std::vector<Use> uses_of(const Plan& plan, uint32_t rank, Kind kind, uint32_t id, bool up,
+                         const Turns& turns) {
+  std::vector<Use> found;
+  each_use(plan, rank,
+           [&](Kind other, uint32_t used, bool other_up, const Turns& other_turns, const Use& use) {
+             if (other == kind && used == id && other_up == up && other_turns == turns) found.push_back(use);
+           });
   return found;
+}
+
+SourceLine line_of(const Plan& plan, const Use& use) {
+  const Op& op = plan.gpus[use.at.rank].threadblocks[use.at.threadblock].ops[use.at.op];
+  return plan.first_at(op) <= plan.source.size() ? line_of_entry(plan, op, OpList::ids, use.position)
+                                                 : SourceLine{};
+}
+
+constexpr size_t most_lines = 8;
+
+/// Lists the lines of uses: "29, 31 (2 times)". A line of a file other than `file` has the name of its file.
+/// Returns an empty text if a line is unknown.
+std::string list_lines(const Plan& plan, const std::vector<Use>& uses, const std::string& file) {
+  std::string text;
+  size_t told = 0;
+  for (size_t at = 0; at < uses.size();) {
+    const SourceLine line = line_of(plan, uses[at]);
+    if (!line.line) return {};
+    size_t end = at + 1;
+    while (end < uses.size() && line_of(plan, uses[end]) == line) ++end;
+    if (++told > most_lines) return text + " and " + number(uses.size() - at) + " more";
+    text += (text.empty() ? "" : ", ") + (line.file == file ? "" : line.file + ":") + number(line.line);
+    if (end - at > 1) text += " (" + count(end - at, "time") + ")";
+    at = end;
+  }
+  return text;
+}
+
+/// Adds a note at the last of the uses of which there are fewer. If there are several uses in all, it lists
+/// the lines of all of them.
+/// \param up, down  the words for both, such as "signal" and "wait"
+void note_uses(const Plan& plan, const std::vector<Use>& ups, const std::vector<Use>& downs,
+               const std::string& up, const std::string& down, Diagnostic& finding) {
+  const bool more_ups = ups.size() > downs.size();
+  const std::vector<Use>&fewer = more_ups ? downs : ups, &more = more_ups ? ups : downs;
+  if (fewer.empty() && more.size() < 2) return;
+  const Use& last = fewer.empty() ? more.back() : fewer.back();
+  const SourceLine line = line_of(plan, last);
+  std::string text = "the last " + (fewer.empty() == more_ups ? up : down) + " is here";
+  const std::string up_lines = list_lines(plan, ups, line.file),
+                    down_lines = list_lines(plan, downs, line.file);
+  const bool known = ups.empty() == up_lines.empty() && downs.empty() == down_lines.empty();
+  if (known && ups.size() + downs.size() > 2) {
+    const auto lines = [](const std::string& word, const std::string& list) {
+      return list.empty() ? "no " + word : word + "s at " + list;
+    };
+    text += ": " + lines(up, up_lines) + "; " + lines(down, down_lines);
+  }
+  const Op& op = plan.gpus[last.at.rank].threadblocks[last.at.threadblock].ops[last.at.op];
+  finding.notes.push_back({plan.calls_of(op).empty() ? SourceLine{} : line, last.at, std::move(text)});
+}
+
+/// Gives a finding the line of the call that it is about, if the compiler joined several calls.
+void name_line(const Plan& plan, const Use& use, Diagnostic& finding) {
+  const Op& op = plan.gpus[use.at.rank].threadblocks[use.at.threadblock].ops[use.at.op];
+  if (!plan.calls_of(op).empty()) finding.line = line_of(plan, use);
+}
+
+/// Returns the line where a channel is made; its number is 0 if unknown.
+SourceLine made_at(const Plan& plan, uint32_t rank, Kind kind, uint32_t id) {
+  for (const ChannelRecord& record : plan.gpus[rank].channels) {
+    if (record.type != signalled_types[kind]) continue;
+    if (id < record.connected_to.size()) {
+      const uint32_t at = id < record.at.size() ? record.at[id] : 0;
+      return at && at <= plan.channel_source.size() ? plan.channel_source[at - 1] : SourceLine{};
+    }
+    id -= uint32_t(record.connected_to.size());
+  }
+  return {};
+}
+
+/// Adds the line where a channel without a mate is made.
+void note_made(const Plan& plan, uint32_t rank, Kind kind, uint32_t id, Diagnostic& finding) {
+  const SourceLine made = made_at(plan, rank, kind, id);
+  if (made.line && made != author_line(plan, finding.line, finding.at))
+    finding.notes.push_back({made, std::nullopt, "the channel is made here"});
 }
 
 /// Says what to change on a channel of `rank` that is posted and awaited differently often. The first help of
@@ -143,12 +231,28 @@ class Help {
   /// Writes the help for a channel of `rank` without a mate.
   std::string without_mate(uint32_t rank, Kind kind, uint32_t id, bool is_posted, uint64_t times) {
     const std::string peer = rank_name(ranks_[rank].peers[kind][id]);
-    return "make a " + std::string(channel_type_names[size_t(signalled_types[kind])]) + " channel from " +
-           peer + " to " + rank_name(rank) + ", on which " + peer + (is_posted ? " waits " : " signals ") +
-           count(times, "time") + pairs(rank, kind, id);
+    const std::string type(channel_type_names[size_t(signalled_types[kind])]);
+    const std::string lone = lone_channel_to(rank, kind, ranks_[rank].peers[kind][id]);
+    return (lone.empty() ? "make a "
+                         : lone + " has a " + type + " channel to " + rank_name(rank) +
+                               " without a partner: is one of them meant to lead to another rank? if not, "
+                               "make a ") +
+           type + " channel from " + peer + " to " + rank_name(rank) + ", on which " + peer +
+           (is_posted ? " waits " : " signals ") + count(times, "time") + pairs(rank, kind, id);
   }
 
  private:
+  /// Returns the first rank but `peer` that has a channel without a mate to `rank`; empty if there is none.
+  std::string lone_channel_to(uint32_t rank, Kind kind, uint32_t peer) const {
+    for (uint32_t other = 0; other < ranks_.size(); ++other) {
+      const std::vector<uint32_t>& peers = ranks_[other].peers[kind];
+      for (uint32_t id = 0; id < peers.size() && other != peer; ++id) {
+        if (peers[id] == rank && ranks_[other].mates[kind][id] == ChannelEnds::none) return rank_name(other);
+      }
+    }
+    return {};
+  }
+
   std::string pairs(uint32_t rank, Kind kind, uint32_t id) {
     if (told_) return {};
     const std::string how = how_channels_pair(ranks_[rank], kind, rank, id);
@@ -175,12 +279,12 @@ void compare_channel(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
     const std::string type_name(channel_type_names[size_t(signalled_types[kind])]);
     const std::string here =
         type_name + " channel " + number(id) + " of " + rank_name(rank) + " to " + rank_name(peer);
-    const std::vector<OpPlace> posted = places(plan, rank, kind, id, true, turns);
-    const std::vector<OpPlace> awaited =
-        mate == ChannelEnds::none ? std::vector<OpPlace>() : places(plan, peer, kind, mate, false, turns);
+    const std::vector<Use> posted = uses_of(plan, rank, kind, id, true, turns);
+    const std::vector<Use> awaited =
+        mate == ChannelEnds::none ? std::vector<Use>() : uses_of(plan, peer, kind, mate, false, turns);
     const bool more_posts = posts > awaits;
     // The first surplus operation is the most likely mistake.
-    const OpPlace at = more_posts ? posted[awaits] : awaited[posts];
+    const Use& surplus = more_posts ? posted[awaits] : awaited[posts];
     const std::string text =
         mate == ChannelEnds::none
             ? "this signal is never awaited: " + here + " is posted " + count(posts, "time") +
@@ -190,14 +294,14 @@ void compare_channel(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
                   " channel " + number(mate) + " of " + rank_name(peer) + " is awaited " +
                   count(awaits, "time") + in_pipeline(turns);
     Diagnostic& finding =
-        report.add(at, text,
+        report.add(surplus.at, text,
                    mate == ChannelEnds::none ? help.without_mate(rank, kind, id, true, posts)
                                              : help(rank, kind, id, posts, awaits));
-    const std::vector<OpPlace>& fewer = more_posts ? awaited : posted;
-    if (!fewer.empty()) {
-      finding.notes.push_back(
-          {{}, fewer.back(), more_posts ? "the last wait is here" : "the last signal is here"});
-    }
+    name_line(plan, surplus, finding);
+    if (mate == ChannelEnds::none)
+      note_made(plan, rank, kind, id, finding);
+    else
+      note_uses(plan, posted, awaited, "signal", "wait", finding);
   };
   own.each(id, [&](const Turns& turns, const Tally& tally) {
     if (tally.ups) compare(turns);
@@ -215,13 +319,17 @@ void report_mateless(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
   if (own.mates[kind][id] != ChannelEnds::none) return;
   own.tallies[kind].each(id, [&](const Turns& turns, const Tally& tally) {
     if (!tally.downs) return;
-    report.add(places(plan, rank, kind, id, false, turns)[0],
-               "this wait is never answered: " + rank_name(own.peers[kind][id]) +
-                   " has no channel that pairs with " +
-                   std::string(channel_type_names[size_t(signalled_types[kind])]) + " channel " + number(id) +
-                   " of " + rank_name(rank) + ", which is awaited " + count(tally.downs, "time") +
-                   in_pipeline(turns),
-               help.without_mate(rank, kind, id, false, tally.downs));
+    const Use first = uses_of(plan, rank, kind, id, false, turns)[0];
+    Diagnostic& finding =
+        report.add(first.at,
+                   "this wait is never answered: " + rank_name(own.peers[kind][id]) +
+                       " has no channel that pairs with " +
+                       std::string(channel_type_names[size_t(signalled_types[kind])]) + " channel " +
+                       number(id) + " of " + rank_name(rank) + ", which is awaited " +
+                       count(tally.downs, "time") + in_pipeline(turns),
+                   help.without_mate(rank, kind, id, false, tally.downs));
+    name_line(plan, first, finding);
+    note_made(plan, rank, kind, id, finding);
   });
 }
 
@@ -230,20 +338,17 @@ void compare_semaphore(const Plan& plan, uint32_t rank, uint32_t id, const Talli
   const int64_t initial = id < plan.gpus[rank].semaphores.size() ? plan.gpus[rank].semaphores[id] : 0;
   tallies.each(id, [&](const Turns& turns, const Tally& tally) {
     if (tally.ups == tally.downs) return;
-    const std::vector<OpPlace> released = places(plan, rank, semaphore, id, true, turns);
-    const std::vector<OpPlace> acquired = places(plan, rank, semaphore, id, false, turns);
-    const bool more = tally.ups > tally.downs;
-    const OpPlace at = more ? released[tally.downs] : acquired[tally.ups];
+    const std::vector<Use> released = uses_of(plan, rank, semaphore, id, true, turns);
+    const std::vector<Use> acquired = uses_of(plan, rank, semaphore, id, false, turns);
+    const Use& surplus = tally.ups > tally.downs ? released[tally.downs] : acquired[tally.ups];
     Diagnostic& finding =
-        report.add(at,
+        report.add(surplus.at,
                    "semaphore " + number(id) + " of " + rank_name(rank) + " starts at " +
                        std::to_string(initial) + " and is released " + count(tally.ups, "time") +
                        ", but acquired " + count(tally.downs, "time") + in_pipeline(turns),
                    "release it as often as it is acquired, so that the next launch finds it as this one did");
-    const std::vector<OpPlace>& fewer = more ? acquired : released;
-    if (!fewer.empty())
-      finding.notes.push_back(
-          {{}, fewer.back(), more ? "the last acquire is here" : "the last release is here"});
+    name_line(plan, surplus, finding);
+    note_uses(plan, released, acquired, "release", "acquire", finding);
   });
 }
 

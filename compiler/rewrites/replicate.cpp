@@ -50,6 +50,7 @@ void replicate_channels(Gpu& gpu, uint32_t instances) {
     // MSCCL++ has one rank group per record.
     const bool single = record.rank_groups.size() == 1;
     record.connected_to = repeated(record.connected_to, instances);
+    record.at = repeated(record.at, instances);
     if (!single) record.rank_groups = repeated(record.rank_groups, instances);
     records.insert(records.end(), single ? instances : 1, record);
   }

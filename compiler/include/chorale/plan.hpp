@@ -245,7 +245,10 @@ struct ThreadBlock {
 /// group per channel.
 struct ChannelRecord {
   ChannelType type = ChannelType::memory;
-  std::vector<uint32_t> connected_to;              ///< if has_signals(type)
+  std::vector<uint32_t> connected_to;  ///< if has_signals(type)
+  /// Holds, by channel, a position in Plan::channel_source plus one, 0 or nothing if unknown. Plan files do
+  /// not have it.
+  std::vector<uint32_t> at = {};
   BufferKind buffer = BufferKind::input;           ///< if is_switched(type)
   std::vector<std::vector<uint32_t>> rank_groups;  ///< if is_switched(type)
   uint32_t extra = 0;
@@ -367,6 +370,7 @@ struct Plan {
   Extension extension;
   std::vector<SourceLine> source;               ///< authors' lines that Op::at points to
   std::vector<std::vector<JoinedCall>> joined;  ///< calls of joined operations; not in plan files
+  std::vector<SourceLine> channel_source;       ///< authors' lines of ChannelRecord::at; not in plan files
   std::vector<std::string> extras;              ///< unknown keys, as the inside of a JSON object
   uint32_t extra = 0;                           ///< unknown keys of the top level, as Op::extra
   /// Holds the only rank that the plan was loaded for, if so. The other ranks have no thread blocks here.

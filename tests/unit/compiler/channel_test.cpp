@@ -30,9 +30,9 @@ TEST(Channel, TypesHaveTheirProperties) {
 
 TEST(Channel, SignalsAreNumberedTypeByType) {
   Gpu gpu;
-  gpu.channels = {{ChannelType::port, {1, 2}, {}, {}},
-                  {ChannelType::memory, {1, 2, 3}, {}, {}},
-                  {ChannelType::switched, {}, BufferKind::input, {{0, 1}}}};
+  gpu.channels = {{ChannelType::port, {1, 2}, {}, {}, {}},
+                  {ChannelType::memory, {1, 2, 3}, {}, {}, {}},
+                  {ChannelType::switched, {}, {}, BufferKind::input, {{0, 1}}}};
   EXPECT_EQ(gpu.first_signal(ChannelType::memory), 0u);
   EXPECT_EQ(gpu.first_signal(ChannelType::port), 3u);
   EXPECT_EQ(gpu.signal_count(), 5u);
