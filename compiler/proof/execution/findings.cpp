@@ -94,10 +94,31 @@ void Findings::name_lines(Finding& finding) const {
   for (Note& note : finding.diagnostic.notes) name(note.line, note.at);
 }
 
+/// Puts a read that misses a write before the race of the same two lines in which the write comes too early
+/// for the read. The first one shows what the author has forgotten.
+void Findings::put_missed_writes_first(std::vector<Finding>& list) const {
+  const auto line = [&](const Finding& finding, size_t event) {
+    return proof::line_of(plan_, finding.events[event]);
+  };
+  const auto is_race = [&](const Finding& finding, bool written) {
+    return finding.kind == Finding::Kind::race && finding.events.size() == 2 &&
+           finding.events[0].writes == written && finding.events[1].writes != written &&
+           line(finding, 0).line && line(finding, 1).line;
+  };
+  for (auto early = list.begin(); early != list.end(); ++early) {
+    if (!is_race(*early, false)) continue;
+    const auto missed = std::find_if(early + 1, list.end(), [&](const Finding& other) {
+      return is_race(other, true) && line(other, 0) == line(*early, 1) && line(other, 1) == line(*early, 0);
+    });
+    if (missed != list.end()) std::rotate(early, missed, missed + 1);
+  }
+}
+
 std::vector<Finding> Findings::take() {
   for (std::vector<Finding>& list : found_) {
     if (list.empty()) continue;
     for (Finding& finding : list) name_lines(finding);
+    put_missed_writes_first(list);
     return std::move(list);
   }
   return {};

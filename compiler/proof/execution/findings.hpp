@@ -56,6 +56,7 @@ class Findings {
   static constexpr size_t most = 20;
 
   void name_lines(Finding&) const;
+  void put_missed_writes_first(std::vector<Finding>&) const;
 
   const Plan& plan_;
   std::array<bool, std::size(proof_names)> wanted_{};
