@@ -54,7 +54,9 @@ class Race {
     witness_.because.push_back("A " + access_of(finding_.events[0]) + ", B " + access_of(finding_.events[1]));
     // A read must have ended before its data is overwritten. A write must be visible.
     const bool published = finding_.events[0].writes;
-    if (first_ != second_) witness_.remedies = list_remedies(history_, finding_);
+    RemedyList found;
+    if (first_ != second_) found = find_remedies(history_, finding_);
+    witness_.remedies = std::move(found.remedies);
     const Past all(history_, second_, false);
     if (published && all.has(first_)) return show_relaxed(all);
     if (ends_before(finding_.events[0], finding_.events[1]) || reads_what_was_before(history_, finding_))
@@ -64,6 +66,7 @@ class Race {
     show_join(of_first, of_second);
     witness_.because.push_back(std::string("missing: any path from A to B") +
                                (published ? " that publishes what A wrote" : ""));
+    if (!found.misplaced.empty()) witness_.because.push_back(std::move(found.misplaced));
   }
 
  private:

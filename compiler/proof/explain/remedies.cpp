@@ -80,6 +80,17 @@ class Trial {
     insert(second(), op.code, ids, op.via);
   }
 
+  /// Moves an operation up in its thread block, so that it comes before operation `to`.
+  void move_up(const OpPlace& from, uint32_t to) {
+    std::vector<Op>& ops = plan_.gpus[from.rank].threadblocks[from.threadblock].ops;
+    std::rotate(ops.begin() + to, ops.begin() + from.op, ops.begin() + from.op + 1);
+    for (ProofEvent& event : events_) {
+      if (event.who != Who::application && event.at.rank == from.rank &&
+          event.at.threadblock == from.threadblock && event.at.op >= to && event.at.op < from.op)
+        ++event.at.op;
+    }
+  }
+
   /// Returns whether the changed plan ends and orders the two accesses.
   /// \param reversed  true: the second access must come before the first one
   bool orders(bool reversed) const {
@@ -143,26 +154,32 @@ class Remedies {
   Remedies(const History& history, const Finding& finding)
       : plan_(history.executor().plan()), history_(history), finding_(finding) {}
 
-  std::vector<std::string> list() {
+  RemedyList find() {
+    list();
+    return {std::move(list_), std::move(misplaced_)};
+  }
+
+ private:
+  void list() {
     for (const ProofEvent& event : finding_.events) {
-      if (event.who != Who::application && in_pipeline(plan_, event.at)) return {};
+      if (event.who != Who::application && in_pipeline(plan_, event.at)) return;
     }
     publish();
-    if (!list_.empty()) return list_;
+    if (!list_.empty()) return;
     if (reads_what_was_before(history_, finding_)) {
       Finding swapped = finding_;
       std::swap(swapped.events[0], swapped.events[1]);
       Remedies other(history_, swapped);
       other.order();
-      return other.list_;
+      list_ = std::move(other.list_);
+      return;
     }
     take_wait();
+    wait_sooner();
     take_turns();
     order();
-    return list_;
   }
 
- private:
   /// Tries the changes that make the second event come after the first.
   void order() {
     const ProofEvent &first = finding_.events[0], &second = finding_.events[1];
@@ -243,11 +260,79 @@ class Remedies {
       ++tried;
       Trial trial(plan_, finding_);
       trial.move_wait(wait);
-      if (!trial.orders(false) || needs_it(trial.plan(), wait)) continue;
+      if (!trial.orders(false)) continue;
+      if (needs_it(trial.plan(), wait)) {
+        if (!misplaced_.empty()) continue;
+        misplaced_ = rank_name(wait.rank) + (code == Opcode::sem_acquire ? " acquires " : " waits for ") +
+                     (code == Opcode::sem_acquire ? "such a semaphore" : "such a signal") + " at " +
+                     line(wait) + ", but in thread block " + number(block_id(wait)) + ", and B is in block " +
+                     number(block_id(second.at));
+        continue;
+      }
+      misplaced_.clear();
       list_.push_back("the " + std::string(info(code).name) + " of " + line(wait) + " in thread block " +
                       number(block_id(second.at)) + " instead of " + number(block_id(wait)));
       return;
     }
+  }
+
+  /// Tries a wait that the thread block makes only after the second access. Ranks mostly do the same, so the
+  /// waits of that line move in all of them.
+  void wait_sooner() {
+    const ProofEvent &first = finding_.events[0], &second = finding_.events[1];
+    if (launches_apart() || second.who == Who::application || ends_before(first, second)) return;
+    const uint32_t cause = history_.find(first);
+    size_t tried = 0;
+    for (uint32_t at = 0; at < history_.nodes().size() && tried < most_waits; ++at) {
+      const Node& node = history_.nodes()[at];
+      if (node.kind != Node::Kind::control || node.launch != second.launch) continue;
+      const Chain& chain = history_.executor().chains()[node.chain];
+      const OpPlace wait{chain.rank, chain.block, node.op};
+      if (!same_block(wait, second.at) || wait.op <= second.at.op) continue;
+      const Opcode code = op_at(wait).code;
+      if (code != Opcode::wait && code != Opcode::relaxed_wait && code != Opcode::sem_acquire) continue;
+      if (in_pipeline(plan_, wait) || !Past(history_, at, first.writes).has(cause)) continue;
+      ++tried;
+      Trial trial(plan_, finding_);
+      move_up_everywhere(trial, wait, second.at);
+      if (!trial.orders(false) || adds_findings(trial.plan())) continue;
+      list_.push_back("the " + std::string(info(code).name) + " of " + line(wait) + " moved before " +
+                      line(second.at));
+      return;
+    }
+  }
+
+  /// Moves a wait before an operation, and does the same in all thread blocks with operations of these lines.
+  void move_up_everywhere(Trial& trial, const OpPlace& wait, const OpPlace& before) const {
+    const uint32_t wait_line = plan_.first_at(op_at(wait)), line = plan_.first_at(op_at(before));
+    for (uint32_t rank = 0; rank < plan_.ranks(); ++rank) {
+      const std::vector<ThreadBlock>& blocks = plan_.gpus[rank].threadblocks;
+      for (uint32_t block = 0; block < blocks.size(); ++block) {
+        const OpPlace here{rank, block, 0};
+        if (same_block(here, wait)) {
+          trial.move_up(wait, before.op);
+          continue;
+        }
+        if (!wait_line || !line) continue;
+        const std::vector<Op>& ops = blocks[block].ops;
+        std::optional<uint32_t> to;
+        for (uint32_t op = 0; op < ops.size() && !ops[op].body; ++op) {
+          if (plan_.first_at(ops[op]) == line) to = op;
+          if (!to || plan_.first_at(ops[op]) != wait_line || ops[op].code != op_at(wait).code) continue;
+          trial.move_up({rank, block, op}, *to);
+          break;
+        }
+      }
+    }
+  }
+
+  bool adds_findings(const Plan& changed) {
+    const std::vector<Finding> findings = prove_plan(changed).findings;
+    if (!findings_of_plan_) findings_of_plan_ = prove_plan(plan_).findings.size();
+    return findings.size() > *findings_of_plan_ ||
+           std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+             return finding.kind != Finding::Kind::race && finding.kind != Finding::Kind::value;
+           });
   }
 
   /// Returns whether a block needs the wait that was moved away from it: whether there are more findings now,
@@ -350,6 +435,7 @@ class Remedies {
   const History& history_;
   const Finding& finding_;
   std::vector<std::string> list_;
+  std::string misplaced_;                   ///< see RemedyList
   std::optional<size_t> findings_of_plan_;  ///< their number
 };
 
@@ -360,8 +446,8 @@ bool ends_before(const ProofEvent& end, const ProofEvent& other) {
   return end.who == Who::application && other.who != Who::application && end.segment == 2 * other.launch + 2;
 }
 
-std::vector<std::string> list_remedies(const History& history, const Finding& finding) {
-  return Remedies(history, finding).list();
+RemedyList find_remedies(const History& history, const Finding& finding) {
+  return Remedies(history, finding).find();
 }
 
 }  // namespace chorale::proof

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// list_remedies() suggests changes that would order two accesses that nothing orders.
+/// find_remedies() suggests changes that would order two accesses that nothing orders.
 
 #include <string>
 #include <vector>
@@ -13,10 +13,18 @@ namespace chorale::proof {
 /// launch is still running. Then `other` must come first.
 bool ends_before(const ProofEvent& end, const ProofEvent& other);
 
-/// Returns changes of the plan, in words. Each change was made and executed. With it the plan ends, and the
+/// Holds what would order two accesses.
+struct RemedyList {
+  std::vector<std::string> remedies;  ///< changes of the plan, in words
+  /// Says that a wait which would order them exists in another thread block, which needs it itself; empty if
+  /// there is none.
+  std::string misplaced;
+};
+
+/// Returns changes of the plan. Each change was made and executed. With it the plan ends, and the
 /// first access comes before the second one, or the second before the first if ends_before() or
 /// reads_what_was_before() holds.
 /// \param finding  a race with two events that `history` has
-std::vector<std::string> list_remedies(const History& history, const Finding& finding);
+RemedyList find_remedies(const History& history, const Finding& finding);
 
 }  // namespace chorale::proof

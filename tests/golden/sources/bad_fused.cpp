@@ -1,4 +1,4 @@
-// The reduction of line 26 and the put of line 29 become one operation, whose reader does not wait for it.
+// The reduction of line 25 and the put of line 28 become one operation, whose reader does not wait for it.
 #include <chorale/dsl.hpp>
 
 using namespace chorale::dsl;
