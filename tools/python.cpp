@@ -1,5 +1,7 @@
 #include "tools/python.hpp"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -7,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -27,21 +30,26 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr int no_package = 97, refused = 2, no_program = 127;  // exit statuses of Python
+constexpr int no_package = 97, no_module = 3, refused = 2, no_program = 127;  // exit statuses of Python
 
 std::map<std::string, std::string>& chosen() {
   static std::map<std::string, std::string> programs;
   return programs;
 }
 
-/// Returns the Python that $PYTHON names, else the one beside the command, as in a virtual environment, else
-/// that of the PATH.
-std::string interpreter() {
-  if (const char* const named = std::getenv("PYTHON"); named && *named) return named;
-  std::error_code error;
-  const fs::path beside = fs::read_symlink("/proc/self/exe", error).parent_path() / "python3";
-  return fs::exists(beside, error) ? beside.string() : "python3";
+/// Returns the file of a program that is looked up in the PATH; the name itself if it is not there.
+std::string in_path(const std::string& name) {
+  const char* const path = std::getenv("PATH");
+  if (name.find('/') != name.npos || !path) return name;
+  std::istringstream folders(path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string file = (folder.empty() ? "." : folder) + "/" + name;
+    if (::access(file.c_str(), X_OK) == 0) return file;
+  }
+  return name;
 }
+
+constexpr const char* other_python = "PYTHON=/usr/bin/python3 chooses another one";
 
 /// Puts the folder of this command's package before those of the environment.
 void find_package() {
@@ -86,7 +94,39 @@ Built read_result(const std::string& file) {
 
 }  // namespace
 
+std::string find_python() {
+  if (const char* const named = std::getenv("PYTHON"); named && *named) return in_path(named);
+  std::error_code error;
+  const fs::path beside = fs::read_symlink("/proc/self/exe", error).parent_path() / "python3";
+  return fs::exists(beside, error) ? beside.string() : in_path("python3");
+}
+
 bool is_python(const std::string& what) { return what.ends_with(".py"); }
+
+std::string python_words(bool& well) {
+  const TemporaryFolder folder;
+  const std::string result = folder.path() / "python.txt";
+  find_package();
+  // Each word is written as soon as it is known, because an import may end the process.
+  const std::string ask =
+      "import sys\n"
+      "out = open(sys.argv[1], 'w')\n"
+      "out.write('Python %d.%d.%d' % sys.version_info[:3])\n"
+      "out.flush()\n"
+      "try:\n  import numpy\n  out.write(', NumPy ' + numpy.__version__)\n"
+      "except ImportError:\n  out.write(', no NumPy')\n"
+      "out.flush()\n"
+      "try:\n  import chorale\n  out.write(', package chorale')\n"
+      "except ImportError:\n  out.write(', no package chorale')\n";
+  const std::string python = find_python();
+  const int status = run_command({python, "-c", ask, result}, true);
+  std::ifstream text(result);
+  std::string words;
+  std::getline(text, words);
+  well = status == 0 && words.find(", no ") == words.npos;
+  if (status == no_program || words.empty()) return python + " does not run";
+  return python + ", " + words;
+}
 
 void choose_python(const std::string& source, const std::string& program) { chosen()[source] = program; }
 
@@ -105,7 +145,7 @@ Built build_python(const std::string& source, const dsl::Parameters::Settings& s
                         {"allow", aim.allow},
                         {"minimize_syncs", aim.minimize_syncs},
                         {"certify", aim.certify}};
-  const std::string python = interpreter();
+  const std::string python = find_python();
   find_package();
   const std::string start =
       "import sys\n"
@@ -123,9 +163,12 @@ Built build_python(const std::string& source, const dsl::Parameters::Settings& s
       throw Failure(Exit::command_wrong, "there is no Python '" + python + "' to run " + source,
                     "install python3, or name it: PYTHON=/usr/bin/python3");
     case no_package:
-      throw Failure(Exit::command_wrong, python + " cannot import the package chorale",
-                    "install it (pip install . in Chorale's sources), or name the Python that has it: "
-                    "PYTHON=/usr/bin/python3");
+      throw Failure(
+          Exit::command_wrong, python + " cannot import the package chorale",
+          "install it and NumPy (pip install . in Chorale's sources), or use a Python that has them: " +
+              std::string(other_python));
+    case no_module:
+      throw Failure(Exit::plan_wrong, source + " needs a module that " + python + " lacks", other_python);
     case refused:
       throw Failure(Exit::command_wrong, source + " refused its settings",
                     "--set KEY=VALUE is passed to it as --KEY=VALUE");

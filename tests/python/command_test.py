@@ -128,7 +128,11 @@ class Commands(unittest.TestCase):
         fake = broken / "python"
         fake.write_text(f"#!/bin/sh\nexec {sys.executable} -S -E \"$@\"\n")  # neither site-packages nor PYTHONPATH
         fake.chmod(0o755)
-        says(["compile", good], "cannot import the package chorale", "pip install", PYTHON=str(fake))
+        says(["compile", good], f"{fake} cannot import the package chorale", "pip install",
+             "PYTHON=/usr/bin/python3 chooses another one", PYTHON=str(fake))
+        says(["run", self.source("import no_such_module", "lacks.py")], "No module named 'no_such_module'",
+             f"lacks.py needs a module that {sys.executable} lacks", "PYTHON=/usr/bin/python3 chooses another one",
+             status=1, PYTHON=sys.executable)
 
     def test_tracebacks(self):
         """A traceback has the frames of the author only."""

@@ -10,6 +10,7 @@
 #include "tools/command.hpp"
 #include "tools/doctor/examination.hpp"
 #include "tools/library.hpp"
+#include "tools/python.hpp"
 #include "tools/version.hpp"
 
 namespace chorale::tools {
@@ -90,6 +91,16 @@ void examine_nccl(Examination& found) {
   }
 }
 
+void examine_python(Examination& found) {
+  bool well = false;
+  const std::string words = python_words(well);
+  if (well) {
+    found.pass("Python", words);
+  } else {
+    found.note("Python", words + ": sources in Python need another one, PYTHON=/usr/bin/python3");
+  }
+}
+
 }  // namespace
 
 void examine_versions(Examination& found) {
@@ -104,6 +115,7 @@ void examine_versions(Examination& found) {
   examine_nccl(found);
   examine_mpi(found);
   examine_ucx(found);
+  examine_python(found);
 }
 
 }  // namespace chorale::tools

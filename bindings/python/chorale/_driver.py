@@ -138,7 +138,7 @@ def main():
     except Exception as error:
         sys.stdout = sys.__stdout__
         _tell(error, script)
-        sys.exit(1)
+        sys.exit(3 if isinstance(error, ModuleNotFoundError) else 1)
     sys.stdout = sys.__stdout__
     try:
         if given and not arguments.looked:
