@@ -17,6 +17,7 @@
 #include "tools/algorithms.hpp"
 #include "tools/authored.hpp"
 #include "tools/completion.hpp"
+#include "tools/findings.hpp"
 #include "tools/python.hpp"
 #include "tools/shipped.hpp"
 #include "tools/source.hpp"
@@ -266,6 +267,28 @@ Plan load_plan(const std::string& path) {
     if (std::find(shipped.begin(), shipped.end(), path) != shipped.end()) refuse_program(path);
     throw Failure(Exit::command_wrong, error.what());
   }
+}
+
+Plan load_plan_or_source(const std::string& path, const dsl::Parameters::Settings& settings) {
+  if (!names_source(path)) return load_plan(path);
+  Built built = build_program(load_program({path, "", {}}), settings,
+                              {.target = {}, .allow = {std::string(all_proofs)}});
+  if (report(built.plan, built.diagnostics))
+    throw Failure(Exit::plan_wrong, "a program with findings has no plan yet");
+  return std::move(built.plan);
+}
+
+void declare_set(CLI::App& app, std::vector<std::string>& set) {
+  app.add_option("--set", set,
+                 "A parameter of the sources, such as ranks=8 for their number of ranks; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+void need_source(const std::vector<std::string>& set, const std::vector<std::string>& paths) {
+  if (set.empty() || std::any_of(paths.begin(), paths.end(), names_source)) return;
+  throw Failure(Exit::command_wrong, "--set is for sources, and there is none",
+                "a plan file has its parameters already");
 }
 
 Diagnostics check_plan(const Plan& plan, const Aim& aim, ProofFacts* facts) {

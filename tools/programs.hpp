@@ -87,6 +87,15 @@ void take_standard_input();
 /// \throws Failure plan_wrong if the text is not a plan, command_wrong if it cannot be read or is a program
 Plan load_plan(const std::string& path);
 
+/// Reads a plan file, or builds a source with settings and without proofs. Findings of the source are
+/// reported. \throws Failure as load_plan() and build_program(), plan_wrong for a source with findings
+Plan load_plan_or_source(const std::string& path, const dsl::Parameters::Settings&);
+
+/// Declares --set for plans that load_plan_or_source() loads.
+void declare_set(CLI::App&, std::vector<std::string>& set);
+/// \throws Failure command_wrong if there are settings, but no path names a source
+void need_source(const std::vector<std::string>& set, const std::vector<std::string>& paths);
+
 /// Returns the findings of the checks. If there are none, returns the findings of the proofs and of the
 /// checks of the target (ours if `aim` names none).
 /// \param facts  if not null, receives the facts of a plan without findings

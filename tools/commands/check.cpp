@@ -107,10 +107,7 @@ Action command::check(CLI::App& app) {
   app.add_option("plan", options->paths,
                  "Plan files, or sources in C++ (*.cpp) or Python (*.py); - is standard input")
       ->required();
-  app.add_option("--set", options->set,
-                 "A parameter of the sources, such as ranks=8 for their number of ranks; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  declare_set(app, options->set);
   declare_aim(app, options->aim, "default: " + std::string(target_names[size_t(Target::chorale)]));
   app.add_option("--certify", options->certified,
                  "Print further facts about the plan, and write it with a certificate to FILE")
@@ -127,9 +124,7 @@ Action command::check(CLI::App& app) {
       throw Failure(Exit::command_wrong,
                     "--certify writes one plan, but there are " + std::to_string(paths.size()));
     const dsl::Parameters::Settings settings = parse_settings(options->set);
-    if (!settings.empty() && std::none_of(paths.begin(), paths.end(), names_source))
-      throw Failure(Exit::command_wrong, "--set is for sources, and there is none",
-                    "a plan file has its parameters already");
+    need_source(options->set, paths);
     std::vector<NamedFile> read;
     for (const std::string& path : paths) read.push_back({"", path});
     std::vector<NamedFile> findings = options->telling.files();

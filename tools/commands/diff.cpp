@@ -15,11 +15,15 @@ namespace chorale::tools {
 Action command::diff(CLI::App& app) {
   struct DiffArguments {
     std::string left, right;
+    std::vector<std::string> set;
     bool canonical = false;
   };
   auto options = std::make_shared<DiffArguments>();
-  app.add_option("left", options->left, "A plan file; - is standard input")->required();
+  app.add_option("left", options->left,
+                 "A plan file, or a source in C++ (*.cpp) or Python (*.py); - is standard input")
+      ->required();
   app.add_option("right", options->right, "The plan to compare it with")->required();
+  declare_set(app, options->set);
   app.add_flag(
       "--canonical", options->canonical,
       "Ids of channels, remote buffers, semaphores, barriers and thread blocks may differ, if they mean "
@@ -31,7 +35,10 @@ Action command::diff(CLI::App& app) {
     if (options->left == "-" && options->right == "-") {
       throw Failure(Exit::command_wrong, "only one of the plans can be standard input");
     }
-    Plan left = load_plan(options->left), right = load_plan(options->right);
+    need_source(options->set, {options->left, options->right});
+    const dsl::Parameters::Settings settings = parse_settings(options->set);
+    Plan left = load_plan_or_source(options->left, settings);
+    Plan right = load_plan_or_source(options->right, settings);
     const std::string text = differences(std::move(left), std::move(right), options->canonical);
     std::cout << text;
     return text.empty() ? Exit::well : Exit::plan_wrong;

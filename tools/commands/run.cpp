@@ -11,8 +11,10 @@
 #include <iostream>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 #include "chorale/collective.hpp"
+#include "chorale/layout.hpp"
 #include "chorale/proof.hpp"
 #include "chorale/shipped_name.hpp"
 #include "tools/adversarial.hpp"
@@ -67,10 +69,28 @@ bool in_place(const RunArguments& options, const Plan& plan) {
   return options.in_place || (plan.inplace && !options.out_of_place);
 }
 
+/// Cuts sizes that the plan cannot take down to the next smaller ones, as the default size is, and says so
+/// once. Sizes that would become 0 stay, and are refused later.
+std::vector<uint64_t> cut_sizes(std::vector<uint64_t> sizes, const Plan& plan, DType dtype) {
+  const uint64_t parts = message_segments(plan), step = parts * dtype_size(dtype);
+  bool told = false;
+  for (uint64_t& size : sizes) {
+    const uint64_t below = size / step * step;
+    if (below == size || !below) continue;
+    if (!std::exchange(told, true)) {
+      std::cerr << "note: " << count(size, "byte") << " are cut to " << below << ", a multiple of "
+                << count(parts, "part") << " of " << dtype_name(dtype) << '\n';
+    }
+    size = below;
+  }
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
 RunRequest request_of(const RunArguments& options, const Config& config, const Plan& plan) {
   RunRequest request;
   request.dtype = options.run.type();
-  request.sizes = sizes_for(options.bytes, "1M", plan.ranks(), request.dtype);
+  request.sizes = cut_sizes(sizes_for(options.bytes, "1M", plan.ranks(), request.dtype), plan, request.dtype);
   const std::optional<ReduceOp> op = options.run.reduce_op(reduces(plan));
   request.override_op = op.has_value();
   request.op = op ? *op : reduce_op_of(plan);
@@ -126,8 +146,8 @@ Exit run_schedules(const RunArguments& options) {
   refuse_schedule(plan, "--adversarial", "--seed draws an order of its streams");
   options.run.reduce_op(reduces(plan));  // refuses a type that the plan's operator does not reduce
   AdversarialRequest request;
-  if (!options.bytes.empty()) request.sizes = parse_sizes(options.bytes);
   request.dtype = options.run.type();
+  if (!options.bytes.empty()) request.sizes = cut_sizes(parse_sizes(options.bytes), plan, request.dtype);
   request.packet = options.run.packet_form().value_or(request.packet);
   request.in_place = in_place(options, plan);
   request.launches = options.repeat;

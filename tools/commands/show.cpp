@@ -19,6 +19,7 @@ namespace {
 
 struct ShowArguments {
   std::string plan, stage;
+  std::vector<std::string> set;
   int64_t rank = -1, threadblock = -1, ranks = 0;
 };
 
@@ -63,7 +64,10 @@ void show_schedule(const Plan& plan, const std::string& stage, int64_t ranks) {
 
 Action command::show(CLI::App& app) {
   auto options = std::make_shared<ShowArguments>();
-  app.add_option("plan", options->plan, "A plan file; - is standard input")->required();
+  app.add_option("plan", options->plan,
+                 "A plan file, or a source in C++ (*.cpp) or Python (*.py); - is standard input")
+      ->required();
+  declare_set(app, options->set);
   app.add_option("--rank", options->rank, "Only this rank")
       ->transform(whole_number(0, 65535, "from 0"))
       ->type_name("N");
@@ -77,7 +81,8 @@ Action command::show(CLI::App& app) {
       ->transform(whole_number(1, host::most_ranks))
       ->type_name("N");
   return [options] {
-    const Plan plan = load_plan(options->plan);
+    need_source(options->set, {options->plan});
+    const Plan plan = load_plan_or_source(options->plan, parse_settings(options->set));
     const bool of_schedule = !options->stage.empty() || (plan.extension.host && plan.gpus.empty());
     if (of_schedule && (options->rank >= 0 || options->threadblock >= 0)) {
       throw Failure(Exit::command_wrong,
