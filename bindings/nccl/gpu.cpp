@@ -100,12 +100,13 @@ class Gpu final : public Device {
 
   void begin(std::span<const cudaStream_t> streams) override {
     const cudaStream_t first = streams.front();
-    now_ = {first, number_of(first), capture_of(first)};
+    const unsigned long long capture = capture_of(first);
+    now_ = {first, capture, capture == 0 ? number_of(first) : none};
     // The stream of the last call may no longer exist, so the event was recorded behind that call.
     const Event* const before =
-        now_.capture == 0 ? (last_stream_ == none || last_stream_ == now_.number ? nullptr : &*last_)
-        : now_.capture == last_capture_ ? &*last_captured_
-                                        : nullptr;
+        capture == 0 ? (last_stream_ == none || last_stream_ == now_->number ? nullptr : &*last_)
+        : capture == last_capture_ ? &*last_captured_
+                                   : nullptr;
     if (before) check(cudaStreamWaitEvent(first, before->get(), 0), "an order of streams");
     for (const cudaStream_t other : streams.subspan(1)) {
       if (other == first) continue;
@@ -116,19 +117,18 @@ class Gpu final : public Device {
 
   void end(std::span<const cudaStream_t> streams) override {
     const cudaStream_t first = streams.front();
-    const auto [stream, number, capture] = std::exchange(now_, {});
-    const Event& event = capture == 0 ? *last_ : *last_captured_;
+    const Now now = *std::exchange(now_, std::nullopt);
+    const Event& event = now.capture == 0 ? *last_ : *last_captured_;
     check(cudaEventRecord(event.get(), first), "an order of streams");
     for (const cudaStream_t other : streams.subspan(1)) {
       if (other != first) check(cudaStreamWaitEvent(other, event.get(), 0), "an order of streams");
     }
-    if (capture == 0) last_stream_ = number;
-    if (capture != 0) last_capture_ = capture;
+    if (now.capture == 0) last_stream_ = now.number;
+    if (now.capture != 0) last_capture_ = now.capture;
   }
 
   bool capturing(cudaStream_t stream) override {
-    const bool known = now_.number != none && stream == now_.stream;
-    return (known ? now_.capture : capture_of(stream)) != 0;
+    return (now_ && stream == now_->stream ? now_->capture : capture_of(stream)) != 0;
   }
 
   void wait() override {
@@ -158,7 +158,8 @@ class Gpu final : public Device {
 
   static constexpr unsigned long long none = ~0ull;  ///< the number of no stream
 
-  /// Returns the number of a stream, which CUDA gives to no later stream.
+  /// Returns the number of a stream, which CUDA gives to no later stream. To ask for it breaks a capture that
+  /// the stream is in.
   static unsigned long long number_of(cudaStream_t stream) {
 #if CUDART_VERSION >= 12000
     unsigned long long number = 0;
@@ -188,12 +189,12 @@ class Gpu final : public Device {
   /// Holds what CUDA says about the stream of a call, from begin() to end(), so that it is asked only once.
   struct Now {
     cudaStream_t stream = nullptr;
-    unsigned long long number = none, capture = 0;
+    unsigned long long capture = 0, number = none;
   };
 
   const int number_;
   std::string name_;
-  Now now_;
+  std::optional<Now> now_;
   std::optional<Event> last_, last_captured_;  ///< behind the last call, and behind the last captured call
   Between between_;
   unsigned long long last_stream_ = none;  ///< see number_of()

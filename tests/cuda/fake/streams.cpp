@@ -197,6 +197,7 @@ struct Graph {
   };
   const unsigned long long number = next_number();
   Stream* origin = nullptr;
+  bool broken = false;  ///< a call has ended the capture that no capture allows
   std::vector<Node> nodes;
   size_t points = 0;
   std::vector<std::shared_ptr<UserObject>> held;
@@ -207,6 +208,12 @@ struct Executable {
   Graph graph;
   std::map<Stream*, std::unique_ptr<Stream>> own;
 };
+
+/// Breaks the capture that a stream is in. Returns false if it is in none.
+bool break_capture(Stream& stream) {
+  if (stream.capture) stream.capture->broken = true;
+  return stream.capture != nullptr;
+}
 
 }  // namespace
 
@@ -258,7 +265,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  Streams::get().of(stream).finish();
+  Stream& on = Streams::get().of(stream);
+  if (break_capture(on)) return cudaErrorStreamCaptureUnsupported;
+  on.finish();
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
@@ -283,6 +292,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   Event& of = *reinterpret_cast<Event*>(event);
   Stream& on = Streams::get().of(stream);
+  if (on.capture && on.capture->broken) return cudaErrorStreamCaptureInvalidated;
   of.graph = on.capture;
   if (of.graph) {
     of.point = of.graph->points++;
@@ -305,6 +315,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const Event& of = *reinterpret_cast<Event*>(event);
   Stream& on = Streams::get().of(stream);
+  if (on.capture && on.capture->broken) return cudaErrorStreamCaptureInvalidated;
   if (of.graph) {
     on.capture = of.graph;  // the stream is a part of the capture from here on
     of.graph->nodes.push_back({&on, [at = of.point](const Points& points) { wait_for(*points[at]); }});
@@ -332,6 +343,11 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   const std::lock_guard lock(Streams::get().mutex);
   for (Stream* const one : Streams::get().all)
     if (one->capture == captured) one->capture = nullptr;
+  if (captured->broken) {
+    delete captured;
+    *graph = nullptr;
+    return cudaErrorStreamCaptureInvalidated;
+  }
   *graph = reinterpret_cast<cudaGraph_t>(captured);
   return cudaSuccess;
 }
@@ -370,7 +386,10 @@ cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, cudaStreamCaptureSt
   return cudaSuccess;
 }
 cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* number) {
-  return *number = Streams::get().of(stream).number, cudaSuccess;
+  Stream& on = Streams::get().of(stream);
+  if (break_capture(on)) return cudaErrorStreamCaptureUnsupported;
+  *number = on.number;
+  return cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   delete reinterpret_cast<Graph*>(graph);
