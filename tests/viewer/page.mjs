@@ -400,15 +400,27 @@ const cases = {
     assert.match(await text(page, "#details .gap"), /^[01] ns (longer|shorter) than predicted$/);
   },
 
-  async "a host schedule shows its streams and what they wait for"(test) {
-    const { page } = await test(view("plans/shipped/schedules/ag_matmul_p2p.json", "--ranks", "2"));
+  async "a host schedule shows when its steps run and what they wait for"(test) {
+    const schedule = ["plans/shipped/schedules/ag_matmul_p2p.json", "--ranks", "2", "--param", "M=8192"];
+    const { page } = await test(view(...schedule, "--time", "matmul=120us"));
     assert.match(await text(page, "#notes"), /ag_matmul_p2p/);
+    assert.doesNotMatch(await text(page, "#notes"), /--time/);
     await type(page, "take");
     await page.keyboard.press("Enter");
     assert.match(await text(page, "#details .op-text"), /^take /);
     assert.match(await text(page, "#details .channel"), /^flag /);
     assert.match((await texts(page, "#details .awaits button"))[0], /: post /);
-    assert.match(await text(page, "#details dl"), /step \d+ of an order/);
+    // The transfer is hidden: the second product begins when the first one has ended.
+    const products = [];
+    for (let turn = 0; turn < 2; ++turn) {
+      await type(page, `"i = ${turn}" "call matmul" "rank 0"`);
+      await page.keyboard.press("Enter");
+      assert.match(await text(page, "#details .op-text"), /^call matmul /);
+      products.push(await text(page, "#details .predicted"));
+    }
+    assert.deepEqual(products, ["from 2.50 us, takes 120.00 us", "from 123.23 us, takes 120.00 us"]);
+    const { page: unknown } = await test(view(...schedule));
+    assert.match(await text(unknown, "#notes"), /The predicted time of matmul is only that of its bytes .* --time matmul=20us/);
   },
 
   async "names in files cannot become part of the page"(test) {

@@ -5,16 +5,21 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
+#include "chorale/config.hpp"
 #include "chorale/other_names.hpp"
 #include "chorale/read_file.hpp"
+#include "chorale/simulate.hpp"
 #include "chorale/usage_error.hpp"
 #include "tools/findings.hpp"
 #include "tools/machine_file.hpp"
 #include "tools/run_options.hpp"
 #include "tools/schedule_options.hpp"
+#include "tools/schedules/launched.hpp"
 #include "tools/view/page.hpp"
 #include "tools/view/plan_picture.hpp"
 #include "tools/view/schedule_picture.hpp"
@@ -27,7 +32,7 @@ namespace {
 constexpr size_t most_pictures = 2;
 
 struct ViewArguments {
-  std::vector<std::string> what, trace, allow;
+  std::vector<std::string> what, trace, allow, time;
   Wanted common;  ///< --set and --name
   ScheduleOptions schedule;
   std::string output, machine, bytes, dtype = "f32", packet = "ll16";
@@ -53,6 +58,52 @@ std::string trace_text(const std::string& path) {
   }
 }
 
+/// Reads the words of --time, and returns nanoseconds by the name of a function or of a launched plan.
+/// \throws Failure for names that the schedule does not use
+std::map<std::string, double> times_of(const std::vector<std::string>& words, const host::Concrete& made) {
+  std::set<std::string> names;
+  for (const auto& steps : made.steps) {
+    for (const host::Step& step : steps)
+      if (step.kind == host::StepKind::call || step.kind == host::StepKind::launch) names.insert(step.name);
+  }
+  std::map<std::string, double> times;
+  for (const auto& [name, text] : parse_settings(words, "--time")) {
+    if (!names.contains(name)) {
+      const std::vector<std::string> known(names.begin(), names.end());
+      throw Failure(Exit::command_wrong, unknown("function or launched plan", name, known),
+                    "the schedule has " + (known.empty() ? "neither" : join(known)));
+    }
+    times[name] = double(parse_duration(text).count());
+  }
+  return times;
+}
+
+Picture picture_of_concrete(const ViewArguments& options, const Built& built, const host::Concrete& made,
+                            const std::string& what, const std::vector<Explained>& findings,
+                            const Machine& machine) {
+  const std::map<std::string, double> given = times_of(options.time, made);
+  const BlockPlans plans =
+      launched_plans(built.plan, made, options.schedule.plan, options.allow, MissingPlans::leave_out);
+  std::map<std::string, Simulator> simulators;
+  const auto time_of = [&](const host::Step& step) {
+    if (const auto found = given.find(step.name); found != given.end()) return found->second;
+    const auto plan = step.kind == host::StepKind::launch ? plans.find(step.name) : plans.end();
+    if (plan == plans.end()) return -1.0;
+    Simulator& simulator = simulators.try_emplace(step.name, plan->second).first->second;
+    const SimulatedCall call{.bytes = std::max(step.reads[0].bytes, step.writes[0].bytes),
+                             .dtype = made.tensors[step.reads[0].tensor].dtype,
+                             .packet = *packet_form_of(options.packet)};
+    try {
+      const Simulation simulated = simulator.simulate(call, machine);
+      return simulated.ns - simulated.launch_ns;
+    } catch (const UsageError&) {
+      return -1.0;  // a note of the page says that the time is not known
+    }
+  };
+  return picture_of_schedule(built.plan, expand_movers(made), what, findings,
+                             {&machine, options.eager, time_of});
+}
+
 Picture picture_of_file(const ViewArguments& options, const std::string& what, const std::string& trace,
                         const Machine& machine) {
   if (const std::string text = text_of(what); is_trace(text)) {
@@ -74,8 +125,11 @@ Picture picture_of_file(const ViewArguments& options, const std::string& what, c
                     "--trace is for plans of thread blocks, and '" + plan.name + "' is a host schedule");
     const host::Concrete made = unroll(plan, schedule_ranks(*plan.extension.host, options.ranks),
                                        options.schedule.params(plan), options.schedule.automatic());
-    return picture_of_schedule(plan, expand_movers(made), what, findings);
+    return picture_of_concrete(options, built, made, what, findings, machine);
   }
+  if (!options.time.empty())
+    throw Failure(Exit::command_wrong,
+                  "--time is for host schedules without findings, and '" + plan.name + "' is none");
   PlanView view;
   view.file = what;
   view.dtype = carrier_of(options.dtype);
@@ -169,7 +223,8 @@ Action command::view(CLI::App& app) {
   app.add_option("--packet", options->packet, "Form of packets; default ll16")
       ->check(one_of("packet form", {std::begin(packet_form_names), std::end(packet_form_names)}))
       ->type_name("NAME");
-  app.add_flag("--eager", options->eager, "Predict launches in a row; default: in a CUDA graph");
+  app.add_flag("--eager", options->eager,
+               "Predict launches, or steps of a schedule, in a row; default: in a CUDA graph");
   app.add_option("--set", options->common.set,
                  "A parameter of the program, such as ranks=8 for its number of ranks; may be repeated")
       ->type_name("KEY=VALUE")
@@ -177,6 +232,11 @@ Action command::view(CLI::App& app) {
   app.add_option("--name", options->common.name, "The program to use, if a source has several")
       ->type_name("NAME");
   options->schedule.declare(app);
+  app.add_option("--time", options->time,
+                 "Host schedules: the time of each call of a function or launch of a plan, as NAME=20us; may "
+                 "be repeated")
+      ->type_name("NAME=TIME")
+      ->allow_extra_args(false);
   declare_allow(app, options->allow,
                 "A proof to leave out, by the name in brackets, or proofs for all; may be repeated");
   app.add_flag("--open", options->open, "Open the page in a browser");

@@ -47,7 +47,7 @@ uint64_t elements(const host::Concrete& made, const host::Box& box) {
 void check_sizes(const host::Concrete& made, const BlockPlans& plans) {
   for (uint32_t rank = 0; rank < made.ranks; ++rank) {
     for (const host::Step& step : made.steps[rank]) {
-      if (step.kind != host::StepKind::launch) continue;
+      if (step.kind != host::StepKind::launch || !plans.contains(step.name)) continue;
       const Plan& plan = plans.at(step.name);
       Segmentation parts = segmentation(plan);
       parts = {std::max<uint64_t>(parts.input, 1), std::max<uint64_t>(parts.output, 1)};
@@ -68,7 +68,8 @@ void check_sizes(const host::Concrete& made, const BlockPlans& plans) {
 }  // namespace
 
 BlockPlans launched_plans(const Plan& schedule, const host::Concrete& made,
-                          const std::vector<std::string>& given, const std::vector<std::string>& allow) {
+                          const std::vector<std::string>& given, const std::vector<std::string>& allow,
+                          MissingPlans missing) {
   const std::set<std::string> names = launched_names(made);
   const std::map<std::string, std::string> said = by_name(given);
   for (const auto& [name, what] : said) {
@@ -83,7 +84,9 @@ BlockPlans launched_plans(const Plan& schedule, const host::Concrete& made,
   BlockPlans plans;
   for (const std::string& name : names) {
     const auto found = said.find(name);
-    if (found == said.end() && !is_shipped(name))
+    const bool known = found != said.end() || is_shipped(name);
+    if (!known && missing == MissingPlans::leave_out) continue;
+    if (!known)
       throw Failure(Exit::command_wrong,
                     fmt::format("the schedule launches '{}', but no plan of that name is shipped", name),
                     fmt::format("give it: --plan {}=FILE", name));

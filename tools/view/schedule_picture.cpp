@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -134,10 +135,26 @@ uint64_t bytes_of(const Step& step) {
   return bytes;
 }
 
+/// Adds a note that names the calls and launches whose times are not known, if there are any.
+void note_unknown_times(const host::Concrete& made, const SchedulePrediction& prediction, Picture& picture) {
+  std::set<std::string> names;
+  for (const auto& steps : made.steps) {
+    for (const Step& step : steps) {
+      const bool has_name = step.kind == StepKind::launch || (step.kind == StepKind::call && !step.built_in);
+      if (has_name && prediction.time_of(step) < 0) names.insert(step.name);
+    }
+  }
+  if (names.empty()) return;
+  const std::vector<std::string> all(names.begin(), names.end());
+  picture.notes.push_back("The predicted time of " + join(all) +
+                          " is only that of its bytes through the memory. Give the real one: --time " +
+                          all.front() + "=20us");
+}
+
 }  // namespace
 
 Picture picture_of_schedule(const Plan& plan, const host::Concrete& made, const std::string& file,
-                            const std::vector<Explained>& findings) {
+                            const std::vector<Explained>& findings, const SchedulePrediction& prediction) {
   const host::Schedule& schedule = *plan.extension.host;
   Picture picture;
   picture.kind = "schedule";
@@ -147,6 +164,7 @@ Picture picture_of_schedule(const Plan& plan, const host::Concrete& made, const 
   picture.ranks = made.ranks;
   const Numbers number(made);
   const Awaits awaits = awaits_of(made, number);
+  std::vector<const Step*> steps;  // by number
   for (uint32_t rank = 0; rank < made.ranks; ++rank) {
     const std::vector<std::string> texts = texts_of(plan.name, made, rank);
     for (uint32_t stream = 0; stream < made.streams.size(); ++stream) {
@@ -170,12 +188,14 @@ Picture picture_of_schedule(const Plan& plan, const host::Concrete& made, const 
         op.line = schedule.line_of(step.at);
         op.awaits = awaits[rank][at];
         lane.ops.push_back(std::move(op));
+        steps.push_back(&step);
       }
       if (!lane.ops.empty()) picture.lanes.push_back(std::move(lane));
     }
   }
   picture.findings = findings_json(plan, findings, {});
-  picture.times.push_back(order_of(picture));
+  note_unknown_times(made, prediction, picture);
+  picture.times.push_back(predict_schedule(picture, made, steps, prediction));
   picture.tracks.emplace_back("predicted");
   return picture;
 }

@@ -9,12 +9,13 @@
 #include "chorale/plan.hpp"
 #include "tools/findings.hpp"
 #include "tools/view/picture.hpp"
+#include "tools/view/schedule_times.hpp"
 
 namespace chorale::tools {
 
-/// Makes the picture. A lane is a stream of a rank, and operations have an order but no times.
+/// Makes the picture. A lane is a stream of a rank.
 /// \param made  the schedule of `plan`, after expand_movers()
 Picture picture_of_schedule(const Plan& plan, const host::Concrete& made, const std::string& file,
-                            const std::vector<Explained>& findings);
+                            const std::vector<Explained>& findings, const SchedulePrediction&);
 
 }  // namespace chorale::tools
