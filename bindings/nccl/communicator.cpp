@@ -88,6 +88,11 @@ std::optional<Plan> in_place_too(const Plan& plan, int ranks) {
       make_plan(plan.name, ranks, {{"copies", "true"}, {"instances", std::to_string(blocks)}}));
 }
 
+/// Returns whether ranks access the buffers of others.
+bool peers_access(const Plan& plan) {
+  return reached_by_peers(plan, BufferKind::input) || reached_by_peers(plan, BufferKind::output);
+}
+
 /// Says which buffers of a call this rank uses.
 struct Uses {
   bool send, recv;
@@ -202,6 +207,16 @@ Communicator::Collective Communicator::collective_of(const Task& task) const {
   return made;
 }
 
+uint64_t Communicator::tuned_bytes(const Shape& shape) {
+  if (shape.bytes <= Executor::most_direct) return shape.bytes;
+  const TunedPlans::Choice choice = choose(shape, shape.bytes);
+  return !choice.own && peers_access(plans_.plan(choice)) ? Executor::most_direct : shape.bytes;
+}
+
+TunedPlans::Choice Communicator::choose(const Shape& shape, uint64_t bytes) const {
+  return plans_.choose(std::string(shape.collective), bytes, shape.dtype);
+}
+
 Communicator::Chosen& Communicator::chosen(const Shape& shape) {
   const auto known = chosen_.find(shape);
   if (known != chosen_.end()) return known->second;
@@ -211,7 +226,7 @@ Communicator::Chosen& Communicator::chosen(const Shape& shape) {
     const std::string program(shape.program);
     return remember(shape, made(program, shape.root), std::nullopt, program);
   }
-  const TunedPlans::Choice choice = plans_.choose(std::string(shape.collective), shape.bytes, shape.dtype);
+  const TunedPlans::Choice choice = choose(shape, tuned_bytes(shape));
   if (shape.root == 0) return remember(shape, plans_.plan(choice), choice.packet, choice.words());
   // The plans in tables have root 0, and so have plans of the user.
   const std::string program = choice.own ? fmt::format("{}_direct_b16", shape.collective) : choice.name;
@@ -233,9 +248,8 @@ Communicator::Chosen& Communicator::remember(const Shape& shape, const Plan& pla
   auto proved = in_place_.find(&plan);
   if (proved == in_place_.end()) proved = in_place_.emplace(&plan, in_place_too(plan, ranks())).first;
   const std::optional<Plan>& both = proved->second;
-  const bool peers_access =
-      reached_by_peers(plan, BufferKind::input) || reached_by_peers(plan, BufferKind::output);
-  return chosen_.emplace(shape, Chosen{both ? &*both : &plan, packet, both.has_value(), peers_access, words})
+  return chosen_
+      .emplace(shape, Chosen{both ? &*both : &plan, packet, both.has_value(), peers_access(plan), words})
       .first->second;
 }
 

@@ -143,6 +143,11 @@ class Communicator {
     std::vector<RecvFrom> recvs;
   };
 
+  /// Returns the size for which a plan is chosen. If a message runs piece by piece, this is the size of its
+  /// pieces, because each piece begins the plan anew.
+  uint64_t tuned_bytes(const Shape& shape);
+  /// Chooses a plan of root 0.
+  TunedPlans::Choice choose(const Shape& shape, uint64_t bytes) const;
   Chosen& chosen(const Shape& shape);
   const Plan& made(const std::string& program, int root);
   Chosen& remember(const Shape& shape, const Plan& plan, std::optional<PacketForm> packet,

@@ -36,8 +36,7 @@ std::string Communicator::reason_for_other_steps(const Collective& collective,
       steps.size() == 1 && steps[0].collective && steps[0].collective->shape.program.empty();
   const Shape& shape = collective.shape;
   if (!as_chosen) return std::string(why_other_steps(collective));
-  const bool of_user = plans_.choose(std::string(shape.collective), shape.bytes, shape.dtype).own != nullptr;
-  return shape.root != 0 && of_user ? "for root 0 only" : "";
+  return shape.root != 0 && choose(shape, shape.bytes).own ? "for root 0 only" : "";
 }
 
 void Communicator::log_plans(const Task& task, const Collective& collective, const std::vector<Step>& steps) {
@@ -61,9 +60,10 @@ void Communicator::log_plans(const Task& task, const Collective& collective, con
   if (!plan_log_.add(call, way)) return;
   std::vector<TunedPlans::Passed> passed;
   const std::string word(shape.collective);
+  const uint64_t bytes = tuned_bytes(shape);
   if (const std::string reason = reason_for_other_steps(collective, steps); !reason.empty())
-    passed.push_back({plans_.choose(word, shape.bytes, shape.dtype).name, reason});
-  for (const TunedPlans::Passed& one : plans_.explain(word, shape.bytes, shape.dtype)) passed.push_back(one);
+    passed.push_back({choose(shape, bytes).name, reason});
+  for (const TunedPlans::Passed& one : plans_.explain(word, bytes, shape.dtype)) passed.push_back(one);
   log::line(log::Level::info,
             fmt::format("{}: {} Bytes{}{}{} -> {}; not taken: {}", call.function.substr(4), call.bytes,
                         reduces ? " of " : "", call.type, call.in_place ? " in place" : "", way,
