@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Runs a plan of each collective on NumPy's arrays, and compares the outputs with what NumPy computes."""
+import sys
 import unittest
+import unittest.mock
 
 import numpy
 
@@ -30,6 +32,12 @@ class Runs(unittest.TestCase):
                     outputs = chorale.Plan.make(name, RANKS).run(inputs)
                     self.same(outputs, [sum(inputs).astype(dtype)] * RANKS)
                     self.assertEqual(outputs[0].dtype, dtype)
+
+    def test_without_numpy(self):
+        with unittest.mock.patch.dict(sys.modules, numpy=None), self.assertRaises(ImportError) as caught:
+            chorale.Plan.make("allreduce_ring", RANKS).run(data(64))
+        self.assertIn(sys.executable, str(caught.exception))
+        self.assertIn("install it", str(caught.exception))
 
     def test_operators(self):
         plan, inputs = chorale.Plan.make("allreduce_ring", RANKS), data(64)

@@ -404,7 +404,8 @@ const cases = {
     const schedule = ["plans/shipped/schedules/ag_matmul_p2p.json", "--ranks", "2", "--param", "M=8192"];
     const { page } = await test(view(...schedule, "--time", "matmul=120us"));
     assert.match(await text(page, "#notes"), /ag_matmul_p2p/);
-    assert.doesNotMatch(await text(page, "#notes"), /--time/);
+    assert.match(await text(page, "#notes"), / M = 8192 .* --time matmul=120us /);
+    assert.doesNotMatch(await text(page, "#notes"), /bytes through the memory/);
     await type(page, "take");
     await page.keyboard.press("Enter");
     assert.match(await text(page, "#details .op-text"), /^take /);

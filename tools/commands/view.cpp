@@ -74,6 +74,8 @@ std::map<std::string, double> times_of(const std::vector<std::string>& words, co
                     "the schedule has " + (known.empty() ? "neither" : join(known)));
     }
     times[name] = double(parse_duration(text).count());
+    if (times[name] == 0)
+      throw Failure(Exit::command_wrong, "--time takes a time above 0, such as " + name + "=20us");
   }
   return times;
 }
@@ -100,8 +102,17 @@ Picture picture_of_concrete(const ViewArguments& options, const Built& built, co
       return -1.0;  // a note of the page says that the time is not known
     }
   };
-  return picture_of_schedule(built.plan, expand_movers(made), what, findings,
-                             {&machine, options.eager, time_of});
+  Picture picture = picture_of_schedule(built.plan, expand_movers(made), what, findings,
+                                        {&machine, options.eager, time_of});
+  const host::Values params = options.schedule.params(built.plan);
+  for (const host::Param& param : built.plan.extension.host->params) {
+    const auto set = params.find(param.name);
+    picture.facts.push_back(param.name + " = " +
+                            std::to_string(set == params.end() ? param.value.value_or(0) : set->second));
+  }
+  for (const auto& [name, text] : parse_settings(options.time, "--time"))
+    picture.facts.push_back("--time " + name + "=" + text);
+  return picture;
 }
 
 Picture picture_of_file(const ViewArguments& options, const std::string& what, const std::string& trace,

@@ -15,7 +15,7 @@
 namespace chorale::tools {
 
 /// Says what an operation spends its time on. The page draws each kind in its own way.
-enum class PictureKind : uint8_t { moves, waits, signals, other };
+enum class PictureKind : uint8_t { moves, waits, signals, other, computes };
 
 /// Names a piece of memory that an operation reads or writes.
 struct PictureAccess {

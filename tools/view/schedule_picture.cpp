@@ -27,6 +27,8 @@ PictureKind kind_of(StepKind kind) {
       return PictureKind::waits;
     case StepKind::post:
       return PictureKind::signals;
+    case StepKind::call:
+      return PictureKind::computes;
     case StepKind::mark:
       return PictureKind::other;
     default:

@@ -3,6 +3,7 @@ import builtins
 import math
 import os
 import subprocess
+import sys
 import tempfile
 import webbrowser
 
@@ -12,6 +13,16 @@ from ._paths import command_file, machine_file
 
 _NAMES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "float64": "f64", "int32": "i32", "uint32": "u32",
           "int64": "i64", "uint64": "u64", "uint8": "u8", "int8": "i8", "float8_e4m3fn": "fp8_e4m3", "float8_e5m2": "fp8_e5m2"}
+
+
+def _numpy():
+    """Returns NumPy, which only the functions on arrays need."""
+    try:
+        import numpy
+    except ImportError:
+        raise ImportError(f"Plan.run() needs NumPy, which {sys.executable} does not have: install it there, or use a Python that has it, "
+                          "such as /usr/bin/python3 with Debian's python3-numpy") from None
+    return numpy
 
 
 def _dtype(array, word):
@@ -41,7 +52,7 @@ def run(self, inputs, outputs=None, *, bytes=None, dtype=None, op=None, packet=N
     Raises FindingsError if the plan is wrong, UsageError or ValueError for arrays that do not fit, RunError if a rank waits in
     vain.
     """
-    import numpy
+    numpy = _numpy()
     inputs = list(inputs)
     if len(inputs) != self.ranks:
         raise UsageError(f"there are {len(inputs)} inputs, but plan '{self.name}' has {self.ranks} ranks; pass one array per rank")

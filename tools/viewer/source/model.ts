@@ -5,7 +5,10 @@ export const enum Kind {
   waits = 1,
   signals = 2,
   other = 3,
+  computes = 4,
 }
+/** The number of kinds. */
+export const kinds = 5;
 
 export interface RawTimes {
   title: string;
@@ -239,11 +242,11 @@ export class Track {
     this.order = order;
     this.last = Math.max(last, 1);
     this.start = Math.min(...this.starts.values());
-    this.sums = [0, 1, 2, 3].map(() => new Float64Array(next + 1));
+    this.sums = Array.from({ length: kinds }, () => new Float64Array(next + 1));
     for (let at = 0; at < next; ++at) {
       const op = order[at];
       const kind = view.kindOf(op);
-      for (let k = 0; k < 4; ++k) this.sums[k][at + 1] = this.sums[k][at];
+      for (let k = 0; k < kinds; ++k) this.sums[k][at + 1] = this.sums[k][at];
       this.sums[kind][at + 1] += this.end[op] - this.begin[op];
     }
   }

@@ -72,5 +72,8 @@ export function showProfile(host: HTMLElement, view: View, find: (words: string)
     ]);
     host.append(table(["line", "operation", "on the path", "of the launch", "spans", "total", "longest", "longest at"], rows, find));
   }
-  if (!any) host.append(element("p", "empty", "There is no profile: it needs predicted or measured times of a plan."));
+  if (any) return;
+  const schedule = view.raw.kind === "schedule";
+  const why = schedule ? "The profile is shown for plans of thread blocks only." : "There is no profile: it needs predicted or measured times of a plan.";
+  host.append(element("p", "empty", why));
 }

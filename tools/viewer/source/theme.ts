@@ -31,7 +31,7 @@ export function theme(): Theme {
   if (current) return current;
   const style = getComputedStyle(document.documentElement);
   const get = (name: string) => style.getPropertyValue(`--${name}`).trim();
-  const kinds = ["moves", "waits", "signals", "other"].map(get);
+  const kinds = ["moves", "waits", "signals", "other", "computes"].map(get);
   current = {
     paper: get("paper"),
     ink: get("ink"),
@@ -41,7 +41,7 @@ export function theme(): Theme {
     slower: get("slower"),
     faster: get("faster"),
     kinds,
-    kindInk: ["moves-ink", "waits-ink", "signals-ink", "other-ink"].map(get),
+    kindInk: ["moves-ink", "waits-ink", "signals-ink", "other-ink", "computes-ink"].map(get),
     pixels: Uint32Array.from(kinds, pixelOf),
   };
   return current;
@@ -52,10 +52,10 @@ export function themeChanged(): void {
 }
 
 /** The part of a row's height that a kind takes, from its top. Without colour, kinds differ in height and pattern. */
-export const kindTop = [0, 0.3, 0, 0.42];
-export const kindHeight = [1, 0.7, 0.62, 0.16];
+export const kindTop = [0, 0.3, 0, 0.42, 0];
+export const kindHeight = [1, 0.7, 0.62, 0.16, 1];
 
-/** Draws lines or dots over a box that was filled. */
+/** Draws lines, dots or edges over a box that was filled. */
 export function drawPattern(
   context: CanvasRenderingContext2D,
   kind: Kind,
@@ -80,6 +80,12 @@ export function drawPattern(
     }
     context.globalAlpha = 0.45;
     context.stroke();
+  } else if (kind === Kind.computes) {
+    context.fillStyle = theme().kindInk[kind];
+    context.rect(x, y, width, 2);
+    context.rect(x, y + height - 2, width, 2);
+    context.globalAlpha = 0.6;
+    context.fill();
   } else {
     context.fillStyle = theme().kindInk[kind];
     for (let at = Math.floor(x / 5) * 5; at < x + width; at += 5) context.rect(at + 1, y + height - 4, 2, 2);

@@ -4,7 +4,7 @@ import { axisTop } from "d3-axis";
 import { scaleLinear, type ScaleLinear } from "d3-scale";
 import { select, type Selection } from "d3-selection";
 import { zoom, zoomIdentity, type D3ZoomEvent, type ZoomBehavior, type ZoomTransform } from "d3-zoom";
-import { Kind, type Track, type View } from "./model";
+import { Kind, type Track, type View, kinds } from "./model";
 import { drawPattern, kindHeight, kindTop, theme } from "./theme";
 import { timeWords } from "./words";
 
@@ -429,7 +429,7 @@ export class Timeline {
     }
     const pixels = new ImageData(columns, rows * imageRows);
     const words = new Uint32Array(pixels.data.buffer);
-    const wide: number[][] = [[], [], [], []]; // x, width, lane, track and position in order, by kind
+    const wide: number[][] = Array.from({ length: kinds }, () => []); // x, width, lane, track and position in order, by kind
     const ticks: number[] = []; // x, y of matches narrower than a pixel
     const used = new Uint8Array(rows);
     for (let lane = firstLane; lane <= lastLane; ++lane) {
@@ -447,7 +447,7 @@ export class Timeline {
         this.context.drawImage(this.image, 0, row * imageRows, columns, imageRows, gutter, place.y, columns, place.height);
       }
     }
-    for (const kind of [Kind.other, Kind.moves, Kind.waits, Kind.signals]) this.drawWide(panel, kind, wide[kind]);
+    for (const kind of [Kind.other, Kind.moves, Kind.computes, Kind.waits, Kind.signals]) this.drawWide(panel, kind, wide[kind]);
     const context = this.context;
     context.fillStyle = theme().mark;
     for (let at = 0; at < ticks.length; at += 2) context.fillRect(ticks[at], ticks[at + 1] - 2, 2, 5);
@@ -498,7 +498,7 @@ export class Timeline {
       let kind = panel.view.kindOf(op);
       if (next > at + 1) {
         let most = -1;
-        for (let k = 0; k < 4; ++k) {
+        for (let k = 0; k < kinds; ++k) {
           const time = sums[k][next] - sums[k][at];
           if (time > most) {
             most = time;

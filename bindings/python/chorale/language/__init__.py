@@ -16,7 +16,7 @@ from .._chorale import (AllGather, AllReduce, AllToAll, BaseBuffer, Broadcast, B
                         ReduceOperationType, ReduceScatter, ReplicationPolicy, Semaphore, SendRecv, SwitchChannel, SyncType, TestCollective,
                         ThreadBlockGroup, compile_for, get_program)
 
-Program = CollectiveProgram  # the name in C++
+Program, ReduceOp = CollectiveProgram, ReduceOperationType  # the names in C++
 MSCCLPPProgram = CollectiveProgram  # some of MSCCL++'s own programs still use this earlier name
 
 
@@ -54,6 +54,6 @@ def JSON():
 __all__ = [
     "AlgoSpec", "AllGather", "AllReduce", "AllToAll", "BaseBuffer", "Broadcast", "Buffer", "BufferType", "Chunk", "Collective",
     "CollectiveProgram", "Custom", "JSON", "LoopIterationContext", "MSCCLPPProgram", "MemoryChannel", "PortChannel", "Program", "Rank",
-    "Reduce", "ReduceOperationType", "ReduceScatter", "ReplicationPolicy", "Semaphore", "SendRecv", "SwitchChannel", "SyncType",
+    "Reduce", "ReduceOp", "ReduceOperationType", "ReduceScatter", "ReplicationPolicy", "Semaphore", "SendRecv", "SwitchChannel", "SyncType",
     "TestCollective", "ThreadBlockGroup", "compile_for", "get_program",
 ]
