@@ -20,8 +20,8 @@ class OpCheck {
 
   void all(const Op* loop) {
     if (!in_pools()) return;
-    if (plan_.first_at(op_) > plan_.source.size())
-      fail("its line is number " + number(op_.at - 1) + ", but the plan knows " + number(plan_.source.size()),
+    if (const uint32_t line = plan_.first_at(op_); line > plan_.source.size())
+      fail("its line is number " + number(line - 1) + ", but the plan knows " + number(plan_.source.size()),
            "at");
     list(false, "source");
     list(true, "destination");

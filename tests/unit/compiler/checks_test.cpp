@@ -72,6 +72,19 @@ TEST(Structure, RanksAndLists) {
             "not have it\n");
 }
 
+TEST(Structure, LinesOfOperations) {
+  const auto with_line = [](uint32_t at) {
+    return findings([&](Plan& plan) {
+      plan.source = {{"a.cpp", 1}};
+      plan.joined = {{{.at = 5}, {.at = 1}}};
+      add(block(plan), nop).at = at;
+    });
+  };
+  EXPECT_EQ(with_line(1), "");
+  EXPECT_EQ(with_line(3), "[structure] its line is number 2, but the plan knows 1\n");
+  EXPECT_EQ(with_line(joined_calls), "[structure] its line is number 4, but the plan knows 1\n");
+}
+
 TEST(Structure, Extension) {
   EXPECT_EQ(findings([](Plan& plan) { plan.extension.root = 2; }),
             "[structure] the root is rank 2, but the plan has 2 ranks\n");
