@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "compiler/plan/roles.hpp"
@@ -105,10 +104,7 @@ class Releases : public Observer {
   /// Adds a place unless it was the last one added. Packets come cell by cell, with those of one operation
   /// next to each other.
   static void add(Awaited& awaited, const OpPlace& place) {
-    const auto same = [&](const OpPlace& other) {
-      return other.rank == place.rank && other.threadblock == place.threadblock && other.op == place.op;
-    };
-    if (awaited.releases.empty() || !same(awaited.releases.back())) awaited.releases.push_back(place);
+    if (awaited.releases.empty() || awaited.releases.back() != place) awaited.releases.push_back(place);
   }
 
   const SymbolicExecutor& executor_;
@@ -122,12 +118,9 @@ class Releases : public Observer {
 
 /// Sorts the releases and removes duplicates.
 void settle(Awaited& awaited) {
-  const auto key = [](const OpPlace& place) { return std::tuple(place.rank, place.threadblock, place.op); };
   std::vector<OpPlace>& list = awaited.releases;
-  std::sort(list.begin(), list.end(), [&](const OpPlace& a, const OpPlace& b) { return key(a) < key(b); });
-  list.erase(std::unique(list.begin(), list.end(),
-                         [&](const OpPlace& a, const OpPlace& b) { return key(a) == key(b); }),
-             list.end());
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
 /// Executes one launch. Returns false if it did not end.

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <random>
 #include <thread>
-#include <tuple>
 #include <unordered_set>
 #include <utility>
 
@@ -24,10 +23,7 @@ void sample(std::vector<Site>& list, uint32_t wanted, uint64_t seed) {
     std::swap(list[kept], list[kept + random() % (list.size() - kept)]);
   }
   list.resize(wanted);
-  std::sort(list.begin(), list.end(), [](const Site& a, const Site& b) {
-    return std::tuple(a.at.rank, a.at.threadblock, a.at.op) <
-           std::tuple(b.at.rank, b.at.threadblock, b.at.op);
-  });
+  std::sort(list.begin(), list.end(), [](const Site& a, const Site& b) { return a.at < b.at; });
 }
 
 struct Job {

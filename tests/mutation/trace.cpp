@@ -145,16 +145,11 @@ const std::set<Pair>& Trace::pairs() const { return accesses_->pairs(); }
 OpPlace Trace::place_of(const AccessId& id) const { return accesses_->accesses().at(id).at; }
 
 std::vector<Pair> Trace::pairs_through(const OpPlace& at) const {
-  const auto same = [&](const OpPlace& other) {
-    return other.rank == at.rank && other.threadblock == at.threadblock && other.op == at.op;
-  };
   // These are the distances from and to the nearest node of the operation. Causes come before their effects.
   const std::vector<Node>& nodes = accesses_->nodes();
   std::vector<uint32_t> before(nodes.size(), nobody), behind(nodes.size(), nobody);
   for (uint32_t node = 0; node < nodes.size(); ++node) {
-    if (is_boundary(nodes[node])) continue;
-    const proof::Chain& by = executor_->chains()[nodes[node].chain];
-    if (same({by.rank, by.block, nodes[node].op})) before[node] = behind[node] = 0;
+    if (!is_boundary(nodes[node]) && accesses_->place(nodes[node]) == at) before[node] = behind[node] = 0;
   }
   const auto step = [&](uint32_t distance, uint32_t to) {
     // A pair within one launch says more than a pair across two.
@@ -171,8 +166,8 @@ std::vector<Pair> Trace::pairs_through(const OpPlace& at) const {
   std::vector<std::pair<uint32_t, Pair>> found;
   for (const Pair& pair : pairs()) {
     const auto &first = accesses_->accesses().at(pair.first), &second = accesses_->accesses().at(pair.second);
-    const bool is_one = pair.first.who != AccessId::Who::application && same(first.at);
-    const bool is_other = pair.second.who != AccessId::Who::application && same(second.at);
+    const bool is_one = pair.first.who != AccessId::Who::application && first.at == at;
+    const bool is_other = pair.second.who != AccessId::Who::application && second.at == at;
     if (is_one || is_other) {
       found.emplace_back(0, pair);
     } else if (first.out != nobody && second.in != nobody && before[first.out] != nobody &&
@@ -201,14 +196,14 @@ std::optional<std::vector<OpPlace>> Trace::path(const Pair& pair) const {
   for (const uint32_t node : past_->path_from(from)) {
     const Node& of = accesses_->nodes()[node];
     if (node == from || node == to || is_boundary(of)) continue;
-    const proof::Chain& by = executor_->chains()[of.chain];
+    const OpPlace here = accesses_->place(of);
     // The path keeps only the first and the last of consecutive operations of a block.
     const auto in_block = [&](const OpPlace& other) {
-      return other.rank == by.rank && other.threadblock == by.block;
+      return other.rank == here.rank && other.threadblock == here.threadblock;
     };
     if (places.size() > 1 && in_block(places.back()) && in_block(places[places.size() - 2]))
       places.pop_back();
-    places.push_back({by.rank, by.block, of.op});
+    places.push_back(here);
   }
   return places;
 }

@@ -3,6 +3,7 @@
 /// A finding tells an author what is wrong with a program or a plan, and where. Findings are collected and
 /// never thrown.
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@ namespace chorale {
 /// Names operation `op` of a thread block. `op` is the position in ThreadBlock::ops.
 struct OpPlace {
   uint32_t rank = 0, threadblock = 0, op = 0;
+  auto operator<=>(const OpPlace&) const = default;
 };
 
 struct Note {

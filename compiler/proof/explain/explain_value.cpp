@@ -47,11 +47,7 @@ void explain_value(const History& history, const Finding& finding, Slice& slice,
   const uint32_t first = memory.cell(range, 0);
   for (uint32_t cell = first; cell < first + memory.count(range) && last == History::none; ++cell) {
     const uint32_t writer = history.writer(cell);
-    if (writer == History::none) continue;
-    const Node& node = history.nodes()[writer];
-    const Chain& chain = history.executor().chains()[node.chain];
-    if (chain.rank == output.at.rank && chain.block == output.at.threadblock && node.op == output.at.op)
-      last = writer;
+    if (writer != History::none && history.place(history.nodes()[writer]) == output.at) last = writer;
   }
   if (last == History::none) return slice.add_culprit(output, "A");
   slice.add_culprit(last, output, "A");

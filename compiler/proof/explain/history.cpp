@@ -201,9 +201,8 @@ uint32_t History::find(const ProofEvent& event) const {
       if (node.kind == Node::Kind::begin ? node.launch == around : node.launch + 1 == around) return at;
       continue;
     }
-    const Chain& chain = executor_.chains()[node.chain];
-    if (chain.rank != event.at.rank || chain.block != event.at.threadblock || node.op != event.at.op ||
-        node.launch != event.launch || (event.segment != any && node.segment != event.segment))
+    if (place(node) != event.at || node.launch != event.launch ||
+        (event.segment != any && node.segment != event.segment))
       continue;
     const bool by_proxy = node.kind == Node::Kind::proxy_reads || node.kind == Node::Kind::proxy_writes;
     if (event.who == Who::proxy ? by_proxy && (node.kind == Node::Kind::proxy_writes) == event.writes

@@ -62,6 +62,11 @@ class History : public Observer {
   const SymbolicExecutor& executor() const { return executor_; }
   bool complete() const { return nodes_.size() < most; }
   const std::vector<Node>& nodes() const { return nodes_; }
+  /// Returns the operation of a node; beginnings and ends of launches have none.
+  OpPlace place(const Node& node) const {
+    const Chain& chain = executor_.chains()[node.chain];
+    return {chain.rank, chain.block, node.op};
+  }
 
   /// Returns the last writer of a cell, or none.
   uint32_t writer(uint32_t cell) const { return writer_[cell]; }

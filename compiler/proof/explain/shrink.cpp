@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 
 #include "chorale/compile.hpp"
 #include "chorale/witness.hpp"
@@ -20,8 +19,7 @@ namespace {
 using proof::History;
 using proof::Node;
 
-using Place = std::tuple<uint32_t, uint32_t, uint32_t>;
-using Part = std::vector<Place>;
+using Part = std::vector<OpPlace>;
 
 /// Returns what must stay the same besides the proof and the kind: the agent, the line and the access of each
 /// event.
@@ -103,8 +101,10 @@ class Shrinking {
   std::vector<Part> by(Key&& key) const {
     std::map<std::pair<uint32_t, uint32_t>, Part> parts;
     for (const auto& [block, gone] : gone_) {
-      for (uint32_t op = 0; op < gone.size(); ++op)
-        parts[key(OpPlace{block.first, block.second, op})].emplace_back(block.first, block.second, op);
+      for (uint32_t op = 0; op < gone.size(); ++op) {
+        const OpPlace at{block.first, block.second, op};
+        parts[key(at)].push_back(at);
+      }
     }
     std::vector<Part> list;
     for (auto& [of, part] : parts) list.push_back(std::move(part));
@@ -115,9 +115,9 @@ class Shrinking {
   /// one.
   std::vector<Part> operations() const {
     std::vector<Part> parts;
-    std::set<Place> listed;
+    std::set<OpPlace> listed;
     // This maps places in the remaining plan to places in the original.
-    std::map<Place, Place> was;
+    std::map<OpPlace, OpPlace> was;
     for (const auto& [block, gone] : gone_) {
       uint32_t now = 0;
       for (uint32_t op = 0; op < gone.size(); ++op) {
@@ -125,7 +125,7 @@ class Shrinking {
       }
     }
     const auto add = [&](Part part) {
-      std::erase_if(part, [&](Place& at) {
+      std::erase_if(part, [&](OpPlace& at) {
         at = was.at(at);
         return !listed.insert(at).second;
       });
@@ -138,23 +138,19 @@ class Shrinking {
     History history(executor);
     proof::Choices choices(setting.choices);
     executor.play(1, choices, history);
-    const auto place_of = [&](const Node& node) {
-      const proof::Chain& chain = executor.chains()[node.chain];
-      return Place{chain.rank, chain.block, node.op};
-    };
     for (const Node& node : history.nodes()) {
       if (node.kind == Node::Kind::begin || node.kind == Node::Kind::end) continue;
-      Part part = {place_of(node)};
+      Part part = {history.place(node)};
       for (const proof::Cause& cause : node.before) {
         const Node& other = history.nodes()[cause.node];
         if (node.kind == Node::Kind::control && other.kind == Node::Kind::control &&
             other.chain != node.chain)
-          part.push_back(place_of(other));
+          part.push_back(history.place(other));
       }
       // The post comes first and was listed alone, so both ways are tried.
       if (part.size() > 1) {
         Part pair;
-        for (Place& at : part) pair.push_back(was.at(at));
+        for (const OpPlace& at : part) pair.push_back(was.at(at));
         parts.push_back(std::move(pair));
       }
       add(std::move(part));

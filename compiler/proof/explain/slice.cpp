@@ -38,9 +38,8 @@ std::string Slice::name(uint32_t at) const {
   if (is_boundary(node))
     return std::string(node.kind == Node::Kind::begin ? "the beginning" : "the end") + " of launch " +
            number(node.launch + 1) + " of " + rank_name(node.chain);
-  const Chain& chain = history_.executor().chains()[node.chain];
-  const OpPlace place{chain.rank, chain.block, node.op};
-  const Op& op = plan_.gpus[chain.rank].threadblocks[chain.block].ops[node.op];
+  const OpPlace place = history_.place(node);
+  const Op& op = plan_.gpus[place.rank].threadblocks[place.threadblock].ops[place.op];
   return std::string(info(op.code).name) + " at " + place_of(plan_, place);
 }
 
@@ -53,10 +52,9 @@ WitnessEvent Slice::event_of(const Node& node) const {
     event.text = node.kind == Node::Kind::begin ? "the launch begins" : "the launch ends";
     return event;
   }
-  const Chain& chain = history_.executor().chains()[node.chain];
   const bool proxy = node.kind == Node::Kind::proxy_reads || node.kind == Node::Kind::proxy_writes;
   event.who = proxy ? Who::proxy : Who::block;
-  event.at = {chain.rank, chain.block, node.op};
+  event.at = history_.place(node);
   fill(event);
   return event;
 }
@@ -70,9 +68,8 @@ size_t Slice::put(Entry entry) {
   const WitnessEvent& mine = entry.event;
   for (size_t at = 0; at < entries_.size(); ++at) {
     const WitnessEvent& other = entries_[at].event;
-    const bool same_place = other.who == mine.who && other.launch == mine.launch &&
-                            other.at.rank == mine.at.rank && other.at.threadblock == mine.at.threadblock &&
-                            other.at.op == mine.at.op && entries_[at].turn == entry.turn;
+    const bool same_place = other.who == mine.who && other.launch == mine.launch && other.at == mine.at &&
+                            entries_[at].turn == entry.turn;
     if (same_place && (mine.who != Who::application || entries_[at].node == entry.node)) return at;
   }
   entries_.push_back(std::move(entry));
