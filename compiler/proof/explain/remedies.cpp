@@ -19,10 +19,14 @@ namespace {
 
 using Who = ProofEvent::Who;
 
+bool same_block(const OpPlace& one, const OpPlace& other) {
+  return one.rank == other.rank && one.threadblock == other.threadblock;
+}
+
 bool in_pipeline(const Plan& plan, const OpPlace& at) {
   bool inside = false;
   for_each_op(plan, at.rank, [&](const Gpu&, const ThreadBlock&, const Op&, const Op* loop, OpPlace place) {
-    inside |= loop && place.threadblock == at.threadblock && place.op == at.op;
+    inside |= loop && place == at;
   });
   return inside;
 }
@@ -38,12 +42,13 @@ class Trial {
   }
 
   Plan& plan() { return plan_; }
+  Op& op(const OpPlace& at) { return block_of(at).ops[at.op]; }
   const OpPlace& first() const { return events_[0].at; }
   const OpPlace& second() const { return events_[1].at; }
 
   void insert(const OpPlace& before, Opcode code, const std::vector<uint32_t>& ids = {},
               ChannelType via = ChannelType::none) {
-    ThreadBlock& block = plan_.gpus[before.rank].threadblocks[before.threadblock];
+    ThreadBlock& block = block_of(before);
     Op op;
     op.code = code;
     op.via = via;
@@ -52,11 +57,7 @@ class Trial {
     op.first_operand = uint32_t(block.operands.size());
     block.ids.insert(block.ids.end(), ids.begin(), ids.end());
     block.ops.insert(block.ops.begin() + before.op, op);
-    for (ProofEvent& event : events_) {
-      if (event.who != Who::application && event.at.rank == before.rank &&
-          event.at.threadblock == before.threadblock && event.at.op >= before.op)
-        ++event.at.op;
-    }
+    move_back(before);
   }
 
   /// Inserts a signal from a place of one rank to a place of another, over a new channel.
@@ -68,8 +69,7 @@ class Trial {
 
   /// Moves a wait to the second access, which is in another thread block of the rank.
   void move_wait(const OpPlace& from) {
-    Gpu& gpu = plan_.gpus[from.rank];
-    ThreadBlock& block = gpu.threadblocks[from.threadblock];
+    ThreadBlock& block = block_of(from);
     const Op op = block.ops[from.op];
     std::vector<uint32_t> ids;
     for (const uint32_t id : block.op_ids(op)) {
@@ -82,13 +82,9 @@ class Trial {
 
   /// Moves an operation up in its thread block, so that it comes before operation `to`.
   void move_up(const OpPlace& from, uint32_t to) {
-    std::vector<Op>& ops = plan_.gpus[from.rank].threadblocks[from.threadblock].ops;
+    std::vector<Op>& ops = block_of(from).ops;
     std::rotate(ops.begin() + to, ops.begin() + from.op, ops.begin() + from.op + 1);
-    for (ProofEvent& event : events_) {
-      if (event.who != Who::application && event.at.rank == from.rank &&
-          event.at.threadblock == from.threadblock && event.at.op >= to && event.at.op < from.op)
-        ++event.at.op;
-    }
+    move_back({from.rank, from.threadblock, to}, from.op);
   }
 
   /// Returns whether the changed plan ends and orders the two accesses.
@@ -107,6 +103,15 @@ class Trial {
   }
 
  private:
+  ThreadBlock& block_of(const OpPlace& at) { return plan_.gpus[at.rank].threadblocks[at.threadblock]; }
+  /// Moves the events in a block from an operation on, up to operation `end`, one place back.
+  void move_back(OpPlace from, uint32_t end = ~uint32_t{0}) {
+    for (ProofEvent& event : events_) {
+      if (event.who != Who::application && same_block(event.at, from) && event.at.op >= from.op &&
+          event.at.op < end)
+        ++event.at.op;
+    }
+  }
   /// Adds a new memory channel between two ranks.
   void add_channel(uint32_t from, uint32_t to) {
     for (const auto& [rank, peer] : {std::pair(from, to), std::pair(to, from)}) {
@@ -125,7 +130,7 @@ class Trial {
   }
   /// Adds a channel of the rank to the lists of a block, and returns its position there.
   uint32_t local_channel(const OpPlace& at, ChannelType type, uint32_t channel) {
-    ThreadBlock& block = plan_.gpus[at.rank].threadblocks[at.threadblock];
+    ThreadBlock& block = block_of(at);
     for (ChannelRefs& refs : block.channels) {
       if (refs.type != type) continue;
       refs.ids.push_back(channel);
@@ -212,14 +217,14 @@ class Remedies {
     for (const uint32_t at : past.path_from(first)) {
       const Node& node = history_.nodes()[at];
       if (node.kind != Node::Kind::control) continue;
-      const Chain& chain = history_.executor().chains()[node.chain];
-      Op& op = trial.plan().gpus[chain.rank].threadblocks[chain.block].ops[node.op];
+      const OpPlace place = history_.place(node);
+      Op& op = trial.op(place);
       const Opcode plain = op.code == Opcode::relaxed_signal ? Opcode::signal
                            : op.code == Opcode::relaxed_wait ? Opcode::wait
                                                              : op.code;
       if (plain == op.code) continue;
-      const std::string change = std::string(info(plain).name) + " for " + std::string(info(op.code).name) +
-                                 " at " + line({chain.rank, chain.block, node.op});
+      const std::string change =
+          std::string(info(plain).name) + " for " + std::string(info(op.code).name) + " at " + line(place);
       // Usually all ranks do the same.
       if (text.find(change) == text.npos) text += (text.empty() ? "" : ", ") + change;
       op.code = plain;
@@ -240,9 +245,10 @@ class Remedies {
       list_.push_back("use_double_scratch_buffer, which takes twice the scratch");
   }
 
-  /// Tries a wait that another thread block of the rank makes. It is offered only if that block does not need
-  /// the wait itself. Then the author has mixed up the blocks.
-  void take_wait() {
+  /// Calls improve(const OpPlace&) for waits of the second event's rank that come after the first event,
+  /// until it returns true or most_waits were tried. \param suits  returns whether a wait may be tried
+  template <class Suits, class Improve>
+  void each_wait(Suits&& suits, Improve&& improve) const {
     const ProofEvent &first = finding_.events[0], &second = finding_.events[1];
     if (launches_apart() || second.who == Who::application || ends_before(first, second)) return;
     const uint32_t cause = history_.find(first);
@@ -250,56 +256,59 @@ class Remedies {
     for (uint32_t at = 0; at < history_.nodes().size() && tried < most_waits; ++at) {
       const Node& node = history_.nodes()[at];
       if (node.kind != Node::Kind::control || node.launch != second.launch) continue;
-      const Chain& chain = history_.executor().chains()[node.chain];
-      const OpPlace wait{chain.rank, chain.block, node.op};
-      if (wait.rank != second.at.rank || wait.threadblock == second.at.threadblock) continue;
-      if (first.who != Who::application && same_block(wait, first.at)) continue;
+      const OpPlace wait = history_.place(node);
       const Opcode code = op_at(wait).code;
       if (code != Opcode::wait && code != Opcode::relaxed_wait && code != Opcode::sem_acquire) continue;
-      if (in_pipeline(plan_, wait) || !Past(history_, at, first.writes).has(cause)) continue;
+      if (wait.rank != second.at.rank || !suits(wait) || in_pipeline(plan_, wait)) continue;
+      if (!Past(history_, at, first.writes).has(cause)) continue;
       ++tried;
+      if (improve(wait)) return;
+    }
+  }
+
+  /// Tries a wait that another thread block of the rank makes. It is offered only if that block does not need
+  /// the wait itself. Then the author has mixed up the blocks.
+  void take_wait() {
+    const ProofEvent &first = finding_.events[0], &second = finding_.events[1];
+    const auto elsewhere = [&](const OpPlace& wait) {
+      return !same_block(wait, second.at) && (first.who == Who::application || !same_block(wait, first.at));
+    };
+    each_wait(elsewhere, [&](const OpPlace& wait) {
       Trial trial(plan_, finding_);
       trial.move_wait(wait);
-      if (!trial.orders(false)) continue;
+      if (!trial.orders(false)) return false;
       if (needs_it(trial.plan(), wait)) {
-        if (!misplaced_.empty()) continue;
-        misplaced_ = rank_name(wait.rank) + (code == Opcode::sem_acquire ? " acquires " : " waits for ") +
-                     (code == Opcode::sem_acquire ? "such a semaphore" : "such a signal") + " at " +
-                     line(wait) + ", but in thread block " + number(block_id(wait)) + ", and B is in block " +
-                     number(block_id(second.at));
-        continue;
+        const bool acquires = op_at(wait).code == Opcode::sem_acquire;
+        if (misplaced_.empty())
+          misplaced_ = rank_name(wait.rank) +
+                       (acquires ? " acquires such a semaphore at " : " waits for such a signal at ") +
+                       line(wait) + ", but in thread block " + number(block_of(wait).id) +
+                       ", and B is in block " + number(block_of(second.at).id);
+        return false;
       }
       misplaced_.clear();
-      list_.push_back("the " + std::string(info(code).name) + " of " + line(wait) + " in thread block " +
-                      number(block_id(second.at)) + " instead of " + number(block_id(wait)));
-      return;
-    }
+      list_.push_back(the_wait(wait) + " in thread block " + number(block_of(second.at).id) + " instead of " +
+                      number(block_of(wait).id));
+      return true;
+    });
   }
 
   /// Tries a wait that the thread block makes only after the second access. Ranks mostly do the same, so the
   /// waits of that line move in all of them.
   void wait_sooner() {
-    const ProofEvent &first = finding_.events[0], &second = finding_.events[1];
-    if (launches_apart() || second.who == Who::application || ends_before(first, second)) return;
-    const uint32_t cause = history_.find(first);
-    size_t tried = 0;
-    for (uint32_t at = 0; at < history_.nodes().size() && tried < most_waits; ++at) {
-      const Node& node = history_.nodes()[at];
-      if (node.kind != Node::Kind::control || node.launch != second.launch) continue;
-      const Chain& chain = history_.executor().chains()[node.chain];
-      const OpPlace wait{chain.rank, chain.block, node.op};
-      if (!same_block(wait, second.at) || wait.op <= second.at.op) continue;
-      const Opcode code = op_at(wait).code;
-      if (code != Opcode::wait && code != Opcode::relaxed_wait && code != Opcode::sem_acquire) continue;
-      if (in_pipeline(plan_, wait) || !Past(history_, at, first.writes).has(cause)) continue;
-      ++tried;
+    const OpPlace& second = finding_.events[1].at;
+    const auto later = [&](const OpPlace& wait) { return same_block(wait, second) && wait.op > second.op; };
+    each_wait(later, [&](const OpPlace& wait) {
       Trial trial(plan_, finding_);
-      move_up_everywhere(trial, wait, second.at);
-      if (!trial.orders(false) || adds_findings(trial.plan())) continue;
-      list_.push_back("the " + std::string(info(code).name) + " of " + line(wait) + " moved before " +
-                      line(second.at));
-      return;
-    }
+      move_up_everywhere(trial, wait, second);
+      if (!trial.orders(false) || !findings_if_no_more(trial.plan())) return false;
+      list_.push_back(the_wait(wait) + " moved before " + line(second));
+      return true;
+    });
+  }
+
+  std::string the_wait(const OpPlace& at) const {
+    return "the " + std::string(info(op_at(at).code).name) + " of " + line(at);
   }
 
   /// Moves a wait before an operation, and does the same in all thread blocks with operations of these lines.
@@ -326,24 +335,25 @@ class Remedies {
     }
   }
 
-  bool adds_findings(const Plan& changed) {
-    const std::vector<Finding> findings = prove_plan(changed).findings;
+  /// Returns the findings of a changed plan; nothing if there are more than the plan has, or if it never
+  /// ends.
+  std::optional<std::vector<Finding>> findings_if_no_more(const Plan& changed) {
+    std::vector<Finding> findings = prove_plan(changed).findings;
     if (!findings_of_plan_) findings_of_plan_ = prove_plan(plan_).findings.size();
-    return findings.size() > *findings_of_plan_ ||
-           std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
-             return finding.kind != Finding::Kind::race && finding.kind != Finding::Kind::value;
-           });
+    const bool ends = std::all_of(findings.begin(), findings.end(), [](const Finding& finding) {
+      return finding.kind == Finding::Kind::race || finding.kind == Finding::Kind::value;
+    });
+    if (!ends || findings.size() > *findings_of_plan_) return {};
+    return findings;
   }
 
   /// Returns whether a block needs the wait that was moved away from it: whether there are more findings now,
   /// one about what came after the wait, or the plan never ends. What the block did before the wait may race
   /// as it did.
   bool needs_it(const Plan& moved, const OpPlace& wait) {
-    const std::vector<Finding> findings = prove_plan(moved).findings;
-    if (!findings_of_plan_) findings_of_plan_ = prove_plan(plan_).findings.size();
-    if (findings.size() > *findings_of_plan_) return true;
-    for (const Finding& finding : findings) {
-      if (finding.kind != Finding::Kind::race && finding.kind != Finding::Kind::value) return true;
+    const std::optional<std::vector<Finding>> findings = findings_if_no_more(moved);
+    if (!findings) return true;
+    for (const Finding& finding : *findings) {
       for (const ProofEvent& event : finding.events) {
         if (event.who != Who::application && same_block(wait, event.at) && event.at.op >= wait.op)
           return true;
@@ -352,13 +362,10 @@ class Remedies {
     return false;
   }
 
-  static bool same_block(const OpPlace& one, const OpPlace& other) {
-    return one.rank == other.rank && one.threadblock == other.threadblock;
+  const ThreadBlock& block_of(const OpPlace& at) const {
+    return plan_.gpus[at.rank].threadblocks[at.threadblock];
   }
-  const Op& op_at(const OpPlace& at) const {
-    return plan_.gpus[at.rank].threadblocks[at.threadblock].ops[at.op];
-  }
-  uint32_t block_id(const OpPlace& at) const { return plan_.gpus[at.rank].threadblocks[at.threadblock].id; }
+  const Op& op_at(const OpPlace& at) const { return block_of(at).ops[at.op]; }
 
   void synchronise() {
     Trial trial(plan_, finding_);
@@ -380,9 +387,8 @@ class Remedies {
 
   void flush() {
     const OpPlace at = finding_.events[0].at;
-    const ThreadBlock& block = plan_.gpus[at.rank].threadblocks[at.threadblock];
-    const Op& op = block.ops[at.op];
-    const auto ids = block.op_ids(op);
+    const Op& op = op_at(at);
+    const auto ids = block_of(at).op_ids(op);
     Trial trial(plan_, finding_);
     trial.insert(behind(at), Opcode::flush, {ids.begin(), ids.end()}, op.via);
     offer(trial, "flush after " + last_line(at));
