@@ -110,17 +110,29 @@ void refuse_schedule(const std::string& what) {
                 "name its file: " + file);
 }
 
+/// \param whose  the words before "number of ranks" in the description
+void declare_set(CLI::App& app, std::vector<std::string>& set, const std::string& whose) {
+  app.add_option("--set", set, "A parameter of " + whose + " number of ranks; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
 }  // namespace
 
 std::vector<std::string> algorithm_names() { return names(dsl::programs()); }
 
 void declare_wanted(CLI::App& app, Wanted& wanted, const std::string& what_it_is) {
   suggest(app.add_option("what", wanted.what, what_it_is)->required(), algorithm_names);
-  app.add_option("--set", wanted.set,
-                 "A parameter of the program, such as ranks=8 for its number of ranks; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  declare_set_and_name(app, wanted);
+}
+
+void declare_set_and_name(CLI::App& app, Wanted& wanted) {
+  declare_set(app, wanted.set, "the program, such as ranks=8 for its");
   app.add_option("--name", wanted.name, "The program to use, if a source has several")->type_name("NAME");
+}
+
+void declare_sources_set(CLI::App& app, std::vector<std::string>& set) {
+  declare_set(app, set, "the sources, such as ranks=8 for their");
 }
 
 void declare_aim(CLI::App& app, Aim& aim, const std::string& target_by_default) {
@@ -276,13 +288,6 @@ Plan load_plan_or_source(const std::string& path, const dsl::Parameters::Setting
   if (report(built.plan, built.diagnostics))
     throw Failure(Exit::plan_wrong, "a program with findings has no plan yet");
   return std::move(built.plan);
-}
-
-void declare_set(CLI::App& app, std::vector<std::string>& set) {
-  app.add_option("--set", set,
-                 "A parameter of the sources, such as ranks=8 for their number of ranks; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
 }
 
 void need_source(const std::vector<std::string>& set, const std::vector<std::string>& paths) {

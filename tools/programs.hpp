@@ -28,6 +28,8 @@ struct Wanted {
 
 /// Adds <what>, --set and --name to a command.
 void declare_wanted(CLI::App&, Wanted&, const std::string& what_it_is);
+/// Adds --set and --name alone.
+void declare_set_and_name(CLI::App&, Wanted&);
 
 /// Returns the names of the shipped algorithms, sorted.
 std::vector<std::string> algorithm_names();
@@ -92,7 +94,7 @@ Plan load_plan(const std::string& path);
 Plan load_plan_or_source(const std::string& path, const dsl::Parameters::Settings&);
 
 /// Declares --set for plans that load_plan_or_source() loads.
-void declare_set(CLI::App&, std::vector<std::string>& set);
+void declare_sources_set(CLI::App&, std::vector<std::string>& set);
 /// \throws Failure command_wrong if there are settings, but no path names a source
 void need_source(const std::vector<std::string>& set, const std::vector<std::string>& paths);
 

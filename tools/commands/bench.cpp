@@ -248,12 +248,7 @@ Action command::bench(CLI::App& app) {
   app.add_option("--bytes", options->bytes,
                  "Sizes of the message, as for run; default 1K:1G on cuda, 1K:1M:4 on cpu")
       ->type_name("SIZES");
-  app.add_option("--set", options->common.set,
-                 "A parameter of the program, such as ranks=8 for its number of ranks; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  app.add_option("--name", options->common.name, "The program to use, if a source has several")
-      ->type_name("NAME");
+  declare_set_and_name(app, options->common);
   options->run.declare(app);
   app.get_option("--ranks")->description(
       "Number of ranks; default: the plan's, or for a collective on cuda the number of GPUs");

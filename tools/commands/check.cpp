@@ -107,7 +107,7 @@ Action command::check(CLI::App& app) {
   app.add_option("plan", options->paths,
                  "Plan files, or sources in C++ (*.cpp) or Python (*.py); - is standard input")
       ->required();
-  declare_set(app, options->set);
+  declare_sources_set(app, options->set);
   declare_aim(app, options->aim, "default: " + std::string(target_names[size_t(Target::chorale)]));
   app.add_option("--certify", options->certified,
                  "Print further facts about the plan, and write it with a certificate to FILE")

@@ -23,7 +23,7 @@ Action command::diff(CLI::App& app) {
                  "A plan file, or a source in C++ (*.cpp) or Python (*.py); - is standard input")
       ->required();
   app.add_option("right", options->right, "The plan to compare it with")->required();
-  declare_set(app, options->set);
+  declare_sources_set(app, options->set);
   app.add_flag(
       "--canonical", options->canonical,
       "Ids of channels, remote buffers, semaphores, barriers and thread blocks may differ, if they mean "

@@ -67,7 +67,7 @@ Action command::show(CLI::App& app) {
   app.add_option("plan", options->plan,
                  "A plan file, or a source in C++ (*.cpp) or Python (*.py); - is standard input")
       ->required();
-  declare_set(app, options->set);
+  declare_sources_set(app, options->set);
   app.add_option("--rank", options->rank, "Only this rank")
       ->transform(whole_number(0, 65535, "from 0"))
       ->type_name("N");

@@ -136,12 +136,7 @@ Action command::simulate(CLI::App& app) {
       ->check(one_of("packet form", {std::begin(packet_form_names), std::end(packet_form_names)}))
       ->type_name("NAME");
   app.add_flag("--eager", options->eager, "Launches in a row; default: in a CUDA graph");
-  app.add_option("--set", options->common.set,
-                 "A parameter of the program, such as ranks=8 for its number of ranks; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  app.add_option("--name", options->common.name, "The program to use, if a source has several")
-      ->type_name("NAME");
+  declare_set_and_name(app, options->common);
   declare_allow(app, options->allow,
                 "A proof to leave out, by the name in brackets, or proofs for all; may be repeated");
   app.add_flag("--all", options->all,

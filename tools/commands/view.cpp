@@ -236,12 +236,7 @@ Action command::view(CLI::App& app) {
       ->type_name("NAME");
   app.add_flag("--eager", options->eager,
                "Predict launches, or steps of a schedule, in a row; default: in a CUDA graph");
-  app.add_option("--set", options->common.set,
-                 "A parameter of the program, such as ranks=8 for its number of ranks; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  app.add_option("--name", options->common.name, "The program to use, if a source has several")
-      ->type_name("NAME");
+  declare_set_and_name(app, options->common);
   options->schedule.declare(app);
   app.add_option("--time", options->time,
                  "Host schedules: the time of each call of a function or launch of a plan, as NAME=20us; may "
