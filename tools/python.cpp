@@ -30,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr int no_package = 97, no_module = 3, refused = 2, no_program = 127;  // exit statuses of Python
+constexpr int no_package = 97, no_module = 98, refused = 2, no_program = 127;  // exit statuses of Python
 
 std::map<std::string, std::string>& chosen() {
   static std::map<std::string, std::string> programs;
@@ -51,8 +51,9 @@ std::string in_path(const std::string& name) {
 
 constexpr const char* other_python = "PYTHON=/usr/bin/python3 chooses another one";
 
-/// Puts the folder of this command's package before those of the environment.
-void find_package() {
+/// Returns the Python that runs sources: its whole path if it is found, else its name. Puts the folder of
+/// this command's package before those of the environment.
+std::string prepare_python() {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
   for (const fs::path& folder :
@@ -62,8 +63,11 @@ void find_package() {
     const std::string all =
         folder.lexically_normal().string() + (others && *others ? ":" + std::string(others) : "");
     ::setenv("PYTHONPATH", all.c_str(), 1);
-    return;
+    break;
   }
+  if (const char* const named = std::getenv("PYTHON"); named && *named) return in_path(named);
+  const fs::path beside = self.parent_path() / "python3";
+  return fs::exists(beside, error) ? beside.string() : in_path("python3");
 }
 
 SourceLine line_of(const Json& line) { return {line.at(0), line.at(1)}; }
@@ -94,19 +98,11 @@ Built read_result(const std::string& file) {
 
 }  // namespace
 
-std::string find_python() {
-  if (const char* const named = std::getenv("PYTHON"); named && *named) return in_path(named);
-  std::error_code error;
-  const fs::path beside = fs::read_symlink("/proc/self/exe", error).parent_path() / "python3";
-  return fs::exists(beside, error) ? beside.string() : in_path("python3");
-}
-
 bool is_python(const std::string& what) { return what.ends_with(".py"); }
 
-std::string python_words(bool& well) {
+PythonFound find_python() {
   const TemporaryFolder folder;
   const std::string result = folder.path() / "python.txt";
-  find_package();
   // Each word is written as soon as it is known, because an import may end the process.
   const std::string ask =
       "import sys\n"
@@ -118,14 +114,13 @@ std::string python_words(bool& well) {
       "out.flush()\n"
       "try:\n  import chorale\n  out.write(', package chorale')\n"
       "except ImportError:\n  out.write(', no package chorale')\n";
-  const std::string python = find_python();
+  const std::string python = prepare_python();
   const int status = run_command({python, "-c", ask, result}, true);
   std::ifstream text(result);
   std::string words;
   std::getline(text, words);
-  well = status == 0 && words.find(", no ") == words.npos;
-  if (status == no_program || words.empty()) return python + " does not run";
-  return python + ", " + words;
+  if (status == no_program || words.empty()) return {python + " does not run"};
+  return {python + ", " + words, status == 0 && words.find(", no ") == words.npos};
 }
 
 void choose_python(const std::string& source, const std::string& program) { chosen()[source] = program; }
@@ -145,8 +140,7 @@ Built build_python(const std::string& source, const dsl::Parameters::Settings& s
                         {"allow", aim.allow},
                         {"minimize_syncs", aim.minimize_syncs},
                         {"certify", aim.certify}};
-  const std::string python = find_python();
-  find_package();
+  const std::string python = prepare_python();
   const std::string start =
       "import sys\n"
       "try:\n  from chorale._driver import main\n"

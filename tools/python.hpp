@@ -8,13 +8,14 @@
 
 namespace chorale::tools {
 
-/// Returns the Python that $PYTHON names, else the one beside the command, as in a virtual environment, else
-/// that of the PATH: its whole path if it is found, else its name.
-std::string find_python();
-
-/// Says what the Python of find_python() has: "Python 3.12, NumPy 1.26, package chorale".
-/// \param well  set to whether it can run sources
-std::string python_words(bool& well);
+/// Describes a Python.
+struct PythonFound {
+  std::string words;  ///< "/usr/bin/python3, Python 3.12.3, NumPy 1.26.4, package chorale"
+  bool well = false;  ///< it can run sources
+};
+/// Looks at the Python that $PYTHON names, else at the one beside the command, as in a virtual environment,
+/// else at that of the PATH.
+PythonFound find_python();
 
 /// Returns whether `what` names a Python source.
 bool is_python(const std::string& what);

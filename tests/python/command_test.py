@@ -133,6 +133,7 @@ class Commands(unittest.TestCase):
         says(["run", self.source("import no_such_module", "lacks.py")], "No module named 'no_such_module'",
              f"lacks.py needs a module that {sys.executable} lacks", "PYTHON=/usr/bin/python3 chooses another one",
              status=1, PYTHON=sys.executable)
+        says(["compile", self.source("import sys; sys.exit(3)", "three.py")], "three.py failed", "ended with 3", status=1)
 
     def test_tracebacks(self):
         """A traceback has the frames of the author only."""

@@ -92,12 +92,11 @@ void examine_nccl(Examination& found) {
 }
 
 void examine_python(Examination& found) {
-  bool well = false;
-  const std::string words = python_words(well);
-  if (well) {
-    found.pass("Python", words);
+  const PythonFound python = find_python();
+  if (python.well) {
+    found.pass("Python", python.words);
   } else {
-    found.note("Python", words + ": sources in Python need another one, PYTHON=/usr/bin/python3");
+    found.note("Python", python.words + ": sources in Python need another one, PYTHON=/usr/bin/python3");
   }
 }
 

@@ -14,6 +14,7 @@ from ._errors import FindingsError
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _RUNPY = runpy.__file__, "<frozen runpy>"
+_NO_MODULE = 98  # exit status; tools/python.cpp knows it too
 
 
 class _Refused(Exception):
@@ -138,7 +139,7 @@ def main():
     except Exception as error:
         sys.stdout = sys.__stdout__
         _tell(error, script)
-        sys.exit(3 if isinstance(error, ModuleNotFoundError) else 1)
+        sys.exit(_NO_MODULE if isinstance(error, ModuleNotFoundError) else 1)
     sys.stdout = sys.__stdout__
     try:
         if given and not arguments.looked:
