@@ -35,6 +35,7 @@ class _Argument:
     def __init__(self, text):
         self.name, _, rest = text.partition(": ")
         self.type, equals, self.default = rest.partition(" = ")
+        self.kind = re.sub(r"^Optional\[(.*)\]$", r"\1", self.type)
         self.optional = bool(equals)
 
     def __str__(self):
@@ -45,7 +46,7 @@ class _Argument:
 
     def fits(self, value):
         """Returns False only if the value is certainly of a wrong type."""
-        kind = re.sub(r"^Optional\[(.*)\]$", r"\1", self.type)
+        kind = self.kind
         if value is None:
             return kind != self.type or not (kind in ("int", "float", "bool", "str") or "chorale." in kind)
         if kind == "int":
@@ -78,7 +79,7 @@ def _shown(value):
 
 
 def _wrong_type(argument, value):
-    kind = re.sub(r"^Optional\[(.*)\]$", r"\1", argument.type).replace("chorale._chorale.", "")
+    kind = argument.kind.replace("chorale._chorale.", "")
     text = f"takes {argument.name} of type {kind}, not {_shown(value)}"
     if kind == "Chunk" and hasattr(value, "buffer_type"):
         text += f"; name chunks of the buffer, such as {argument.name}=buffer[0] or buffer[0:2]"
