@@ -115,7 +115,7 @@ std::array<std::byte, Invitation::bytes> make_invitation() {
   parts.port = port;
   parts.checksum = checksum_of(parts);
   auto session = std::make_unique<Session>(address_of(parts), mine, std::chrono::nanoseconds(0),
-                                           secret_of(parts), Meeting::by_invitation);
+                                           secret_of(parts), JoinBy::invitation);
   const NoSignals in_the_thread;
   system::start_thread("the rendezvous of an invitation", [session = std::move(session),
                                                            listening = std::move(listening)]() mutable {
@@ -162,7 +162,7 @@ Rendezvous rendezvous(const Invitation& invitation, const Hello& mine, std::chro
   check_place(parts, mine);
   const Address address = address_of(parts);
   return connected(mine, "by their invitation", [&] {
-    Session session(address, mine, timeout, secret_of(parts), Meeting::by_invitation);
+    Session session(address, mine, timeout, secret_of(parts), JoinBy::invitation);
     return connect_to_server(session);
   });
 }

@@ -49,19 +49,19 @@ inline Verdict verdict_of(const Frame& frame) {
 }
 
 /// Tells how the ranks of a rendezvous find each other.
-enum class Meeting : uint8_t {
-  by_address,    ///< rank 0 listens on an address that all ranks know
-  by_invitation  ///< the process that made an invitation listens, and all ranks call it
+enum class JoinBy : uint8_t {
+  address,    ///< rank 0 listens on an address that all ranks know
+  invitation  ///< the process that made an invitation listens, and all ranks call it
 };
 
 /// Holds one process's side of a rendezvous: its hello, its secret and its deadline.
 struct Session {
   /// \param me  the hello of this rank. The server of an invitation has no rank, and its hello has rank -1
   Session(const Address& at, const Hello& me, std::chrono::nanoseconds limit, const Secret& shared,
-          Meeting how = Meeting::by_address)
-      : address(at), mine(me), timeout(limit), secret(shared), meeting(how), start(Clock::now()) {}
+          JoinBy how = JoinBy::address)
+      : address(at), mine(me), timeout(limit), secret(shared), join_by(how), start(Clock::now()) {}
 
-  bool invited() const { return meeting == Meeting::by_invitation; }
+  bool invited() const { return join_by == JoinBy::invitation; }
 
   bool expired() const { return timeout.count() > 0 && Clock::now() - start >= timeout; }
 
@@ -101,7 +101,7 @@ struct Session {
   const Hello mine;
   const std::chrono::nanoseconds timeout;
   const Secret secret;
-  const Meeting meeting;
+  const JoinBy join_by;
   const Clock::time_point start;
   boost::asio::io_context io;
 

@@ -19,7 +19,7 @@ class Device {
 
   /// Returns how long ranks wait for each other on the host when their blocks wait for `deadline`. It is
   /// longer if the two are not the same and the host's part of a first call may take its time.
-  virtual std::chrono::nanoseconds meeting_deadline(std::chrono::nanoseconds deadline) const = 0;
+  virtual std::chrono::nanoseconds join_deadline(std::chrono::nanoseconds deadline) const = 0;
 
   /// Returns how many launches a case that needs very many makes in a row.
   virtual int many() const = 0;

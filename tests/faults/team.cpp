@@ -58,7 +58,7 @@ std::string run_process(const Order& order, int number, int ranks) {
   if (number >= ranks) return "";
   const Config config = config_of(order.what, number);
   JoinOptions options = config.join();
-  options.timeout = device().meeting_deadline(options.timeout);
+  options.timeout = device().join_deadline(options.timeout);
   const std::string fresh = "faults-" + std::to_string(getppid()) + "-" + std::to_string(order.serial);
   Rank rank{World::join("shm://" + fresh, number, ranks, options),
             World::join("shm://" + fresh + "-second", number, ranks, options), config, fresh};
@@ -68,7 +68,7 @@ std::string run_process(const Order& order, int number, int ranks) {
 std::string run_threads(const Order& order, int ranks) {
   const Config config = config_of(order.what, -1);
   LocalOptions options = config.local();
-  options.timeout = device().meeting_deadline(options.timeout);
+  options.timeout = device().join_deadline(options.timeout);
   std::vector<World> worlds = World::local(ranks, options), seconds = World::local(ranks, options);
   std::vector<std::string> wrong(size_t(ranks), "a rank did not end\n");
   {

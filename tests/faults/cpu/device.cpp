@@ -11,7 +11,7 @@ class Cpu final : public Device {
   std::string name() const override { return "cpu"; }
   std::string why_not() const override { return ""; }
   int ranks() const override { return 4; }
-  std::chrono::nanoseconds meeting_deadline(std::chrono::nanoseconds deadline) const override {
+  std::chrono::nanoseconds join_deadline(std::chrono::nanoseconds deadline) const override {
     return deadline;
   }
   int many() const override { return 1000; }

@@ -17,7 +17,7 @@ class Cuda final : public Device {
   }
   int ranks() const override { return gpus() >= 4 ? 4 : 2; }
 
-  std::chrono::nanoseconds meeting_deadline(std::chrono::nanoseconds deadline) const override {
+  std::chrono::nanoseconds join_deadline(std::chrono::nanoseconds deadline) const override {
     return deadline.count() == 0 ? deadline : deadline + std::chrono::seconds(2);
   }
 

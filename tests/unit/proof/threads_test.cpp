@@ -156,7 +156,7 @@ TEST(Threads, ARelaxedSignalOfTheNextTurnMayComeFirst) {
   }
 }
 
-TEST(Threads, ASignalReleasesFromTheNextMeetingOn) {
+TEST(Threads, ASignalReleasesFromTheNextSyncOn) {
   // One thread signals; the other threads may be ahead of it.
   for (const bool met : {false, true}) {
     Plan plan = two_ranks();

@@ -63,7 +63,7 @@ TEST(SlowTransfer, OfAReceiverThatRests) { transfer_slowly<CopyProduce, SlowCons
 TEST(SlowTransfer, OfBlocksOfSeveralThreads) { transfer_slowly<SlowProduce, SlowConsume>(4); }
 
 /// A block that polls for a stop is waiting for something, even if its threads synchronise for each poll.
-TEST(SlowTransfer, ALoopOfMeetingsIsEnded) {
+TEST(SlowTransfer, ALoopOfSyncsIsEnded) {
   for (const uint32_t threads : {1u, 4u}) {
     run_local(2,
               [&](World& world) {
