@@ -20,7 +20,7 @@ Engine::Did Engine::step_rank(uint32_t rank) {
   if (!state.running) {
     if (state.launch == options_.launches) return Did::park;
     begin_launch(rank);
-    return state.lanes_left == 0 ? Did::step : Did::park;
+    return state.threads_left == 0 ? Did::step : Did::park;
   }
   end_launch(rank);
   if (state.launch == options_.launches) --ranks_left_;
@@ -45,14 +45,14 @@ void Engine::begin_launch(uint32_t rank) {
        ++position) {
     const Block& block = program_.blocks[position];
     blocks_[position].view = state.start;
-    state.lanes_left += block.lanes;
-    for (uint32_t lane = block.first; lane < block.first + block.lanes; ++lane) {
-      const Span& span = program_.lanes[lane].of[epoch(rank) % 2];
-      lanes_[lane] = {};
-      lanes_[lane].pc = span.first;
-      lanes_[lane].end = span.end;
-      lanes_[lane].view = state.start;
-      turns_.activate(lane);
+    state.threads_left += block.threads;
+    for (uint32_t thread = block.first; thread < block.first + block.threads; ++thread) {
+      const Span& span = program_.threads[thread].of[epoch(rank) % 2];
+      threads_[thread] = {};
+      threads_[thread].pc = span.first;
+      threads_[thread].end = span.end;
+      threads_[thread].view = state.start;
+      turns_.activate(thread);
     }
   }
 }

@@ -11,16 +11,16 @@ namespace chorale::adversary {
 void Engine::report_deadlock() {
   std::set<std::tuple<uint32_t, uint32_t, uint32_t>> places;
   std::vector<fibers::Stuck> stuck;
-  for (uint32_t lane = 0; lane < lanes_.size(); ++lane) {
-    const Block& block = program_.blocks[program_.lanes[lane].block];
-    const LaneState& state = lanes_[lane];
+  for (uint32_t thread = 0; thread < threads_.size(); ++thread) {
+    const Block& block = program_.blocks[program_.threads[thread].block];
+    const ThreadState& state = threads_[thread];
     if (!ranks_[block.rank].running || state.pc == state.end) continue;
     const Instruction& what = program_.instructions[state.pc];
     // A thread that waits for the other threads of its block is already past the `sync` instruction.
     const bool waits = what.code == Code::await || what.code == Code::acquire || what.code == Code::arrive ||
                        what.code == Code::drain || (what.code == Code::move && what.sources != 0);
     if (!waits || !places.insert({block.rank, block.position, what.record}).second) continue;
-    if (blocks_[program_.lanes[lane].block].arrived != 0 && !state.begun && what.code != Code::move &&
+    if (blocks_[program_.threads[thread].block].arrived != 0 && !state.begun && what.code != Code::move &&
         what.code != Code::acquire) {
       continue;
     }

@@ -10,10 +10,10 @@ Engine::Engine(const Plan& plan, const Program& program, const AdversaryOptions&
       options_(options),
       expected_(plan, program),
       memory_(program),
-      lanes_(program.lanes.size()),
+      threads_(program.threads.size()),
       blocks_(program.blocks.size()),
       packet_waiting_(program.arena.cells()) {
-  first_buffer_ = uint32_t(lanes_.size());
+  first_buffer_ = uint32_t(threads_.size());
   first_read_ = first_buffer_ + memory_.buffers();
   first_write_ = first_read_ + uint32_t(program.queues.size());
   first_rank_ = first_write_ + uint32_t(program.queues.size());
@@ -23,10 +23,10 @@ Engine::Engine(const Plan& plan, const Program& program, const AdversaryOptions&
 Verdict Engine::run(uint64_t seed) {
   if (!expected_.known() && calm_.empty()) {
     calm_.resize(options_.launches, std::vector<std::vector<uint64_t>>(program_.memory.size()));
-    calm_verdict_ = play(0, Mode::calm);
+    calm_verdict_ = execute(0, Mode::calm);
   }
   if (!calm_verdict_.ok()) return calm_verdict_;
-  return play(seed, Mode::drawn);
+  return execute(seed, Mode::drawn);
 }
 
 void Engine::begin(uint64_t seed, Mode mode) {
@@ -47,30 +47,30 @@ void Engine::begin(uint64_t seed, Mode mode) {
   awaited_cells_.clear();
   ranks_left_ = uint32_t(ranks_.size());
   const uint32_t unfair[] = {0, 32, 8, 3};
-  if (mode == Mode::drawn) set_paces(unfair[turns_.draw().below(4)]);
+  if (mode == Mode::drawn) set_speeds(unfair[turns_.draw().below(4)]);
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) turns_.activate(first_rank_ + rank);
 }
 
-/// Draws a pace for each rank, block, thread, buffer, and end of a proxy's queue, so that all of it may be
+/// Draws a speed for each rank, block, thread, buffer, and end of a proxy's queue, so that all of it may be
 /// late.
-void Engine::set_paces(uint32_t unfair) {
-  std::vector<Pace> of_rank;
-  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) of_rank.push_back(turns_.draw_pace(unfair));
+void Engine::set_speeds(uint32_t unfair) {
+  std::vector<Speed> of_rank;
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) of_rank.push_back(turns_.draw_speed(unfair));
   for (const Block& block : program_.blocks) {
-    const Pace pace = std::max(of_rank[block.rank], turns_.draw_pace(unfair));
-    for (uint32_t lane = block.first; lane < block.first + block.lanes; ++lane) {
-      turns_.set_pace(lane, std::max(pace, turns_.draw_pace(unfair)));
+    const Speed speed = std::max(of_rank[block.rank], turns_.draw_speed(unfair));
+    for (uint32_t thread = block.first; thread < block.first + block.threads; ++thread) {
+      turns_.set_speed(thread, std::max(speed, turns_.draw_speed(unfair)));
     }
   }
   // Stores are late more often than threads are.
   const uint32_t lazy = turns_.draw().below(3);
   for (uint32_t agent = first_buffer_; agent < first_rank_; ++agent)
-    turns_.set_pace(agent, turns_.draw_pace(lazy));
+    turns_.set_speed(agent, turns_.draw_speed(lazy));
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank)
-    turns_.set_pace(first_rank_ + rank, turns_.draw_pace(unfair));
+    turns_.set_speed(first_rank_ + rank, turns_.draw_speed(unfair));
 }
 
-Verdict Engine::play(uint64_t seed, Mode mode) {
+Verdict Engine::execute(uint64_t seed, Mode mode) {
   begin(seed, mode);
   while (verdict_.ok()) {
     const uint32_t agent = turns_.pick();
@@ -99,12 +99,12 @@ Verdict Engine::play(uint64_t seed, Mode mode) {
 bool Engine::step(uint32_t agent) {
   Did did;
   if (agent < first_buffer_) {
-    did = step_lane(agent);
-    const uint32_t block = program_.lanes[agent].block;
+    did = step_thread(agent);
+    const uint32_t block = program_.threads[agent].block;
     if (!memory_.empty(block)) turns_.activate(first_buffer_ + block);
     const uint32_t shared = uint32_t(program_.blocks.size()) + program_.blocks[block].rank;
     if (!memory_.empty(shared)) turns_.activate(first_buffer_ + shared);
-    if (did == Did::end) end_lane(agent);
+    if (did == Did::end) end_thread(agent);
   } else if (agent < first_read_) {
     const uint32_t buffer = agent - first_buffer_;
     if (!memory_.empty(buffer)) memory_.drain_one(buffer, turns_.draw());

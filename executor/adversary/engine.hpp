@@ -24,7 +24,7 @@ class Engine {
   /// Tells how a step ended.
   enum class Did { step, park, end };
 
-  struct LaneState {
+  struct ThreadState {
     uint32_t pc = 0, end = 0;
     uint32_t source = 0;  ///< the number of sources that the current move has loaded
     Value sum;
@@ -61,25 +61,25 @@ class Engine {
   struct RankState {
     uint32_t launch = 0;
     bool running = false;
-    uint32_t lanes_left = 0, reads_left = 0;
+    uint32_t threads_left = 0, reads_left = 0;
     uint32_t start = 0;
   };
 
-  Verdict play(uint64_t seed, Mode mode);
+  Verdict execute(uint64_t seed, Mode mode);
   void begin(uint64_t seed, Mode mode);
-  void set_paces(uint32_t unfair);
+  void set_speeds(uint32_t unfair);
   bool step(uint32_t agent);
 
-  Did step_lane(uint32_t lane);
-  Did step_move(uint32_t lane, const Instruction&);
-  Did await(uint32_t lane, const Instruction&);
-  Did acquire(uint32_t lane, const Instruction&);
-  Did arrive(uint32_t lane, const Instruction&);
-  Did drain(uint32_t lane, const Instruction&);
-  void post(uint32_t lane, const Instruction&);
-  void push(uint32_t lane, const Instruction&);
-  Did sync(uint32_t lane);
-  void end_lane(uint32_t lane);
+  Did step_thread(uint32_t thread);
+  Did step_move(uint32_t thread, const Instruction&);
+  Did await(uint32_t thread, const Instruction&);
+  Did acquire(uint32_t thread, const Instruction&);
+  Did arrive(uint32_t thread, const Instruction&);
+  Did drain(uint32_t thread, const Instruction&);
+  void post(uint32_t thread, const Instruction&);
+  void push(uint32_t thread, const Instruction&);
+  Did sync(uint32_t thread);
+  void end_thread(uint32_t thread);
   Did read_queue(uint32_t queue);
   Did write_queue(uint32_t queue);
   Did step_rank(uint32_t rank);
@@ -97,11 +97,11 @@ class Engine {
   void found(Verdict::Kind, uint32_t rank, uint64_t cell, std::string text);
   void report_deadlock();
 
-  Thread thread(uint32_t lane) const {
-    const uint32_t block = program_.lanes[lane].block;
-    return {lane, block, blocks_[block].segment, lanes_[lane].view};
+  Accessor accessor(uint32_t thread) const {
+    const uint32_t block = program_.threads[thread].block;
+    return {thread, block, blocks_[block].segment, threads_[thread].view};
   }
-  uint32_t rank_of(uint32_t lane) const { return program_.blocks[program_.lanes[lane].block].rank; }
+  uint32_t rank_of(uint32_t thread) const { return program_.blocks[program_.threads[thread].block].rank; }
   uint32_t epoch(uint32_t rank) const { return ranks_[rank].launch + 1; }
   uint64_t poison_value(uint32_t rank, uint32_t buffer, uint64_t cell) const;
 
@@ -114,7 +114,7 @@ class Engine {
   Mode mode_ = Mode::drawn;
   Verdict verdict_;
   uint32_t ranks_left_ = 0;
-  std::vector<LaneState> lanes_;
+  std::vector<ThreadState> threads_;
   std::vector<BlockState> blocks_;
   std::vector<Counter> signals_, barriers_;
   std::vector<Permits> semaphores_;
@@ -127,8 +127,8 @@ class Engine {
   std::vector<std::vector<std::vector<uint64_t>>> calm_;
   Verdict calm_verdict_;
 
-  // Agents are numbered in this order: lanes, store buffers, the reading ends of queues, the writing ends of
-  // queues, ranks.
+  // Agents are numbered in this order: threads, store buffers, the reading ends of queues, the writing ends
+  // of queues, ranks.
   uint32_t first_buffer_, first_read_, first_write_, first_rank_, agents_;
 };
 

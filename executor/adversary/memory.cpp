@@ -49,34 +49,33 @@ void Memory::perform(uint32_t cell, Value value, uint32_t flag, uint32_t writer,
 /// Returns the newest store to the cell that is not performed yet and that the thread sees; null if there is
 /// none. A load through a switch channel does not see plain stores before a release, and a plain load does
 /// not see stores through a switch channel.
-const Memory::Entry* Memory::own(const Thread& thread, Ref ref) const {
-  const std::vector<Entry>& mine = buffers_[thread.block];
+const Memory::Entry* Memory::own(const Accessor& by, Ref ref) const {
+  const std::vector<Entry>& mine = buffers_[by.block];
   for (size_t at = mine.size(); at-- > 0;) {
     const Entry& entry = mine[at];
-    if (entry.ref == ref && (entry.lane == thread.lane || entry.segment < thread.segment)) return &entry;
+    if (entry.ref == ref && (entry.thread == by.thread || entry.segment < by.segment)) return &entry;
   }
-  const std::vector<Entry>& shared = buffers_[program_.blocks.size() + program_.blocks[thread.block].rank];
+  const std::vector<Entry>& shared = buffers_[program_.blocks.size() + program_.blocks[by.block].rank];
   for (size_t at = shared.size(); at-- > 0;) {
     if (shared[at].ref == ref) return &shared[at];
   }
   return nullptr;
 }
 
-Value Memory::load(const Thread& thread, Ref ref, Draw& draw) const {
-  if (const Entry* const entry = own(thread, ref)) return entry->value;
+Value Memory::load(const Accessor& by, Ref ref, Draw& draw) const {
+  if (const Entry* const entry = own(by, ref)) return entry->value;
   const Cell& cell = cells_[cell_of(ref)];
   // Stores that a barrier has made visible to the rank's blocks stay visible to them, whenever they are
   // performed for others.
-  const bool passed = cell.passed && cell.passed <= thread.view &&
-                      program_.blocks[cell.writer].rank == program_.blocks[thread.block].rank;
-  const bool may_be_stale =
-      cell.time > thread.view && !passed && cell.writer != thread.block && stale_one_in_ != 0;
+  const bool passed = cell.passed && cell.passed <= by.view &&
+                      program_.blocks[cell.writer].rank == program_.blocks[by.block].rank;
+  const bool may_be_stale = cell.time > by.view && !passed && cell.writer != by.block && stale_one_in_ != 0;
   if (may_be_stale && draw.one_in(stale_one_in_)) return {cell.before, cell.taint_before};
   return {cell.value, cell.taint};
 }
 
-bool Memory::load_packet(const Thread& thread, Ref ref, uint32_t flag, Value& value) const {
-  if (const Entry* const entry = own(thread, ref)) {
+bool Memory::load_packet(const Accessor& by, Ref ref, uint32_t flag, Value& value) const {
+  if (const Entry* const entry = own(by, ref)) {
     value = entry->value;
     return entry->flag == flag;
   }
@@ -85,16 +84,16 @@ bool Memory::load_packet(const Thread& thread, Ref ref, uint32_t flag, Value& va
   return cell.flag == flag;
 }
 
-void Memory::store(const Thread& thread, Ref ref, Value value, uint32_t flag) {
-  if (calm_) return perform(cell_of(ref), value, flag, thread.block);
-  std::vector<Entry>& buffer = buffers_[thread.block];
+void Memory::store(const Accessor& by, Ref ref, Value value, uint32_t flag) {
+  if (calm_) return perform(cell_of(ref), value, flag, by.block);
+  std::vector<Entry>& buffer = buffers_[by.block];
   if (buffer.size() >= most_entries) {
     while (perform_older(buffer.front())) {
     }
     perform(buffer.front());
     buffer.erase(buffer.begin());
   }
-  buffer.push_back({ref, flag, thread.lane, thread.segment, thread.block, value});
+  buffer.push_back({ref, flag, by.thread, by.segment, by.block, value});
 }
 
 /// Performs an older store to the same cell from the rank's buffer, because it must be performed first.
@@ -118,7 +117,7 @@ void Memory::drain_one(uint32_t index, Draw& draw) {
   for (size_t at = 0; at < buffer.size(); ++at) {
     const Entry entry = buffer[at];
     if (entry.ref != drawn.ref) continue;
-    if (!of_rank && entry.lane != drawn.lane && entry.segment >= drawn.segment) continue;
+    if (!of_rank && entry.thread != drawn.thread && entry.segment >= drawn.segment) continue;
     if (!of_rank && perform_older(entry)) return;
     perform(entry);
     buffer.erase(buffer.begin() + ptrdiff_t(at));
@@ -126,17 +125,17 @@ void Memory::drain_one(uint32_t index, Draw& draw) {
   }
 }
 
-void Memory::release(const Thread& thread, bool system) {
-  std::vector<Entry>& shared = of_rank(thread.block);
-  const uint32_t rank = program_.blocks[thread.block].rank;
+void Memory::release(const Accessor& by, bool system) {
+  std::vector<Entry>& shared = of_rank(by.block);
+  const uint32_t rank = program_.blocks[by.block].rank;
   if (system) {
     for (const Entry& entry : shared) perform(entry);
     shared.clear();
   }
-  std::vector<Entry>& buffer = buffers_[thread.block];
+  std::vector<Entry>& buffer = buffers_[by.block];
   size_t kept = 0;
   for (const Entry& entry : buffer) {
-    if (entry.segment >= thread.segment && entry.lane != thread.lane) {
+    if (entry.segment >= by.segment && entry.thread != by.thread) {
       buffer[kept++] = entry;
     } else if (!system && program_.rank_of[cell_of(entry.ref)] != rank) {
       shared.push_back(entry);

@@ -26,9 +26,9 @@ struct Value {
   uint8_t taint = clean;
 };
 
-/// Represents a thread that loads or stores, in a segment of its block between two synchronisations.
-struct Thread {
-  uint32_t lane = 0, block = 0, segment = 0;
+/// Says who loads or stores: a thread, in a segment of its block between two synchronisations.
+struct Accessor {
+  uint32_t thread = 0, block = 0, segment = 0;
   uint32_t view = 0;  ///< the time up to which it sees all performed stores
 };
 
@@ -42,10 +42,10 @@ class Memory {
   /// \param calm  perform stores at once
   void begin(bool calm, uint32_t stale_one_in);
 
-  Value load(const Thread& thread, Ref ref, Draw& draw) const;
+  Value load(const Accessor& by, Ref ref, Draw& draw) const;
   /// Loads a packet. Returns false if this launch's packet has not arrived.
-  bool load_packet(const Thread& thread, Ref ref, uint32_t flag, Value& value) const;
-  void store(const Thread& thread, Ref ref, Value value, uint32_t flag);
+  bool load_packet(const Accessor& by, Ref ref, uint32_t flag, Value& value) const;
+  void store(const Accessor& by, Ref ref, Value value, uint32_t flag);
 
   /// Performs one store of a buffer. The buffers of blocks have the lowest numbers, then those of ranks.
   void drain_one(uint32_t buffer, Draw& draw);
@@ -54,7 +54,7 @@ class Memory {
 
   /// Performs the stores of the thread, and the stores of its block from before the last synchronisation. At
   /// device scope, this performs only stores to the device's memory.
-  void release(const Thread& thread, bool system);
+  void release(const Accessor& by, bool system);
   /// Performs all stores of a block and of its rank's buffer.
   void release_all(uint32_t block);
 
@@ -77,7 +77,7 @@ class Memory {
   };
   struct Entry {
     Ref ref;
-    uint32_t flag, lane, segment, block;
+    uint32_t flag, thread, segment, block;
     Value value;
     uint32_t passed = 0;  ///< as in Cell
   };
@@ -87,7 +87,7 @@ class Memory {
     perform(cell_of(entry.ref), entry.value, entry.flag, entry.block, entry.passed);
   }
   bool perform_older(const Entry& entry);
-  const Entry* own(const Thread& thread, Ref ref) const;
+  const Entry* own(const Accessor& by, Ref ref) const;
   std::vector<Entry>& of_rank(uint32_t block) {
     return buffers_[program_.blocks.size() + program_.blocks[block].rank];
   }

@@ -20,21 +20,21 @@ using lowering::packet_kind;
 
 /// Limits the threads that move data. With this many, no thread gets two units of a short operation. More
 /// would only make schedules longer.
-constexpr uint32_t most_data_lanes = 8;
+constexpr uint32_t most_data_threads = 8;
 
 /// Returns the size of cells, chosen so that segments and units begin and end at cells.
 uint32_t cell_bytes(const Layout& layout) { return uint32_t(std::gcd<uint64_t>(16, layout.segment_bytes)); }
 
 /// Counts the threads of a block: those that move data, and those for instructions that may run at the same
 /// time.
-struct Threads {
+struct ThreadCounts {
   uint32_t data = 1, control = 1;
 
   void count(const std::vector<Step>& steps) {
     uint32_t run = 0;
     for (size_t at = 0; at < steps.size(); ++at) {
       const Step& step = steps[at];
-      if (step.data) data = std::max(data, uint32_t(std::min<uint64_t>(step.unit + 1, most_data_lanes)));
+      if (step.data) data = std::max(data, uint32_t(std::min<uint64_t>(step.unit + 1, most_data_threads)));
       run = !step.data && step.what.code != Code::sync ? run + 1 : 0;
       control = std::max(control, std::min(run, 4u));
     }
@@ -144,17 +144,17 @@ void Program::add_rank(uint32_t rank, BoundPlan& bound, PacketForm packet) {
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> queue_of;
   for (uint32_t position = 0; position < image.n_blocks; ++position) {
     std::vector<Step> steps[2];
-    Threads threads;
+    ThreadCounts counts;
     for (const bool odd : {false, true}) {
       Recorder recorder(*this, image, rank, position, !odd, packet, queue_of);
       run_block(recorder, position);
       steps[odd] = std::move(recorder.steps());
-      threads.count(steps[odd]);
+      counts.count(steps[odd]);
     }
-    const uint32_t count = threads.data + threads.control;
-    Block block{rank, position, uint32_t(lanes.size()), count};
-    for (uint32_t lane = 0; lane < count; ++lane) {
-      Lane& of = lanes.emplace_back();
+    const uint32_t count = counts.data + counts.control;
+    Block block{rank, position, uint32_t(threads.size()), count};
+    for (uint32_t thread = 0; thread < count; ++thread) {
+      Thread& of = threads.emplace_back();
       of.block = uint32_t(blocks.size());
       for (const bool odd : {false, true}) {
         of.of[odd].first = uint32_t(instructions.size());
@@ -162,11 +162,11 @@ void Program::add_rank(uint32_t rank, BoundPlan& bound, PacketForm packet) {
         for (const Step& step : steps[odd]) {
           if (step.data) {
             item = 0;
-            if (lane < threads.data && step.unit % threads.data == lane) instructions.push_back(step.what);
+            if (thread < counts.data && step.unit % counts.data == thread) instructions.push_back(step.what);
           } else if (step.what.code == Code::sync) {
             item = 0;
             instructions.push_back(step.what);
-          } else if (threads.data + item++ % threads.control == lane) {
+          } else if (counts.data + item++ % counts.control == thread) {
             instructions.push_back(step.what);
           }
         }

@@ -50,14 +50,14 @@ struct Span {
 };
 
 /// Represents one thread of a block.
-struct Lane {
+struct Thread {
   uint32_t block = 0;
   Span of[2];  ///< for launches with an even and with an odd epoch
 };
 
 struct Block {
   uint32_t rank = 0, position = 0;
-  uint32_t first = 0, lanes = 0;  ///< the place of its threads in Program::lanes
+  uint32_t first = 0, threads = 0;  ///< the place of its threads in Program::threads
 };
 
 /// Represents a block's queue to the proxy for one channel.
@@ -86,7 +86,7 @@ struct Program {
   std::vector<Instruction> instructions;
   std::vector<Ref> refs;
   std::vector<Push> pushes;
-  std::vector<Lane> lanes;
+  std::vector<Thread> threads;
   std::vector<Block> blocks;
   std::vector<uint32_t> first_block;  ///< by rank, with another entry for the end
   std::vector<Queue> queues;

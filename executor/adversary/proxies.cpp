@@ -28,7 +28,7 @@ Engine::Did Engine::read_queue(uint32_t position) {
   wake(queue.waiting);
   turns_.activate(first_write_ + position);
   const uint32_t of = program_.queues[position].rank;
-  if (--ranks_[of].reads_left == 0 && ranks_[of].lanes_left == 0) turns_.activate(first_rank_ + of);
+  if (--ranks_[of].reads_left == 0 && ranks_[of].threads_left == 0) turns_.activate(first_rank_ + of);
   return Did::step;
 }
 

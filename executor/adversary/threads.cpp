@@ -5,24 +5,24 @@
 
 namespace chorale::adversary {
 
-Engine::Did Engine::step_lane(uint32_t lane) {
-  LaneState& state = lanes_[lane];
+Engine::Did Engine::step_thread(uint32_t thread) {
+  ThreadState& state = threads_[thread];
   if (state.pc == state.end) return Did::end;
   const Instruction& what = program_.instructions[state.pc];
   Did did = Did::step;
   switch (what.code) {
     case Code::move:
-      return step_move(lane, what);
+      return step_move(thread, what);
     case Code::sync:
-      return sync(lane);
+      return sync(thread);
     case Code::post:
-      post(lane, what);
+      post(thread, what);
       break;
     case Code::push:
-      push(lane, what);
+      push(thread, what);
       break;
     case Code::release: {
-      memory_.release(thread(lane), false);
+      memory_.release(accessor(thread), false);
       Permits& permits = semaphores_[what.id];
       ++permits.count;
       permits.view = memory_.now();
@@ -30,16 +30,16 @@ Engine::Did Engine::step_lane(uint32_t lane) {
       break;
     }
     case Code::await:
-      did = await(lane, what);
+      did = await(thread, what);
       break;
     case Code::acquire:
-      did = acquire(lane, what);
+      did = acquire(thread, what);
       break;
     case Code::arrive:
-      did = arrive(lane, what);
+      did = arrive(thread, what);
       break;
     case Code::drain:
-      did = drain(lane, what);
+      did = drain(thread, what);
       break;
   }
   if (did != Did::step) return did;
@@ -49,10 +49,10 @@ Engine::Did Engine::step_lane(uint32_t lane) {
 }
 
 /// Does one load, or all stores, of a move.
-Engine::Did Engine::step_move(uint32_t lane, const Instruction& what) {
-  LaneState& state = lanes_[lane];
-  const uint32_t flag = epoch(rank_of(lane));
-  const Thread by = thread(lane);
+Engine::Did Engine::step_move(uint32_t thread, const Instruction& what) {
+  ThreadState& state = threads_[thread];
+  const uint32_t flag = epoch(rank_of(thread));
+  const Accessor by = accessor(thread);
   if (state.source < what.sources) {
     const Ref ref = program_.refs[what.first + state.source];
     Value value;
@@ -60,7 +60,7 @@ Engine::Did Engine::step_move(uint32_t lane, const Instruction& what) {
       if (!program_.is_packet[cell_of(ref)]) {
         value = memory_.load(by, ref, turns_.draw());
       } else if (!memory_.load_packet(by, ref, flag, value)) {
-        wait_for_packet(lane, cell_of(ref));
+        wait_for_packet(thread, cell_of(ref));
         return Did::park;
       }
     }
@@ -80,17 +80,17 @@ Engine::Did Engine::step_move(uint32_t lane, const Instruction& what) {
   return Did::step;
 }
 
-Engine::Did Engine::sync(uint32_t lane) {
-  const uint32_t position = program_.lanes[lane].block;
+Engine::Did Engine::sync(uint32_t thread) {
+  const uint32_t position = program_.threads[thread].block;
   const Block& block = program_.blocks[position];
   BlockState& state = blocks_[position];
-  ++lanes_[lane].pc;
-  state.view = std::max(state.view, lanes_[lane].view);
-  if (++state.arrived < block.lanes) return Did::park;
+  ++threads_[thread].pc;
+  state.view = std::max(state.view, threads_[thread].view);
+  if (++state.arrived < block.threads) return Did::park;
   state.arrived = 0;
   ++state.segment;
-  for (uint32_t other = block.first; other < block.first + block.lanes; ++other) {
-    lanes_[other].view = state.view;
+  for (uint32_t other = block.first; other < block.first + block.threads; ++other) {
+    threads_[other].view = state.view;
     turns_.activate(other);
   }
   return Did::step;
@@ -104,16 +104,16 @@ void Engine::raise(Counter& counter, uint32_t view, uint32_t start) {
   wake(counter.waiting);
 }
 
-void Engine::post(uint32_t lane, const Instruction& what) {
+void Engine::post(uint32_t thread, const Instruction& what) {
   if (what.id == none) return;
-  const uint32_t start = ranks_[rank_of(lane)].start;
-  if (!what.relaxed) memory_.release(thread(lane), true);
+  const uint32_t start = ranks_[rank_of(thread)].start;
+  if (!what.relaxed) memory_.release(accessor(thread), true);
   // A relaxed post makes visible only what was visible when its launch began, see docs/memory-model.md.
   raise(signals_[what.id], what.relaxed ? start : memory_.now(), start);
 }
 
-Engine::Did Engine::await(uint32_t lane, const Instruction& what) {
-  LaneState& state = lanes_[lane];
+Engine::Did Engine::await(uint32_t thread, const Instruction& what) {
+  ThreadState& state = threads_[thread];
   Counter& signal = signals_[what.id];
   if (!state.begun) {
     // Count each wait first, because blocks that share a channel wait for different posts.
@@ -121,7 +121,7 @@ Engine::Did Engine::await(uint32_t lane, const Instruction& what) {
     state.begun = true;
   }
   if (signal.count < state.goal) {
-    signal.waiting.push_back(lane);
+    signal.waiting.push_back(thread);
     return Did::park;
   }
   const auto& shown = what.relaxed ? signal.starts : signal.views;
@@ -129,49 +129,49 @@ Engine::Did Engine::await(uint32_t lane, const Instruction& what) {
   return Did::step;
 }
 
-Engine::Did Engine::acquire(uint32_t lane, const Instruction& what) {
+Engine::Did Engine::acquire(uint32_t thread, const Instruction& what) {
   Permits& permits = semaphores_[what.id];
   if (permits.count == 0) {
-    permits.waiting.push_back(lane);
+    permits.waiting.push_back(thread);
     return Did::park;
   }
   --permits.count;
-  lanes_[lane].view = std::max(lanes_[lane].view, permits.view);
+  threads_[thread].view = std::max(threads_[thread].view, permits.view);
   return Did::step;
 }
 
-Engine::Did Engine::arrive(uint32_t lane, const Instruction& what) {
-  LaneState& state = lanes_[lane];
+Engine::Did Engine::arrive(uint32_t thread, const Instruction& what) {
+  ThreadState& state = threads_[thread];
   Counter& barrier = barriers_[what.id];
   if (!state.begun) {
     state.begun = true;
-    memory_.release(thread(lane), false);
+    memory_.release(accessor(thread), false);
     state.goal = (barrier.count / what.participants + 1) * what.participants;
     raise(barrier, memory_.now(), 0);
   }
   if (barrier.count < state.goal) {
-    barrier.waiting.push_back(lane);
+    barrier.waiting.push_back(thread);
     return Did::park;
   }
   state.view = std::max(state.view, barrier.views[state.goal - 1]);
   return Did::step;
 }
 
-Engine::Did Engine::drain(uint32_t lane, const Instruction& what) {
-  LaneState& state = lanes_[lane];
+Engine::Did Engine::drain(uint32_t thread, const Instruction& what) {
+  ThreadState& state = threads_[thread];
   QueueState& queue = queues_[what.id];
   if (!state.begun) {
     state.begun = true;
     state.goal = queue.transfers.size();
   }
   if (queue.read >= state.goal) return Did::step;
-  queue.waiting.push_back(lane);
+  queue.waiting.push_back(thread);
   return Did::park;
 }
 
-void Engine::push(uint32_t lane, const Instruction& what) {
-  const uint32_t rank = rank_of(lane);
-  memory_.release(thread(lane), true);
+void Engine::push(uint32_t thread, const Instruction& what) {
+  const uint32_t rank = rank_of(thread);
+  memory_.release(accessor(thread), true);
   const Push& of = program_.pushes[what.id];
   QueueState& queue = queues_[of.queue];
   Transfer& transfer = queue.transfers.emplace_back();
@@ -185,9 +185,9 @@ void Engine::push(uint32_t lane, const Instruction& what) {
   turns_.activate(first_read_ + of.queue);
 }
 
-void Engine::end_lane(uint32_t lane) {
-  RankState& rank = ranks_[rank_of(lane)];
-  if (--rank.lanes_left == 0 && rank.reads_left == 0) turns_.activate(first_rank_ + rank_of(lane));
+void Engine::end_thread(uint32_t thread) {
+  RankState& rank = ranks_[rank_of(thread)];
+  if (--rank.threads_left == 0 && rank.reads_left == 0) turns_.activate(first_rank_ + rank_of(thread));
 }
 
 }  // namespace chorale::adversary

@@ -21,7 +21,7 @@ class Draw : public SplitMix64 {
 
 /// Tells how often an agent is picked. Brisk agents are picked at any time, slow ones now and then, and
 /// frozen ones only when no other agent can go on. Most races show when one agent is as late as possible.
-enum class Pace : uint8_t { brisk, slow, frozen };
+enum class Speed : uint8_t { brisk, slow, frozen };
 
 class Turns {
  public:
@@ -29,32 +29,32 @@ class Turns {
 
   void begin(uint32_t agents, uint64_t seed) {
     draw_ = Draw(seed);
-    pace_.assign(agents, Pace::brisk);
+    speed_.assign(agents, Speed::brisk);
     at_.assign(agents, absent);
     for (auto& list : active_) list.clear();
   }
 
   Draw& draw() { return draw_; }
 
-  void set_pace(uint32_t agent, Pace pace) { pace_[agent] = std::max(pace_[agent], pace); }
-  /// Draws a pace: one in 2 * `unfair` is slow, and one in 2 * `unfair` is frozen. If `unfair` is 0, all are
+  void set_speed(uint32_t agent, Speed speed) { speed_[agent] = std::max(speed_[agent], speed); }
+  /// Draws a speed: one in 2 * `unfair` is slow, and one in 2 * `unfair` is frozen. If `unfair` is 0, all are
   /// brisk.
-  Pace draw_pace(uint32_t unfair) {
-    if (unfair == 0) return Pace::brisk;
+  Speed draw_speed(uint32_t unfair) {
+    if (unfair == 0) return Speed::brisk;
     const uint32_t drawn = draw_.below(2 * unfair);
-    return drawn == 0 ? Pace::frozen : drawn == 1 ? Pace::slow : Pace::brisk;
+    return drawn == 0 ? Speed::frozen : drawn == 1 ? Speed::slow : Speed::brisk;
   }
 
   void activate(uint32_t agent) {
     if (at_[agent] != absent) return;
-    auto& list = active_[size_t(pace_[agent])];
+    auto& list = active_[size_t(speed_[agent])];
     at_[agent] = uint32_t(list.size());
     list.push_back(agent);
   }
 
   void park(uint32_t agent) {
     if (at_[agent] == absent) return;
-    auto& list = active_[size_t(pace_[agent])];
+    auto& list = active_[size_t(speed_[agent])];
     const uint32_t last = list.back();
     list[at_[agent]] = last;
     at_[last] = at_[agent];
@@ -74,7 +74,7 @@ class Turns {
     const uint32_t agent = frozen[draw_.below(uint32_t(frozen.size()))];
     if (draw_.one_in(4)) {  // the agent has been late enough
       park(agent);
-      pace_[agent] = Pace::brisk;
+      speed_[agent] = Speed::brisk;
       activate(agent);
     }
     return agent;
@@ -82,7 +82,7 @@ class Turns {
 
  private:
   Draw draw_;
-  std::vector<Pace> pace_;
+  std::vector<Speed> speed_;
   std::vector<uint32_t> at_;  ///< the agent's index in its list
   std::array<std::vector<uint32_t>, 3> active_;
 };
