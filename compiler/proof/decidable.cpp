@@ -61,7 +61,7 @@ void tell_rivals(const SymbolicExecutor& executor, Findings& findings, uint32_t 
 
 }  // namespace
 
-bool keeps_pace(const Plan& plan, Findings& findings) {
+bool has_fixed_skew(const Plan& plan, Findings& findings) {
   const std::optional<LoopSkew::Mismatch> found = skew_of(plan).mismatch;
   if (!found || !findings.wanted(ProofName::decidable)) return true;
   Finding& finding = findings.add(

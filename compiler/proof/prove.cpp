@@ -90,7 +90,7 @@ class Prover {
 
  private:
   void prove_all_messages() {
-    if (!keeps_pace(plan_, findings_)) return;
+    if (!has_fixed_skew(plan_, findings_)) return;
     const std::vector<Message> messages = list_messages(plan_);
     if (messages.empty()) return too_large("its pipelines and thread block groups have no common unit");
     const std::vector<bool> storages = list_storages(plan_);
@@ -256,7 +256,7 @@ class Prover {
     if (order) races.emplace(executor, shares, findings, facts);
     if (findings.wanted(ProofName::values)) holding.emplace(executor, findings, facts, excerpt);
     Observers observers(races ? &*races : nullptr, holding ? &*holding : nullptr);
-    const bool ended = executor.play(launches, choices, observers);
+    const bool ended = executor.run(launches, choices, observers);
     if (!ended && findings.wanted(ProofName::deadlock)) return tell_stuck(executor, findings);
     if (holding) holding->compare();
     if (!facts) return;

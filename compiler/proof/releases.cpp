@@ -124,7 +124,7 @@ void settle(Awaited& awaited) {
 }
 
 /// Executes one launch. Returns false if it did not end.
-bool play(const Plan& plan, uint64_t chunk_bytes, AwaitedByOp& out) {
+bool run_once(const Plan& plan, uint64_t chunk_bytes, AwaitedByOp& out) {
   const std::optional<Message> message = message_of(plan, chunk_bytes);
   if (!message) return false;
   const Memory memory(plan, *message, false);
@@ -132,7 +132,7 @@ bool play(const Plan& plan, uint64_t chunk_bytes, AwaitedByOp& out) {
   SymbolicExecutor executor(plan, memory);
   Releases releases(executor, out);
   Choices choices;
-  const bool ended = executor.play(1, choices, releases);
+  const bool ended = executor.run(1, choices, releases);
   if (!choices.made().empty()) releases.doubt_competing();
   return ended;
 }
@@ -146,7 +146,7 @@ AwaitedByOp list_awaited(const Plan& plan, uint64_t chunk_bytes) {
     auto& blocks = out.emplace_back();
     for (const ThreadBlock& block : gpu.threadblocks) blocks.emplace_back(block.ops.size());
   }
-  const bool ended = proof::play(plan, chunk_bytes, out);
+  const bool ended = proof::run_once(plan, chunk_bytes, out);
   for (size_t rank = 0; rank < out.size(); ++rank) {
     for (size_t block = 0; block < out[rank].size(); ++block) {
       for (size_t op = 0; op < out[rank][block].size(); ++op) {

@@ -83,7 +83,7 @@ class Recorder : public proof::Observer {
       event.peers = 1;
       out_.peers.push_back(
           {uint32_t(executor_.plan().gpus[executor_.chains()[chain].rank].peer(step.via, step.id)),
-           Peer::Way::put});
+           Peer::Traffic::put});
     }
     if (push) event.done = transfers_[transfer(chain, step)] = token(1);
     add(chain, event);
@@ -157,10 +157,10 @@ class Recorder : public proof::Observer {
       const bool here = access.rank == rank;
       if (access.packets && !access.write) wait_for(touch);
       if (!here) {
-        const Peer::Way way = !access.write    ? Peer::Way::get
-                              : access.packets ? Peer::Way::packets
-                                               : Peer::Way::put;
-        out_.peers.push_back({access.rank, way});
+        const Peer::Traffic traffic = !access.write    ? Peer::Traffic::get
+                                      : access.packets ? Peer::Traffic::packets
+                                                       : Peer::Traffic::put;
+        out_.peers.push_back({access.rank, traffic});
       }
       uint16_t& count = access.packets ? (!access.write ? move.packet_reads
                                           : here        ? move.packet_writes
@@ -236,7 +236,7 @@ Recording record(const Plan& plan, const proof::Message& message) {
   proof::SymbolicExecutor executor(plan, memory);
   Recorder recorder(executor, recording);
   proof::Choices choices;
-  if (!executor.play(1, choices, recorder)) {
+  if (!executor.run(1, choices, recorder)) {
     throw UsageError("plan '" + plan.name + "' does not end: chorale check says where it stops");
   }
   return recording;

@@ -135,7 +135,7 @@ Trace::Trace(const Plan& plan) {
   executor_ = std::make_unique<proof::SymbolicExecutor>(plan, *memory_);
   accesses_ = std::make_unique<Accesses>(*executor_);
   proof::Choices choices;
-  ended_ = executor_->play(memory_->banks() + 1, choices, *accesses_) && accesses_->complete();
+  ended_ = executor_->run(memory_->banks() + 1, choices, *accesses_) && accesses_->complete();
 }
 
 Trace::~Trace() = default;

@@ -136,7 +136,7 @@ void SymbolicExecutor::begin_launch(uint32_t rank) {
   }
 }
 
-bool SymbolicExecutor::play(uint32_t launches, Choices& choices, Observer& observer) {
+bool SymbolicExecutor::run(uint32_t launches, Choices& choices, Observer& observer) {
   observer_ = &observer;
   launches_ = launches;
   to_do_ = count_operations() * launches;

@@ -120,7 +120,7 @@ class SymbolicExecutor {
 
   /// Executes some launches symbolically. Returns true if all of them end. Otherwise each chain that did not
   /// end says what it waits for.
-  bool play(uint32_t launches, Choices&, Observer&);
+  bool run(uint32_t launches, Choices&, Observer&);
 
   const Plan& plan() const { return plan_; }
   const Memory& memory() const { return memory_; }

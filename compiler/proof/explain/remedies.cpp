@@ -95,7 +95,7 @@ class Trial {
     SymbolicExecutor executor(plan_, memory);
     History history(executor);
     Choices choices(setting_.choices);
-    if (!executor.play(setting_.launches, choices, history) || !history.complete()) return false;
+    if (!executor.run(setting_.launches, choices, history) || !history.complete()) return false;
     const uint32_t first = history.find(events_[0]), second = history.find(events_[1]);
     if (first == History::none || second == History::none) return false;
     return reversed ? Past(history, first, events_[1].writes).has(second)

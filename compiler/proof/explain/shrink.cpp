@@ -137,7 +137,7 @@ class Shrinking {
     proof::SymbolicExecutor executor(best_.plan, memory);
     History history(executor);
     proof::Choices choices(setting.choices);
-    executor.play(1, choices, history);
+    executor.run(1, choices, history);
     for (const Node& node : history.nodes()) {
       if (node.kind == Node::Kind::begin || node.kind == Node::Kind::end) continue;
       Part part = {history.place(node)};

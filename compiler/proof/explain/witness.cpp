@@ -61,7 +61,7 @@ Witness explain(const Plan& plan, const Finding& finding) {
   }
   Choices choices(finding.setting.choices);
   // Values are proved in the first launch only.
-  executor.play(finding.kind == Finding::Kind::value ? 1 : finding.setting.launches, choices, history);
+  executor.run(finding.kind == Finding::Kind::value ? 1 : finding.setting.launches, choices, history);
   if (!history.complete()) return witness;
   switch (finding.kind) {
     case Finding::Kind::race:

@@ -166,7 +166,7 @@ void CpuStreams::quit() {
 
 // -- Running actions
 
-Stop CpuStreams::play(uint32_t stream, uint64_t run, StreamHost& host) {
+Stop CpuStreams::run_actions(uint32_t stream, uint64_t run, StreamHost& host) {
   Progress& mine = progress_[stream];
   for (const uint32_t index : program_.streams[stream]) {
     const Action& action = program_.actions[index];
@@ -280,7 +280,7 @@ void CpuStreams::serve(uint32_t stream) {
       requested_changed_.wait(lock, [&] { return quit_ || requested_ > run; });
       if (requested_ <= run) return;
     }
-    play(stream, run, host);
+    run_actions(stream, run, host);
     {
       const std::lock_guard lock(mutex_);
       progress_[stream].runs = run + 1;
@@ -324,7 +324,7 @@ void CpuStreams::run_as_fibers() {
           ~Leave() { left.fetch_sub(1, std::memory_order_release); }
         } const leave{streams_left};
         FiberHost host(block, uint32_t(stream), streams, world_.abort_word(), program_);
-        play(uint32_t(stream), run, host);
+        run_actions(uint32_t(stream), run, host);
       },
       [this](const fibers::Stuck& stuck) {
         return stuck.waiting.what ? "  " + text(program_.actions[stuck.waiting.op_index]) : "";

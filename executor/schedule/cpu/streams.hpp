@@ -60,7 +60,7 @@ class CpuStreams final : public Streams {
   void quit();
   void serve(uint32_t stream);
   void run_as_fibers();
-  Stop play(uint32_t stream, uint64_t run, StreamHost& host);
+  Stop run_actions(uint32_t stream, uint64_t run, StreamHost& host);
   Stop attempt(const Action& action, uint64_t run, StreamHost& host);
   Stop act(const Action& action, uint64_t run, StreamHost& host);
   Stop launch(const Action& action, StreamHost& host);

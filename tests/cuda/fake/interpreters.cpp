@@ -140,7 +140,7 @@ void require_kernel(const Kernel& kernel, const cuda::Launch& launch,
   }
 }
 
-void play(const Kernel& kernel, const cuda::Launch& launch, uint32_t blocks) {
+void run_blocks(const Kernel& kernel, const cuda::Launch& launch, uint32_t blocks) {
   const auto state_of = [&](uint32_t block) {
     return reinterpret_cast<lowering::BlockState*>(launch.states + size_t(block) * launch.state_bytes);
   };
@@ -230,7 +230,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* ke
   const auto launch = *static_cast<const chorale::cuda::Launch*>(parameters[0]);
   if (launch.fifo.slots) die("the interpreter of the fake CUDA has no port channels");
   enqueue(config->stream, [launch, kernel, blocks = config->gridDim.x] {
-    play(*static_cast<const Kernel*>(kernel), launch, blocks);
+    run_blocks(*static_cast<const Kernel*>(kernel), launch, blocks);
   });
   return cudaSuccess;
 }

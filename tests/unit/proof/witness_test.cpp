@@ -184,7 +184,7 @@ void expect_agreement(const Plan& plan) {
   proof::SymbolicExecutor executor(plan, memory);
   History history(executor);
   proof::Choices choices;
-  executor.play(finding.setting.launches, choices, history);
+  executor.run(finding.setting.launches, choices, history);
   const uint32_t first = history.find(finding.events[0]), second = history.find(finding.events[1]);
   ASSERT_NE(first, History::none);
   ASSERT_NE(second, History::none);
