@@ -176,8 +176,8 @@ std::vector<Form> forms(std::initializer_list<Order> orders) {
         // A launch needs an exchange of all ranks. In linear order the transfers of a turn are not one.
         if (mover == Mover::plan && order == Order::linear) continue;
         // These movers begin with both halves of an exchange, so no rank can begin ahead.
-        const bool carried = mover != Mover::ce_put && mover != Mover::ce_get;
-        if (!(carried && style == Style::ahead)) all.push_back({order, style, mover});
+        const bool takes_both = mover != Mover::ce_put && mover != Mover::ce_get;
+        if (!(takes_both && style == Style::ahead)) all.push_back({order, style, mover});
       }
     }
   }

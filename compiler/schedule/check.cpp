@@ -74,8 +74,8 @@ Diagnostics check_unbound(const Schedule& schedule) {
   Diagnostics findings = check(schedule);
   if (!findings.empty() || !leaves_movers_open(schedule.body)) return findings;
   // These movers order different things. With ce_get, a sender knows that the receiver has what it sent. With
-  // ce_put, it knows that after its own put. After an SM copy, it knows only that the receiver has reached
-  // the carry.
+  // ce_put, it knows that after its own put. After an SM copy, it knows only that the receiver has begun
+  // its own part of the copy.
   for (const Mover mover : {Mover::ce_get, Mover::kernel}) {
     findings = check(schedule, {}, mover);
     if (findings.empty()) continue;

@@ -76,7 +76,7 @@ class Engine {
     for (uint32_t chain = 0; chain < chains_; ++chain) push(chain);
     while (!heap_.empty()) {
       const uint32_t actor = heap_.hold();
-      const bool again = actor < chains_ ? go_on(actor) : carry(actor - chains_);
+      const bool again = actor < chains_ ? go_on(actor) : execute_order(actor - chains_);
       if (again) {
         heap_.replace_top({actors_[actor].now, actor});
       } else {
@@ -207,12 +207,12 @@ class Engine {
     end = std::max(end, gpus_[rank].memory.take(actor.now, cost.memory_ns * part));
     for (uint32_t peer = event.first_peer; peer < event.first_peer + event.peers; ++peer) {
       const Peer& to = recording_.peers[peer];
-      const size_t way = size_t(to.way);
-      const bool from_there = to.way == Peer::Way::get;
-      const double ns = cost.way_ns[way] * part;
+      const size_t traffic = size_t(to.traffic);
+      const bool from_there = to.traffic == Peer::Traffic::get;
+      const double ns = cost.traffic_ns[traffic] * part;
       end = std::max(end, cross(from_there ? to.rank : rank, from_there ? rank : to.rank, actor.now, ns,
-                                cost.way_bytes[way] * part));
-      end = std::max(end, gpus_[to.rank].memory.take(actor.now, cost.peer_memory_ns[way] * part));
+                                cost.traffic_bytes[traffic] * part));
+      end = std::max(end, gpus_[to.rank].memory.take(actor.now, cost.peer_memory_ns[traffic] * part));
     }
     actor.now = end;
     if (++actor.piece <= pieces) return false;
@@ -259,7 +259,7 @@ class Engine {
   }
 
   /// Executes the next piece of an order. Returns false if there are no more orders.
-  bool carry(uint32_t rank) {
+  bool execute_order(uint32_t rank) {
     Actor& proxy = actors_[chains_ + rank];
     const Event& event = *orders_[rank].front().event;
     const Cost& cost = costs_[event.move];

@@ -118,7 +118,7 @@ AbortWord* SmCopies::device_abort_word() const {
   return transports_.empty() ? nullptr : transports_.front()->device_abort_word();
 }
 
-SmCopies::Use::Use(SmCopies& carries) : sm_copies_(carries) {
+SmCopies::Use::Use(SmCopies& copies) : sm_copies_(copies) {
   if (sm_copies_.proxies_.empty()) return;
   const std::lock_guard lock(sm_copies_.mutex_);
   if (sm_copies_.uses_++ == 0)

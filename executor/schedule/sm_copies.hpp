@@ -42,7 +42,7 @@ class SmCopies {
   /// Keeps the proxies' threads at work while at least one object of this class lives. Otherwise they sleep.
   class Use {
    public:
-    explicit Use(SmCopies& carries);
+    explicit Use(SmCopies& copies);
     ~Use();
     Use(const Use&) = delete;
 

@@ -414,7 +414,7 @@ TEST(ScheduleFaults, APeerThatNeverRunsEndsTheWait) {
   }));
 }
 
-TEST(ScheduleFaults, APeerThatNeverRunsEndsTheCarry) {
+TEST(ScheduleFaults, APeerThatNeverRunsEndsTheSmCopy) {
   CHORALE_NEEDS_GPUS(2);
   for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port}) {
     const std::string what =

@@ -111,7 +111,7 @@ class Results {
           }
           if (step.kind == StepKind::sm_copy) {
             for (const ConcreteTransfer& one : step.transfers)
-              if (!come[rank] && ++ends[one.pair] == 2) carry(made_.pairs[one.pair]), moved = true;
+              if (!come[rank] && ++ends[one.pair] == 2) transfer(made_.pairs[one.pair]), moved = true;
             come[rank] = true;
             const auto open = [&](const ConcreteTransfer& one) { return ends[one.pair] < 2; };
             if (std::any_of(step.transfers.begin(), step.transfers.end(), open)) break;
@@ -187,7 +187,7 @@ class Results {
       ++next;
     });
   }
-  void carry(const Pair& pair) {
+  void transfer(const Pair& pair) {
     const auto box = [&](const Pair::End& end) -> const Box& {
       return made_.steps[end.rank][end.step].transfers[end.transfer].box;
     };

@@ -39,11 +39,11 @@ CudaStreams::CudaStreams(Bound bound)
     // Peers wait for a stream's SM copies, so their few blocks must not wait for all blocks of a matrix
     // product.
     for (const std::vector<uint32_t>& stream : program_.streams) {
-      const bool carries = std::any_of(stream.begin(), stream.end(), [this](uint32_t action) {
+      const bool has_sm_copy = std::any_of(stream.begin(), stream.end(), [this](uint32_t action) {
         return program_.actions[action].kind == StepKind::sm_copy;
       });
       streams_.emplace_back("a stream of a schedule",
-                            carries ? cuda::Priority::first : cuda::Priority::plain);
+                            has_sm_copy ? cuda::Priority::first : cuda::Priority::plain);
     }
     for (const Action& action : program_.actions) {
       std::vector<cuda::OwnedEvent>& mine = events_.emplace_back();

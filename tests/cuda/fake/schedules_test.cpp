@@ -464,7 +464,7 @@ TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheWait) {
   }));
 }
 
-TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheCarry) {
+TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheSmCopy) {
   for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port}) {
     const std::string what =
         fmt::format("sm_copy via {}: recv t1[1:2, 0:1000]", host::mover_names[size_t(mover)]);
