@@ -38,14 +38,14 @@ Cost cost_of(const Move& move, double bytes, const Machine& machine, PacketForm 
                             (move.packet_writes + move.packet_puts) / machine.block_packet_write_gb_s);
   cost.memory_ns = ((move.reads + move.writes) * bytes + (move.packet_reads + move.packet_writes) * stored) /
                    machine.memory_gb_s;
-  const auto way = [&](Peer::Way of, double over, double rate) {
-    cost.way_ns[size_t(of)] = over / rate;
+  const auto set_traffic = [&](Peer::Traffic of, double over, double rate) {
+    cost.traffic_ns[size_t(of)] = over / rate;
     cost.peer_memory_ns[size_t(of)] = over / machine.memory_gb_s;
-    cost.way_bytes[size_t(of)] = over;
+    cost.traffic_bytes[size_t(of)] = over;
   };
-  way(Peer::Way::get, bytes, machine.link_get_gb_s);
-  way(Peer::Way::put, bytes, machine.link_put_gb_s);
-  way(Peer::Way::packets, stored, machine.link_packet_gb_s);
+  set_traffic(Peer::Traffic::get, bytes, machine.link_get_gb_s);
+  set_traffic(Peer::Traffic::put, bytes, machine.link_put_gb_s);
+  set_traffic(Peer::Traffic::packets, stored, machine.link_packet_gb_s);
   cost.copy_engine_ns = bytes / machine.link_copy_engine_gb_s;
   return cost;
 }

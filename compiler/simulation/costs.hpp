@@ -17,9 +17,9 @@ struct Cost {
   double latency_ns = 0;                 ///< until the first bytes arrive
   double block_ns = 0;                   ///< time that a thread block needs for the rest
   double memory_ns = 0;                  ///< time that the memory of its GPU is busy
-  double way_ns[3] = {0, 0, 0};          ///< time that the link to a peer is busy, by Peer::Way
+  double traffic_ns[3] = {0, 0, 0};      ///< time that the link to a peer is busy, by Peer::Traffic
   double peer_memory_ns[3] = {0, 0, 0};  ///< time that the peer's memory is busy
-  double way_bytes[3] = {0, 0, 0};       ///< bytes over the link to a peer
+  double traffic_bytes[3] = {0, 0, 0};   ///< bytes over the link to a peer
   double copy_engine_ns = 0;             ///< time that the link is busy, if a copy engine moves the data
 };
 

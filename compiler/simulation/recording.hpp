@@ -25,9 +25,9 @@ struct Move {
 
 /// Names a peer whose link and memory a move uses.
 struct Peer {
-  enum class Way : uint8_t { get, put, packets };
+  enum class Traffic : uint8_t { get, put, packets };
   uint32_t rank;
-  Way way;
+  Traffic traffic;
 };
 
 /// Stands for a condition that some events complete and others wait for.
