@@ -65,7 +65,7 @@ class Far {
 };
 
 /// Sets up a host with its control memory. Its ranks do only what the test writes there.
-class Mirroring : public testing::Test {
+class ControlRelays : public testing::Test {
  protected:
   /// \param hosts  by rank; this host is 0, so it forwards
   void set_up(const std::vector<uint32_t>& hosts) {
@@ -183,7 +183,7 @@ std::vector<std::pair<What, uint64_t>> heard_of(Far& far, int n, std::vector<uin
 }
 
 /// Rank 0 is in its second barrier because rank 1 has been in the first one.
-TEST_F(Mirroring, TellsOfABarrierBehindTheOneBefore) {
+TEST_F(ControlRelays, TellsOfABarrierBehindTheOneBefore) {
   set_up({0, 0, 1});
   seat(0).arrived = 2;
   seat(1).arrived = 1;
@@ -196,7 +196,7 @@ TEST_F(Mirroring, TellsOfABarrierBehindTheOneBefore) {
 }
 
 /// The rank that stopped the world had passed the barriers with all others.
-TEST_F(Mirroring, TellsOfAStopBehindTheBarriers) {
+TEST_F(ControlRelays, TellsOfAStopBehindTheBarriers) {
   set_up({0, 0, 1});
   seat(0).arrived = seat(1).arrived = 1;
   control().barrier.passed = 1;
@@ -209,7 +209,7 @@ TEST_F(Mirroring, TellsOfAStopBehindTheBarriers) {
 }
 
 /// Others may still wait for the barrier that a rank in a reset has passed.
-TEST_F(Mirroring, TellsOfAResetBehindBarriersAndStops) {
+TEST_F(ControlRelays, TellsOfAResetBehindBarriersAndStops) {
   set_up({0, 0, 1});
   seat(0).arrived = seat(1).arrived = 1;
   seat(0).resets = 1;
@@ -223,7 +223,7 @@ TEST_F(Mirroring, TellsOfAResetBehindBarriersAndStops) {
           {What::arrived, 1}, {What::arrived, 1}, {What::stop, uint64_t(Stop::aborted)}, {What::reset, 1}}));
 }
 
-TEST_F(Mirroring, TellsOfEveryStopOnce) {
+TEST_F(ControlRelays, TellsOfEveryStopOnce) {
   set_up({0, 1});
   start();
   for (uint64_t round = 0; round < 3; ++round) {
@@ -241,7 +241,7 @@ TEST_F(Mirroring, TellsOfEveryStopOnce) {
 }
 
 /// A rank of this host may be seen in a barrier before it has counted itself there.
-TEST_F(Mirroring, ABarrierWaitsForTheOneBeforeIt) {
+TEST_F(ControlRelays, ABarrierWaitsForTheOneBeforeIt) {
   set_up({0, 1, 2});
   start();
   far[1].say(event(What::arrived, 1, 1));
@@ -255,7 +255,7 @@ TEST_F(Mirroring, ABarrierWaitsForTheOneBeforeIt) {
   while (seat(1).arrived != 2) std::this_thread::sleep_for(1ms);
 }
 
-TEST_F(Mirroring, AResetWaitsForTheOneBeforeIt) {
+TEST_F(ControlRelays, AResetWaitsForTheOneBeforeIt) {
   set_up({0, 1, 2});
   start();
   far[1].say(event(What::reset, 1, 1));
@@ -269,7 +269,7 @@ TEST_F(Mirroring, AResetWaitsForTheOneBeforeIt) {
 }
 
 /// The events are of a world that this host has not reset yet.
-TEST_F(Mirroring, WhatComesBehindAResetWaitsForIt) {
+TEST_F(ControlRelays, WhatComesBehindAResetWaitsForIt) {
   for (const What what : {What::arrived, What::stop}) {
     set_up({0, 1, 2});
     far.clear();
@@ -285,7 +285,7 @@ TEST_F(Mirroring, WhatComesBehindAResetWaitsForIt) {
   }
 }
 
-TEST_F(Mirroring, WhatWasBeforeAResetIsOver) {
+TEST_F(ControlRelays, WhatWasBeforeAResetIsOver) {
   set_up({0, 1, 2});
   control().reset.passed = 1;
   start();
@@ -296,7 +296,7 @@ TEST_F(Mirroring, WhatWasBeforeAResetIsOver) {
   EXPECT_EQ(seat(1).arrived, 0u);
 }
 
-TEST_F(Mirroring, PassesOnToAllOthers) {
+TEST_F(ControlRelays, PassesOnToAllOthers) {
   set_up({0, 1, 2, 3});
   start();
   far[2].say(event(What::arrived, 2, 1));
@@ -308,7 +308,7 @@ TEST_F(Mirroring, PassesOnToAllOthers) {
 }
 
 /// The rank had announced that it leaves, after an event that waits.
-TEST_F(Mirroring, WhoHasLeftIsNotLost) {
+TEST_F(ControlRelays, WhoHasLeftIsNotLost) {
   set_up({0, 1, 2});
   start();
   far[1].say(event(What::arrived, 1, 2));
@@ -326,7 +326,7 @@ TEST_F(Mirroring, WhoHasLeftIsNotLost) {
 
 /// Both hosts have many ranks and more to send than a connection holds. Neither waits for the other to read
 /// first.
-TEST_F(Mirroring, HostsThatSpeakAtOnceHearEachOther) {
+TEST_F(ControlRelays, HostsThatSpeakAtOnceHearEachOther) {
   std::vector<uint32_t> hosts(128, 0);
   hosts.push_back(1);
   set_up(hosts);
@@ -344,7 +344,7 @@ TEST_F(Mirroring, HostsThatSpeakAtOnceHearEachOther) {
 
 /// A rank that leaves has still passed the barriers with the others. Their hosts may have much to read, and
 /// send something meanwhile.
-TEST_F(Mirroring, WhatWasToldLastComes) {
+TEST_F(ControlRelays, WhatWasToldLastComes) {
   for (const bool by_tcp : {false, true}) {
     std::vector<uint32_t> hosts(128, 0);
     hosts.push_back(1);
@@ -365,7 +365,7 @@ TEST_F(Mirroring, WhatWasToldLastComes) {
   }
 }
 
-TEST_F(Mirroring, WhoEndsWithoutAWordIsLost) {
+TEST_F(ControlRelays, WhoEndsWithoutAWordIsLost) {
   set_up({0, 1, 2});
   start();
   far[1].close();
