@@ -59,9 +59,9 @@ std::string without_numbers(const std::string& text, std::vector<uint64_t>& numb
 Json times_json(const Picture& picture, const PictureTimes& times) {
   Column gaps, lengths;
   size_t number = 0;
-  for (const PictureLane& lane : picture.lanes) {
+  for (const PictureRow& row : picture.rows) {
     int64_t before = 0;
-    for (size_t k = 0; k < lane.ops.size(); ++k, ++number) {
+    for (size_t k = 0; k < row.ops.size(); ++k, ++number) {
       const PictureSpan span = number < times.spans.size() ? times.spans[number] : PictureSpan{};
       if (span.begin < 0) {
         lengths.add(0);
@@ -79,7 +79,7 @@ Json times_json(const Picture& picture, const PictureTimes& times) {
 
 uint64_t Picture::op_count() const {
   uint64_t all = 0;
-  for (const PictureLane& lane : lanes) all += lane.ops.size();
+  for (const PictureRow& row : rows) all += row.ops.size();
   return all;
 }
 
@@ -89,13 +89,13 @@ PictureTimes order_of(const Picture& picture) {
   std::vector<std::vector<uint32_t>> after(count);
   std::vector<int64_t> slot(count, 0);
   size_t number = 0;
-  for (const PictureLane& lane : picture.lanes) {
-    for (size_t k = 0; k < lane.ops.size(); ++k, ++number) {
+  for (const PictureRow& row : picture.rows) {
+    for (size_t k = 0; k < row.ops.size(); ++k, ++number) {
       if (k) {
         after[number - 1].push_back(uint32_t(number));
         ++open[number];
       }
-      for (const uint32_t other : lane.ops[k].awaits) {
+      for (const uint32_t other : row.ops[k].awaits) {
         if (other == number || other >= count) continue;
         after[other].push_back(uint32_t(number));
         ++open[number];
@@ -119,9 +119,9 @@ PictureTimes order_of(const Picture& picture) {
   PictureTimes times{"order of the operations", true, {}};
   times.spans.resize(count);
   number = 0;
-  for (const PictureLane& lane : picture.lanes) {
+  for (const PictureRow& row : picture.rows) {
     int64_t stuck = most + 1;
-    for (size_t k = 0; k < lane.ops.size(); ++k, ++number) {
+    for (size_t k = 0; k < row.ops.size(); ++k, ++number) {
       const int64_t at = placed[number] ? slot[number] : stuck++;
       times.spans[number] = {at, at + 1};
     }
@@ -151,12 +151,12 @@ Json json_of(const Picture& picture) {
   std::vector<uint32_t> kinds, combining;
   std::vector<SourceLine> line_list;
   Column name, line, channel, text, numbers, parts, awaits_count, awaits, access_count, accesses;
-  Json lanes = Json::array();
+  Json rows = Json::array();
   std::vector<uint64_t> found;
   int64_t op_number = 0;
-  for (const PictureLane& lane : picture.lanes) {
-    lanes.push_back({{"rank", lane.rank}, {"name", lane.name}, {"count", lane.ops.size()}});
-    for (const PictureOp& op : lane.ops) {
+  for (const PictureRow& row : picture.rows) {
+    rows.push_back({{"rank", row.rank}, {"name", row.name}, {"count", row.ops.size()}});
+    for (const PictureOp& op : row.ops) {
       const uint32_t known = names(op.name);
       if (known == kinds.size()) {
         kinds.push_back(uint32_t(op.kind));
@@ -203,7 +203,7 @@ Json json_of(const Picture& picture) {
           {"chunkBytes", picture.chunk_bytes},
           {"chunks", picture.chunks},
           {"oneStorage", picture.one_storage},
-          {"lanes", std::move(lanes)},
+          {"rows", std::move(rows)},
           {"names", names.list()},
           {"kinds", kinds},
           {"combining", combining},

@@ -37,7 +37,7 @@ struct PictureOp {
 };
 
 /// Names a row of the timeline, which is a thread block or a stream of a rank.
-struct PictureLane {
+struct PictureRow {
   uint32_t rank = 0;
   std::string name;
   std::vector<PictureOp> ops;
@@ -61,7 +61,7 @@ struct Picture {
   std::vector<std::string> facts, notes;
   uint32_t ranks = 0;
   uint64_t chunk_bytes = 0;  ///< 0: unknown
-  std::vector<PictureLane> lanes;
+  std::vector<PictureRow> rows;
   /// Holds the chunks of input, output and scratch of each rank; empty if chunks are not known.
   std::vector<std::vector<uint64_t>> chunks;
   bool one_storage = false;         ///< input and output are one memory
@@ -74,7 +74,7 @@ struct Picture {
   uint64_t op_count() const;
 };
 
-/// Gives every operation a position in an order in which they may run: after the one before it in its lane
+/// Gives every operation a position in an order in which they may run: after the one before it in its row
 /// and after those that it awaits. Operations that wait for each other come last.
 PictureTimes order_of(const Picture&);
 

@@ -105,37 +105,37 @@ std::vector<std::string> facts_of(const Plan& plan, const PlanView& view) {
   return facts;
 }
 
-void add_lanes(const Plan& plan, Picture& picture) {
+void add_rows(const Plan& plan, Picture& picture) {
   for (const Gpu& gpu : plan.gpus) {
     for (const ThreadBlock& block : gpu.threadblocks) {
-      PictureLane lane{gpu.id, "block " + std::to_string(block.id), {}};
-      lane.ops.reserve(block.ops.size());
+      PictureRow row{gpu.id, "block " + std::to_string(block.id), {}};
+      row.ops.reserve(block.ops.size());
       for (const Op& op : block.ops) {
-        const OpInfo& row = info(op.code);
+        const OpInfo& about = info(op.code);
         PictureOp one;
-        one.name = row.name;
-        one.kind = picture_kind(row);
-        one.combines = row.has(Role::Reduce);
+        one.name = about.name;
+        one.kind = picture_kind(about);
+        one.combines = about.has(Role::Reduce);
         one.text = words(gpu, block, op);
         one.channel = channel_words(gpu, block, op);
         if (plan.first_at(op) <= plan.source.size()) one.line = plan.line_of(op);
         one.parts = std::max<uint32_t>(op.group_size, 1);
         add_accesses(plan, gpu, block, op, false, one.accesses);
         add_accesses(plan, gpu, block, op, true, one.accesses);
-        lane.ops.push_back(std::move(one));
+        row.ops.push_back(std::move(one));
       }
-      picture.lanes.push_back(std::move(lane));
+      picture.rows.push_back(std::move(row));
     }
   }
 }
 
 void add_awaited(const Plan& plan, uint64_t chunk_bytes, const FirstOps& first, Picture& picture) {
   const AwaitedByOp awaited = list_awaited(plan, chunk_bytes);
-  size_t lane = 0;
+  size_t row = 0;
   for (size_t rank = 0; rank < plan.gpus.size(); ++rank) {
-    for (size_t block = 0; block < plan.gpus[rank].threadblocks.size(); ++block, ++lane) {
+    for (size_t block = 0; block < plan.gpus[rank].threadblocks.size(); ++block, ++row) {
       if (rank >= awaited.size() || block >= awaited[rank].size()) continue;
-      std::vector<PictureOp>& ops = picture.lanes[lane].ops;
+      std::vector<PictureOp>& ops = picture.rows[row].ops;
       for (size_t op = 0; op < std::min(ops.size(), awaited[rank][block].size()); ++op) {
         for (const OpPlace& place : awaited[rank][block][op].releases) {
           const uint32_t number = first[place.rank][place.threadblock] + place.op;
@@ -212,7 +212,7 @@ Picture picture_of(const Plan& plan, const PlanView& view) {
   picture.facts = facts_of(plan, view);
   picture.ranks = plan.ranks();
   for (const Gpu& gpu : plan.gpus) picture.chunks.push_back({gpu.chunks[0], gpu.chunks[1], gpu.chunks[2]});
-  add_lanes(plan, picture);
+  add_rows(plan, picture);
   const FirstOps first = first_ops(plan);
   picture.findings = findings_json(plan, view.findings, first);
   // A plan that the checks refuse may name what does not exist, so that nothing more can be computed.

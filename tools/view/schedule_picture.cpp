@@ -170,7 +170,7 @@ Picture picture_of_schedule(const Plan& plan, const host::Concrete& made, const 
   for (uint32_t rank = 0; rank < made.ranks; ++rank) {
     const std::vector<std::string> texts = texts_of(plan.name, made, rank);
     for (uint32_t stream = 0; stream < made.streams.size(); ++stream) {
-      PictureLane lane{rank, made.streams[stream], {}};
+      PictureRow row{rank, made.streams[stream], {}};
       for (uint32_t at = 0; at < made.steps[rank].size(); ++at) {
         const Step& step = made.steps[rank][at];
         if (step.stream != stream) continue;
@@ -189,10 +189,10 @@ Picture picture_of_schedule(const Plan& plan, const host::Concrete& made, const 
           op.channel = "flag " + made.flags[step.flag].name;
         op.line = schedule.line_of(step.at);
         op.awaits = awaits[rank][at];
-        lane.ops.push_back(std::move(op));
+        row.ops.push_back(std::move(op));
         steps.push_back(&step);
       }
-      if (!lane.ops.empty()) picture.lanes.push_back(std::move(lane));
+      if (!row.ops.empty()) picture.rows.push_back(std::move(row));
     }
   }
   picture.findings = findings_json(plan, findings, {});

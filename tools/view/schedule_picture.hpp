@@ -13,7 +13,7 @@
 
 namespace chorale::tools {
 
-/// Makes the picture. A lane is a stream of a rank.
+/// Makes the picture. A row is a stream of a rank.
 /// \param made  the schedule of `plan`, after expand_movers()
 Picture picture_of_schedule(const Plan& plan, const host::Concrete& made, const std::string& file,
                             const std::vector<Explained>& findings, const SchedulePrediction&);

@@ -39,12 +39,12 @@ class Prediction {
     nodes_.resize(steps.size());
     std::map<const Step*, uint32_t> number_of;
     uint32_t number = 0;
-    for (const PictureLane& lane : picture.lanes) {
-      for (size_t k = 0; k < lane.ops.size(); ++k, ++number) {
-        nodes_[number].rank = lane.rank;
+    for (const PictureRow& row : picture.rows) {
+      for (size_t k = 0; k < row.ops.size(); ++k, ++number) {
+        nodes_[number].rank = row.rank;
         number_of[steps[number]] = number;
         if (k) add_order(number - 1, number, true);
-        for (const uint32_t other : lane.ops[k].awaits) add_order(other, number, false);
+        for (const uint32_t other : row.ops[k].awaits) add_order(other, number, false);
       }
     }
     for (uint32_t rank = 0; rank < made.ranks; ++rank) {

@@ -23,7 +23,7 @@ struct SchedulePrediction {
 /// for those that the picture says. Copies over links share each GPU's way out and way in, first come, first
 /// served. A local copy, a fill, and a call or a launch of unknown time take as long as their bytes take
 /// through the memory.
-/// \param picture  has the lanes of the schedule
+/// \param picture  has the rows of the schedule
 /// \param made     after expand_movers()
 /// \param steps    the step of each operation of the picture, by number
 PictureTimes predict_schedule(const Picture& picture, const host::Concrete& made,

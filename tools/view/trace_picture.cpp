@@ -169,10 +169,10 @@ Picture picture_of_trace(const std::string& text, const std::string& file) {
   std::set<uint32_t> ranks;
   for (const Slice& slice : trace.slices) {
     const auto named = trace.threads.find({slice.rank, slice.thread});
-    const std::string lane =
+    const std::string row =
         named == trace.threads.end() ? "thread " + std::to_string(slice.thread) : named->second;
-    if (picture.lanes.empty() || picture.lanes.back().rank != slice.rank || picture.lanes.back().name != lane)
-      picture.lanes.push_back({slice.rank, lane, {}});
+    if (picture.rows.empty() || picture.rows.back().rank != slice.rank || picture.rows.back().name != row)
+      picture.rows.push_back({slice.rank, row, {}});
     PictureOp op;
     op.name = slice.name;
     op.kind = kind_of(slice.name);
@@ -180,7 +180,7 @@ Picture picture_of_trace(const std::string& text, const std::string& file) {
     if (slice.op != UINT32_MAX) op.text += ", operation " + std::to_string(slice.op);
     if (slice.launch) op.text += " of launch " + std::to_string(slice.launch);
     op.line = line_of(slice.line);
-    picture.lanes.back().ops.push_back(std::move(op));
+    picture.rows.back().ops.push_back(std::move(op));
     times.spans.push_back({slice.begin, slice.end});
     ranks.insert(slice.rank);
   }

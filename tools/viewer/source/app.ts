@@ -186,7 +186,7 @@ class Page {
     const list = element("ul", kind);
     for (const op of ops.subarray(0, 20)) {
       const item = element("li");
-      const button = element("button", "link", `${view.laneName(view.laneOf[op])}: ${view.textOf(op)}`);
+      const button = element("button", "link", `${view.rowName(view.rowOf[op])}: ${view.textOf(op)}`);
       button.addEventListener("click", () => this.choose(number, op, true));
       item.append(button);
       list.append(item);
@@ -208,8 +208,8 @@ class Page {
     if (bytes) facts.push(`up to ${bytesWords(bytes)}`);
     if (view.channelOf(op)) facts.push(view.channelOf(op));
     lines.push(facts.join(" · "));
-    for (const other of view.awaits(op).subarray(0, 3)) lines.push(`waits for ${view.laneName(view.laneOf[other])}: ${view.textOf(other)}`);
-    for (const other of view.awaitedBy(op).subarray(0, 3)) lines.push(`awaited by ${view.laneName(view.laneOf[other])}: ${view.textOf(other)}`);
+    for (const other of view.awaits(op).subarray(0, 3)) lines.push(`waits for ${view.rowName(view.rowOf[other])}: ${view.textOf(other)}`);
+    for (const other of view.awaitedBy(op).subarray(0, 3)) lines.push(`awaited by ${view.rowName(view.rowOf[other])}: ${view.textOf(other)}`);
     if (hit.together > 1) lines.push(`${count(hit.together, "operation")} are here: zoom in by + to tell them apart`);
     tip.replaceChildren(...lines.map((line) => element("div", "", line)));
     tip.style.left = `${Math.min(x + 14, window.innerWidth - 460)}px`;
@@ -270,9 +270,9 @@ class Page {
   private along(step: number): void {
     const { view, op } = this.chosen!;
     const of = this.views[view];
-    const lane = of.laneOf[op];
+    const row = of.rowOf[op];
     const next = op + step;
-    if (next >= of.firstOp[lane] && next < of.firstOp[lane + 1]) this.choose(view, next, true);
+    if (next >= of.firstOp[row] && next < of.firstOp[row + 1]) this.choose(view, next, true);
   }
 
   /** Goes to the operation of the row above or below that is nearest in time. */
@@ -281,9 +281,9 @@ class Page {
     const of = this.views[view];
     const track = this.timeline.shown(view)[0];
     const time = track.begin[op];
-    for (let lane = of.laneOf[op] + step; lane >= 0 && lane < of.lanes.length; lane += step) {
-      if (track.first[lane] === track.first[lane + 1]) continue;
-      const at = Math.min(track.firstAfter(lane, time), track.first[lane + 1] - 1);
+    for (let row = of.rowOf[op] + step; row >= 0 && row < of.rows.length; row += step) {
+      if (track.first[row] === track.first[row + 1]) continue;
+      const at = Math.min(track.firstAfter(row, time), track.first[row + 1] - 1);
       this.choose(view, track.order[at], true);
       return;
     }

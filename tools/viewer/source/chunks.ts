@@ -132,9 +132,9 @@ export class Chunks {
   running(time: number, most: number): number[] {
     const { view, track } = this;
     const found: number[] = [];
-    for (let lane = 0; lane < view.lanes.length && found.length < most; ++lane) {
-      const at = track.firstAfter(lane, time);
-      if (at >= track.first[lane + 1]) continue;
+    for (let row = 0; row < view.rows.length && found.length < most; ++row) {
+      const at = track.firstAfter(row, time);
+      if (at >= track.first[row + 1]) continue;
       const op = track.order[at];
       if (track.begin[op] <= time && view.kindOf(op) === 0) found.push(op);
     }

@@ -151,7 +151,7 @@ export class Flow {
     if (!running.length) this.now.append(element("li", "", "Nothing moves data now."));
     for (const op of running.slice(0, 8)) {
       const item = element("li");
-      const button = element("button", "link", `${this.view.laneName(this.view.laneOf[op])}: ${this.view.textOf(op)}`);
+      const button = element("button", "link", `${this.view.rowName(this.view.rowOf[op])}: ${this.view.textOf(op)}`);
       button.addEventListener("click", () => this.select(op));
       item.append(button);
       this.now.append(item);
@@ -274,7 +274,7 @@ export class Flow {
   private drawArrows(context: CanvasRenderingContext2D): void {
     const colours = theme();
     for (const op of this.chunks!.running(this.time, mostArrows)) {
-      const home = this.view.lanes[this.view.laneOf[op]].rank;
+      const home = this.view.rows[this.view.rowOf[op]].rank;
       const length = this.track!.end[op] - this.track!.begin[op];
       const part = length > 0 ? (this.time - this.track!.begin[op]) / length : 1;
       const ends = new Map<string, [number, number]>();

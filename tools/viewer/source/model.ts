@@ -98,7 +98,7 @@ export interface RawView {
   chunkBytes: number;
   chunks: number[][];
   oneStorage: boolean;
-  lanes: { rank: number; name: string; count: number }[];
+  rows: { rank: number; name: string; count: number }[];
   names: string[];
   kinds: Kind[];
   combining: number[];
@@ -189,7 +189,7 @@ export class Track {
   /** By operation; NaN: it has no time. */
   readonly begin: Float64Array;
   readonly end: Float64Array;
-  /** The operations with times, lane by lane, by begin; those of lane k are from first[k] to first[k + 1]. */
+  /** The operations with times, row by row, by begin; those of row k are from first[k] to first[k + 1]. */
   readonly order: Uint32Array;
   readonly first: Uint32Array;
   /** The time that the operations of each kind have taken before the one at this position of `order`. */
@@ -214,17 +214,17 @@ export class Track {
     const count = view.count;
     this.begin = new Float64Array(count).fill(NaN);
     this.end = new Float64Array(count).fill(NaN);
-    this.first = new Uint32Array(view.lanes.length + 1);
+    this.first = new Uint32Array(view.rows.length + 1);
     const order = new Uint32Array(gaps.length);
     let next = 0;
     let last = 0;
-    for (let lane = 0; lane < view.lanes.length; ++lane) {
-      const { rank } = view.lanes[lane];
+    for (let row = 0; row < view.rows.length; ++row) {
+      const { rank } = view.rows[row];
       const shift = earlier?.get(rank) ?? 0;
       let before = -shift;
       let sorted = true;
       const from = next;
-      for (let op = view.firstOp[lane]; op < view.firstOp[lane + 1]; ++op) {
+      for (let op = view.firstOp[row]; op < view.firstOp[row + 1]; ++op) {
         if (!lengths[op]) continue;
         const begin = before + signed(gaps[next]);
         const end = begin + lengths[op] - 1;
@@ -237,7 +237,7 @@ export class Track {
       }
       if (!sorted) order.subarray(from, next).sort((a, b) => this.begin[a] - this.begin[b]);
       if (next > from) this.starts.set(rank, Math.min(this.starts.get(rank) ?? Infinity, this.begin[order[from]]));
-      this.first[lane + 1] = next;
+      this.first[row + 1] = next;
     }
     this.order = order;
     this.last = Math.max(last, 1);
@@ -263,10 +263,10 @@ export class Track {
     return Math.min(...this.earlier.values()) - (this.earlier.get(rank) ?? 0);
   }
 
-  /** The position in `order` of the first operation of a lane that ends after `time`; the lane's end if none does. */
-  firstAfter(lane: number, time: number, from = this.first[lane]): number {
+  /** The position in `order` of the first operation of a row that ends after `time`; the row's end if none does. */
+  firstAfter(row: number, time: number, from = this.first[row]): number {
     let low = from;
-    let high = this.first[lane + 1];
+    let high = this.first[row + 1];
     while (low < high) {
       const middle = (low + high) >>> 1;
       if (this.end[this.order[middle]] > time) high = middle;
@@ -279,11 +279,11 @@ export class Track {
 /** One plan, schedule or trace. */
 export class View {
   readonly kind: string;
-  readonly lanes: { rank: number; name: string; count: number }[];
+  readonly rows: { rank: number; name: string; count: number }[];
   readonly count: number;
-  /** The first operation of each lane; the last entry is the number of operations. */
+  /** The first operation of each row; the last entry is the number of operations. */
   readonly firstOp: Uint32Array;
-  readonly laneOf: Uint32Array;
+  readonly rowOf: Uint32Array;
   readonly tracks: Track[];
 
   private readonly name: Uint32Array;
@@ -298,11 +298,11 @@ export class View {
 
   constructor(readonly raw: RawView) {
     this.kind = raw.kind;
-    this.lanes = raw.lanes;
-    this.firstOp = starts(raw.lanes.map((lane) => lane.count));
-    this.count = this.firstOp[raw.lanes.length];
-    this.laneOf = new Uint32Array(this.count);
-    for (let lane = 0; lane < raw.lanes.length; ++lane) this.laneOf.fill(lane, this.firstOp[lane], this.firstOp[lane + 1]);
+    this.rows = raw.rows;
+    this.firstOp = starts(raw.rows.map((row) => row.count));
+    this.count = this.firstOp[raw.rows.length];
+    this.rowOf = new Uint32Array(this.count);
+    for (let row = 0; row < raw.rows.length; ++row) this.rowOf.fill(row, this.firstOp[row], this.firstOp[row + 1]);
     this.name = small(raw.columns.name);
     this.line = small(raw.columns.line);
     this.channel = small(raw.columns.channel);
@@ -341,13 +341,13 @@ export class View {
   channelOf(op: number): string {
     return this.channel[op] ? this.raw.channels[this.channel[op] - 1] : "";
   }
-  laneName(lane: number): string {
-    return `rank ${this.lanes[lane].rank}, ${this.lanes[lane].name}`;
+  rowName(row: number): string {
+    return `rank ${this.rows[row].rank}, ${this.rows[row].name}`;
   }
   /** "rank 0, block 1, operation 2" */
   placeOf(op: number): string {
-    const lane = this.laneOf[op];
-    return `${this.laneName(lane)}, operation ${op - this.firstOp[lane]}`;
+    const row = this.rowOf[op];
+    return `${this.rowName(row)}, operation ${op - this.firstOp[row]}`;
   }
 
   /** The operation in words. */

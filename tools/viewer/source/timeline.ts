@@ -38,7 +38,7 @@ interface Panel {
   to: number;
   top: number;
   height: number;
-  laneHeight: number;
+  rowHeight: number;
   scroll: number;
   axis: Selection<SVGGElement, unknown, null, undefined>;
   matches?: Uint8Array;
@@ -84,7 +84,7 @@ export class Timeline {
       to: 1,
       top: 0,
       height: 0,
-      laneHeight: 22,
+      rowHeight: 22,
       scroll: 0,
       axis: this.overlay.append("g").attr("class", "axis"),
       matchSums: new Map(),
@@ -166,7 +166,7 @@ export class Timeline {
       panel.height = each;
       const room = each - axisHeight - 6;
       const [least, most] = panel.shown.length > 1 ? [36, 60] : [18, 36];
-      panel.laneHeight = Math.min(most, Math.max(least, room / Math.max(panel.view.lanes.length, 1)));
+      panel.rowHeight = Math.min(most, Math.max(least, room / Math.max(panel.view.rows.length, 1)));
       panel.base = scaleLinear()
         .domain([0, alike ? common : last(panel)])
         .range([gutter, this.width - 12]);
@@ -188,7 +188,7 @@ export class Timeline {
 
   private scrollBy(pixels: number, panel?: Panel): void {
     if (!panel) return;
-    const most = panel.view.lanes.length * panel.laneHeight - (panel.height - axisHeight - 6);
+    const most = panel.view.rows.length * panel.rowHeight - (panel.height - axisHeight - 6);
     panel.scroll = Math.max(0, Math.min(panel.scroll + pixels, most));
   }
 
@@ -199,7 +199,7 @@ export class Timeline {
     select(this.canvas).call(this.behaviour.translateBy, (-part * (this.width - gutter)) / this.transform.k, 0);
   }
   scrollRows(rows: number): void {
-    for (const panel of this.panels) this.scrollBy(rows * panel.laneHeight, panel);
+    for (const panel of this.panels) this.scrollBy(rows * panel.rowHeight, panel);
     this.redraw();
   }
   fit(): void {
@@ -210,10 +210,10 @@ export class Timeline {
   reveal(view: number, op: number): void {
     const panel = this.panels[view];
     const track = panel.shown.find((one) => !Number.isNaN(one.begin[op]));
-    const lane = panel.view.laneOf[op];
+    const row = panel.view.rowOf[op];
     const room = panel.height - axisHeight - 6;
-    const y = lane * panel.laneHeight - panel.scroll;
-    if (y < 0 || y + panel.laneHeight > room) this.scrollBy(y - room / 2, panel);
+    const y = row * panel.rowHeight - panel.scroll;
+    if (y < 0 || y + panel.rowHeight > room) this.scrollBy(y - room / 2, panel);
     if (track) {
       const begin = track.begin[op];
       const length = Math.max(track.end[op] - begin, track.last * 1e-7);
@@ -286,10 +286,10 @@ export class Timeline {
     return gutter + ((time - panel.from) * (this.width - 12 - gutter)) / (panel.to - panel.from);
   }
 
-  /** The box of the row of a track. */
-  private rowOf(panel: Panel, lane: number, track: number): { y: number; height: number } {
-    const y = panel.top + axisHeight + lane * panel.laneHeight - panel.scroll;
-    const inner = panel.laneHeight - 6;
+  /** The box of a track in a row. */
+  private lineOf(panel: Panel, row: number, track: number): { y: number; height: number } {
+    const y = panel.top + axisHeight + row * panel.rowHeight - panel.scroll;
+    const inner = panel.rowHeight - 6;
     const each = inner / panel.shown.length;
     return { y: y + 3 + track * each, height: panel.shown.length > 1 ? each - 3 : each };
   }
@@ -297,9 +297,9 @@ export class Timeline {
   private boxOf(panel: Panel, track: number, op: number) {
     const of = panel.shown[track];
     if (!of || Number.isNaN(of.begin[op])) return undefined;
-    const row = this.rowOf(panel, panel.view.laneOf[op], track);
+    const line = this.lineOf(panel, panel.view.rowOf[op], track);
     const x = this.xOf(panel, of.begin[op]);
-    return { x, width: Math.max(this.xOf(panel, of.end[op]) - x, 1), ...row };
+    return { x, width: Math.max(this.xOf(panel, of.end[op]) - x, 1), ...line };
   }
 
   /** The operation at a point of the canvas. */
@@ -307,19 +307,19 @@ export class Timeline {
     if (x < gutter) return undefined;
     const panel = this.panelAt(y);
     if (!panel || y < panel.top + axisHeight) return undefined;
-    const lane = Math.floor((y - panel.top - axisHeight + panel.scroll) / panel.laneHeight);
-    if (lane < 0 || lane >= panel.view.lanes.length) return undefined;
-    const inner = y - (panel.top + axisHeight + lane * panel.laneHeight - panel.scroll) - 3;
-    const row = Math.floor((inner / (panel.laneHeight - 6)) * panel.shown.length);
-    const track = panel.shown[Math.max(0, Math.min(row, panel.shown.length - 1))];
+    const row = Math.floor((y - panel.top - axisHeight + panel.scroll) / panel.rowHeight);
+    if (row < 0 || row >= panel.view.rows.length) return undefined;
+    const inner = y - (panel.top + axisHeight + row * panel.rowHeight - panel.scroll) - 3;
+    const line = Math.floor((inner / (panel.rowHeight - 6)) * panel.shown.length);
+    const track = panel.shown[Math.max(0, Math.min(line, panel.shown.length - 1))];
     if (!track) return undefined;
     const perPixel = (panel.to - panel.from) / (this.width - 12 - gutter);
     const time = panel.from + (x - gutter) * perPixel;
     const near = 1.5 * perPixel;
-    let at = track.firstAfter(lane, time - near);
+    let at = track.firstAfter(row, time - near);
     let best = -1;
     let together = 0;
-    for (const end = track.first[lane + 1]; at < end; ++at) {
+    for (const end = track.first[row + 1]; at < end; ++at) {
       const op = track.order[at];
       if (track.begin[op] > time + near) break;
       ++together;
@@ -360,8 +360,8 @@ export class Timeline {
     const colours = theme();
     const top = panel.top + axisHeight;
     const bottom = panel.top + panel.height;
-    const firstLane = Math.max(0, Math.floor(panel.scroll / panel.laneHeight));
-    const lastLane = Math.min(panel.view.lanes.length - 1, Math.floor((panel.scroll + bottom - top) / panel.laneHeight));
+    const firstRow = Math.max(0, Math.floor(panel.scroll / panel.rowHeight));
+    const lastRow = Math.min(panel.view.rows.length - 1, Math.floor((panel.scroll + bottom - top) / panel.rowHeight));
     context.fillStyle = colours.ink;
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "middle";
@@ -374,11 +374,11 @@ export class Timeline {
     context.beginPath();
     context.rect(0, top, this.width, bottom - top);
     context.clip();
-    this.drawLanes(panel, firstLane, lastLane);
+    this.drawRows(panel, firstRow, lastRow);
     context.beginPath();
     context.rect(gutter, top, this.width - gutter, bottom - top);
     context.clip();
-    this.drawRows(panel, firstLane, lastLane);
+    this.drawOperations(panel, firstRow, lastRow);
     if (this.showPath) this.drawPath(panel);
     this.drawMarks(panel);
     context.restore();
@@ -389,29 +389,29 @@ export class Timeline {
     return `${panel.view.raw.name}: ${panel.view.raw.headline}${what.length ? ` (${what.join("; ")})` : ""}`;
   }
 
-  private drawLanes(panel: Panel, firstLane: number, lastLane: number): void {
+  private drawRows(panel: Panel, firstRow: number, lastRow: number): void {
     const context = this.context;
     const colours = theme();
     context.font = "11px system-ui, sans-serif";
-    for (let lane = firstLane; lane <= lastLane; ++lane) {
-      const y = panel.top + axisHeight + lane * panel.laneHeight - panel.scroll;
-      const { rank } = panel.view.lanes[lane];
+    for (let row = firstRow; row <= lastRow; ++row) {
+      const y = panel.top + axisHeight + row * panel.rowHeight - panel.scroll;
+      const { rank } = panel.view.rows[row];
       if (rank % 2) {
         context.fillStyle = colours.faint;
-        context.fillRect(0, y, this.width, panel.laneHeight);
+        context.fillRect(0, y, this.width, panel.rowHeight);
       }
-      if (lane && panel.view.lanes[lane - 1].rank !== rank) {
+      if (row && panel.view.rows[row - 1].rank !== rank) {
         context.fillStyle = colours.line;
         context.fillRect(0, y, this.width, 1);
       }
       context.fillStyle = colours.ink;
-      context.fillText(panel.view.laneName(lane), 8, y + panel.laneHeight / 2, gutter - 16);
+      context.fillText(panel.view.rowName(row), 8, y + panel.rowHeight / 2, gutter - 16);
       if (panel.shown.length > 1) {
         context.globalAlpha = 0.75;
         panel.shown.forEach((track, at) => {
-          const row = this.rowOf(panel, lane, at);
+          const line = this.lineOf(panel, row, at);
           context.textAlign = "right";
-          context.fillText(track.key === "measured" ? "m" : "p", gutter - 4, row.y + row.height / 2);
+          context.fillText(track.key === "measured" ? "m" : "p", gutter - 4, line.y + line.height / 2);
           context.textAlign = "left";
         });
         context.globalAlpha = 1;
@@ -419,32 +419,32 @@ export class Timeline {
     }
   }
 
-  private drawRows(panel: Panel, firstLane: number, lastLane: number): void {
+  private drawOperations(panel: Panel, firstRow: number, lastRow: number): void {
     const columns = Math.ceil(this.width - gutter);
-    const rows = (lastLane - firstLane + 1) * panel.shown.length;
-    if (rows <= 0) return;
-    if (this.image.width < columns || this.image.height < rows * imageRows) {
+    const lines = (lastRow - firstRow + 1) * panel.shown.length;
+    if (lines <= 0) return;
+    if (this.image.width < columns || this.image.height < lines * imageRows) {
       this.image.width = Math.max(this.image.width, columns);
-      this.image.height = Math.max(this.image.height, rows * imageRows);
+      this.image.height = Math.max(this.image.height, lines * imageRows);
     }
-    const pixels = new ImageData(columns, rows * imageRows);
+    const pixels = new ImageData(columns, lines * imageRows);
     const words = new Uint32Array(pixels.data.buffer);
-    const wide: number[][] = Array.from({ length: kinds }, () => []); // x, width, lane, track and position in order, by kind
+    const wide: number[][] = Array.from({ length: kinds }, () => []); // x, width, row, track and position in order, by kind
     const ticks: number[] = []; // x, y of matches narrower than a pixel
-    const used = new Uint8Array(rows);
-    for (let lane = firstLane; lane <= lastLane; ++lane) {
+    const used = new Uint8Array(lines);
+    for (let row = firstRow; row <= lastRow; ++row) {
       panel.shown.forEach((track, number) => {
-        const row = (lane - firstLane) * panel.shown.length + number;
-        if (this.collect(panel, track, number, lane, row, columns, words, wide, ticks)) used[row] = 1;
+        const line = (row - firstRow) * panel.shown.length + number;
+        if (this.collect(panel, track, number, row, line, columns, words, wide, ticks)) used[line] = 1;
       });
     }
     if (used.includes(1)) {
       this.image.getContext("2d")!.putImageData(pixels, 0, 0);
       this.context.imageSmoothingEnabled = false;
-      for (let row = 0; row < rows; ++row) {
-        if (!used[row]) continue;
-        const place = this.rowOf(panel, firstLane + Math.floor(row / panel.shown.length), row % panel.shown.length);
-        this.context.drawImage(this.image, 0, row * imageRows, columns, imageRows, gutter, place.y, columns, place.height);
+      for (let line = 0; line < lines; ++line) {
+        if (!used[line]) continue;
+        const place = this.lineOf(panel, firstRow + Math.floor(line / panel.shown.length), line % panel.shown.length);
+        this.context.drawImage(this.image, 0, line * imageRows, columns, imageRows, gutter, place.y, columns, place.height);
       }
     }
     for (const kind of [Kind.other, Kind.moves, Kind.computes, Kind.waits, Kind.signals]) this.drawWide(panel, kind, wide[kind]);
@@ -453,13 +453,13 @@ export class Timeline {
     for (let at = 0; at < ticks.length; at += 2) context.fillRect(ticks[at], ticks[at + 1] - 2, 2, 5);
   }
 
-  /** Sorts the visible operations of a row into those that have a box and those that share a pixel. */
+  /** Sorts the visible operations of a line, which is a track of a row, into those that have a box and those that share a pixel. */
   private collect(
     panel: Panel,
     track: Track,
     number: number,
-    lane: number,
     row: number,
+    line: number,
     columns: number,
     words: Uint32Array,
     wide: number[][],
@@ -467,19 +467,19 @@ export class Timeline {
   ): boolean {
     const { begin, end, order, sums } = track;
     const perTime = (this.width - 12 - gutter) / (panel.to - panel.from);
-    const last = track.first[lane + 1];
+    const last = track.first[row + 1];
     const matchSums = panel.matchSums.get(track.key);
-    const place = this.rowOf(panel, lane, number);
+    const place = this.lineOf(panel, row, number);
     const pixels = theme().pixels;
     let narrow = false;
-    let at = track.firstAfter(lane, panel.from);
+    let at = track.firstAfter(row, panel.from);
     while (at < last) {
       const op = order[at];
       if (begin[op] > panel.to) break;
       const x = (begin[op] - panel.from) * perTime;
       const width = (end[op] - begin[op]) * perTime;
       if (width >= 2) {
-        wide[panel.view.kindOf(op)].push(x, width, lane, number, op);
+        wide[panel.view.kindOf(op)].push(x, width, row, number, op);
         ++at;
         continue;
       }
@@ -493,7 +493,7 @@ export class Timeline {
           next += stride;
           stride *= 2;
         }
-        next = track.firstAfter(lane, until, next);
+        next = track.firstAfter(row, until, next);
       }
       let kind = panel.view.kindOf(op);
       if (next > at + 1) {
@@ -510,7 +510,7 @@ export class Timeline {
         narrow = true;
         const from = Math.round(kindTop[kind] * imageRows);
         const to = from + Math.max(1, Math.round(kindHeight[kind] * imageRows));
-        for (let y = from; y < to; ++y) words[(row * imageRows + y) * columns + column] = pixels[kind];
+        for (let y = from; y < to; ++y) words[(line * imageRows + y) * columns + column] = pixels[kind];
         if (matchSums && matchSums[next] > matchSums[at]) ticks.push(gutter + column, place.y);
       }
       at = next;
@@ -525,11 +525,11 @@ export class Timeline {
     const boxes: [number, number, number, number, number, number][] = [];
     context.beginPath();
     for (let at = 0; at < list.length; at += 5) {
-      const row = this.rowOf(panel, list[at + 2], list[at + 3]);
+      const line = this.lineOf(panel, list[at + 2], list[at + 3]);
       const x = Math.max(gutter + list[at], gutter - 2);
       const right = Math.min(gutter + list[at] + list[at + 1], this.width + 2);
-      const y = row.y + kindTop[kind] * row.height;
-      const height = kindHeight[kind] * row.height;
+      const y = line.y + kindTop[kind] * line.height;
+      const height = kindHeight[kind] * line.height;
       const width = Math.max(right - x - (right - x > 3 ? 1 : 0), 1);
       context.rect(x, y, width, height);
       boxes.push([x, y, width, height, list[at + 4], list[at + 3]]);
@@ -613,11 +613,11 @@ export class Timeline {
       for (const stretch of profile.path) {
         const start = track.launchStart(stretch.rank);
         if (stretch.to + start < panel.from || stretch.from + start > panel.to) continue;
-        const lane = laneAt(panel.view, stretch.rank, stretch.block);
-        if (lane < 0) continue;
-        const row = this.rowOf(panel, lane, number);
+        const row = rowAt(panel.view, stretch.rank, stretch.block);
+        if (row < 0) continue;
+        const line = this.lineOf(panel, row, number);
         const x = this.xOf(panel, stretch.from + start);
-        context.fillRect(x, row.y + row.height, Math.max(this.xOf(panel, stretch.to + start) - x, 1), 2);
+        context.fillRect(x, line.y + line.height, Math.max(this.xOf(panel, stretch.to + start) - x, 1), 2);
       }
     });
   }
@@ -693,19 +693,19 @@ function distance(track: Track, op: number, time: number): number {
   return Math.max(0, time - track.end[op]);
 }
 
-const laneTables = new WeakMap<View, Map<number, number>>();
+const rowTables = new WeakMap<View, Map<number, number>>();
 /** The row of a rank's thread block; -1 if there is none. */
-function laneAt(view: View, rank: number, block: number): number {
-  let table = laneTables.get(view);
+function rowAt(view: View, rank: number, block: number): number {
+  let table = rowTables.get(view);
   if (!table) {
     table = new Map();
-    view.lanes.forEach((lane, at) => {
-      if (!table!.has(lane.rank)) table!.set(lane.rank, at);
+    view.rows.forEach((row, at) => {
+      if (!table!.has(row.rank)) table!.set(row.rank, at);
     });
-    laneTables.set(view, table);
+    rowTables.set(view, table);
   }
   const first = table.get(rank);
   if (first === undefined) return -1;
-  const lane = first + block;
-  return lane < view.lanes.length && view.lanes[lane].rank === rank ? lane : -1;
+  const row = first + block;
+  return row < view.rows.length && view.rows[row].rank === rank ? row : -1;
 }
