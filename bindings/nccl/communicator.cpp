@@ -17,46 +17,15 @@
 namespace chorale::nccl {
 namespace {
 
-/// Returns Chorale's word for a collective; "" if the function's call is no plan.
-std::string_view word_of(Function function) {
-  switch (function) {
-    case Function::ncclAllReduce:
-      return "allreduce";
-    case Function::ncclReduce:
-      return "reduce";
-    case Function::ncclReduceScatter:
-      return "reducescatter";
-    case Function::ncclAllGather:
-      return "allgather";
-    case Function::ncclAlltoAll:
-      return "alltoall";
-    case Function::ncclBroadcast:
-    case Function::ncclBcast:
-      return "broadcast";
-    default:
-      return "";
-  }
-}
-
-bool has_root(Function function) {
-  switch (function) {
-    case Function::ncclReduce:
-    case Function::ncclBroadcast:
-    case Function::ncclBcast:
-    case Function::ncclGather:
-    case Function::ncclScatter:
-    case Function::ncclSend:
-    case Function::ncclRecv:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool reduces(Function function) {
-  const std::string_view word = word_of(function);
-  return !word.empty() && collective_reduces(word);
-}
+static_assert(std::all_of(functions.begin(), functions.end(),
+                          [](const FunctionInfo& one) {
+                            const CollectiveInfo& row = collective_info(one.collective);
+                            return one.collective.empty() ||
+                                   (row.is_standard() &&
+                                    row.only_root_sends() == (one.buffers == Buffers::root_sends) &&
+                                    row.only_root_receives() == (one.buffers == Buffers::root_receives));
+                          }),
+              "functions.def and collectives.def disagree");
 
 /// Returns whether the environment tells the library to treat all buffers as if peers could not access them.
 bool always_copies() {
@@ -99,22 +68,20 @@ struct Uses {
 };
 Uses uses(const Task& task, int rank) {
   const bool root = task.root == rank;
-  switch (task.function) {
-    case Function::ncclBroadcast:
-    case Function::ncclBcast:
-      return {root, true};
-    case Function::ncclReduce:
-    case Function::ncclGather:
-      return {true, root};
-    case Function::ncclScatter:
-      return {root, true};
-    case Function::ncclSend:
-      return {true, false};
-    case Function::ncclRecv:
-      return {false, true};
-    default:
+  switch (info(task.function).buffers) {
+    case Buffers::none:
+    case Buffers::both:
       return {true, true};
+    case Buffers::root_sends:
+      return {root, true};
+    case Buffers::root_receives:
+      return {true, root};
+    case Buffers::send:
+      return {true, false};
+    case Buffers::receive:
+      return {false, true};
   }
+  return {true, true};
 }
 
 }  // namespace
@@ -130,17 +97,7 @@ Backend backend_of(const Config& config) {
   return config.backend.value == "cpu" ? Backend::cpu : Backend::cuda;
 }
 
-bool Task::sends_messages() const {
-  switch (function) {
-    case Function::ncclSend:
-    case Function::ncclRecv:
-    case Function::ncclGather:
-    case Function::ncclScatter:
-      return true;
-    default:
-      return false;
-  }
-}
+bool Task::sends_messages() const { return info(function).sends_messages(); }
 
 Communicator::Communicator(World world, const Config& config, std::shared_ptr<Device> device)
     : copies_always_(always_copies()),
@@ -166,11 +123,11 @@ Communicator::~Communicator() {
 
 void Communicator::check_task(Task& task) const {
   const uint64_t element = element_bytes(task.type);
-  if (reduces(task.function) && (task.op < 0 || task.op >= ncclNumOps)) {
+  if (collective_reduces(info(task.function).collective) && (task.op < 0 || task.op >= ncclNumOps)) {
     task.factor = operators_.factor(task.op, task.type);
     task.op = ncclSum;
   }
-  if (has_root(task.function) && (task.root < 0 || task.root >= ranks())) {
+  if (info(task.function).has_root() && (task.root < 0 || task.root >= ranks())) {
     throw CallError(ncclInvalidArgument,
                     fmt::format("there is no rank {} in a communicator of {} ranks", task.root, ranks()));
   }
@@ -186,9 +143,9 @@ void Communicator::check_task(Task& task) const {
 }
 
 Communicator::Collective Communicator::collective_of(const Task& task) const {
-  const std::string_view word = word_of(task.function);
-  const CollectiveInfo& info = collective_info(word);
-  const uint64_t parts = std::max(info.input_parts(uint64_t(ranks())), info.output_parts(uint64_t(ranks())));
+  const FunctionInfo& function = info(task.function);
+  const CollectiveInfo& row = collective_info(function.collective);
+  const uint64_t parts = std::max(row.input_parts(uint64_t(ranks())), row.output_parts(uint64_t(ranks())));
   Collective made;
   // A rank may pass any address for a buffer that it does not use, such as the output of a reduce on other
   // ranks than the root.
@@ -197,13 +154,14 @@ Communicator::Collective Communicator::collective_of(const Task& task) const {
   made.arguments.out = used.recv ? task.recv : nullptr;
   made.arguments.bytes = task.count * element_bytes(task.type) * parts;
   made.arguments.dtype = DType::u8;  // what only moves elements moves bytes
-  if (info.reduces()) {
+  if (row.reduces()) {
     const Reduction reduction = reduction_of(task.type, task.op);
     made.arguments.dtype = reduction.dtype;
     made.arguments.op = reduction.op;
   }
-  made.shape = {word, made.arguments.bytes, made.arguments.dtype, info.has_root() ? task.root : 0};
-  made.has_root = has_root(task.function);
+  made.shape = {function.collective, made.arguments.bytes, made.arguments.dtype,
+                row.has_root() ? task.root : 0};
+  made.has_root = function.has_root();
   return made;
 }
 
@@ -284,7 +242,8 @@ std::string_view Communicator::why_other_steps(const Collective& collective) {
   Chosen& choice = chosen(collective.shape);
   if (is_direct(choice, collective)) return "";
   const bool on_gpus = backend_of(config_) == Backend::cuda;
-  if (on_gpus && collective.shape.collective == "broadcast" && ranks() == 2 && choice.peers_access)
+  if (on_gpus && collective_info(collective.shape.collective).only_root_sends() && ranks() == 2 &&
+      choice.peers_access)
     return "a broadcast to one GPU is a message";
   if (!choice.peers_map.value_or(true)) return "needs memory that all peers can map, or that is registered";
   if (!choice.stages) choice.stages = executor_.stages(*choice.plan, collective.arguments);

@@ -82,7 +82,7 @@ Result serve(Function function, const Checked& null, const Checked& checked, con
   return end<result>(Function::name, first_null(CHORALE_NCCL_NAMES needed CHORALE_NCCL_MORE needed), \
                      check::checked arguments, !mentions_communicator<result parameters>);
 
-#define CHORALE_NCCL(header, area, today, result, name, parameters, arguments, needed, check) \
+#define CHORALE_NCCL(header, area, today, result, name, parameters, arguments, needed, check, ...) \
   extern "C" { \
   __attribute__((visibility("default"))) result p##name parameters { \
     CHORALE_NCCL_##today(result, name, parameters, arguments, needed, check) \

@@ -9,7 +9,7 @@ namespace chorale::nccl {
 
 /// The functions of functions.def, in its order.
 enum class Function : unsigned {
-#define CHORALE_NCCL(header, area, today, result, name, parameters, arguments, needed, check) name,
+#define CHORALE_NCCL(header, area, today, result, name, ...) name,
 #include "functions.def"
 };
 
@@ -24,9 +24,19 @@ struct AreaInfo {
   std::string_view reason;
 };
 
+/// Says which buffers of a call a rank uses. functions.def explains the words.
+enum class Buffers : unsigned char { none, both, root_sends, root_receives, send, receive };
+
 struct FunctionInfo {
   const char* name;
   Area area;
+  std::string_view collective;  ///< Chorale's word; "" if no plan serves the call
+  Buffers buffers;
+
+  /// Returns whether a call names a rank: a root, or the peer of a message.
+  constexpr bool has_root() const { return buffers != Buffers::none && buffers != Buffers::both; }
+  /// Returns whether the call consists of messages from rank to rank.
+  constexpr bool sends_messages() const { return has_root() && collective.empty(); }
 };
 
 inline constexpr auto areas = std::to_array<AreaInfo>({
@@ -35,8 +45,9 @@ inline constexpr auto areas = std::to_array<AreaInfo>({
 });
 
 inline constexpr auto functions = std::to_array<FunctionInfo>({
-#define CHORALE_NCCL(header, area, today, result, name, parameters, arguments, needed, check) \
-  {#name, Area::area},
+#define CHORALE_NCCL(header, area, today, result, name, parameters, arguments, needed, check, collective, \
+                     buffers) \
+  {#name, Area::area, #collective == std::string_view("none") ? "" : #collective, Buffers::buffers},
 #include "functions.def"
 });
 

@@ -8,7 +8,7 @@ namespace chorale::nccl::served {
 
 #define CHORALE_NCCL_DECLARE_served(result, name, parameters) result name parameters;
 #define CHORALE_NCCL_DECLARE_refused(result, name, parameters)
-#define CHORALE_NCCL(header, area, today, result, name, parameters, arguments, needed, check) \
+#define CHORALE_NCCL(header, area, today, result, name, parameters, arguments, needed, check, ...) \
   CHORALE_NCCL_DECLARE_##today(result, name, parameters)
 #include "functions.def"
 #undef CHORALE_NCCL_DECLARE_served

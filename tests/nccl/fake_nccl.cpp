@@ -27,7 +27,7 @@ ncclResult_t answer(size_t, const char*, int* version) {
 }  // namespace
 
 #define CHORALE_NCCL_MORE(...) __VA_OPT__(, ) __VA_ARGS__
-#define CHORALE_NCCL(header, area, today, result, name, parameters, arguments, needed, check) \
+#define CHORALE_NCCL(header, area, today, result, name, parameters, arguments, needed, check, ...) \
   extern "C" result name parameters { \
     return answer<result>(size_t(Function::name), #name CHORALE_NCCL_MORE arguments); \
   }

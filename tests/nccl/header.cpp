@@ -59,6 +59,6 @@ static_assert(offsetof(::ncclTeam_t, stride) == offsetof(ours::ncclTeam_t, strid
 #define CHORALE_NCCL_COMPARE_device(result, name, parameters) \
   static_assert(static_cast<result(*) parameters>(::name) != nullptr);
 #define CHORALE_NCCL_COMPARE_later(result, name, parameters)
-#define CHORALE_NCCL(header, area, today, result, name, parameters, arguments, needed, check) \
+#define CHORALE_NCCL(header, area, today, result, name, parameters, arguments, needed, check, ...) \
   CHORALE_NCCL_COMPARE_##header(result, name, parameters)
 #include "bindings/nccl/functions.def"

@@ -14,7 +14,7 @@
 // This header declares the functions of libnccl.so.2 as a program sees them, and makes arguments for calls of
 // all of them.
 using namespace chorale::nccl;
-#define CHORALE_NCCL(header, area, today, result, name, parameters, arguments, needed, check) \
+#define CHORALE_NCCL(header, area, today, result, name, parameters, arguments, needed, check, ...) \
   extern "C" result name parameters; \
   extern "C" result p##name parameters;
 #include "bindings/nccl/functions.def"
@@ -68,7 +68,7 @@ std::string written(const char* name, const Arguments&... arguments) {
 template <class Visit>
 void for_each_function(const Visit& visit) {
   size_t place = 0;
-#define CHORALE_NCCL(header, area, today, result, name, parameters, arguments, needed, check) \
+#define CHORALE_NCCL(header, area, today, result, name, parameters, arguments, needed, check, ...) \
   visit(place++, #name, #today, #arguments, #needed, &name, &p##name);
 #include "bindings/nccl/functions.def"
 }

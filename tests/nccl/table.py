@@ -8,7 +8,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "bindings/nccl"
 Function = collections.namedtuple("Function", "header area today result name parameters")
-ROW = re.compile(r"^CHORALE_NCCL\((\w+), (\w+), (\w+), ([^,]+), (\w+), \((.*?)\), \(.*?\), \(.*?\), \w+\)$", re.M)
+ROW = re.compile(r"^CHORALE_NCCL\((\w+), (\w+), (\w+), ([^,]+), (\w+), \((.*?)\), \(.*?\), \(.*?\), \w+, \w+, \w+\)$", re.M)
 
 
 def fail(words):
