@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -17,12 +18,17 @@ constexpr uint64_t KiB = 1024, MiB = 1024 * KiB, any = UINT64_MAX;
 /// Tells what a rule compares with `most`.
 enum class Counted { message, to_all_peers };
 
+/// Marks the program of a rule whose plan without a variant is the safe default of the collective: it accepts
+/// every number of ranks and is never far from the fastest.
+constexpr bool safe = true;
+
 struct Rule {
   std::string_view collective;
   uint64_t most;
   std::string_view program, variant;  ///< the shipped plan's name is program plus variant; the variant tells
                                       ///< how the plan was made
   Counted counted = Counted::message;
+  bool is_safe = false;
 };
 
 /// These rules are for GPUs that NVLink switches connect. The first rule of the collective with `most` at or
@@ -36,26 +42,26 @@ constexpr Rule gpu_rules[] = {
     {"allreduce", 128 * KiB, "allreduce_two_shot", "_b16"},
     {"allreduce", 512 * KiB, "allreduce_two_shot", "_b32"},
     {"allreduce", 2 * MiB, "allreduce_all_pairs", "_b16"},
-    {"allreduce", 32 * MiB, "allreduce_all_pairs", "_b64"},
+    {"allreduce", 32 * MiB, "allreduce_all_pairs", "_b64", Counted::message, safe},
     {"allreduce", any, "allreduce_ring", "_b64"},
     {"allgather", 16 * KiB, "allgather_packets", "_b4"},
     {"allgather", 512 * KiB, "allgather_packets", "_b16"},
-    {"allgather", 2 * MiB, "allgather_direct", "_b64"},
+    {"allgather", 2 * MiB, "allgather_direct", "_b64", Counted::message, safe},
     {"allgather", 8 * MiB, "allgather_by_peer", "_b64"},
     {"allgather", 32 * MiB, "allgather_by_peer", "_b128"},
     {"allgather", any, "allgather_ring", "_b64"},
     {"reducescatter", 16 * KiB, "reducescatter_packets", "_b4"},
     {"reducescatter", 512 * KiB, "reducescatter_packets", "_b16"},
-    {"reducescatter", any, "reducescatter_direct", "_b64"},
+    {"reducescatter", any, "reducescatter_direct", "_b64", Counted::message, safe},
     {"alltoall", 16 * KiB, "alltoall_packets", "_b4"},
     {"alltoall", 512 * KiB, "alltoall_packets", "_b16"},
     {"alltoall", 2 * MiB, "alltoall_direct", "_b16"},
-    {"alltoall", 32 * MiB, "alltoall_direct", "_b64"},
+    {"alltoall", 32 * MiB, "alltoall_direct", "_b64", Counted::message, safe},
     {"alltoall", any, "alltoall_in_turns", "_b64"},
-    {"broadcast", any, "broadcast_direct", "_b16"},
+    {"broadcast", any, "broadcast_direct", "_b16", Counted::message, safe},
     {"reduce", 16 * KiB, "reduce_packets", "_b4", Counted::to_all_peers},
     {"reduce", 1 * MiB, "reduce_packets", "_b16", Counted::to_all_peers},
-    {"reduce", any, "reduce_direct", "_b64"},
+    {"reduce", any, "reduce_direct", "_b64", Counted::message, safe},
 };
 
 /// These rules are for plans that add up in the order of the ranks.
@@ -64,14 +70,25 @@ constexpr Rule gpu_rules_in_rank_order[] = {
     {"allreduce", 128 * KiB, "allreduce_one_shot", "_b16", Counted::to_all_peers},
     {"allreduce", 128 * KiB, "allreduce_two_shot", "_ordered_b16"},
     {"allreduce", 512 * KiB, "allreduce_two_shot", "_ordered_b32"},
-    {"allreduce", any, "allreduce_staged", "_b64"},
+    {"allreduce", any, "allreduce_staged", "_b64", Counted::message, safe},
     {"reducescatter", 16 * KiB, "reducescatter_packets", "_ordered_b4"},
     {"reducescatter", 512 * KiB, "reducescatter_packets", "_ordered_b16"},
-    {"reducescatter", any, "reducescatter_staged", "_b64"},
+    {"reducescatter", any, "reducescatter_staged", "_b64", Counted::message, safe},
     {"reduce", 16 * KiB, "reduce_packets", "_ordered_b4", Counted::to_all_peers},
     {"reduce", 1 * MiB, "reduce_packets", "_ordered_b16", Counted::to_all_peers},
-    {"reduce", any, "reduce_staged", "_b64"},
+    {"reduce", any, "reduce_staged", "_b64", Counted::message, safe},
 };
+
+/// Returns whether each collective of the rules has one safe default.
+template <size_t N>
+constexpr bool has_safe_defaults(const Rule (&rules)[N]) {
+  return std::all_of(rules, rules + N, [&](const Rule& one) {
+    return std::count_if(rules, rules + N, [&](const Rule& other) {
+             return other.is_safe && other.collective == one.collective;
+           }) == 1;
+  });
+}
+static_assert(has_safe_defaults(gpu_rules) && has_safe_defaults(gpu_rules_in_rank_order));
 
 /// Adds the plans that the rules of a collective name.
 /// \param plain  also add each plan without its variant, which has another number of thread blocks
@@ -99,9 +116,13 @@ std::string listed_collectives() {
   return fmt::format("{} and {}", fmt::join(words, ", "), last);
 }
 
-/// Returns the plan that accepts every number of ranks and is never far from the fastest.
-DefaultPlan safe_default(std::string_view collective, bool rank_order) {
-  DefaultPlan plan{collective, rank_order ? "_staged" : collective == "allreduce" ? "_all_pairs" : "_direct"};
+/// Returns the safe default among the rules of a collective.
+template <size_t N>
+DefaultPlan safe_default(const Rule (&rules)[N], std::string_view collective) {
+  const auto found = std::find_if(std::begin(rules), std::end(rules), [&](const Rule& rule) {
+    return rule.is_safe && rule.collective == collective;
+  });
+  DefaultPlan plan{found->program, ""};
   plan.needs_file = false;
   return plan;
 }
@@ -109,7 +130,6 @@ DefaultPlan safe_default(std::string_view collective, bool rank_order) {
 }  // namespace
 
 std::vector<DefaultPlan> default_plans(const TunedFor& machine, const std::string& collective) {
-  const std::string_view word = collective_info(collective).word;
   const bool rank_order = machine.rank_order && collective_reduces(collective);
   const auto whom = [&](bool ordered) {
     if (machine.backend != "cuda") return DefaultPlan::For::gpus;
@@ -120,7 +140,9 @@ std::vector<DefaultPlan> default_plans(const TunedFor& machine, const std::strin
   add_rules(gpu_rules, collective, machine.ranks, !rank_order, whom(false), plans);
   if (plans.empty()) return plans;
   // It is the only one where the others are not for this machine.
-  plans.insert(machine.backend == "cuda" ? plans.end() : plans.begin(), safe_default(word, rank_order));
+  plans.insert(
+      machine.backend == "cuda" ? plans.end() : plans.begin(),
+      rank_order ? safe_default(gpu_rules_in_rank_order, collective) : safe_default(gpu_rules, collective));
   return plans;
 }
 
