@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "chorale/collective.hpp"
 #include "chorale/exchange.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/make_plan.hpp"
@@ -176,7 +177,9 @@ class ExecutorObject : public Made<Executor> {
                                                 on_gpu_ ? "a GPU" : "the CPU"));
     }
     if (!out.writable) throw std::invalid_argument("output is read-only; pass a writable array");
-    const uint64_t message = bytes ? *bytes : plan.collective == "allgather" ? out.bytes : in.bytes;
+    const uint64_t message = bytes                                              ? *bytes
+                             : collective_info(plan.collective).counts_output() ? out.bytes
+                                                                                : in.bytes;
     const MessageSizes sizes = message_sizes(plan, message, type);
     if (in.bytes < sizes.input || out.bytes < sizes.output)
       throw std::invalid_argument(fmt::format(

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "chorale/collective.hpp"
 #include "chorale/executor.hpp"
 #include "chorale/json.hpp"
 #include "chorale/layout.hpp"
@@ -341,6 +342,9 @@ void declare_plan(py::module_& module) {
           "Returns the bytes of a rank's input and output for a message. The size of a message is that of "
           "the input, "
           "and for all-gather that of the output.\n\nRaises UsageError if the plan does not take that size.")
+      .def_property_readonly(
+          "_counts_output",
+          [](const PlanObject& self) { return collective_info(self.plan->collective).counts_output(); })
       .def("_simulate", &simulate_one)
       .def("_run", &run)
       .def("__repr__", [](const PlanObject& self) {

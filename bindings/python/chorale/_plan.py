@@ -69,7 +69,7 @@ def run(self, inputs, outputs=None, *, bytes=None, dtype=None, op=None, packet=N
         raise FindingsError(self.check(allow=list(allow)))
     given = inputs[0].nbytes
     if bytes is None:
-        bytes = given * self.ranks if self.collective == "allgather" else given
+        bytes = given * self.ranks if self._counts_output else given
     _, out_bytes = self.message_sizes(bytes, word)
     if outputs is None:
         kind = inputs[0].dtype
