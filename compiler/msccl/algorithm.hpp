@@ -33,7 +33,8 @@ inline constexpr StepType step_types[] = {
     {"nop", false, false, false, false, false},
 };
 
-/// Lists the collectives of MSCCL's runtimes.
+/// Lists the words that MSCCL's runtimes have for collectives. Some are not Chorale's, which lacks a row for
+/// them.
 inline constexpr std::string_view collective_words[] = {
     "allreduce", "allgather", "reducescatter", "alltoall", "broadcast", "reduce",
     "custom",    "gather",    "scatter",       "send",     "recv",      "alltoallv"};

@@ -120,11 +120,16 @@ std::string Settling::inferred() const {
     for (const Block& block : gpu.blocks)
       sums = sums || std::any_of(block.steps.begin(), block.steps.end(), reduces);
   }
-  if (sums && !equal) return input_ == output_ * ranks ? "reducescatter" : "";
-  if (sums) return ranks > 1 && without(sends).size() == 1 ? "reduce" : "allreduce";
-  if (input_ * ranks == output_ || !input_) return "allgather";
-  if (!equal) return "";
-  return ranks > 1 && without(receives).size() == 1 ? "broadcast" : "alltoall";
+  // A root of sums sends nothing, and any other root receives nothing.
+  const bool has_root = ranks > 1 && without(sums ? sends : receives).size() == 1;
+  for (const CollectiveInfo& row : collective_table) {
+    if (!row.is_standard() || row.leaves_sender_open() || row.reduces() != sums) continue;
+    if (row.input_is_part()    ? input_ * ranks == output_ || !input_
+        : row.output_is_part() ? !equal && input_ == output_ * ranks
+                               : equal && row.has_root() == has_root)
+      return std::string(row.word);
+  }
+  return "";
 }
 
 void Settling::collective() {
@@ -140,8 +145,7 @@ void Settling::collective() {
     }
     algorithm_.assumed.push_back("the file has no coll; its steps, " + sizes + " make it " + word);
   }
-  // A sum at one gpu becomes a custom collective, see result().
-  if (word == "reduce" || collective_info(word).holds != CollectiveInfo::Holds::unknown) return;
+  if (collective_info(word).holds != CollectiveInfo::Holds::unknown) return;
   findings_.unread(algorithm_.line, "coll is '" + word + "', which the import does not read",
                    "with coll=\"custom\" races and deadlocks are still proved to be absent, but no result");
 }
@@ -205,8 +209,9 @@ void Settling::root(bool (*kind)(const Step&), const std::string& verb) {
 void Settling::result() {
   const CollectiveInfo& collective = collective_info(algorithm_.collective);
   if (collective.only_root_sends()) root(receives, "receive");
-  if (collective.only_root_receives() || algorithm_.collective == "reduce") root(sends, "send");
-  if (algorithm_.collective != "reduce") return;
+  if (!collective.only_root_receives()) return;
+  root(sends, "send");
+  // A sum at one gpu becomes a custom collective, whose result is written out.
   algorithm_.collective = "custom";
   algorithm_.post.assign(algorithm_.gpus.size(), {{}});
   for (uint32_t id = 0; id < algorithm_.gpus.size(); ++id)
