@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// This table says what the collectives of host schedules do.
+/// This table has the rows of collectives.def that host schedules may use.
 
 #include <algorithm>
 #include <array>
@@ -12,15 +12,10 @@
 
 namespace chorale::host {
 
-/// Lists the collectives of host schedules. They are those of plans, and a sum for the root alone.
+/// Lists the collectives of host schedules, which are some of those of plans.
 inline constexpr CollectiveInfo collectives[] = {
-    collective_info("allgather"),
-    collective_info("allreduce"),
-    collective_info("reducescatter"),
-    collective_info("broadcast"),
-    {"reduce", CollectiveInfo::Cut::even, CollectiveInfo::Cut::even, CollectiveInfo::Holds::sum,
-     CollectiveInfo::At::root, CollectiveInfo::InPlace::by_use},
-    collective_info("alltoall"),
+    collective_info("allgather"), collective_info("allreduce"), collective_info("reducescatter"),
+    collective_info("broadcast"), collective_info("reduce"),    collective_info("alltoall"),
 };
 static_assert(std::ranges::all_of(collectives, &CollectiveInfo::is_standard), "collectives.def lacks a word");
 
