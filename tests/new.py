@@ -70,8 +70,7 @@ class New:
 
 
 def main():
-    table = (ROOT / "compiler/include/chorale/collectives.def").read_text()
-    collectives = re.findall(r"^CHORALE_COLLECTIVE\((\w+),", table, re.M)
+    collectives = sorted(path.stem for path in (ROOT / "tools/skeletons").glob("*.cpp"))
     package = len(sys.argv) > 2 and pathlib.Path(sys.argv[2], "chorale/_driver.py").exists()
     with tempfile.TemporaryDirectory() as folder:
         new = New(str(pathlib.Path(sys.argv[1]).resolve()), package, folder)

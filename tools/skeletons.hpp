@@ -1,11 +1,16 @@
 /// \file
-/// Names the texts of the skeletons in tools/skeletons, which the build compiles in.
+/// Declares the skeletons of programs in tools/skeletons, which the build compiles in.
 #pragma once
 
-namespace chorale::tools::skeleton {
+#include <span>
+#include <string_view>
 
-// A collective without a skeleton in one of the languages does not link.
-#define CHORALE_COLLECTIVE(word, ...) extern const char *const word##_cpp, *const word##_py;
-#include "chorale/collectives.def"
+namespace chorale::tools {
 
-}  // namespace chorale::tools::skeleton
+struct Skeleton {
+  std::string_view collective;
+  const char *cpp, *py;
+};
+extern const std::span<const Skeleton> skeletons;
+
+}  // namespace chorale::tools

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
@@ -11,24 +12,25 @@
 #include <iostream>
 #include <memory>
 
+#include "chorale/collective.hpp"
 #include "tools/command.hpp"
 #include "tools/skeletons.hpp"
 
 namespace chorale::tools {
 namespace {
 
-struct Skeleton {
-  std::string collective;
-  const char *cpp, *py;
-};
-const Skeleton skeletons[] = {
-#define CHORALE_COLLECTIVE(word, ...) {#word, skeleton::word##_cpp, skeleton::word##_py},
-#include "chorale/collectives.def"
-};
+/// Returns the skeleton of a collective; null if there is none.
+const Skeleton* skeleton_of(std::string_view collective) {
+  const auto found = std::find_if(skeletons.begin(), skeletons.end(),
+                                  [&](const Skeleton& one) { return one.collective == collective; });
+  return found == skeletons.end() ? nullptr : &*found;
+}
 
+/// Lists the collectives that have a skeleton.
 std::vector<std::string> collectives() {
   std::vector<std::string> words;
-  for (const Skeleton& one : skeletons) words.push_back(one.collective);
+  for (const CollectiveInfo& row : collective_table)
+    if (skeleton_of(row.word)) words.emplace_back(row.word);
   return words;
 }
 
@@ -84,10 +86,9 @@ Action command::create(CLI::App& app) {
       throw Failure(Exit::command_wrong, "'" + options->file + "' ends neither in .cpp nor in .py",
                     "the ending says whether the program is in C++ or in Python");
     }
-    const auto* of = skeletons;
-    while (of->collective != options->collective) ++of;
-    const std::string placeholder = "my_" + of->collective;
-    std::string text = ending == ".cpp" ? of->cpp : of->py;
+    const Skeleton& of = *skeleton_of(options->collective);
+    const std::string placeholder = "my_" + options->collective;
+    std::string text = ending == ".cpp" ? of.cpp : of.py;
     // The first of these begins with the second, and so is replaced before it.
     text = with(std::move(text), placeholder + ending, "\x01");
     text = with(std::move(text), placeholder, program_name(path.stem().string()));
