@@ -17,7 +17,7 @@ namespace chorale::msccl {
 
 /// Describes a kind of step: what it does with its thread block's connections, its source and its
 /// destination.
-struct StepType {
+struct AlgorithmStepType {
   std::string_view name;
   bool receives, sends;
   bool source;       ///< srcbuf and srcoff are read on this gpu; if false, they only describe the other side
@@ -25,7 +25,7 @@ struct StepType {
   bool reduces;      ///< the source is combined with what is received, or with the destination
 };
 
-inline constexpr StepType step_types[] = {
+inline constexpr AlgorithmStepType step_types[] = {
     {"s", false, true, true, false, false},     {"r", true, false, false, true, false},
     {"rcs", true, true, false, true, false},    {"rrc", true, false, true, true, true},
     {"rrcs", true, true, true, true, true},     {"rrs", true, true, true, false, true},
@@ -51,8 +51,8 @@ struct StepRef {
   bool operator==(const StepRef&) const = default;
 };
 
-struct Step {
-  const StepType* type = nullptr;
+struct AlgorithmStep {
+  const AlgorithmStepType* type = nullptr;
   Region source, destination;      ///< only if the type has them
   uint64_t count = 0;              ///< chunks
   std::vector<StepRef> waits_for;  ///< depid and deps of the file, and the copies before it
@@ -65,7 +65,7 @@ struct Step {
 struct Block {
   int64_t send = -1, receive = -1;  ///< peers; -1: none
   uint32_t channel = 0;
-  std::vector<Step> steps;
+  std::vector<AlgorithmStep> steps;
   uint32_t line = 0;
 };
 

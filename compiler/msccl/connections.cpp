@@ -93,8 +93,8 @@ void Pairing::in_vain(const Key& key, const Sides& sides) {
 
 void Pairing::sizes(const Connection& connection) {
   for (const Message& message : connection.messages) {
-    const Step& sent = block(connection.from, connection.sender).steps[message.sent];
-    const Step& received = block(connection.to, connection.receiver).steps[message.received];
+    const AlgorithmStep& sent = block(connection.from, connection.sender).steps[message.sent];
+    const AlgorithmStep& received = block(connection.to, connection.receiver).steps[message.received];
     if (sent.count == received.count) continue;
     findings_.add(received.line,
                   "cnt is " + std::to_string(received.count) + ", but what " + gpu_name(connection.from) +
@@ -157,7 +157,7 @@ void Waits::wait(StepRef waiter, StepRef wanted) {
     findings_.add(line, waits + gpu_name(gpu_) + " has " + counted(blocks_.size(), "thread block"));
     return;
   }
-  const std::vector<Step>& steps = blocks_[wanted.block].steps;
+  const std::vector<AlgorithmStep>& steps = blocks_[wanted.block].steps;
   if (wanted.step >= steps.size()) {
     findings_.add(line, waits + "that has " + counted(steps.size(), "step"));
     return;

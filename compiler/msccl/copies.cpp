@@ -16,18 +16,18 @@ bool overlap(const Algorithm& algorithm, uint32_t gpu, const Region& one, const 
 
 /// Returns whether the step must come after the copy, because it writes the source or accesses the
 /// destination.
-bool follows(const Algorithm& algorithm, uint32_t gpu, const Step& step, const Step& copy) {
+bool follows(const Algorithm& algorithm, uint32_t gpu, const AlgorithmStep& step, const AlgorithmStep& copy) {
   if (step.type->source && overlap(algorithm, gpu, step.source, copy.destination)) return true;
   return step.type->destination && (overlap(algorithm, gpu, step.destination, copy.destination) ||
                                     overlap(algorithm, gpu, step.destination, copy.source));
 }
 
 /// Returns steps that copy, one per run of neighbouring chunks, in the order of their destinations.
-std::vector<Step> steps_of(const Algorithm& algorithm, uint32_t gpu) {
+std::vector<AlgorithmStep> steps_of(const Algorithm& algorithm, uint32_t gpu) {
   std::vector<InitialCopy> copies = algorithm.gpus[gpu].copies;
   std::stable_sort(copies.begin(), copies.end(),
                    [](const InitialCopy& left, const InitialCopy& right) { return left.to < right.to; });
-  std::vector<Step> steps;
+  std::vector<AlgorithmStep> steps;
   for (const auto& [from, to, line] : copies) {
     const Region source{BufferKind::input, from, 1}, destination{BufferKind::output, to, 1};
     if (memory_place(algorithm, gpu, source) == memory_place(algorithm, gpu, destination)) continue;
@@ -36,9 +36,9 @@ std::vector<Step> steps_of(const Algorithm& algorithm, uint32_t gpu) {
       steps.back().source.size = steps.back().destination.size = ++steps.back().count;
       continue;
     }
-    Step& step = steps.emplace_back();
+    AlgorithmStep& step = steps.emplace_back();
     step.type = std::find_if(std::begin(step_types), std::end(step_types),
-                             [](const StepType& type) { return type.name == "cpy"; });
+                             [](const AlgorithmStepType& type) { return type.name == "cpy"; });
     step.source = source;
     step.destination = destination;
     step.count = 1;
@@ -52,12 +52,12 @@ std::vector<Step> steps_of(const Algorithm& algorithm, uint32_t gpu) {
 
 void write_copies(Algorithm& algorithm) {
   for (uint32_t gpu = 0; gpu < algorithm.gpus.size(); ++gpu) {
-    std::vector<Step> copies = steps_of(algorithm, gpu);
+    std::vector<AlgorithmStep> copies = steps_of(algorithm, gpu);
     if (copies.empty()) continue;
     std::vector<Block>& blocks = algorithm.gpus[gpu].blocks;
     for (Block& block : blocks) {
       size_t met = 0;  // number of copies that have ended
-      for (Step& step : block.steps) {
+      for (AlgorithmStep& step : block.steps) {
         size_t last = copies.size();
         while (last > met && !follows(algorithm, gpu, step, copies[last - 1])) --last;
         if (last <= met) continue;

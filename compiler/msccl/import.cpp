@@ -53,11 +53,11 @@ class Lowering {
 
  private:
   void block(uint32_t gpu, uint32_t id);
-  void step(RankWriter&, uint32_t id, const Step&, Duties&);
+  void step(RankWriter&, uint32_t id, const AlgorithmStep&, Duties&);
   /// Waits for the next message of a connection.
   /// \returns where the message is
-  Region receive(RankWriter&, uint32_t id, const Step&, End&);
-  void send(RankWriter&, uint32_t id, const Step&, Region from, End&);
+  Region receive(RankWriter&, uint32_t id, const AlgorithmStep&, End&);
+  void send(RankWriter&, uint32_t id, const AlgorithmStep&, Region from, End&);
   /// Returns the author's line, as in Op::at.
   uint32_t place(uint32_t line);
 
@@ -122,14 +122,14 @@ uint32_t Lowering::place(uint32_t line) {
   return entry->second;
 }
 
-Region Lowering::receive(RankWriter& writer, uint32_t id, const Step& step, End& in) {
+Region Lowering::receive(RankWriter& writer, uint32_t id, const AlgorithmStep& step, End& in) {
   writer.control(id, Opcode::wait, {&in.channel, 1}, at_);
   const Arrival& arrival = (*in.arrivals)[in.next++];
   if (arrival.direct) return step.destination;
   return {BufferKind::scratch, arrival.slot, step.count};
 }
 
-void Lowering::send(RankWriter& writer, uint32_t id, const Step& step, Region from, End& out) {
+void Lowering::send(RankWriter& writer, uint32_t id, const AlgorithmStep& step, Region from, End& out) {
   if (out.next == 0) writer.control(id, Opcode::relaxed_wait, {&out.channel, 1}, at_);
   const Message& message = out.connection->messages[out.next];
   const Arrival& arrival = (*out.arrivals)[out.next++];
@@ -140,8 +140,8 @@ void Lowering::send(RankWriter& writer, uint32_t id, const Step& step, Region fr
   writer.control(id, Opcode::signal, {&out.channel, 1}, at_);
 }
 
-void Lowering::step(RankWriter& writer, uint32_t id, const Step& step, Duties& duties) {
-  const StepType& type = *step.type;
+void Lowering::step(RankWriter& writer, uint32_t id, const AlgorithmStep& step, Duties& duties) {
+  const AlgorithmStepType& type = *step.type;
   if (step.is("cpy")) writer.copy(id, step.source, step.destination, at_);
   if (step.is("re")) writer.reduce(id, step.destination, step.source, step.destination, at_);
   Region result = step.source;
@@ -170,7 +170,7 @@ void Lowering::block(uint32_t gpu, uint32_t id) {
     writer.control(id, Opcode::relaxed_signal, {&duties.in.channel, 1}, place(line));
   }
   for (uint32_t number = 0; number < block.steps.size(); ++number) {
-    const Step& step = block.steps[number];
+    const AlgorithmStep& step = block.steps[number];
     at_ = place(step.line);
     for (const uint32_t semaphore : duties.acquires[number])
       writer.control(id, Opcode::sem_acquire, {&semaphore, 1}, at_);

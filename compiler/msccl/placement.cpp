@@ -21,7 +21,7 @@ class Accesses {
     const std::vector<Block>& blocks = algorithm.gpus[gpu].blocks;
     for (uint32_t id = 0; id < blocks.size(); ++id) {
       for (uint32_t number = 0; number < blocks[id].steps.size(); ++number) {
-        const Step& step = blocks[id].steps[number];
+        const AlgorithmStep& step = blocks[id].steps[number];
         if (step.type->source) add(step.source, {id, number});
         if (step.type->destination) add(step.destination, {id, number});
       }
@@ -92,7 +92,7 @@ std::vector<std::vector<Arrival>> place_messages(Algorithm& algorithm,
       const Connection& connection = connections[k];
       const Block& receiver = algorithm.gpus[gpu].blocks[connection.receiver];
       for (const Message& message : connection.messages) {
-        const Step& step = receiver.steps[message.received];
+        const AlgorithmStep& step = receiver.steps[message.received];
         Arrival& arrival = arrivals[k].emplace_back();
         arrival.direct = !step.type->reduces && step.type->destination &&
                          accesses.free(step.destination, {connection.from, {connection.sender, message.sent}},

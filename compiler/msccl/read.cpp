@@ -40,8 +40,8 @@ class Reader {
   void copies(const std::vector<Element>&, AlgorithmGpu&);
   void block(const Element&, Block&, uint32_t gpu);
   void steps(const Element&, Block&);
-  void step(const Element&, const Block&, Step&);
-  void dependency(const Element&, Step&);
+  void step(const Element&, const Block&, AlgorithmStep&);
+  void dependency(const Element&, AlgorithmStep&);
   Region region(const Element&, const std::string& side, uint64_t count) const;
 
   /// Returns elements in the order of their ids, which must be 0 to their number - 1; empty if they are not.
@@ -142,11 +142,11 @@ void Reader::gpu(const Element& element, uint32_t id) {
     block(*ordered[block_id], gpu.blocks[block_id], id);
   // If a file lacks hasdep, the reader must find out which steps others wait for.
   for (size_t block_id = 0; block_id < gpu.blocks.size(); ++block_id) {
-    for (const Step& step : gpu.blocks[block_id].steps) {
+    for (const AlgorithmStep& step : gpu.blocks[block_id].steps) {
       for (const auto& [other, wanted] : step.waits_for) {
         if (other == block_id || other >= gpu.blocks.size() || wanted >= gpu.blocks[other].steps.size())
           continue;
-        Step& before = gpu.blocks[other].steps[wanted];
+        AlgorithmStep& before = gpu.blocks[other].steps[wanted];
         if (!before.awaited) before.awaited = true;
       }
     }
@@ -183,7 +183,7 @@ void Reader::block(const Element& element, Block& block, uint32_t gpu) {
 void Reader::steps(const Element& element, Block& block) {
   for (const Element& child : element.children("step")) {
     const int64_t position = int64_t(block.steps.size());
-    Step& step = block.steps.emplace_back();
+    AlgorithmStep& step = block.steps.emplace_back();
     step.line = child.line();
     child.no_children();
     const std::optional<int64_t> number = child.number("s", 0, INT32_MAX, position);
@@ -195,7 +195,7 @@ void Reader::steps(const Element& element, Block& block) {
   }
 }
 
-void Reader::step(const Element& element, const Block& block, Step& step) {
+void Reader::step(const Element& element, const Block& block, AlgorithmStep& step) {
   std::string_view names[std::size(step_types)];
   for (size_t k = 0; k < std::size(step_types); ++k) names[k] = step_types[k].name;
   const std::optional<size_t> type = element.choice("type", names);
@@ -215,7 +215,7 @@ void Reader::step(const Element& element, const Block& block, Step& step) {
 }
 
 /// Reads depid, deps and hasdep. If one of the first two is below zero, the step waits for no other.
-void Reader::dependency(const Element& element, Step& step) {
+void Reader::dependency(const Element& element, AlgorithmStep& step) {
   const std::optional<int64_t> block = element.number("depid", -1, INT32_MAX, -1);
   const std::optional<int64_t> number = element.number("deps", INT32_MIN, INT32_MAX, -1);
   if (block && number && *block >= 0 && *number >= 0)

@@ -10,9 +10,9 @@
 namespace chorale::msccl {
 namespace {
 
-bool sends(const Step& step) { return step.type->sends; }
-bool receives(const Step& step) { return step.type->receives; }
-bool reduces(const Step& step) { return step.type->reduces; }
+bool sends(const AlgorithmStep& step) { return step.type->sends; }
+bool receives(const AlgorithmStep& step) { return step.type->receives; }
+bool reduces(const AlgorithmStep& step) { return step.type->reduces; }
 
 class Settling {
  public:
@@ -37,12 +37,12 @@ class Settling {
   void sizes();
   void result();
   void bounds(AlgorithmGpu&);
-  void region(const Region&, const Step&, const char* side, const std::array<uint64_t, 3>& chunks);
+  void region(const Region&, const AlgorithmStep&, const char* side, const std::array<uint64_t, 3>& chunks);
 
   /// Returns the gpus that have no step of this kind.
-  std::vector<uint32_t> without(bool (*kind)(const Step&)) const;
+  std::vector<uint32_t> without(bool (*kind)(const AlgorithmStep&)) const;
   /// Sets the root to the only gpu without such steps. Reports it if there is not exactly one.
-  void root(bool (*kind)(const Step&), const std::string& verb);
+  void root(bool (*kind)(const AlgorithmStep&), const std::string& verb);
 
   Algorithm& algorithm_;
   Findings& findings_;
@@ -54,7 +54,7 @@ template <class Visit>
 void Settling::steps(Visit visit) {
   for (AlgorithmGpu& gpu : algorithm_.gpus) {
     for (Block& block : gpu.blocks) {
-      for (Step& step : block.steps) visit(gpu, step);
+      for (AlgorithmStep& step : block.steps) visit(gpu, step);
     }
   }
 }
@@ -67,7 +67,7 @@ void Settling::scratch_behind_output() {
     std::vector<Region*> behind;
     bool named = false;
     for (Block& block : gpu.blocks) {
-      for (Step& step : block.steps) {
+      for (AlgorithmStep& step : block.steps) {
         for (Region* region : {&step.source, &step.destination}) {
           named = named || (region->size && region->buffer == BufferKind::scratch);
           if (region->size && region->buffer == BufferKind::output && region->index >= *gpu.output)
@@ -85,7 +85,7 @@ void Settling::use() {
     input_ = std::max(input_, gpu.input.value_or(0));
     output_ = std::max(output_, gpu.output.value_or(0));
   }
-  steps([&](AlgorithmGpu&, const Step& step) {
+  steps([&](AlgorithmGpu&, const AlgorithmStep& step) {
     const auto add = [&](const Region& region, bool read, bool written) {
       Use& use = use_[size_t(region.buffer)];
       use.end = std::max(use.end, region.index + region.size);
@@ -99,7 +99,7 @@ void Settling::use() {
   if (!output_) output_ = use_[size_t(BufferKind::output)].end;
 }
 
-std::vector<uint32_t> Settling::without(bool (*kind)(const Step&)) const {
+std::vector<uint32_t> Settling::without(bool (*kind)(const AlgorithmStep&)) const {
   std::vector<uint32_t> found;
   for (uint32_t id = 0; id < algorithm_.gpus.size(); ++id) {
     const std::vector<Block>& blocks = algorithm_.gpus[id].blocks;
@@ -191,7 +191,7 @@ void Settling::sizes() {
                                      " equal parts");
 }
 
-void Settling::root(bool (*kind)(const Step&), const std::string& verb) {
+void Settling::root(bool (*kind)(const AlgorithmStep&), const std::string& verb) {
   const std::vector<uint32_t> found = without(kind);
   if (found.size() == 1) {
     algorithm_.root = found[0];
@@ -218,7 +218,7 @@ void Settling::result() {
     algorithm_.post[algorithm_.root][0].push_back({id, 0});
 }
 
-void Settling::region(const Region& region, const Step& step, const char* side,
+void Settling::region(const Region& region, const AlgorithmStep& step, const char* side,
                       const std::array<uint64_t, 3>& chunks) {
   const uint64_t end = region.index + region.size, all = chunks[size_t(region.buffer)];
   if (end <= all) return;
@@ -232,7 +232,7 @@ void Settling::region(const Region& region, const Step& step, const char* side,
 void Settling::bounds(AlgorithmGpu& gpu) {
   uint64_t used = 0;
   for (const Block& block : gpu.blocks) {
-    for (const Step& step : block.steps) {
+    for (const AlgorithmStep& step : block.steps) {
       for (const Region& region : {step.source, step.destination})
         if (region.buffer == BufferKind::scratch) used = std::max(used, region.index + region.size);
     }
@@ -241,7 +241,7 @@ void Settling::bounds(AlgorithmGpu& gpu) {
   const uint64_t input = std::min(gpu.input.value_or(algorithm_.input), algorithm_.input),
                  output = std::min(gpu.output.value_or(algorithm_.output), algorithm_.output);
   for (const Block& block : gpu.blocks) {
-    for (const Step& step : block.steps) {
+    for (const AlgorithmStep& step : block.steps) {
       if (step.type->source) region(step.source, step, "src", {input, output, gpu.scratch});
       if (step.type->destination) region(step.destination, step, "dst", {input, output, gpu.scratch});
     }
