@@ -18,7 +18,7 @@
 namespace chorale::proof {
 namespace {
 
-using Kind = Step::Kind;
+using Kind = SymbolicStep::Kind;
 using State = Chain::State;
 
 /// Limits the notes of one finding. Each wait of a cycle needs two.
@@ -98,7 +98,7 @@ class Stuck {
   std::string other_channels(std::span<const Link> links) const {
     const std::vector<ChannelEnds> ends = list_channel_ends(executor_.plan());
     for (const Link& link : links) {
-      const Step& step = step_of(link.chain);
+      const SymbolicStep& step = step_of(link.chain);
       if (step.kind != Kind::await) continue;
       const uint32_t rank = executor_.chains()[link.chain].rank;
       const std::string how = how_channels_pair(ends[rank], signalled_position(step.via), rank, step.id);
@@ -134,7 +134,7 @@ class Stuck {
     }
   }
 
-  const Step& step_of(uint32_t at) const {
+  const SymbolicStep& step_of(uint32_t at) const {
     const Chain& chain = executor_.chains()[at];
     return chain.steps.steps[chain.step];
   }
@@ -162,7 +162,7 @@ class Stuck {
     return false;
   }
 
-  bool answers(uint32_t waiting, uint32_t by, const Op& op, const Step& step) const {
+  bool answers(uint32_t waiting, uint32_t by, const Op& op, const SymbolicStep& step) const {
     const Chain& wait = executor_.chains()[waiting];
     const Chain& chain = executor_.chains()[by];
     switch (wait.state) {
@@ -192,7 +192,7 @@ class Stuck {
 
   const SymbolicExecutor& executor_;
   Findings& findings_;
-  Steps steps_;
+  SymbolicSteps steps_;
   std::set<uint32_t> seen_;
 };
 

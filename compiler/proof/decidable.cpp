@@ -17,7 +17,7 @@ OpPlace find(const SymbolicExecutor& executor, uint32_t chain, Match&& match) {
   const Chain& of = executor.chains()[chain];
   const Gpu& gpu = plan.gpus[of.rank];
   const ThreadBlock& block = gpu.threadblocks[of.block];
-  Steps steps;
+  SymbolicSteps steps;
   for (uint32_t at = 0; at < block.ops.size(); ++at) {
     list_steps(plan, gpu, block, block.ops[at], steps);
     if (std::any_of(steps.steps.begin(), steps.steps.end(), match)) return {of.rank, of.block, at};
@@ -31,10 +31,10 @@ void tell_rivals(const SymbolicExecutor& executor, Findings& findings, uint32_t 
   std::string what = "a semaphore";
   const auto place_of = [&](uint32_t chain) {
     const uint32_t rank = executor.chains()[chain].rank;
-    return find(executor, chain, [&](const Step& step) {
-      const bool takes = step.kind == Step::Kind::await || step.kind == Step::Kind::acquire;
-      const bool posts = step.kind == Step::Kind::post || step.kind == Step::Kind::release ||
-                         (step.kind == Step::Kind::push && step.posts);
+    return find(executor, chain, [&](const SymbolicStep& step) {
+      const bool takes = step.kind == SymbolicStep::Kind::await || step.kind == SymbolicStep::Kind::acquire;
+      const bool posts = step.kind == SymbolicStep::Kind::post || step.kind == SymbolicStep::Kind::release ||
+                         (step.kind == SymbolicStep::Kind::push && step.posts);
       if (!(take ? takes : posts) || executor.counter_of(rank, step) != counter) return false;
       if (step.via != ChannelType::none) {
         what = std::string(channel_type_names[size_t(step.via)]) + " channel " + number(step.id) + " of " +
@@ -88,8 +88,8 @@ bool is_decided(const SymbolicExecutor& executor, Findings& findings, bool& boun
   for (const Barrier& barrier : executor.barriers()) {
     if (!findings.wanted(ProofName::decidable)) break;
     if (barrier.members.size() == barrier.participants) continue;
-    const OpPlace at = find(executor, barrier.members[0], [&](const Step& step) {
-      return step.kind == Step::Kind::arrive && step.id == barrier.id;
+    const OpPlace at = find(executor, barrier.members[0], [&](const SymbolicStep& step) {
+      return step.kind == SymbolicStep::Kind::arrive && step.id == barrier.id;
     });
     findings.add(ProofName::decidable, Finding::Kind::undecided, at,
                  "barrier " + number(barrier.id) + " of " + rank_name(barrier.rank) + " is for " +

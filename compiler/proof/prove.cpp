@@ -53,16 +53,16 @@ class Observers : public Observer {
   void sync(uint32_t chain) override {
     for (Observer* const one : all_) one->sync(chain);
   }
-  void move(uint32_t chain, const Step& step, std::span<const Touch> touches) override {
+  void move(uint32_t chain, const SymbolicStep& step, std::span<const Touch> touches) override {
     for (Observer* const one : all_) one->move(chain, step, touches);
   }
-  void post(uint32_t chain, const Step& step, uint32_t counter) override {
+  void post(uint32_t chain, const SymbolicStep& step, uint32_t counter) override {
     for (Observer* const one : all_) one->post(chain, step, counter);
   }
-  void take(uint32_t chain, const Step& step, uint32_t counter, uint64_t first, uint64_t n) override {
+  void take(uint32_t chain, const SymbolicStep& step, uint32_t counter, uint64_t first, uint64_t n) override {
     for (Observer* const one : all_) one->take(chain, step, counter, first, n);
   }
-  void drain(uint32_t chain, const Step& step) override {
+  void drain(uint32_t chain, const SymbolicStep& step) override {
     for (Observer* const one : all_) one->drain(chain, step);
   }
   void arrive(uint32_t chain, uint32_t barrier) override {

@@ -30,24 +30,24 @@ class Releases : public Observer {
       turns_.emplace_back(executor.plan().gpus[chain.rank].threadblocks[chain.block].ops.size());
   }
 
-  void move(uint32_t chain, const Step& step, std::span<const Touch> touches) override {
+  void move(uint32_t chain, const SymbolicStep& step, std::span<const Touch> touches) override {
     for (const Touch& touch : touches) {
       if (!touch.access->packets) continue;
       for (uint32_t cell = touch.cell; cell < touch.cell + touch.cells; ++cell) {
         if (touch.access->write) {
           writers_[cell] = here(chain);
-        } else if (step.kind == Step::Kind::move) {
+        } else if (step.kind == SymbolicStep::Kind::move) {
           add(awaited(chain), writers_[cell]);
         }
       }
     }
   }
 
-  void post(uint32_t chain, const Step&, uint32_t counter) override {
+  void post(uint32_t chain, const SymbolicStep&, uint32_t counter) override {
     posts_[counter].push_back(here(chain));
   }
 
-  void take(uint32_t chain, const Step&, uint32_t counter, uint64_t first, uint64_t n) override {
+  void take(uint32_t chain, const SymbolicStep&, uint32_t counter, uint64_t first, uint64_t n) override {
     const Counter& of = executor_.counters()[counter];
     Awaited& awaited = this->awaited(chain);
     for (uint64_t post = first; post < first + n; ++post) add(awaited, posts_[counter][post]);

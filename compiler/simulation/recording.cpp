@@ -13,7 +13,7 @@ namespace chorale::simulation {
 namespace {
 
 using proof::Chain;
-using proof::Step;
+using proof::SymbolicStep;
 using proof::Touch;
 
 struct MoveHash {
@@ -47,8 +47,8 @@ class Recorder : public proof::Observer {
 
   void sync(uint32_t chain) override { blocks_[chain].synced = true; }
 
-  void move(uint32_t chain, const Step& step, std::span<const Touch> touches) override {
-    const bool push = step.kind == Step::Kind::push;
+  void move(uint32_t chain, const SymbolicStep& step, std::span<const Touch> touches) override {
+    const bool push = step.kind == SymbolicStep::Kind::push;
     Event event;
     event.kind = push ? Event::Kind::push : Event::Kind::move;
     event.first_awaited = uint32_t(out_.awaited.size());
@@ -64,11 +64,11 @@ class Recorder : public proof::Observer {
     add(chain, event);
   }
 
-  void post(uint32_t chain, const Step& step, uint32_t counter) override {
+  void post(uint32_t chain, const SymbolicStep& step, uint32_t counter) override {
     const Token posted = token(1);
     posts_[counter].push_back(posted);
     // The symbolic executor reports a transfer first, and then the signal after it.
-    const bool push = step.kind == Step::Kind::push;
+    const bool push = step.kind == SymbolicStep::Kind::push;
     if (push && step.sources + step.dests) {
       out_.blocks[chain].back().token = posted;
       return;
@@ -76,7 +76,7 @@ class Recorder : public proof::Observer {
     Event event;
     event.kind = push ? Event::Kind::push : Event::Kind::post;
     event.relaxed = step.relaxed;
-    event.local = step.kind == Step::Kind::release;
+    event.local = step.kind == SymbolicStep::Kind::release;
     event.token = posted;
     if (!event.local) {
       event.first_peer = uint32_t(out_.peers.size());
@@ -89,11 +89,11 @@ class Recorder : public proof::Observer {
     add(chain, event);
   }
 
-  void take(uint32_t chain, const Step& step, uint32_t counter, uint64_t first, uint64_t n) override {
+  void take(uint32_t chain, const SymbolicStep& step, uint32_t counter, uint64_t first, uint64_t n) override {
     Event event;
     event.kind = Event::Kind::take;
     event.relaxed = step.relaxed;
-    event.local = step.kind == Step::Kind::acquire;
+    event.local = step.kind == SymbolicStep::Kind::acquire;
     event.first_awaited = uint32_t(out_.awaited.size());
     const proof::Counter& of = executor_.counters()[counter];
     // If several chains post, these are the posts made in this execution.
@@ -106,7 +106,7 @@ class Recorder : public proof::Observer {
     add(chain, event);
   }
 
-  void drain(uint32_t chain, const Step& step) override {
+  void drain(uint32_t chain, const SymbolicStep& step) override {
     Event event;
     event.kind = Event::Kind::drain;
     event.first_awaited = uint32_t(out_.awaited.size());
@@ -141,12 +141,12 @@ class Recorder : public proof::Observer {
     return Token(out_.needed.size() - 1);
   }
 
-  uint64_t transfer(uint32_t chain, const Step& step) const {
+  uint64_t transfer(uint32_t chain, const SymbolicStep& step) const {
     return uint64_t(executor_.chains()[chain].rank) << 32 | step.id;
   }
 
   /// Returns the number of the move; 0 if nothing is moved.
-  uint32_t describe(uint32_t chain, const Step& step, std::span<const Touch> touches, Event& event) {
+  uint32_t describe(uint32_t chain, const SymbolicStep& step, std::span<const Touch> touches, Event& event) {
     if (touches.empty() || touches[0].range.begin == touches[0].range.end) return 0;
     const uint32_t rank = executor_.chains()[chain].rank;
     Move move;

@@ -41,7 +41,7 @@ class Trace::Accesses : public proof::History {
     own(rank, launch + 1, newest());
   }
 
-  void move(uint32_t chain, const proof::Step& step, std::span<const proof::Touch> touches) override {
+  void move(uint32_t chain, const proof::SymbolicStep& step, std::span<const proof::Touch> touches) override {
     History::move(chain, step, touches);
     const proof::Chain& by = executor().chains()[chain];
     AccessId reads{AccessId::Who::block, by.rank, by.block, by.launch, counts_[chain]++}, writes = reads;
@@ -52,7 +52,7 @@ class Trace::Accesses : public proof::History {
                             uint32_t(touch.access->buffer), touch.range.begin, touch.range.end);
     }
     stream += "\n";
-    if (step.kind == proof::Step::Kind::push) {
+    if (step.kind == proof::SymbolicStep::Kind::push) {
       reads.who = AccessId::Who::proxy_reads;
       writes.who = AccessId::Who::proxy_writes;
       accesses_[reads] = {by.place(), newest() - 1, newest() - 1};

@@ -55,7 +55,7 @@
 namespace chorale::proof {
 namespace {
 
-using Kind = Step::Kind;
+using Kind = SymbolicStep::Kind;
 
 /// Describes a pipeline in which a block uses a counter.
 struct Loop {
@@ -114,13 +114,13 @@ class SkewFinder {
   }
 
   LoopSkew find() {
-    Steps steps;
+    SymbolicSteps steps;
     for_each_op(plan_,
                 [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op* loop, OpPlace at) {
                   switched_ |= is_switched(op.via);
                   if (!op.ids && !shape(op.code).has_any(packet_roles)) return;
                   list_steps(plan_, gpu, block, op, steps);
-                  for (const Step& step : steps.steps) {
+                  for (const SymbolicStep& step : steps.steps) {
                     add(step, loop, at);
                     for (uint32_t k = 0; k < step.sources + step.dests; ++k)
                       add(steps.accesses[step.first + k], op, loop, at);
@@ -142,7 +142,7 @@ class SkewFinder {
   /// that waits at them.
   using Key = std::tuple<uint32_t, Kind, ChannelType, uint32_t>;
 
-  void add(const Step& step, const Op* loop, const OpPlace& at) {
+  void add(const SymbolicStep& step, const Op* loop, const OpPlace& at) {
     const uint32_t block = block_of(at);
     const bool waits = step.kind == Kind::await || step.kind == Kind::acquire || step.kind == Kind::arrive;
     if (loop && waits) waits_[block] = true;

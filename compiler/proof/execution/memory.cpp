@@ -43,7 +43,7 @@ uint64_t shares(const Plan& plan) {
 /// empty. The unit is the smallest share of a group.
 uint64_t full_chunk(const Plan& plan) {
   uint64_t units = 1;
-  Steps steps;
+  SymbolicSteps steps;
   for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace) {
     if (op.group_size < 2) return;
     list_steps(plan, gpu, block, op, steps);
@@ -241,7 +241,7 @@ Memory::Memory(const Plan& plan, const Message& message, bool one_storage, Banks
     cut(buffer(rank, BufferKind::output));
   }
   // Operands that are moved into each other get the same cuts, until no cut is missing.
-  Steps steps;
+  SymbolicSteps steps;
   std::vector<Range> ranges;
   for (bool first = true, again = true; again && fits_; first = false) {
     uint64_t limit = max_executed;
@@ -250,7 +250,7 @@ Memory::Memory(const Plan& plan, const Message& message, bool one_storage, Banks
         fits_ &= for_each_turn(message_, block, limit, [&](const Op& op, const Turn& turn) {
           if (!op.sources && !op.destinations) return;
           list_steps(plan_, gpu, block, op, steps);
-          for (const Step& step : steps.steps) {
+          for (const SymbolicStep& step : steps.steps) {
             ranges.clear();
             for (uint32_t at = 0; at < step.sources + step.dests; ++at) {
               ranges.push_back(range(steps.accesses[step.first + at], op, turn));

@@ -5,15 +5,15 @@
 namespace chorale::proof {
 namespace {
 
-using Kind = Step::Kind;
+using Kind = SymbolicStep::Kind;
 
-/// Holds the accesses of one operand in Steps::named: the first one and their number. Only an operand with
-/// the members of a switch channel has several.
+/// Holds the accesses of one operand in SymbolicSteps::named: the first one and their number. Only an operand
+/// with the members of a switch channel has several.
 using Places = std::pair<uint32_t, uint32_t>;
 
 class Listing {
  public:
-  Listing(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& op, Steps& out)
+  Listing(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& op, SymbolicSteps& out)
       : plan_(plan), gpu_(gpu), block_(block), op_(op), row_(shape(op.code)), out_(out) {}
 
   void list() {
@@ -45,8 +45,8 @@ class Listing {
   }
 
  private:
-  Step& add(Kind kind) {
-    Step& step = out_.steps.emplace_back();
+  SymbolicStep& add(Kind kind) {
+    SymbolicStep& step = out_.steps.emplace_back();
     step.kind = kind;
     return step;
   }
@@ -54,7 +54,7 @@ class Listing {
 
   void arrive() {
     sync();
-    Step& step = add(Kind::arrive);
+    SymbolicStep& step = add(Kind::arrive);
     step.id = block_.op_ids(op_)[0];
     step.participants = op_.participants;
     sync();
@@ -66,7 +66,7 @@ class Listing {
 
   void each_channel(Kind kind, bool relaxed) {
     for (size_t position = 0; position < op_.ids; ++position) {
-      Step& step = add(kind);
+      SymbolicStep& step = add(kind);
       step.relaxed = relaxed;
       step.via = op_.via;
       step.id = channel(position);
@@ -92,7 +92,7 @@ class Listing {
     if (row_.has(Role::PacketRead)) move(sources, {});
     for (size_t pair = 0; pair < dests.size(); ++pair) {
       sync();
-      Step& step = add_move(Kind::push, sources.subspan(pairs ? pair : 0, 1), dests.subspan(pair, 1));
+      SymbolicStep& step = add_move(Kind::push, sources.subspan(pairs ? pair : 0, 1), dests.subspan(pair, 1));
       step.via = op_.via;
       step.id = channel(pair);
       step.posts = posts;
@@ -102,7 +102,7 @@ class Listing {
   void push_signals() {
     for (size_t position = 0; position < op_.ids; ++position) {
       sync();
-      Step& step = add(Kind::push);
+      SymbolicStep& step = add(Kind::push);
       step.via = op_.via;
       step.id = channel(position);
       step.posts = true;
@@ -110,14 +110,14 @@ class Listing {
   }
 
   void move(std::span<const Places> sources, std::span<const Places> dests) {
-    Step& step = add_move(Kind::move, sources, dests);
+    SymbolicStep& step = add_move(Kind::move, sources, dests);
     step.combines = row_.has(Role::Reduce);
     step.reduce_op = step.combines ? op_.reduce_op : ReduceOp::sum;
   }
 
   /// Adds a move. It copies the accesses, so that those of one step are consecutive.
-  Step& add_move(Kind kind, std::span<const Places> sources, std::span<const Places> dests) {
-    Step& step = add(kind);
+  SymbolicStep& add_move(Kind kind, std::span<const Places> sources, std::span<const Places> dests) {
+    SymbolicStep& step = add(kind);
     step.first = uint32_t(out_.accesses.size());
     step.sources = copy(sources);
     step.dests = copy(dests);
@@ -152,12 +152,13 @@ class Listing {
   const ThreadBlock& block_;
   const Op& op_;
   const Shape& row_;
-  Steps& out_;
+  SymbolicSteps& out_;
 };
 
 }  // namespace
 
-void list_steps(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& op, Steps& out) {
+void list_steps(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& op,
+                SymbolicSteps& out) {
   Listing(plan, gpu, block, op, out).list();
 }
 

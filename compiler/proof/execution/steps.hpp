@@ -25,7 +25,7 @@ struct Access {
 };
 
 /// Describes one part of an operation, which the proofs treat as a unit.
-struct Step {
+struct SymbolicStep {
   enum class Kind : uint8_t {
     sync,     ///< orders the threads of the block
     move,     ///< the threads read all sources, position by position, and write all destinations
@@ -46,14 +46,14 @@ struct Step {
   ChannelType via = ChannelType::none;         ///< of the channel
   uint32_t id = 0;                             ///< channel, semaphore or barrier, numbered within the rank
   uint32_t participants = 0;                   ///< of the barrier
-  uint32_t first = 0, sources = 0, dests = 0;  ///< in Steps::accesses; all of the same size
+  uint32_t first = 0, sources = 0, dests = 0;  ///< in SymbolicSteps::accesses; all of the same size
 
-  bool operator==(const Step&) const = default;
+  bool operator==(const SymbolicStep&) const = default;
 };
 
 /// Holds the steps of an operation, in order.
-struct Steps {
-  std::vector<Step> steps;
+struct SymbolicSteps {
+  std::vector<SymbolicStep> steps;
   std::vector<Access> accesses;
 
   /// Serves list_steps() as scratch space: the accesses of each operand, and per operand the first access and
@@ -71,6 +71,6 @@ struct Steps {
 
 /// Replaces `out` by the steps of `op`, which must be valid. A pipeline has no steps, but the operations of
 /// its body have.
-void list_steps(const Plan&, const Gpu&, const ThreadBlock&, const Op& op, Steps& out);
+void list_steps(const Plan&, const Gpu&, const ThreadBlock&, const Op& op, SymbolicSteps& out);
 
 }  // namespace chorale::proof

@@ -9,7 +9,7 @@
 namespace chorale::proof {
 namespace {
 
-using Kind = Step::Kind;
+using Kind = SymbolicStep::Kind;
 using State = Chain::State;
 
 void add_once(std::vector<uint32_t>& list, uint32_t item) {
@@ -20,7 +20,7 @@ void add_once(std::vector<uint32_t>& list, uint32_t item) {
 /// Progress is told after this many operations.
 constexpr uint64_t told_every = 1 << 12;
 
-bool posts(const Step& step) {
+bool posts(const SymbolicStep& step) {
   return step.kind == Kind::post || step.kind == Kind::release || (step.kind == Kind::push && step.posts);
 }
 
@@ -80,7 +80,7 @@ SymbolicExecutor::SymbolicExecutor(const Plan& plan, const Memory& memory)
   find_counters();
 }
 
-uint32_t SymbolicExecutor::counter_of(uint32_t rank, const Step& step) const {
+uint32_t SymbolicExecutor::counter_of(uint32_t rank, const SymbolicStep& step) const {
   if (step.kind == Kind::acquire || step.kind == Kind::release) return first_semaphore_[rank] + step.id;
   const size_t type = signalled_position(step.via);
   if (step.kind == Kind::await) return first_await_[type][rank] + step.id;
@@ -93,7 +93,7 @@ uint32_t SymbolicExecutor::barrier_of(uint32_t rank, uint32_t id) const { return
 /// Finds the chains that post to and take from each counter, and those that arrive at each barrier.
 void SymbolicExecutor::find_counters() {
   written_.assign(memory_.cells(), 0);
-  Steps steps;
+  SymbolicSteps steps;
   for (uint32_t at = 0; at < chains_.size(); ++at) {
     const uint32_t rank = chains_[at].rank;
     const Gpu& gpu = plan_.gpus[rank];
@@ -101,7 +101,7 @@ void SymbolicExecutor::find_counters() {
     for (const Op& op : block.ops) {
       if (!op.ids) continue;
       list_steps(plan_, gpu, block, op, steps);
-      for (const Step& step : steps.steps) {
+      for (const SymbolicStep& step : steps.steps) {
         if (posts(step)) {
           const uint32_t counter = counter_of(rank, step);
           if (counter != none) add_once(counters_[counter].posters, at);
@@ -267,7 +267,7 @@ void SymbolicExecutor::advance(uint32_t at) {
   }
 }
 
-bool SymbolicExecutor::do_step(uint32_t at, const Step& step) {
+bool SymbolicExecutor::do_step(uint32_t at, const SymbolicStep& step) {
   switch (step.kind) {
     case Kind::sync:
       observer_->sync(at);
@@ -294,7 +294,7 @@ bool SymbolicExecutor::do_step(uint32_t at, const Step& step) {
   return true;
 }
 
-void SymbolicExecutor::post(uint32_t at, const Step& step) {
+void SymbolicExecutor::post(uint32_t at, const SymbolicStep& step) {
   const uint32_t counter = counter_of(chains_[at].rank, step);
   if (counter == none) return;
   Counter& of = counters_[counter];
@@ -304,7 +304,7 @@ void SymbolicExecutor::post(uint32_t at, const Step& step) {
   if (!of.competes() && of.available()) wake(of.waiting);
 }
 
-bool SymbolicExecutor::take(uint32_t at, const Step& step) {
+bool SymbolicExecutor::take(uint32_t at, const SymbolicStep& step) {
   const uint32_t counter = counter_of(chains_[at].rank, step);
   Counter& of = counters_[counter];
   const bool competes = of.competes();
@@ -322,7 +322,7 @@ bool SymbolicExecutor::take(uint32_t at, const Step& step) {
   return true;
 }
 
-bool SymbolicExecutor::arrive(uint32_t at, const Step& step) {
+bool SymbolicExecutor::arrive(uint32_t at, const SymbolicStep& step) {
   Chain& chain = chains_[at];
   const uint32_t barrier = barrier_of(chain.rank, step.id);
   Barrier& of = barriers_[barrier];
@@ -343,13 +343,13 @@ bool SymbolicExecutor::arrive(uint32_t at, const Step& step) {
 
 /// Returns whether a step copies chunks onto themselves, as an all-gather in place does with its own part.
 /// The executor does nothing then.
-bool copies_onto_itself(const Step& step, std::span<const Touch> touches) {
+bool copies_onto_itself(const SymbolicStep& step, std::span<const Touch> touches) {
   return step.kind == Kind::move && !step.combines && step.sources == 1 && step.dests == 1 &&
          touches[0].range == touches[1].range && !touches[0].access->packets &&
          !touches[0].access->switched && !touches[1].access->switched;
 }
 
-bool SymbolicExecutor::move(uint32_t at, const Step& step) {
+bool SymbolicExecutor::move(uint32_t at, const SymbolicStep& step) {
   Chain& chain = chains_[at];
   const Op& op = plan_.gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
   touches_.clear();

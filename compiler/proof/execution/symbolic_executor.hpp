@@ -78,7 +78,7 @@ struct Chain {
   bool arrived = false;    ///< at the barrier of the step
   uint64_t goal = 0;       ///< it leaves that barrier after this many arrivals since the beginning
   uint32_t waits_for = 0;  ///< counter, barrier or cell, depending on `state`
-  Steps steps;
+  SymbolicSteps steps;
 
   OpPlace place() const { return {rank, block, op}; }
 };
@@ -102,14 +102,14 @@ class Observer {
   virtual void end(uint32_t /*rank*/, uint32_t /*launch*/) {}
   virtual void sync(uint32_t /*chain*/) {}
   /// Called when a step moves data, which is a move or a push. Sources come first.
-  virtual void move(uint32_t /*chain*/, const Step&, std::span<const Touch>) {}
+  virtual void move(uint32_t /*chain*/, const SymbolicStep&, std::span<const Touch>) {}
   /// Called when a step posts to a counter, which is a post, a push or a release.
-  virtual void post(uint32_t /*chain*/, const Step&, uint32_t /*counter*/) {}
+  virtual void post(uint32_t /*chain*/, const SymbolicStep&, uint32_t /*counter*/) {}
   /// Called when a step takes from a counter. Posts [first, first + n) of the counter are then known to have
   /// been made.
-  virtual void take(uint32_t /*chain*/, const Step&, uint32_t /*counter*/, uint64_t /*first*/,
+  virtual void take(uint32_t /*chain*/, const SymbolicStep&, uint32_t /*counter*/, uint64_t /*first*/,
                     uint64_t /*n*/) {}
-  virtual void drain(uint32_t /*chain*/, const Step&) {}
+  virtual void drain(uint32_t /*chain*/, const SymbolicStep&) {}
   virtual void arrive(uint32_t /*chain*/, uint32_t /*barrier*/) {}
   virtual void leave(uint32_t /*chain*/, uint32_t /*barrier*/) {}
 };
@@ -129,7 +129,7 @@ class SymbolicExecutor {
   const std::vector<Barrier>& barriers() const { return barriers_; }
   /// Returns the counter that a post, an await, a push, a release or an acquire of a rank uses. Returns none
   /// if no block waits there.
-  uint32_t counter_of(uint32_t rank, const Step&) const;
+  uint32_t counter_of(uint32_t rank, const SymbolicStep&) const;
   uint32_t barrier_of(uint32_t rank, uint32_t id) const;
   uint32_t chain_of(uint32_t rank, uint32_t block) const { return first_chain_[rank] + block; }
   static constexpr uint32_t none = ~uint32_t{0};
@@ -139,11 +139,11 @@ class SymbolicExecutor {
   uint64_t count_operations() const;
   void go_on(uint32_t chain);
   void advance(uint32_t chain);
-  bool do_step(uint32_t chain, const Step&);
-  bool take(uint32_t chain, const Step&);
-  bool arrive(uint32_t chain, const Step&);
-  bool move(uint32_t chain, const Step&);
-  void post(uint32_t chain, const Step&);
+  bool do_step(uint32_t chain, const SymbolicStep&);
+  bool take(uint32_t chain, const SymbolicStep&);
+  bool arrive(uint32_t chain, const SymbolicStep&);
+  bool move(uint32_t chain, const SymbolicStep&);
+  void post(uint32_t chain, const SymbolicStep&);
   void wake(std::vector<uint32_t>& waiting);
   bool settle(Choices&);
   void park(uint32_t chain, Chain::State, uint32_t on, std::vector<uint32_t>& waiting);

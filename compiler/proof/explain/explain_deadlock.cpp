@@ -49,12 +49,12 @@ class Unanswered {
  private:
   void tell_counter(const Chain& chain) {
     const Counter& counter = executor_.counters()[chain.waits_for];
-    const Step& step = chain.steps.steps[chain.step];
+    const SymbolicStep& step = chain.steps.steps[chain.step];
     const std::vector<uint32_t> posts = history_.posts(chain.waits_for);
     // The last two are enough to show which block is behind.
     for (size_t at = posts.size() - std::min<size_t>(posts.size(), 2); at < posts.size(); ++at)
       slice_.add(posts[at]);
-    const bool semaphore = step.kind == Step::Kind::acquire;
+    const bool semaphore = step.kind == SymbolicStep::Kind::acquire;
     const std::string of = semaphore ? "semaphore " + number(step.id) + " of " + rank_name(chain.rank)
                                      : std::string(channel_type_names[size_t(step.via)]) + " channel " +
                                            number(step.id) + " of " + rank_name(chain.rank);

@@ -80,9 +80,9 @@ void History::sync(uint32_t chain) {
   ++track.segment;
 }
 
-void History::post(uint32_t chain, const Step& step, uint32_t counter) {
+void History::post(uint32_t chain, const SymbolicStep& step, uint32_t counter) {
   const uint32_t start = begun_[executor_.chains()[chain].rank];
-  if (step.kind == Step::Kind::push) {
+  if (step.kind == SymbolicStep::Kind::push) {
     Node& node = add(chain, Node::Kind::control);
     const auto proxy = proxies_.find({chain, step.id});
     if (proxy != proxies_.end()) {
@@ -95,7 +95,7 @@ void History::post(uint32_t chain, const Step& step, uint32_t counter) {
   tokens_[counter].push_back({last(), start, step.relaxed});
 }
 
-void History::take(uint32_t chain, const Step& step, uint32_t counter, uint64_t first, uint64_t n) {
+void History::take(uint32_t chain, const SymbolicStep& step, uint32_t counter, uint64_t first, uint64_t n) {
   Node& node = add_to_spine(chain, Node::Kind::control);
   for (uint64_t at = first; at < first + n; ++at) {
     const Token& token = tokens_[counter][at];
@@ -106,7 +106,7 @@ void History::take(uint32_t chain, const Step& step, uint32_t counter, uint64_t 
   }
 }
 
-void History::drain(uint32_t chain, const Step& step) {
+void History::drain(uint32_t chain, const SymbolicStep& step) {
   Node& node = add_to_spine(chain, Node::Kind::control);
   const auto proxy = proxies_.find({chain, step.id});
   if (proxy == proxies_.end()) return;
@@ -132,9 +132,9 @@ void History::leave(uint32_t chain, uint32_t barrier) {
   }
 }
 
-void History::move(uint32_t chain, const Step& step, std::span<const Touch> touches) {
+void History::move(uint32_t chain, const SymbolicStep& step, std::span<const Touch> touches) {
   const std::span<const Touch> sources = touches.first(step.sources), dests = touches.subspan(step.sources);
-  if (step.kind != Step::Kind::push) {
+  if (step.kind != SymbolicStep::Kind::push) {
     add(chain, Node::Kind::move);
     tracks_[chain].moves.push_back(last());
     read_cells(last(), sources, true);

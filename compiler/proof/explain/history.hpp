@@ -52,10 +52,10 @@ class History : public Observer {
   void begin(uint32_t rank, uint32_t launch) override;
   void end(uint32_t rank, uint32_t launch) override;
   void sync(uint32_t chain) override;
-  void move(uint32_t chain, const Step&, std::span<const Touch>) override;
-  void post(uint32_t chain, const Step&, uint32_t counter) override;
-  void take(uint32_t chain, const Step&, uint32_t counter, uint64_t first, uint64_t n) override;
-  void drain(uint32_t chain, const Step&) override;
+  void move(uint32_t chain, const SymbolicStep&, std::span<const Touch>) override;
+  void post(uint32_t chain, const SymbolicStep&, uint32_t counter) override;
+  void take(uint32_t chain, const SymbolicStep&, uint32_t counter, uint64_t first, uint64_t n) override;
+  void drain(uint32_t chain, const SymbolicStep&) override;
   void arrive(uint32_t chain, uint32_t barrier) override;
   void leave(uint32_t chain, uint32_t barrier) override;
 

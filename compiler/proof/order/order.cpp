@@ -131,9 +131,9 @@ void Order::sync(uint32_t chain) {
   if (any_switched_) agent.reached.join(agent.reaching);
 }
 
-void Order::post(uint32_t chain, const Step& step, uint32_t counter) {
+void Order::post(uint32_t chain, const SymbolicStep& step, uint32_t counter) {
   const uint32_t rank = executor_.chains()[chain].rank;
-  if (step.kind == Step::Kind::push) {
+  if (step.kind == SymbolicStep::Kind::push) {
     const auto [reads, writes] = hand_over(chain, step);
     tokens_[counter].list.push_back(
         {agents_[writes].visible, agents_[writes].over, starts_[rank], agents_[writes].visible});
@@ -141,7 +141,7 @@ void Order::post(uint32_t chain, const Step& step, uint32_t counter) {
   }
   Agent& agent = block(chain);
   publish(agent, block_id(chain));
-  const bool to_device = step.kind == Step::Kind::release;
+  const bool to_device = step.kind == SymbolicStep::Kind::release;
   if (!step.relaxed) agent.releasing = agent.segment;
   if (!step.relaxed && !to_device && any_switched_) agent.reaching = agent.visible;
   const bool publishes = !step.relaxed && !overtaken(chain, step);
@@ -151,8 +151,8 @@ void Order::post(uint32_t chain, const Step& step, uint32_t counter) {
 
 /// Returns whether a later post of the same counter may overtake this one, because nothing synchronises the
 /// threads between the two. Then a block that waits for one post may have got the other.
-bool Order::overtaken(uint32_t chain, const Step& post) {
-  if (!any_relaxed_ || post.kind != Step::Kind::post) return false;
+bool Order::overtaken(uint32_t chain, const SymbolicStep& post) {
+  if (!any_relaxed_ || post.kind != SymbolicStep::Kind::post) return false;
   const Chain& of = executor_.chains()[chain];
   const Gpu& gpu = executor_.plan().gpus[of.rank];
   const ThreadBlock& block = gpu.threadblocks[of.block];
@@ -160,13 +160,13 @@ bool Order::overtaken(uint32_t chain, const Step& post) {
   const auto known = overtaken_.try_emplace({chain, of.op, counter}, false);
   bool& found = known.first->second;
   if (!known.second) return found;
-  Steps steps;
+  SymbolicSteps steps;
   const auto look = [&](size_t at, size_t end) {  // true: the answer is known
     for (; at < end; ++at) {
       list_steps(executor_.plan(), gpu, block, block.ops[at], steps);
-      for (const Step& step : steps.steps) {
-        if (step.kind == Step::Kind::sync) return true;
-        if (step.kind != Step::Kind::post || executor_.counter_of(of.rank, step) != counter) continue;
+      for (const SymbolicStep& step : steps.steps) {
+        if (step.kind == SymbolicStep::Kind::sync) return true;
+        if (step.kind != SymbolicStep::Kind::post || executor_.counter_of(of.rank, step) != counter) continue;
         found = true;
         return true;
       }
@@ -187,7 +187,7 @@ bool Order::overtaken(uint32_t chain, const Step& post) {
   return found;
 }
 
-void Order::take(uint32_t chain, const Step& step, uint32_t counter, uint64_t first, uint64_t n) {
+void Order::take(uint32_t chain, const SymbolicStep& step, uint32_t counter, uint64_t first, uint64_t n) {
   Agent& agent = block(chain);
   Tokens& tokens = tokens_[counter];
   for (uint64_t at = first; at < first + n; ++at) {
@@ -203,7 +203,7 @@ void Order::take(uint32_t chain, const Step& step, uint32_t counter, uint64_t fi
   tokens.list.clear();
 }
 
-std::pair<uint32_t, uint32_t> Order::hand_over(uint32_t chain, const Step& push) {
+std::pair<uint32_t, uint32_t> Order::hand_over(uint32_t chain, const SymbolicStep& push) {
   const uint32_t reads = proxies_.at({chain, push.id});
   Agent& from = block(chain);
   publish(from, block_id(chain));
@@ -225,7 +225,7 @@ void Order::complete(uint32_t reads, uint32_t writes) {
   }
 }
 
-void Order::drain(uint32_t chain, const Step& step) {
+void Order::drain(uint32_t chain, const SymbolicStep& step) {
   const auto found = proxies_.find({chain, step.id});
   if (found == proxies_.end()) return;
   const uint32_t reads = found->second;

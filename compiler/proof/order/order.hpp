@@ -55,9 +55,9 @@ class Order : public Observer {
   void begin(uint32_t rank, uint32_t launch) override;
   void end(uint32_t rank, uint32_t launch) override;
   void sync(uint32_t chain) override;
-  void post(uint32_t chain, const Step&, uint32_t counter) override;
-  void take(uint32_t chain, const Step&, uint32_t counter, uint64_t first, uint64_t n) override;
-  void drain(uint32_t chain, const Step&) override;
+  void post(uint32_t chain, const SymbolicStep&, uint32_t counter) override;
+  void take(uint32_t chain, const SymbolicStep&, uint32_t counter, uint64_t first, uint64_t n) override;
+  void drain(uint32_t chain, const SymbolicStep&) override;
   void arrive(uint32_t chain, uint32_t barrier) override;
   void leave(uint32_t chain, uint32_t barrier) override;
 
@@ -69,7 +69,7 @@ class Order : public Observer {
   uint32_t block_id(uint32_t chain) const { return blocks_[chain]; }
   /// Returns the two agents of a push: the one that reads, then the one that writes. Both get everything that
   /// the block knows now.
-  std::pair<uint32_t, uint32_t> hand_over(uint32_t chain, const Step& push);
+  std::pair<uint32_t, uint32_t> hand_over(uint32_t chain, const SymbolicStep& push);
   /// Marks a push as ended. Later pushes on the channel come after it.
   void complete(uint32_t reads, uint32_t writes);
   Agent& agent(uint32_t id) { return agents_[id]; }
@@ -95,7 +95,7 @@ class Order : public Observer {
   void publish(Agent&, uint32_t id);
   static void join(Agent&, const Clock& visible, const Clock& over);
 
-  bool overtaken(uint32_t chain, const Step& post);
+  bool overtaken(uint32_t chain, const SymbolicStep& post);
 
   std::unique_ptr<Clock::Room> room_;
   bool any_switched_ = false, any_relaxed_ = false;

@@ -73,19 +73,19 @@ void Races::end(uint32_t rank, uint32_t launch) {
   touch_by_application(rank, BufferKind::input, true);
 }
 
-void Races::move(uint32_t chain, const Step& step, std::span<const Touch> touches) {
+void Races::move(uint32_t chain, const SymbolicStep& step, std::span<const Touch> touches) {
   op_ = executor_.chains()[chain].op;
   launch_ = executor_.chains()[chain].launch;
   number_move(chain, touches);
   uint32_t reads = block_id(chain), writes = reads;
-  if (step.kind == Step::Kind::push) std::tie(reads, writes) = hand_over(chain, step);
+  if (step.kind == SymbolicStep::Kind::push) std::tie(reads, writes) = hand_over(chain, step);
   check_own_operands(block_id(chain), touches);
   base_ = over_ = agent(writes).over;
   sources_ = touches.first(step.sources);
   hears_ =
       std::any_of(sources_.begin(), sources_.end(), [](const Touch& touch) { return touch.access->packets; });
   heard_.clear();
-  for (const Touch& touch : sources_) touch_all(reads, touch, step.kind == Step::Kind::push);
+  for (const Touch& touch : sources_) touch_all(reads, touch, step.kind == SymbolicStep::Kind::push);
   if (reads == writes && !heard_.empty() && !may_be_empty(executor_.chains()[chain])) {
     for (const uint32_t told : heard_) agent(writes).pending.join(told_[told]);
   }
@@ -99,7 +99,7 @@ void Races::move(uint32_t chain, const Step& step, std::span<const Touch> touche
     else
       touch_all(writes, touch, false);
   }
-  if (step.kind == Step::Kind::push) complete(reads, writes);
+  if (step.kind == SymbolicStep::Kind::push) complete(reads, writes);
 }
 
 /// Gives the move a unique number. Only pairs of one operation with the very same operands share a number.

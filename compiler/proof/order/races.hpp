@@ -28,7 +28,7 @@ class Races : public Order {
   void begin(uint32_t rank, uint32_t launch) override;
   void end(uint32_t rank, uint32_t launch) override;
   void sync(uint32_t chain) override;
-  void move(uint32_t chain, const Step&, std::span<const Touch>) override;
+  void move(uint32_t chain, const SymbolicStep&, std::span<const Touch>) override;
 
   bool entry_guarded() const { return entry_guarded_; }
   bool exit_quiescent() const { return exit_quiescent_; }

@@ -29,7 +29,7 @@ Shares::Shares(const Plan& plan, const Memory& memory) : memory_(memory) {
   if (!any) return;
   std::vector<std::set<Part>> parts(memory.spaces());
   std::map<Key, OpPlace> places;  // of packets
-  Steps steps;
+  SymbolicSteps steps;
   uint64_t limit = max_executed;
   for (const Gpu& gpu : plan.gpus) {
     for (const ThreadBlock& block : gpu.threadblocks) {

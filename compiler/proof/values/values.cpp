@@ -46,7 +46,7 @@ void Holding::compare() {
   for (uint32_t rank = 0; rank < executor_.plan().ranks(); ++rank) compare(rank);
 }
 
-void Holding::move(uint32_t chain, const Step& step, std::span<const Touch> touches) {
+void Holding::move(uint32_t chain, const SymbolicStep& step, std::span<const Touch> touches) {
   if (executor_.chains()[chain].launch) return;
   const std::span<const Touch> sources = touches.first(step.sources), dests = touches.subspan(step.sources);
   if (dests.empty() || sources.empty()) return;

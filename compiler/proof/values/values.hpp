@@ -28,7 +28,7 @@ class Holding : public Observer {
   Holding(const SymbolicExecutor&, Findings&, bool facts, const Excerpt* excerpt = nullptr);
 
   void begin(uint32_t rank, uint32_t launch) override;
-  void move(uint32_t chain, const Step&, std::span<const Touch>) override;
+  void move(uint32_t chain, const SymbolicStep&, std::span<const Touch>) override;
 
   /// Compares each output with the value that it should hold.
   void compare();

@@ -16,7 +16,7 @@
 namespace chorale::proof {
 namespace {
 
-using Kind = Step::Kind;
+using Kind = SymbolicStep::Kind;
 
 /// Identifies bytes of a rank's memory: space as in Memory, and packets by their payload.
 struct Bytes {
@@ -209,11 +209,11 @@ std::vector<Done> declared(const Plan& plan) {
   EXPECT_TRUE(memory.fits());
   const uint64_t atom = chunk_bytes / message.chunk;
   std::vector<Done> done;
-  Steps steps;
+  SymbolicSteps steps;
   uint64_t limit = max_executed;
   for_each_turn(message, plan.gpus[0].threadblocks[0], limit, [&](const Op& op, const Turn& turn) {
     list_steps(plan, plan.gpus[0], plan.gpus[0].threadblocks[0], op, steps);
-    for (const Step& step : steps.steps) {
+    for (const SymbolicStep& step : steps.steps) {
       Done& one = done.emplace_back();
       one = {step.kind,      step.relaxed, step.posts,        step.combines,
              step.reduce_op, step.id,      step.participants, {}};
