@@ -194,7 +194,7 @@ void Call::block(Block block) {
   }
 }
 
-void Call::record(Step step, int64_t rank, Block block) {
+void Call::record(RecordedOp step, int64_t rank, Block block) {
   if (std::max(step.sources.size(), step.dests.size()) > max_list)
     return fail(say("the operation has ", step.sources.size(), " sources, but at most ", max_list, " fit"));
   step.rank = uint32_t(rank);

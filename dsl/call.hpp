@@ -58,7 +58,7 @@ class Call {
   void fail_by_ranks(std::string text, std::string help);
 
   /// Records `step` for the block, or for every block of the group. Call it only if ok().
-  void record(Step step, int64_t rank, Block);
+  void record(RecordedOp step, int64_t rank, Block);
 
  private:
   bool sound(const Chunk&) const;

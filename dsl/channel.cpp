@@ -32,7 +32,7 @@ void Channel::control(Opcode code, int64_t tb, SyncType data_sync, Here at) cons
   call.block(tb);
   call.data_sync(data_sync);
   if (!call.ok()) return;
-  Step step;
+  RecordedOp step;
   step.code = code;
   step.via = type_;
   step.sync = data_sync;
@@ -52,7 +52,7 @@ void Channel::put(Opcode code, Chunk dst, Chunk src, Block block, Here at) const
   if (info(code).has(Role::PacketRead)) call.in_scratch("src", src);
   call.block(block);
   if (!call.ok()) return;
-  Step step;
+  RecordedOp step;
   step.code = code;
   step.via = type_;
   const Region from = here(src), to = at_peer(dst);
@@ -90,7 +90,7 @@ void MemoryChannel::get(Chunk dst, Chunk src, Block tb, Here at) const {
   call.same_size("dst", dst, "src", src);
   call.block(tb);
   if (!call.ok()) return;
-  Step step;
+  RecordedOp step;
   step.code = Opcode::get;
   step.via = type_;
   const Region from = at_peer(src), to = here(dst);
@@ -130,7 +130,7 @@ void MemoryChannel::reduce(Chunk local_src, const std::vector<Chunk>& remote_src
   call.reduce_op(reduce_op);
   call.block(tb);
   if (!call.ok()) return;
-  Step step;
+  RecordedOp step;
   step.code = Opcode::read_reduce;
   step.via = type_;
   step.reduce_op = reduce_op;

@@ -39,7 +39,7 @@ void Rank::transfer(Opcode code, Chunk dst, Chunk src, Block block, Here at) con
   if (code == Opcode::unpack_packets) call.in_scratch("src", src);
   call.block(block);
   if (!call.ok()) return;
-  Step step;
+  RecordedOp step;
   step.code = code;
   const Region from = here(src), to = here(dst);
   step.sources = {&from, 1};
@@ -78,7 +78,7 @@ void Rank::reduce(Chunk src, const std::vector<Chunk>& others, Block tb, std::op
   call.reduce_op(reduce_op);
   call.block(tb);
   if (!call.ok()) return;
-  Step step;
+  RecordedOp step;
   step.code = packet ? Opcode::reduce_packets : Opcode::reduce;
   step.reduce_op = reduce_op;
   const Region to = here(dst.value_or(src));
@@ -103,7 +103,7 @@ void Rank::combine_packets(Chunk dst, const std::vector<Chunk>& packets, Block t
   call.reduce_op(reduce_op);
   call.block(tb);
   if (!call.ok()) return;
-  Step step;
+  RecordedOp step;
   step.code = Opcode::combine_packets;
   step.reduce_op = reduce_op;
   const Region to = here(dst);
@@ -128,7 +128,7 @@ void Rank::barrier(const NumberList& tb_list, Here at) const {
     }
   }
   if (!call.ok()) return;
-  Step step;
+  RecordedOp step;
   uint32_t id = 0;
   if (blocks.size() > 1) {
     step.code = Opcode::barrier;
@@ -153,7 +153,7 @@ void Semaphore::record(Opcode code, int64_t tb, SyncType data_sync, Here at) con
   call.block(tb);
   call.data_sync(data_sync);
   if (!call.ok()) return;
-  Step step;
+  RecordedOp step;
   step.code = code;
   step.sync = data_sync;
   const auto id = uint32_t(id_);

@@ -222,7 +222,7 @@ ThreadBlock& Recording::block(uint32_t rank, uint32_t id) {
   return blocks[size_t(known[id].position)];
 }
 
-uint32_t Recording::local_remote_buffer(ThreadBlock& block, uint32_t& last, const Step& step,
+uint32_t Recording::local_remote_buffer(ThreadBlock& block, uint32_t& last, const RecordedOp& step,
                                         const Region& region) {
   std::vector<RemoteBuffer>& buffers = plan_.gpus[step.rank].remote_buffers;
   std::vector<uint32_t>& local = of_type(block.remote_buffers, step.via).ids;
@@ -246,7 +246,7 @@ uint32_t Recording::local_remote_buffer(ThreadBlock& block, uint32_t& last, cons
   return position(local, entry->second, last);
 }
 
-void Recording::commit(const Step& step) {
+void Recording::commit(const RecordedOp& step) {
   ThreadBlock& to = block(step.rank, step.block);
   BlockState& state = ranks_[step.rank].blocks[step.block];
   uint32_t local_id = 0;
@@ -275,7 +275,7 @@ void Recording::commit(const Step& step) {
   op.at = step.at;
 }
 
-void Recording::record(const Step& step) {
+void Recording::record(const RecordedOp& step) {
   if (loop_.depth == 0) {
     commit(step);
   } else if (!loop_.discard && loop_.depth == 1) {
@@ -307,12 +307,12 @@ void Recording::open_loop(int64_t unit_bytes, int64_t chunks, Here at) {
 
 void Recording::close_loop(bool keep) {
   if (!usable() || --loop_.depth > 0) return;
-  const std::vector<KeptStep> steps = std::exchange(loop_.steps, {});
+  const std::vector<KeptOp> steps = std::exchange(loop_.steps, {});
   if (!keep || loop_.discard) return;
   // Steps are committed in the order of the calls, so local numbers follow the order of first use.
   std::unordered_map<uint64_t, size_t> pipelines;  // by rank and block: position of the pipeline
-  for (const KeptStep& kept : steps) {
-    const Step step = kept.restored();
+  for (const KeptOp& kept : steps) {
+    const RecordedOp step = kept.restored();
     const uint64_t key = uint64_t{step.rank} << 32 | step.block;
     ThreadBlock& to = block(step.rank, step.block);
     const auto [entry, added] = pipelines.try_emplace(key, to.ops.size());

@@ -72,7 +72,7 @@ struct Region {
 };
 
 /// Describes one operation of one block by rank-level numbers. The caller owns its lists.
-struct Step {
+struct RecordedOp {
   uint32_t rank = 0, block = 0;
   Opcode code = Opcode::nop;
   ChannelType via = ChannelType::none;
@@ -87,21 +87,21 @@ struct Step {
 };
 
 /// Holds a step that outlives its call.
-struct KeptStep {
-  explicit KeptStep(const Step& step)
+struct KeptOp {
+  explicit KeptOp(const RecordedOp& step)
       : step(step),
         sources(step.sources.begin(), step.sources.end()),
         dests(step.dests.begin(), step.dests.end()),
         ids(step.ids.begin(), step.ids.end()) {}
-  Step restored() const {
-    Step again = step;
+  RecordedOp restored() const {
+    RecordedOp again = step;
     again.sources = sources;
     again.dests = dests;
     again.ids = ids;
     return again;
   }
 
-  Step step;
+  RecordedOp step;
   std::vector<Region> sources, dests;
   std::vector<uint32_t> ids;
 };
@@ -158,7 +158,7 @@ class Recording {
   /// Returns the position of the author's line in the plan, plus one; 0 if the line is not known.
   uint32_t place(Here);
   /// Appends a step to its block, or keeps it until the end of the open loop.
-  void record(const Step&);
+  void record(const RecordedOp&);
 
   void open_loop(int64_t unit_bytes, int64_t chunks, Here);
   void close_loop(bool keep);
@@ -182,7 +182,7 @@ class Recording {
     uint32_t at = 0;
     int depth = 0;         // 0: none is open
     bool discard = false;  // the loop was refused
-    std::vector<KeptStep> steps;
+    std::vector<KeptOp> steps;
   };
 
   void set_options(const ProgramOptions&, Here);
@@ -194,8 +194,8 @@ class Recording {
   /// Reserves as much as the previous rank uses in this block. Ranks mostly do the same, and growing step by
   /// step costs a copy each time.
   void reserve_like_before(uint32_t rank, ThreadBlock&) const;
-  uint32_t local_remote_buffer(ThreadBlock&, uint32_t& last, const Step&, const Region&);
-  void commit(const Step&);
+  uint32_t local_remote_buffer(ThreadBlock&, uint32_t& last, const RecordedOp&, const Region&);
+  void commit(const RecordedOp&);
   int64_t empty_blocks(const Gpu&) const;
   void order_blocks(Plan&) const;
 

@@ -78,7 +78,7 @@ Region SwitchChannel::region(int64_t offset, int64_t size) const {
   return {Region::At::members, buffer_, 0, uint64_t(offset), uint64_t(size)};
 }
 
-void SwitchChannel::record(Call& call, Step step, int64_t rank, int64_t tb) const {
+void SwitchChannel::record(Call& call, RecordedOp step, int64_t rank, int64_t tb) const {
   call.block(tb);
   if (!call.ok()) return;
   step.via = ChannelType::switched;
@@ -91,7 +91,7 @@ void SwitchChannel::reduce(int64_t rank, int64_t buffer_offset, int64_t size, Ch
   Call call(*recording_, at, poisoned_, "the switch channel", made_);
   accepts(call, "dst", rank, buffer_offset, size, dst);
   call.reduce_op(reduce_op);
-  Step step;
+  RecordedOp step;
   step.code = Opcode::switch_reduce;
   step.reduce_op = reduce_op;
   const Region from = region(buffer_offset, size), to = here(dst);
@@ -104,7 +104,7 @@ void SwitchChannel::broadcast(int64_t rank, Chunk src, int64_t buffer_offset, in
                               Here at) const {
   Call call(*recording_, at, poisoned_, "the switch channel", made_);
   accepts(call, "src", rank, buffer_offset, size, src);
-  Step step;
+  RecordedOp step;
   step.code = Opcode::switch_broadcast;
   const Region from = here(src), to = region(buffer_offset, size);
   step.sources = {&from, 1};
@@ -121,7 +121,7 @@ void SwitchChannel::broadcast_packets(int64_t rank, Chunk src, int64_t buffer_of
     call.fail(say("the switch channel is over the ", buffer_names[size_t(buffer_)],
                   " buffers, but packets are kept in scratch"));
   }
-  Step step;
+  RecordedOp step;
   step.code = Opcode::switch_broadcast_packets;
   const Region from = here(src), to = region(buffer_offset, size);
   step.sources = {&from, 1};

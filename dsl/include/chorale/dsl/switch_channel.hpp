@@ -10,9 +10,9 @@
 
 namespace chorale::dsl {
 
-class Call;     // private to dsl/
-struct Region;  // private to dsl/
-struct Step;    // private to dsl/
+class Call;         // private to dsl/
+struct Region;      // private to dsl/
+struct RecordedOp;  // private to dsl/
 
 /// Joins one buffer of each rank of a group over a switch.
 ///
@@ -56,7 +56,7 @@ class SwitchChannel {
  private:
   bool accepts(Call&, const char* chunk_name, int64_t rank, int64_t offset, int64_t size, const Chunk&) const;
   Region region(int64_t offset, int64_t size) const;
-  void record(Call&, Step, int64_t rank, int64_t tb) const;
+  void record(Call&, RecordedOp, int64_t rank, int64_t tb) const;
 
   Recording* recording_;
   std::vector<int64_t> ranks_, ids_;  // ids_[k]: number of this channel at ranks_[k]
