@@ -30,10 +30,10 @@ uint32_t cell_bytes(const Layout& layout) { return uint32_t(std::gcd<uint64_t>(1
 struct ThreadCounts {
   uint32_t data = 1, control = 1;
 
-  void count(const std::vector<Step>& steps) {
+  void count(const std::vector<BlockInstruction>& steps) {
     uint32_t run = 0;
     for (size_t at = 0; at < steps.size(); ++at) {
-      const Step& step = steps[at];
+      const BlockInstruction& step = steps[at];
       if (step.data) data = std::max(data, uint32_t(std::min<uint64_t>(step.unit + 1, most_data_threads)));
       run = !step.data && step.what.code != Code::sync ? run + 1 : 0;
       control = std::max(control, std::min(run, 4u));
@@ -143,7 +143,7 @@ void Program::add_rank(uint32_t rank, BoundPlan& bound, PacketForm packet) {
   const image::Image image = bound.image.view();
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> queue_of;
   for (uint32_t position = 0; position < image.n_blocks; ++position) {
-    std::vector<Step> steps[2];
+    std::vector<BlockInstruction> steps[2];
     ThreadCounts counts;
     for (const bool odd : {false, true}) {
       Recorder recorder(*this, image, rank, position, !odd, packet, queue_of);
@@ -159,7 +159,7 @@ void Program::add_rank(uint32_t rank, BoundPlan& bound, PacketForm packet) {
       for (const bool odd : {false, true}) {
         of.of[odd].first = uint32_t(instructions.size());
         uint32_t item = 0;  // the index in the current run of instructions that may run at the same time
-        for (const Step& step : steps[odd]) {
+        for (const BlockInstruction& step : steps[odd]) {
           if (step.data) {
             item = 0;
             if (thread < counts.data && step.unit % counts.data == thread) instructions.push_back(step.what);

@@ -16,7 +16,7 @@ namespace chorale::adversary {
 
 /// Represents an instruction of a block. A data instruction is for the thread that owns `unit`. Each other
 /// instruction is for a separate thread.
-struct Step {
+struct BlockInstruction {
   Instruction what;
   bool data = false;
   uint64_t unit = 0;
@@ -30,7 +30,7 @@ class Recorder : public lowering::Recording {
     begin(block);
   }
 
-  std::vector<Step>& steps() { return steps_; }
+  std::vector<BlockInstruction>& steps() { return steps_; }
 
   char* base(uint32_t buffer) const { return image_.buffers[buffer].base; }
 
@@ -165,7 +165,7 @@ class Recorder : public lowering::Recording {
   }
 
   Instruction& add(Code code, uint32_t id) {
-    Step& step = steps_.emplace_back();
+    BlockInstruction& step = steps_.emplace_back();
     step.what.code = code;
     step.what.id = id;
     step.what.record = record();
@@ -257,7 +257,7 @@ class Recorder : public lowering::Recording {
   Program& program_;
   const uint32_t rank_, block_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t>& queues_;
-  std::vector<Step> steps_;
+  std::vector<BlockInstruction> steps_;
   Push* to_proxy_ = nullptr;  ///< if set, moves go to this push and not to a thread
 };
 
