@@ -289,9 +289,9 @@ void Communicator::run_collective(const Task& task) {
   if (task.factor) return run_scaled(task);
   if (ranks() == 1) return run_alone(task);
   const Collective collective = collective_of(task);
-  const std::vector<Step> steps = steps_of(task, collective);
+  const std::vector<CallPart> steps = steps_of(task, collective);
   log_plans(task, collective, steps);
-  for (const Step& step : steps) {
+  for (const CallPart& step : steps) {
     if (step.collective) {
       execute(*step.collective, task.stream);
     } else {
@@ -312,9 +312,9 @@ bool Communicator::enqueues(const Task& task) {
     const std::vector<Scaled> parts = scaled_parts(task);
     return std::all_of(parts.begin(), parts.end(), [this](const Scaled& part) { return enqueues(part.sum); });
   }
-  const std::vector<Step> steps = steps_of(task, collective_of(task));
+  const std::vector<CallPart> steps = steps_of(task, collective_of(task));
   return std::all_of(steps.begin(), steps.end(),
-                     [this](const Step& step) { return !step.collective || is_bound(*step.collective); });
+                     [this](const CallPart& step) { return !step.collective || is_bound(*step.collective); });
 }
 
 void Communicator::run(std::span<const Task> tasks) {

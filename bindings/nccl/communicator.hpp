@@ -161,20 +161,20 @@ class Communicator {
   bool is_bound(const Collective& collective);
 
   /// Is a part of a call: a plan, or messages.
-  struct Step {
+  struct CallPart {
     std::optional<Collective> collective;
     Messages messages;
   };
   /// Returns how a collective runs on several ranks: as its plan or, if that plan needs buffers that peers
   /// can access, in ways that do not.
-  std::vector<Step> steps_of(const Task& task, const Collective& collective);
-  void add_chunks(const Task& task, const Collective& collective, std::vector<Step>& steps);
+  std::vector<CallPart> steps_of(const Task& task, const Collective& collective);
+  void add_chunks(const Task& task, const Collective& collective, std::vector<CallPart>& steps);
   static Collective tail_of(const Collective& collective, uint64_t begin);
 
   // These write the log, in plan_log.cpp.
   bool in_place(const Task& task, std::string_view collective) const;
-  std::string reason_for_other_steps(const Collective& collective, const std::vector<Step>& steps);
-  void log_plans(const Task& task, const Collective& collective, const std::vector<Step>& steps);
+  std::string reason_for_other_steps(const Collective& collective, const std::vector<CallPart>& steps);
+  void log_plans(const Task& task, const Collective& collective, const std::vector<CallPart>& steps);
   void log_copy(const Collective& collective);
 
   void run_collective(const Task& task);

@@ -31,7 +31,7 @@ bool Communicator::in_place(const Task& task, std::string_view collective) const
 
 /// Returns why a call does not run as the plan that was chosen for it; empty if it does.
 std::string Communicator::reason_for_other_steps(const Collective& collective,
-                                                 const std::vector<Step>& steps) {
+                                                 const std::vector<CallPart>& steps) {
   const bool as_chosen =
       steps.size() == 1 && steps[0].collective && steps[0].collective->shape.program.empty();
   const Shape& shape = collective.shape;
@@ -39,7 +39,8 @@ std::string Communicator::reason_for_other_steps(const Collective& collective,
   return shape.root != 0 && choose(shape, shape.bytes).own ? "for root 0 only" : "";
 }
 
-void Communicator::log_plans(const Task& task, const Collective& collective, const std::vector<Step>& steps) {
+void Communicator::log_plans(const Task& task, const Collective& collective,
+                             const std::vector<CallPart>& steps) {
   // All ranks choose the same plan, so only one of them prints it, as in NCCL.
   if (rank() != 0 || !log::prints(log::Level::info, log::Subsystem::tuning)) return;
   const Shape& shape = collective.shape;
@@ -47,7 +48,7 @@ void Communicator::log_plans(const Task& task, const Collective& collective, con
   const PlannedCall call{info(task.function).name, shape.bytes, reduces ? dtype_name(shape.dtype) : "",
                          in_place(task, shape.collective)};
   std::vector<std::string> ways;
-  for (const Step& step : steps) {
+  for (const CallPart& step : steps) {
     std::string way = "messages";
     if (step.collective) {
       const Chosen& choice = chosen(step.collective->shape);

@@ -29,7 +29,7 @@ Communicator::Collective Communicator::tail_of(const Collective& collective, uin
 /// chunk by chunk. A reduce-scatter of a chunk leaves each rank with one part, which it then sends to the
 /// root, or to the others. The reduce-scatter writes to memory of its own, because in place it would
 /// overwrite input that it still needs.
-void Communicator::add_chunks(const Task& task, const Collective& collective, std::vector<Step>& steps) {
+void Communicator::add_chunks(const Task& task, const Collective& collective, std::vector<CallPart>& steps) {
   const uint64_t n = uint64_t(ranks()), bytes = collective.arguments.bytes;
   constexpr uint64_t unit = 128;  // aligned parts move faster
   // Peers access the parts of a chunk only if it is not too long.
@@ -58,8 +58,8 @@ void Communicator::add_chunks(const Task& task, const Collective& collective, st
   if (begin < bytes) steps.push_back({tail_of(collective, begin), {}});
 }
 
-std::vector<Communicator::Step> Communicator::steps_of(const Task& task, const Collective& collective) {
-  std::vector<Step> steps;
+std::vector<Communicator::CallPart> Communicator::steps_of(const Task& task, const Collective& collective) {
+  std::vector<CallPart> steps;
   if (why_other_steps(collective).empty()) {
     steps.push_back({collective, {}});
     return steps;
@@ -78,7 +78,7 @@ std::vector<Communicator::Step> Communicator::steps_of(const Task& task, const C
       return steps;
     case Function::ncclAllGather:
     case Function::ncclAlltoAll: {
-      Step step;
+      CallPart step;
       for (int peer = 0; peer < ranks(); ++peer) {
         const bool own_part = task.function == Function::ncclAlltoAll;
         step.messages.sends.push_back({in + (own_part ? uint64_t(peer) * bytes : 0), bytes, peer});
@@ -95,7 +95,7 @@ std::vector<Communicator::Step> Communicator::steps_of(const Task& task, const C
     steps.push_back({collective, {}});
     return steps;
   }
-  Step step;
+  CallPart step;
   for (int peer = 0; task.root == rank() && peer < ranks(); ++peer)
     step.messages.sends.push_back({in, bytes, peer});
   step.messages.recvs.push_back({out, bytes, task.root});
