@@ -80,7 +80,7 @@ Group::Group(system::Mapping control, int rank, const Options& options, Hosts ho
       host_names_(std::move(hosts.names)) {
   control_ = reinterpret_cast<Control*>(mapping_.data());
   try {
-    at_step(Step::group);
+    at_step(CollectiveStep::group);
     const Process self = control_->seats()[rank].process;
     for (int peer = 0; peer < ranks(); ++peer) {
       if (host(peer) != host(rank)) {

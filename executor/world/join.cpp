@@ -43,10 +43,10 @@ class Joining {
     board_ = &board;
     try {
       if (blind) throw RunError(blind->reason, blind->text);
-      at_step(Step::memory);
+      at_step(CollectiveStep::memory);
       rank_ == first() ? create() : find();
       take_seat();
-      at_step(Step::seat);
+      at_step(CollectiveStep::seat);
       wait_for_all();
     } catch (...) {
       tell(system::thrown_now());

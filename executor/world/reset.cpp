@@ -44,7 +44,7 @@ void Group::reset(int rank) {
   scheduler_->check_caller();
   std::exception_ptr failed;
   const std::optional<system::Thrown> mine = prepare_reset(rank, failed);
-  at_step(Step::reset);
+  at_step(CollectiveStep::reset);
   reset_barrier(rank);
   // A second barrier is needed, because a rank that gave up an earlier reset is counted but may not be here.
   // Also, if each process has a scheduler, no rank may stop the world again while a peer's scheduler still

@@ -110,7 +110,7 @@ class Shrink {
 
 Place Shrink::run() {
   come();
-  at_step(Step::survivors);
+  at_step(CollectiveStep::survivors);
   for (;;) {
     const uint32_t seen = control_.bell.load(std::memory_order_acquire);
     const Attempt now = current();

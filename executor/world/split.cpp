@@ -52,7 +52,7 @@ std::optional<World> World::split(std::optional<int> color, int key) {
   if (group_->local()) {
     std::shared_ptr<world::Group> next;
     world::collective_try(*this, [&] {
-      world::at_step(world::Step::split);
+      world::at_step(world::CollectiveStep::split);
       if (makes) {
         next = std::make_shared<world::Group>(int(members.size()), group_->options(), group_.get(), members);
       }
@@ -71,7 +71,7 @@ std::optional<World> World::split(std::optional<int> color, int key) {
   system::Descriptor memory;
   system::SharedMemory offer;
   world::collective_try(*this, [&] {
-    world::at_step(world::Step::split);
+    world::at_step(world::CollectiveStep::split);
     if (!makes) return;
     memory = group_->make_control(rank_, members);
     offer = system::offer_of(memory);

@@ -4,7 +4,7 @@
 
 namespace chorale::world {
 
-enum class Step {
+enum class CollectiveStep {
   memory,     ///< in a join: the rank is about to make, or to look for, the control memory
   seat,       ///< in a join: the rank has taken its seat, and waits for the others
   group,      ///< in a join: all ranks have a seat, and the rank is about to watch the others
@@ -17,11 +17,11 @@ enum class Step {
 }  // namespace chorale::world
 
 /// A test may define this function. It is a weak symbol, so a library or program need not define it.
-extern "C" [[gnu::weak]] void chorale_world_step(chorale::world::Step step);
+extern "C" [[gnu::weak]] void chorale_world_step(chorale::world::CollectiveStep step);
 
 namespace chorale::world {
 
-inline void at_step(Step step) {
+inline void at_step(CollectiveStep step) {
   if (chorale_world_step) chorale_world_step(step);
 }
 

@@ -105,7 +105,7 @@ Window Window::make(World& world, uint64_t bytes, bool require_memory) {
     share = {mapping->data(), size, mapping};
   };
   collective_try(world, [&] {
-    world::at_step(world::Step::window);
+    world::at_step(world::CollectiveStep::window);
     if (bytes == 0) return;
     memory = system::create_shared(bytes);
     map(mine, memory, bytes);

@@ -34,7 +34,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-using world::Step;
+using world::CollectiveStep;
 
 constexpr int ranks = 3;
 constexpr auto deadline = 60s;  // the timeout of every wait
@@ -94,7 +94,7 @@ void happen(Fault fault) {
 
 /// Makes a fault happen to this process at a step of its next call.
 struct Armed {
-  Step step;
+  CollectiveStep step;
   Fault fault;
 };
 std::optional<Armed> armed;
@@ -102,8 +102,8 @@ std::optional<Armed> armed;
 /// Counts the ranks of a case that have begun to join. Null: not counted.
 std::atomic<int>* begun = nullptr;
 
-void reach(Step step) {
-  if (step == Step::memory && begun) ++*begun;
+void reach(CollectiveStep step) {
+  if (step == CollectiveStep::memory && begun) ++*begun;
   if (!armed || armed->step != step) return;
   const Fault fault = std::exchange(armed, std::nullopt)->fault;
   // A rank that dies before any other has come would never have joined.
@@ -119,24 +119,24 @@ bool mounts_are_permitted() {
 // -- Where it fails
 
 /// Returns the reason why a fault cannot occur at this step; "" if it can.
-std::string why_not(Step step, Fault fault, int rank) {
+std::string why_not(CollectiveStep step, Fault fault, int rank) {
   if (fault == Fault::killed) return "";
   const bool memory = fault == Fault::full || fault == Fault::file_limit;
   switch (step) {
-    case Step::memory:
+    case CollectiveStep::memory:
       return memory && rank != 0 ? "rank 0 alone makes memory" : "";
-    case Step::seat:
+    case CollectiveStep::seat:
       return "a rank that waits makes nothing, and takes whom it cannot look at for alive";
-    case Step::group:
+    case CollectiveStep::group:
       return fault == Fault::no_files ? "" : "nothing is made in /dev/shm";
-    case Step::window:
+    case CollectiveStep::window:
       return "";
-    case Step::reset:
+    case CollectiveStep::reset:
       return "a reset makes and opens nothing";
-    case Step::survivors:
+    case CollectiveStep::survivors:
       return fault == Fault::no_files || rank == 0 ? ""
                                                    : "the others open what rank 0 has made by its number";
-    case Step::split:
+    case CollectiveStep::split:
       return fault == Fault::no_files || rank == 0 ? "" : "the others open what rank 0 has made";
   }
   return "no such step";
@@ -169,17 +169,18 @@ std::string goes_on(World world) {
 
 /// Returns the error that a rank of a case receives, or with which it fails. The world of survivors has one
 /// rank more at first.
-std::string call(const std::string& address, int rank, Step step, const std::optional<Armed>& fault) {
+std::string call(const std::string& address, int rank, CollectiveStep step,
+                 const std::optional<Armed>& fault) {
   const auto join = [&](int of) { return World::join(address, rank, of, {.timeout = deadline}); };
-  if (step < Step::window) {
+  if (step < CollectiveStep::window) {
     armed = fault;
     World world = join(ranks);
     return "joined";
   }
-  World world = join(step == Step::survivors ? ranks + 1 : ranks);
+  World world = join(step == CollectiveStep::survivors ? ranks + 1 : ranks);
   Config config = Config::load();
   config.backend = "cpu";
-  if (step == Step::window) {
+  if (step == CollectiveStep::window) {
     const Plan plan = make_plan("allreduce_all_pairs", ranks);
     Executor executor(world, config);
     armed = fault;
@@ -187,13 +188,13 @@ std::string call(const std::string& address, int rank, Step step, const std::opt
     executor.execute(plan, {.in = in.data(), .out = out.data(), .bytes = in.size() * sizeof(float)});
     return "has bound";
   }
-  if (step == Step::reset) {
+  if (step == CollectiveStep::reset) {
     world.barrier();
     armed = fault;
     world.reset();
     return "was reset";
   }
-  if (step == Step::split) {
+  if (step == CollectiveStep::split) {
     world.barrier();
     armed = fault;
     world.split(0, 0);
@@ -209,7 +210,7 @@ std::string call(const std::string& address, int rank, Step step, const std::opt
 }
 
 /// Returns the parts of the message that ranks must receive when a rank fails.
-std::vector<std::string> cause(Step step, Fault fault, int rank, int pid) {
+std::vector<std::string> cause(CollectiveStep step, Fault fault, int rank, int pid) {
   switch (fault) {
     case Fault::read_only:
       return {"resources: ", "/dev/shm", "Read-only file system"};
@@ -222,7 +223,7 @@ std::vector<std::string> cause(Step step, Fault fault, int rank, int pid) {
     case Fault::killed:
       break;
   }
-  if (step != Step::survivors)
+  if (step != CollectiveStep::survivors)
     return {"peer_lost: ", "rank " + std::to_string(rank) + " (pid " + std::to_string(pid) + ") died"};
   // survivors() continues without a rank that dies, which is its purpose.
   std::vector<int> left;
@@ -244,14 +245,15 @@ struct Trial {
 
   std::string name() const { return name_of(fault) + " on rank " + std::to_string(rank); }
 
-  void start(Step step) {
-    processes = std::make_unique<Processes>(step == Step::survivors ? ranks + 1 : ranks, [&](int mine) {
-      begun = &joining[0];
-      return call(address, mine, step, mine == rank ? std::optional(Armed{step, fault}) : std::nullopt);
-    });
+  void start(CollectiveStep step) {
+    processes =
+        std::make_unique<Processes>(step == CollectiveStep::survivors ? ranks + 1 : ranks, [&](int mine) {
+          begun = &joining[0];
+          return call(address, mine, step, mine == rank ? std::optional(Armed{step, fault}) : std::nullopt);
+        });
   }
 
-  void expect_told(Step step) {
+  void expect_told(CollectiveStep step) {
     const int pid = processes->pid(rank);
     for (int other = 0; other < ranks; ++other) {
       if (other == rank && fault == Fault::killed) continue;
@@ -279,7 +281,7 @@ std::vector<std::string> segments() {
   return left;
 }
 
-class FailuresAreTold : public testing::TestWithParam<Step> {
+class FailuresAreTold : public testing::TestWithParam<CollectiveStep> {
  protected:
   void SetUp() override { before_ = segments(); }
   void TearDown() override {
@@ -314,14 +316,15 @@ TEST_P(FailuresAreTold, ToAllOthersWithTheCause) {
   EXPECT_LT(Clock::now() - start, soon) << "the deadline of every wait is later";
 }
 
-std::string step_name(const testing::TestParamInfo<Step>& info) {
+std::string step_name(const testing::TestParamInfo<CollectiveStep>& info) {
   static const char* const names[] = {"memory", "seat", "group", "bind", "reset", "survivors", "split"};
   return names[size_t(info.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(Steps, FailuresAreTold,
-                         testing::Values(Step::memory, Step::seat, Step::group, Step::window, Step::reset,
-                                         Step::survivors, Step::split),
+                         testing::Values(CollectiveStep::memory, CollectiveStep::seat, CollectiveStep::group,
+                                         CollectiveStep::window, CollectiveStep::reset,
+                                         CollectiveStep::survivors, CollectiveStep::split),
                          step_name);
 
 /// The rank gets one more descriptor in each trial, until it joins.
@@ -351,7 +354,7 @@ TEST(FailuresWhileJoining, AreToldWhereverDescriptorsRunOut) {
 /// Each rank fails in turn: the lowest rank of each host, and the other one.
 TEST(FailuresWhileJoining, AreToldToOtherHosts) {
   const auto start = Clock::now();
-  for (const Step step : {Step::memory, Step::group}) {
+  for (const CollectiveStep step : {CollectiveStep::memory, CollectiveStep::group}) {
     for (const Fault fault : {Fault::no_files, Fault::killed}) {
 #if defined(CHORALE_ASAN)
       if (fault == Fault::no_files) continue;
@@ -382,4 +385,4 @@ TEST(FailuresWhileJoining, AreToldToOtherHosts) {
 }  // namespace
 }  // namespace chorale::test
 
-extern "C" void chorale_world_step(chorale::world::Step step) { chorale::test::reach(step); }
+extern "C" void chorale_world_step(chorale::world::CollectiveStep step) { chorale::test::reach(step); }
