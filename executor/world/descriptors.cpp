@@ -134,15 +134,15 @@ std::optional<Header> receive_message(const system::Descriptor& connection,
 
 }  // namespace
 
-DescriptorPassing::DescriptorPassing(World& world, std::optional<Way> way) {
+DescriptorPassing::DescriptorPassing(World& world, std::optional<Method> method) {
   const Process self = this_process();
   for (const auto& bytes : world.allgather(bytes_of(self))) processes_.push_back(read_as<Process>(bytes));
-  if (way) {
-    way_ = *way;
+  if (method) {
+    method_ = *method;
   } else {
     try_taking(world);
   }
-  if (way_ == Way::send) listen(world);
+  if (method_ == Method::send) listen(world);
 }
 
 /// Tries to take one descriptor of each peer, because the permission depends on the peer.
@@ -163,7 +163,7 @@ void DescriptorPassing::try_taking(World& world) {
   }
   // This is also the barrier after which the probe may close.
   for (const auto& answer : world.allgather(bytes_of(may))) {
-    if (answer[0] == std::byte{0}) way_ = Way::send;
+    if (answer[0] == std::byte{0}) method_ = Method::send;
   }
 }
 
@@ -205,7 +205,7 @@ std::vector<std::vector<system::Descriptor>> DescriptorPassing::pass(World& worl
   const std::vector<Offer> offers = gather(world, mine, wanted);
   ++passes_;
   std::vector<std::vector<system::Descriptor>> all(world.ranks());
-  if (way_ == Way::take) {
+  if (method_ == Method::take) {
     collective_try(world, [&] {
       for (int peer = 0; peer < world.ranks(); ++peer) {
         if (!wanted[peer]) continue;

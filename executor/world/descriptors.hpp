@@ -18,15 +18,15 @@ namespace chorale::world {
 /// its path.) It does not work between hosts.
 class DescriptorPassing {
  public:
-  enum class Way {
+  enum class Method {
     take,  ///< by pidfd_getfd(), which needs Linux 5.6 and permission to trace the peer
     send   ///< over Unix sockets, when the rules of a container or of the kernel forbid `take`
   };
 
-  /// Finds the way that works for all ranks, unless `way` gives it; collective.
-  explicit DescriptorPassing(World& world, std::optional<Way> way = std::nullopt);
+  /// Finds the method that works for all ranks, unless `method` gives it; collective.
+  explicit DescriptorPassing(World& world, std::optional<Method> method = std::nullopt);
 
-  Way way() const { return way_; }
+  Method method() const { return method_; }
 
   /// Passes descriptors; collective. If `wanted[rank]`, element [rank] of the result holds copies of the
   /// descriptors that this rank passed as `mine`. When it returns, all ranks have their copies, so you may
@@ -49,7 +49,7 @@ class DescriptorPassing {
   void receive(World& world, const std::vector<Offer>& offers,
                std::vector<std::vector<system::Descriptor>>& all);
 
-  Way way_ = Way::take;
+  Method method_ = Method::take;
   std::vector<Process> processes_;    // by rank
   std::vector<std::string> sockets_;  // the names of their sockets, by rank
   system::Descriptor listener_;

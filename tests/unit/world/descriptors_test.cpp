@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using system::Descriptor;
 using world::DescriptorPassing;
-using Way = DescriptorPassing::Way;
+using Method = DescriptorPassing::Method;
 
 /// Returns a file without a name or a path, like CUDA's.
 Descriptor file_with(int value) {
@@ -59,14 +59,14 @@ std::string pass_once(World& world, DescriptorPassing& passing, int each) {
   return "good";
 }
 
-class Passing : public testing::TestWithParam<std::optional<Way>> {};
+class Passing : public testing::TestWithParam<std::optional<Method>> {};
 
 TEST_P(Passing, FilesComeInOrderAndNoneStaysOpen) {
   const std::string address = fresh_address();
   Processes ranks(3, [&](int rank) -> std::string {
     World world = World::join(address, rank, 3, {.timeout = 60s});
     DescriptorPassing passing(world, GetParam());
-    if (GetParam() && passing.way() != *GetParam()) return "wrong way";
+    if (GetParam() && passing.method() != *GetParam()) return "wrong method";
     size_t open = 0;
     for (int round = 0; round < 50; ++round) {
       const std::string said = pass_once(world, passing, round % 3);
@@ -100,16 +100,16 @@ TEST_P(Passing, AFileThatIsNotThereIsNamedEverywhere) {
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "good") << rank;
 }
 
-INSTANTIATE_TEST_SUITE_P(World, Passing, testing::Values(std::optional<Way>(), Way::take, Way::send),
+INSTANTIATE_TEST_SUITE_P(World, Passing, testing::Values(std::optional<Method>(), Method::take, Method::send),
                          [](const auto& info) -> std::string {
                            if (!info.param) return "AsAllowed";
-                           return *info.param == Way::take ? "Taken" : "Sent";
+                           return *info.param == Method::take ? "Taken" : "Sent";
                          });
 
 TEST(DescriptorPassing, ThreadsOfOneProcess) {
   std::vector<std::string> said(2);
   run_local(2, [&](World& world) {
-    DescriptorPassing passing(world, Way::send);
+    DescriptorPassing passing(world, Method::send);
     said[world.rank()] = pass_once(world, passing, 5);
   });
   EXPECT_EQ(said, std::vector<std::string>(2, "good"));
