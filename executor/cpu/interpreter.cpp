@@ -10,7 +10,7 @@ namespace chorale::cpu {
 
 using lowering::ProgramPlace;
 using lowering::ProgramStep;
-using lowering::StepKind;
+using lowering::ProgramStepKind;
 using lowering::SyncItem;
 
 namespace {
@@ -36,16 +36,16 @@ struct Sources {
 
   explicit Sources(const ProgramStep& step) {
     switch (step.kind) {
-      case StepKind::copy:
+      case ProgramStepKind::copy:
         plain = 1;
         break;
-      case StepKind::unpack:
+      case ProgramStepKind::unpack:
         packets = 1;
         break;
-      case StepKind::reduce:
+      case ProgramStepKind::reduce:
         plain = 1u + step.n;
         break;
-      case StepKind::reduce_packets:
+      case ProgramStepKind::reduce_packets:
         plain = step.own != 0 ? 1 : 0;
         packets = step.n;
         break;
@@ -110,7 +110,7 @@ Stop Interpreter::run_pages() {
     const Page page(program.page, at);
     for (uint32_t number = 0; number < page.header.steps; ++number) {
       const ProgramStep& step = page.steps[number];
-      if (step.kind == StepKind::repeat) {
+      if (step.kind == ProgramStepKind::repeat) {
         host_.moved();  // a turn may be one operation
         const SyncItem::Repeat& loop = page.items[step.first_item].repeat;
         if (++turn_ < loop.turns) {
@@ -120,7 +120,7 @@ Stop Interpreter::run_pages() {
         }
         continue;
       }
-      const Stop stop = step.kind < StepKind::copy ? control(page, step) : data<P>(page, step);
+      const Stop stop = step.kind < ProgramStepKind::copy ? control(page, step) : data<P>(page, step);
       if (stop != Stop::none) return stop;
     }
     if (page.header.more == 0) break;
@@ -151,38 +151,38 @@ inline void Interpreter::compute(uint32_t op) {
 // -- Steps without data
 
 Stop Interpreter::control(const Page& page, const ProgramStep& step) {
-  const bool awaits = step.kind == StepKind::await || step.kind == StepKind::await_relaxed;
+  const bool awaits = step.kind == ProgramStepKind::await || step.kind == ProgramStepKind::await_relaxed;
   awaits ? enter(step.op) : compute(step.op);
   Stop stop = Stop::none;
-  if (step.kind == StepKind::sync) group_.sync();
+  if (step.kind == ProgramStepKind::sync) group_.sync();
   for (uint32_t at = 0; at < step.n && stop == Stop::none; ++at) {
     const SyncItem& item = page.items[step.first_item + at];
     switch (step.kind) {
-      case StepKind::post:
-      case StepKind::post_relaxed:
-        signal_add(group_, item.post.at_peer, 1, step.kind == StepKind::post_relaxed);
+      case ProgramStepKind::post:
+      case ProgramStepKind::post_relaxed:
+        signal_add(group_, item.post.at_peer, 1, step.kind == ProgramStepKind::post_relaxed);
         break;
-      case StepKind::await:
-      case StepKind::await_relaxed:
-        stop = await(item.await, step.kind == StepKind::await_relaxed);
+      case ProgramStepKind::await:
+      case ProgramStepKind::await_relaxed:
+        stop = await(item.await, step.kind == ProgramStepKind::await_relaxed);
         break;
-      case StepKind::drain: {
+      case ProgramStepKind::drain: {
         const uint64_t goal = load_relaxed(item.drain.pushed);
         expect(goal, &item.drain.completed->value, int(run_.rank));
         stop = wait_until(group_, item.drain.completed, Cmp::ge, goal, run_.deadline);
         break;
       }
-      case StepKind::acquire:
+      case ProgramStepKind::acquire:
         expect(1, &item.permit.semaphore->permits, int(run_.rank));
         stop = semaphore_acquire(group_, item.permit.semaphore, run_.deadline);
         break;
-      case StepKind::release:
+      case ProgramStepKind::release:
         semaphore_release(group_, item.permit.semaphore);
         break;
-      case StepKind::barrier:
+      case ProgramStepKind::barrier:
         stop = arrive(item.barrier);
         break;
-      case StepKind::push:
+      case ProgramStepKind::push:
         stop = push(page, step, item.push);
         break;
       default:
@@ -261,17 +261,17 @@ Stop Interpreter::data(const Page& page, const ProgramStep& step) {
   const Mem* const plain_sinks = plain + sources.plain;
   const Packets<P>* const packet_sinks = packets + sources.packets;
   switch (step.kind) {
-    case StepKind::copy:
+    case ProgramStepKind::copy:
       if (step.plain_sinks == 1 && step.packet_sinks == 0 && plain[0].data == plain_sinks[0].data)
         return Stop::none;  // as the proof assumes, so that others may read it meanwhile
       return move<P>(step, plain[0], plain_sinks, packet_sinks);
-    case StepKind::unpack:
+    case ProgramStepKind::unpack:
       return move<P>(step, packets[0], plain_sinks, packet_sinks);
-    case StepKind::reduce: {
+    case ProgramStepKind::reduce: {
       const auto view = reduction(ReduceOp(step.reduce_op), run_.dtype).view<Mem>();
       return move<P>(step, AnyReduced<Mem>{view, plain[0], plain + 1, step.n}, plain_sinks, packet_sinks);
     }
-    case StepKind::reduce_packets: {
+    case ProgramStepKind::reduce_packets: {
       Either<P>* const all = reinterpret_cast<Either<P>*>(packets + n_packets);
       uint32_t n = 0;
       for (uint32_t packet = 0; packet < sources.packets; ++packet) {

@@ -102,7 +102,7 @@ DeviceProgram lower(const BoundImage& bound, const ProgramAddresses& places, Pac
       program.page.packets = std::max(program.page.packets, page.shape.packets);
     }
     for (const RecordedStep& step : steps) {
-      loops |= step.step.kind == StepKind::loop;
+      loops |= step.step.kind == ProgramStepKind::loop;
       program.most_plain = std::max(program.most_plain, uint32_t(step.plain.size()));
       program.most_packets = std::max(program.most_packets, uint32_t(step.packets.size()));
     }

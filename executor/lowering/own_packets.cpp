@@ -52,7 +52,7 @@ class Used {
 };
 
 bool packs_only(const RecordedStep& step) {
-  return step.step.kind == StepKind::copy && step.step.plain_sinks == 0 && step.step.packet_sinks == 1;
+  return step.step.kind == ProgramStepKind::copy && step.step.plain_sinks == 0 && step.step.packet_sinks == 1;
 }
 
 /// Returns true if a sum may read `own`, which advances by `stride`, and write its sinks. It reads each unit
@@ -73,7 +73,7 @@ bool may_read(const RecordedStep& sum, const ProgramPlace& own, uint64_t stride)
 bool takes(RecordedStep& sum, const RecordedStep& pack, const Used& used) {
   const ProgramPlace own = pack.plain[0], packets = pack.packets[0];
   const bool loops = !pack.plain_strides.empty();
-  if (sum.step.kind != StepKind::reduce_packets || sum.step.own != 0) return false;
+  if (sum.step.kind != ProgramStepKind::reduce_packets || sum.step.own != 0) return false;
   if (sum.step.bytes != pack.step.bytes || !may_read(sum, own, loops ? pack.plain_strides[0] : 0))
     return false;
   // The packets must be used in the sum and in the packing, and nowhere else.
@@ -102,7 +102,7 @@ void keep_own_packets(std::vector<std::vector<RecordedStep>>& blocks, PacketForm
     for (size_t at = 0; at < steps.size(); ++at) {
       if (!packs_only(steps[at])) continue;
       size_t next = at + 1;
-      while (next < steps.size() && steps[next].step.kind == StepKind::sync) ++next;
+      while (next < steps.size() && steps[next].step.kind == ProgramStepKind::sync) ++next;
       if (next < steps.size() && steps[next].step.n > 1 && takes(steps[next], steps[at], used)) {
         steps.erase(steps.begin() + int64_t(at));
         --at;

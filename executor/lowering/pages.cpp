@@ -9,8 +9,8 @@ namespace {
 /// Returns the end of the steps that must be in one page with the step at `at`: its whole loop, or the step
 /// alone.
 size_t end_of_unit(const std::vector<RecordedStep>& steps, size_t at) {
-  if (steps[at].step.kind != StepKind::loop) return at + 1;
-  while (steps[at].step.kind != StepKind::repeat) ++at;
+  if (steps[at].step.kind != ProgramStepKind::loop) return at + 1;
+  while (steps[at].step.kind != ProgramStepKind::repeat) ++at;
   return at + 1;
 }
 
@@ -62,10 +62,10 @@ void write_page(char* to, const PageShape& shape, const std::vector<RecordedStep
     step.first_plain = uint16_t(plain);
     step.first_packets = uint16_t(packets);
     std::memcpy(to + 16 + (at - page.first) * sizeof step, &step, sizeof step);
-    if (step.kind == StepKind::loop) loop = at;
+    if (step.kind == ProgramStepKind::loop) loop = at;
     for (SyncItem item : from.items) {
-      if (step.kind == StepKind::repeat) item.repeat.steps = at - loop - 1;
-      if (step.kind == StepKind::push && item.push.from != ~0u) {
+      if (step.kind == ProgramStepKind::repeat) item.repeat.steps = at - loop - 1;
+      if (step.kind == ProgramStepKind::push && item.push.from != ~0u) {
         item.push.from += plain;
         item.push.to += plain;
       }

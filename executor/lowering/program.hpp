@@ -23,7 +23,7 @@
 
 namespace chorale::lowering {
 
-enum class StepKind : uint8_t {
+enum class ProgramStepKind : uint8_t {
   sync,
   post,
   post_relaxed,
@@ -49,7 +49,7 @@ enum class StepKind : uint8_t {
 
 /// Describes one step of a program. Data steps have `bytes`, sources and sinks; other steps have `n` items.
 struct alignas(16) ProgramStep {
-  StepKind kind = StepKind::sync;
+  ProgramStepKind kind = ProgramStepKind::sync;
   uint8_t reduce_op = 0;
   uint8_t whole = 0;   ///< all sources and sinks are whole 16-byte units, aligned if the passed buffers are
   uint8_t passed = 0;  ///< 1: the passed input is among the places; 2: the passed output

@@ -43,7 +43,7 @@ class RecordingMachine : public Recording {
   /// caller may overwrite the data after the launch. The wait counts as part of the last operation.
   void end() {
     if (pushed_.empty()) return;
-    RecordedStep& step = other(StepKind::drain);
+    RecordedStep& step = other(ProgramStepKind::drain);
     for (const uint32_t channel : pushed_) add_drain(step, channel);
   }
 
@@ -76,7 +76,7 @@ class RecordingMachine : public Recording {
   template <class Source, class Sink>
   void move(uint64_t bytes, const Source& source, const Sink& sink) {
     if constexpr (std::is_same_v<Sink, MultiStore>) {
-      return by_switch(StepKind::multicast_store, ReduceOp::sum, bytes, source, sink, sink.n,
+      return by_switch(ProgramStepKind::multicast_store, ReduceOp::sum, bytes, source, sink, sink.n,
                        [&](uint64_t first, uint64_t n) {
                          return move_plainly(n, behind(source, first), behind(sink, first));
                        });
@@ -87,7 +87,8 @@ class RecordingMachine : public Recording {
 
   template <class Source, class Sink>
   void move_plainly(uint64_t bytes, const Source& source, const Sink& sink) {
-    RecordedStep& step = data(std::is_same_v<Source, Mem> ? StepKind::copy : StepKind::unpack, bytes);
+    RecordedStep& step =
+        data(std::is_same_v<Source, Mem> ? ProgramStepKind::copy : ProgramStepKind::unpack, bytes);
     add(step, source);
     step.step.n = 1;
     add_sinks(step, sink);
@@ -98,7 +99,7 @@ class RecordingMachine : public Recording {
               const Sink& sink) {
     constexpr bool plain_first = std::is_same_v<First, Mem>, plain = std::is_same_v<Other, Mem>;
     static_assert(plain_first || !plain, "no operation reads packets and then plain memory");
-    RecordedStep& step = data(plain ? StepKind::reduce : StepKind::reduce_packets, bytes);
+    RecordedStep& step = data(plain ? ProgramStepKind::reduce : ProgramStepKind::reduce_packets, bytes);
     step.step.reduce_op = uint8_t(op);
     add(step, first);
     for (uint32_t other = 0; other < n; ++other) add(step, others[other]);
@@ -110,8 +111,8 @@ class RecordingMachine : public Recording {
   template <class Sink>
   void reduce_members(ReduceOp op, uint64_t bytes, const pieces::Members& from, const Sink& sink) {
     constexpr bool to_all = std::is_same_v<Sink, MultiStore>;
-    return by_switch(to_all ? StepKind::multicast_pass : StepKind::multicast_reduce, op, bytes, from, sink,
-                     from.n, [&](uint64_t first, uint64_t n) {
+    return by_switch(to_all ? ProgramStepKind::multicast_pass : ProgramStepKind::multicast_reduce, op, bytes,
+                     from, sink, from.n, [&](uint64_t first, uint64_t n) {
                        std::vector<Mem> members;
                        for (uint32_t member = 0; member < from.n; ++member)
                          members.push_back(behind(Mem(from.data[member] + from.offset, from.valid), first));
@@ -121,17 +122,17 @@ class RecordingMachine : public Recording {
 
   // -- Synchronisation
 
-  void sync() { other(StepKind::sync); }
+  void sync() { other(ProgramStepKind::sync); }
 
   void post(const op::Ids& channels, bool relaxed) {
-    RecordedStep& step = other(relaxed ? StepKind::post_relaxed : StepKind::post);
+    RecordedStep& step = other(relaxed ? ProgramStepKind::post_relaxed : ProgramStepKind::post);
     for (uint32_t at = 0; at < channels.n; ++at) {
       if (Signal* const there = places_.signals_at_peer[channels.first[at]]) item(step).post = {there};
     }
   }
 
   void await(const op::Ids& channels, bool relaxed) {
-    RecordedStep& step = other(relaxed ? StepKind::await_relaxed : StepKind::await);
+    RecordedStep& step = other(relaxed ? ProgramStepKind::await_relaxed : ProgramStepKind::await);
     for (uint32_t at = 0; at < channels.n; ++at) {
       const uint32_t channel = channels.first[at];
       const bool shared = waiters_[channel] > 1;
@@ -146,7 +147,7 @@ class RecordingMachine : public Recording {
   }
 
   void drain(const op::Ids& channels) {
-    RecordedStep& step = other(StepKind::drain);
+    RecordedStep& step = other(ProgramStepKind::drain);
     for (uint32_t at = 0; at < channels.n; ++at) {
       add_drain(step, channels.first[at]);
       pushed_.erase(channels.first[at]);
@@ -154,25 +155,25 @@ class RecordingMachine : public Recording {
   }
 
   void acquire(const op::Ids& semaphores) {
-    RecordedStep& step = other(StepKind::acquire);
+    RecordedStep& step = other(ProgramStepKind::acquire);
     for (uint32_t at = 0; at < semaphores.n; ++at)
       item(step).permit = {places_.semaphores + semaphores.first[at]};
   }
 
   void release(const op::Ids& semaphores) {
-    RecordedStep& step = other(StepKind::release);
+    RecordedStep& step = other(ProgramStepKind::release);
     for (uint32_t at = 0; at < semaphores.n; ++at)
       item(step).permit = {places_.semaphores + semaphores.first[at]};
   }
 
   void arrive(uint32_t id, uint32_t participants) {
-    item(other(StepKind::barrier)).barrier = {places_.barriers + id, participants};
+    item(other(ProgramStepKind::barrier)).barrier = {places_.barriers + id, participants};
   }
 
   // -- Port channels
 
   void push(Action action, const op::Ids& channels) {
-    RecordedStep& step = other(StepKind::push);
+    RecordedStep& step = other(ProgramStepKind::push);
     for (uint32_t at = 0; at < channels.n; ++at) {
       item(step).push = {places_.pushed + channels.first[at], channels.first[at], has(action, Action::signal),
                          ~0u, ~0u};
@@ -217,7 +218,7 @@ class RecordingMachine : public Recording {
   /// Moves whole units by the switch if the binding uses it, and the data before and after them by `plainly`.
   /// A channel of one rank does not need the switch.
   template <class Source, class Sink, class Plainly>
-  void by_switch(StepKind kind, ReduceOp op, uint64_t bytes, const Source& source, const Sink& sink,
+  void by_switch(ProgramStepKind kind, ReduceOp op, uint64_t bytes, const Source& source, const Sink& sink,
                  uint32_t members, const Plainly& plainly) {
     if (!places_.switches || members < 2) return plainly(0, bytes);
     ProgramPlace from = place_of(source), to = place_of(sink);
@@ -255,13 +256,13 @@ class RecordingMachine : public Recording {
     const bool loops = find_strides(body, second) && moved_on(body, turns - 1, last);
     steps_.resize(begin);
     staged_bytes_ = staged + (loops ? turns : 1) * staged_each;
-    if (loops) other(StepKind::loop).step.op = pipeline - first_record();
+    if (loops) other(ProgramStepKind::loop).step.op = pipeline - first_record();
     for (RecordedStep& step : body) {
       if (!loops) step.plain_strides = step.packet_strides = {};
       step.turns = loops ? turns : 1;
       steps_.push_back(std::move(step));
     }
-    if (loops) item(other(StepKind::repeat)).repeat = {turns, 0};
+    if (loops) item(other(ProgramStepKind::repeat)).repeat = {turns, 0};
     return loops;
   }
 
@@ -305,14 +306,14 @@ class RecordingMachine : public Recording {
     return to;
   }
 
-  RecordedStep& other(StepKind kind) {
+  RecordedStep& other(ProgramStepKind kind) {
     RecordedStep& step = steps_.emplace_back();
     step.step.kind = kind;
     step.step.op = record();
     return step;
   }
 
-  RecordedStep& data(StepKind kind, uint64_t bytes) {
+  RecordedStep& data(ProgramStepKind kind, uint64_t bytes) {
     RecordedStep& step = other(kind);
     step.step.bytes = bytes;
     return step;
@@ -328,7 +329,7 @@ class RecordingMachine : public Recording {
   }
 
   void push_one(uint32_t channel, const Mem& from, const Mem& to, uint64_t bytes, bool signal) {
-    RecordedStep& step = data(StepKind::push, bytes);
+    RecordedStep& step = data(ProgramStepKind::push, bytes);
     SyncItem& what = item(step);
     what.push = {places_.pushed + channel, channel, signal, ~0u, ~0u};
     if (bytes == 0) return;

@@ -7,7 +7,7 @@
 namespace chorale::lowering {
 namespace {
 
-bool moves_data(StepKind kind) { return kind >= StepKind::copy; }
+bool moves_data(ProgramStepKind kind) { return kind >= ProgramStepKind::copy; }
 
 /// Returns how many bytes of a step, in multiples of `grain`, exist at all its places and are aligned in
 /// every turn if the passed buffers are.
@@ -34,19 +34,19 @@ uint8_t passed_by(const RecordedStep& step) {
 
 /// Returns true if a step synchronises all threads of the block, so that a sync beside it adds no order. Such
 /// a step orders earlier accesses before later ones and touches no data itself.
-bool synchronises(StepKind kind) {
+bool synchronises(ProgramStepKind kind) {
   switch (kind) {
-    case StepKind::sync:
-    case StepKind::post:
-    case StepKind::await:
-    case StepKind::await_relaxed:
-    case StepKind::drain:
-    case StepKind::acquire:
-    case StepKind::release:
-    case StepKind::barrier:
-    case StepKind::push:
-    case StepKind::loop:
-    case StepKind::repeat:
+    case ProgramStepKind::sync:
+    case ProgramStepKind::post:
+    case ProgramStepKind::await:
+    case ProgramStepKind::await_relaxed:
+    case ProgramStepKind::drain:
+    case ProgramStepKind::acquire:
+    case ProgramStepKind::release:
+    case ProgramStepKind::barrier:
+    case ProgramStepKind::push:
+    case ProgramStepKind::loop:
+    case ProgramStepKind::repeat:
       return true;
     default:
       return false;
@@ -54,16 +54,16 @@ bool synchronises(StepKind kind) {
 }
 
 /// Returns true if a step ends by synchronising all threads of the block.
-bool ends_in_barrier(StepKind kind) {
-  return synchronises(kind) || kind == StepKind::unpack || kind == StepKind::reduce_packets;
+bool ends_in_barrier(ProgramStepKind kind) {
+  return synchronises(kind) || kind == ProgramStepKind::unpack || kind == ProgramStepKind::reduce_packets;
 }
 
 /// Returns true if two adjacent steps can be one: adjacent posts go out together, and adjacent waits wait
 /// together.
 bool joins(const ProgramStep& before, const ProgramStep& next) {
   if (before.kind != next.kind) return false;
-  return next.kind == StepKind::post || next.kind == StepKind::post_relaxed || next.kind == StepKind::await ||
-         next.kind == StepKind::await_relaxed;
+  return next.kind == ProgramStepKind::post || next.kind == ProgramStepKind::post_relaxed ||
+         next.kind == ProgramStepKind::await || next.kind == ProgramStepKind::await_relaxed;
 }
 
 /// Returns whether two places are in the input and the output that one peer publishes.
@@ -87,7 +87,7 @@ bool may_touch(const ProgramPlace& a, uint64_t a_bytes, const ProgramPlace& b, u
 bool is_batchable(const RecordedStep& step) {
   const ProgramStep& of = step.step;
   // A step that waits and sends could wait for data that another step of the batch has yet to send.
-  return of.kind == StepKind::copy || (of.kind == StepKind::unpack && of.packet_sinks == 0);
+  return of.kind == ProgramStepKind::copy || (of.kind == ProgramStepKind::unpack && of.packet_sinks == 0);
 }
 
 /// Returns the number of bytes that a plain place covers in all turns of its loop, or `unlimited` if it moves
@@ -109,8 +109,8 @@ bool places_touch(const RecordedStep& a, size_t one, const RecordedStep& b, size
 }
 
 bool independent(const RecordedStep& a, const RecordedStep& b) {
-  const size_t a_sources = a.step.kind == StepKind::copy ? 1 : 0,
-               b_sources = b.step.kind == StepKind::copy ? 1 : 0;
+  const size_t a_sources = a.step.kind == ProgramStepKind::copy ? 1 : 0,
+               b_sources = b.step.kind == ProgramStepKind::copy ? 1 : 0;
   for (size_t one = 0; one < a.plain.size(); ++one) {
     for (size_t other = 0; other < b.plain.size(); ++other) {
       const bool written = one >= a_sources || other >= b_sources;
@@ -172,7 +172,7 @@ void tidy(std::vector<RecordedStep>& steps) {
   kept.reserve(steps.size());
   for (size_t at = 0; at < steps.size(); ++at) {
     RecordedStep& step = steps[at];
-    if (step.step.kind == StepKind::sync) {
+    if (step.step.kind == ProgramStepKind::sync) {
       const bool last = at + 1 == steps.size();
       if (last || synchronises(steps[at + 1].step.kind)) continue;
       if (kept.empty() || ends_in_barrier(kept.back().step.kind)) continue;
@@ -208,12 +208,12 @@ bool is_exchange(const std::vector<RecordedStep>& steps) {
   for (const RecordedStep& of : steps) {
     const ProgramStep& step = of.step;
     switch (step.kind) {
-      case StepKind::sync:
+      case ProgramStepKind::sync:
         break;
-      case StepKind::copy:
-      case StepKind::unpack:
+      case ProgramStepKind::copy:
+      case ProgramStepKind::unpack:
         break;
-      case StepKind::reduce_packets:
+      case ProgramStepKind::reduce_packets:
         if (ReduceOp(step.reduce_op) != ReduceOp::sum && ReduceOp(step.reduce_op) != ReduceOp::avg)
           return false;
         break;

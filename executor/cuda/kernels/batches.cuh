@@ -41,7 +41,7 @@ CHORALE_FN Stop run_batch(const Group& group, const ProgramStep* steps, const Pa
     const MemAt plain = page.plain + step.first_plain;
     const PacketsAt packets = page.packets + step.first_packets;
     Unit held[1];
-    if (steps->kind == StepKind::copy) {
+    if (steps->kind == ProgramStepKind::copy) {
       if (copies_onto_itself(step, page)) return Stop::none;
       plain[0].template read<Whole, 1>(group, part.turn, held);
       sinks_of(step, plain + 1, packets).template write<1, Whole>(part.turn, held);
@@ -73,7 +73,7 @@ CHORALE_FN Stop run_batch(const Group& group, const ProgramStep* steps, const Pa
                               Whole ? unit_bytes : detail::bytes_within(unit, unit_bytes, steps->bytes)}});
     }
   }
-  return steps->kind == StepKind::copy ? stop : group.agree(stop);
+  return steps->kind == ProgramStepKind::copy ? stop : group.agree(stop);
 }
 
 }  // namespace chorale::cuda

@@ -192,8 +192,8 @@ CHORALE_FN Stop reduce_packets_step(const Group& group, const ProgramStep& step,
 /// Returns true if a step is moved line by line, because it has LL128 packets at some place.
 template <class P>
 CHORALE_FN bool has_lines(const ProgramStep& step) {
-  return detail::by_line<Packets<P>> &&
-         (step.packet_sinks != 0 || (step.kind != StepKind::copy && step.kind != StepKind::reduce));
+  return detail::by_line<Packets<P>> && (step.packet_sinks != 0 || (step.kind != ProgramStepKind::copy &&
+                                                                    step.kind != ProgramStepKind::reduce));
 }
 
 /// Moves unit by unit, or line by line, only the bytes that exist.
@@ -228,7 +228,7 @@ __device__ __noinline__ Stop reduce_slowly(const ProgramStep& step, const Page<P
   const Group group = block_group();
   const Mem* const plain = page.plain + step.first_plain;
   const Packets<P>* const packets = page.packets + step.first_packets;
-  const bool all_plain = step.kind == StepKind::reduce;
+  const bool all_plain = step.kind == ProgramStepKind::reduce;
   const uint32_t n = step.n + (all_plain || step.own != 0 ? 1 : 0);
   const auto sinks = sinks_of(step,
                               plain + (all_plain       ? n
@@ -269,13 +269,13 @@ __device__ __noinline__ Stop run_slowly(const ProgramStep& step, const Page<P>& 
   const Group group = block_group();
   const Mem* const plain = page.plain + step.first_plain;
   const Packets<P>* const packets = page.packets + step.first_packets;
-  if (step.kind == StepKind::copy) {
+  if (step.kind == ProgramStepKind::copy) {
     return move_slowly<P>(group, step, sinks_of(step, plain + 1, packets),
                           [&](const Turn& turn, Unit(&held)[1]) {
                             return plain[0].template read<false, 1>(group, turn, held);
                           });
   }
-  if (step.kind == StepKind::unpack) {
+  if (step.kind == ProgramStepKind::unpack) {
     return group.agree(move_slowly<P>(group, step, sinks_of(step, plain, packets + 1),
                                       [&](const Turn& turn, Unit(&held)[1]) {
                                         return packets[0].template read<false, 1>(group, turn, held);
@@ -299,7 +299,7 @@ __device__ __noinline__ Stop run_slowly(const ProgramStep& step, const Page<P>& 
         break;
     }
   }
-  return step.kind == StepKind::reduce ? stop : group.agree(stop);
+  return step.kind == ProgramStepKind::reduce ? stop : group.agree(stop);
 }
 
 template <ReduceOp Op, class T, class P>
@@ -309,7 +309,7 @@ CHORALE_FN Stop reduce_step(const Group& group, const ProgramStep& step, const P
   const uint32_t n = step.n;
   constexpr uint32_t several = sizeof(T) == 1 ? 1 : 2;
   switch (step.kind) {
-    case StepKind::reduce: {
+    case ProgramStepKind::reduce: {
       const auto sinks = sinks_of(step, plain + 1 + n, packets);
       if constexpr (detail::by_line<Packets<P>>) {
         if (has_lines<P>(step))
@@ -343,7 +343,7 @@ __device__ __noinline__ Stop reduce_otherwise(const ProgramStep& step, const Pag
 /// proof assumes that nothing happens then.
 template <class At>
 CHORALE_FN bool copies_onto_itself(const ProgramStep& step, const At& page) {
-  return step.kind == StepKind::copy && step.plain_sinks == 1 && step.packet_sinks == 0 &&
+  return step.kind == ProgramStepKind::copy && step.plain_sinks == 1 && step.packet_sinks == 0 &&
          page.plain[step.first_plain].data == page.plain[step.first_plain + 1].data;
 }
 
@@ -355,7 +355,7 @@ CHORALE_FN Stop run_data(const Group& group, const ProgramStep& step, const Page
   if (!step.whole || (step.passed & misaligned) != 0) return run_slowly<T, P>(step, page);
   const Mem* const plain = page.plain + step.first_plain;
   const Packets<P>* const packets = page.packets + step.first_packets;
-  if (step.kind == StepKind::copy) {
+  if (step.kind == ProgramStepKind::copy) {
     const auto sinks = sinks_of(step, plain + 1, packets);
     if constexpr (detail::by_line<Packets<P>>) {
       if (has_lines<P>(step)) return copy_whole<true>(group, step.bytes, plain[0], sinks);
@@ -363,14 +363,14 @@ CHORALE_FN Stop run_data(const Group& group, const ProgramStep& step, const Page
     return copy_whole<false>(group, step.bytes, plain[0], sinks);
   }
   Stop stop = Stop::none;
-  if (step.kind == StepKind::unpack) {
+  if (step.kind == ProgramStepKind::unpack) {
     stop = copy_whole<detail::by_line<Packets<P>>>(group, step.bytes, packets[0],
                                                    sinks_of(step, plain, packets + 1));
   } else if constexpr (!std::is_void<T>::value) {
     const ReduceOp op = ReduceOp(step.reduce_op);
     stop = op == ReduceOp::sum || op == ReduceOp::avg ? reduce_step<ReduceOp::sum, T>(group, step, page)
                                                       : reduce_otherwise<T, P>(step, page);
-    if (step.kind == StepKind::reduce) return stop;
+    if (step.kind == ProgramStepKind::reduce) return stop;
   }
   return group.agree(stop);
 }

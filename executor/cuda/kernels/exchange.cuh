@@ -49,7 +49,7 @@ CHORALE_FN void settle_banks(const Launch& launch, ProgramPlace* places) {
 
 /// Starts to load the data that the first step copies, if its address does not depend on the launch's number.
 CHORALE_FN void prefetch_source(const Group& group, const ProgramStep* steps, const ProgramPlace* plain) {
-  if (steps->kind != StepKind::copy) return;
+  if (steps->kind != ProgramStepKind::copy) return;
   const uint32_t units = uint32_t(units_of(steps->bytes));
   const uint32_t step = steps->batch == 1 ? 0 : group.rank / units;
   if (step >= steps->batch) return;
@@ -65,7 +65,7 @@ CHORALE_FN Stop copy_long(const Group& group, const ProgramStep& step, const Of&
   constexpr bool lines = detail::by_line<Packets<P>>;
   const auto plain = page.plain + step.first_plain;
   const auto packets = page.packets + step.first_packets;
-  if (step.kind == StepKind::unpack) {
+  if (step.kind == ProgramStepKind::unpack) {
     const auto sinks = sinks_of(step, plain, packets + 1);
     if constexpr (Whole) return group.agree(copy_whole<lines>(group, step.bytes, packets[0], sinks));
     return group.agree(copy_parts(group, step.bytes, packets[0], sinks));
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(most_threads, 1) interpret_exchange(const __gr
   for (uint32_t at = 0; at < steps && stop == Stop::none;) {
     const ProgramStep& step = page.steps[at];
     op = step.op;
-    if (step.kind == StepKind::copy || step.kind == StepKind::unpack) {
+    if (step.kind == ProgramStepKind::copy || step.kind == ProgramStepKind::unpack) {
       if (step.bytes > uint64_t(group.size) * unit_bytes) {
         stop = copy_long<P, Whole>(group, step, page);
         ++at;
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(most_threads, 1) interpret_exchange(const __gr
       continue;
     }
     ++at;
-    if (step.kind == StepKind::sync) {
+    if (step.kind == ProgramStepKind::sync) {
       group.sync();
     } else if constexpr (!std::is_void<T>::value) {
       stop = group.agree(reduce_packets_step<ReduceOp::sum, T, P, true, Whole>(

@@ -62,45 +62,45 @@ __device__ __noinline__ Stop push_one(const Launch& launch, Shared& shared, cons
 template <class P>
 CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& shared, uint64_t* counts,
                             const ProgramStep& step, const Page<P>& page) {
-  if (step.kind != StepKind::post_relaxed && step.kind != StepKind::await &&
-      step.kind != StepKind::await_relaxed) {
+  if (step.kind != ProgramStepKind::post_relaxed && step.kind != ProgramStepKind::await &&
+      step.kind != ProgramStepKind::await_relaxed) {
     group.sync();
   }
-  if (step.kind == StepKind::sync || step.kind == StepKind::loop) return Stop::none;
+  if (step.kind == ProgramStepKind::sync || step.kind == ProgramStepKind::loop) return Stop::none;
   Stop stop = Stop::none;
   for (uint32_t at = group.rank; at < step.n; at += group.size) {
     const SyncItem& item = page.items[step.first_item + at];
     Stop mine = Stop::none;
     switch (step.kind) {
-      case StepKind::post:
+      case ProgramStepKind::post:
         post_release(&item.post.at_peer->value, uint64_t(1));
         break;
-      case StepKind::post_relaxed:
+      case ProgramStepKind::post_relaxed:
         post_relaxed(&item.post.at_peer->value, uint64_t(1));
         break;
-      case StepKind::await:
-      case StepKind::await_relaxed: {
+      case ProgramStepKind::await:
+      case ProgramStepKind::await_relaxed: {
         // Count first, because blocks that share a channel wait for different posts.
         const uint64_t goal =
             1 + (item.await.expected
                      ? add_relaxed(item.await.expected, uint64_t(1))
                      : uint64_t(
                            atomicAdd(reinterpret_cast<unsigned long long*>(counts + item.await.slot), 1ull)));
-        mine = wait_word(group, shared, &item.await.mine->value, goal, step.kind == StepKind::await_relaxed,
-                         item.await.peer, item.await.op);
+        mine = wait_word(group, shared, &item.await.mine->value, goal,
+                         step.kind == ProgramStepKind::await_relaxed, item.await.peer, item.await.op);
         break;
       }
-      case StepKind::drain:
+      case ProgramStepKind::drain:
         mine = wait_word(group, shared, &item.drain.completed->value, load_relaxed(item.drain.pushed), false,
                          launch.rank, step.op);
         break;
-      case StepKind::push:
+      case ProgramStepKind::push:
         mine = push_one(launch, shared, step, item.push, page);
         break;
-      case StepKind::release:
+      case ProgramStepKind::release:
         add_release(&item.permit.semaphore->permits, uint64_t(1));
         break;
-      case StepKind::barrier: {
+      case ProgramStepKind::barrier: {
         // Tickets only grow. The round ends when its last ticket has been drawn.
         const uint64_t participants = item.barrier.participants;
         const uint64_t ticket = add_acq_rel(&item.barrier.word->value, uint64_t(1));
@@ -114,11 +114,11 @@ CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& sh
     stop = mine > stop ? mine : stop;
   }
   switch (step.kind) {
-    case StepKind::post:
-    case StepKind::post_relaxed:
-    case StepKind::release:
+    case ProgramStepKind::post:
+    case ProgramStepKind::post_relaxed:
+    case ProgramStepKind::release:
       return Stop::none;
-    case StepKind::acquire:
+    case ProgramStepKind::acquire:
       // Acquire permits one after the other, as the plan lists them, so that the order is the same
       // everywhere.
       for (uint32_t at = 0; at < step.n && stop == Stop::none; ++at) {
@@ -254,7 +254,7 @@ CHORALE_FN void leave_stop(const Launch& launch, const StopRecord& stop, uint32_
 
 /// Adds no steps to those in this header and in data_steps.cuh.
 struct NoMoreSteps {
-  static CHORALE_FN constexpr bool has(StepKind) { return false; }
+  static CHORALE_FN constexpr bool has(ProgramStepKind) { return false; }
 
   template <class T, class P>
   static CHORALE_FN Stop run(const ProgramStep&, const Page<P>&, uint32_t) {
@@ -307,9 +307,9 @@ __global__ void __launch_bounds__(most_threads, 1) interpret(const __grid_consta
       const ProgramStep& step = page.steps[at];
       if (launch.trace.entries && step.op != op) mark(launch.trace, epoch, step.op);
       op = step.op;
-      if (step.kind == StepKind::repeat) {
+      if (step.kind == ProgramStepKind::repeat) {
         at = end_turn<P>(launch.page, page_at, page.steps, at);
-      } else if (step.kind < StepKind::copy) {
+      } else if (step.kind < ProgramStepKind::copy) {
         stop = run_control(launch, group, shared, counts, step, page);
       } else if (More::has(step.kind)) {
         stop = More::template run<T, P>(step, page, misaligned);

@@ -17,8 +17,8 @@ using lowering::PageHeader;
 using lowering::PageShape;
 using lowering::ProgramPlace;
 using lowering::ProgramStep;
+using lowering::ProgramStepKind;
 using lowering::Published;
-using lowering::StepKind;
 using lowering::SyncItem;
 
 /// Holds what a block that had to stop tells the host, in host memory.

@@ -46,7 +46,7 @@ CHORALE_FN void reduce_through_switch(const Group& group, const ProgramStep& ste
                                       bool whole) {
   if constexpr (detail::LoadReduce<Op, T>::exists) {  // other combinations are refused when a plan is bound
     const MulticastReduced<Op, T> source{places[0].data};
-    if (step.kind == StepKind::multicast_pass) {
+    if (step.kind == ProgramStepKind::multicast_pass) {
       move_through_switch(group, step.bytes, source, MulticastStore{places[1].data});
     } else {
       move_through_switch(group, step.bytes, source, PlainSink{places[1], whole});
@@ -67,7 +67,9 @@ struct PlainSource {
 };
 
 struct MulticastSteps {
-  static CHORALE_FN constexpr bool has(StepKind kind) { return kind >= StepKind::multicast_reduce; }
+  static CHORALE_FN constexpr bool has(ProgramStepKind kind) {
+    return kind >= ProgramStepKind::multicast_reduce;
+  }
 
   /// Runs one step. Before and after it the block uses the members' own addresses, so each thread fences on
   /// both sides, next to its own accesses.
@@ -77,7 +79,7 @@ struct MulticastSteps {
     const Mem* const places = page.plain + step.first_plain;
     const bool whole = (step.passed & misaligned) == 0;
     fence_alias();
-    if (step.kind == StepKind::multicast_store) {
+    if (step.kind == ProgramStepKind::multicast_store) {
       move_through_switch(group, step.bytes, PlainSource{places[0], whole}, MulticastStore{places[1].data});
     } else if constexpr (!std::is_void<T>::value) {
       switch (ReduceOp(step.reduce_op)) {

@@ -129,9 +129,10 @@ void require_kernel(const Kernel& kernel, const cuda::Launch& launch,
     for (uint32_t at = 0; at < steps; ++at) {
       const auto& step =
           reinterpret_cast<const lowering::ProgramStep*>(page + sizeof(lowering::PageHeader))[at];
-      if (step.kind == lowering::StepKind::sync) continue;
-      if (step.kind < lowering::StepKind::copy || step.kind > lowering::StepKind::reduce_packets ||
-          step.kind == lowering::StepKind::reduce) {
+      if (step.kind == lowering::ProgramStepKind::sync) continue;
+      if (step.kind < lowering::ProgramStepKind::copy ||
+          step.kind > lowering::ProgramStepKind::reduce_packets ||
+          step.kind == lowering::ProgramStepKind::reduce) {
         die("the kernels of exchange.cuh have no such step");
       }
       if (kernel.runs == Kernel::whole_exchanges && !(aligned && step.whole != 0))

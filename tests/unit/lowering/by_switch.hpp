@@ -17,8 +17,8 @@ using Note = std::function<void(const std::string&)>;
 /// Does the work of a switch, in the members' own memory.
 inline Stop by_switch(const Note& note, const Group& group, const ProgramRank& rank,
                       const lowering::ProgramStep& step, const Mem* plain) {
-  const bool reduces = step.kind != lowering::StepKind::multicast_store,
-             stores = step.kind != lowering::StepKind::multicast_reduce;
+  const bool reduces = step.kind != lowering::ProgramStepKind::multicast_store,
+             stores = step.kind != lowering::ProgramStepKind::multicast_reduce;
   const std::vector<char*> from = rank.members_of(plain[0].data), to = rank.members_of(plain[1].data);
   if (step.bytes % unit_bytes != 0 || !step.whole || step.plain_sinks != 1)
     note("not whole units of a switch");

@@ -46,7 +46,7 @@ class Faults {
   std::string find() const {
     for (uint32_t at = 0; at < page_.header.steps; ++at) {
       const lowering::ProgramStep& step = page_.steps[at];
-      if (step.kind < lowering::StepKind::copy) continue;
+      if (step.kind < lowering::ProgramStepKind::copy) continue;
       std::string fault = units(step);
       if (fault.empty()) fault = batch(at);
       if (!fault.empty()) return "operation " + std::to_string(step.op) + ": " + fault;
@@ -57,11 +57,11 @@ class Faults {
  private:
   /// Returns the first of the plain sinks, and the end of them.
   static std::pair<uint32_t, uint32_t> sinks(const lowering::ProgramStep& step) {
-    using lowering::StepKind;
-    const uint32_t sources = step.kind == StepKind::reduce           ? 1u + step.n
-                             : step.kind == StepKind::reduce_packets ? (step.own != 0 ? 1u : 0u)
-                             : step.kind == StepKind::unpack         ? 0u
-                                                                     : 1u;
+    using lowering::ProgramStepKind;
+    const uint32_t sources = step.kind == ProgramStepKind::reduce           ? 1u + step.n
+                             : step.kind == ProgramStepKind::reduce_packets ? (step.own != 0 ? 1u : 0u)
+                             : step.kind == ProgramStepKind::unpack         ? 0u
+                                                                            : 1u;
     return {step.first_plain + sources, step.first_plain + sources + step.plain_sinks};
   }
 

@@ -228,7 +228,7 @@ TEST(Lower, adds_what_is_its_own_from_where_it_lies) {
   for (uint16_t place = 0; place < 3; ++place) {
     const auto steps = Recorded(own_beside_others(orders[place], out(0, 2)), 128).steps();
     ASSERT_EQ(steps.size(), 1u) << place;
-    EXPECT_EQ(steps[0].step.kind, StepKind::reduce_packets);
+    EXPECT_EQ(steps[0].step.kind, ProgramStepKind::reduce_packets);
     EXPECT_EQ(steps[0].step.own, place + 1);
     EXPECT_EQ(steps[0].step.n, 2u);
     EXPECT_EQ(steps[0].plain[0].at, ProgramPlace::in);
@@ -298,7 +298,7 @@ TEST(Lower, pushes_data_and_then_its_signal) {
   const auto steps = of.steps();
   ASSERT_EQ(steps.size(), 4u);
   const SyncItem::Push data = steps[1].items[0].push, signal = steps[2].items[0].push;
-  EXPECT_EQ(steps[1].step.kind, StepKind::push);
+  EXPECT_EQ(steps[1].step.kind, ProgramStepKind::push);
   EXPECT_EQ(steps[1].step.bytes, 16u);
   EXPECT_EQ(data.from, 2u);
   EXPECT_EQ(data.to, 3u);
@@ -309,7 +309,7 @@ TEST(Lower, pushes_data_and_then_its_signal) {
   EXPECT_EQ(signal.signal, 1u);
   EXPECT_EQ(signal.from, ~0u);
   // The launch ends when the data has been read from its place.
-  EXPECT_EQ(steps[3].step.kind, StepKind::drain);
+  EXPECT_EQ(steps[3].step.kind, ProgramStepKind::drain);
   ASSERT_EQ(steps[3].step.n, 1u);
   EXPECT_EQ(steps[3].items[0].drain.pushed, of.places.pushed + 3);
   EXPECT_EQ(steps[3].items[0].drain.completed, of.places.completed + 3);
@@ -325,9 +325,9 @@ TEST(Lower, waits_once_for_what_it_pushed) {
   const Recorded of(plan, 128);
   const auto steps = of.steps();
   ASSERT_EQ(steps.size(), 5u);  // of channel 0 the plan's own flush; a signal leaves nothing to wait for
-  EXPECT_EQ(steps[3].step.kind, StepKind::drain);
+  EXPECT_EQ(steps[3].step.kind, ProgramStepKind::drain);
   EXPECT_EQ(steps[3].items[0].drain.pushed, of.places.pushed + 2);
-  EXPECT_EQ(steps[4].step.kind, StepKind::drain);
+  EXPECT_EQ(steps[4].step.kind, ProgramStepKind::drain);
   ASSERT_EQ(steps[4].step.n, 1u);
   EXPECT_EQ(steps[4].items[0].drain.pushed, of.places.pushed + 3);
   EXPECT_EQ(of.steps(1).size(), 1u);
@@ -394,7 +394,7 @@ TEST(Lower, unrolls_pipelines) {
     EXPECT_EQ(steps[2 * turn].step.op, 1u);
     EXPECT_EQ(steps[2 * turn].plain[0].at, ProgramPlace::in + turn * 32);
     EXPECT_EQ(steps[2 * turn].step.bytes, turn == 2 ? 16u : 32u);
-    EXPECT_EQ(steps[2 * turn + 1].step.kind, StepKind::sync);
+    EXPECT_EQ(steps[2 * turn + 1].step.kind, ProgramStepKind::sync);
   }
   EXPECT_EQ(steps[6].step.op, 3u);
   EXPECT_EQ(steps[6].plain[0].at, ProgramPlace::in + 96);
@@ -417,13 +417,13 @@ TEST(Lower, keeps_turns_that_are_alike_as_a_loop) {
   const Recorded of(in_turns(), 8 * 112);  // 17 turns of 32 bytes, and one of 16
   const auto steps = of.steps();
   ASSERT_EQ(steps.size(), 6u);  // `repeat` synchronises the block, so no sync is before it
-  EXPECT_EQ(steps[0].step.kind, StepKind::loop);
+  EXPECT_EQ(steps[0].step.kind, ProgramStepKind::loop);
   EXPECT_EQ(steps[0].step.op, 0u);
-  EXPECT_EQ(steps[1].step.kind, StepKind::copy);
+  EXPECT_EQ(steps[1].step.kind, ProgramStepKind::copy);
   EXPECT_EQ(steps[1].step.bytes, 32u);
   EXPECT_EQ(steps[1].plain[0].at, ProgramPlace::in);
   EXPECT_EQ(steps[1].step.whole, 1);
-  ASSERT_EQ(steps[2].step.kind, StepKind::repeat);
+  ASSERT_EQ(steps[2].step.kind, ProgramStepKind::repeat);
   EXPECT_EQ(steps[2].items[0].repeat.turns, 17u);
   EXPECT_EQ(steps[2].items[0].repeat.steps, 1u);
   EXPECT_EQ(steps[3].step.bytes, 16u);
@@ -440,7 +440,7 @@ TEST(Lower, moves_turns_of_odd_sizes_slowly) {
   Plan plan = in_turns();
   block(plan).ops[0].unit_bytes = 24;  // the second turn begins at an odd address
   const auto steps = Recorded(plan, 8 * 112).steps();
-  ASSERT_EQ(steps.at(0).step.kind, StepKind::loop);
+  ASSERT_EQ(steps.at(0).step.kind, ProgramStepKind::loop);
   EXPECT_EQ(steps.at(1).step.bytes, 24u);
   EXPECT_EQ(steps.at(1).step.whole, 0);
 }
@@ -449,14 +449,14 @@ TEST(Lower, unrolls_a_loop_that_is_larger_than_allowed) {
   const auto kind_with = [](uint64_t loop_bytes) {
     return Recorded(in_turns(), 8 * 112, LowerOptions().page_bytes, 0, loop_bytes).steps().at(0).step.kind;
   };
-  EXPECT_EQ(kind_with(1 << 10), StepKind::loop);
-  EXPECT_EQ(kind_with(1 << 8), StepKind::copy);
+  EXPECT_EQ(kind_with(1 << 10), ProgramStepKind::loop);
+  EXPECT_EQ(kind_with(1 << 8), ProgramStepKind::copy);
 }
 
 /// Makes a copy of 64 bytes whose places advance by their strides in 10 turns.
 RecordedStep copy_in_turns(uint64_t from, uint64_t from_stride, uint64_t to, uint64_t to_stride) {
   RecordedStep step;
-  step.step.kind = StepKind::copy;
+  step.step.kind = ProgramStepKind::copy;
   step.step.bytes = 64;
   step.step.whole = 1;
   step.step.plain_sinks = 1;
@@ -503,7 +503,7 @@ TEST(Lower, ends_a_loop_where_data_end) {
   add(block(plan), Opcode::copy, {in(0, 8)}, {out(0, 8)});
   const auto steps = Recorded(plan, 8 * 128 - 92).steps();
   ASSERT_GE(steps.size(), 5u);
-  ASSERT_EQ(steps[2].step.kind, StepKind::repeat);
+  ASSERT_EQ(steps[2].step.kind, ProgramStepKind::repeat);
   EXPECT_EQ(steps[2].items[0].repeat.turns, 29u);  // 932 bytes exist: 29 turns, and 4 bytes
   EXPECT_EQ(steps[3].step.whole, 0);
   EXPECT_EQ(steps[3].plain[0].valid, 4u);
@@ -535,7 +535,7 @@ TEST(Gaps, EndMovesAndLoopsAtTheEndOfAPart) {
     layout.segments_apart = apart;
     std::vector<uint64_t> turns;
     for (const Seen& of : Recorded(plan, layout).steps()) {
-      if (of.step.kind == StepKind::repeat) turns.push_back(of.items[0].repeat.turns);
+      if (of.step.kind == ProgramStepKind::repeat) turns.push_back(of.items[0].repeat.turns);
     }
     return turns;
   };

@@ -83,7 +83,7 @@ Plan gather() {
 }
 
 /// Returns how many steps of a kind all ranks have together.
-size_t steps_of(BoundRanks& bound, StepKind kind) {
+size_t steps_of(BoundRanks& bound, ProgramStepKind kind) {
   size_t n = 0;
   for (const ProgramRank& rank : bound.ranks()) {
     const PageShape& shape = rank.program.page;
@@ -110,21 +110,22 @@ TEST(Multicast, whole_plans_give_the_result) {
 
 TEST(Multicast, goes_through_the_switch) {
   BoundRanks all(halves(), {.bytes = 1024, .multicast = true});
-  EXPECT_EQ(steps_of(all, StepKind::multicast_pass), 2u);
-  EXPECT_EQ(steps_of(all, StepKind::reduce), 0u);
+  EXPECT_EQ(steps_of(all, ProgramStepKind::multicast_pass), 2u);
+  EXPECT_EQ(steps_of(all, ProgramStepKind::reduce), 0u);
   BoundRanks two(by_scratch(true), {.bytes = 1024, .multicast = true});
-  EXPECT_EQ(steps_of(two, StepKind::multicast_reduce), 2u);
-  EXPECT_EQ(steps_of(two, StepKind::multicast_store), 2u);
+  EXPECT_EQ(steps_of(two, ProgramStepKind::multicast_reduce), 2u);
+  EXPECT_EQ(steps_of(two, ProgramStepKind::multicast_store), 2u);
   BoundRanks peer(by_scratch(true), {.bytes = 1024});
-  for (const StepKind kind :
-       {StepKind::multicast_reduce, StepKind::multicast_store, StepKind::multicast_pass})
+  for (const ProgramStepKind kind :
+       {ProgramStepKind::multicast_reduce, ProgramStepKind::multicast_store, ProgramStepKind::multicast_pass})
     EXPECT_EQ(steps_of(peer, kind), 0u);
 }
 
 TEST(Multicast, what_is_no_whole_unit_goes_by_peers) {
   const auto passes_and_sums = [](uint64_t bytes) {
     BoundRanks bound(halves(), {.bytes = bytes, .multicast = true});
-    return std::pair(steps_of(bound, StepKind::multicast_pass), steps_of(bound, StepKind::reduce));
+    return std::pair(steps_of(bound, ProgramStepKind::multicast_pass),
+                     steps_of(bound, ProgramStepKind::reduce));
   };
   using Steps = std::pair<size_t, size_t>;
   EXPECT_EQ(passes_and_sums(256), Steps(2, 0));
@@ -136,8 +137,8 @@ TEST(Multicast, what_is_no_whole_unit_goes_by_peers) {
 /// Rank 1's part of the output begins 4 bytes after a unit.
 TEST(Multicast, what_precedes_a_unit_goes_by_peers) {
   BoundRanks odd(gather(), {.bytes = 264, .in_place = true, .multicast = true});
-  EXPECT_EQ(steps_of(odd, StepKind::multicast_store), 2u);
-  EXPECT_EQ(steps_of(odd, StepKind::copy),
+  EXPECT_EQ(steps_of(odd, ProgramStepKind::multicast_store), 2u);
+  EXPECT_EQ(steps_of(odd, ProgramStepKind::copy),
             3u);  // 4 bytes after one's units; 12 before and 8 after the other's
   EXPECT_EQ(odd.run(), "");
 }
@@ -177,9 +178,9 @@ TEST(Multicast, a_channel_of_one_rank_is_no_matter_of_a_switch) {
   for (uint32_t rank = 0; rank < 2; ++rank)
     plan.gpus[rank].channels[2].rank_groups = {{rank}};  // the output's
   BoundRanks bound(plan, {.bytes = 1024, .multicast = true});
-  EXPECT_EQ(steps_of(bound, StepKind::multicast_reduce), 2u);
-  EXPECT_EQ(steps_of(bound, StepKind::multicast_store), 0u);
-  EXPECT_EQ(steps_of(bound, StepKind::copy), 4u);
+  EXPECT_EQ(steps_of(bound, ProgramStepKind::multicast_reduce), 2u);
+  EXPECT_EQ(steps_of(bound, ProgramStepKind::multicast_store), 0u);
+  EXPECT_EQ(steps_of(bound, ProgramStepKind::copy), 4u);
 }
 
 // -- What is refused

@@ -22,7 +22,7 @@ ProgramPlace here(uint64_t offset) { return {(uint64_t(1) << 30) + offset, 0, by
 
 RecordedStep copy(const ProgramPlace& from, const ProgramPlace& to) {
   RecordedStep step;
-  step.step.kind = StepKind::copy;
+  step.step.kind = ProgramStepKind::copy;
   step.step.whole = 1;
   step.step.bytes = bytes;
   step.step.plain_sinks = 1;
