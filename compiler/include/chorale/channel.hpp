@@ -32,15 +32,15 @@ inline constexpr std::string_view channel_type_names[] = {
 /// Describes one row of channels.def, which explains the columns.
 struct ChannelInfo {
   enum class Ends : uint8_t { none, two, group };
-  enum class Mover : uint8_t { none, threads, proxy, fabric };
+  enum class MovedBy : uint8_t { none, threads, proxy, fabric };
   Ends ends = Ends::none;
-  Mover mover = Mover::none;
+  MovedBy moved_by = MovedBy::none;
 };
 
 /// Holds the rows of channels.def, by ChannelType.
 inline constexpr ChannelInfo channel_table[] = {
     {},
-#define CHORALE_CHANNEL(name, word, ends, mover) {ChannelInfo::Ends::ends, ChannelInfo::Mover::mover},
+#define CHORALE_CHANNEL(name, word, ends, mover) {ChannelInfo::Ends::ends, ChannelInfo::MovedBy::mover},
 #include "chorale/channels.def"
 };
 
@@ -54,11 +54,11 @@ constexpr bool is_switched(ChannelType type) {
 }
 /// Returns whether the threads of a thread block load and store the peer's memory.
 constexpr bool is_direct(ChannelType type) {
-  return channel_table[size_t(type)].mover == ChannelInfo::Mover::threads;
+  return channel_table[size_t(type)].moved_by == ChannelInfo::MovedBy::threads;
 }
 /// Returns whether a proxy moves the data and sets the signals.
 constexpr bool has_proxy(ChannelType type) {
-  return channel_table[size_t(type)].mover == ChannelInfo::Mover::proxy;
+  return channel_table[size_t(type)].moved_by == ChannelInfo::MovedBy::proxy;
 }
 
 // An operand of an operation on a switch names a channel of this type.
