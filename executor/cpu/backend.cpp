@@ -30,11 +30,11 @@ class CpuBackend final : public Backend {
 
   std::unique_ptr<Binding> bind(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call,
                                 const Arguments&) override {
-    return std::make_unique<cpu::Binding>(shared_, plan, use, call);
+    return std::make_unique<cpu::CpuBinding>(shared_, plan, use, call);
   }
 
   uint64_t scratch_of(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call) override {
-    return cpu::Binding::scratch_of(plan, use, call);
+    return cpu::CpuBinding::scratch_of(plan, use, call);
   }
 
   void* allocate(uint64_t bytes) override {

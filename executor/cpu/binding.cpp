@@ -41,7 +41,7 @@ uint64_t staging_at(const ControlBlock& block) { return round_up(block.bytes, ui
 
 }  // namespace
 
-uint64_t Binding::scratch_of(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call) {
+uint64_t CpuBinding::scratch_of(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call) {
   const Layout layout =
       in_rounds(plan, use, layout_of(plan, call.bytes, call.dtype, call.packet), call.round_scratch);
   uint64_t most = 0;
@@ -49,7 +49,8 @@ uint64_t Binding::scratch_of(const Plan& plan, const std::vector<ScratchUse>& us
   return most;
 }
 
-Binding::Binding(const Shared& shared, const Plan& plan, const std::vector<ScratchUse>& use, const Call& call)
+CpuBinding::CpuBinding(const Shared& shared, const Plan& plan, const std::vector<ScratchUse>& use,
+                       const Call& call)
     : chorale::Binding(call), shared_(shared), world_(*shared.world), rank_(uint32_t(world_.rank())) {
   agree_on_use(world_, [&] {
     bound_ = lowering::bind_plan(plan, use, rank_, call.bytes, call.dtype, call.packet, call.op,
@@ -67,14 +68,14 @@ Binding::Binding(const Shared& shared, const Plan& plan, const std::vector<Scrat
                 plan.name, call.bytes, bound_.layout.chunk_bytes, window_->bytes(int(rank_)));
 }
 
-Binding::~Binding() {
+CpuBinding::~CpuBinding() {
   if (!run_.endpoint) return;
   run_.endpoint->unregister_binding(run_.binding);
   proxy_->remove_client(run_.client);
 }
 
 /// Makes the window with scratch and signals, and fills the Run. Collective.
-void Binding::make_control(const Plan& plan) {
+void CpuBinding::make_control(const Plan& plan) {
   const uint64_t staged_bytes = bound_.layout.sizes.input + bound_.layout.sizes.output;
   const std::vector<ControlBlock> blocks = control_blocks(plan, bound_.scratch, bound_.layout);
   std::vector<uint64_t> bytes;  // of the ranks' windows
@@ -129,7 +130,7 @@ void Binding::make_control(const Plan& plan) {
 
 /// Sets the base addresses of buffers. Peers publish their own input and output at every run, so a program
 /// has a FarPlace for these. All memory of other hosts also has a FarPlace.
-void Binding::name_buffers(const std::vector<ControlBlock>& blocks) {
+void CpuBinding::name_buffers(const std::vector<ControlBlock>& blocks) {
   for (image::Buffer& buffer : bound_.image.buffers) {
     char* const window = reinterpret_cast<char*>(window_->at(int(buffer.rank)));
     if (window && buffer.kind == uint32_t(BufferKind::scratch)) {
@@ -142,7 +143,7 @@ void Binding::name_buffers(const std::vector<ControlBlock>& blocks) {
   }
 }
 
-void Binding::make_channels(const std::vector<ControlBlock>& blocks) {
+void CpuBinding::make_channels(const std::vector<ControlBlock>& blocks) {
   for (const image::Channel& channel : bound_.image.channels) {
     ChannelEnd& end = run_.channels.emplace_back();
     end.peer = int(channel.peer);
@@ -155,7 +156,7 @@ void Binding::make_channels(const std::vector<ControlBlock>& blocks) {
 }
 
 /// Lowers the plan once per shape of rounds. The image and the list of scratch are not used after this.
-void Binding::make_programs(const std::vector<ControlBlock>& control) {
+void CpuBinding::make_programs(const std::vector<ControlBlock>& control) {
   const size_t channels = bound_.image.channels.size();
   expected_.resize(channels);
   if (proxy_) {  // no one else pushes or completes transfers
@@ -209,14 +210,14 @@ void Binding::make_programs(const std::vector<ControlBlock>& control) {
   interpreter_memory_.resize(blocks * interpreter_lines_);
 }
 
-bool Binding::far(uint32_t rank) const {
+bool CpuBinding::far(uint32_t rank) const {
   return world_.group().host(int(rank)) != world_.group().host(int(rank_));
 }
 
 /// Returns what ranks of other hosts may write to.
-remote::Endpoint::Memory Binding::memory_for_hosts(const ControlBlock& mine) const {
+remote::RemoteEndpoint::Memory CpuBinding::memory_for_hosts(const ControlBlock& mine) const {
   char* const window = reinterpret_cast<char*>(window_->local());
-  remote::Endpoint::Memory memory = remote::memory_of(mine, window + mine.plain, window + mine.packets);
+  remote::RemoteEndpoint::Memory memory = remote::memory_of(mine, window + mine.plain, window + mine.packets);
   memory.signals = reinterpret_cast<Signal*>(window + mine.signals);
   memory.n_signals = uint32_t(run_.channels.size());
   memory.runs_name_buffers = true;
@@ -226,7 +227,7 @@ remote::Endpoint::Memory Binding::memory_for_hosts(const ControlBlock& mine) con
 // -- Places
 
 /// Returns the word that tells peers where this rank's memory is; 0 if they cannot reach it.
-uint64_t Binding::shared_word(const char* at, uint64_t bytes) const {
+uint64_t CpuBinding::shared_word(const char* at, uint64_t bytes) const {
   if (run_.local) return reinterpret_cast<uint64_t>(at);
   const auto inside = [&](const Window& window) {
     const char* const first = reinterpret_cast<const char*>(window.local());
@@ -243,7 +244,7 @@ uint64_t Binding::shared_word(const char* at, uint64_t bytes) const {
   return 0;
 }
 
-void Binding::place(const Arguments& arguments) {
+void CpuBinding::place(const Arguments& arguments) {
   placed_ = placement_->place(arguments.in, arguments.out, user_staging_, arguments.proved_in_place);
   if (placed_.staged && !staged_) {
     staged_ = true;
@@ -254,7 +255,7 @@ void Binding::place(const Arguments& arguments) {
 
 // -- Runs
 
-void Binding::run(const Plan& plan, void*) {
+void CpuBinding::run(const Plan& plan, void*) {
   plan_ = &plan;
   const fibers::LaunchResult result = launch();
   if (result.stop == Stop::none) return;
@@ -267,11 +268,11 @@ void Binding::run(const Plan& plan, void*) {
   throw RunError(RunError::Reason::other, "the run was stopped" + fibers::describe(result.stuck, ranks));
 }
 
-void Binding::add_trace(std::vector<TraceSpan>& spans) {
+void CpuBinding::add_trace(std::vector<TraceSpan>& spans) {
   if (trace_) trace_->add_to(spans, rank_);
 }
 
-fibers::LaunchResult Binding::launch() {
+fibers::LaunchResult CpuBinding::launch() {
   // Copy the output first, because the plan may leave parts of it unchanged. Then copy the input, which may
   // be inside the output.
   for (const lowering::Move* move : {&placed_.before[1], &placed_.before[0]}) {
@@ -289,7 +290,7 @@ fibers::LaunchResult Binding::launch() {
 }
 
 /// Launches one round. Each round is a launch of its own, which peers know by its epoch.
-fibers::LaunchResult Binding::launch_round(uint64_t round) {
+fibers::LaunchResult CpuBinding::launch_round(uint64_t round) {
   run_.epoch = epoch_ + 1;
   run_.skip = round * bound_.layout.slice_bytes;
   run_.in = placed_.in ? placed_.in + run_.skip : nullptr;
@@ -326,7 +327,7 @@ fibers::LaunchResult Binding::launch_round(uint64_t round) {
 }
 
 /// Tells peers where this rank's memory is. From now on they may access it when the plan's signals allow it.
-void Binding::publish() {
+void CpuBinding::publish() {
   Published& mine = *published_[rank_];
   store_relaxed(&mine.in,
                 placement_->in_reached() ? shared_word(placed_.in, bound_.layout.sizes.input) : uint64_t(0));
@@ -335,7 +336,7 @@ void Binding::publish() {
   store_release(&mine.epoch, run_.epoch);
 }
 
-void Binding::body(int block, fibers::BlockHost& host) {
+void CpuBinding::body(int block, fibers::BlockHost& host) {
   const uint32_t blocks = run_.program->blocks;
   if (uint32_t(block) == blocks) return proxy_->run_fiber(host, blocks_left_);
   const Stop stop =
@@ -347,7 +348,7 @@ void Binding::body(int block, fibers::BlockHost& host) {
 }
 
 /// Ends a run. The last block calls it, when no peer touches this rank's output any more.
-void Binding::finish() {
+void CpuBinding::finish() {
   if (bound_.average_over > 1 && last_round_) {
     reduction(ReduceOp::sum, this->call().dtype)
         .divide(placed_.out, bound_.layout.sizes.output / dtype_size(this->call().dtype),

@@ -1,6 +1,6 @@
 /// \file
-/// A Binding is a plan bound to a message on one rank of a CPU world. It owns the programs, scratch, signals
-/// and counters.
+/// A CpuBinding is a plan bound to a message on one rank of a CPU world. It owns the programs, scratch,
+/// signals and counters.
 #pragma once
 
 #include <atomic>
@@ -30,13 +30,13 @@ struct Shared {
   unsigned trace_launches = 0;                   ///< the number of launches that each binding traces
 };
 
-class Binding final : public chorale::Binding {
+class CpuBinding final : public chorale::Binding {
  public:
   /// Binds a plan. Collective. `plan` is used only during the call.
   /// \param use  scratch_use() of the plan
   /// \throws UsageError on all ranks for a plan that one of them cannot run
-  Binding(const Shared& shared, const Plan& plan, const std::vector<ScratchUse>& use, const Call& call);
-  ~Binding() override;
+  CpuBinding(const Shared& shared, const Plan& plan, const std::vector<ScratchUse>& use, const Call& call);
+  ~CpuBinding() override;
 
   /// Returns the largest number of window bytes that a rank needs. The result is the same on all ranks.
   /// \throws UsageError as layout_of() does
@@ -49,7 +49,7 @@ class Binding final : public chorale::Binding {
 
  private:
   void make_control(const Plan& plan);
-  remote::Endpoint::Memory memory_for_hosts(const lowering::ControlBlock& mine) const;
+  remote::RemoteEndpoint::Memory memory_for_hosts(const lowering::ControlBlock& mine) const;
   void name_buffers(const std::vector<lowering::ControlBlock>& blocks);
   void make_channels(const std::vector<lowering::ControlBlock>& blocks);
   void make_programs(const std::vector<lowering::ControlBlock>& blocks);

@@ -48,11 +48,11 @@ void Fifo::drop() {
 
 Proxy::Proxy(fibers::Scheduler& scheduler, World* world) : fifo_(scheduler) {
   if (world && world->group().several_hosts()) {
-    remote::Endpoint::Events events;
+    remote::RemoteEndpoint::Events events;
     events.done = [this](uint32_t client, uint32_t channel) { done(client, channel); };
     events.moved = [&scheduler] { scheduler.moved(); };
-    endpoint_ =
-        std::make_unique<remote::Endpoint>(*world, std::make_unique<remote::HostCopies>(), std::move(events));
+    endpoint_ = std::make_unique<remote::RemoteEndpoint>(*world, std::make_unique<remote::HostCopies>(),
+                                                         std::move(events));
   }
   if (scheduler.seeded()) return;
   fibers::QueueThread::Elsewhere elsewhere;
@@ -142,7 +142,7 @@ void Proxy::handle(const Trigger& trigger, const Group& group) {
 
 void Proxy::send(const Trigger& trigger) {
   Run& run = *trigger.run;
-  remote::Endpoint::Order order =
+  remote::RemoteEndpoint::Order order =
       run.channels[trigger.channel].far.order(trigger.from, trigger.to, trigger.bytes, trigger.signal);
   order.client = run.client;
   order.channel = trigger.channel;

@@ -19,7 +19,7 @@ namespace chorale {
 class World;
 
 namespace remote {
-class Endpoint;
+class RemoteEndpoint;
 }
 
 namespace cpu {
@@ -80,7 +80,7 @@ class Proxy {
 
   Fifo& fifo() { return fifo_; }
   /// Returns the endpoint, which the proxy drives. Null: all ranks are on one host.
-  remote::Endpoint* endpoint() const { return endpoint_.get(); }
+  remote::RemoteEndpoint* endpoint() const { return endpoint_.get(); }
 
   /// Returns a new number for a binding that sends to other hosts. The number must be given back before the
   /// binding's Run ends.
@@ -105,7 +105,7 @@ class Proxy {
   Fifo fifo_;
   std::mutex mutex_;
   std::vector<Run*> clients_;  ///< by number; null: the binding is gone. Guarded by mutex_
-  std::unique_ptr<remote::Endpoint> endpoint_;
+  std::unique_ptr<remote::RemoteEndpoint> endpoint_;
   std::optional<fibers::QueueThread> thread_;  ///< none with a seed; last, because it uses the other members
 };
 

@@ -36,8 +36,8 @@ struct SharedAddress {
 /// Holds the end of a channel as the proxy serves it.
 struct ChannelEnd {
   int peer = -1;
-  Signal* signal_at_peer = nullptr;   ///< null: no block waits there, or the peer is on another host
-  remote::Endpoint::FarEnd far = {};  ///< set if the peer is on another host
+  Signal* signal_at_peer = nullptr;         ///< null: no block waits there, or the peer is on another host
+  remote::RemoteEndpoint::FarEnd far = {};  ///< set if the peer is on another host
 };
 
 struct Run {
@@ -55,9 +55,9 @@ struct Run {
   std::vector<ChannelEnd> channels;
   Signal* completed = nullptr;  ///< by channel: the number of triggers that the proxy has done
   Fifo* fifo = nullptr;
-  remote::Endpoint* endpoint = nullptr;  ///< null: no channel leads to another host
-  uint64_t binding = 0;                  ///< the number that the endpoint gave this binding
-  uint32_t client = 0;                   ///< the number that the proxy gave this binding
+  remote::RemoteEndpoint* endpoint = nullptr;  ///< null: no channel leads to another host
+  uint64_t binding = 0;                        ///< the number that the endpoint gave this binding
+  uint32_t client = 0;                         ///< the number that the proxy gave this binding
   Trace trace;
 
   Published* const* published = nullptr;         ///< by rank; null: that rank is on another host

@@ -57,7 +57,7 @@ class CudaBackend final : public Backend {
                                          const Call& call, const Arguments& arguments) override {
     const CurrentDevice on(device_);
     const OutsideCapture outside;
-    return std::make_unique<Binding>(common_, plan, use, call, arguments);
+    return std::make_unique<CudaBinding>(common_, plan, use, call, arguments);
   }
 
   bool capturing(void* stream) override {
@@ -66,7 +66,7 @@ class CudaBackend final : public Backend {
   }
 
   uint64_t scratch_of(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call) override {
-    return Binding::scratch_of(plan, use, call);
+    return CudaBinding::scratch_of(plan, use, call);
   }
 
   bool drain() override {

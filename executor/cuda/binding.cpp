@@ -64,7 +64,7 @@ bool any(World& world, bool mine) {
 
 }  // namespace
 
-uint64_t Binding::scratch_of(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call) {
+uint64_t CudaBinding::scratch_of(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call) {
   const Layout layout = in_rounds(plan, use, layout_of(plan, call.bytes, call.dtype, call.packet),
                                   round_scratch_of(plan, call));
   const SwitchUse switches = call.multicast ? SwitchUse(plan) : SwitchUse();
@@ -75,8 +75,8 @@ uint64_t Binding::scratch_of(const Plan& plan, const std::vector<ScratchUse>& us
   return most + (switches.any() ? SwitchRoom(plan, layout, switches).bytes : 0);
 }
 
-Binding::Binding(const Common& common, const Plan& plan, const std::vector<ScratchUse>& use, const Call& call,
-                 const Arguments& arguments)
+CudaBinding::CudaBinding(const Common& common, const Plan& plan, const std::vector<ScratchUse>& use,
+                         const Call& call, const Arguments& arguments)
     : chorale::Binding(call),
       common_(common),
       world_(*common.world),
@@ -117,7 +117,7 @@ Binding::Binding(const Common& common, const Plan& plan, const std::vector<Scrat
   if (crosses_hosts_) {
     // This may fail for lack of a thread or of memory. Then all ranks fail; otherwise peers would wait for
     // this one.
-    remote::Endpoint* endpoint = nullptr;
+    remote::RemoteEndpoint* endpoint = nullptr;
     world::collective_try(world_, [&] { endpoint = &common_.proxy().endpoint(); });
     ends_.binding = remote::join_hosts(world_, plan, *endpoint, memory_for_hosts());
   }
@@ -135,7 +135,7 @@ Binding::Binding(const Common& common, const Plan& plan, const std::vector<Scrat
       control_.bytes());
 }
 
-Binding::~Binding() {
+CudaBinding::~CudaBinding() {
   common_.monitor->remove(this);
   launcher_.reset();
   if (crosses_hosts_) common_.proxy().endpoint().unregister_binding(ends_.binding);
@@ -143,7 +143,7 @@ Binding::~Binding() {
 
 /// Checks that LL128 packets can be used: they need lines of 128 bytes that arrive whole, as they do over
 /// NVLink.
-void Binding::require_whole_lines(const Plan& plan) const {
+void CudaBinding::require_whole_lines(const Plan& plan) const {
   const std::vector<RankDevice>& devices = common_.imports->devices();
   const RankDevice& mine = devices[rank_];
   for (size_t peer = 0; peer < devices.size(); ++peer) {
@@ -170,12 +170,12 @@ void Binding::require_whole_lines(const Plan& plan) const {
 
 // -- The caller's memory
 
-Binding::Passed Binding::passed(const Arguments& arguments) const {
+CudaBinding::Passed CudaBinding::passed(const Arguments& arguments) const {
   return {arguments.in, arguments.out, allocation_of(arguments.in, bound_.layout.sizes.input),
           allocation_of(arguments.out, bound_.layout.sizes.output)};
 }
 
-bool Binding::serves(const Arguments& arguments) {
+bool CudaBinding::serves(const Arguments& arguments) {
   if (!reached_ || call().publishes) return true;
   return arguments.in == bound_to_.in && arguments.out == bound_to_.out && !peers_in_.stale() &&
          !peers_out_.stale() && passed(arguments) == bound_to_;
@@ -183,7 +183,7 @@ bool Binding::serves(const Arguments& arguments) {
 
 /// Chooses the buffers when no peer reaches them: a launch uses the caller's buffers directly.
 /// \throws UsageError for memory that the GPU cannot use
-void Binding::place_here(const Arguments& arguments) {
+void CudaBinding::place_here(const Arguments& arguments) {
   if (arguments.in != bound_to_.in) require_readable(arguments.in, "input", common_.device);
   if (arguments.out != bound_to_.out) require_readable(arguments.out, "output", common_.device);
   lowering::StagingMemory staging;
@@ -200,7 +200,7 @@ void Binding::place_here(const Arguments& arguments) {
 }
 
 /// Makes the memory for copies, and finds out whether all ranks pass memory that peers can map. Collective.
-void Binding::make_bounce_buffer(const Arguments& arguments) {
+void CudaBinding::make_bounce_buffer(const Arguments& arguments) {
   static_assert(BounceBuffer::spare >= unit_bytes, "an output behind an input is aligned");
   const auto [in_bytes, out_bytes] = bound_.layout.sizes;
   bounce_ = common_.registry().bounce_buffer(in_bytes + out_bytes);
@@ -212,12 +212,12 @@ void Binding::make_bounce_buffer(const Arguments& arguments) {
 }
 
 /// Returns where the ranks see a buffer; null if some rank cannot access it.
-const SeenBy* Binding::seen_by_ranks(const void* at, uint64_t bytes) const {
+const SeenBy* CudaBinding::seen_by_ranks(const void* at, uint64_t bytes) const {
   return bounce_->seen.contains(at, bytes) ? &bounce_->seen : common_.registry().find(at, bytes);
 }
 
 /// Tells the launcher where this rank publishes its buffers, and where its peers do.
-void Binding::prepare_to_publish() {
+void CudaBinding::prepare_to_publish() {
   static_assert(uint32_t(BufferKind::input) == remote::FarPlace::input &&
                 uint32_t(BufferKind::output) == remote::FarPlace::output);
   std::vector<Published*> at;
@@ -244,7 +244,7 @@ void Binding::prepare_to_publish() {
 
 /// Chooses the buffers of a launch that publishes them. Data that peers cannot access goes through the bounce
 /// buffer.
-void Binding::place_to_publish(const Arguments& arguments, void* stream) {
+void CudaBinding::place_to_publish(const Arguments& arguments, void* stream) {
   const CurrentDevice on(common_.device);
   Registry& registry = common_.registry();
   // If CUDA does not say whether a capture runs, one may run.
@@ -275,7 +275,7 @@ void Binding::place_to_publish(const Arguments& arguments, void* stream) {
 
 /// Chooses the buffers when peers reach them. Data that peers cannot map goes through staging that they can.
 /// Collective.
-void Binding::place_for_peers(const Arguments& arguments) {
+void CudaBinding::place_for_peers(const Arguments& arguments) {
   const uint64_t staging_bytes =
       bound_.layout.sizes.input + bound_.layout.sizes.output;  // input, then output
   bool staged = false;
@@ -308,7 +308,7 @@ void Binding::place_for_peers(const Arguments& arguments) {
 }
 
 /// Exchanges the buffers that peers access. The others may be memory that no peer could map. Collective.
-void Binding::map_for_peers() {
+void CudaBinding::map_for_peers() {
   const auto exchange = [this](bool reached, const void* at, uint64_t bytes) {
     const bool given = reached && at;
     return PeerMemory::exchange(world_, *common_.imports, given ? at : nullptr, given ? bytes : 0);
@@ -319,7 +319,7 @@ void Binding::map_for_peers() {
 
 /// Checks that this rank's part can use multicast, which the configuration requests.
 /// \throws UsageError if it cannot
-void Binding::refuse_multicast() const {
+void CudaBinding::refuse_multicast() const {
   std::string why = cuda::refuse_multicast(*plan_, bound_.image, call().dtype);
   if (why.empty())
     why = refuse_multicast_devices(common_.imports->devices(), switches_.groups, common_.device);
@@ -328,7 +328,7 @@ void Binding::refuse_multicast() const {
 
 /// Chooses the buffers when switches reach them. All data that peers access goes through memory that the
 /// switch reaches, at the same offset on all ranks. Collective.
-void Binding::place_for_switches(const Arguments& arguments) {
+void CudaBinding::place_for_switches(const Arguments& arguments) {
   bound_to_ = passed(arguments);
   char* const shared = multicast_->at(int(rank_));
   lowering::StagingMemory staging;
@@ -343,7 +343,7 @@ void Binding::place_for_switches(const Arguments& arguments) {
 }
 
 /// Returns the aliases of the groups of which this rank is a member.
-lowering::SwitchAliases Binding::switch_aliases() const {
+lowering::SwitchAliases CudaBinding::switch_aliases() const {
   lowering::SwitchAliases aliases{{}, placed_.in, placed_.out};
   for (size_t group = 0; group < switches_.groups.size(); ++group) {
     char* const at = multicast_->of_group(group);
@@ -359,7 +359,7 @@ lowering::SwitchAliases Binding::switch_aliases() const {
 // -- The memory that the kernel works on
 
 /// Allocates the control memory, and finds the bases of buffers and the ends of channels. Collective.
-void Binding::make_control() {
+void CudaBinding::make_control() {
   std::vector<ControlBlock> blocks;
   uint64_t most = 0;
   for (uint32_t rank = 0; rank < plan_->ranks(); ++rank) {
@@ -402,13 +402,13 @@ void Binding::make_control() {
     ends_.signals.push_back(static_cast<const Signal*>(mine) + at);
     ends_.signals_at_peer.push_back(heard ? static_cast<Signal*>(there) + channel.signal_at_peer : nullptr);
     if (!crosses_hosts_) continue;
-    remote::Endpoint::FarEnd& end = ends_.far.emplace_back();
+    remote::RemoteEndpoint::FarEnd& end = ends_.far.emplace_back();
     if (far(channel.peer)) end = {int(channel.peer), channel.signal_at_peer};
   }
 }
 
 /// Makes the signals of channels with a proxy. Collective if any rank has such channels.
-void Binding::make_port_signals() {
+void CudaBinding::make_port_signals() {
   const bool any_has = std::any_of(plan_->gpus.begin(), plan_->gpus.end(), [](const Gpu& gpu) {
     return std::any_of(gpu.channels.begin(), gpu.channels.end(), [](const ChannelRecord& record) {
       return has_proxy(record.type) && !record.connected_to.empty();
@@ -423,13 +423,13 @@ void Binding::make_port_signals() {
 }
 
 /// Returns what ranks of other hosts may write to.
-remote::Endpoint::Memory Binding::memory_for_hosts() const {
+remote::RemoteEndpoint::Memory CudaBinding::memory_for_hosts() const {
   const ControlBlock mine(*plan_, rank_, bound_.scratch[rank_], bound_.layout, 0, !switches_.scratch);
   char* const control = control_.at(int(rank_));
   char* const plain =
       switches_.scratch ? multicast_->at(int(rank_)) + SwitchRoom(*plan_, bound_.layout, switches_).scratch_at
                         : control + mine.plain;
-  remote::Endpoint::Memory memory = remote::memory_of(mine, plain, control + mine.packets);
+  remote::RemoteEndpoint::Memory memory = remote::memory_of(mine, plain, control + mine.packets);
   memory.buffers[size_t(BufferKind::input)] = {placed_.in, placed_.in ? bound_.layout.sizes.input : 0};
   memory.buffers[size_t(BufferKind::output)] = {placed_.out, placed_.out ? bound_.layout.sizes.output : 0};
   memory.signals = reinterpret_cast<Signal*>(port_signals_->local());
@@ -437,18 +437,18 @@ remote::Endpoint::Memory Binding::memory_for_hosts() const {
   return memory;
 }
 
-uint64_t Binding::scratch() const { return control_.bytes() + (multicast_ ? multicast_->bytes() : 0); }
+uint64_t CudaBinding::scratch() const { return control_.bytes() + (multicast_ ? multicast_->bytes() : 0); }
 
 // -- Runs
 
-void Binding::prepare(const Arguments& arguments, void* stream) {
+void CudaBinding::prepare(const Arguments& arguments, void* stream) {
   if (call().publishes) return place_to_publish(arguments, stream);
   if (reached_ || (placed_here_ && arguments.in == bound_to_.in && arguments.out == bound_to_.out)) return;
   const CurrentDevice on(common_.device);
   place_here(arguments);
 }
 
-void Binding::run(const Plan&, void* run_on) {
+void CudaBinding::run(const Plan&, void* run_on) {
   const CurrentDevice on(common_.device);
   const cudaStream_t stream = static_cast<cudaStream_t>(run_on);
   const auto move = [stream](const lowering::Move& of) {
@@ -468,12 +468,12 @@ void Binding::run(const Plan&, void* run_on) {
   move(placed_.after);
 }
 
-void Binding::hold(void* stream) {
+void CudaBinding::hold(void* stream) {
   const CurrentDevice on(common_.device);
   graphs_.add(static_cast<cudaStream_t>(stream));
 }
 
-void Binding::add_trace(std::vector<TraceSpan>& spans) {
+void CudaBinding::add_trace(std::vector<TraceSpan>& spans) {
   const CurrentDevice on(common_.device);
   launcher_->add_trace(spans);
 }

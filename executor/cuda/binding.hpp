@@ -1,5 +1,5 @@
 /// \file
-/// A Binding is a plan bound to a message on one rank's GPU. It owns the images, scratch, signals and
+/// A CudaBinding is a plan bound to a message on one rank's GPU. It owns the images, scratch, signals and
 /// counters.
 #pragma once
 
@@ -28,14 +28,14 @@
 
 namespace chorale::cuda {
 
-class Binding final : public chorale::Binding, public Watched {
+class CudaBinding final : public chorale::Binding, public Watched {
  public:
   /// Binds a plan. Collective.
   /// \param use  scratch_use() of the plan
   /// \throws UsageError on all ranks for a plan that one of them cannot run
-  Binding(const Common& common, const Plan& plan, const std::vector<ScratchUse>& use, const Call& call,
-          const Arguments& arguments);
-  ~Binding() override;
+  CudaBinding(const Common& common, const Plan& plan, const std::vector<ScratchUse>& use, const Call& call,
+              const Arguments& arguments);
+  ~CudaBinding() override;
 
   /// Returns scratch() before it is known whether buffers need staging that peers reach.
   /// \throws UsageError as layout_of() does
@@ -73,7 +73,7 @@ class Binding final : public chorale::Binding, public Watched {
   void place_for_switches(const Arguments& arguments);
   void make_control();
   void make_port_signals();
-  remote::Endpoint::Memory memory_for_hosts() const;
+  remote::RemoteEndpoint::Memory memory_for_hosts() const;
   lowering::SwitchAliases switch_aliases() const;
   void place_here(const Arguments& arguments);
   void make_bounce_buffer(const Arguments& arguments);

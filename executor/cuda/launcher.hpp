@@ -41,7 +41,7 @@ struct Ends {
   std::vector<Signal*>
       signals_at_peer;  ///< by channel, as the writer sees them: a kernel or, for a port channel, the host;
                         ///< null: no block waits there, or it is on another host
-  std::vector<remote::Endpoint::FarEnd> far;  ///< by channel; empty: the plan stays on this host
+  std::vector<remote::RemoteEndpoint::FarEnd> far;  ///< by channel; empty: the plan stays on this host
   uint64_t binding = 0;  ///< otherwise the binding's number there, see remote::join_hosts()
 };
 

@@ -1,5 +1,5 @@
 /// \file
-/// Copies move data between a rank's memory and the messages of its Endpoint.
+/// Copies move data between a rank's memory and the messages of its RemoteEndpoint.
 #pragma once
 
 #include <cstddef>

@@ -29,7 +29,8 @@ auto first_of(Map& streams, uint64_t binding) {
 
 }  // namespace
 
-Endpoint::Order Endpoint::FarEnd::order(const void* from, const void* to, uint64_t bytes, bool with_signal) {
+RemoteEndpoint::Order RemoteEndpoint::FarEnd::order(const void* from, const void* to, uint64_t bytes,
+                                                    bool with_signal) {
   Order order;
   order.peer = peer;
   order.from = static_cast<const char*>(from);
@@ -42,10 +43,10 @@ Endpoint::Order Endpoint::FarEnd::order(const void* from, const void* to, uint64
   return order;
 }
 
-Endpoint::Endpoint(World& world, std::unique_ptr<Copies> copies, Events events)
+RemoteEndpoint::RemoteEndpoint(World& world, std::unique_ptr<Copies> copies, Events events)
     : world_(world), rank_(world.rank()), events_(std::move(events)), copies_(std::move(copies)) {}
 
-Endpoint::~Endpoint() {
+RemoteEndpoint::~RemoteEndpoint() {
   // A peer may still wait for a last signal of this rank.
   const auto until = Clock::now() + patience;
   const auto unsent = [this] {
@@ -58,7 +59,7 @@ Endpoint::~Endpoint() {
 
 // -- The life of the link
 
-void Endpoint::connect() {
+void RemoteEndpoint::connect() {
   {
     const Lock lock(mutex_);
     if (link_ && link_->current()) return;
@@ -88,7 +89,7 @@ void Endpoint::connect() {
 }
 
 /// Says goodbye to the peers, and destroys the link.
-void Endpoint::close() {
+void RemoteEndpoint::close() {
   Lock lock(mutex_);
   while (asleep_) {
     link_->wake();
@@ -100,7 +101,7 @@ void Endpoint::close() {
   link_.reset();
 }
 
-void Endpoint::drop() {
+void RemoteEndpoint::drop() {
   const Lock lock(mutex_);
   dropped_ = true;
   if (link_) link_->be_quiet();
@@ -109,7 +110,7 @@ void Endpoint::drop() {
 }
 
 /// Drops all messages. No copy may be running.
-void Endpoint::forget() {
+void RemoteEndpoint::forget() {
   outboxes_.clear();
   inboxes_.clear();
   to_begin_.clear();
@@ -121,11 +122,11 @@ void Endpoint::forget() {
   flush_.reset();
 }
 
-bool Endpoint::stopped() const { return load_acquire(&world_.abort_word()->stop) != 0; }
+bool RemoteEndpoint::stopped() const { return load_acquire(&world_.abort_word()->stop) != 0; }
 
 // -- Bindings and their runs
 
-uint64_t Endpoint::register_binding(const Memory& memory, const std::vector<int>& peers) {
+uint64_t RemoteEndpoint::register_binding(const Memory& memory, const std::vector<int>& peers) {
   const Lock lock(mutex_);
   link_->connect(peers);
   entries_[++registered_].memory = memory;
@@ -133,7 +134,7 @@ uint64_t Endpoint::register_binding(const Memory& memory, const std::vector<int>
   return registered_;
 }
 
-void Endpoint::unregister_binding(uint64_t binding) {
+void RemoteEndpoint::unregister_binding(uint64_t binding) {
   const Lock lock(mutex_);
   if (entries_.erase(binding) == 0) return;
   for (Arriving& one : arriving_) {
@@ -151,7 +152,7 @@ void Endpoint::unregister_binding(uint64_t binding) {
   }
 }
 
-void Endpoint::begin_run(uint64_t binding, uint64_t run, const Region& input, const Region& output) {
+void RemoteEndpoint::begin_run(uint64_t binding, uint64_t run, const Region& input, const Region& output) {
   const Lock lock(mutex_);
   until_.reset();
   const auto found = entries_.find(binding);
@@ -164,26 +165,26 @@ void Endpoint::begin_run(uint64_t binding, uint64_t run, const Region& input, co
   look_again(binding);
 }
 
-void Endpoint::end_run(uint64_t binding) {
+void RemoteEndpoint::end_run(uint64_t binding) {
   const Lock lock(mutex_);
   const auto found = entries_.find(binding);
   if (found != entries_.end()) found->second.running = false;
 }
 
 /// Makes deliver() check all waiting messages of a binding again.
-void Endpoint::look_again(uint64_t binding) {
+void RemoteEndpoint::look_again(uint64_t binding) {
   for (auto at = first_of(inboxes_, binding); at != inboxes_.end() && at->first.first == binding; ++at)
     to_deliver_.insert(at->first);
 }
 
 // -- The thread of the proxy
 
-bool Endpoint::work() {
+bool RemoteEndpoint::work() {
   const Lock lock(mutex_);
   return work_locked();
 }
 
-bool Endpoint::work_locked() {
+bool RemoteEndpoint::work_locked() {
   if (!link_) return false;
   bool any = link_->progress();
   // After a stop, callers may already have freed their memory.
@@ -205,7 +206,7 @@ bool Endpoint::work_locked() {
   return any;
 }
 
-void Endpoint::rest() {
+void RemoteEndpoint::rest() {
   Lock lock(mutex_);
   if (!link_) {
     changed_.wait(lock, [this] { return link_ || woken_; });
@@ -222,7 +223,7 @@ void Endpoint::rest() {
   changed_.notify_all();
 }
 
-void Endpoint::wake() {
+void RemoteEndpoint::wake() {
   const Lock lock(mutex_);
   woken_ = true;
   if (link_) link_->wake();
@@ -231,22 +232,22 @@ void Endpoint::wake() {
 
 // -- The end of a launch
 
-void Endpoint::start_clock() {
+void RemoteEndpoint::start_clock() {
   const Lock lock(mutex_);
   until_ = system::deadline_after(world_.timeout());
 }
 
-bool Endpoint::idle() {
+bool RemoteEndpoint::idle() {
   const Lock lock(mutex_);
   return all_done() && notes_ == notes_left_;
 }
 
 /// Returns true if peers have carried out all messages of this rank.
-bool Endpoint::all_done() const {
+bool RemoteEndpoint::all_done() const {
   return std::all_of(outboxes_.begin(), outboxes_.end(), [](const auto& box) { return box.second.empty(); });
 }
 
-std::string Endpoint::waited_for() const {
+std::string RemoteEndpoint::waited_for() const {
   std::map<int, size_t> messages;
   for (const auto& [stream, outbox] : outboxes_) {
     if (!outbox.empty()) messages[stream.second] += outbox.sent.size() + outbox.orders.size();
@@ -260,7 +261,7 @@ std::string Endpoint::waited_for() const {
                        : fmt::format("{}", fmt::join(words, ", and "));
 }
 
-bool Endpoint::settled() {
+bool RemoteEndpoint::settled() {
   const Lock lock(mutex_);
   if (!link_ || dropped_ || stopped()) return true;
   if (until_ && Clock::now() > *until_) {

@@ -1,6 +1,6 @@
 /// \file
-/// The Endpoint serves port channels between hosts. It sends the requests of one rank's proxy to ranks of
-/// other hosts, and carries out their requests.
+/// The RemoteEndpoint serves port channels between hosts. It sends the requests of one rank's proxy to ranks
+/// of other hosts, and carries out their requests.
 #pragma once
 
 #include <array>
@@ -56,7 +56,7 @@ namespace chorale::remote {
 /// Any thread may call any function. The functions take the endpoint's lock and hold it during callbacks, so
 /// callbacks must not call the endpoint. If a thread holds another lock when it calls work(), it also holds
 /// that lock in callbacks.
-class Endpoint {
+class RemoteEndpoint {
  public:
   struct Region {
     char* base = nullptr;
@@ -109,13 +109,13 @@ class Endpoint {
   };
 
   /// \param copies  access to the memory of this rank
-  Endpoint(World& world, std::unique_ptr<Copies> copies, Events events);
+  RemoteEndpoint(World& world, std::unique_ptr<Copies> copies, Events events);
 
   /// Sends pending messages for a second at most. Then it says goodbye, so that no peer takes this rank for
   /// dead, and waits for an answer for a second at most. No other thread may use the endpoint at that time.
-  ~Endpoint();
-  Endpoint(const Endpoint&) = delete;
-  Endpoint& operator=(const Endpoint&) = delete;
+  ~RemoteEndpoint();
+  RemoteEndpoint(const RemoteEndpoint&) = delete;
+  RemoteEndpoint& operator=(const RemoteEndpoint&) = delete;
 
   /// Makes the link to the other hosts, if there is none since the last reset; collective.
   /// \throws RunError, on all ranks, if one of them cannot make the link

@@ -150,8 +150,8 @@ std::vector<int> far_peers(const Plan& plan, uint32_t rank, const HostOf& host) 
 
 }  // namespace
 
-Endpoint::Memory memory_of(const lowering::ControlBlock& block, char* plain, char* packets) {
-  Endpoint::Memory memory;
+RemoteEndpoint::Memory memory_of(const lowering::ControlBlock& block, char* plain, char* packets) {
+  RemoteEndpoint::Memory memory;
   memory.buffers[size_t(BufferKind::scratch)] = {plain, block.plain_bytes};
   memory.buffers[lowering::packet_kind] = {packets, block.packet_bytes};
   return memory;
@@ -182,7 +182,8 @@ bool sends_packets(const Plan& plan, uint32_t rank, uint32_t peer) {
   return false;
 }
 
-uint64_t join_hosts(World& world, const Plan& plan, Endpoint& endpoint, const Endpoint::Memory& memory) {
+uint64_t join_hosts(World& world, const Plan& plan, RemoteEndpoint& endpoint,
+                    const RemoteEndpoint::Memory& memory) {
   const HostOf host = [&world](uint32_t rank) { return world.group().host(int(rank)); };
   endpoint.connect();
   return endpoint.register_binding(memory, far_peers(plan, uint32_t(world.rank()), host));

@@ -21,7 +21,7 @@ bool checked_hosts(const Plan&, uint32_t rank, const HostOf&);
 /// Returns the scratch of a rank that its peers of other hosts may write to. Signals, and buffers of the
 /// user, are left to the caller.
 /// \param plain, packets  where these parts of its control block are
-Endpoint::Memory memory_of(const lowering::ControlBlock&, char* plain, char* packets);
+RemoteEndpoint::Memory memory_of(const lowering::ControlBlock&, char* plain, char* packets);
 
 /// Returns true if `rank` sends packets to `peer` over a port channel.
 bool sends_packets(const Plan&, uint32_t rank, uint32_t peer);
@@ -29,7 +29,7 @@ bool sends_packets(const Plan&, uint32_t rank, uint32_t peer);
 /// Registers a binding of a plan that crosses hosts with this rank's endpoint. Collective, because a rank
 /// that sends nothing may receive.
 /// \param memory  the memory that peers of other hosts may write to, where the endpoint's Copies access it
-/// \return the binding's number, see Endpoint::register_binding()
-uint64_t join_hosts(World&, const Plan&, Endpoint&, const Endpoint::Memory& memory);
+/// \return the binding's number, see RemoteEndpoint::register_binding()
+uint64_t join_hosts(World&, const Plan&, RemoteEndpoint&, const RemoteEndpoint::Memory& memory);
 
 }  // namespace chorale::remote

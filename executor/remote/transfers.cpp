@@ -1,4 +1,4 @@
-// This part of Endpoint turns orders into messages, and carries out received messages.
+// This part of RemoteEndpoint turns orders into messages, and carries out received messages.
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ constexpr uint64_t most_on_the_way = uint64_t{64} << 20;
 
 // -- Sending
 
-void Endpoint::send(const Order& order) {
+void RemoteEndpoint::send(const Order& order) {
   const Lock lock(mutex_);
   if (!link_ || dropped_ || !entries_.contains(order.binding)) return;
   const Stream stream{order.binding, order.peer};
@@ -31,7 +31,7 @@ void Endpoint::send(const Order& order) {
 }
 
 /// Begins the next message of each stream.
-bool Endpoint::begin_orders() {
+bool RemoteEndpoint::begin_orders() {
   bool any = false;
   std::erase_if(to_begin_, [&](const Stream& stream) {
     Outbox& outbox = outboxes_.at(stream);
@@ -42,7 +42,7 @@ bool Endpoint::begin_orders() {
 }
 
 /// Begins the next message of a stream. Returns false if there is no staging memory for it.
-bool Endpoint::begin(const Stream& stream, Outbox& outbox) {
+bool RemoteEndpoint::begin(const Stream& stream, Outbox& outbox) {
   const Order& order = outbox.orders.front();
   const uint64_t bytes = std::min<uint64_t>(order.bytes - outbox.begun, copies_->piece_bytes());
   Held held;
@@ -84,7 +84,7 @@ bool Endpoint::begin(const Stream& stream, Outbox& outbox) {
   return true;
 }
 
-bool Endpoint::send_what_left() {
+bool RemoteEndpoint::send_what_left() {
   bool any = false;
   for (; !leaving_.empty() && leaving_.front().copy <= copies_->ended_out(); any = true) {
     Leaving& leaving = leaving_.front();
@@ -94,7 +94,7 @@ bool Endpoint::send_what_left() {
   return any;
 }
 
-void Endpoint::take_done(const Stream& stream, uint64_t turn) {
+void RemoteEndpoint::take_done(const Stream& stream, uint64_t turn) {
   const auto found = outboxes_.find(stream);
   if (found == outboxes_.end()) return;
   Outbox& outbox = found->second;
@@ -109,7 +109,7 @@ void Endpoint::take_done(const Stream& stream, uint64_t turn) {
 
 /// Handles a peer's goodbye. The peer carries out nothing more, so all orders to it count as done. If some
 /// code waits for more from the peer, its wait reports that.
-void Endpoint::leave(int peer) {
+void RemoteEndpoint::leave(int peer) {
   if (dropped_) return;
   for (auto at = outboxes_.begin(); at != outboxes_.end();) {
     const auto [stream, outbox] = std::pair(at->first, &at->second);
@@ -120,7 +120,7 @@ void Endpoint::leave(int peer) {
 
 // -- Receiving
 
-void Endpoint::come(int from, std::span<const std::byte> header, ucx::Payload payload) {
+void RemoteEndpoint::come(int from, std::span<const std::byte> header, ucx::Payload payload) {
   if (dropped_ || header.size() != sizeof(Message)) return;
   const Message message = world::read_as<Message>(header);
   const Stream stream{message.binding, from};
@@ -131,13 +131,13 @@ void Endpoint::come(int from, std::span<const std::byte> header, ucx::Payload pa
 }
 
 /// Records that the sender must be told that all messages up to `turn` are done.
-void Endpoint::owe(const Stream& stream, uint64_t turn) {
+void RemoteEndpoint::owe(const Stream& stream, uint64_t turn) {
   uint64_t& owed = to_tell_[stream];
   owed = std::max(owed, turn);
 }
 
 /// Carries out the next messages of each stream.
-bool Endpoint::deliver() {
+bool RemoteEndpoint::deliver() {
   bool any = false;
   std::erase_if(to_deliver_, [&](const Stream& stream) {
     const auto found = inboxes_.find(stream);
@@ -155,7 +155,7 @@ bool Endpoint::deliver() {
   return any;
 }
 
-Endpoint::Carried Endpoint::carry_out(const Stream& stream, const Held& held) {
+RemoteEndpoint::Carried RemoteEndpoint::carry_out(const Stream& stream, const Held& held) {
   const auto found = entries_.find(stream.first);
   if (found == entries_.end()) return Carried::waits_for_peers;
   const Entry& entry = found->second;
@@ -186,7 +186,7 @@ Endpoint::Carried Endpoint::carry_out(const Stream& stream, const Held& held) {
 }
 
 /// Returns why a message must not be carried out; "" if it can be.
-std::string Endpoint::fault_of(const Entry& entry, int from, const Held& held, bool over) const {
+std::string RemoteEndpoint::fault_of(const Entry& entry, int from, const Held& held, bool over) const {
   const Message& message = held.message;
   const uint64_t bytes = held.payload.bytes;
   if (over) {
@@ -211,7 +211,7 @@ std::string Endpoint::fault_of(const Entry& entry, int from, const Held& held, b
 }
 
 /// Sets the signals of messages whose data has been copied, and answers the senders.
-bool Endpoint::finish_arrivals() {
+bool RemoteEndpoint::finish_arrivals() {
   for (; !arriving_.empty() && arriving_.front().copy <= copies_->ended_in(); arriving_.pop_front()) {
     const Arriving& first = arriving_.front();
     if (first.signal) store_release(&first.signal->value, first.posted);

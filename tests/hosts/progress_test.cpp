@@ -48,7 +48,7 @@ struct Puts {
     run.channels = {{.peer = 1 - world.rank(), .far = {1 - world.rank(), 0}}};
   }
 
-  remote::Endpoint::Memory memory;
+  remote::RemoteEndpoint::Memory memory;
   Signal signal, completed;
   uint64_t data[2] = {};
   cpu::Run run;
@@ -82,8 +82,8 @@ std::string send(World& world) {
 
 /// Waits for the signals as a block does that waits for the last of them. A put waits for its launch here.
 std::string take(World& world) {
-  remote::Endpoint endpoint(world, std::make_unique<remote::HostCopies>(),
-                            {.done = {}, .moved = [&world] { world.scheduler().moved(); }});
+  remote::RemoteEndpoint endpoint(world, std::make_unique<remote::HostCopies>(),
+                                  {.done = {}, .moved = [&world] { world.scheduler().moved(); }});
   Puts all(world);
   endpoint.connect();
   const uint64_t binding = endpoint.register_binding(all.memory, {0});

@@ -42,7 +42,8 @@ Proxy::~Proxy() {
 }
 
 Proxy::Client::Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal* completed,
-                      std::vector<int> peers, std::vector<remote::Endpoint::FarEnd> far, uint64_t binding)
+                      std::vector<int> peers, std::vector<remote::RemoteEndpoint::FarEnd> far,
+                      uint64_t binding)
     : proxy_(proxy),
       signals_at_peer_(std::move(signals_at_peer)),
       completed_(completed),
@@ -87,11 +88,12 @@ void Proxy::drop() {
   if (endpoint_) endpoint_->drop();
 }
 
-remote::Endpoint& Proxy::endpoint() {
+remote::RemoteEndpoint& Proxy::endpoint() {
   if (endpoint_) return *endpoint_;
-  remote::Endpoint::Events events;
+  remote::RemoteEndpoint::Events events;
   events.done = [this](uint32_t client, uint32_t channel) { tell_done(client, channel); };
-  auto made = std::make_unique<remote::Endpoint>(world_, std::make_unique<RemoteCopies>(), std::move(events));
+  auto made =
+      std::make_unique<remote::RemoteEndpoint>(world_, std::make_unique<RemoteCopies>(), std::move(events));
   const std::lock_guard lock(orders_.lock());
   endpoint_ = std::move(made);
   return *endpoint_;
@@ -115,7 +117,7 @@ void Proxy::handle(const PortTrigger& trigger) {
 }
 
 void Proxy::handle_far(Client& client, const PortTrigger& trigger) {
-  remote::Endpoint::Order order =
+  remote::RemoteEndpoint::Order order =
       client.far_[trigger.channel].order(trigger.from, trigger.to, trigger.bytes, trigger.signal);
   order.client = client.id_;
   order.channel = trigger.channel;

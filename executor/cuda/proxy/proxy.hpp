@@ -34,7 +34,7 @@ class Proxy {
     /// \param far by channel; empty: none leads to another host
     /// \param binding the result of remote::join_hosts(), if a channel leads to another host
     Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal* completed, std::vector<int> peers,
-           std::vector<remote::Endpoint::FarEnd> far = {}, uint64_t binding = 0);
+           std::vector<remote::RemoteEndpoint::FarEnd> far = {}, uint64_t binding = 0);
     /// Unregisters the binding. No launch of it may still run. Triggers of its blocks are still carried out.
     ~Client();
 
@@ -47,7 +47,7 @@ class Proxy {
     std::vector<Signal*> signals_at_peer_;
     Signal* completed_;
     const std::vector<int> peers_;
-    std::vector<remote::Endpoint::FarEnd> far_;
+    std::vector<remote::RemoteEndpoint::FarEnd> far_;
     const uint64_t binding_;
     // Only the proxy writes these words, so it knows their values.
     std::vector<uint64_t> posted_, done_;
@@ -56,7 +56,7 @@ class Proxy {
   /// Returns the endpoint to other hosts, which the proxy drives. Makes it if there is none, for the current
   /// device.
   /// \throws RunError
-  remote::Endpoint& endpoint();
+  remote::RemoteEndpoint& endpoint();
 
   /// Drops the triggers of blocks that have stopped; none may run.
   void drop();
@@ -72,7 +72,7 @@ class Proxy {
   ProxyCopies copies_;
   std::vector<Client*> clients_;
   Orders<PortTrigger> orders_;
-  std::unique_ptr<remote::Endpoint> endpoint_;  ///< made when a binding first reaches another host
+  std::unique_ptr<remote::RemoteEndpoint> endpoint_;  ///< made when a binding first reaches another host
 };
 
 }  // namespace chorale::cuda

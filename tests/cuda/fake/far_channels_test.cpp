@@ -63,7 +63,7 @@ class End {
     std::memset(output_.data(), 0, room * size_t(ranks_));
     std::memset(signals_.data(), 0, sizeof(Signal) * size_t(ranks_));
     std::memset(completed_.data(), 0, sizeof(Signal) * size_t(ranks_));
-    remote::Endpoint::Memory memory;
+    remote::RemoteEndpoint::Memory memory;
     memory.buffers[size_t(BufferKind::output)] = {output_.data(), room * size_t(ranks_)};
     memory.signals = reinterpret_cast<Signal*>(signals_.data());
     memory.n_signals = uint32_t(ranks_);
@@ -73,7 +73,7 @@ class End {
     }
     proxy.endpoint().connect();
     binding_ = proxy.endpoint().register_binding(memory, peers);
-    std::vector<remote::Endpoint::FarEnd> far;
+    std::vector<remote::RemoteEndpoint::FarEnd> far;
     far.resize(size_t(ranks_));
     for (int peer = 0; peer < ranks_; ++peer) {
       if (peer != rank_) far[size_t(peer)] = {peer, uint32_t(rank_)};

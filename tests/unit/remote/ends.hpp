@@ -100,7 +100,7 @@ class Bound {
     memory.n_signals = uint32_t(ranks_);
   }
 
-  remote::Endpoint::Region region() { return {output_.data(), output_.size()}; }
+  remote::RemoteEndpoint::Region region() { return {output_.data(), output_.size()}; }
   const char* of(int peer, uint32_t buffer = output) const {
     return (buffer == output ? output_ : scratch_).data() + size_t(peer) * part_;
   }
@@ -112,7 +112,7 @@ class Bound {
   void note_done(uint32_t peer) { add_release(&done_[peer].value, uint64_t(1)); }
   size_t part() const { return part_; }
 
-  remote::Endpoint::Memory memory;
+  remote::RemoteEndpoint::Memory memory;
   uint64_t number = 0;                  ///< from the endpoint
   std::map<int, uint64_t> posted = {};  ///< signals to each peer
 
@@ -166,7 +166,7 @@ class End {
     uint64_t at = 0;
   };
   void send(Bound& bound, const To& to, const char* from, uint64_t bytes, bool signal) {
-    remote::Endpoint::Order order;
+    remote::RemoteEndpoint::Order order;
     while (bound_[order.client] != &bound) ++order.client;
     order.channel = uint32_t(to.peer);
     order.peer = to.peer;
@@ -196,7 +196,7 @@ class End {
 
  public:
   std::atomic<int> moved{0};
-  remote::Endpoint endpoint;
+  remote::RemoteEndpoint endpoint;
 };
 
 }  // namespace chorale::test

@@ -236,7 +236,7 @@ TEST(RemoteTransfers, who_rests_hears_of_late_messages) {
 /// Without a link there is nothing to poll, so only wake() ends the sleep.
 TEST(RemoteTransfers, a_rest_before_there_is_a_link_ends_when_it_is_woken) {
   expect_good(2, [](World& world) -> std::string {
-    remote::Endpoint endpoint(world, std::make_unique<remote::HostCopies>(), {});
+    remote::RemoteEndpoint endpoint(world, std::make_unique<remote::HostCopies>(), {});
     std::thread resting([&] { endpoint.rest(); });
     endpoint.wake();
     resting.join();
