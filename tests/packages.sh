@@ -56,7 +56,7 @@ depends libchorale1 'libfmt[0-9]+'
 depends chorale "libchorale1 \(= $version\)"
 depends chorale 'libfmt[0-9]+'
 depends libchorale-dev "libchorale1 \(= $version\)"
-# What find_package(Chorale) looks for comes with the package.
+# The package depends on everything that find_package(Chorale) looks for.
 for found in nlohmann-json3-dev libfmt-dev libpugixml-dev libspdlog-dev libsodium-dev libboost-context-dev libboost-program-options-dev; do
   depends libchorale-dev "$found"
 done

@@ -19,7 +19,7 @@ def absent_parts(folder):
 
 
 def reasons(output):
-    """Why a test, or parts of it, did not run."""
+    """Returns the reasons why a test, or parts of it, did not run."""
     found = re.findall(r"^\s*(?:[\w+, ]+: )?skipped[:,] *(.*)$", output, re.M)
     found += re.findall(r": Skipped\n(.*)$", output, re.M)  # GoogleTest's form
     return list(dict.fromkeys(why.strip() for why in found if why.strip()))

@@ -1,6 +1,6 @@
 /// \file
 /// Maps handles of the C API, which are numbers, to objects. A number is given out once, so a closed handle
-/// stays invalid for ever. An object stays alive until the calls that use it have returned.
+/// never becomes valid again. An object stays alive until the calls that use it have returned.
 #pragma once
 
 #include <atomic>

@@ -160,7 +160,7 @@ class Communicator {
   void execute(const Collective& collective, cudaStream_t stream);
   bool is_bound(const Collective& collective);
 
-  /// Is a part of a call: a plan, or messages.
+  /// Describes a part of a call: a plan, or messages.
   struct CallPart {
     std::optional<Collective> collective;
     Messages messages;

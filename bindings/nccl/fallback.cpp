@@ -48,7 +48,8 @@ Fallback load() {
     made.error = why ? why : "the loader does not say why";
     return made;
   }
-  // From here on the library stays loaded, whatever it is: what it started while it was loaded may still run.
+  // From here on the library stays loaded, even if it is refused below. Loading it may have started threads
+  // that still run.
   if (dlsym(library, "chorale_nccl_calls")) {
     made.error = "it is Chorale's own library and not NVIDIA's";
     return made;

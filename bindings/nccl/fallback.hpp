@@ -4,8 +4,8 @@
 
 #include "functions.hpp"
 
-/// The real NCCL, which is loaded beside this library if CHORALE_NCCL_FALLBACK names its file. Calls without
-/// a communicator that this library does not serve go there.
+/// The fallback is the real NCCL. It is loaded beside this library if CHORALE_NCCL_FALLBACK names its file.
+/// If this library does not serve a call, and the call has no communicator, the call goes there.
 namespace chorale::nccl::fallback {
 
 /// The environment variable with the path of the real NCCL's library.

@@ -146,7 +146,7 @@ std::shared_ptr<Communicator> shared(std::unique_ptr<Communicator> made) {
   return {made.release(), retire};
 }
 
-/// Is the turn of a call among those that make communicators from the same one.
+/// Holds a call's turn. Calls that make communicators from the same one take turns.
 class Turn {
  public:
   explicit Turn(const Init& init) : init_(init) {

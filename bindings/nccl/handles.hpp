@@ -14,7 +14,8 @@
 
 namespace chorale::nccl {
 
-/// Is the object behind ncclComm_t. A program gets it before its communicator exists, if it does not wait.
+/// This is the object behind ncclComm_t. A program gets it before its communicator exists, if it does not
+/// wait.
 struct ncclComm {
   ncclComm(int its_rank, int its_ranks, int its_device, bool waits)
       : device(its_device), blocking(waits), rank(its_rank), ranks(its_ranks) {}
@@ -24,8 +25,8 @@ struct ncclComm {
   mutable std::mutex mutex;  ///< guards the members below
   int rank, ranks;           ///< -1 while the communicator is being made by a split or a shrink
   Outcome outcome{ncclInProgress, "the communicator is still being made"};
-  /// Is null until the communicator is made. Its memory is freed after its last use, and after the last use
-  /// of its other ranks in this process.
+  /// This pointer is null until the communicator is made. The communicator's memory is freed after its last
+  /// use, and after the last use of its other ranks in this process.
   std::shared_ptr<Communicator> communicator;
   bool finalized = false;
   bool ended = false;  ///< destroyed or aborted

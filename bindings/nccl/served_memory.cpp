@@ -13,7 +13,7 @@
 
 namespace chorale::nccl {
 
-/// Is the object behind ncclWindow_t.
+/// This is the object behind ncclWindow_t.
 struct ncclWindow_vidmem {
   void* at;
   Handle of;

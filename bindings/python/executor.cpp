@@ -32,14 +32,14 @@ namespace py = pybind11;
 namespace chorale::python {
 namespace {
 
-/// Is made with a world, and has to end before it.
+/// An object of a world is made with the world, and has to end before it.
 class OfWorld {
  public:
   virtual ~OfWorld() = default;
   virtual void end() = 0;
 };
 
-/// Is Python's World. run_local() owns the handles of its bodies, and ends them.
+/// This is Python's World. run_local() owns the handles of its bodies, and ends them.
 struct WorldObject {
   std::unique_ptr<World> own;
   World* lent = nullptr;

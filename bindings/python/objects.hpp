@@ -18,7 +18,7 @@
 
 namespace chorale::python {
 
-/// Is Python's chorale.Plan.
+/// This is Python's chorale.Plan.
 struct PlanObject {
   SharedPlan plan;
 };

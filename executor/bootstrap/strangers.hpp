@@ -28,7 +28,7 @@ class Strangers {
   static constexpr size_t most_others = 64;
   static constexpr std::chrono::seconds patience{5};
 
-  /// Is called when a connection is dropped, before it is closed.
+  /// Strangers calls this when it drops a connection, before it closes it.
   using Dropped = std::function<void(const Connection& connection, const std::string& why)>;
 
   Strangers(boost::asio::io_context& io, int ranks, Dropped dropped)

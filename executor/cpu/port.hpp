@@ -87,9 +87,8 @@ class Proxy {
   uint32_t add_client(Run& run);
   void remove_client(uint32_t client);
 
-  /// Called before and after a launch. When end() returns, everything that was pushed is done. If the world
-  /// has stopped before or during end(), it is dropped instead.
-  /// \return the reason of that stop
+  /// Call begin() before a launch and end() after it. When end() returns, everything that was pushed is done.
+  /// If the world has stopped before or during end(), it is dropped instead, and end() returns the reason.
   void begin();
   Stop end(bool stopped, const Deadline& deadline);
 

@@ -20,7 +20,7 @@ namespace chorale::cpu {
 
 class Fifo;
 
-/// Is in the rank's window. Its words are addresses if all ranks are threads of one process, and
+/// This struct is in the rank's window. Its words are addresses if all ranks are threads of one process, and
 /// SharedAddresses otherwise.
 using lowering::Published;
 

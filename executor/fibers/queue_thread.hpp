@@ -33,7 +33,8 @@ class QueueThread {
   QueueThread(const QueueThread&) = delete;
   QueueThread& operator=(const QueueThread&) = delete;
 
-  /// Called before and after a launch. When end() returns, the queue is served or, after a stop, dropped.
+  /// Call begin() before a launch and end() after it. When end() returns, the queue is served or, after a
+  /// stop, dropped.
   void begin();
   void end(bool stopped);
 

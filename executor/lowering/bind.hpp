@@ -13,8 +13,8 @@
 
 namespace chorale::lowering {
 
-/// Is the image::Buffer::kind of scratch for packets. The other kinds are the BufferKinds; scratch there is
-/// for plain chunks.
+/// Names the image::Buffer::kind of scratch for packets. The other kinds are the BufferKinds; scratch there
+/// is for plain chunks.
 constexpr uint32_t packet_kind = 3;
 
 /// Owns the arrays that an image::Image points to.

@@ -41,7 +41,7 @@ struct Place {
   uint64_t offset = 0;  ///< offset of `start` in the buffer, in bytes
   uint64_t valid = 0;   ///< bytes that exist from there on, in its segment
   uint32_t buffer = 0;  ///< position in Image::buffers or, for switched roles, in Image::switches
-  /// Is true if all of it is in one segment. This is computed once because a division takes long on a GPU.
+  /// This is true if the operand is in one segment. Such an operand has one address and need not be cut.
   bool whole = false;
 };
 

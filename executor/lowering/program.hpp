@@ -138,7 +138,8 @@ struct ProgramPlace {
 /// and strides, in this order, each aligned to 16 bytes.
 struct PageShape {
   uint32_t steps = 0, items = 0, plain = 0, packets = 0;  ///< the capacity of a page
-  /// 0, or one per place: the number of bytes by which it advances from one turn of its loop to the next.
+  /// Counts the strides: one per place, or 0 if no place has one. A stride is the number of bytes by which a
+  /// place advances from one turn of its loop to the next.
   uint32_t strides = 0;
 
   CHORALE_HD uint32_t items_at() const { return 16 + steps * uint32_t(sizeof(ProgramStep)); }

@@ -100,11 +100,12 @@ class RemoteEndpoint {
   };
 
   struct Events {
-    /// Is called when an order is done, so that its data and its signal are at the peer. work(), rest() and
-    /// the destructor call it once per order, except for orders of a binding that is unregistered.
+    /// The endpoint calls this when an order is done, so that its data and its signal are at the peer.
+    /// work(), rest() and the destructor call it once per order, except for orders of a binding that is
+    /// unregistered.
     std::function<void(uint32_t client, uint32_t channel)> done;
-    /// Is called when something was carried out here or at a peer, so that launches make progress. work() and
-    /// rest() call it. It may be empty.
+    /// The endpoint calls this when something was carried out here or at a peer, so that launches make
+    /// progress. work() and rest() call it. It may be empty.
     std::function<void()> moved;
   };
 

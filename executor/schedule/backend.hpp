@@ -1,6 +1,6 @@
 /// \file
 /// A backend runs the programs of host schedules, on CPU threads or on CUDA streams. A program is a rank's
-/// list of operations, see program.hpp.
+/// list of operations, see rank_program.hpp.
 #pragma once
 
 #include <chrono>

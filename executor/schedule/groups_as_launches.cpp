@@ -35,8 +35,8 @@ struct Exchange {
   std::vector<SourceLine> lines;
   uint32_t sends = 0, receives = 0;  ///< the largest number on one rank
   uint64_t slot = 0;                 ///< bytes of a chunk: the longest transfer
-  /// Is true if every rank sends and receives one contiguous range, and all are of one length, so no staging
-  /// is needed.
+  /// This is true if every rank sends and receives one contiguous range, and all are of one length, so no
+  /// staging is needed.
   bool direct = true;
   uint32_t sent = 0, received = 0;  ///< otherwise the positions of the staging buffers among the tensors
 };

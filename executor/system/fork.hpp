@@ -40,11 +40,12 @@ class ClosedInForks {
   int descriptor_ = -1;
 };
 
-/// Keeps an object alive for ever. A fork cannot destroy an object with threads, and must not destroy one
-/// that communicates with peers.
+/// Keeps an object alive until the process ends. A fork cannot destroy an object with threads, and must not
+/// destroy one that communicates with peers.
 void keep_for_ever(std::shared_ptr<const void> what);
 
-/// Keeps `state` alive for ever if this process is a fork of the process that made its `origin`.
+/// Keeps `state` alive until the process ends if this process is a fork of the process that made its
+/// `origin`.
 template <class State>
 void keep_if_forked(std::unique_ptr<State>& state) {
   if (state && state->origin.forked()) keep_for_ever(std::shared_ptr<State>(std::move(state)));

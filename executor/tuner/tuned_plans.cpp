@@ -110,7 +110,7 @@ void TunedPlans::use(OwnPlan own) {
   own_.push_back(std::make_shared<const OwnPlan>(std::move(own)));
 }
 
-/// Is a plan that a message may have, from one of the sources.
+/// Describes a plan that a message may have, from one of the sources.
 struct TunedPlans::Candidate {
   /// Says whether the plan is for the message, and if not, why.
   enum class Fit : uint8_t {

@@ -35,9 +35,9 @@ class UcxLink {
   /// must not destroy the link.
   struct Events {
     std::function<void(std::span<const std::byte> header, Payload payload)> message;
-    /// Is called once per peer whose connection is lost, with UCX's error.
+    /// The link calls this once per peer whose connection is lost, with UCX's error.
     std::function<void(int peer, const std::string& why)> lost;
-    /// Is called when a message arrives for which there is no memory.
+    /// The link calls this when a message arrives for which there is no memory.
     std::function<void(size_t bytes)> too_large;
   };
 

@@ -88,7 +88,7 @@ def graph():
 
 
 def lose_rank(rank, how, address, queue):
-    """Is a rank of two. Rank 1 leaves in the way `how` between two calls. Rank 0 must get an exception."""
+    """Runs one of two ranks. Rank 1 leaves in the way `how` between two calls. Rank 0 must get an exception."""
     torch.cuda.set_device(rank % torch.cuda.device_count())
     dist.init_process_group("nccl", init_method=address, rank=rank, world_size=2)
     values = torch.ones(1000, device="cuda")

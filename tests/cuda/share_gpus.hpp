@@ -7,7 +7,7 @@
 /// hang with one GPU per rank.
 /// *As threads of one process* their kernels are resident together. Some calls of CUDA wait for all kernels:
 /// allocating and freeing memory, loading a kernel, capturing, and enqueueing when a queue is full. A rank
-/// that makes such a call while a kernel waits for a rank that has not launched yet may wait for ever.
+/// that makes such a call while a kernel waits for a rank that has not launched yet may wait without end.
 #pragma once
 
 #include <cstdlib>

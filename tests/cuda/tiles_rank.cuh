@@ -82,7 +82,7 @@ inline Leg leg_of(const Buffer& in, const Buffer& out, uint64_t n) {
   return leg;
 }
 
-/// Is the base of kernels in which every rank sends to the next.
+/// Serves as the base of kernels in which every rank sends to the next.
 struct ToTheRight {
   EndpointTable table;
   Leg message;

@@ -40,7 +40,7 @@ CHORALE_PROGRAM(unit_relaxed_signal_wait, Parameters&) {
 
 // Consecutive signals become one operation, and so do consecutive waits. A signal is awaited on the channel
 // of the same number, so the ranks use their channels in opposite order. In MSCCL++'s program both ranks
-// signal on the first two and wait on the others, for ever.
+// signal on the first two and wait on the others, so it never ends.
 CHORALE_PROGRAM(unit_signal_wait_fuse, Parameters&) {
   return two("signal_wait_test", 0, 0, [](Program& program, const Rank& me, const Rank& peer) {
     std::vector<MemoryChannel> channels;

@@ -72,7 +72,7 @@ std::string words_of(const MutateArguments& options) {
   return text + " --schedules " + std::to_string(options.schedules);
 }
 
-/// Gives the step after which a mutant counts as running for ever, which is a failure.
+/// Gives the step after which a mutant counts as running without end, which is a failure.
 constexpr uint64_t max_steps = uint64_t(1) << 24;
 
 /// Returns the first schedule that fails.

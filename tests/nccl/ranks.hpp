@@ -230,7 +230,7 @@ inline size_t size_of(ncclDataType_t type) {
   return sizes[type];
 }
 
-/// Is the number of places after which the numbers of a rank repeat.
+/// Gives the number of places after which the numbers of a rank repeat.
 constexpr size_t period = 3;
 
 /// Returns the number that rank `rank` has at a place of its input: small, so that sums and products of a few
@@ -309,7 +309,7 @@ class Elements {
 /// Holds numbers in memory of this thread's GPU. Call settle() before you read what a call has written.
 using Ints = std::vector<int, Allocator<int>>;
 
-/// Is a number in memory of this thread's GPU.
+/// Holds a number in memory of this thread's GPU.
 class Number {
  public:
   explicit Number(int value) : memory_(ncclInt32, 1) { set(value); }

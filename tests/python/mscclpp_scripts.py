@@ -26,8 +26,8 @@ chorale.mscclpp.install("mscclpp", {allow!r})
 sys.argv = {argv!r}
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-# Beginning of a plan's name: the script, and its arguments if the manifest has none. The checked-in plans have no script in the
-# manifest, but were written by these.
+# SCRIPTS maps the beginning of a plan's name to its script, and to the arguments if the manifest has none. The manifest names no
+# script for the checked-in plans, but these scripts wrote them.
 SCRIPTS = {
     "unit_tests-put-put_with_signal_fuse_test": (TESTS + "unit_tests/put/put_with_signal_fuse_test.py", None),
     "single_node-allgather_ring": (TESTS + "single_node/allgather_ring.py", None),
@@ -44,7 +44,8 @@ SCRIPTS = {
     "executor_plan-transfer_pack": ("test/executor-tests/algos/transfer_pack.py", ""),
     "executor_plan-reduce": ("test/executor-tests/algos/reduce.py", ""),
 }
-# What the authors of the plans changed in scripts that do not run as they are: the number of GPUs of two of them is an argument.
+# MENDS holds the changes that the authors of the plans made to scripts that do not run as they are. For example, the number of GPUs
+# becomes an argument of two of them.
 MENDS = {
     "-scalable": [(r"gpu_size = 2\b", "gpu_size = args.num_gpus"),
                   (r'(parser\.add_argument\("--name")', r'parser.add_argument("--num_gpus", type=int)\n\1')],

@@ -366,8 +366,8 @@ class SkewFinder {
   std::vector<std::vector<uint32_t>> waits_at_;  // by pipeline: gates
   std::map<const Op*, uint32_t> packet_gates_;   // by the pipeline that writes
   bool switched_ = false;
-  /// Is true if several blocks compete, or if packets are written more than once or in other turns than they
-  /// are read in.
+  /// This is true if several blocks compete, or if packets are written more than once or in other turns than
+  /// they are read in.
   bool in_doubt_ = false;
   LoopSkew skew_;
 };

@@ -96,16 +96,16 @@ class SymbolicExecutor;
 class Observer {
  public:
   virtual ~Observer() = default;
-  /// Called when all blocks of a rank begin a launch.
+  /// All blocks of a rank begin a launch.
   virtual void begin(uint32_t /*rank*/, uint32_t /*launch*/) {}
-  /// Called when all blocks of a rank have ended a launch.
+  /// All blocks of a rank have ended a launch.
   virtual void end(uint32_t /*rank*/, uint32_t /*launch*/) {}
   virtual void sync(uint32_t /*chain*/) {}
-  /// Called when a step moves data, which is a move or a push. Sources come first.
+  /// A step moves data: it is a move or a push. Sources come first.
   virtual void move(uint32_t /*chain*/, const SymbolicStep&, std::span<const Touch>) {}
-  /// Called when a step posts to a counter, which is a post, a push or a release.
+  /// A step posts to a counter: it is a post, a push or a release.
   virtual void post(uint32_t /*chain*/, const SymbolicStep&, uint32_t /*counter*/) {}
-  /// Called when a step takes from a counter. Posts [first, first + n) of the counter are then known to have
+  /// A step takes from a counter. Posts [first, first + n) of the counter are then known to have
   /// been made.
   virtual void take(uint32_t /*chain*/, const SymbolicStep&, uint32_t /*counter*/, uint64_t /*first*/,
                     uint64_t /*n*/) {}

@@ -37,7 +37,7 @@ struct Request {
 constexpr int most_refusals = 8;
 constexpr std::chrono::seconds between_looks{1};
 
-/// Is held while a registry of this process unmaps memory, and shared while one maps memory. Unmapping may
+/// A registry of this process locks this mutex to unmap memory, and shares it to map memory. Unmapping may
 /// wait for a kernel that waits for a peer, so a thread that maps memory for peers does not wait for it.
 std::shared_mutex unmapping;
 

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// A factor for Executor::scale(). Device code includes this file, so it is C++17.
+/// This header defines the factor that Executor::scale() multiplies by. Device code includes it, so it is
+/// C++17.
 
 #include <cstdint>
 

@@ -15,7 +15,7 @@
 
 namespace chorale {
 
-/// Is a function that makes the plan called `name` for `ranks` ranks, as make_plan() of chorale::plans does.
+/// Such a function makes the plan called `name` for `ranks` ranks, as make_plan() of chorale::plans does.
 using MakePlan = std::function<Plan(const std::string& name, int ranks)>;
 
 /// Holds a plan for messages of `least_bytes` to `most_bytes`, both included. These are bytes of the input,

@@ -170,8 +170,7 @@ enum class Form : uint8_t {
 
 /// Checks that `groups` groups can move a message of `elements` elements to one peer. Call it before you send
 /// anything. It checks, in this order, that a slot holds whole elements, that the message fits (only for
-/// Form::whole), that there is a channel for each group, and that the kernel cannot wait for ever with this
-/// form.
+/// Form::whole), that there is a channel for each group, and that the kernel cannot hang with this form.
 /// \throws UsageError that names the failed check, the numbers and the remedy
 void check_transfer(const Transport& transport, uint64_t elements, uint64_t element_bytes, uint32_t groups,
                     Form form = Form::one_way);

@@ -19,7 +19,7 @@ class SmCopyHost {
   virtual ~SmCopyHost() = default;
   /// Returns when ready(state) holds, or when the stream has to stop; then the world's abort word says so.
   virtual void wait(bool (*ready)(const void*), const void* state) = 0;
-  /// Called before each action that peers can see. With a seed, others may run first here.
+  /// Streams call this before each action that peers can see. With a seed, others may run first here.
   virtual void step() = 0;
 };
 

@@ -27,9 +27,9 @@ class StreamHost {
   /// \param action the action that waits
   virtual Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>* bell,
                     const Action& action) = 0;
-  /// Called before each action that peers can see. With a seed, others may run first here.
+  /// Streams call this before each action that peers can see. With a seed, others may run first here.
   virtual void step() {}
-  /// Called before a launch, in which the executor itself waits.
+  /// Streams call this before a launch, in which the executor itself waits.
   virtual void wait_in(const Action&) {}
 };
 

@@ -47,7 +47,7 @@ const Kernel* kernel_of(DType dtype, PacketForm packet, Kernel::Runs runs) {
   return &(*all)[size_t(dtype)][size_t(packet)][runs];
 }
 
-/// Is a thread block of a launch.
+/// Runs a thread block of a launch as a fiber.
 class Block final : public fibers::Fiber, public fibers::BlockHost {
  public:
   Block(cpu::Run& run, uint32_t number)

@@ -70,7 +70,7 @@ TEST_P(Multicast, EachGroupHasAnAddressAtItsMembers) {
   });
 }
 
-/// CUDA would wait for ever for a device that was not added.
+/// CUDA would wait without end for a device that was not added.
 TEST_P(Multicast, ARankThatFailsIsHeardOfByAll) {
   expect_good([](World& world) -> std::string {
     {

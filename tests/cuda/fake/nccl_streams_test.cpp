@@ -120,7 +120,7 @@ CHORALE_NCCL_TEST(NcclStreams, TakeTurns, ranks)(ncclComm_t comm, int rank) {
   }
 }
 
-/// Is memory that all ranks have registered.
+/// Holds memory that all ranks have registered.
 class Registered {
  public:
   explicit Registered(ncclComm_t comm) : comm_(comm) {

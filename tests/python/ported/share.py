@@ -1,4 +1,4 @@
-"""What several of the ported programs share."""
+"""This module has the functions that several of the ported programs share."""
 from chorale.language import MemoryChannel, Rank, SyncType  # noqa: F401
 
 

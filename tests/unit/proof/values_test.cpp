@@ -76,7 +76,7 @@ TEST(Values, OperandsThatAreSwapped) {
       "  this copy reads output[0:1] of rank 0 before anything writes it, and overwrites data at 0.0.2\n");
   EXPECT_EQ(prove_plan(swapped, all_but("values")).findings[0].diagnostic.help,
             "did you mean to swap the operands of that copy? The destination comes first");
-  // What is read may also go on to an output.
+  // The copy may also read data that a later copy takes to an output.
   Plan onwards = collective("allgather", 1, 2);
   copy(onwards, scratch(0), in(0));
   nop(onwards);

@@ -99,7 +99,7 @@ TEST(Witness, AWaitInAnotherBlock) {
   // If block 0 reads a chunk too, it needs the wait itself.
   copy(plan, scratch(1), out(1), 0, 1);
   EXPECT_FALSE(has(shown(plan), "instead of")) << shown(plan);
-  // What block 0 did before the wait may race as it did.
+  // Block 0 may also race with an operation that it did before the wait. The remedy stays the same.
   plan = two_ranks();
   put(plan, in(0), 2, 0, 1);
   copy(plan, scratch(0), out(0), 1, 0);

@@ -68,7 +68,7 @@ TEST(Stop, AbortInTheMiddle) {
   }
 }
 
-/// Rank 0 waits for data that does not come, but not for ever; rank 1 makes progress meanwhile.
+/// Rank 0 waits for data that does not come, until its time limit. Rank 1 makes progress meanwhile.
 struct Impatient {
   EndpointTable table;
   std::atomic<bool>* over;

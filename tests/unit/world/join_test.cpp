@@ -31,7 +31,7 @@ class Join : public Test {
     return World::join(address, rank, ranks, {.timeout = timeout});
   }
 
-  /// Returns the results of four ranks for a launch of rank 0 that waits for ever, after each has launched
+  /// Returns the results of four ranks for a launch of rank 0 that waits without end, after each has launched
   /// calls_of(rank).
   template <class CallsOf>
   std::vector<std::string> said_of_a_launch_that_waits(const CallsOf& calls_of) const {

@@ -99,7 +99,7 @@ TEST(LocalWorld, AMissingRankIsNamed) {
       << said;
 }
 
-/// The ranks that have a thread would wait for the others for ever.
+/// The ranks that have a thread would wait for the others without end.
 TEST(LocalWorld, RanksThatCannotHaveAThreadEndIt) {
 #if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
   GTEST_SKIP() << "shadows of the sanitizers are address space";

@@ -22,8 +22,8 @@
 
 namespace chorale::test {
 
-/// Is a process that makes an invitation and lives until this object is destroyed. This process stays without
-/// further threads, so that its forks may start threads under the thread sanitizer.
+/// Runs a process that makes an invitation and lives until this object is destroyed. This process stays
+/// without further threads, so that its forks may start threads under the thread sanitizer.
 class Maker {
  public:
   /// \param then  what the process does after it has made the invitation

@@ -1,4 +1,5 @@
-/* What Chorale's libnccl.so.2 has beside NCCL's own interface (docs/nccl.md). This header works in C and C++.
+/* This header declares what Chorale's libnccl.so.2 offers besides NCCL's own interface (docs/nccl.md). It
+ * works in C and C++.
  */
 #ifndef CHORALE_NCCL_CALLS_H
 #define CHORALE_NCCL_CALLS_H

@@ -106,9 +106,9 @@ struct Collective {
   int64_t chunk_factor = 1;  ///< 1 where it does not apply
   int64_t input_parts = 0;   ///< the input has input_parts * chunk_factor chunks
   int64_t output_parts = 0;
-  int64_t root = 0;  ///< broadcast, and others with a root
+  int64_t root = 0;  ///< the root's rank, for example of a broadcast; 0 if the collective has none
   bool inplace = false;
-  /// For custom collectives only, see Custom::post.
+  /// Holds Custom::post. It is empty unless the collective is a Custom.
   std::function<std::vector<Contribution>(int64_t rank, int64_t chunk)> post;
 
  private:

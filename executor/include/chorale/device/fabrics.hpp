@@ -133,8 +133,8 @@ struct Port {
   }
 };
 
-/// Is true if signal() and signal_free() of a fabric never stop, because they write to the peer directly. A
-/// fabric that goes through a proxy may have to wait for room.
+/// This is true if signal() and signal_free() of a fabric never stop, because they write to the peer
+/// directly. A fabric that goes through a proxy may have to wait for room.
 template <class Ops>
 inline constexpr bool signals_at_once = std::is_base_of_v<Direct, Ops>;
 

@@ -42,14 +42,14 @@ struct LinkState {
     uint64_t orders;                          ///< number of data orders given to the proxy
   };
   Cursor cursor;  ///< only the owner's kernels touch it
-  /// Written by the peer: the position up to which its data has arrived here. `note`: what the peer says
-  /// about the message, for checks.
+  /// The peer writes here the position up to which its data has arrived. `note` describes the message, for
+  /// checks.
   Signal data_ready;
-  /// Written by the peer: the position up to which it has read the data sent to it. `note`: the number of
+  /// The peer writes here the position up to which it has read the data sent to it. `note` is the number of
   /// packet messages that it has read.
   Signal slot_free;
   struct alignas(128) Left {
-    /// Written by the proxy, if there is one: the number of orders whose data has left this rank's copy of
+    /// The proxy, if there is one, writes here the number of orders whose data has left this rank's copy of
     /// the ring.
     uint64_t value = 0;
     PacketNote packets[2] = {};  ///< written by the peer, without a proxy: the notes of two banks

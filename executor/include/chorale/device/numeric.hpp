@@ -227,7 +227,7 @@ CHORALE_HD T narrow(Accumulator<T> value) {
   }
 }
 
-/// Is true if combine() treats the operation as a sum.
+/// This is true if combine() treats the operation as a sum.
 template <ReduceOp Op>
 inline constexpr bool is_sum = Op == ReduceOp::sum || Op == ReduceOp::avg;
 
