@@ -126,7 +126,7 @@ def words_without_a_line():
     words = (tables / "ops.def").read_text() + (tables / "channels.def").read_text()
     ours = re.findall(r'^CHORALE_\w+\(\w+, "chorale_(\w+)",', words, re.M)
     chunks = {"whole": "c", "even": "N c", "parts": "N c"}
-    wanted = [("collective", rf"\| `collective` \|.*`{word}`") for word, _, _ in collectives]
+    wanted = [("collective", rf"\| `{word}` \| ") for word, _, _ in collectives]
     wanted += [("collective", rf"\|.*`{word}`.* \| {chunks[input]} \| {chunks[output]} \|$")
                for word, input, output in collectives if input != "own"]
     wanted += [("channel type", rf"\| `channel_type` \|.*`{word}`") for word in channels]

@@ -30,8 +30,8 @@ constexpr const char* shipped_folder = CHORALE_SOURCE_DIR "/plans/shipped";
 
 constexpr const char* introduction = R"(# Proof times
 
-This page says how long Chorale needs to prove a plan. `bench_check --most-ranks 1024` writes it. A proof means all proofs of [proof.md](proof.md).
-Times are CPU seconds of one core, on a machine that others used at the same time.
+This page says how long Chorale needs to prove a plan. `bench_check --most-ranks 1024` writes it. A proof means all proofs of
+[proof.md](proof.md). Times are CPU seconds of one core, on a machine that others used at the same time.
 
 - *ops* are the operations of the plan, and *ops/s* counts each operation once.
 - *launches* are executed one after the other, because the proof of replay needs them.
@@ -162,7 +162,7 @@ int main(int argc, char** argv) {
   app.add_option("--commit", commit, "The commit that was measured, for the table");
   CLI11_PARSE(app, argc, argv);
   try {
-    std::printf("%s| | |\n| --- | --- |\n", introduction);
+    std::printf("%s| machine | value |\n| --- | --- |\n", introduction);
     for (const auto& [name, value] : chorale::tools::machine_facts({}, commit))
       std::printf("| %s | %s |\n", name.c_str(), value.c_str());
     const bool small = measure_shipped(), plans = measure_shipped_plans();

@@ -34,22 +34,23 @@ struct Subject {
 
 constexpr const char* introduction = R"(# Compile time and memory
 
-This page compares the compile time of Chorale with that of MSCCL++'s DSL. `bench_compile --baseline ../shared/baselines/mscclpp_compile.tsv --most-ranks 1024`
-writes it. The programs are those of `tests/mscclpp`, which make the same calls as MSCCL++'s programs. Each program is recorded, checked,
-rewritten, checked again and written to a file as JSON, in a separate process.
+This page compares the compile time of Chorale with that of MSCCL++'s DSL.
+`bench_compile --baseline ../shared/baselines/mscclpp_compile.tsv --most-ranks 1024` writes it. The programs are those of
+`tests/mscclpp`, which make the same calls as MSCCL++'s programs. Each program is recorded, checked, rewritten, checked again and
+written to a file as JSON, in a separate process.
 
-- *theirs* is MSCCL++'s DSL with the same program on a machine of the same kind. Others used both machines at the same time. *ratio* is
-  theirs divided by ours. A *-* means that the program did not run under MSCCL++'s DSL.
-- *CPU s* are the CPU seconds of the process and of the kernel for it: the minimum of at least five runs, or of fewer if a run is long.
-  Memory is the peak of the process.
-- *calls* are the recorded operations of all instances. *ops* are the operations of the plan, after fusion. *operands* are the buffers and
-  ids of these: up to 10 sources and 8 channels per operation. With more ranks operations have more operands. So an operation takes
-  longer, and an operand does not.
+- *theirs* is MSCCL++'s DSL with the same program on a machine of the same kind. Others used both machines at the same time.
+  *ratio* is theirs divided by ours. A *-* means that the program did not run under MSCCL++'s DSL.
+- *CPU s* are the CPU seconds of the process and of the kernel for it: the minimum of at least five runs, or of fewer if a run is
+  long. Memory is the peak of the process.
+- *calls* are the recorded operations of all instances. *ops* are the operations of the plan, after fusion. *operands* are the
+  buffers and ids of these: up to 10 sources and 8 channels per operation. With more ranks operations have more operands. So an
+  operation takes longer, and an operand does not.
 - At 8 ranks most of the time is the start of the process.
 
-The goals at 256 ranks are a hundredth of the CPU time and a tenth of the memory. Up to 256 ranks a call, and an operand, should take at
-most twice as long as with fewer ranks. There is no such goal for an operation: in `single_node_allreduce_pkt` it takes more than three
-times as long at 256 ranks as at 16, because it has two and a half times the operands.
+The goals at 256 ranks are a hundredth of the CPU time and a tenth of the memory. Up to 256 ranks a call, and an operand, should
+take at most twice as long as with fewer ranks. There is no such goal for an operation: in `single_node_allreduce_pkt` it takes
+more than three times as long at 256 ranks as at 16, because it has two and a half times the operands.
 
 )";
 
@@ -177,7 +178,7 @@ int main(int argc, char** argv) {
   try {
     const Baseline baseline =
         baseline_path.empty() ? Baseline{} : chorale::bench::read_baseline(baseline_path);
-    std::printf("%s| | |\n| --- | --- |\n", introduction);
+    std::printf("%s| machine | value |\n| --- | --- |\n", introduction);
     for (const auto& [name, value] : chorale::tools::machine_facts({}, commit))
       std::printf("| %s | %s |\n", name.c_str(), value.c_str());
     bool good = true;
