@@ -1,4 +1,4 @@
-// The page: its parts, its keys, and what is chosen.
+// Makes the page: its parts, its keys, and the choice of an operation.
 import { Findings } from "./findings";
 import { Flow } from "./flow";
 import { readModel, type View } from "./model";
@@ -81,7 +81,7 @@ class Page {
     }
   }
 
-  /** The choice between measured and predicted times, for views that have both. */
+  /** Lets the reader choose between measured and predicted times, for views that have both. */
   private modes(): void {
     if (!this.views.some((view) => view.tracks.length > 1)) return;
     const choice = get<HTMLSelectElement>("mode");
@@ -341,7 +341,7 @@ class Page {
     else this.findings.forEach((of) => of.step(forward));
   }
 
-  /** For tests and benchmarks: where an operation is in the window, and how long frames took. */
+  /** Serves tests and benchmarks. For example, it tells where an operation is in the window, and how long frames took. */
   readonly probe = {
     placeOf: (view: number, op: number) => this.timeline.placeOf(view, op),
     count: (view: number) => this.views[view].count,

@@ -1,11 +1,11 @@
-// Follows the chunks: which ranks' inputs each chunk of each buffer holds at a time.
+// Follows the chunks: it computes which ranks' inputs each chunk of each buffer holds at a time.
 import type { Access, Track, View } from "./model";
 
 /** States are kept after this many operations, so that any time is near one of them. */
 const between = 2048;
 
 export class Chunks {
-  /** The operations that move data, by the time at which they end. */
+  /** Lists the operations that move data, by the time at which they end. */
   private readonly moves: Uint32Array;
   private readonly ends: Float64Array;
   private readonly kept: Uint32Array[] = [];
@@ -123,12 +123,12 @@ export class Chunks {
     }
   }
 
-  /** The ranks whose inputs a chunk holds, in ascending order. */
+  /** Returns the ranks whose inputs a chunk holds, in ascending order. */
   holds(rank: number, buffer: number, chunk: number): number[] {
     return this.sets[this.state[this.first[rank][buffer] + chunk]] ?? [];
   }
 
-  /** The operations that move data at a time; at most `most`. */
+  /** Returns the operations that move data at a time, but at most `most` of them. */
   running(time: number, most: number): number[] {
     const { view, track } = this;
     const found: number[] = [];

@@ -42,7 +42,7 @@ export class Findings {
     this.open(0);
   }
 
-  /** The position of the first finding about an operation; -1 if there is none. */
+  /** Returns the position of the first finding about an operation; -1 if there is none. */
   about(op: number): number {
     return this.view.raw.findings.findIndex((of) => of.op === op || of.events.some((event) => event.op === op));
   }
@@ -60,7 +60,7 @@ export class Findings {
     this.tellMarks();
   }
 
-  /** Marks the culprits in the timeline; without events, the operation of the finding. */
+  /** Marks the culprits in the timeline or, if the finding has no events, its operation. */
   tellMarks(): void {
     const finding = this.current();
     if (!finding) return this.on.mark([]);

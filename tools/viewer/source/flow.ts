@@ -159,7 +159,7 @@ export class Flow {
     if (running.length > 8) this.now.append(element("li", "", "and more"));
   }
 
-  /** The box of each rank: in a circle for few ranks, else in a grid. */
+  /** Gives each rank a box. The boxes form a circle for few ranks, else a grid. */
   private place(width: number): number {
     const ranks = this.view.ranks();
     const circle = ranks > 2 && ranks <= 8;
@@ -326,7 +326,7 @@ export class Flow {
     context.fillText(label, x + 10, y - 8);
   }
 
-  /** Where each cell is in the canvas, and what its first chunk holds. */
+  /** Returns the cells with their places in the canvas, and the contents of their first chunks. */
   shownCells() {
     return this.cells.map((cell) => ({ ...cell, holds: this.chunks!.holds(cell.rank, cell.buffer, cell.from) }));
   }
@@ -346,7 +346,7 @@ export class Flow {
   }
 }
 
-/** Where the line between the middles of two boxes leaves the first one. */
+/** Returns the point at which the line between the middles of two boxes leaves the first one. */
 function edge(from: Box, to: Box): [number, number] {
   const x = from.x + from.width / 2;
   const y = from.y + from.height / 2;

@@ -7,7 +7,7 @@ export const enum Kind {
   other = 3,
   computes = 4,
 }
-/** The number of kinds. */
+/** Counts the kinds. */
 export const kinds = 5;
 
 export interface RawTimes {
@@ -131,7 +131,7 @@ export interface RawModel {
   views: RawView[];
 }
 
-/** The bytes of a column and how many numbers they hold. */
+/** Returns the bytes of a column, and how many numbers they hold. */
 function bytesOf(base64: string): { bytes: Uint8Array; count: number } {
   const text = atob(base64);
   const bytes = new Uint8Array(text.length);
@@ -177,25 +177,25 @@ function large(base64: string): Float64Array {
 /** Undoes Column::add_signed(). */
 const signed = (value: number) => (value % 2 ? -(value + 1) / 2 : value / 2);
 
-/** Positions at which the parts of `counts` begin; the last one is the end. */
+/** Returns the positions at which the parts of `counts` begin. The last position is the end. */
 function starts(counts: ArrayLike<number>): Uint32Array {
   const out = new Uint32Array(counts.length + 1);
   for (let at = 0; at < counts.length; ++at) out[at + 1] = out[at] + counts[at];
   return out;
 }
 
-/** The times of all operations from one source, with what is needed to draw them fast. */
+/** Holds the times of all operations from one source, and sums for drawing them fast. */
 export class Track {
-  /** By operation; NaN: it has no time. */
+  /** Gives the begin of each operation; NaN if it has no time. */
   readonly begin: Float64Array;
   readonly end: Float64Array;
   /** The operations with times, row by row, by begin; those of row k are from first[k] to first[k + 1]. */
   readonly order: Uint32Array;
   readonly first: Uint32Array;
-  /** The time that the operations of each kind have taken before the one at this position of `order`. */
+  /** Gives the time that the operations of each kind have taken before the one at this position of `order`. */
   readonly sums: Float64Array[];
   readonly last: number;
-  /** The time at which the first operation of each rank begins, by the rank's number; `start` is the first of these. */
+  /** Gives the time at which the first operation of each rank begins, by the rank's number. `start` is the first of these times. */
   readonly starts = new Map<number, number>();
   readonly start: number;
   private inStep?: Track;
@@ -206,7 +206,7 @@ export class Track {
     readonly steps: boolean,
     private readonly raw: RawTimes,
     private readonly view: View,
-    /** How much earlier the operations of each rank are shown than they ran. */
+    /** Says how much earlier the operations of each rank are shown than they ran. */
     private readonly earlier?: Map<number, number>,
   ) {
     const lengths = large(raw.lengths);
@@ -251,13 +251,13 @@ export class Track {
     }
   }
 
-  /** The same times, with every rank's first operation at the beginning. */
+  /** Returns the same times, with every rank's first operation at the beginning. */
   aligned(): Track {
     this.inStep ??= new Track(this.key, this.title, this.steps, this.raw, this.view, this.starts);
     return this.inStep;
   }
 
-  /** The time at which a launch begins whose profile counts from the first operation of all ranks. */
+  /** Returns the time at which a launch begins whose profile counts from the first operation of all ranks. */
   launchStart(rank: number): number {
     if (!this.earlier) return this.start;
     return Math.min(...this.earlier.values()) - (this.earlier.get(rank) ?? 0);
@@ -276,7 +276,7 @@ export class Track {
   }
 }
 
-/** One plan, schedule or trace. */
+/** Holds one plan, schedule or trace. */
 export class View {
   readonly kind: string;
   readonly rows: { rank: number; name: string; count: number }[];
@@ -324,14 +324,14 @@ export class View {
   nameOf(op: number): string {
     return this.raw.names[this.name[op]];
   }
-  /** The position of an operation's name in `raw.names`. */
+  /** Returns the position of an operation's name in `raw.names`. */
   nameNumber(op: number): number {
     return this.name[op];
   }
   combines(op: number): boolean {
     return this.raw.combining[this.name[op]] === 1;
   }
-  /** The author's line, such as "ring.cpp:12"; empty: unknown. */
+  /** Returns the author's line, such as "ring.cpp:12"; "" if it is unknown. */
   lineOf(op: number): string {
     return this.line[op] ? this.raw.lines[this.line[op] - 1] : "";
   }
@@ -344,13 +344,13 @@ export class View {
   rowName(row: number): string {
     return `rank ${this.rows[row].rank}, ${this.rows[row].name}`;
   }
-  /** "rank 0, block 1, operation 2" */
+  /** Returns the place of an operation, such as "rank 0, block 1, operation 2". */
   placeOf(op: number): string {
     const row = this.rowOf[op];
     return `${this.rowName(row)}, operation ${op - this.firstOp[row]}`;
   }
 
-  /** The operation in words. */
+  /** Returns the operation in words. */
   textOf(op: number): string {
     if (!this.texts) {
       const parts = this.raw.templates.map((text) => text.split("\x01"));
@@ -365,12 +365,12 @@ export class View {
     return text;
   }
 
-  /** The operations that must come before `op` goes on. */
+  /** Returns the operations that must come before `op` goes on. */
   awaits(op: number): Uint32Array {
     return this.awaitsList.subarray(this.awaitsFirst[op], this.awaitsFirst[op + 1]);
   }
 
-  /** The operations that go on only after `op`. */
+  /** Returns the operations that go on only after `op`. */
   awaitedBy(op: number): Uint32Array {
     if (!this.awaited) {
       const counts = new Uint32Array(this.count);
@@ -393,7 +393,7 @@ export class View {
     return this.accessData;
   }
 
-  /** The pieces of memory that an operation reads and writes. */
+  /** Returns the pieces of memory that an operation reads and writes. */
   accesses(op: number): Access[] {
     const { first, list } = this.accessColumns();
     const out: Access[] = [];
@@ -410,7 +410,7 @@ export class View {
     return out;
   }
 
-  /** The number of bytes that an operation writes or, if it writes none, reads; at most, as the last chunk may be shorter. */
+  /** Returns at most how many bytes an operation writes or, if it writes none, reads. The last chunk may be shorter. */
   bytesOf(op: number): number {
     if (!this.raw.chunkBytes) return 0;
     const all = this.accesses(op);
@@ -424,7 +424,7 @@ export class View {
 export interface Access {
   writes: boolean;
   rank: number;
-  /** 0 input, 1 output, 2 scratch */
+  /** Names the buffer: 0 is the input, 1 the output, 2 scratch. */
   buffer: number;
   index: number;
   size: number;

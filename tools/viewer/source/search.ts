@@ -1,15 +1,15 @@
-// Finds operations by words: those whose text, line, channel or place has all of them.
+// Finds operations by words. An operation matches if its text, line, channel or place has each of them.
 // Words in double quotes are looked for together.
 import type { View } from "./model";
 
 export interface Found {
   matches: Uint8Array[];
-  /** View and operation of each match, in order. */
+  /** Lists the view and the operation of each match, in order. */
   list: { view: number; op: number }[];
   done: boolean;
 }
 
-/** Milliseconds of searching between two chances for the page to draw. */
+/** Gives the milliseconds of searching after which the page gets a chance to draw. */
 const sliceMs = 12;
 
 /** Searches a little at a time, so that the page stays usable. Calls `tell` after each part, and last with `done`. */

@@ -1,4 +1,4 @@
-// Colours, which the canvas takes from the style sheet, and the patterns that make kinds readable without them.
+// Gives the canvas the colours of the style sheet, and patterns that make kinds readable without colours.
 import { Kind } from "./model";
 
 export interface Theme {
@@ -11,7 +11,7 @@ export interface Theme {
   faster: string;
   kinds: string[];
   kindInk: string[];
-  /** The colours of `kinds` as the canvas keeps pixels. */
+  /** Holds the colours of `kinds` as the canvas keeps pixels. */
   pixels: Uint32Array;
 }
 
@@ -51,7 +51,7 @@ export function themeChanged(): void {
   current = undefined;
 }
 
-/** The part of a row's height that a kind takes, from its top. Without colour, kinds differ in height and pattern. */
+/** Gives the part of a row's height at which a kind begins, from the top. Without colour, kinds differ in height and pattern. */
 export const kindTop = [0, 0.3, 0, 0.42, 0];
 export const kindHeight = [1, 0.7, 0.62, 0.16, 1];
 

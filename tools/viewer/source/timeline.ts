@@ -10,7 +10,7 @@ import { timeWords } from "./words";
 
 const gutter = 148;
 const axisHeight = 40;
-/** Rows of pixels that an operation narrower than a pixel has in the image of all such operations. */
+/** Gives the rows of pixels that an operation narrower than a pixel has in the image of all such operations. */
 const imageRows = 10;
 const labelFrom = 34;
 const mostEdges = 200;
@@ -25,7 +25,7 @@ export interface Hit {
   view: number;
   op: number;
   track: Track;
-  /** Operations that share the pixel. */
+  /** Counts the operations that share the pixel. */
   together: number;
 }
 
@@ -33,7 +33,7 @@ interface Panel {
   view: View;
   shown: Track[];
   base: ScaleLinear<number, number>;
-  /** The time at the left and the right edge. */
+  /** `from` is the time at the left edge, and `to` the time at the right edge. */
   from: number;
   to: number;
   top: number;
@@ -60,7 +60,7 @@ export class Timeline {
   private chosen?: { view: number; op: number };
   marks: Marked[] = [];
   showPath = true;
-  /** Milliseconds that each of the last frames took to draw. */
+  /** Lists the milliseconds that each of the last frames took to draw. */
   readonly drawTimes: number[] = [];
 
   constructor(
@@ -268,7 +268,7 @@ export class Timeline {
     });
   }
 
-  /** Where the middle of an operation is in the window, if it is in sight. */
+  /** Returns the middle of an operation in the window, and its size; undefined if it is out of sight. */
   placeOf(view: number, op: number): { x: number; y: number; width: number; height: number } | undefined {
     const panel = this.panels[view];
     const box = this.canvas.getBoundingClientRect();
@@ -286,7 +286,7 @@ export class Timeline {
     return gutter + ((time - panel.from) * (this.width - 12 - gutter)) / (panel.to - panel.from);
   }
 
-  /** The box of a track in a row. */
+  /** Returns the vertical place of a track's row. */
   private lineOf(panel: Panel, row: number, track: number): { y: number; height: number } {
     const y = panel.top + axisHeight + row * panel.rowHeight - panel.scroll;
     const inner = panel.rowHeight - 6;
@@ -302,7 +302,7 @@ export class Timeline {
     return { x, width: Math.max(this.xOf(panel, of.end[op]) - x, 1), ...line };
   }
 
-  /** The operation at a point of the canvas. */
+  /** Returns the operation at a point of the canvas. */
   hit(x: number, y: number): Hit | undefined {
     if (x < gutter) return undefined;
     const panel = this.panelAt(y);
@@ -569,7 +569,7 @@ export class Timeline {
     context.fillText(label, x + 4, y + height / 2, width - 6);
   }
 
-  /** How much longer a measured operation took than predicted; NaN if that is not known. */
+  /** Returns how much longer a measured operation took than predicted; NaN if that is not known. */
   private gapOf(panel: Panel, op: number): number {
     const predicted = panel.shown.find((track) => track.key === "predicted");
     const measured = panel.shown.find((track) => track.key === "measured");
@@ -603,7 +603,7 @@ export class Timeline {
     context.textAlign = "left";
   }
 
-  /** Underlines what the critical path of the profile goes through. */
+  /** Underlines the operations on the critical path of the profile. */
   private drawPath(panel: Panel): void {
     const context = this.context;
     panel.shown.forEach((track, number) => {
@@ -694,7 +694,7 @@ function distance(track: Track, op: number, time: number): number {
 }
 
 const rowTables = new WeakMap<View, Map<number, number>>();
-/** The row of a rank's thread block; -1 if there is none. */
+/** Returns the row of a rank's thread block; -1 if there is none. */
 function rowAt(view: View, rank: number, block: number): number {
   let table = rowTables.get(view);
   if (!table) {
