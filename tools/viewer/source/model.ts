@@ -189,7 +189,7 @@ export class Track {
   /** Gives the begin of each operation; NaN if it has no time. */
   readonly begin: Float64Array;
   readonly end: Float64Array;
-  /** The operations with times, row by row, by begin; those of row k are from first[k] to first[k + 1]. */
+  /** Lists the operations with times, row by row, by begin. Those of row k are from first[k] to first[k + 1]. */
   readonly order: Uint32Array;
   readonly first: Uint32Array;
   /** Gives the time that the operations of each kind have taken before the one at this position of `order`. */
@@ -263,7 +263,7 @@ export class Track {
     return Math.min(...this.earlier.values()) - (this.earlier.get(rank) ?? 0);
   }
 
-  /** The position in `order` of the first operation of a row that ends after `time`; the row's end if none does. */
+  /** Returns the position in `order` of the first operation of a row that ends after `time`; the row's end if none does. */
   firstAfter(row: number, time: number, from = this.first[row]): number {
     let low = from;
     let high = this.first[row + 1];
@@ -281,7 +281,7 @@ export class View {
   readonly kind: string;
   readonly rows: { rank: number; name: string; count: number }[];
   readonly count: number;
-  /** The first operation of each row; the last entry is the number of operations. */
+  /** Gives the first operation of each row. The last entry is the number of operations. */
   readonly firstOp: Uint32Array;
   readonly rowOf: Uint32Array;
   readonly tracks: Track[];
