@@ -27,9 +27,9 @@ extern "C" void say(int) { [[maybe_unused]] const auto written = ::write(2, text
 }  // namespace
 
 CrashNote::CrashNote(const std::string& program) {
-  text = "error: a crash while program '" + program +
-         "' was built\nhelp: CXX='c++ -g' gdb --args chorale ..., with the arguments of this command, stops "
-         "where\n";
+  text = "error: program '" + program +
+         "' crashed while it was built\nhelp: to see where, run CXX='c++ -g' gdb --args chorale ... with the "
+         "arguments of this command\n";
   ended = "error: program '" + program +
           "' ended the process\nhelp: leave exit() out: a program returns, or throws an exception that says "
           "what is wrong\n";

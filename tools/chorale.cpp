@@ -189,9 +189,13 @@ int run(int argc, char** argv) {
     app.exit(asked);
     return end(Exit::well);
   } catch (const CLI::ParseError& error) {
+    std::string message = error.what();
+    const size_t excludes = message.find(" excludes ");
+    if (dynamic_cast<const CLI::ExcludesError*>(&error) && excludes != std::string::npos)
+      message = message.replace(excludes, 10, " and ") + " exclude each other";
     const std::vector<CLI::App*> used = app.get_subcommands();
     const std::string command = used.empty() ? "chorale" : "chorale " + used.front()->get_name();
-    return fail(Exit::command_wrong, error.what(), command + " --help lists the arguments");
+    return fail(Exit::command_wrong, message, command + " --help lists the arguments");
   }
   const CLI::App* const command = app.get_subcommands().front();
   refuse_empty_values(*command);

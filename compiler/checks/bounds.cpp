@@ -30,7 +30,7 @@ class Bounds {
     for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
       if (!operand.size) {
         report_.add(at_, std::string(field.name) + " has 0 chunks, expected at least 1",
-                    "leave out what moves nothing", operand_path(block, op, operand) + "/size");
+                    "remove the operation if it moves no data", operand_path(block, op, operand) + "/size");
       }
       if (is_remote(field.role)) {
         if (const RemoteBuffer* buffer = remote_buffer(gpu, block, op.via, operand.ref)) {

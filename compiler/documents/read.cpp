@@ -79,7 +79,7 @@ void read_gpu(Plan& plan, Gpu& gpu, const Node& node) {
   Fields fields(node);
   const Node id = fields.at("id");
   gpu.id = uint32_t(node.index);
-  if (id.number() != gpu.id) id.refuse(std::to_string(gpu.id) + ", its position");
+  if (id.number() != gpu.id) id.refuse(std::to_string(gpu.id) + ", because an id is a position in the list");
   gpu.chunks[0] = fields.at("input_chunks").number();
   gpu.chunks[1] = fields.at("output_chunks").number();
   gpu.chunks[2] = fields.at("scratch_chunks").number();
@@ -218,8 +218,8 @@ Plan read(std::string_view bytes, std::optional<uint32_t> rank) {
   json::read_plan(plan, json::Node{.value = tree, .up = nullptr, .key = {}, .index = 0});
   if (!rank) return plan;
   if (*rank >= plan.ranks())
-    throw PlanError("/gpus", "a list of " + std::to_string(plan.ranks()) + ", expected one with id " +
-                                 std::to_string(*rank));
+    throw PlanError("/gpus", "the list has " + std::to_string(plan.ranks()) +
+                                 " ranks, and none of them has id " + std::to_string(*rank));
   plan.digest = std::hash<std::string_view>{}(bytes);
   return plan;
 }

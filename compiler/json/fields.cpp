@@ -76,7 +76,7 @@ Fields::Fields(const Node& object) : object_(object) {
 
 Node Fields::at(std::string_view key) {
   if (const std::optional<Node> node = find(key)) return *node;
-  throw PlanError(object_.up ? object_.path() : "/", "no \"" + std::string(key) + "\", expected one");
+  throw PlanError(object_.up ? object_.path() : "/", "the key \"" + std::string(key) + "\" is missing");
 }
 
 std::optional<Node> Fields::find(std::string_view key) {

@@ -83,11 +83,12 @@ void Element::foreign(pugi::xml_node child, const std::string& expected) const {
   const uint32_t line = lines_->at(size_t(std::max<ptrdiff_t>(child.offset_debug(), 0)));
   const bool element = child.type() == pugi::node_element;
   if (!element) {
-    findings_->add(line, "text " + in_quotes(child.value()) + " in <" + name() + ">, expected " + expected);
+    findings_->add(
+        line, "<" + name() + "> contains the text " + in_quotes(child.value()) + ", expected " + expected);
     return;
   }
   const std::string what =
-      "an element " + in_quotes(child.name()) + " in <" + name() + ">, expected " + expected;
+      "<" + name() + "> contains an element " + in_quotes(child.name()) + ", expected " + expected;
   if (std::string_view(child.name()) == "op") {
     findings_->add(
         line, what,
@@ -131,7 +132,7 @@ std::string Element::misspelt(const char* attribute) const {
   }
   const std::string near = suggestion(attribute, others);
   const size_t quote = near.find('\'');
-  return near.empty() ? "" : "it has " + near.substr(quote, near.rfind('\'') + 1 - quote);
+  return near.empty() ? "" : "rename its attribute " + near.substr(quote, near.rfind('\'') + 1 - quote);
 }
 
 const char* Element::text(const char* attribute, bool required) const {

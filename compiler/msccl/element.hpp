@@ -64,7 +64,8 @@ class Element {
   }
 
  private:
-  /// Returns a text such as "it has 'col'" if an attribute that MSCCL does not know has a similar name.
+  /// Returns a text such as "rename its attribute 'col'" if an attribute that MSCCL does not know has a
+  /// similar name.
   std::string misspelt(const char* attribute) const;
   /// Reports a child that is not allowed there.
   void foreign(pugi::xml_node child, const std::string& expected) const;

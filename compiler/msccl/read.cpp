@@ -258,8 +258,9 @@ Algorithm read_algorithm(std::string_view xml, Findings& findings) {
   std::vector<pugi::xml_node> roots(document.begin(), document.end());
   if (roots.size() != 1 || std::string_view(roots[0].name()) != "algo") {
     const pugi::xml_node wrong = roots[roots.size() > 1 && std::string_view(roots[0].name()) == "algo"];
-    findings.add(lines.at(size_t(std::max<ptrdiff_t>(wrong.offset_debug(), 0))),
-                 "an element " + in_quotes(wrong.name()) + " at the top, expected one <algo>");
+    findings.add(
+        lines.at(size_t(std::max<ptrdiff_t>(wrong.offset_debug(), 0))),
+        "the file contains an element " + in_quotes(wrong.name()) + " at the top, expected one <algo>");
     return algorithm;
   }
   Reader(algorithm, findings).algo(Element(roots[0], lines, findings));

@@ -327,7 +327,7 @@ void Unroller::loop(const Op& op) {
   const int64_t lo = number(op.lo, op.at, "bound"), hi = number(op.hi, op.at, "bound");
   if (hi > lo && uint64_t(hi) - uint64_t(lo) > most_steps) {
     say("bounds", op.at,
-        fmt::format("a loop of {} turns, expected at most {}", uint64_t(hi) - uint64_t(lo), most_steps));
+        fmt::format("this loop has {} turns, expected at most {}", uint64_t(hi) - uint64_t(lo), most_steps));
     throw Stop{};
   }
   if (hi > lo) turns_ += uint64_t(hi) - uint64_t(lo);

@@ -60,7 +60,8 @@ struct Executor::State {
     const std::string name = config.backend, form = config.packet;
     const std::optional<PacketForm> named = packet_form_of(form);
     if (!named)
-      throw UsageError(fmt::format("packet '{}': none of {}", form, fmt::join(packet_form_names, ", ")));
+      throw UsageError(fmt::format("packet form '{}' is unknown: use one of {}", form,
+                                   fmt::join(packet_form_names, ", ")));
     packet = *named;
     multicast = name == "cuda" && wants_multicast(config, std::getenv("NCCL_NVLS_ENABLE"));
     if (name == "cpu") {
@@ -68,7 +69,7 @@ struct Executor::State {
     } else if (name == "cuda") {
       backend = make_cuda_backend(world, config);
     } else {
-      throw UsageError(fmt::format("backend '{}': neither 'cpu' nor 'cuda'", name));
+      throw UsageError(fmt::format("backend '{}' is unknown: use 'cpu' or 'cuda'", name));
     }
     staging.emplace(*backend, Staging::most_bytes, multicast);
   }

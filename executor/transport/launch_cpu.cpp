@@ -160,12 +160,14 @@ void detail::run_kernel(Transport& transport, const LaunchConfig& config, const 
         "this transport is in device memory: launch from a CUDA source, with chorale/launch.cuh");
   }
   const uint32_t threads = config.threads == 0 ? 1 : config.threads;
-  if (config.blocks == 0) throw UsageError("a launch of 0 blocks");
-  if (threads > 1024) throw UsageError(fmt::format("{} threads: a block has at most 1024", threads));
+  if (config.blocks == 0) throw UsageError("the launch has 0 blocks, expected at least 1");
+  if (threads > 1024)
+    throw UsageError(fmt::format("the launch has blocks of {} threads, expected at most 1024", threads));
   constexpr uint64_t most_fibers = uint64_t{1} << 30;
   if (uint64_t(config.blocks) * threads > most_fibers) {
-    throw UsageError(fmt::format("{} blocks of {} threads: a launch has at most {} threads; use fewer blocks",
-                                 config.blocks, threads, most_fibers));
+    throw UsageError(fmt::format(
+        "the launch has {} blocks of {} threads, expected at most {} threads in all: use fewer blocks",
+        config.blocks, threads, most_fibers));
   }
   World& world = transport.world();
   fibers::Scheduler& scheduler = world.scheduler();

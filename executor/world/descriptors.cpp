@@ -122,8 +122,9 @@ std::optional<Header> receive_message(const system::Descriptor& connection,
   if (bytes < 0) system::throw_errno("receive a peer's descriptors");
   if (bytes == 0) return std::nullopt;
   if (size_t(bytes) < sizeof header) {
-    throw RunError(RunError::Reason::other,
-                   fmt::format("{} bytes of a peer's message, not {}", bytes, sizeof header));
+    throw RunError(
+        RunError::Reason::other,
+        fmt::format("a peer's message with descriptors has {} bytes, expected {}", bytes, sizeof header));
   }
   if (message.msg_flags & MSG_CTRUNC) {
     errno = EMFILE;

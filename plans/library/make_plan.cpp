@@ -25,7 +25,7 @@ Plan make_plan(const std::string& name, int ranks, const dsl::Parameters::Settin
   options.certify = true;  // an executor may require it
   dsl::Compiled compiled = std::move(program).compile(options);
   if (!compiled.ok()) {
-    throw std::invalid_argument(fmt::format("'{}' for {} ranks is not to be run:\n{}", name, ranks,
+    throw std::invalid_argument(fmt::format("'{}' for {} ranks is refused by the checks:\n{}", name, ranks,
                                             render(compiled.plan, compiled.diagnostics)));
   }
   return std::move(compiled.plan);

@@ -38,7 +38,7 @@ inline void test_refusals(const Rank& rank) {
   // Its threads need more than the 64 registers that this many threads can have.
   expect_refused("a block that does not fit", *transport, rank, {1, 1024},
                  "a block of 1024 threads of this kernel does not fit on this GPU", AllReduce{});
-  expect_refused("0 blocks", *transport, rank, {0, 32}, "a launch of 0 blocks");
+  expect_refused("0 blocks", *transport, rank, {0, 32}, "the launch has 0 blocks, expected at least 1");
   expect_refused("a transport of the host", *of_host, rank, {1, 32}, "this transport is in host memory");
   int device = 0, gpus = 0;
   check(cudaGetDevice(&device));

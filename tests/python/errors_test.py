@@ -40,7 +40,7 @@ class Errors(unittest.TestCase):
             chorale.Plan.load("/no/such/plan.json")
         with self.refused(chorale.PlanError, "expected"):
             chorale.Plan.from_json("[1]")
-        with self.refused(chorale.PlanError, "collective", "expected one"):
+        with self.refused(chorale.PlanError, "collective", "missing"):
             chorale.Plan.from_json('{"name": "x", "gpus": 3}')
         with tempfile.NamedTemporaryFile(suffix=".json") as file:
             file.write(b"no plan")

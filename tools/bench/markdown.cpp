@@ -47,7 +47,8 @@ std::string table(const BenchResults& results, const std::string& collective, bo
 
 std::string markdown(const BenchResults& results, const std::string& command) {
   const BenchRequest& request = *results.request;
-  std::string text = "# Benchmarks\n\nWritten by\n\n    " + command + "\n\n| machine | value |\n| --- | --- |\n";
+  std::string text =
+      "# Benchmarks\n\nWritten by\n\n    " + command + "\n\n| machine | value |\n| --- | --- |\n";
   bool nccl = false;
   for (const auto& [name, value] : results.facts) {
     text += fmt::format("| {} | {} |\n", name, value);

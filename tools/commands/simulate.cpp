@@ -34,7 +34,7 @@ void need_one(const SimulateArguments& options, const Predictions& of) {
   if (of.plans.size() > 1 && of.plans.front().name != of.plans.back().name) {
     throw Failure(Exit::command_wrong,
                   option + " covers one plan, but there are " + std::to_string(of.plans.size()),
-                  "name the one plan");
+                  "name one plan, such as " + of.plans.front().name);
   }
   if (of.sizes.size() == 1) return;
   throw Failure(Exit::command_wrong,

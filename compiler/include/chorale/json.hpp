@@ -15,8 +15,8 @@
 
 namespace chorale {
 
-/// Reports that a text is not a plan. what() is "<path>: <what was found>, expected <what>". load() puts the
-/// name of the file in front.
+/// Reports that a text is not a plan. what() is "<path>: <the finding>", for example "/gpus/0/id: 3, expected
+/// 0" or "/gpus/0: the key "id" is missing". load() puts the name of the file in front.
 struct PlanError : std::runtime_error {
   PlanError(std::string path, const std::string& message)
       : std::runtime_error(path + ": " + message), json_path(std::move(path)) {}

@@ -145,7 +145,7 @@ class Overlap {
         "fork the streams in a loop in front and join them in the body, or the other way round: with both "
         "in one body a turn waits "
         "for the one before it");
-    note(finding, s_, call.at, "the compute that it waits for");
+    note(finding, s_, call.at, "the transfer waits for this call");
   }
 
   const Schedule& s_;

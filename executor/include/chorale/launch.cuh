@@ -121,7 +121,7 @@ void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& conf
   World& world = transport.world();
   world.check();
   const uint32_t threads = config.threads == 0 ? 256 : config.threads;
-  if (config.blocks == 0) throw UsageError("a launch of 0 blocks");
+  if (config.blocks == 0) throw UsageError("the launch has 0 blocks, expected at least 1");
   detail::check_device(transport);
   const detail::Residence residence = detail::residence<Kernel>(threads);
   detail::check_resident(config, threads, residence.blocks);

@@ -142,7 +142,7 @@ TEST(MakePlan, SaysWhatItCannotMake) {
   expect(said("allreduce_all_pairs", 0, {}), "ranks");
   expect(said("allreduce_all_pairs", 7, {{"instance", "2"}}), "instance");
   expect(said("allreduce_all_pairs", 7, {{"instances", "2000"}}),
-         "'allreduce_all_pairs' for 7 ranks is not to be run:\n");
+         "'allreduce_all_pairs' for 7 ranks is refused by the checks:\n");
 }
 
 TEST(Model, FindsWhatIsMissing) {

@@ -259,7 +259,8 @@ TEST(Contract, LaunchesOfMoreThreadsThanCanBeCountedAreRefused) {
     EXPECT_EQ(message_of_error<UsageError>([&] {
                 launch(*transport, kernel, {1u << 22, 1024});
               }),
-              "4194304 blocks of 1024 threads: a launch has at most 1073741824 threads; use fewer blocks");
+              "the launch has 4194304 blocks of 1024 threads, expected at most 1073741824 threads in all: "
+              "use fewer blocks");
     EXPECT_THROW(launch(*transport, kernel, {3u << 30, 1}), UsageError);
     launch(*transport, kernel, {3, 2});
     EXPECT_EQ(runs, 6);

@@ -66,7 +66,8 @@ struct Progress {
     start = position;
     tile_bytes = leg.tile_bytes != 0 ? leg.tile_bytes : detail::quotient(slot, leg.elem) * leg.elem;
     if (tile_bytes == 0 || tile_bytes > slot) refuse_tile(e, leg, tile_bytes == 0);
-    if (detail::modulo(leg.tile_bytes, leg.elem) != 0) refuse("a tile cuts an element");
+    if (detail::modulo(leg.tile_bytes, leg.elem) != 0)
+      refuse("tile_bytes is not a multiple of the element's size");
     part_bytes = tile_bytes;
     if (leg.signal_bytes != 0 && leg.signal_bytes < tile_bytes && !whole_tiles) {
       part_bytes = whole_units(leg.elem, leg.signal_bytes);

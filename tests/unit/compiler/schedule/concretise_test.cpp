@@ -130,7 +130,7 @@ TEST(Concretise, MistakesAreFindings) {
        "token 1[0] is made again on rank 0, i = 1 before it was waited for [tokens]"},
       {R"({"op":"mark","lane":["pool",0],"text":"a"})", "pool stream 0 on rank 0, but there are 0 [bounds]"},
       {R"({"op":"for","i":"i","lo":0,"hi":1000000000,"body":[]})",
-       "a loop of 1000000000 turns, expected at most 4000000"},
+       "this loop has 1000000000 turns, expected at most 4000000"},
       // loops whose turns do nothing
       {R"({"op":"for","i":"i","lo":0,"hi":3000,"body":[{"op":"for","i":"j","lo":0,"hi":3000000,"body":[]}]})",
        "with the 3000000 turns of this loop on rank 0, i = 5 all loops of all ranks have 18003000, expected "

@@ -25,7 +25,7 @@ TEST(HostJson, OneOfEverythingSurvivesARoundTrip) {
 
 TEST(HostJson, MistakesNameTheirPath) {
   const std::pair<const char*, const char*> cases[] = {
-      {R"({"tensors":[]})", R"(/chorale/host: no "body", expected one)"},
+      {R"({"tensors":[]})", R"(/chorale/host: the key "body" is missing)"},
       {R"({"tensors":[],"body":[{"op":"jump"}]})",
        "/chorale/host/body/0/op: \"jump\", expected alloc, free, share,"},
       {R"({"tensors":[],"body":[{"op":"cpoy"}]})", "did you mean 'copy'?"},
