@@ -14,10 +14,30 @@ namespace chorale {
 
 /// Describes one row of collectives.def, which explains the columns.
 struct CollectiveInfo {
-  enum class Cut : uint8_t { whole, even, parts, own };
-  enum class Holds : uint8_t { sum, each, root, sender, post, nothing, unknown };
+  /// Says how a buffer of a rank is cut. N is the number of ranks and c the chunk factor of a program.
+  enum class Cut : uint8_t {
+    whole,  ///< one part of c chunks
+    even,   ///< one part of N * c chunks
+    parts,  ///< N parts of c chunks, one for each rank
+    own     ///< as the plan itself says
+  };
+  /// Says what a part of an output holds. If inputs have parts, rank r takes part r of each input.
+  enum class Holds : uint8_t {
+    sum,      ///< the sum of all inputs
+    each,     ///< the input of rank r, in part r
+    root,     ///< the input of the root
+    sender,   ///< the input of one rank, which the program chooses
+    post,     ///< the sum that Extension::post lists
+    nothing,  ///< any value, because nothing is promised
+    unknown   ///< the collective has no row, see unknown_collective
+  };
+  /// Says which ranks' outputs hold that.
   enum class At : uint8_t { all, root };
-  enum class InPlace : uint8_t { always, by_use };
+  /// Says on which ranks input and output of a plan in place are one memory.
+  enum class InPlace : uint8_t {
+    always,  ///< on all ranks
+    by_use   ///< on the ranks that use only one of the two, see is_one_storage()
+  };
 
   std::string_view word;
   Cut input = Cut::own, output = Cut::own;

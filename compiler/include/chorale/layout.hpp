@@ -22,9 +22,15 @@ struct MessageSizes {
 MessageSizes message_sizes(const Plan&, uint64_t bytes, DType);
 
 /// Says how a message is cut into chunks. All chunks have one size; docs/decisions/0001 says why.
+///
+/// A buffer is first cut into *segments*, see segmentation(): the output of an all-gather has one for each
+/// rank. Each segment is cut into `chunks_per_segment` chunks. A segment of 100 bytes with 4 chunks and an
+/// alignment of 16 has chunks of 32 bytes. The last one has only 4 bytes of data, and its other 28 bytes
+/// exist in no buffer. The 100 bytes are the *actual* size of the segment, and 4 * 32 = 128 its *nominal*
+/// size.
 struct Layout {
   MessageSizes sizes;
-  uint64_t segment_bytes = 0;  ///< bytes of a segment, of input and output alike
+  uint64_t segment_bytes = 0;  ///< actual bytes of a segment, of input and output alike
   uint64_t chunks_per_segment = 1;
   uint64_t chunk_bytes = 0;  ///< a multiple of `alignment`
   /// Holds how many bytes of each chunk one round processes, see in_rounds(). With one round it equals
@@ -32,10 +38,13 @@ struct Layout {
   uint64_t slice_bytes = 0;
   uint64_t alignment = 16;  ///< least common multiple of the plan's alignment and `packet`
   uint64_t packet = 16;     ///< bytes; the payload of packets begins and ends at multiples of it
-  /// Is true if segments are apart in memory, so that no move may go across two of them.
+  /// This is true if the segments of a buffer are not adjacent in memory, as in a piece of a longer message.
+  /// An operation that covers two segments then moves them separately.
   bool segments_apart = false;
 
+  /// Returns the nominal bytes of a segment, as if all its chunks were full.
   uint64_t segment_nominal() const { return chunks_per_segment * chunk_bytes; }
+  /// Returns in how many rounds the message runs.
   uint64_t rounds() const { return slice_bytes == chunk_bytes ? 1 : divided_up(chunk_bytes, slice_bytes); }
 };
 

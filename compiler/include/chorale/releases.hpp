@@ -14,10 +14,12 @@ namespace chorale {
 struct Awaited {
   /// Lists the operations that must all come before this one goes on, so the last of them releases it. They
   /// are posts of its channels and semaphores, writes of its packets, and arrivals at its barrier, including
-  /// its own arrival. A pipeline stands for those in its turns before the last.
+  /// its own arrival. An operation in a pipeline is listed only for its last turn. For an earlier turn the
+  /// pipeline is listed in its place. For example, a wait that takes the signal of the last turn but one
+  /// lists the pipeline.
   std::vector<OpPlace> releases;
-  /// False if thread blocks compete for what the operation takes, because the operations then differ from run
-  /// to run, or if the plan cannot be executed symbolically.
+  /// This is false if thread blocks compete for the posts that the operation takes, because `releases` then
+  /// differs from run to run, or if the plan cannot be executed symbolically.
   bool known = true;
 };
 

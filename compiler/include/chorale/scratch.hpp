@@ -16,12 +16,12 @@ inline constexpr uint64_t default_round_scratch = uint64_t(32) << 20;
 
 /// Counts the chunks of one rank's scratch that operations of any rank access.
 struct ScratchUse {
-  uint64_t plain = 0;    ///< by plain operands
-  uint64_t packets = 0;  ///< by packets
-  uint32_t plain_banks = 1;
+  uint64_t plain = 0;        ///< chunks that plain operands access
+  uint64_t packets = 0;      ///< chunks that packets access
+  uint32_t plain_banks = 1;  ///< copies of the plain chunks; 2 if Plan::use_double_scratch_buffer
 
-  /// Returns the bytes of scratch per byte of a chunk. Packets have two banks and take at most two bytes per
-  /// byte.
+  /// Returns the bytes of scratch per byte of a chunk. Packets take four: they always have two banks, and a
+  /// packet with its flags is at most twice as long as its data.
   uint64_t per_chunk_byte() const { return plain_banks * plain + 4 * packets; }
 };
 
@@ -35,10 +35,15 @@ std::vector<ScratchUse> scratch_use(const Plan&);
 /// \param window  bytes; 0: one round
 Layout in_rounds(const Plan&, const std::vector<ScratchUse>&, Layout, uint64_t window);
 
-/// Gives the scratch of the rank that needs the most, for any message.
+/// Gives the scratch of the rank that needs the most, for any message. A message of n bytes takes about
+///
+///     min(per_message_byte * n, most)
+///
+/// bytes. For example, with 0.5 and 32 MiB a message of 16 MiB takes 8 MiB, and one of 1 GiB takes 32 MiB,
+/// because it runs in rounds.
 struct ScratchFormula {
   double per_message_byte = 0;
-  uint64_t most = 0;  ///< bytes that no message exceeds; UINT64_MAX: there is no such limit
+  uint64_t most = 0;  ///< bytes; UINT64_MAX if there is no limit, because messages run in one round
 };
 /// Returns the formula of a plan.
 /// \param window  as in in_rounds()

@@ -16,9 +16,10 @@ namespace chorale {
 bool is_one_storage(const Plan&, uint32_t rank);
 /// Returns whether the channels or remote buffers of any rank name this buffer of this rank.
 bool reached_by_peers(const Plan&, uint32_t rank, BufferKind);
-/// Returns whether that holds for this buffer of some rank.
+/// Returns whether the channels or remote buffers of any rank name this buffer of some rank.
 bool reached_by_peers(const Plan&, BufferKind);
-/// Returns whether that holds, or the rank's own operations access the buffer.
+/// Returns whether any operation may access this buffer of this rank: one of the rank itself, or one of a
+/// peer, see reached_by_peers().
 bool uses(const Plan&, uint32_t rank, BufferKind);
 /// Returns, by rank, whether an operation of any rank writes its output. In a "sendrecv" program, which
 /// chooses itself who sends to whom, these ranks receive. The outputs of the other ranks rightly stay

@@ -94,26 +94,32 @@ class Executor {
   ///         which. After it, call World::reset()
   void execute(const Plan& plan, const Arguments& arguments, void* stream = nullptr);
 
-  /// Limits a buffer that peers access directly in execute_staged(), in bytes, because a rank whose memory
-  /// its peers cannot map copies it. Longer messages run piece by piece.
+  /// Limits the pieces of execute_staged(), in bytes. A message whose input or output is longer runs in
+  /// several pieces. So the copy that a rank makes if its peers cannot map its memory stays small.
   static constexpr uint64_t most_direct = uint64_t(128) << 20;
 
   /// Runs `plan` as execute() does, for buffers whose addresses change from call to call. On GPUs execute()
   /// binds a plan to its buffers if peers access them, and every new address needs another binding. With this
-  /// call one binding serves all addresses, because each rank tells the others in the launch where its
-  /// buffers are.
+  /// call one binding serves all addresses: in the launch, each rank tells the others where its buffers are.
+  ///
+  /// Where that is impossible the call is *staged*: all ranks copy their inputs into memory of the executor,
+  /// run the plan there, at most 64 MiB at a time, and copy the outputs back. A call is staged if the plan
+  /// lets peers access its buffers and
+  /// - the world has several hosts or more than 16 ranks,
+  /// - or multicast runs the plan's switch channels,
+  /// - or the plan is in place, and a part of the buffers is no multiple of 16 bytes,
+  /// - or a buffer has more than most_direct bytes and cannot be cut into pieces, because it has several
+  ///   parts that are no multiples of 16 bytes, or because the collective is not a standard one.
+  /// stages() says whether a call is staged.
   ///
   /// The first call with memory of an allocation asks the peers to map it. It waits for their answers, at
   /// most for 0.1 s for each of its two buffers, and the peers need not make a call meanwhile. They unmap the
   /// memory after it was freed, in a later such call, which waits for running work on the GPU, as cudaFree()
   /// does.
   ///
-  /// A rank copies a buffer that peers access if they cannot map it, or if its address is not a multiple
-  /// of 16. why_copied() has the reason. Peers can map only memory of cudaMalloc().
-  ///
-  /// All ranks copy, at most 64 MiB at a time, if the world has several hosts or more than 16 ranks, if
-  /// multicast runs the plan's switch channels, or if the parts of the buffers are no multiples of 16 bytes
-  /// and the plan is in place or a buffer of several parts has more than most_direct bytes.
+  /// In a call that is not staged, one rank may still copy a buffer that peers access: if they cannot map it,
+  /// or if its address is not a multiple of 16. why_copied() has the reason. Peers can map only memory of
+  /// cudaMalloc().
   ///
   /// Buffers of allocate() are not copied, and neither are any buffers on the CPU. All ranks must pass memory
   /// of allocate(), or none may. Two calls of execute_staged() of one executor must not run at the same time.
@@ -124,17 +130,17 @@ class Executor {
   /// Binds without running, so that the next execute_staged() only launches. See prepare().
   void prepare_staged(const Plan& plan, const Arguments& arguments);
 
-  /// Returns whether all ranks copy the buffers of this call of execute_staged().
+  /// Returns whether this call of execute_staged() is staged, so that all ranks copy its buffers.
   bool stages(const Plan& plan, const Arguments& arguments);
 
   /// Returns why the last execute_staged() copied a buffer that peers access, such as "it is host memory"; ""
   /// if peers accessed all such buffers. It does not report the copy of an input for a call in place.
   std::string why_copied() const;
 
-  /// Returns whether all ranks passed memory of a kind that peers can map when this call of execute_staged()
-  /// was bound. If not, later calls with such memory are copied, and messages may be faster. It returns true
-  /// if the call is not bound, or if ranks do not tell each other where its buffers are. The answer is the
-  /// same on all ranks. Call it after the call.
+  /// Returns false if some rank passed memory that peers cannot map when this call of execute_staged() was
+  /// bound, for example host memory. Every call with such memory copies it, so that sending messages may be
+  /// faster than this plan. It returns true by default: if the call is staged, is not bound, or needs no
+  /// access by peers. The answer is the same on all ranks. Ask after execute_staged() has returned.
   bool peers_map(const Plan& plan, const Arguments& arguments);
 
   /// Return whether execute() or execute_staged() would not bind, because the plan is already bound to these
