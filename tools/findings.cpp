@@ -13,27 +13,14 @@
 #include "tools/witness_trace.hpp"
 
 namespace chorale::tools {
-namespace {
-
-bool is_proof(const std::string& name) {
-  return std::find(std::begin(proof_names), std::end(proof_names), name) != std::end(proof_names);
-}
-
-}  // namespace
-
 std::vector<Explained> explain_all(const Plan& plan, const Diagnostics& diagnostics) {
   std::vector<Explained> all;
   for (const Diagnostic& diagnostic : diagnostics) all.push_back({diagnostic, {}, {}});
-  const auto first =
+  auto at =
       std::find_if(all.begin(), all.end(), [](const Explained& of) { return is_proof(of.diagnostic.check); });
-  if (first == all.end()) return all;
-  // All findings come from one proof. A second run of the proof finds the same, in the same order.
-  const std::string& proof = first->diagnostic.check;
-  std::vector<std::string> others(std::begin(proof_names), std::end(proof_names));
-  std::erase(others, proof);
-  auto at = first;
-  for (Finding& finding : prove_plan(plan, others).findings) {
-    if (at == all.end() || at->diagnostic.check != proof) break;
+  if (at == all.end()) return all;
+  for (Finding& finding : prove_again(plan, diagnostics)) {
+    if (at == all.end() || at->diagnostic.check != finding.proof) break;
     at->witness = explain(plan, finding);
     at->finding = std::move(finding);
     ++at;
@@ -106,12 +93,15 @@ void tell_hidden(const Diagnostics& diagnostics) {
     std::cerr << "note: deadlocks, races and the result are checked only when [pairing] finds nothing\n";
 }
 
-/// Prints the first wrong output of a plan with races. The races hide it, because a race often is the reason.
+/// Prints the first wrong output of a plan with races, unless an output is wrong however they are mended. The
+/// races hide it, because a race often is the reason.
 /// \param allow  proofs that the user leaves out
 void tell_result(const Plan& plan, const std::vector<Explained>& all, std::vector<std::string> allow) {
-  const bool races = std::any_of(
-      all.begin(), all.end(), [](const Explained& of) { return of.finding && of.finding->proof == "races"; });
-  if (!races) return;
+  const auto found = [&](std::string_view proof) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Explained& of) { return of.finding && of.finding->proof == proof; });
+  };
+  if (!found("races") || found("values")) return;
   // Without the proof of races, the proof of values takes the order of one execution.
   allow.insert(allow.end(), {"races", "replay"});
   const std::vector<Finding> findings = prove_plan(plan, allow).findings;

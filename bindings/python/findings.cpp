@@ -21,10 +21,6 @@ namespace py = pybind11;
 namespace chorale::python {
 namespace {
 
-bool is_proof(const std::string& name) {
-  return std::find(std::begin(proof_names), std::end(proof_names), name) != std::end(proof_names);
-}
-
 std::optional<std::string> operation_at(const Plan& plan, const std::optional<OpPlace>& at) {
   if (!at || at->rank >= plan.ranks()) return std::nullopt;
   const Gpu& gpu = plan.gpus[at->rank];
@@ -78,16 +74,11 @@ std::string text_of(const PlanFinding& self) {
 PlanFindings explained(const SharedPlan& plan, const Diagnostics& diagnostics) {
   PlanFindings all;
   for (const Diagnostic& diagnostic : diagnostics) all.push_back({plan, diagnostic, ""});
-  const auto first = std::find_if(all.begin(), all.end(),
-                                  [](const PlanFinding& of) { return is_proof(of.diagnostic.check); });
-  if (first == all.end()) return all;
-  // All findings of proofs come from one proof. Another run of it finds the same, in the same order.
-  const std::string proof = first->diagnostic.check;
-  std::vector<std::string> others(std::begin(proof_names), std::end(proof_names));
-  std::erase(others, proof);
-  auto at = first;
-  for (const Finding& finding : prove_plan(*plan, others).findings) {
-    if (at == all.end() || at->diagnostic.check != proof) break;
+  auto at = std::find_if(all.begin(), all.end(),
+                         [](const PlanFinding& of) { return is_proof(of.diagnostic.check); });
+  if (at == all.end()) return all;
+  for (const Finding& finding : prove_again(*plan, diagnostics)) {
+    if (at == all.end() || at->diagnostic.check != finding.proof) break;
     at++->counter_example = render(explain(*plan, finding));
   }
   return all;

@@ -258,7 +258,14 @@ class Prover {
     Observers observers(races ? &*races : nullptr, holding ? &*holding : nullptr);
     const bool ended = executor.run(launches, choices, observers);
     if (!ended && findings.wanted(ProofName::deadlock)) return tell_stuck(executor, findings);
-    if (holding) holding->compare();
+    if (holding && findings.any(ProofName::races)) {
+      Flow flow(executor);
+      Choices same(findings.setting.choices);
+      executor.play(1, same, flow);
+      holding->compare(&flow);
+    } else if (holding) {
+      holding->compare();
+    }
     if (!facts) return;
     if (races) {
       facts_.entry_guarded &= races->entry_guarded();
@@ -311,6 +318,16 @@ Proof prove_plan(const Plan& plan, const std::vector<std::string>& allow, bool f
     return proof;
   }
   return proof::Prover(plan, allow, facts).prove();
+}
+
+bool is_proof(std::string_view name) {
+  return std::find(std::begin(proof_names), std::end(proof_names), name) != std::end(proof_names);
+}
+
+std::vector<Finding> prove_again(const Plan& plan, const Diagnostics& diagnostics) {
+  std::vector<std::string> others(std::begin(proof_names), std::end(proof_names));
+  for (const Diagnostic& diagnostic : diagnostics) std::erase(others, diagnostic.check);
+  return prove_plan(plan, others).findings;
 }
 
 std::vector<Finding> prove_one_bank(const Plan& plan) {

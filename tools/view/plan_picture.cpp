@@ -187,10 +187,6 @@ std::vector<TraceSpan> predicted(const Plan& plan, const PlanView& view, Picture
   }
 }
 
-bool is_proof(const std::string& name) {
-  return std::find(std::begin(proof_names), std::end(proof_names), name) != std::end(proof_names);
-}
-
 }  // namespace
 
 PictureKind picture_kind(const OpInfo& row) {

@@ -97,7 +97,9 @@ struct ProofFacts {
 };
 
 struct Proof {
-  std::vector<Finding> findings;  ///< all findings of one proof, the first that found something
+  /// These are all findings of one proof, the first that found something. Before findings of races come
+  /// those of values that are wrong however the accesses are ordered.
+  std::vector<Finding> findings;
   ProofFacts facts;
 
   Diagnostics diagnostics() const;
@@ -108,6 +110,14 @@ struct Proof {
 /// \param allow  proofs to leave out, or `all_proofs`
 /// \param facts  whether to find the facts, which takes about as long again
 Proof prove_plan(const Plan& plan, const std::vector<std::string>& allow = {}, bool facts = false);
+
+/// Runs those proofs again that made diagnostics, and returns the same findings in the same order, with their
+/// events.
+/// \param diagnostics  may include those of checks, which are ignored
+std::vector<Finding> prove_again(const Plan& plan, const Diagnostics& diagnostics);
+
+/// Returns whether a check's name, as in a diagnostic, is that of a proof.
+bool is_proof(std::string_view name);
 
 /// Finds operations that repeat the one before them in their thread block. They write the same value to the
 /// same bytes. That is superfluous, and formally a race, but harmless. These are warnings, because the proofs

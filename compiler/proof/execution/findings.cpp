@@ -117,9 +117,12 @@ void Findings::put_missed_writes_first(std::vector<Finding>& list) const {
 std::vector<Finding> Findings::take() {
   for (std::vector<Finding>& list : found_) {
     if (list.empty()) continue;
-    for (Finding& finding : list) name_lines(finding);
+    std::vector<Finding> all;
     put_missed_writes_first(list);
-    return std::move(list);
+    if (&list == &found_[size_t(ProofName::races)]) all = std::move(found_[size_t(ProofName::values)]);
+    std::move(list.begin(), list.end(), std::back_inserter(all));
+    for (Finding& finding : all) name_lines(finding);
+    return all;
   }
   return {};
 }

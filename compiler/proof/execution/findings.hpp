@@ -47,9 +47,11 @@ class Findings {
   std::string line_of(const OpPlace&) const;
 
   bool any() const;
+  bool any(ProofName proof) const { return !found_[size_t(proof)].empty(); }
   /// Adds a note to all findings.
   void add_note(const std::string& text);
-  /// Returns the findings of the first proof that has any.
+  /// Returns the findings of the first proof that has any. If these are races, it returns those about values
+  /// before them. The values are wrong however the accesses are ordered, see Holding::compare().
   std::vector<Finding> take();
 
  private:

@@ -42,7 +42,8 @@ void Holding::begin(uint32_t rank, uint32_t launch) {
   });
 }
 
-void Holding::compare() {
+void Holding::compare(Flow* flow) {
+  flow_ = flow;
   for (uint32_t rank = 0; rank < executor_.plan().ranks(); ++rank) compare(rank);
 }
 
@@ -106,8 +107,8 @@ void Holding::compare_operator(uint32_t rank, uint32_t cell, uint32_t value) {
     op_rank_ = rank;
     op_cell_ = cell;
   }
-  if (op == op_ || !findings_.wanted(ProofName::values)) return;
-  add(rank, cell,
+  if (op == op_ || flow_ || !findings_.wanted(ProofName::values)) return;
+  add(rank, cell, place(writer_[cell]),
       name_of_output(rank, cell) + " is made with the operator " + reduce_op_name(*op) + ", but " +
           name_of_output(op_rank_, op_cell_) + " with " + reduce_op_name(*op_));
 }
@@ -219,21 +220,47 @@ void Holding::say(uint32_t rank, uint32_t cell, const std::vector<Origin>& expec
   // For each rank, one unwritten part of the output stands for all.
   if (writer_[cell].chain == nobody && std::exchange(left_out_, rank) == rank) return;
   const Range range = memory_.range_of(cell);
-  std::string text = name_of_output(rank, cell);
-  if (writer_[cell].chain == nobody)
-    text += " is never written" + (nearest(rank, cell) ? std::string(": this comes nearest to it") : "");
+  const bool written = writer_[cell].chain != nobody;
+  std::vector<Origin> unreachable;
+  if (flow_ && written) {
+    // Which rank sends may depend on the order.
+    if (promise_.of_some_sender() || values_.mixed(value)) return;
+    unreachable = flow_->unreachable(cell, expected);
+    if (unreachable.empty()) return;
+  }
+  std::string text = name_of_output(rank, cell), hint = "this comes nearest to it";
+  std::optional<OpPlace> at = written ? place(writer_[cell]) : nearest(rank, cell);
+  const uint32_t elsewhere = written ? nobody : holder(rank, expected);
+  if (elsewhere != nobody) {
+    at = place(writer_[elsewhere]);
+    hint = "this writes what belongs there to " + name(elsewhere);
+  }
+  if (!unreachable.empty())
+    text +=
+        " never gets " + names(unreachable, range.end - range.begin) + ", whatever the order of operations";
+  else if (!written)
+    text += " is never written" + (at ? ": " + hint : "");
   else if (values_.mixed(value))
     text += " is made with several reduction operators";
   else
     text += " does not hold what it should: " +
             difference(expected, values_.origins(value), range.end - range.begin);
-  Finding* const finding = add(rank, cell, text);
+  Finding* const finding = add(rank, cell, at, text);
   if (!finding) return;
-  tell_swapped(finding->diagnostic, cell, value);
+  if (unreachable.empty()) tell_swapped(finding->diagnostic, cell, value);
   const uint64_t length = range.end - range.begin;
   for (const Origin& of : expected) finding->expected.push_back({name(of, length)});
-  if (writer_[cell].chain == nobody) return;
+  if (!written) return;
   for (const auto& [of, times] : values_.origins(value)) finding->held.push_back({name(of, length), times});
+}
+
+/// Names parts of inputs, such as "input[0:1] of rank 3, input[0:1] of rank 4".
+std::string Holding::names(const std::vector<Origin>& list, uint64_t length) const {
+  std::string text;
+  for (size_t at = 0; at < list.size() && at < most_parts; ++at)
+    text += (at ? ", " : "") + name(list[at], length);
+  if (list.size() > most_parts) text += " and " + number(list.size() - most_parts) + " more";
+  return text;
 }
 
 OpPlace Holding::place(const Writer& writer) const {
@@ -253,11 +280,25 @@ std::optional<OpPlace> Holding::nearest(uint32_t rank, uint32_t cell) const {
   return {};
 }
 
-/// Adds a finding at the line of the program that writes the cell, or else comes nearest to it. If several
-/// ranks do this at one line, only one of them gets a finding.
-Finding* Holding::add(uint32_t rank, uint32_t cell, const std::string& text) {
+uint32_t Holding::holder(uint32_t rank, const std::vector<Origin>& expected) const {
+  if (expected.empty()) return nobody;
+  Sum sum = sum_of(expected[0]);
+  for (size_t at = 1; at < expected.size(); ++at) sum = plus(sum, sum_of(expected[at]));
+  for (uint32_t space = 0; space < spaces_per_rank; ++space) {
+    const auto [first, cells] = memory_.cells_of(rank * spaces_per_rank + space, 0);
+    for (uint32_t cell = first; cell < first + cells; ++cell) {
+      if (writer_[cell].chain == nobody || values_.mixed(held_[cell])) continue;
+      if (values_.sum(held_[cell]) == sum) return cell;
+    }
+  }
+  return nobody;
+}
+
+/// Adds a finding at the line of an operation. If several ranks do this at one line, only one of them gets a
+/// finding.
+Finding* Holding::add(uint32_t rank, uint32_t cell, const std::optional<OpPlace>& at,
+                      const std::string& text) {
   const bool written = writer_[cell].chain != nobody;
-  const std::optional<OpPlace> at = written ? place(writer_[cell]) : nearest(rank, cell);
   const std::string words = written ? "" : "never";
   if (at ? !findings_.news(ProofName::values, *at, {}, words) : !findings_.news(ProofName::values, words))
     return nullptr;

@@ -14,6 +14,7 @@
 #include "compiler/proof/excerpts/copies.hpp"
 #include "compiler/proof/execution/findings.hpp"
 #include "compiler/proof/execution/symbolic_executor.hpp"
+#include "flow.hpp"
 #include "promise.hpp"
 #include "value.hpp"
 
@@ -31,7 +32,9 @@ class Holding : public Observer {
   void move(uint32_t chain, const SymbolicStep&, std::span<const Touch>) override;
 
   /// Compares each output with the value that it should hold.
-  void compare();
+  /// \param flow  if given, because accesses race: reports only outputs that are wrong in whatever order the
+  ///   operations take place
+  void compare(Flow* flow = nullptr);
 
   /// These three return members of ProofFacts.
   std::vector<std::string> rounding() const { return rounding_; }
@@ -65,8 +68,11 @@ class Holding : public Observer {
   void compare_operator(uint32_t rank, uint32_t cell, uint32_t value);
   OpPlace place(const Writer&) const;
   std::optional<OpPlace> nearest(uint32_t rank, uint32_t cell) const;
-  /// Adds a finding. Returns null if the same finding is there already.
-  Finding* add(uint32_t rank, uint32_t cell, const std::string& text);
+  /// Returns a cell of a rank into which an operation wrote the sum of these inputs, or nobody.
+  uint32_t holder(uint32_t rank, const std::vector<Origin>& expected) const;
+  /// Adds a finding about an output. Returns null if the same finding is there already.
+  /// \param at  the operation that writes the output, or comes nearest to that, if any
+  Finding* add(uint32_t rank, uint32_t cell, const std::optional<OpPlace>& at, const std::string& text);
   void compare_rounding(uint32_t rank, uint32_t cell, uint32_t value);
   void compare_order(uint32_t rank, uint32_t cell, uint32_t value, bool several_parts);
   uint32_t sender_of(const Range& output);
@@ -76,6 +82,7 @@ class Holding : public Observer {
   std::string name(uint32_t cell) const;
   std::string name_of_output(uint32_t rank, uint32_t cell) const;
   void say(uint32_t rank, uint32_t cell, const std::vector<Origin>& expected, uint32_t value);
+  std::string names(const std::vector<Origin>& list, uint64_t length) const;
   /// Says that a copy seems to have its operands the wrong way round, if that is why a cell has the value.
   void tell_swapped(Diagnostic&, uint32_t cell, uint32_t value) const;
   std::string difference(const std::vector<Origin>& expected, const std::map<Origin, uint64_t>& found,
@@ -87,6 +94,7 @@ class Holding : public Observer {
   Findings& findings_;
   const bool facts_;
   const Excerpt* const excerpt_;
+  Flow* flow_ = nullptr;
   Values values_;
   std::vector<uint32_t> held_;  // by cell
   std::vector<Writer> writer_;  // by cell
