@@ -261,7 +261,7 @@ class Prover {
     if (holding && findings.any(ProofName::races)) {
       Flow flow(executor);
       Choices same(findings.setting.choices);
-      executor.play(1, same, flow);
+      executor.run(1, same, flow);
       holding->compare(&flow);
     } else if (holding) {
       holding->compare();

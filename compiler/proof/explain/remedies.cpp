@@ -87,6 +87,19 @@ class Trial {
     move_back({from.rank, from.threadblock, to}, from.op);
   }
 
+  /// Moves an operation down in its thread block, so that it comes right after operation `to`.
+  void move_down(const OpPlace& from, uint32_t to) {
+    std::vector<Op>& ops = block_of(from).ops;
+    std::rotate(ops.begin() + from.op, ops.begin() + from.op + 1, ops.begin() + to + 1);
+    for (ProofEvent& event : events_) {
+      if (event.who == Who::application || !same_block(event.at, from)) continue;
+      if (event.at.op == from.op)
+        event.at.op = to;
+      else if (event.at.op > from.op && event.at.op <= to)
+        --event.at.op;
+    }
+  }
+
   /// Returns whether the changed plan ends and orders the two accesses.
   /// \param reversed  true: the second access must come before the first one
   bool orders(bool reversed) const {
@@ -151,7 +164,8 @@ class Trial {
   std::vector<ProofEvent> events_;
 };
 
-/// Limits the waits of other blocks that are tried, because each costs an execution and proofs of the plan.
+/// Limits the waits of other blocks, or the signals, that are tried, because each costs an execution and
+/// proofs of the plan.
 constexpr size_t most_waits = 4;
 
 class Remedies {
@@ -183,6 +197,56 @@ class Remedies {
     wait_sooner();
     take_turns();
     order();
+  }
+
+  bool is_signal(const OpPlace& at) const {
+    const Opcode code = op_at(at).code;
+    return code == Opcode::signal || code == Opcode::relaxed_signal || code == Opcode::sem_release;
+  }
+
+  /// Tries to move a signal that the thread block of `sooner` makes before it, so that it comes after it.
+  /// \param reversed  see Trial::orders()
+  /// \returns whether that orders the events
+  bool signal_later(const ProofEvent& sooner, bool reversed) {
+    const bool blocks =
+        std::all_of(finding_.events.begin(), finding_.events.end(), [](const ProofEvent& event) {
+          return event.who != Who::application;  // whose launch is the next one when it follows the plan's
+        });
+    if ((blocks && launches_apart()) || sooner.who != Who::block) return false;
+    size_t tried = 0;
+    for (OpPlace signal = sooner.at; signal.op-- > 0 && tried < most_waits;) {
+      if (!is_signal(signal) || in_pipeline(plan_, signal)) continue;
+      ++tried;
+      Trial trial(plan_, finding_);
+      move_down_everywhere(trial, signal, sooner.at);
+      if (!trial.orders(reversed) || !findings_if_no_more(trial.plan())) continue;
+      list_.push_back("the " + std::string(info(op_at(signal).code).name) + " of " + line(signal) +
+                      " moved after " + last_line(sooner.at));
+      return true;
+    }
+    return false;
+  }
+
+  /// Moves a signal behind an operation, and does the same with each such pair of lines of all thread blocks.
+  void move_down_everywhere(Trial& trial, const OpPlace& signal, const OpPlace& behind) const {
+    const uint32_t signal_line = plan_.first_at(op_at(signal)), line = plan_.first_at(op_at(behind));
+    for (uint32_t rank = 0; rank < plan_.ranks(); ++rank) {
+      const std::vector<ThreadBlock>& blocks = plan_.gpus[rank].threadblocks;
+      for (uint32_t block = 0; block < blocks.size(); ++block) {
+        const std::vector<Op>& ops = blocks[block].ops;
+        uint32_t to = History::none;
+        for (uint32_t op = uint32_t(ops.size()); op-- > 0;) {
+          const OpPlace here{rank, block, op};
+          const bool is_line = line && plan_.first_at(ops[op]) == line && ops[op].code == op_at(behind).code;
+          if (here == behind || is_line) to = op;
+          const bool moves = here == signal || (signal_line && plan_.first_at(ops[op]) == signal_line &&
+                                                ops[op].code == op_at(signal).code);
+          if (!moves || to == History::none || in_pipeline(plan_, here)) continue;
+          trial.move_down(here, to);
+          to = History::none;
+        }
+      }
+    }
   }
 
   /// Tries the changes that make the second event come after the first.
@@ -299,12 +363,22 @@ class Remedies {
     const OpPlace& second = finding_.events[1].at;
     const auto later = [&](const OpPlace& wait) { return same_block(wait, second) && wait.op > second.op; };
     each_wait(later, [&](const OpPlace& wait) {
+      // If the two lines stand in a loop, the wait of this line stands there already, for another peer.
+      if (is_repeated_before(wait, second)) return false;
       Trial trial(plan_, finding_);
       move_up_everywhere(trial, wait, second);
       if (!trial.orders(false) || !findings_if_no_more(trial.plan())) return false;
       list_.push_back(the_wait(wait) + " moved before " + line(second));
       return true;
     });
+  }
+
+  /// Returns whether an operation of the same line as a wait stands before `other` in its thread block.
+  bool is_repeated_before(const OpPlace& wait, const OpPlace& other) const {
+    const uint32_t line = plan_.first_at(op_at(wait));
+    const std::vector<Op>& ops = block_of(other).ops;
+    return line && std::any_of(ops.begin(), ops.begin() + other.op,
+                               [&](const Op& op) { return plan_.first_at(op) == line; });
   }
 
   std::string the_wait(const OpPlace& at) const {
@@ -406,7 +480,7 @@ class Remedies {
   /// Tries to make the launch of the first event end after the second event.
   void outlast() {
     const ProofEvent &end = finding_.events[0], &late = finding_.events[1];
-    if (plan_.gpus[end.at.rank].threadblocks.empty()) return;
+    if (plan_.gpus[end.at.rank].threadblocks.empty() || signal_later(late, true)) return;
     Trial trial(plan_, finding_);
     trial.insert_signal(behind(late.at), boundary(end.at.rank, true));
     offer(trial,
@@ -420,6 +494,7 @@ class Remedies {
     for (const ProofEvent* const event : {&first, &second}) {
       if (plan_.gpus[event->at.rank].threadblocks.empty()) return;
     }
+    if (signal_later(first, false)) return;
     Trial trial(plan_, finding_);
     const bool begins = first.who == Who::application;
     const OpPlace from = begins ? boundary(first.at.rank, false) : behind(first.at);

@@ -141,8 +141,10 @@ class Races : public Order {
   bool elsewhere(const Epoch& first) const;
   void conflict(uint32_t id, uint32_t cell, const Epoch& first, bool writes, bool written);
   void with_owner(const Epoch& second, const Epoch& first, uint32_t cell, bool writes, bool written);
-  void between(const Epoch& second, const Epoch& first, bool writes, bool written);
-  void say(ProofName, const Epoch& second, const Epoch& first, bool writes, bool written,
+  void between(const Epoch& second, const Epoch& first, uint32_t cell, bool writes, bool written);
+  /// Reduces the chunks of a finding's accesses to those that the operations of both access, around a cell.
+  void keep_common(Finding&, uint32_t cell) const;
+  void say(ProofName, uint32_t cell, const Epoch& second, const Epoch& first, bool writes, bool written,
            const std::string& text, std::optional<Note> note, std::string help = {});
 
   const Shares& shares_;

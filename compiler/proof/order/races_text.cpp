@@ -1,5 +1,7 @@
 // This file writes the texts of findings about races.
 
+#include <algorithm>
+
 #include "races.hpp"
 
 namespace chorale::proof {
@@ -60,7 +62,7 @@ bool Races::elsewhere(const Epoch& first) const {
 void Races::conflict(uint32_t id, uint32_t cell, const Epoch& first, bool writes, bool written) {
   const Epoch second = here(id);
   if (!plain(second) && !plain(first)) return;  // this concerns only the application
-  if (plain(second) && plain(first)) return between(second, first, writes, written);
+  if (plain(second) && plain(first)) return between(second, first, cell, writes, written);
   with_owner(second, first, cell, writes, written);
 }
 
@@ -83,10 +85,10 @@ void Races::with_owner(const Epoch& second, const Epoch& first, uint32_t cell, b
   else
     text +=
         ", and nothing tells the rank when: its launch may have ended, and the application may be using it";
-  say(ProofName::races, second, first, writes, written, text, {});
+  say(ProofName::races, cell, second, first, writes, written, text, {});
 }
 
-void Races::between(const Epoch& second, const Epoch& first, bool writes, bool written) {
+void Races::between(const Epoch& second, const Epoch& first, uint32_t cell, bool writes, bool written) {
   const Agent &later = agent(second.agent), &sooner = agent(first.agent);
   const uint32_t launches = launch_of(second) - launch_of(first);
   std::string text = std::string("this ") + (writes ? "overwrites " : "reads ") + name() + ", which ";
@@ -107,13 +109,46 @@ void Races::between(const Epoch& second, const Epoch& first, bool writes, bool w
                 : "nothing orders the two";
   }
   std::string help;
-  if (writes && written && !launches && second.agent != first.agent && later.chain != sooner.chain)
-    help =
-        place(second).rank == place(first).rank
-            ? "let one thread block write it, or put a barrier of the two thread blocks between the writes"
-            : "let one rank write it, or put a signal of one rank and a wait of the other between the writes";
-  say(launches ? ProofName::replay : ProofName::races, second, first, writes, written, text, std::move(note),
-      std::move(help));
+  if (writes && written && !launches && second.agent != first.agent && later.chain != sooner.chain) {
+    const bool one_rank = place(second).rank == place(first).rank;
+    // In scratch, two writers mostly mean two data, which a third party is to read both.
+    help = what_->buffer == BufferKind::scratch
+               ? std::string("give each ") + (one_rank ? "thread block" : "rank") +
+                     " that writes here a chunk of scratch of its own, or order the writes by "
+               : std::string("let one ") + (one_rank ? "thread block" : "rank") + " write it, or put ";
+    help += one_rank ? "a barrier of the two thread blocks" : "a signal of one rank and a wait of the other";
+    if (what_->buffer != BufferKind::scratch) help += " between the writes";
+  }
+  say(launches ? ProofName::replay : ProofName::races, cell, second, first, writes, written, text,
+      std::move(note), std::move(help));
+}
+
+void Races::keep_common(Finding& finding, uint32_t cell) const {
+  const Plan& plan = executor_.plan();
+  const Access whole{what_->rank, what_->buffer, false, what_->packets, false, 0, 1};
+  const uint64_t chunk =
+      (executor_.memory().range_of(cell).begin - executor_.memory().whole(whole, {}).begin) /
+      executor_.memory().message().chunk;
+  uint64_t begin = what_->begin, end = what_->end;
+  SymbolicSteps steps;
+  for (const ProofEvent& event : finding.events) {
+    if (event.who == ProofEvent::Who::application) continue;
+    const Gpu& gpu = plan.gpus[event.at.rank];
+    const ThreadBlock& block = gpu.threadblocks[event.at.threadblock];
+    list_steps(plan, gpu, block, block.ops[event.at.op], steps);
+    for (const Access& access : steps.accesses) {
+      if (access.rank != what_->rank || access.buffer != what_->buffer || access.packets != what_->packets ||
+          access.write != event.writes || chunk < access.begin || chunk >= access.end)
+        continue;
+      begin = std::max(begin, access.begin);
+      end = std::min(end, access.end);
+      break;
+    }
+  }
+  for (ProofEvent& event : finding.events) {
+    event.begin = begin;
+    event.end = end;
+  }
 }
 
 void Races::overlap_inside(const Epoch& at) {
@@ -125,14 +160,15 @@ void Races::overlap_inside(const Epoch& at) {
   finding.events = {event(at, false), event(at, true)};
 }
 
-void Races::say(ProofName proof, const Epoch& second, const Epoch& first, bool writes, bool written,
-                const std::string& text, std::optional<Note> note, std::string help) {
+void Races::say(ProofName proof, uint32_t cell, const Epoch& second, const Epoch& first, bool writes,
+                bool written, const std::string& text, std::optional<Note> note, std::string help) {
   if (!findings_.wanted(proof)) return;
   const OpPlace at = place(plain(second) ? second : first);
   if (!findings_.news(proof, at, note ? note->at : std::optional<OpPlace>(), text.substr(0, 12))) return;
   Finding& finding = findings_.add(proof, Finding::Kind::race, at, text, std::move(help));
   if (note) finding.diagnostic.notes.push_back(std::move(*note));
   finding.events = {event(first, written), event(second, writes)};
+  keep_common(finding, cell);
   finding.known = written ? agent(second.agent).visible[first.agent] : over_[first.agent];
 }
 

@@ -20,7 +20,7 @@ void Flow::begin(uint32_t rank, uint32_t launch) {
     input_[cell] = Origin{rank, memory.range_of(cell).begin - input.begin};
 }
 
-void Flow::move(uint32_t chain, const Step& step, std::span<const Touch> touches) {
+void Flow::move(uint32_t chain, const SymbolicStep& step, std::span<const Touch> touches) {
   if (executor_.chains()[chain].launch) return;
   for (const Touch& dest : touches.subspan(step.sources)) {
     for (const Touch& source : touches.first(step.sources)) {

@@ -21,7 +21,7 @@ class Flow : public Observer {
   explicit Flow(const SymbolicExecutor&);
 
   void begin(uint32_t rank, uint32_t launch) override;
-  void move(uint32_t chain, const Step&, std::span<const Touch>) override;
+  void move(uint32_t chain, const SymbolicStep&, std::span<const Touch>) override;
 
   /// Returns those of the origins from which no moves lead to a cell. Then the cell holds them in no
   /// execution, also if accesses race. Returns an empty list when it would take too long.

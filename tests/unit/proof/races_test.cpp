@@ -78,12 +78,20 @@ TEST(Races, TwoThatWriteTheSameBytes) {
   copy(plan, in(0), scratch(0), 0);
   copy(plan, in(1), scratch(0), 1);
   EXPECT_EQ(help_of_race(plan),
+            "give each thread block that writes here a chunk of scratch of its own, or order the writes by a "
+            "barrier of the two thread blocks");
+  plan = two_ranks();
+  copy(plan, in(0), out(0), 0);
+  copy(plan, in(1), out(0), 1);
+  EXPECT_EQ(help_of_race(plan),
             "let one thread block write it, or put a barrier of the two thread blocks between the writes");
   plan = two_ranks();
   put(plan, in(0), 2, 0);
   copy(plan, in(0), scratch(0), 0, 1);
-  EXPECT_EQ(help_of_race(plan),
-            "let one rank write it, or put a signal of one rank and a wait of the other between the writes");
+  EXPECT_EQ(
+      help_of_race(plan),
+      "give each rank that writes here a chunk of scratch of its own, or order the writes by a signal of "
+      "one rank and a wait of the other");
   // One of the two reads.
   plan = two_ranks();
   copy(plan, in(0), scratch(0), 0);
