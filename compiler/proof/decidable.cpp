@@ -3,6 +3,7 @@
 #include "decidable.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "compiler/plan/report.hpp"
 #include "compiler/proof/execution/loop_skew.hpp"
@@ -10,19 +11,20 @@
 namespace chorale::proof {
 namespace {
 
-/// Finds the first operation of a chain with a step that matches.
+/// Finds the first operation of a chain with a step that matches, and counts all of them.
 template <class Match>
-OpPlace find(const SymbolicExecutor& executor, uint32_t chain, Match&& match) {
+std::pair<OpPlace, uint32_t> find_all(const SymbolicExecutor& executor, uint32_t chain, Match&& match) {
   const Plan& plan = executor.plan();
   const Chain& of = executor.chains()[chain];
   const Gpu& gpu = plan.gpus[of.rank];
   const ThreadBlock& block = gpu.threadblocks[of.block];
   SymbolicSteps steps;
+  std::pair<OpPlace, uint32_t> found{{of.rank, of.block, 0}, 0};
   for (uint32_t at = 0; at < block.ops.size(); ++at) {
     list_steps(plan, gpu, block, block.ops[at], steps);
-    if (std::any_of(steps.steps.begin(), steps.steps.end(), match)) return {of.rank, of.block, at};
+    if (std::any_of(steps.steps.begin(), steps.steps.end(), match) && !found.second++) found.first.op = at;
   }
-  return {of.rank, of.block, 0};
+  return found;
 }
 
 /// Reports two thread blocks that compete for a counter.
@@ -31,7 +33,7 @@ void tell_rivals(const SymbolicExecutor& executor, Findings& findings, uint32_t 
   std::string what = "a semaphore";
   const auto place_of = [&](uint32_t chain) {
     const uint32_t rank = executor.chains()[chain].rank;
-    return find(executor, chain, [&](const SymbolicStep& step) {
+    return find_all(executor, chain, [&](const SymbolicStep& step) {
       const bool takes = step.kind == SymbolicStep::Kind::await || step.kind == SymbolicStep::Kind::acquire;
       const bool posts = step.kind == SymbolicStep::Kind::post || step.kind == SymbolicStep::Kind::release ||
                          (step.kind == SymbolicStep::Kind::push && step.posts);
@@ -45,17 +47,32 @@ void tell_rivals(const SymbolicExecutor& executor, Findings& findings, uint32_t 
       return true;
     });
   };
-  const OpPlace first = place_of(one), second = place_of(other);
+  auto [first, firsts] = place_of(one);
+  auto [second, seconds] = place_of(other);
+  // The finding is about the block with fewer of these operations, which may be in the wrong block.
+  if (firsts < seconds) {
+    std::swap(first, second);
+    std::swap(firsts, seconds);
+  }
+  const auto block_of = [](const OpPlace& at) { return "thread block " + number(at.threadblock); };
+  const auto name_of = [&](const OpPlace& at) {
+    return std::string(info(executor.plan().gpus[at.rank].threadblocks[at.threadblock].ops[at.op].code).name);
+  };
   if (!findings.news(ProofName::decidable, second, first, {})) return;
   Finding& finding = findings.add(
       ProofName::decidable, Finding::Kind::undecided, second,
-      std::string("thread blocks ") + number(first.threadblock) + " and " + number(second.threadblock) +
-          (take ? " both take from " : " both add to ") + what +
-          ": which of them comes first depends on their speed, so one execution does not stand for all",
-      "let one thread block do both, or give each a semaphore or channel of its own, or set bounded_proof: "
-      "then " +
-          number(max_executions) + " orders are tried at most, and the verdict is 'bounded'");
-  finding.diagnostic.notes.push_back({{}, first, "the other one is here"});
+      "this " + name_of(second) + " is in " + block_of(second) + ", but " + block_of(first) +
+          (take ? " also takes from " : " also adds to ") + what +
+          ": which of them comes first depends on their speed",
+      "move the " + name_of(second) + " to " + block_of(first) +
+          ", or give each block a semaphore or channel of its own; if both blocks are meant to compete, set "
+          "bounded_proof: then the proof tries at most " +
+          number(max_executions) + " orders, takes as many times as long, and may miss a wrong one");
+  finding.diagnostic.notes.push_back({{},
+                                      first,
+                                      block_of(first) + " has " + count(firsts, "such operation") + ", " +
+                                          (firsts > 1 ? "the first one " : "") + "here; " + block_of(second) +
+                                          " has " + number(seconds)});
   for (const OpPlace& at : {first, second}) finding.events.emplace_back().at = at;
 }
 
@@ -88,9 +105,10 @@ bool is_decided(const SymbolicExecutor& executor, Findings& findings, bool& boun
   for (const Barrier& barrier : executor.barriers()) {
     if (!findings.wanted(ProofName::decidable)) break;
     if (barrier.members.size() == barrier.participants) continue;
-    const OpPlace at = find(executor, barrier.members[0], [&](const SymbolicStep& step) {
+    const auto is_arrival = [&](const SymbolicStep& step) {
       return step.kind == SymbolicStep::Kind::arrive && step.id == barrier.id;
-    });
+    };
+    const OpPlace at = find_all(executor, barrier.members[0], is_arrival).first;
     findings.add(ProofName::decidable, Finding::Kind::undecided, at,
                  "barrier " + number(barrier.id) + " of " + rank_name(barrier.rank) + " is for " +
                      count(barrier.participants, "thread block") + ", but " +

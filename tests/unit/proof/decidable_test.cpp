@@ -22,12 +22,14 @@ Plan lock() {
 
 TEST(Decidable, SeveralTake) {
   Plan plan = lock();
-  EXPECT_EQ(undecided(plan),
-            "thread blocks 0 and 1 both take from semaphore 0 of rank 0: which of them comes first depends "
-            "on their "
-            "speed, so one execution does not stand for all at 0.1.0\n  the other one is here at 0.0.0\n");
+  EXPECT_EQ(
+      undecided(plan),
+      "this sem_acquire is in thread block 1, but thread block 0 also takes from semaphore 0 of rank 0: "
+      "which of them comes first depends on their speed at 0.1.0\n"
+      "  thread block 0 has 1 such operation, here; thread block 1 has 1 at 0.0.0\n");
   const std::string help = prove_plan(plan).findings[0].diagnostic.help;
-  EXPECT_TRUE(help.starts_with("let one thread block do both, or give each a semaphore")) << help;
+  EXPECT_TRUE(help.starts_with("move the sem_acquire to thread block 0, or give each block a semaphore"))
+      << help;
   plan.extension.bounded_proof = true;
   EXPECT_EQ(undecided(plan), "");
   const Proof proof = prove_plan(plan, {}, true);
@@ -77,9 +79,22 @@ TEST(Decidable, SeveralAdd) {
     control(plan, Opcode::wait, 0, 1, 0);
   }
   EXPECT_EQ(undecided(plan),
-            "thread blocks 0 and 1 both add to memory channel 0 of rank 0: which of them comes first depends "
-            "on their "
-            "speed, so one execution does not stand for all at 0.1.0\n  the other one is here at 0.0.0\n");
+            "this signal is in thread block 1, but thread block 0 also adds to memory channel 0 of rank 0: "
+            "which of them comes first depends on their speed at 0.1.0\n"
+            "  thread block 0 has 1 such operation, here; thread block 1 has 1 at 0.0.0\n");
+}
+
+/// A block that does most of the waits of a channel is where the others belong.
+TEST(Decidable, TheFewerOnesAreToMove) {
+  Plan plan = two_ranks();
+  for (uint32_t on = 0; on < 3; ++on) {
+    control(plan, Opcode::signal, 0, 0, 0);
+    control(plan, Opcode::wait, 0, 1, on > 0);
+  }
+  EXPECT_EQ(undecided(plan),
+            "this wait is in thread block 0, but thread block 1 also takes from memory channel 0 of rank 1: "
+            "which of them comes first depends on their speed at 1.0.0\n"
+            "  thread block 1 has 2 such operations, the first one here; thread block 0 has 1 at 1.1.0\n");
 }
 
 TEST(Decidable, WhoComesToABarrier) {
