@@ -14,7 +14,12 @@ Chunk BaseBuffer::slice(int64_t start, int64_t stop, Here at) const {
   };
   if (start < 0 || stop < 0) return refuse("has a negative bound");
   if (start > stop) return refuse("ends before it begins");
-  if (stop > size_) return refuse(say("ends at chunk ", stop, ", but there are ", size_));
+  if (stop > size_) {
+    recording_->find_past_end(kind_, at,
+                              say("slice [", start, ", ", stop, ") of ", buffer_of(rank_, kind_),
+                                  " ends at chunk ", stop, ", but it has ", chunks(size_)));
+    return Recording::poison(rank_, kind_);
+  }
   if (start == stop) return refuse("is empty, but an operation needs at least 1 chunk");
   return recording_->chunk(rank_, kind_, offset_ + start, stop - start);
 }

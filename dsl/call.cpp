@@ -5,6 +5,25 @@
 #include <utility>
 
 namespace chorale::dsl {
+namespace {
+
+/// Lists the operands that have another name in Python than in C++.
+constexpr std::pair<std::string_view, std::string_view> names_in_python[] = {
+    {"dst", "dst_chunk"},
+    {"src", "src_chunk"},
+    {"others", "other_chunks"},
+    {"local_dst", "local_dst_chunk"},
+    {"local_src", "local_src_chunk"},
+    {"remote_srcs", "remote_src_chunks"},
+};
+
+/// Returns chunks in words, such as "output[0:2] of rank 1".
+std::string words(const Chunk& chunk) {
+  return say(buffer_names[size_t(chunk.buffer)], "[", chunk.index, ":", chunk.index + chunk.size,
+             "] of rank ", chunk.rank);
+}
+
+}  // namespace
 
 std::string buffer_of(int64_t rank, BufferKind kind) {
   return say("rank ", rank, "'s ", buffer_names[size_t(kind)]);
@@ -32,6 +51,16 @@ Call::Call(Recording& recording, Here at, bool silent, const char* callee, std::
                  "make the handles of a program after it has been assigned");
 }
 
+std::string Call::name(Name name) const {
+  std::string_view text = name.text;
+  for (const auto& [cpp, python] : names_in_python) {
+    if (!at_.in_python || text != cpp) continue;
+    text = python;
+    break;
+  }
+  return name.index < 0 ? std::string(text) : say(text, "[", name.index, "]");
+}
+
 /// Both programs get this finding, so it does not matter which one is asked for its findings. If the wrong
 /// program was called, the other one lacks an operation.
 bool Call::refuse_foreign(Name name, const Chunk& chunk) {
@@ -39,7 +68,7 @@ bool Call::refuse_foreign(Name name, const Chunk& chunk) {
   if (std::exchange(foreign_, true)) return false;  // one mistake, mostly of the callee
   Recording* const owner = Recording::owner(chunk);
   const std::string& own = recording_.plan().name;
-  std::string text = say(callee_, " is of program '", own, "', but ", name.str(), " is of ");
+  std::string text = say(callee_, " is of program '", own, "', but ", this->name(name), " is of ");
   if (!owner)
     text += "a program that is gone";
   else if (owner->plan().name == own)
@@ -95,25 +124,27 @@ bool Call::chunk(Name name, const Chunk& chunk, const Place& place) {
   if (recording_.poisoned(chunk)) return ok_ = false;
   if (recording_.foreign(chunk)) return refuse_foreign(name, chunk);
   if (!recording_.has_rank(chunk.rank))
-    return this->rank(say("the rank of ", name.str()).c_str(), chunk.rank);
-  if (!known(say("the buffer of ", name.str()).c_str(), uint64_t(chunk.buffer), buffer_names)) return false;
+    return this->rank(say("the rank of ", this->name(name)).c_str(), chunk.rank);
+  if (!known(say("the buffer of ", this->name(name)).c_str(), uint64_t(chunk.buffer), buffer_names))
+    return false;
   if (!sound(chunk)) {
     const std::string buffer = buffer_of(chunk.rank, chunk.buffer);
     const uint64_t extent = recording_.plan().gpus[chunk.rank].chunks[size_t(chunk.buffer)];
     if (chunk.size <= 0) {
-      fail(say(name.str(), " has ", chunks(chunk.size), ", but needs at least 1"));
+      fail(say(this->name(name), " has ", chunks(chunk.size), ", but needs at least 1"));
     } else if (chunk.index < 0) {
-      fail(say(name.str(), " begins at chunk ", chunk.index, ", but ", buffer, " begins at 0"));
+      fail(say(this->name(name), " begins at chunk ", chunk.index, ", but ", buffer, " begins at 0"));
     } else {
-      fail(say(name.str(), " is ", chunks(chunk.size), " from chunk ", chunk.index, ", but ", buffer, " has ",
-               extent));
+      fail(say(this->name(name), " is ", chunks(chunk.size), " from chunk ", chunk.index, ", but ", buffer,
+               " has ", extent));
     }
     return false;
   }
   if (chunk.rank != place.rank) {
-    fail_by_ranks(say(name.str(), " is on rank ", chunk.rank, ", but ", place.who, " is rank ", place.rank),
-                  say("take ", name.str(), " from a buffer of rank ", place.rank, ", or ", place.other,
-                      " rank ", chunk.rank));
+    fail_by_ranks(
+        say(this->name(name), " is on rank ", chunk.rank, ", but ", place.who, " is rank ", place.rank),
+        say("take ", this->name(name), " from a buffer of rank ", place.rank, ", or ", place.other, " rank ",
+            chunk.rank));
     return false;
   }
   return true;
@@ -123,8 +154,8 @@ bool Call::swapped(const Chunk& dst, int64_t dst_rank, const Chunk& src, int64_t
   if (silent_ || !sound(dst) || !sound(src) || dst_rank == src_rank) return false;
   if (dst.rank != src_rank || src.rank != dst_rank) return false;
   fail_by_ranks(
-      say("dst is on rank ", dst.rank, " and src is on rank ", src.rank, ", but ", callee_,
-          " transfers from rank ", src_rank, " to rank ", dst_rank, " here"),
+      say(name("dst"), " is on rank ", dst.rank, " and ", name("src"), " is on rank ", src.rank, ", but ",
+          callee_, " transfers from rank ", src_rank, " to rank ", dst_rank, " here"),
       say("the destination comes first: swap the two, or those of the channel if it is to transfer from "
           "rank ",
           src.rank, " to rank ", dst.rank));
@@ -133,12 +164,13 @@ bool Call::swapped(const Chunk& dst, int64_t dst_rank, const Chunk& src, int64_t
 
 void Call::same_size(Name left_name, const Chunk& left, Name right_name, const Chunk& right) {
   if (silent_ || !sound(left) || !sound(right) || left.size == right.size) return;
-  fail(say(left_name.str(), " has ", chunks(left.size), ", but ", right_name.str(), " has ", right.size));
+  fail(say(name(left_name), " is ", words(left), ", which is ", chunks(left.size), ", but ", name(right_name),
+           " is ", words(right), ", which is ", right.size));
 }
 
 void Call::in_scratch(Name name, const Chunk& chunk) {
   if (silent_ || !sound(chunk) || chunk.buffer == BufferKind::scratch) return;
-  fail(say(name.str(), " is in the ", buffer_names[size_t(chunk.buffer)],
+  fail(say(this->name(name), " is in the ", buffer_names[size_t(chunk.buffer)],
            " buffer, but packets are kept in scratch"));
 }
 

@@ -13,10 +13,9 @@
 
 namespace chorale::dsl {
 
-/// Names an operand in messages, such as "src" or "others[2]".
+/// Names an operand as in C++, such as "src" or "others[2]".
 struct Name {
   Name(const char* text, int64_t index = -1) : text(text), index(index) {}
-  std::string str() const { return index < 0 ? std::string(text) : say(text, "[", index, "]"); }
   const char* text;
   int64_t index;
 };
@@ -37,6 +36,8 @@ class Call {
        std::optional<Here> made = std::nullopt);
 
   bool ok() const { return ok_; }
+  /// Returns the name of an operand for messages, as the caller writes it.
+  std::string name(Name) const;
 
   /// Checks that the program has the rank. `what` names it, as in "destination rank".
   bool rank(const char* what, int64_t rank);

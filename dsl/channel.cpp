@@ -117,8 +117,10 @@ void MemoryChannel::reduce(Chunk local_src, const std::vector<Chunk>& remote_src
     call.chunk("local_dst", *local_dst, source(src_rank_));
     call.same_size("local_dst", *local_dst, "local_src", local_src);
   }
-  if (remote_srcs.empty())
-    call.fail("remote_srcs is empty, but local_src has to be combined with at least 1 chunk");
+  if (remote_srcs.empty()) {
+    call.fail(say(call.name("remote_srcs"), " is empty, but ", call.name("local_src"),
+                  " has to be combined with at least 1 chunk"));
+  }
   std::vector<Region>& sources = recording_->sources();
   sources.push_back(here(local_src));
   for (size_t k = 0; k < remote_srcs.size(); ++k) {

@@ -65,7 +65,10 @@ void Rank::reduce(Chunk src, const std::vector<Chunk>& others, Block tb, std::op
     call.chunk("dst", *dst, this_rank(rank_));
     call.same_size("dst", *dst, "src", src);
   }
-  if (others.empty()) call.fail("others is empty, but src has to be combined with at least 1 chunk");
+  if (others.empty()) {
+    call.fail(say(call.name("others"), " is empty, but ", call.name("src"),
+                  " has to be combined with at least 1 chunk"));
+  }
   std::vector<Region>& sources = recording_->sources();
   sources.push_back(here(src));
   for (size_t k = 0; k < others.size(); ++k) {
@@ -91,7 +94,9 @@ void Rank::combine_packets(Chunk dst, const std::vector<Chunk>& packets, Block t
                            Here at) const {
   Call call(*recording_, at, poisoned_, "the rank", made_);
   call.chunk("dst", dst, this_rank(rank_));
-  if (packets.empty()) call.fail("packets is empty, but dst needs at least 1 chunk to be made of");
+  if (packets.empty()) {
+    call.fail(say("packets is empty, but ", call.name("dst"), " needs at least 1 chunk to be made of"));
+  }
   std::vector<Region>& sources = recording_->sources();
   for (size_t k = 0; k < packets.size(); ++k) {
     const Name name("packets", int64_t(k));

@@ -119,6 +119,22 @@ void Recording::find(Here at, std::string text, std::string help, std::vector<No
   findings_.push_back({"dsl", where, std::nullopt, std::move(text), std::move(notes), std::move(help)});
 }
 
+void Recording::find_past_end(BufferKind buffer, Here at, std::string text) {
+  if (successor_) return successor_->find_past_end(buffer, at, std::move(text));
+  if (buffer == BufferKind::scratch)  // each Buffer has a size of its own
+    return find(at, std::move(text), "reserve a larger Buffer, or name chunks that it has");
+  auto& [first, more] = past_end_[size_t(buffer)];
+  if (first) {
+    const SourceLine where = line(at);
+    more += known_.insert(say(where.file, ":", where.line, ":", text)).second;
+    return;
+  }
+  first = findings_.size();
+  find(at, std::move(text),
+       "raise chunk_factor of the collective, which says how many chunks inputs and outputs have, or name "
+       "chunks that it has");
+}
+
 std::string Recording::rank_range() const { return say("0 to ", plan_.gpus.size() - 1); }
 
 Chunk Recording::chunk(int64_t rank, BufferKind buffer, int64_t index, int64_t size) const {
@@ -362,6 +378,14 @@ void Recording::order_blocks(Plan& plan) const {
 
 Diagnostics Recording::findings() const {
   Diagnostics all = findings_;
+  for (size_t buffer = 0; buffer < std::size(past_end_); ++buffer) {
+    const auto& [first, more] = past_end_[buffer];
+    if (!more) continue;
+    all[*first].notes.push_back(
+        {{},
+         std::nullopt,
+         say(more, more == 1 ? " more slice ends" : " more slices end", " past an ", buffer_names[buffer])});
+  }
   for (const Gpu& gpu : plan_.gpus) {
     const int64_t empty = empty_blocks(gpu);
     if (empty <= max_empty_blocks) continue;

@@ -2,9 +2,12 @@
 /// \file
 /// A Recording holds the plan and the findings of a Program so far. No other code writes this Plan.
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -124,6 +127,9 @@ class Recording {
   const CompileOptions& compile_options() const { return compile_options_; }
 
   void find(Here, std::string text, std::string help = {}, std::vector<Note> notes = {});
+  /// Reports a slice that ends past its buffer. As the ranks mostly do the same, and a wrong chunk factor is
+  /// wrong for all slices, it reports the first one of all inputs, and of all outputs, and counts the others.
+  void find_past_end(BufferKind, Here, std::string text);
   SourceLine line(Here at) const { return authors_line(at); }
   /// Returns the range of ranks for messages, such as "0 to 7".
   std::string rank_range() const;
@@ -204,6 +210,11 @@ class Recording {
   CompileOptions compile_options_;
   std::vector<RankState> ranks_;
   Diagnostics findings_;
+  struct PastEnd {
+    std::optional<size_t> first;  // in findings_
+    uint64_t more = 0;
+  };
+  PastEnd past_end_[std::size(buffer_names)];
   std::unordered_set<std::string> known_;  // findings, to drop equal ones
   // Both maps hold positions in Plan::source plus one: by "file:line", and by the whole path as __FILE__
   // gives it.

@@ -62,7 +62,7 @@ bool SwitchChannel::accepts(Call& call, const char* chunk_name, int64_t rank, in
   const bool size_fits = call.within("size", size, 1, max_count);
   if (!offset_fits || !size_fits) return false;
   if (sound && chunk.size != size)
-    call.fail(say(chunk_name, " has ", chunks(chunk.size), ", but size is ", size));
+    call.fail(say(call.name(chunk_name), " has ", chunks(chunk.size), ", but size is ", size));
   for (const int64_t member : ranks_) {
     const uint64_t extent = recording_->plan().gpus[member].chunks[size_t(buffer_)];
     if (uint64_t(offset + size) <= extent) continue;

@@ -37,11 +37,11 @@ void set_package_folder(std::string folder) { package_folder = std::move(folder)
 dsl::Here here() {
   PyFrameObject* frame = PyEval_GetFrame();
   Py_XINCREF(frame);
-  dsl::Here at{"", 0};
+  dsl::Here at{"", 0, true};
   while (frame) {
     const std::string_view file = file_of(frame);
     if (package_folder.empty() || !file.starts_with(package_folder)) {
-      at = {kept(file), uint32_t(PyFrame_GetLineNumber(frame))};
+      at = {kept(file), uint32_t(PyFrame_GetLineNumber(frame)), true};
       Py_DECREF(frame);
       break;
     }

@@ -39,6 +39,17 @@ class Findings(unittest.TestCase):
         self.assertEqual(finding.line, at)
         self.assertIsNone(finding.rank)
 
+    def test_names_of_arguments(self):
+        """Findings name arguments as Python does, although C++ has other names."""
+        with CollectiveProgram("wrong", AllReduce(2, 1, False), 2) as program:
+            me = Rank(0)
+            me.reduce(me.get_input_buffer()[0], [], tb=0)
+            me.copy(me.get_output_buffer()[0], me.get_input_buffer()[0:2], tb=0)
+        self.assertEqual([finding.message for finding in program.check()],
+                         ["other_chunks is empty, but src_chunk has to be combined with at least 1 chunk",
+                          "dst_chunk is output[0:1] of rank 0, which is 1 chunk, "
+                          "but src_chunk is input[0:2] of rank 0, which is 2"])
+
     def test_words(self):
         """print() of what check() returns shows what the command prints. repr() is short."""
         with CollectiveProgram("wrong", Broadcast(2, 1, False, root=0), 2) as program:

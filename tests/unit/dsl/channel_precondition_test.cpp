@@ -36,7 +36,7 @@ const Case on_channels[] = {
      [](Fixture& f) {
        f.memory.put(f.o1[{0, 2}], f.i0[0], 0);
      },
-     "dst has 2 chunks, but src has 1"},
+     "dst is output[0:2] of rank 1, which is 2 chunks, but src is input[0:1] of rank 0, which is 1"},
     {"get_src", [](Fixture& f) { f.memory.get(f.o0[0], f.i0[0], 0); },
      "src is on rank 0, but the destination of this channel is rank 1"},
     {"get_dst", [](Fixture& f) { f.memory.get(f.o1[0], f.i1[0], 0); },
@@ -45,7 +45,7 @@ const Case on_channels[] = {
      [](Fixture& f) {
        f.memory.get(f.o0[0], f.i1[{0, 2}], 0);
      },
-     "dst has 1 chunk, but src has 2"},
+     "dst is output[0:1] of rank 0, which is 1 chunk, but src is input[0:2] of rank 1, which is 2"},
     {"put_packets_dst", [](Fixture& f) { f.memory.put_packets(f.o1[0], f.i0[0], 0); },
      "dst is in the output buffer, but packets are kept in scratch"},
     {"read_put_packets_src", [](Fixture& f) { f.memory.read_put_packets(f.s1[0], f.i0[0], 0); },
@@ -56,7 +56,7 @@ const Case on_channels[] = {
      [](Fixture& f) {
        f.port.put_with_signal(f.o1[{0, 2}], f.i0[0], 0);
      },
-     "dst has 2 chunks, but src has 1"},
+     "dst is output[0:2] of rank 1, which is 2 chunks, but src is input[0:1] of rank 0, which is 1"},
     {"port_put_tb", [](Fixture& f) { f.port.put_with_signal_and_flush(f.o1[0], f.i0[0], -1); },
      "thread block is -1, but must be 0 to 65535"},
     {"port_put_packets_dst", [](Fixture& f) { f.port.put_packets(f.o1[0], f.i0[0], 0); },
@@ -73,7 +73,8 @@ const Case on_channels[] = {
      [](Fixture& f) {
        f.memory.reduce(f.i0[0], {f.i1[0]}, 0, f.o0[{0, 3}]);
      },
-     "local_dst has 3 chunks, but local_src has 1"},
+     "local_dst is output[0:3] of rank 0, which is 3 chunks, but local_src is input[0:1] of rank 0, which is "
+     "1"},
     {"reduce_remote",
      [](Fixture& f) {
        f.memory.reduce(f.i0[0], {f.i1[0], f.i0[1]}, 0);
@@ -83,7 +84,8 @@ const Case on_channels[] = {
      [](Fixture& f) {
        f.memory.reduce(f.i0[0], {f.i1[{0, 2}]}, 0);
      },
-     "remote_srcs[0] has 2 chunks, but local_src has 1"},
+     "remote_srcs[0] is input[0:2] of rank 1, which is 2 chunks, but local_src is input[0:1] of rank 0, "
+     "which is 1"},
     {"reduce_avg", [](Fixture& f) { f.memory.reduce(f.i0[0], {f.i1[0]}, 0, f.o0[0], ReduceOp::avg); },
      "reduce_op is avg, but an operation combines by sum, min, max or prod"},
 };

@@ -35,7 +35,7 @@ const Case on_ranks[] = {
      [](Fixture& f) {
        f.zero.copy(f.o0[{0, 2}], f.i0[{0, 3}], 0);
      },
-     "dst has 2 chunks, but src has 3"},
+     "dst is output[0:2] of rank 0, which is 2 chunks, but src is input[0:3] of rank 0, which is 3"},
     {"copy_other_program",
      [](Fixture& f) { f.zero.copy(f.o0[0], other_program().rank(0).get_input_buffer()[0], 0); },
      "the rank is of program 'two', but src is of another program of that name"},
@@ -60,14 +60,14 @@ const Case on_ranks[] = {
      [](Fixture& f) {
        f.zero.reduce(f.i0[0], {f.i0[{1, 3}]}, 0);
      },
-     "others[0] has 2 chunks, but src has 1"},
+     "others[0] is input[1:3] of rank 0, which is 2 chunks, but src is input[0:1] of rank 0, which is 1"},
     {"reduce_dst_elsewhere", [](Fixture& f) { f.zero.reduce(f.i0[0], {f.i0[1]}, 0, f.i1[0]); },
      "dst is on rank 1, but the rank of this call is rank 0"},
     {"reduce_dst_size",
      [](Fixture& f) {
        f.zero.reduce(f.i0[0], {f.i0[1]}, 0, f.o0[{0, 2}]);
      },
-     "dst has 2 chunks, but src has 1"},
+     "dst is output[0:2] of rank 0, which is 2 chunks, but src is input[0:1] of rank 0, which is 1"},
     {"reduce_packet_not_scratch",
      [](Fixture& f) {
        f.zero.reduce(f.i0[0], {f.s0[0], f.o0[0]}, 0, f.o0[0], ReduceOp::sum, true);
@@ -90,7 +90,7 @@ const Case on_ranks[] = {
      [](Fixture& f) {
        f.zero.combine_packets(f.o0[0], {f.s0[{0, 2}]}, 0);
      },
-     "packets[0] has 2 chunks, but dst has 1"},
+     "packets[0] is scratch[0:2] of rank 0, which is 2 chunks, but dst is output[0:1] of rank 0, which is 1"},
     {"combine_not_scratch",
      [](Fixture& f) {
        f.zero.combine_packets(f.o0[0], {f.s0[0], f.i0[0]}, 0);
@@ -148,9 +148,9 @@ const Case on_chunks[] = {
      },
      "slice [2, 2) of rank 0's input is empty, but an operation needs at least 1 chunk"},
     {"slice_past_end", [](Fixture& f) { f.zero.copy(f.o0[0], f.i0.slice(3, 5), 0); },
-     "slice [3, 5) of rank 0's input ends at chunk 5, but there are 4"},
+     "slice [3, 5) of rank 0's input ends at chunk 5, but it has 4 chunks"},
     {"slice_scratch_past_end", [](Fixture& f) { f.zero.copy(f.o0[0], f.s0[4], 0); },
-     "slice [4, 5) of rank 0's scratch ends at chunk 5, but there are 4"},
+     "slice [4, 5) of rank 0's scratch ends at chunk 5, but it has 4 chunks"},
     {"made_past_end", [](Fixture& f) { f.zero.copy(Chunk(0, BufferKind::output, 100, 1), f.i0[0], 0); },
      "dst is 1 chunk from chunk 100, but rank 0's output has 4"},
     {"made_in_no_buffer", [](Fixture& f) { f.zero.copy(Chunk(0, BufferKind(9), 0, 1), f.i0[0], 0); },
@@ -199,6 +199,28 @@ INSTANTIATE_TEST_SUITE_P(rank, Precondition, testing::ValuesIn(on_ranks), name_o
 INSTANTIATE_TEST_SUITE_P(chunk, Precondition, testing::ValuesIn(on_chunks), name_of);
 INSTANTIATE_TEST_SUITE_P(group, Precondition, testing::ValuesIn(on_groups), name_of);
 
+/// The arguments of Python have other names.
+TEST(Preconditions, names_are_those_of_the_callers_language) {
+  Fixture fixture;
+  fixture.zero.reduce(fixture.i0[0], {}, 0, {}, ReduceOp::sum, false, {"mine.py", 7, true});
+  fixture.zero.copy(fixture.o1[0], fixture.i0[0], 0, {"mine.py", 8, true});
+  EXPECT_EQ(texts(fixture.program),
+            (Texts{"other_chunks is empty, but src_chunk has to be combined with at least 1 chunk",
+                   "dst_chunk is on rank 1, but the rank of this call is rank 0"}));
+}
+
+/// Slices that are past the end for one reason are one finding, which counts them.
+TEST(Preconditions, slices_past_the_end_are_counted) {
+  Fixture fixture;
+  for (int64_t chunk = 4; chunk < 7; ++chunk) fixture.zero.copy(fixture.o0[0], fixture.i0[chunk], 0);
+  const Diagnostics findings = fixture.program.diagnostics();
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].text, "slice [4, 5) of rank 0's input ends at chunk 5, but it has 4 chunks");
+  ASSERT_EQ(findings[0].notes.size(), 1u);
+  EXPECT_EQ(findings[0].notes[0].text, "2 more slices end past an input");
+  EXPECT_TRUE(findings[0].help.starts_with("raise chunk_factor")) << findings[0].help;
+}
+
 TEST(Preconditions, all_of_a_call_and_of_a_program_are_found) {
   Fixture fixture;
   fixture.zero.copy(fixture.o1[0], fixture.i0[{0, 2}], -1);
@@ -206,7 +228,8 @@ TEST(Preconditions, all_of_a_call_and_of_a_program_are_found) {
   fixture.memory.signal(0);
   EXPECT_EQ(
       texts(fixture.program),
-      (Texts{"dst is on rank 1, but the rank of this call is rank 0", "dst has 1 chunk, but src has 2",
+      (Texts{"dst is on rank 1, but the rank of this call is rank 0",
+             "dst is output[0:1] of rank 1, which is 1 chunk, but src is input[0:2] of rank 0, which is 2",
              "thread block is -1, but must be 0 to 65535", "thread block is -2, but must be 0 to 65535"}));
   EXPECT_EQ(ops(fixture.program.recorded(), 0), Texts{"signal c0 memory"});
 }

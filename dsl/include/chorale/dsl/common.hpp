@@ -37,6 +37,7 @@ class Recording;
 struct Here {
   const char* file;
   uint32_t line;
+  bool in_python = false;  ///< the caller is in Python, where some arguments have other names
   static constexpr Here current(const char* file = __builtin_FILE(), uint32_t line = __builtin_LINE()) {
     return {file, line};
   }
