@@ -123,10 +123,15 @@ void Recording::find_past_end(BufferKind buffer, Here at, std::string text) {
   if (successor_) return successor_->find_past_end(buffer, at, std::move(text));
   if (buffer == BufferKind::scratch)  // each Buffer has a size of its own
     return find(at, std::move(text), "reserve a larger Buffer, or name chunks that it has");
-  auto& [first, more] = past_end_[size_t(buffer)];
+  auto& [first, more, elsewhere] = past_end_[size_t(buffer)];
   if (first) {
     const SourceLine where = line(at);
     more += known_.insert(say(where.file, ":", where.line, ":", text)).second;
+    const auto is_here = [&](const SourceLine& other) {
+      return other.file == where.file && other.line == where.line;
+    };
+    if (!is_here(findings_[*first].line) && std::none_of(elsewhere.begin(), elsewhere.end(), is_here))
+      elsewhere.push_back(where);
     return;
   }
   first = findings_.size();
@@ -379,12 +384,14 @@ void Recording::order_blocks(Plan& plan) const {
 Diagnostics Recording::findings() const {
   Diagnostics all = findings_;
   for (size_t buffer = 0; buffer < std::size(past_end_); ++buffer) {
-    const auto& [first, more] = past_end_[buffer];
+    const auto& [first, more, elsewhere] = past_end_[buffer];
     if (!more) continue;
-    all[*first].notes.push_back(
-        {{},
-         std::nullopt,
-         say(more, more == 1 ? " more slice ends" : " more slices end", " past an ", buffer_names[buffer])});
+    std::vector<Note>& notes = all[*first].notes;
+    const std::string_view name = buffer_names[buffer];
+    notes.push_back({all[*first].line, std::nullopt,
+                     say(more, more == 1 ? " more slice ends" : " more slices end", " past an ", name)});
+    for (const SourceLine& where : elsewhere)
+      notes.push_back({where, std::nullopt, say("past an ", name, " here, too")});
   }
   for (const Gpu& gpu : plan_.gpus) {
     const int64_t empty = empty_blocks(gpu);

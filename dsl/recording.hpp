@@ -213,6 +213,7 @@ class Recording {
   struct PastEnd {
     std::optional<size_t> first;  // in findings_
     uint64_t more = 0;
+    std::vector<SourceLine> elsewhere;  // lines of the others, without that of the first one
   };
   PastEnd past_end_[std::size(buffer_names)];
   std::unordered_set<std::string> known_;  // findings, to drop equal ones

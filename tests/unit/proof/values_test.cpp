@@ -205,7 +205,8 @@ TEST(Values, OthersOfTheirOwnKind) {
             "output[1:2] of rank 0 is never written: this comes nearest to it at 0.0.0\n"
             "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 1, which does not "
             "belong there, it lacks input[0:1] of rank 0 at 1.0.0\n"
-            "output[1:2] of rank 1 is never written: this comes nearest to it at 1.0.0\n");
+            "output[1:2] of rank 1 is never written: this writes what belongs there to output[0:1] of rank 1 "
+            "at 1.0.0\n");
   EXPECT_EQ(of("alltoall", 2, 2),
             "output[1:2] of rank 0 does not hold what it should: it has input[1:2] of rank 0, which does not "
             "belong there, it lacks input[0:1] of rank 1 at 0.0.0\n"
