@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "chorale/host/dump.hpp"
+#include "chorale/renderer.hpp"
 #include "tools/canonical.hpp"
 #include "tools/command.hpp"
 #include "tools/words.hpp"
@@ -79,7 +80,7 @@ void add_unknown(Lines& lines, const Plan& plan, uint32_t extra, const std::stri
 }
 
 std::string op_line(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& op) {
-  std::string line = words(gpu, block, op) + unknown_keys(plan, op.extra);
+  std::string line = op_words(gpu, block, op) + unknown_keys(plan, op.extra);
   for (const bool in_dst : {false, true}) {
     size_t position = 0;
     for (const Operand& operand : in_dst ? block.dests(op) : block.sources(op)) {

@@ -6,6 +6,7 @@
 #include "chorale/collective.hpp"
 #include "chorale/config.hpp"
 #include "chorale/needs.hpp"
+#include "chorale/renderer.hpp"
 #include "tools/command.hpp"
 #include "tools/words.hpp"
 
@@ -56,7 +57,7 @@ void show_block(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, std:
     const Op& op = block.ops[at];
     std::string number = std::to_string(at);
     number.insert(0, number.size() < 4 ? 4 - number.size() : 0, ' ');
-    std::string line = "  " + number + "  " + (at < body_ends ? "  " : "") + words(gpu, block, op);
+    std::string line = "  " + number + "  " + (at < body_ends ? "  " : "") + op_words(gpu, block, op);
     if (const std::string from = author_line(plan, op); !from.empty()) {
       line.resize(std::max<size_t>(line.size() + 2, 72), ' ');
       line += from;

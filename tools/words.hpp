@@ -1,5 +1,5 @@
 /// \file
-/// Describes plans in words, with the peers and buffers of their operations.
+/// Describes plans in words.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,6 @@
 
 namespace chorale::tools {
 
-/// Describes one operation, for example "put input[0:1] -> output[2:3] of rank 1 (memory)". Ids that name
-/// nothing get a '?'.
-std::string words(const Gpu&, const ThreadBlock&, const Op&);
-
 /// Returns "ring.cpp:12", or "" if the plan does not say.
 std::string author_line(const Plan&, const Op&);
 
@@ -22,9 +18,6 @@ std::string headline(const Plan&);
 
 /// Says which messages a plan takes: "messages of 4K bytes or more".
 std::string message_words(const Plan&);
-
-/// Returns a span of a buffer in words: "input[2:5]".
-std::string span_words(std::string_view buffer, uint64_t index, uint64_t size);
 
 /// Returns a rank's scratch as a formula of the message: "0.75 x message up to 32M, then in rounds".
 /// \param window  Config::round_scratch

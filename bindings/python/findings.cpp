@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "chorale/json.hpp"
+#include "chorale/renderer.hpp"
 #include "chorale/target.hpp"
 #include "chorale/witness.hpp"
-#include "tools/words.hpp"
 
 namespace py = pybind11;
 
@@ -26,7 +26,7 @@ std::optional<std::string> operation_at(const Plan& plan, const std::optional<Op
   const Gpu& gpu = plan.gpus[at->rank];
   for (const ThreadBlock& block : gpu.threadblocks) {
     if (block.id == at->threadblock && at->op < block.ops.size())
-      return tools::words(gpu, block, block.ops[at->op]);
+      return op_words(gpu, block, block.ops[at->op]);
   }
   return std::nullopt;
 }

@@ -17,6 +17,7 @@
 #include "chorale/layout.hpp"
 #include "chorale/machine.hpp"
 #include "chorale/make_plan.hpp"
+#include "chorale/renderer.hpp"
 #include "chorale/simulate.hpp"
 #include "chorale/world.hpp"
 #include "objects.hpp"
@@ -103,7 +104,7 @@ py::list operations(const PlanObject& self, uint32_t rank) {
       one["block"] = block.id;
       one["op"] = at;
       one["name"] = std::string(info(block.ops[at].code).name);
-      one["operation"] = tools::words(gpu, block, block.ops[at]);
+      one["operation"] = op_words(gpu, block, block.ops[at]);
       one["file"] = line.line ? py::cast(line.file) : py::none();
       one["line"] = line.line ? py::cast(line.line) : py::none();
       all.append(one);

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "chorale/host/lint.hpp"
-#include "chorale/json.hpp"
 #include "chorale/renderer.hpp"
 
 namespace chorale {
@@ -33,7 +32,7 @@ std::string quote(const Plan& plan, const std::optional<OpPlace>& at) {
   if (!op) return {};
   return "  rank " + std::to_string(at->rank) + ", thread block " + std::to_string(at->threadblock) +
          ", op " + std::to_string(at->op) + ": " +
-         write(plan, plan.gpus[at->rank].threadblocks[at->threadblock], *op, at->rank) + "\n";
+         op_words(plan.gpus[at->rank], plan.gpus[at->rank].threadblocks[at->threadblock], *op) + "\n";
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "chorale/layout.hpp"
 #include "chorale/profile.hpp"
 #include "chorale/releases.hpp"
+#include "chorale/renderer.hpp"
 #include "chorale/simulate.hpp"
 #include "chorale/storage.hpp"
 #include "tools/command.hpp"
@@ -116,7 +117,7 @@ void add_rows(const Plan& plan, Picture& picture) {
         one.name = about.name;
         one.kind = picture_kind(about);
         one.combines = about.has(Role::Reduce);
-        one.text = words(gpu, block, op);
+        one.text = op_words(gpu, block, op);
         one.channel = channel_words(gpu, block, op);
         if (plan.first_at(op) <= plan.source.size()) one.line = plan.line_of(op);
         one.parts = std::max<uint32_t>(op.group_size, 1);

@@ -48,7 +48,7 @@ SourceLine author_line(const Plan&, const SourceLine& line, const std::optional<
 
 /// Writes one finding in the way of compilers: place, text, check, operation, notes, help.
 ///   mine.cpp:11: error: this wait is never answered [pairing]
-///     rank 0, thread block 0, op 0: {"name":"wait","channel_ids":[0],"channel_type":"memory"}
+///     rank 0, thread block 0, op 0: wait rank 1 (memory channel 0)
 ///
 /// If the finding is about a part of the plan file, or if the author's line is unknown, the JSON path
 /// follows:

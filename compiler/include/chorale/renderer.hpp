@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A Renderer writes many findings of one plan as text.
+/// A Renderer writes many findings of one plan as text. op_words() describes an operation in words.
 
 #include <cstdint>
 #include <map>
@@ -11,6 +11,10 @@
 #include "chorale/diagnostic.hpp"
 
 namespace chorale {
+
+/// Describes one operation in words, for example "put input[0:1] -> output[2:3] of rank 1 (memory)". Ids that
+/// name nothing get a '?'.
+std::string op_words(const Gpu&, const ThreadBlock&, const Op&);
 
 /// Does what render() does, but faster for many findings. It finds the positions of a thread block's
 /// operations in the plan file only once. The plan must outlive it and must not change.

@@ -86,7 +86,7 @@ def call_wrongly(library):
     chorale.fails(INVALID_ARGUMENT, "rank -1 of 2 ranks", "world_join", b"tcp://localhost:1", -1, 2, None, byref(handle))
     chorale.fails(INVALID_ARGUMENT, "'plan' is null", "plan_load", b"plan.json", None)
     chorale.fails(UNREADABLE_FILE, "/no/plan.json", "plan_load", b"/no/plan.json", byref(handle))
-    chorale.fails(INVALID_PLAN, 'no "name"', "plan_read", b"{}", c_uint64(2), byref(handle))
+    chorale.fails(INVALID_PLAN, 'the key "name" is missing', "plan_read", b"{}", c_uint64(2), byref(handle))
     # A message is valid UTF-8, whatever bytes it reports. These bytes are not: overlong forms, surrogate halves and
     # numbers that are too large.
     no_text = b"\xff\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80" + "/\u00e9\u20ac\U0001f600".encode() + b"\xe2\x82"

@@ -90,14 +90,13 @@ TEST(Render, PlaceOperationNotesAndHelp) {
                            "this wait is never answered",
                            {{{}, OpPlace{0, 0, 1}, "here"}, {{"b.cpp", 3}, {}, "there"}},
                            "add a signal"};
-  EXPECT_EQ(
-      render(plan, finding),
-      "mine.cpp:11: error: this wait is never answered [pairing]\n"
-      "  rank 0, thread block 0, op 0: {\"name\":\"wait\",\"channel_ids\":[0],\"channel_type\":\"memory\"}\n"
-      "two: note: here\n"
-      "  rank 0, thread block 0, op 1: {\"name\":\"nop\"}\n"
-      "b.cpp:3: note: there\n"
-      "help: add a signal\n");
+  EXPECT_EQ(render(plan, finding),
+            "mine.cpp:11: error: this wait is never answered [pairing]\n"
+            "  rank 0, thread block 0, op 0: wait rank 1 (memory channel 0)\n"
+            "two: note: here\n"
+            "  rank 0, thread block 0, op 1: nop\n"
+            "b.cpp:3: note: there\n"
+            "help: add a signal\n");
   EXPECT_EQ(render(plan, Diagnostics{}), "");
   const std::string two = render(plan, Diagnostics{finding, finding});
   EXPECT_EQ(two.substr(two.size() - 9), "2 errors\n");

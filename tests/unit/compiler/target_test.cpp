@@ -53,8 +53,7 @@ TEST(Target, OneFindingForALine) {
   EXPECT_EQ(
       render(plan, findings),
       "mine.cpp:7: error: 'flush' waits for 1 port channel, but MSCCL++ waits for none [mscclpp_flush]\n"
-      "  rank 0, thread block 0, op 0: "
-      "{\"name\":\"flush\",\"channel_ids\":[0],\"channel_type\":\"port\"}\n"
+      "  rank 0, thread block 0, op 0: flush rank 1 (port channel 0)\n"
       "help: use put_with_signal, and an acknowledgement by the peer\n1 error\n");
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "chorale/renderer.hpp"
 #include "tests/mutation/sites.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 #include "tools/words.hpp"
@@ -36,7 +37,7 @@ inline std::vector<std::string> lines_of(const Plan& plan) {
       uint32_t inside = 0;
       for (const Op& op : in.ops) {
         lines.push_back(std::to_string(gpu.id) + "." + std::to_string(in.id) + " " + (inside ? "  " : "") +
-                        tools::words(gpu, in, op));
+                        op_words(gpu, in, op));
         inside = op.body ? op.body : inside - (inside > 0);
       }
     }
