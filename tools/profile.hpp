@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "chorale/executor.hpp"
 #include "chorale/machine.hpp"
 #include "chorale/profile.hpp"
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cbor.hpp"
-#include "chorale/json.hpp"
+#include "chorale/plan_error.hpp"
 
 namespace chorale::json::cbor {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "chorale/did_you_mean.hpp"
-#include "chorale/json.hpp"
+#include "chorale/plan_error.hpp"
 
 namespace chorale::json {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "chorale/json.hpp"
 #include "chorale/json_text.hpp"
+#include "chorale/plan_error.hpp"
 #include "json.hpp"
 
 namespace chorale::json {

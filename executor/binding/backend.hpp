@@ -7,11 +7,19 @@
 #include <string_view>
 #include <vector>
 
-#include "chorale/executor.hpp"
+#include "chorale/arguments.hpp"
+#include "chorale/factor.hpp"
+#include "chorale/packet_form.hpp"
+#include "chorale/plan.hpp"
 #include "chorale/scratch.hpp"
 #include "chorale/splitmix64.hpp"
+#include "chorale/trace_span.hpp"
+#include "chorale/types.hpp"
 
 namespace chorale {
+
+struct Config;
+class World;
 
 /// Describes a call by the values that must be the same on all ranks.
 struct Call {

@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-#include "chorale/world.hpp"
+#include "chorale/limits.hpp"
 #include "executor/system/texts.hpp"
 #include "session.hpp"
 #include "strangers.hpp"
@@ -328,7 +328,7 @@ class RendezvousServer {
 
   /// Takes the number of ranks from the first rank of an invitation.
   void expect_ranks_of(const Hello& hello) {
-    if (hello.ranks < 1 || hello.ranks > World::most_ranks) {
+    if (hello.ranks < 1 || hello.ranks > int(max_ranks)) {
       return end({Reason::mismatch, fmt::format("rank {} ({}) says that {} has {} ranks", hello.rank,
                                                 hello.process_text(), session_.where(), hello.ranks)});
     }

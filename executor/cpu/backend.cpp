@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "binding.hpp"
+#include "chorale/config.hpp"
 #include "executor/world/group.hpp"
 #include "port.hpp"
 #include "scale.hpp"

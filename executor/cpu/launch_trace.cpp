@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "chorale/error.hpp"
+
 namespace chorale::cpu {
 
 LaunchTrace::LaunchTrace(const Plan& plan, const lowering::BoundImage& image, uint32_t launches)

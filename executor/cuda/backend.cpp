@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "binding.hpp"
+#include "chorale/config.hpp"
 #include "executor/cuda/device/device.hpp"
 #include "executor/cuda/device/device_memory.hpp"
 #include "executor/cuda/device/error.hpp"

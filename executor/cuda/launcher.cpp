@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "chorale/needs.hpp"
+#include "chorale/block_threads.hpp"
 #include "chorale/next_launch.hpp"
 #include "chorale/resident.cuh"
 #include "executor/cuda/device/error.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bind.hpp"
-#include "chorale/executor.hpp"
+#include "chorale/packet_form.hpp"
 #include "program.hpp"
 #include "switch_alias.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "chorale/device/lines.hpp"
 #include "chorale/device/numeric.hpp"
-#include "chorale/executor.hpp"
+#include "chorale/packet_form.hpp"
 
 namespace chorale::lowering {
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "chorale/types.hpp"
 #include "far_place.hpp"
 
 namespace chorale::lowering {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "chorale/executor.hpp"
+#include "chorale/packet_form.hpp"
 #include "program.hpp"
 
 namespace chorale::lowering {

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "bind.hpp"
-#include "chorale/executor.hpp"
+#include "chorale/plan.hpp"
+#include "chorale/trace_span.hpp"
 #include "trace.hpp"
 
 namespace chorale::lowering {

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "chorale/diagnostic.hpp"
-#include "chorale/executor.hpp"
+#include "chorale/plan.hpp"
+#include "chorale/trace_span.hpp"
 
 namespace chorale::profile_of {
 

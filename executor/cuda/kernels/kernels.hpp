@@ -6,7 +6,9 @@
 
 #include <cstdint>
 
-#include "chorale/executor.hpp"
+#include "chorale/factor.hpp"
+#include "chorale/packet_form.hpp"
+#include "chorale/types.hpp"
 #include "interpreters.hpp"
 
 namespace chorale::cuda {

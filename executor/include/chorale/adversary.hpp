@@ -8,8 +8,9 @@
 #include <optional>
 #include <string>
 
-#include "chorale/executor.hpp"
+#include "chorale/packet_form.hpp"
 #include "chorale/plan.hpp"
+#include "chorale/types.hpp"
 
 namespace chorale {
 

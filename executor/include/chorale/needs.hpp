@@ -5,16 +5,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "chorale/block_threads.hpp"
 #include "chorale/plan.hpp"
 #include "chorale/scratch.hpp"
 #include "chorale/types.hpp"
 
 namespace chorale {
-
-/// Limits the threads of a block on GPUs, because the kernels use the registers that more threads would need.
-/// A plan that asks for more threads runs with this many. That changes its speed but not its result, because
-/// the threads of a block divide its data among them, however many there are.
-constexpr uint32_t most_block_threads = 512;
 
 /// Lists what one rank of a plan needs for one size of message.
 struct RankNeeds {

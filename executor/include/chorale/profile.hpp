@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "chorale/executor.hpp"
+#include "chorale/arguments.hpp"
+#include "chorale/plan.hpp"
+#include "chorale/trace_span.hpp"
 
 namespace chorale {
 

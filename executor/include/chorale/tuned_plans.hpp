@@ -9,9 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "chorale/executor.hpp"
 #include "chorale/own_plans.hpp"
+#include "chorale/packet_form.hpp"
+#include "chorale/plan.hpp"
 #include "chorale/tuner.hpp"
+#include "chorale/types.hpp"
 
 namespace chorale {
 

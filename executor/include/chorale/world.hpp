@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "chorale/error.hpp"
+#include "chorale/limits.hpp"
 
 namespace chorale {
 
@@ -80,7 +81,7 @@ bool is_host_name(const std::string& name);
 /// objects made with it throw UsageError, and abort() and the destructor do nothing.
 class World {
  public:
-  static constexpr int most_ranks = 65536;
+  static constexpr int most_ranks = int(max_ranks);
 
   /// Makes one handle for each rank, all in this process. Use each handle on a separate thread, or see
   /// run_local().

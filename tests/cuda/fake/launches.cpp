@@ -3,6 +3,7 @@
 #include <mutex>
 #include <utility>
 
+#include "chorale/error.hpp"
 #include "executor/binding/backend.hpp"
 #include "streams.hpp"
 

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "chorale/error.hpp"
 #include "chorale/layout.hpp"
 #include "executor/lowering/steps.hpp"
 #include "tests/unit/compiler/helpers.hpp"

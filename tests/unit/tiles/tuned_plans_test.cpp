@@ -9,7 +9,9 @@
 #include <set>
 #include <system_error>
 
+#include "chorale/executor.hpp"
 #include "chorale/json.hpp"
+#include "chorale/layout.hpp"
 #include "chorale/proof.hpp"
 #include "support.hpp"
 
