@@ -7,7 +7,7 @@
 #include <thread>
 #include <type_traits>
 
-#include "chorale/device/group.hpp"
+#include "chorale/device/group_interface.hpp"
 
 namespace chorale {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "chorale/device/group.hpp"
+#include "chorale/device/group_interface.hpp"
 
 namespace chorale {
 
