@@ -67,7 +67,7 @@ def circle_in(arrows):
 
 def main(root, objects):
     errors = []
-    allowed = table.read_rooms(root / "cmake/rooms.txt", errors)
+    allowed, _ = table.read_rooms(root / "cmake/rooms.txt", errors)
     defined_in, uses = {}, collections.defaultdict(set)
     for item in map(os.path.normpath, objects.read_text().splitlines()):
         room = room_of_object(item, root, allowed)

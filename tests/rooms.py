@@ -55,4 +55,29 @@ expect("rows in a circle", "which has no row above",
 expect("a name that is not needed", "compiler/plan names compiler/json, and includes nothing of it",
        table="compiler/json:" + TABLE.replace("compiler/plan: ", "compiler/plan: compiler/json "))
 expect("a file without a room", "compiler/new/x.cpp: it is in no room", files={"compiler/new/x.cpp": ""})
+# compiler/proof implements a public header, and compiler/plan stands below it.
+IMPLEMENTED = TABLE + "compiler/proof implements chorale/proof.hpp\n"
+PROOF = {"compiler/include/chorale/proof.hpp": '#include "chorale/plan.hpp"\n', "compiler/proof/proof.cpp": '#include "chorale/proof.hpp"\n'}
+expect("a public header that a room implements", None, table=IMPLEMENTED, files=PROOF)
+expect("the same header, included by a higher room", None, table=IMPLEMENTED + "compiler/targets: compiler/include compiler/proof\n",
+       files={**PROOF, "compiler/targets/target.cpp": '#include "chorale/proof.hpp"\n'})
+expect("the same header, included by another library", None, table=IMPLEMENTED + "dsl: compiler/include\n",
+       files={**PROOF, "dsl/program.cpp": '#include "chorale/proof.hpp"\n'})
+expect("a public header that a higher room implements",
+       "compiler/plan/resolve.hpp:1: compiler/plan may not include compiler/include/chorale/proof.hpp, which compiler/proof implements",
+       table=IMPLEMENTED, files={**PROOF, "compiler/plan/resolve.hpp": '#include "chorale/proof.hpp"\n'})
+expect("a public header that leads to one of a higher room",
+       "compiler/include/chorale/facts.hpp:1: compiler/include may not include compiler/include/chorale/proof.hpp, which compiler/proof",
+       table=IMPLEMENTED, files={**PROOF, "compiler/include/chorale/facts.hpp": '#include "chorale/proof.hpp"\n'})
+expect("a public header of a low room that includes one of a higher room",
+       "compiler/include/chorale/plan.hpp:1: compiler/plan may not include compiler/include/chorale/proof.hpp, which compiler/proof",
+       table=IMPLEMENTED + "compiler/plan implements chorale/plan.hpp\n",
+       files={"compiler/include/chorale/plan.hpp": '#include "chorale/proof.hpp"\n', "compiler/include/chorale/proof.hpp": ""})
+expect("a row for a header that does not exist", "compiler/proof implements chorale/proof.hpp, which does not exist", table=IMPLEMENTED)
+expect("files in a circle", "these files include each other in a circle: compiler/plan/resolve.hpp compiler/plan/tables.hpp",
+       files={"compiler/plan/resolve.hpp": '#include "chorale/plan.hpp"\n#include "tables.hpp"\n',
+              "compiler/plan/tables.hpp": '#include "resolve.hpp"\n'})
+expect("a circle of three public headers", "in a circle: compiler/include/chorale/cell.hpp compiler/include/chorale/op.hpp compiler/include/chorale/plan.hpp",
+       files={"compiler/include/chorale/plan.hpp": '#include "chorale/op.hpp"\n', "compiler/include/chorale/op.hpp": '#include "cell.hpp"\n',
+              "compiler/include/chorale/cell.hpp": '#include "chorale/plan.hpp"\n'})
 sys.exit(failures != 0)
