@@ -1,5 +1,5 @@
 // MSCCL++'s compiler gets these cases wrong outside its rewrites, and here they are right.
-// (tests/unit/compiler/rewrites_*_test.cpp has the faults of its rewrites.) The numbers are our numbers of
+// (tests/unit/compiler/rewrites has the faults of its rewrites.) The numbers are our numbers of
 // its faults. D20 to D22 are faults of its sources, texts and tests.
 
 #include <chorale/json.hpp>

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "chorale/msccl_xml.hpp"
-#include "helpers.hpp"
+#include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale {
 namespace {

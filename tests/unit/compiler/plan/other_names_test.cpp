@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "../message_of_error.hpp"
+#include "tests/unit/message_of_error.hpp"
 
 namespace chorale {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "helpers.hpp"
+#include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale {
 

@@ -1,6 +1,6 @@
 // These tests remove the synchronisations that no proof needs.
 
-#include "helpers.hpp"
+#include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "helpers.hpp"
+#include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale {
 namespace {

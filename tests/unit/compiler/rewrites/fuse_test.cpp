@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "compiler/plan/lines.hpp"
-#include "helpers.hpp"
+#include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale {
 namespace {

@@ -1,6 +1,6 @@
 // These tests check that operations get the fences that they need.
 
-#include "helpers.hpp"
+#include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale {
 namespace {

@@ -1,6 +1,6 @@
 // These tests check which needs beyond MSCCL++ a plan states.
 
-#include "helpers.hpp"
+#include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale {
 namespace {

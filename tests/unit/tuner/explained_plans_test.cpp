@@ -6,8 +6,8 @@
 
 #include "chorale/json.hpp"
 #include "chorale/tuned_plans.hpp"
-#include "support.hpp"
 #include "tests/unit/new_folder.hpp"
+#include "tests/unit/tiles/support.hpp"
 
 // These tests ask TunedPlans why it did not choose the other plans.
 namespace chorale {

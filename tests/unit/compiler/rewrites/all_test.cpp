@@ -1,6 +1,6 @@
 // These tests run all passes, one after the other.
 
-#include "helpers.hpp"
+#include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale {
 namespace {

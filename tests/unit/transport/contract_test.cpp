@@ -5,8 +5,8 @@
 #include <thread>
 #include <type_traits>
 
-#include "support.hpp"
-#include "transports.hpp"
+#include "tests/unit/tiles/support.hpp"
+#include "tests/unit/tiles/transports.hpp"
 
 namespace chorale {
 namespace {

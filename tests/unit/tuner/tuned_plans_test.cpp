@@ -13,7 +13,7 @@
 #include "chorale/json.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/proof.hpp"
-#include "support.hpp"
+#include "tests/unit/tiles/support.hpp"
 
 namespace chorale {
 namespace {

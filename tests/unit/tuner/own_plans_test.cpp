@@ -10,8 +10,8 @@
 
 #include "chorale/error.hpp"
 #include "chorale/json.hpp"
-#include "support.hpp"
 #include "tests/unit/new_folder.hpp"
+#include "tests/unit/tiles/support.hpp"
 
 // These tests read files of plans that a user has made.
 namespace chorale {

@@ -17,9 +17,9 @@
 #include <iterator>
 #include <thread>
 
-#include "support.hpp"
 #include "tests/has.hpp"
 #include "tests/unit/thrown.hpp"
+#include "tests/unit/tiles/support.hpp"
 
 namespace chorale {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "helpers.hpp"
+#include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale {
 namespace {

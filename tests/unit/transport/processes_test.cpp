@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "support.hpp"
+#include "tests/unit/tiles/support.hpp"
 
 namespace chorale {
 namespace {

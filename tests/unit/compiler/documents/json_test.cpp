@@ -5,8 +5,8 @@
 #include <fstream>
 
 #include "chorale/proof.hpp"
-#include "helpers.hpp"
-#include "plans.hpp"
+#include "tests/unit/compiler/helpers.hpp"
+#include "tests/unit/compiler/plans.hpp"
 
 namespace chorale {
 namespace {

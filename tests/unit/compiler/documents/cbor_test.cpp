@@ -4,8 +4,8 @@
 #include <sstream>
 #include <utility>
 
-#include "helpers.hpp"
-#include "plans.hpp"
+#include "tests/unit/compiler/helpers.hpp"
+#include "tests/unit/compiler/plans.hpp"
 
 namespace chorale {
 namespace {

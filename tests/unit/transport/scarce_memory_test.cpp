@@ -6,7 +6,7 @@
 #include <string>
 
 #include "executor/fibers/sanitizers.hpp"
-#include "support.hpp"
+#include "tests/unit/tiles/support.hpp"
 #include "tests/unit/world/processes.hpp"
 
 namespace chorale {
