@@ -15,7 +15,7 @@ class Rank {
     gpu.id = rank;
     for (uint64_t& chunks : gpu.chunks) chunks = ranks;
     const uint32_t next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks;
-    gpu.channels = {{ChannelType::memory, {next, previous}, BufferKind::input, {}, 0}};
+    gpu.channels = {{.type = ChannelType::memory, .connected_to = {next, previous}}};
     gpu.remote_buffers = {{next, BufferKind::scratch, {ChannelType::memory}, 0},
                           {next, BufferKind::output, {ChannelType::memory}, 0}};
     block_.channels = {{ChannelType::memory, {to_next, to_previous}, 0}};
