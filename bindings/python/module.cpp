@@ -46,6 +46,9 @@ PYBIND11_MODULE(_chorale, module) {
   declare_findings(module);
   declare_plan(module);
   declare_language(module);
+  declare_world(module);
   declare_executor(module);
+  declare_exchange(module);
+  declare_tuned_plans(module);
   explain_calls(module);
 }

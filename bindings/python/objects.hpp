@@ -31,12 +31,17 @@ using Settings = std::map<std::string, std::string>;
 /// Returns the settings of the ini file and the environment, replaced by these.
 /// \throws UsageError as Config::load()
 Config config_of(const Settings& settings);
+/// Does the same with keywords of a call, such as timeout="10s", workers=2.
+Config config_from(const pybind11::kwargs& keywords);
 
 /// \throws std::invalid_argument with the words that exist
 std::optional<PacketForm> packet_of(const std::optional<std::string>& word);
 
 void declare_plan(pybind11::module_&);
 void declare_language(pybind11::module_&);
+void declare_world(pybind11::module_&);
 void declare_executor(pybind11::module_&);
+void declare_exchange(pybind11::module_&);
+void declare_tuned_plans(pybind11::module_&);
 
 }  // namespace chorale::python
