@@ -41,7 +41,7 @@ std::vector<Origin> Flow::unreachable(uint32_t cell, const std::vector<Origin>& 
   std::vector<Origin> left = wanted;
   std::vector<uint32_t> open{cell};
   std::fill(seen_.begin(), seen_.end(), false);
-  visits_ += seen_.size() / 64;
+  visits_ += seen_.size() / 64;  // clearing the marks takes time too
   seen_[cell] = true;
   while (!open.empty() && !left.empty()) {
     if (++visits_ > most_visits) return {};
