@@ -33,13 +33,14 @@ Lowering lowering(Parameters& with, Lowering defaults) {
   const size_t order =
       choice(with, "order", orders, defaults.order ? 1 + size_t(*defaults.order) : 0, "order of the slices");
   if (order) made.order = Order(order - 1);
-  made.form = Form(choice(with, "form", host::form_names, size_t(defaults.form), "form of the transfers"));
+  made.form =
+      Form(choice(with, "form", schedule::form_names, size_t(defaults.form), "form of the transfers"));
   made.style = StreamStyle(
-      choice(with, "style", host::stream_style_names, size_t(defaults.style), "style of the streams"));
-  made.reshard = Reshard(choice(with, "reshard", host::reshard_names, size_t(defaults.reshard),
+      choice(with, "style", schedule::stream_style_names, size_t(defaults.style), "style of the streams"));
+  made.reshard = Reshard(choice(with, "reshard", schedule::reshard_names, size_t(defaults.reshard),
                                 "where an operand is made whole"));
-  made.via =
-      host::Mover(choice(with, "via", host::mover_names, size_t(defaults.via), "mover of the transfers"));
+  made.via = schedule::Mover(
+      choice(with, "via", schedule::mover_names, size_t(defaults.via), "mover of the transfers"));
   return made;
 }
 

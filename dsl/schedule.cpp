@@ -3,16 +3,16 @@
 #include <algorithm>
 
 #include "chorale/did_you_mean.hpp"
-#include "chorale/host/collective.hpp"
-#include "chorale/host/names.hpp"
-#include "chorale/host/place.hpp"
+#include "chorale/schedule/collective.hpp"
+#include "chorale/schedule/names.hpp"
+#include "chorale/schedule/place.hpp"
 #include "dsl/schedule_recording.hpp"
 
 namespace chorale::dsl {
 
-using host::OpKind;
+using schedule::OpKind;
 
-Index Index::apply(host::ExprKind kind, const Index& left, const Index& right) {
+Index Index::apply(schedule::ExprKind kind, const Index& left, const Index& right) {
   return ScheduleRecording::apply(kind, left, right);
 }
 
@@ -31,12 +31,12 @@ void Group::recv(const View& dst, Index peer, TransferOptions options, Here at) 
 }
 
 void Stream::copy(const View& dst, const View& src, Here at) const {
-  host::Op& op = recording_->op(OpKind::copy, *this, at);
+  schedule::Op& op = recording_->op(OpKind::copy, *this, at);
   op.writes = {recording_->raw(dst, at)};
   op.reads = {recording_->raw(src, at)};
 }
 void Stream::fill(const View& dst, Index value, Here at) const {
-  host::Op& op = recording_->op(OpKind::fill, *this, at);
+  schedule::Op& op = recording_->op(OpKind::fill, *this, at);
   op.writes = {recording_->raw(dst, at)};
   op.value = recording_->expr(value, at);
 }
@@ -52,7 +52,7 @@ Token Stream::group(const std::function<void(Group&)>& body, Here at) const {
 Token Stream::group(Token token, const std::function<void(Group&)>& body, Here at) const {
   Group group = recording_->group();
   if (recording_->has_body(bool(body), "a group", at)) recording_->transfers_alone(group, body);
-  host::Op& op = recording_->op(OpKind::group, *this, at);
+  schedule::Op& op = recording_->op(OpKind::group, *this, at);
   op.transfers = std::move(ScheduleRecording::transfers(group));
   recording_->token(op, token, at);
   return token;
@@ -62,7 +62,7 @@ void Stream::wait(Token token, Here at) const {
 }
 Token Stream::collective(std::string_view kind, const View& dst, const View& src, CollectiveOptions options,
                          Here at) const {
-  const auto& known = host::collective_names;
+  const auto& known = schedule::collective_names;
   if (std::find(std::begin(known), std::end(known), kind) == std::end(known)) {
     std::string names;
     for (const std::string_view name : known) names += (names.empty() ? "" : ", ") + std::string(name);
@@ -70,7 +70,7 @@ Token Stream::collective(std::string_view kind, const View& dst, const View& src
         at, say("there is no collective '", kind, "', expected one of ", names, did_you_mean(kind, known)));
   }
   const Token token = options.token ? *options.token : recording_->token();
-  host::Op& op = recording_->op(OpKind::collective, *this, at);
+  schedule::Op& op = recording_->op(OpKind::collective, *this, at);
   op.name = kind;
   op.writes = {recording_->raw(dst, at)};
   op.reads = {recording_->raw(src, at)};
@@ -80,7 +80,7 @@ Token Stream::collective(std::string_view kind, const View& dst, const View& src
   return token;
 }
 void Stream::launch(std::string_view plan, const View& dst, const View& src, Here at) const {
-  host::Op& op = recording_->op(OpKind::launch, *this, at);
+  schedule::Op& op = recording_->op(OpKind::launch, *this, at);
   op.name = plan;
   op.writes = {recording_->raw(dst, at)};
   op.reads = {recording_->raw(src, at)};
@@ -88,7 +88,7 @@ void Stream::launch(std::string_view plan, const View& dst, const View& src, Her
 void Stream::call(std::string_view function, std::vector<View> writes, std::vector<View> reads,
                   std::map<std::string, Index> attributes, Here at) const {
   recording_->name_of("a function", function, at);
-  host::Op& op = recording_->op(OpKind::call, *this, at);
+  schedule::Op& op = recording_->op(OpKind::call, *this, at);
   op.name = function;
   op.writes = recording_->raw(writes, at);
   op.reads = recording_->raw(reads, at);
@@ -105,13 +105,13 @@ void Stream::join(const std::vector<Stream>& streams, Here at) const {
 }
 void Stream::barrier(Here at) const { recording_->op(OpKind::barrier, *this, at); }
 void Stream::post(Flag flag, Index peer, Index index, Here at) const {
-  host::Op& op = recording_->op(OpKind::post, *this, at);
+  schedule::Op& op = recording_->op(OpKind::post, *this, at);
   op.flag = recording_->raw(flag, at);
   op.peer = recording_->expr(peer, at);
   op.index = recording_->expr(index, at);
 }
 void Stream::take(Flag flag, Index peer, Index index, Here at) const {
-  host::Op& op = recording_->op(OpKind::take, *this, at);
+  schedule::Op& op = recording_->op(OpKind::take, *this, at);
   op.flag = recording_->raw(flag, at);
   op.peer = recording_->expr(peer, at);
   op.index = recording_->expr(index, at);
@@ -128,8 +128,8 @@ Schedule::Schedule(ScheduleOptions options, Here at)
     recording_->find(at, "the schedule does not say for how many ranks it is: .ranks = {2, 4, 8}");
   std::sort(ranks.begin(), ranks.end());
   for (size_t k = 0; k < ranks.size(); ++k) {
-    if (ranks[k] == 0 || ranks[k] > host::most_ranks)
-      recording_->find(at, say(ranks[k], " ranks, expected 1 to ", host::most_ranks));
+    if (ranks[k] == 0 || ranks[k] > schedule::most_ranks)
+      recording_->find(at, say(ranks[k], " ranks, expected 1 to ", schedule::most_ranks));
     if (k && ranks[k] == ranks[k - 1]) recording_->find(at, say(ranks[k], " ranks are listed twice"));
   }
 }
@@ -140,10 +140,10 @@ Index Schedule::rank() const { return recording_->index(recording_->s.exprs.symb
 Index Schedule::ranks() const { return recording_->index(recording_->s.exprs.symbol("ranks")); }
 Index Schedule::streams() const { return recording_->index(recording_->s.exprs.symbol("lanes")); }
 Index Schedule::param(std::string_view name, int64_t value, Here at) {
-  std::vector<host::Param>& params = recording_->s.params;
+  std::vector<schedule::Param>& params = recording_->s.params;
   recording_->name_of("a parameter", name, at);
   recording_->unique(params, "parameter", name, at);
-  if (host::is_own_symbol(name))
+  if (schedule::is_own_symbol(name))
     recording_->find(
         at, say("a parameter '", name, "', but expressions use this name for one of their own values"));
   params.push_back({std::string(name), value});
@@ -151,34 +151,34 @@ Index Schedule::param(std::string_view name, int64_t value, Here at) {
 }
 
 Tensor Schedule::input(std::string_view name, DType dtype, std::vector<Extent> axes, Here at) {
-  return recording_->tensor(name, dtype, axes, host::Role::in, false, at);
+  return recording_->tensor(name, dtype, axes, schedule::Role::in, false, at);
 }
 Tensor Schedule::output(std::string_view name, DType dtype, std::vector<Extent> axes, Here at) {
-  return recording_->tensor(name, dtype, axes, host::Role::out, false, at);
+  return recording_->tensor(name, dtype, axes, schedule::Role::out, false, at);
 }
 Tensor Schedule::temporary(std::string_view name, DType dtype, std::vector<Extent> axes, bool zero, Here at) {
-  const Tensor tensor = recording_->tensor(name, dtype, axes, host::Role::temp, zero, at);
-  recording_->op(OpKind::alloc, host::Stream{}, at).writes = {recording_->raw(tensor, at)};
+  const Tensor tensor = recording_->tensor(name, dtype, axes, schedule::Role::temp, zero, at);
+  recording_->op(OpKind::alloc, schedule::Stream{}, at).writes = {recording_->raw(tensor, at)};
   return tensor;
 }
 
 Stream Schedule::main() const { return recording_->stream({}); }
 Stream Schedule::stream(std::string_view name, Here at) {
   recording_->name_of("a stream", name, at);
-  if (host::is_own_stream(name))
+  if (schedule::is_own_stream(name))
     recording_->find(at, say("a stream '", name, "': take ", name == "main" ? "main()" : "pool(index)"));
   std::vector<std::string>& streams = recording_->s.streams;
   const auto known = std::find(streams.begin(), streams.end(), name);
   const uint32_t position = uint32_t(known - streams.begin());
   if (known == streams.end()) streams.emplace_back(name);
-  return recording_->stream({.kind = host::Stream::Kind::named, .index = {}, .name = position});
+  return recording_->stream({.kind = schedule::Stream::Kind::named, .index = {}, .name = position});
 }
 Token Schedule::token() { return recording_->token(); }
 Stream Schedule::pool(Index index, Here at) const {
   return recording_->stream(
-      {.kind = host::Stream::Kind::pool, .index = recording_->expr(index, at), .name = 0});
+      {.kind = schedule::Stream::Kind::pool, .index = recording_->expr(index, at), .name = 0});
 }
-Flag Schedule::flag(std::string_view name, host::Flag::Kind kind, Here at) {
+Flag Schedule::flag(std::string_view name, schedule::Flag::Kind kind, Here at) {
   recording_->name_of("a flag", name, at);
   recording_->unique(recording_->s.flags, "flag", name, at);
   recording_->s.flags.push_back({std::string(name), kind, recording_->place(at)});
@@ -192,7 +192,7 @@ void Schedule::function(std::string_view name, uint32_t writes, uint32_t reads, 
 
 void Schedule::loop(std::string_view variable, Index lo, Index hi, const std::function<void(Index)>& body,
                     Here at) {
-  host::Op op;  // not in place, because the body may not move it
+  schedule::Op op;  // not in place, because the body may not move it
   op.kind = OpKind::for_;
   op.at = recording_->place(at);
   op.name = variable;
@@ -206,7 +206,7 @@ void Schedule::loop(std::string_view variable, Index lo, Index hi, const std::fu
 }
 void Schedule::when(Index condition, const std::function<void()>& then,
                     const std::function<void()>& otherwise, Here at) {
-  host::Op op;
+  schedule::Op op;
   op.kind = OpKind::if_;
   op.at = recording_->place(at);
   op.value = recording_->expr(condition, at);
@@ -240,14 +240,14 @@ Schedule::operator Program() const {
   Plan plan;
   plan.name = recording_->name;
   plan.collective = "custom";
-  const auto schedule = std::make_shared<host::Schedule>(recording_->s);
+  const auto schedule = std::make_shared<schedule::Schedule>(recording_->s);
   Diagnostics findings = recording_->findings;
   // Operations on views of another schedule have no tensor here, so nothing is lowered.
   if (!recording_->has_foreign) {
-    host::lower(*schedule, recording_->lowering, findings);
-    host::place(*schedule);
+    schedule::lower(*schedule, recording_->lowering, findings);
+    schedule::place(*schedule);
   }
-  plan.extension.host = schedule;
+  plan.extension.schedule = schedule;
   return Program(std::move(plan), std::move(findings));
 }
 

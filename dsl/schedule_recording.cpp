@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "chorale/host/names.hpp"
+#include "chorale/schedule/names.hpp"
 
 namespace chorale::dsl {
 
@@ -36,23 +36,23 @@ void ScheduleRecording::find(Here at, std::string text) {
 }
 
 void ScheduleRecording::name_of(std::string_view what, std::string_view name, Here at) {
-  if (!host::is_word(name)) find(at, say(what, " '", name, "', expected ", host::a_word));
+  if (!schedule::is_word(name)) find(at, say(what, " '", name, "', expected ", schedule::a_word));
 }
 
-host::Expr ScheduleRecording::expr(const Index& index, Here at) {
+schedule::Expr ScheduleRecording::expr(const Index& index, Here at) {
   if (!index.recording_) return s.exprs.constant(index.value_);
   if (index.mixed_) find(at, "an index made of parts of two schedules");
   if (index.mixed_ || !is_own(index, "an index", at)) return {};
   const Size size = size_of(index.expr_);
-  if (size.nested > host::most_nested || size.operators > host::most_operators) {
+  if (size.nested > schedule::most_nested || size.operators > schedule::most_operators) {
     find(at, say("an expression of ", size.operators, " operators, nested ", size.nested,
-                 " deep, expected at most ", host::most_operators, " and ", host::most_nested));
+                 " deep, expected at most ", schedule::most_operators, " and ", schedule::most_nested));
     return {};
   }
   return index.expr_;
 }
 
-Index ScheduleRecording::apply(host::ExprKind kind, const Index& left, const Index& right) {
+Index ScheduleRecording::apply(schedule::ExprKind kind, const Index& left, const Index& right) {
   ScheduleRecording* const recording = left.recording_ ? left.recording_ : right.recording_;
   if (recording) {
     // Operators do not know the author's line, so the call that uses the result reports the finding.
@@ -61,8 +61,8 @@ Index ScheduleRecording::apply(host::ExprKind kind, const Index& left, const Ind
     if (!result.mixed_) result.expr_ = recording->binary(kind, left, right);
     return result;
   }
-  host::Exprs numbers;  // for an operator on two numbers
-  const host::Evaluated value = host::evaluate(
+  schedule::Exprs numbers;  // for an operator on two numbers
+  const schedule::Evaluated value = schedule::evaluate(
       numbers, numbers.binary(kind, numbers.constant(left.value_), numbers.constant(right.value_)), {});
   if (!value) throw std::invalid_argument("an index " + value.problem);
   return Index(value.value);
@@ -71,16 +71,16 @@ Index ScheduleRecording::apply(host::ExprKind kind, const Index& left, const Ind
 View ScheduleRecording::part(const View& of, uint8_t axis, Index first, const Index* length, Here at) {
   View view = of;
   auto& selects = view.view_.selects;
-  const auto behind =
-      std::find_if(selects.begin(), selects.end(), [&](const host::Select& one) { return one.axis >= axis; });
-  const host::Tensor& tensor = s.tensors[of.view_.tensor];
+  const auto behind = std::find_if(selects.begin(), selects.end(),
+                                   [&](const schedule::Select& one) { return one.axis >= axis; });
+  const schedule::Tensor& tensor = s.tensors[of.view_.tensor];
   if (axis >= tensor.axes.size()) {
     find(at, say("axis ", int(axis), " of '", tensor.name, "', which has ", tensor.axes.size(), " axes"));
   } else if (behind != selects.end() && behind->axis == axis) {
     find(at, say("axis ", int(axis), " of '", tensor.name,
                  "' is selected or sliced twice: name its part in one step"));
   } else {
-    host::Select select{.axis = axis, .lo = expr(first, at), .len = {}};
+    schedule::Select select{.axis = axis, .lo = expr(first, at), .len = {}};
     if (length) select.len = expr(*length, at);
     selects.insert(behind, select);
   }
@@ -88,35 +88,35 @@ View ScheduleRecording::part(const View& of, uint8_t axis, Index first, const In
 }
 
 Tensor ScheduleRecording::tensor(std::string_view name, DType dtype, const std::vector<Extent>& axes,
-                                 host::Role role, bool zero, Here at) {
+                                 schedule::Role role, bool zero, Here at) {
   name_of("a tensor", name, at);
   unique(s.tensors, "tensor", name, at);
-  host::Tensor made{.name = std::string(name),
-                    .dtype = dtype,
-                    .axes = {},
-                    .role = role,
-                    .space = host::Space::local,
-                    .zero = zero,
-                    .at = place(at)};
+  schedule::Tensor made{.name = std::string(name),
+                        .dtype = dtype,
+                        .axes = {},
+                        .role = role,
+                        .space = schedule::Space::local,
+                        .zero = zero,
+                        .at = place(at)};
   for (const Extent& axis : axes) made.axes.push_back({expr(axis.extent, at), axis.tag});
   s.tensors.push_back(std::move(made));
-  return {this, host::View{uint32_t(s.tensors.size() - 1), {}}};
+  return {this, schedule::View{uint32_t(s.tensors.size() - 1), {}}};
 }
 
-host::Op& ScheduleRecording::op(host::OpKind kind, const host::Stream& stream, Here at) {
-  host::Op& op = open.back()->emplace_back();
+schedule::Op& ScheduleRecording::op(schedule::OpKind kind, const schedule::Stream& stream, Here at) {
+  schedule::Op& op = open.back()->emplace_back();
   op.kind = kind;
   op.stream = stream;
   op.at = place(at);
   return op;
 }
 
-host::Op& ScheduleRecording::compute(std::string_view function, const Tensor& out,
-                                     const std::vector<Tensor>& in, Here at) {
+schedule::Op& ScheduleRecording::compute(std::string_view function, const Tensor& out,
+                                         const std::vector<Tensor>& in, Here at) {
   if (open.size() > 1)
     find(at, say("'", function, "' works on whole tensors and cannot be in a loop or condition"));
-  host::Op& op = s.layout.emplace_back();
-  op.kind = host::OpKind::compute;
+  schedule::Op& op = s.layout.emplace_back();
+  op.kind = schedule::OpKind::compute;
   op.name = function;
   op.writes = {raw(out, at)};
   for (const Tensor& one : in) op.reads.push_back(raw(one, at));
@@ -124,15 +124,16 @@ host::Op& ScheduleRecording::compute(std::string_view function, const Tensor& ou
   return op;
 }
 
-ScheduleRecording::Inside::Inside(ScheduleRecording& recording, std::vector<host::Op>& body)
+ScheduleRecording::Inside::Inside(ScheduleRecording& recording, std::vector<schedule::Op>& body)
     : open_(recording.open) {
   open_.push_back(&body);
 }
 ScheduleRecording::Inside::~Inside() { open_.pop_back(); }
 
-void ScheduleRecording::within(std::vector<host::Op>& body, const std::function<void()>& record, Here at) {
-  if (open.size() == host::most_bodies + 1)
-    find(at, say("more than ", host::most_bodies, " nested loops and conditions"));
+void ScheduleRecording::within(std::vector<schedule::Op>& body, const std::function<void()>& record,
+                               Here at) {
+  if (open.size() == schedule::most_bodies + 1)
+    find(at, say("more than ", schedule::most_bodies, " nested loops and conditions"));
   const Inside inside(*this, body);
   record();
 }
@@ -143,13 +144,13 @@ bool ScheduleRecording::has_body(bool given, std::string_view what, Here at) {
 }
 
 void ScheduleRecording::transfers_alone(Group& group, const std::function<void(Group&)>& record) {
-  std::vector<host::Op> others;
+  std::vector<schedule::Op> others;
   {
     const Inside inside(*this, others);
     record(group);
   }
-  for (host::Op& other : others) {
-    if (other.kind == host::OpKind::alloc) {
+  for (schedule::Op& other : others) {
+    if (other.kind == schedule::OpKind::alloc) {
       open.back()->push_back(std::move(other));  // it is recorded once, wherever the author wrote it
       continue;
     }
@@ -158,44 +159,45 @@ void ScheduleRecording::transfers_alone(Group& group, const std::function<void(G
                         line,
                         {},
                         say("a group has sends and receives alone, but in its body is a '",
-                            host::info(other.kind).name, "'"),
+                            schedule::info(other.kind).name, "'"),
                         {},
                         "put it before or after the group, and put loops and conditions around the group"});
   }
 }
 
-host::Transfer ScheduleRecording::transfer(bool is_send, const View& view, const Index& peer,
-                                           const TransferOptions& options, Here at) {
-  if (options.tag > host::most_tag) find(at, say("tag ", options.tag, ", expected at most ", host::most_tag));
+schedule::Transfer ScheduleRecording::transfer(bool is_send, const View& view, const Index& peer,
+                                               const TransferOptions& options, Here at) {
+  if (options.tag > schedule::most_tag)
+    find(at, say("tag ", options.tag, ", expected at most ", schedule::most_tag));
   return {is_send, raw(view, at), expr(peer, at), options.tag, options.via, place(at)};
 }
 
-void ScheduleRecording::token(host::Op& op, const Token& token, Here at) {
+void ScheduleRecording::token(schedule::Op& op, const Token& token, Here at) {
   is_own(token, "a token", at);
   op.token = token.id_;
   op.index = expr(token.index_, at);
 }
 
-const host::Stream& ScheduleRecording::raw(const Stream& stream, Here at) {
-  static const host::Stream none;
+const schedule::Stream& ScheduleRecording::raw(const Stream& stream, Here at) {
+  static const schedule::Stream none;
   return is_own(stream, "a stream", at) ? stream.stream_ : none;
 }
 
-const host::View& ScheduleRecording::raw(const View& view, Here at) {
-  static const host::View none;
+const schedule::View& ScheduleRecording::raw(const View& view, Here at) {
+  static const schedule::View none;
   return is_own(view, "a view", at) ? view.view_ : none;
 }
 
-ScheduleRecording::Size ScheduleRecording::size_of(host::Expr expr) const {
+ScheduleRecording::Size ScheduleRecording::size_of(schedule::Expr expr) const {
   const auto known = sizes_.find(expr.id);
   return known == sizes_.end() ? Size{} : known->second;
 }
 
-host::Expr ScheduleRecording::binary(host::ExprKind kind, const Index& left, const Index& right) {
+schedule::Expr ScheduleRecording::binary(schedule::ExprKind kind, const Index& left, const Index& right) {
   const auto operand = [&](const Index& index) {
     return index.recording_ ? index.expr_ : s.exprs.constant(index.value_);
   };
-  const host::Expr one = operand(left), other = operand(right), made = s.exprs.binary(kind, one, other);
+  const schedule::Expr one = operand(left), other = operand(right), made = s.exprs.binary(kind, one, other);
   const Size a = size_of(one), b = size_of(other);
   constexpr unsigned enough = 1u << 30;  // parts are shared, so the numbers grow quickly
   sizes_[made.id] = {std::max(a.nested, b.nested) + 1, std::min(enough, a.operators + b.operators + 1)};

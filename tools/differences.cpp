@@ -4,8 +4,8 @@
 #include <sstream>
 #include <vector>
 
-#include "chorale/host/dump.hpp"
 #include "chorale/renderer.hpp"
+#include "chorale/schedule/dump.hpp"
 #include "tools/canonical.hpp"
 #include "tools/command.hpp"
 #include "tools/words.hpp"
@@ -141,13 +141,13 @@ Lines header_lines(const Plan& plan) {
 
 /// Returns a schedule as its author reads it, with its parameters and their defaults.
 Lines schedule_lines(const Plan& plan) {
-  if (!plan.extension.host) return {};
-  const host::Schedule& schedule = *plan.extension.host;
+  if (!plan.extension.schedule) return {};
+  const schedule::Schedule& schedule = *plan.extension.schedule;
   Lines lines;
   for (const uint32_t ranks : schedule.ranks) lines.push_back("for " + count(ranks, "rank"));
-  for (const host::Param& param : schedule.params)
+  for (const schedule::Param& param : schedule.params)
     lines.push_back("parameter " + param.name + (param.value ? " " + std::to_string(*param.value) : ""));
-  std::istringstream text(host::dump("", schedule));
+  std::istringstream text(schedule::dump("", schedule));
   for (std::string line; std::getline(text, line);) lines.push_back(line);
   return lines;
 }

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "chorale/host/schedule.hpp"
 #include "chorale/proof.hpp"
+#include "chorale/schedule/schedule.hpp"
 #include "tools/command.hpp"
 #include "tools/oracle.hpp"
 
@@ -38,7 +38,7 @@ std::string sizes(const Plan& plan, Target target) {
   return words;
 }
 
-std::string schedule_words(const host::Schedule& schedule) {
+std::string schedule_words(const schedule::Schedule& schedule) {
   std::vector<std::string> ranks;
   for (const uint32_t number : schedule.ranks) ranks.push_back(std::to_string(number));
   const bool laid_out = !schedule.layout.empty();
@@ -56,7 +56,7 @@ std::string schedule_words(const host::Schedule& schedule) {
 
 std::string proved_words(const Plan& plan, Target target, const std::vector<std::string>& allow) {
   std::string words;
-  if (plan.extension.host) words = schedule_words(*plan.extension.host);
+  if (plan.extension.schedule) words = schedule_words(*plan.extension.schedule);
   if (plan.gpus.empty()) return words;
   if (!wants_proofs(allow)) return words + "not proved: anything, because --allow leaves all proofs out\n";
   const std::string unknown = unknown_result(plan);

@@ -145,7 +145,7 @@ std::string ranks_remedy(const Wanted& wanted, uint32_t ranks) {
 /// Throws if a plan is for another number of ranks than the command line. A host schedule is for any number.
 void require_ranks(const Wanted& wanted, const Built& built, uint32_t ranks) {
   const Plan& plan = built.plan;
-  if (!ranks || ranks == plan.ranks() || plan.extension.host || !built.diagnostics.empty()) return;
+  if (!ranks || ranks == plan.ranks() || plan.extension.schedule || !built.diagnostics.empty()) return;
   throw Failure(Exit::command_wrong,
                 "plan '" + plan.name + "' is for " + count(plan.ranks(), "rank") + ", but --ranks is " +
                     std::to_string(ranks),

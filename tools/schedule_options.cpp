@@ -21,14 +21,14 @@ void ScheduleOptions::declare(CLI::App& app) {
       ->allow_extra_args(false);
   app.add_option("--mover", mover,
                  "Host schedules: the mover of transfers that do not name one; default ce_put")
-      ->check(one_of("mover", {std::begin(host::mover_names) + 1, std::end(host::mover_names)}))
+      ->check(one_of("mover", {std::begin(schedule::mover_names) + 1, std::end(schedule::mover_names)}))
       ->type_name("MOVER");
 }
 
-host::Values ScheduleOptions::params(const Plan& plan) const {
-  host::Values values;
+schedule::Values ScheduleOptions::params(const Plan& plan) const {
+  schedule::Values values;
   std::vector<std::string> known;
-  for (const host::Param& one : plan.extension.host->params) known.push_back(one.name);
+  for (const schedule::Param& one : plan.extension.schedule->params) known.push_back(one.name);
   for (const auto& [name, value] : parse_settings(param, "--param")) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       throw Failure(Exit::command_wrong, unknown("parameter", name, known),
@@ -45,27 +45,28 @@ host::Values ScheduleOptions::params(const Plan& plan) const {
   return values;
 }
 
-host::Mover ScheduleOptions::automatic() const {
-  const auto& names = host::mover_names;
+schedule::Mover ScheduleOptions::automatic() const {
+  const auto& names = schedule::mover_names;
   const auto found = std::find(std::begin(names), std::end(names), mover);
-  return mover.empty() ? host::Mover::ce_put : host::Mover(found - std::begin(names));
+  return mover.empty() ? schedule::Mover::ce_put : schedule::Mover(found - std::begin(names));
 }
 
-uint32_t schedule_ranks(const host::Schedule& schedule, uint32_t ranks) {
+uint32_t schedule_ranks(const schedule::Schedule& schedule, uint32_t ranks) {
   if (ranks) return ranks;
   return schedule.ranks.empty() ? 2 : *std::max_element(schedule.ranks.begin(), schedule.ranks.end());
 }
 
-host::Concrete unroll(const Plan& plan, uint32_t ranks, const host::Values& params, host::Mover automatic) {
+schedule::Concrete unroll(const Plan& plan, uint32_t ranks, const schedule::Values& params,
+                          schedule::Mover automatic) {
   Diagnostics findings;
-  host::Concrete made = host::concretise(
-      *plan.extension.host, {.ranks = ranks, .params = params, .automatic = automatic}, findings);
+  schedule::Concrete made = schedule::concretise(
+      *plan.extension.schedule, {.ranks = ranks, .params = params, .automatic = automatic}, findings);
   if (report(plan, findings)) throw Failure(Exit::plan_wrong, "a plan with findings is not run");
   return made;
 }
 
 void refuse_schedule(const Plan& plan, const std::string& what, const std::string& help) {
-  if (!plan.extension.host || !plan.gpus.empty()) return;
+  if (!plan.extension.schedule || !plan.gpus.empty()) return;
   throw Failure(Exit::command_wrong,
                 what + " is for plans of thread blocks, and '" + plan.name + "' is a host schedule", help);
 }

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "chorale/host/concrete.hpp"
 #include "chorale/plan.hpp"
+#include "chorale/schedule/concrete.hpp"
 #include "tools/command.hpp"
 
 namespace chorale::tools {
@@ -21,16 +21,17 @@ struct ScheduleOptions {
 
   /// Reads the schedule's parameters.
   /// \throws Failure for parameters that the schedule does not have, and for values that are not numbers
-  host::Values params(const Plan&) const;
-  host::Mover automatic() const;  ///< the mover of transfers that do not name one
+  schedule::Values params(const Plan&) const;
+  schedule::Mover automatic() const;  ///< the mover of transfers that do not name one
 };
 
 /// Returns `ranks`. If that is 0, returns the largest number of ranks that the schedule allows.
-uint32_t schedule_ranks(const host::Schedule&, uint32_t ranks);
+uint32_t schedule_ranks(const schedule::Schedule&, uint32_t ranks);
 
 /// Unrolls the schedule for this number of ranks.
 /// \throws Failure plan_wrong after it has reported the findings
-host::Concrete unroll(const Plan&, uint32_t ranks, const host::Values& params, host::Mover automatic);
+schedule::Concrete unroll(const Plan&, uint32_t ranks, const schedule::Values& params,
+                          schedule::Mover automatic);
 
 /// Refuses a plan that is a host schedule.
 /// \param what  the command, such as "chorale bench", which takes only plans of thread blocks

@@ -8,7 +8,7 @@ namespace chorale::overlap {
 namespace {
 
 using namespace chorale::dsl;
-using host::Mover;
+using schedule::Mover;
 
 constexpr int pool_streams = 4;
 
@@ -188,7 +188,7 @@ std::vector<Form> forms(std::initializer_list<Order> orders) {
 
 std::string Form::name() const {
   return std::string(order_names[size_t(order)]) + " " + style_names[size_t(style)] + " " +
-         std::string(host::mover_names[size_t(mover)]);
+         std::string(schedule::mover_names[size_t(mover)]);
 }
 
 std::vector<Form> allgather_matmul_forms() { return forms({Order::linear, Order::rotated, Order::ring}); }

@@ -3,8 +3,8 @@
 /// every form that overlaps them.
 #pragma once
 
-#include <chorale/host/schedule.hpp>
 #include <chorale/plan.hpp>
+#include <chorale/schedule/schedule.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,7 +27,7 @@ inline constexpr const char* style_names[] = {"split", "ahead", "pool", "chained
 struct Form {
   Order order = Order::rotated;
   Style style = Style::ahead;
-  host::Mover mover = host::Mover::ce_put;
+  schedule::Mover mover = schedule::Mover::ce_put;
 
   std::string name() const;  ///< "rotated ahead ce_put"
 };

@@ -55,8 +55,8 @@ class Base : public Judged {
  protected:
   /// Binds a schedule, and returns the function that enqueues it.
   std::function<void(cudaStream_t)> bound(const Plan& plan, const Buffers& buffers, Shape params) {
-    host::Values values;
-    for (const host::Param& param : plan.extension.host->params) {
+    schedule::Values values;
+    for (const schedule::Param& param : plan.extension.schedule->params) {
       const uint64_t value = param.name == "M" ? params.m : param.name == "K" ? params.k : params.n;
       values[param.name] = int64_t(value);
     }

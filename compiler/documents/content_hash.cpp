@@ -116,9 +116,9 @@ uint64_t top_hash(const Plan& plan) {
       for (const Contribution& part : parts) hash.add({part.rank, part.chunk});
     }
   }
-  if (own.host) {
+  if (own.schedule) {
     std::string text;
-    host::write_schedule(text, *own.host, {});
+    schedule::write_schedule(text, *own.schedule, {});
     add_text(hash, text);
   }
   return hash.value();

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "chorale/host/lint.hpp"
 #include "chorale/renderer.hpp"
+#include "chorale/schedule/lint.hpp"
 
 namespace chorale {
 namespace {
@@ -98,7 +98,7 @@ std::string render(const Plan& plan, const Diagnostics& findings) {
   return text + (findings.size() == 1 ? "1 error\n" : std::to_string(findings.size()) + " errors\n");
 }
 
-std::string host::render_warnings(const Plan& plan, const Diagnostics& findings) {
+std::string schedule::render_warnings(const Plan& plan, const Diagnostics& findings) {
   Renderer each(plan);
   std::string text;
   for (const Diagnostic& finding : findings) text += each(finding, "warning");

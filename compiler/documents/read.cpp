@@ -144,7 +144,7 @@ void read_extension(Plan& plan, const Node& node) {
     read_list(*lines, plan.source, [](SourceLine& line, const Node& item) { line = source_line(item); });
   if (const std::optional<Node> kept = fields.find("verified")) dump(own.verified, kept->value);
   if (const std::optional<Node> schedule = fields.find("host"))
-    own.host = std::make_shared<host::Schedule>(host::read_schedule(*schedule));
+    own.schedule = std::make_shared<schedule::Schedule>(schedule::read_schedule(*schedule));
   own.extra = fields.rest(plan);
 }
 

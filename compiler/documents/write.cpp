@@ -283,7 +283,7 @@ void Writer::extension() {
   const bool rooted = collective_info(plan_.collective).has_root() || own.root;
   const bool segmented = own.input_segments || own.output_segments;
   const bool any = rooted || segmented || !own.requirements.empty() || !own.post.empty() ||
-                   !plan_.source.empty() || own.bounded_proof || !own.verified.empty() || own.host ||
+                   !plan_.source.empty() || own.bounded_proof || !own.verified.empty() || own.schedule ||
                    own.extra;
   if (!any) return;
   put(text, ",\n  \"chorale\": {\n    \"version\": \"1.0\"");
@@ -313,9 +313,9 @@ void Writer::extension() {
     put(text, ",\n    \"verified\": ");
     json::dump(text, json::parse(own.verified));
   }
-  if (own.host) {
+  if (own.schedule) {
     put(text, ",\n    \"host\": ");
-    host::write_schedule(text, *own.host, "    ");
+    schedule::write_schedule(text, *own.schedule, "    ");
   }
   extra_line(own.extra, "    ");
   put(text, "\n  }");

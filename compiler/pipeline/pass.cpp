@@ -5,9 +5,9 @@
 #include <stdexcept>
 
 #include "chorale/compile.hpp"
-#include "chorale/host/concrete.hpp"
 #include "chorale/limits.hpp"
 #include "chorale/proof.hpp"
+#include "chorale/schedule/concrete.hpp"
 #include "compiler/plan/progress.hpp"
 #include "compiler/plan/resolve.hpp"
 #include "compiler/plan/roles.hpp"
@@ -164,8 +164,8 @@ Diagnostics check(const Plan& plan) {
                                 " alone; to check it, load it for all ranks");
   }
   Diagnostics findings;
-  if (plan.extension.host) findings = host::check_unbound(*plan.extension.host);
-  if (plan.extension.host && plan.gpus.empty()) return findings;
+  if (plan.extension.schedule) findings = schedule::check_unbound(*plan.extension.schedule);
+  if (plan.extension.schedule && plan.gpus.empty()) return findings;
   for (const Check& check : checks) {
     check.run(plan, findings);
     // Later checks rely on what earlier ones establish.

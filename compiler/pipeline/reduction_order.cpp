@@ -30,7 +30,7 @@ bool adds_up(const Plan& plan) {
 
 std::optional<std::string> reduction_order(const Plan& plan) {
   // The values of a host schedule are not proved.
-  if (plan.extension.host) return {};
+  if (plan.extension.schedule) return {};
   if (refute_certificate(plan).empty()) {
     const auto text = nlohmann::json::parse(plan.extension.verified);
     // Older certificates lack this key.
@@ -53,7 +53,7 @@ bool combines_on_switch(const Plan& plan) {
 }
 
 bool in_rank_order(const Plan& plan) {
-  if (!plan.extension.host && !plan.only_rank && !adds_up(plan)) return true;
+  if (!plan.extension.schedule && !plan.only_rank && !adds_up(plan)) return true;
   const std::optional<std::string> order = reduction_order(plan);
   return order && (order->empty() || *order == order_of_ranks(plan.ranks()));
 }

@@ -1,11 +1,11 @@
-#include "chorale/host/builtins.hpp"
+#include "chorale/schedule/builtins.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 struct BuiltinForm {
@@ -113,4 +113,4 @@ std::string misfit(std::string_view function, std::span<const Operand> writes, s
   return "";
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

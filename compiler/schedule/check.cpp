@@ -8,14 +8,14 @@
 #include "lower/layout.hpp"
 #include "report.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 using Check = decltype(&check_shapes);
 
 constexpr Check checks[] = {
 #define CHORALE_HOST_CHECK(name, summary) check_##name,
-#include "chorale/host/checks.def"
+#include "chorale/schedule/checks.def"
 };
 
 /// Limits the number of steps times the streams of all ranks. Each step stores how far every stream is, so
@@ -89,4 +89,4 @@ Diagnostics check_unbound(const Schedule& schedule) {
   return findings;
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

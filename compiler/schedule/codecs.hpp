@@ -26,11 +26,11 @@
 #include <vector>
 
 #include "chorale/did_you_mean.hpp"
-#include "chorale/host/collective.hpp"
-#include "chorale/host/names.hpp"
+#include "chorale/schedule/collective.hpp"
+#include "chorale/schedule/names.hpp"
 #include "rows.hpp"
 
-namespace chorale::host::codec {
+namespace chorale::schedule::codec {
 
 using json::Fields;
 using json::Node;
@@ -200,7 +200,7 @@ struct Number {
       if (node.items() != 3) node.refuse("[operator, left, right]");
       static constexpr std::string_view words[] = {
 #define CHORALE_EXPR(name, mnemonic) mnemonic,
-#include "chorale/host/exprs.def"
+#include "chorale/schedule/exprs.def"
       };
       const auto kind = ExprKind(size_t(ExprKind::symbol) + 1 + node.item(0).choice(words));
       Expr left, right;
@@ -386,4 +386,4 @@ inline std::string allocation(Dump& to, const Tensor& tensor) {
                      space_names[size_t(tensor.space)], bytes, tensor.zero);
 }
 
-}  // namespace chorale::host::codec
+}  // namespace chorale::schedule::codec

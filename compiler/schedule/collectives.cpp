@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <tuple>
 
-#include "chorale/host/collective.hpp"
+#include "chorale/schedule/collective.hpp"
 #include "report.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 /// Returns the outermost axis with more than one element.
@@ -348,4 +348,4 @@ void expand_collectives(Concrete& made, const std::vector<Collective>& collectiv
     Expander(made, schedule, mover, findings).all(collectives);
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "chorale/host/concrete.hpp"
-#include "chorale/host/names.hpp"
+#include "chorale/schedule/concrete.hpp"
+#include "chorale/schedule/names.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 /// Marks the transfers of collectives. No author's transfer has this tag, so transfers of collectives match
 /// only each other.
@@ -29,4 +29,4 @@ struct Collective {
 void expand_collectives(Concrete&, const std::vector<Collective>& collectives, const Schedule&, Mover,
                         Diagnostics&);
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

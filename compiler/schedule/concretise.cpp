@@ -5,12 +5,12 @@
 #include <set>
 #include <tuple>
 
-#include "chorale/host/concrete.hpp"
+#include "chorale/schedule/concrete.hpp"
 #include "collectives.hpp"
 #include "compiler/schedule/report.hpp"
 #include "match.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 /// Limits the number of steps of all ranks together. A larger number is a mistake in a loop.
@@ -493,4 +493,4 @@ Concrete concretise(const Schedule& schedule, const Settings& settings, Diagnost
   }
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

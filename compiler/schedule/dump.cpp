@@ -1,10 +1,10 @@
-#include "chorale/host/dump.hpp"
+#include "chorale/schedule/dump.hpp"
 
 #include <fmt/format.h>
 
 #include "codecs.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 void Dump::operations(const std::vector<Op>& ops) {
   for (const Op& op : ops) {
@@ -143,4 +143,4 @@ std::string dump(std::string_view name, const Concrete& made, uint32_t rank) {
   return out;
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

@@ -2,9 +2,9 @@
 
 #include <map>
 
-#include "chorale/host/concrete.hpp"
+#include "chorale/schedule/concrete.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 bool by_copy_engine(Mover mover) { return mover == Mover::ce_put || mover == Mover::ce_get; }
@@ -138,4 +138,4 @@ class MoverExpander {
 
 Concrete expand_movers(const Concrete& made) { return MoverExpander(made).all(); }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

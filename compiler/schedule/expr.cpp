@@ -1,10 +1,10 @@
-#include "chorale/host/expr.hpp"
+#include "chorale/schedule/expr.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <limits>
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 std::string_view mnemonic(ExprKind kind) {
   switch (kind) {
@@ -14,7 +14,7 @@ std::string_view mnemonic(ExprKind kind) {
 #define CHORALE_EXPR(name, mnemonic) \
   case ExprKind::name: \
     return mnemonic;
-#include "chorale/host/exprs.def"
+#include "chorale/schedule/exprs.def"
   }
   return {};
 }
@@ -133,4 +133,4 @@ std::string text(const Exprs& exprs, Expr expr) {
          text(exprs, node.right) + " )";
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

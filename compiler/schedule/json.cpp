@@ -5,7 +5,7 @@
 
 #include "codecs.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 Schedule read_schedule(const json::Node& node) {
   Schedule schedule;
@@ -23,4 +23,4 @@ void write_schedule(std::string& out, const Schedule& schedule, const std::strin
   json::put(out, "{", members.substr(1), "\n", indent, "}");
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

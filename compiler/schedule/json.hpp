@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include "chorale/host/schedule.hpp"
+#include "chorale/schedule/schedule.hpp"
 #include "compiler/json/fields.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 /// Reads a schedule.
 /// \throws PlanError
@@ -19,4 +19,4 @@ Schedule read_schedule(const json::Node&);
 /// object begins.
 void write_schedule(std::string& out, const Schedule&, const std::string& indent);
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

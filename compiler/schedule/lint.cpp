@@ -1,11 +1,11 @@
-#include "chorale/host/lint.hpp"
+#include "chorale/schedule/lint.hpp"
 
 #include <algorithm>
 
 #include "checks/checks.hpp"
 #include "report.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 Diagnostics lint(const Schedule& schedule, const Values& params, Mover automatic,
                  const std::vector<std::string>& allow) {
@@ -22,4 +22,4 @@ Diagnostics lint(const Schedule& schedule, const Values& params, Mover automatic
   return findings;
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

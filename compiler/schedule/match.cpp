@@ -6,7 +6,7 @@
 
 #include "report.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 const Step& step_of(const Concrete& made, const Pair::End& end) { return made.steps[end.rank][end.step]; }
@@ -77,4 +77,4 @@ void match(Concrete& made, const Schedule& schedule, Diagnostics& out) {
   }
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

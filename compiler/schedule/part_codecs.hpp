@@ -14,7 +14,7 @@
 
 #include "codecs.hpp"
 
-namespace chorale::host::codec {
+namespace chorale::schedule::codec {
 
 struct Allocated : NameOf<&Schedule::tensors> {
   static std::string text(Dump& to, uint32_t tensor) { return allocation(to, to.schedule.tensors[tensor]); }
@@ -227,4 +227,4 @@ struct Record {
   }
 };
 
-}  // namespace chorale::host::codec
+}  // namespace chorale::schedule::codec

@@ -1,8 +1,8 @@
-#include "chorale/host/place.hpp"
+#include "chorale/schedule/place.hpp"
 
-#include "chorale/host/collective.hpp"
+#include "chorale/schedule/collective.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 /// Returns whether the peer accesses the view of a transfer. Movers with their own staging do not access
@@ -44,4 +44,4 @@ void walk(const std::vector<Op>& ops, std::vector<Tensor>& tensors) {
 
 void place(Schedule& schedule) { walk(schedule.body, schedule.tensors); }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

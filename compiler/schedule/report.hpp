@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "chorale/diagnostic.hpp"
-#include "chorale/host/schedule.hpp"
+#include "chorale/schedule/schedule.hpp"
 #include "compiler/plan/report.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 /// Adds a finding, unless the check already has one at this line for another rank or turn.
 /// \return null if it adds none
@@ -33,4 +33,4 @@ inline void note_ranks(Diagnostics& findings, uint32_t ranks) {
   for (Diagnostic& finding : findings) finding.notes.push_back({{}, {}, "with " + count(ranks, "rank")});
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

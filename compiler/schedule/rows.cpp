@@ -4,7 +4,7 @@
 
 #include "part_codecs.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 using namespace codec;
@@ -41,16 +41,16 @@ constexpr Row<Of> row(std::string_view key, bool is_optional, Get) {
 using Of = Op;
 #define CHORALE_HOST_OP(name, word, summary, text, fields) \
   constexpr Row<Op> name##_rows[] = {fields OPTIONAL("at", of.at, Line)};
-#include "chorale/host/ops.def"
+#include "chorale/schedule/ops.def"
 
 constexpr std::span<const Row<Op>> op_rows[] = {
 #define CHORALE_HOST_OP(name, word, summary, text, fields) name##_rows,
-#include "chorale/host/ops.def"
+#include "chorale/schedule/ops.def"
 };
 
 constexpr OpInfo op_infos[] = {
 #define CHORALE_HOST_OP(name, word, summary, text, fields) {word, summary, text},
-#include "chorale/host/ops.def"
+#include "chorale/schedule/ops.def"
 };
 
 /// Returns whether every row has a unique key, and the text names only rows that dumps can show.
@@ -70,7 +70,7 @@ constexpr bool is_well_formed(const OpInfo& info, std::span<const Row<Op>> rows)
 #define CHORALE_HOST_OP(name, word, summary, text, fields) \
   static_assert(is_well_formed(op_infos[size_t(OpKind::name)], name##_rows), \
                 "the row of " #name " in ops.def");
-#include "chorale/host/ops.def"
+#include "chorale/schedule/ops.def"
 
 }  // namespace
 
@@ -126,4 +126,4 @@ CHORALE_HOST_RECORD(Schedule,
 #undef FIELD
 #undef OPTIONAL
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

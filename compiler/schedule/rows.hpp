@@ -15,10 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include "chorale/host/schedule.hpp"
+#include "chorale/schedule/schedule.hpp"
 #include "compiler/json/fields.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 /// Holds the schedule that is being written, and the indent.
 struct Writer {
@@ -124,4 +124,4 @@ std::string write_rows(const Writer& to, std::span<const Row<Of>> rows, const Of
   return out;
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

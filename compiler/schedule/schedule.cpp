@@ -1,8 +1,8 @@
-#include "chorale/host/schedule.hpp"
+#include "chorale/schedule/schedule.hpp"
 
 #include <algorithm>
 
-namespace chorale::host {
+namespace chorale::schedule {
 uint32_t Schedule::find_tensor(std::string_view name) const {
   uint32_t position = 0;
   while (position < tensors.size() && tensors[position].name != name) ++position;
@@ -15,4 +15,4 @@ const Function* Schedule::find_function(std::string_view name) const {
   return found == functions.end() ? nullptr : &*found;
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

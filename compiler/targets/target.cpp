@@ -7,8 +7,8 @@
 
 #include "bounds.hpp"
 #include "chorale/did_you_mean.hpp"
-#include "chorale/host/lint.hpp"
 #include "chorale/proof.hpp"
+#include "chorale/schedule/lint.hpp"
 #include "mscclpp/checks.hpp"
 
 namespace chorale {
@@ -58,8 +58,8 @@ Diagnostics check(const Plan& plan, Target target, const std::vector<std::string
     std::vector<std::string_view> names;
     names.assign(std::begin(proof_names), std::end(proof_names));
     names.push_back(all_proofs);
-    if (plan.extension.host)
-      names.insert(names.end(), std::begin(host::warning_names), std::end(host::warning_names));
+    if (plan.extension.schedule)
+      names.insert(names.end(), std::begin(schedule::warning_names), std::end(schedule::warning_names));
     for (const TargetCheck& check : checks) names.push_back(check.name);
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     if (std::find(std::begin(check_names), std::end(check_names), name) != std::end(check_names)) {

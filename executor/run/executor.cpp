@@ -75,7 +75,7 @@ struct Executor::State {
   }
 
   void check_ranks(const Plan& plan) const {
-    if (plan.gpus.empty() && plan.extension.host)
+    if (plan.gpus.empty() && plan.extension.schedule)
       throw UsageError(fmt::format("plan '{}' is a host schedule: run it with ScheduleRun", plan.name));
     if (plan.ranks() != uint32_t(world.ranks())) {
       throw UsageError(fmt::format("plan '{}' is for {} ranks, but the world has {}", plan.name, plan.ranks(),

@@ -14,13 +14,13 @@
 #include "launches.hpp"
 #include "rank_program.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 /// Holds a bound schedule in the form that a backend needs.
 struct Bound {
   World& world;
-  std::shared_ptr<const host::Schedule> schedule;  ///< outlives the caller's plan
-  std::string plan;                                ///< the plan's name
+  std::shared_ptr<const schedule::Schedule> schedule;  ///< outlives the caller's plan
+  std::string plan;                                    ///< the plan's name
   Unrolled unrolled;
   HostFunctions functions;                          ///< includes the built-in ones
   std::set<std::string, std::less<>> applications;  ///< the names of the application's functions among them
@@ -32,7 +32,7 @@ struct Bound {
 
   uint32_t rank() const { return uint32_t(world.rank()); }
   /// Returns the caller's memory for a tensor; null if the caller gave none.
-  void* given(const host::ConcreteTensor& tensor) const;
+  void* given(const schedule::ConcreteTensor& tensor) const;
 };
 
 /// Refuses a call of ScheduleRun from a function of the schedule, because it would wait for that function.
@@ -78,4 +78,4 @@ HostFunctions cuda_functions(uint32_t streams);
 /// Returns why those functions cannot do a call that has no misfit(); "" if they can.
 std::string cuda_misfit(const HostCall& call);
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

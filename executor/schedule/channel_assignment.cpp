@@ -6,12 +6,12 @@
 
 #include "chorale/device/context.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
-using host::Concrete;
-using host::ConcreteTransfer;
-using host::Step;
-using host::StepKind;
+using schedule::Concrete;
+using schedule::ConcreteTransfer;
+using schedule::Step;
+using schedule::StepKind;
 
 namespace {
 
@@ -56,10 +56,10 @@ ChannelAssignment assign_channels(const Concrete& all, uint32_t most_blocks) {
   }
 
   // The keys are mover, sender and receiver, then the streams of both.
-  std::map<std::tuple<host::Mover, uint32_t, uint32_t>,
+  std::map<std::tuple<schedule::Mover, uint32_t, uint32_t>,
            std::map<std::pair<uint32_t, uint32_t>, std::vector<Chain>>>
       chains;
-  std::map<host::Mover, uint64_t> shares;
+  std::map<schedule::Mover, uint64_t> shares;
   for (const End& sender : senders) {
     const size_t pair = sender.transfer->pair;
     const End& receiver = receivers[pair];
@@ -67,7 +67,7 @@ ChannelAssignment assign_channels(const Concrete& all, uint32_t most_blocks) {
     assigned.to = receiver.transfer->box;
     assigned.blocks =
         blocks_for(assigned.to.bytes, most_blocks,
-                   sender.transfer->mover == host::Mover::port ? bytes_of_an_order : bytes_of_a_block);
+                   sender.transfer->mover == schedule::Mover::port ? bytes_of_an_order : bytes_of_a_block);
     Leg message;
     message.bytes = assigned.to.bytes;
     uint64_t& share = shares[sender.transfer->mover];
@@ -111,4 +111,4 @@ std::vector<uint64_t> ChannelAssignment::blocks_by_stream(const Concrete& all, u
   return most;
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

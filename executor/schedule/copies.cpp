@@ -2,13 +2,13 @@
 
 #include <numeric>
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 namespace {
 
 /// Gives the elements of a box as runs of bytes that are contiguous in memory.
 class Runs {
  public:
-  Runs(const host::Box& box, const host::ConcreteTensor& tensor) : bytes_(dtype_size(tensor.dtype)) {
+  Runs(const schedule::Box& box, const schedule::ConcreteTensor& tensor) : bytes_(dtype_size(tensor.dtype)) {
     uint64_t stride = bytes_;
     bool inner_whole = true;
     for (size_t axis = tensor.shape.size(); axis-- > 0;) {
@@ -64,8 +64,8 @@ void add(std::vector<StridedRegion>& regions, const StridedRegion& piece) {
 
 /// Acts as a tensor whose elements are the bytes of a message.
 struct Message {
-  host::ConcreteTensor tensor;
-  host::Box box;
+  schedule::ConcreteTensor tensor;
+  schedule::Box box;
   explicit Message(uint64_t bytes) {
     tensor.dtype = DType::u8;
     tensor.shape = box.extent = {bytes};
@@ -76,8 +76,9 @@ struct Message {
 
 }  // namespace
 
-std::vector<StridedRegion> regions_between(const host::Box& to, const host::ConcreteTensor& to_tensor,
-                                           const host::Box& from, const host::ConcreteTensor& from_tensor) {
+std::vector<StridedRegion> regions_between(const schedule::Box& to, const schedule::ConcreteTensor& to_tensor,
+                                           const schedule::Box& from,
+                                           const schedule::ConcreteTensor& from_tensor) {
   std::vector<StridedRegion> regions;
   if (to.bytes == 0) return regions;
   const Runs there(to, to_tensor), here(from, from_tensor);
@@ -91,20 +92,21 @@ std::vector<StridedRegion> regions_between(const host::Box& to, const host::Conc
   return regions;
 }
 
-std::vector<StridedRegion> regions_to_message(const host::Box& from,
-                                              const host::ConcreteTensor& from_tensor) {
+std::vector<StridedRegion> regions_to_message(const schedule::Box& from,
+                                              const schedule::ConcreteTensor& from_tensor) {
   const Message message(from.bytes);
   return regions_between(message.box, message.tensor, from, from_tensor);
 }
 
-std::vector<StridedRegion> regions_from_message(const host::Box& to, const host::ConcreteTensor& to_tensor) {
+std::vector<StridedRegion> regions_from_message(const schedule::Box& to,
+                                                const schedule::ConcreteTensor& to_tensor) {
   const Message message(to.bytes);
   return regions_between(to, to_tensor, message.box, message.tensor);
 }
 
-std::vector<Copy> copies_between(char* to_base, const host::Box& to, const host::ConcreteTensor& to_tensor,
-                                 const char* from_base, const host::Box& from,
-                                 const host::ConcreteTensor& from_tensor) {
+std::vector<Copy> copies_between(char* to_base, const schedule::Box& to,
+                                 const schedule::ConcreteTensor& to_tensor, const char* from_base,
+                                 const schedule::Box& from, const schedule::ConcreteTensor& from_tensor) {
   std::vector<Copy> copies;
   for (const StridedRegion& region : regions_between(to, to_tensor, from, from_tensor))
     copies.push_back({to_base + region.to, from_base + region.from, region.bytes, region.rows,
@@ -112,4 +114,4 @@ std::vector<Copy> copies_between(char* to_base, const host::Box& to, const host:
   return copies;
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

@@ -8,7 +8,7 @@
 #include "chorale/device/group.hpp"
 #include "strided_region.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 /// Maps a thread to its words in strided rows without a division per word.
 struct WordPlace {
@@ -139,4 +139,4 @@ CHORALE_FN void copy_regions(const Group& group, const StridedRegion* regions, u
   }
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

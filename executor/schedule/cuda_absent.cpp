@@ -3,7 +3,7 @@
 #include "backend.hpp"
 #include "resources.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 std::unique_ptr<Streams> make_cuda_streams(Bound) {
   throw UsageError("this library was built without CUDA: build it with CHORALE_CUDA=ON, or use backend cpu");
@@ -13,4 +13,4 @@ Resources cuda_resources() { return {"no GPU", {}, {}}; }
 HostFunctions cuda_functions(uint32_t) { return {}; }
 std::string cuda_misfit(const HostCall&) { return ""; }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

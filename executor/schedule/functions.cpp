@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "chorale/host/builtins.hpp"
+#include "chorale/schedule/builtins.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 namespace {
 
 Product::Strides strides_of(const TensorView& view, bool transposed) {
@@ -22,11 +22,11 @@ std::string built_in_name(std::string_view function) { return "built-in " + std:
 
 std::string misfit(const HostCall& call) {
   const auto operands = [](std::span<const TensorView> views) {
-    std::vector<host::Operand> list;
+    std::vector<schedule::Operand> list;
     for (const TensorView& view : views) list.push_back({view.dtype, view.shape, view.strides, view.text()});
     return list;
   };
-  return host::misfit(call.name, operands(call.writes), operands(call.reads), call.attributes);
+  return schedule::misfit(call.name, operands(call.writes), operands(call.reads), call.attributes);
 }
 
 Product product_of(const HostCall& call) {
@@ -45,7 +45,7 @@ Product product_of(const HostCall& call) {
   return product;
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run
 
 namespace chorale {
 

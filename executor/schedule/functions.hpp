@@ -8,7 +8,7 @@
 
 #include "chorale/schedule.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 /// Returns why the views of a call of a built-in function do not fit; "" if they do, or if the function is
 /// not built in.
@@ -34,4 +34,4 @@ std::string built_in_name(std::string_view function);
 /// of k.
 HostFunctions cpu_functions();
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

@@ -7,7 +7,7 @@
 #include "chorale/device/convert.hpp"
 #include "functions.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 namespace {
 
 /// Calls f(element offset in each of the views) for all elements of `shape`, row by row.
@@ -129,4 +129,4 @@ HostFunctions cpu_functions() {
           {"fill", set}};
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

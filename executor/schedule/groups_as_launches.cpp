@@ -8,14 +8,14 @@
 #include "chorale/compile.hpp"
 #include "chorale/device/packet.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
-using host::Box;
-using host::Concrete;
-using host::ConcreteTensor;
-using host::ConcreteTransfer;
-using host::Step;
-using host::StepKind;
+using schedule::Box;
+using schedule::Concrete;
+using schedule::ConcreteTensor;
+using schedule::ConcreteTransfer;
+using schedule::Step;
+using schedule::StepKind;
 
 namespace {
 
@@ -42,7 +42,7 @@ struct Exchange {
 };
 
 bool goes_by_plan(const Step& step) {
-  return step.kind == StepKind::sm_copy && step.transfers.at(0).mover == host::Mover::plan;
+  return step.kind == StepKind::sm_copy && step.transfers.at(0).mover == schedule::Mover::plan;
 }
 
 // -- The plan
@@ -137,7 +137,7 @@ struct Place {
 
 class Groups {
  public:
-  Groups(const host::Schedule& schedule, Concrete& made, BlockPlans& plans, uint32_t blocks)
+  Groups(const schedule::Schedule& schedule, Concrete& made, BlockPlans& plans, uint32_t blocks)
       : schedule_(schedule), made_(made), plans_(plans), blocks_(blocks) {}
 
   void all() {
@@ -302,7 +302,7 @@ class Groups {
     made_.steps[rank] = std::move(steps);
   }
 
-  const host::Schedule& schedule_;
+  const schedule::Schedule& schedule_;
   Concrete& made_;
   BlockPlans& plans_;
   const uint32_t blocks_;
@@ -312,8 +312,9 @@ class Groups {
 
 }  // namespace
 
-void groups_as_launches(const host::Schedule& schedule, Concrete& made, BlockPlans& plans, uint32_t blocks) {
+void groups_as_launches(const schedule::Schedule& schedule, Concrete& made, BlockPlans& plans,
+                        uint32_t blocks) {
   Groups(schedule, made, plans, blocks).all();
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

@@ -6,7 +6,7 @@
 
 #include "launches.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 /// Turns transfers via the mover `plan` into launches. Each rank copies all that it sends into one contiguous
 /// staging buffer. A plan made here moves it to the receivers' staging, all transfers in parallel. Each
@@ -16,6 +16,7 @@ namespace chorale::schedule {
 /// \param plans gets the plans
 /// \param blocks the most thread blocks per transfer
 /// \throws UsageError if groups do not fit together
-void groups_as_launches(const host::Schedule&, host::Concrete& made, BlockPlans& plans, uint32_t blocks);
+void groups_as_launches(const schedule::Schedule&, schedule::Concrete& made, BlockPlans& plans,
+                        uint32_t blocks);
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

@@ -6,11 +6,11 @@
 #include "chorale/collective.hpp"
 #include "executor/world/collective_try.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 namespace {
 
-using host::Step;
-using host::StepKind;
+using schedule::Step;
+using schedule::StepKind;
 
 /// Returns the bytes of the message, as Arguments::bytes defines them.
 uint64_t message_bytes(const Plan& plan, uint64_t input, uint64_t output) {
@@ -34,37 +34,37 @@ std::string names(const BlockPlans& plans) {
 }
 
 /// Returns a description of a launch's place, for errors.
-std::string place(const host::Schedule& schedule, uint32_t rank, const Step& step) {
+std::string place(const schedule::Schedule& schedule, uint32_t rank, const Step& step) {
   const SourceLine line = schedule.line_of(step.at);
   return fmt::format("launch of '{}', {}{}", step.name, where(rank, step),
                      line.line ? fmt::format(" ({}:{})", line.file, line.line) : "");
 }
 
-void look_at(const host::Concrete& all, const Step& step, const BlockPlans& plans) {
+void look_at(const schedule::Concrete& all, const Step& step, const BlockPlans& plans) {
   const auto plan = plans.find(step.name);
   if (plan == plans.end())
     throw UsageError(fmt::format("it is not in ScheduleArguments::plans, {}", names(plans)));
-  if (plan->second.extension.host && plan->second.gpus.empty())
+  if (plan->second.extension.schedule && plan->second.gpus.empty())
     throw UsageError(
         fmt::format("plan '{}' is a host schedule, and has no thread blocks", plan->second.name));
   if (plan->second.ranks() != all.ranks)
     throw UsageError(fmt::format("plan '{}' is for {} ranks, but the schedule runs on {}", plan->second.name,
                                  plan->second.ranks(), all.ranks));
-  const host::Box &to = step.writes[0], &from = step.reads[0];
+  const schedule::Box &to = step.writes[0], &from = step.reads[0];
   const DType dtype = all.tensors[to.tensor].dtype;
   if (dtype != all.tensors[from.tensor].dtype)
-    throw UsageError(fmt::format("{} is {}, but {} is {}: cast one of them", host::text(all, to),
-                                 dtype_name(dtype), host::text(all, from),
+    throw UsageError(fmt::format("{} is {}, but {} is {}: cast one of them", schedule::text(all, to),
+                                 dtype_name(dtype), schedule::text(all, from),
                                  dtype_name(all.tensors[from.tensor].dtype)));
-  for (const host::Box* box : {&to, &from}) {
+  for (const schedule::Box* box : {&to, &from}) {
     if (!box->contiguous)
       throw UsageError(fmt::format("the elements of {} are not contiguous: copy them to a temporary",
-                                   host::text(all, *box)));
+                                   schedule::text(all, *box)));
   }
   check_sizes(plan->second, from.bytes, to.bytes, dtype);
 }
 
-std::vector<const Step*> launches_of(const host::Concrete& all, uint32_t rank) {
+std::vector<const Step*> launches_of(const schedule::Concrete& all, uint32_t rank) {
   std::vector<const Step*> launches;
   for (const Step& step : all.steps[rank])
     if (step.kind == StepKind::launch) launches.push_back(&step);
@@ -72,7 +72,7 @@ std::vector<const Step*> launches_of(const host::Concrete& all, uint32_t rank) {
 }
 
 /// Checks that all ranks launch in the same order, because the ranks of an executor must make the same calls.
-void check_order(const host::Schedule& schedule, const host::Concrete& all) {
+void check_order(const schedule::Schedule& schedule, const schedule::Concrete& all) {
   const std::vector<const Step*> first = launches_of(all, 0);
   for (uint32_t rank = 1; rank < all.ranks; ++rank) {
     const std::vector<const Step*> mine = launches_of(all, rank);
@@ -87,8 +87,8 @@ void check_order(const host::Schedule& schedule, const host::Concrete& all) {
                         all.tensors[one.writes[0].tensor].dtype == all.tensors[other.writes[0].tensor].dtype;
       if (same) continue;
       const auto said = [&](uint32_t of, const Step& step) {
-        return fmt::format("{} from {} to {}", place(schedule, of, step), host::text(all, step.reads[0]),
-                           host::text(all, step.writes[0]));
+        return fmt::format("{} from {} to {}", place(schedule, of, step), schedule::text(all, step.reads[0]),
+                           schedule::text(all, step.writes[0]));
       };
       throw UsageError(
           fmt::format("the ranks disagree on launch {}: {}, and {}; launch the same plans in the same order",
@@ -99,8 +99,8 @@ void check_order(const host::Schedule& schedule, const host::Concrete& all) {
 
 }  // namespace
 
-void check_launches(const host::Schedule& schedule, const Unrolled& made, const BlockPlans& plans) {
-  const host::Concrete& all = made.concrete;
+void check_launches(const schedule::Schedule& schedule, const Unrolled& made, const BlockPlans& plans) {
+  const schedule::Concrete& all = made.concrete;
   for (uint32_t rank = 0; rank < all.ranks; ++rank) {
     for (const Step* step : launches_of(all, rank)) {
       try {
@@ -151,4 +151,4 @@ void Launches::synchronize(void* stream) {
   if (executor_) executor_->synchronize(stream);
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

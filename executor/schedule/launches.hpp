@@ -11,14 +11,14 @@
 #include "chorale/executor.hpp"
 #include "rank_program.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 using BlockPlans = std::map<std::string, Plan, std::less<>>;
 
 /// Checks the launches of all ranks.
 /// \throws UsageError unless every launch has a plan that accepts its views, and all ranks launch the same
 /// plans in the same order
-void check_launches(const host::Schedule&, const Unrolled&, const BlockPlans&);
+void check_launches(const schedule::Schedule&, const Unrolled&, const BlockPlans&);
 
 /// Holds the launches of a rank. One executor runs them, because make_rank_program() never lets two run at
 /// once.
@@ -44,4 +44,4 @@ class Launches {
   std::optional<Executor> executor_;
 };
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

@@ -8,19 +8,19 @@
 
 #include "functions.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
-using host::Box;
-using host::Concrete;
-using host::Step;
-using host::StepKind;
+using schedule::Box;
+using schedule::Concrete;
+using schedule::Step;
+using schedule::StepKind;
 
 namespace {
 
 /// Refuses flags that are not binary, because none of the backends implements them.
-void refuse_counters(const host::Schedule& schedule, const Concrete& made) {
-  for (const host::ConcreteFlag& flag : made.flags) {
-    if (flag.kind == host::Flag::Kind::binary) continue;
+void refuse_counters(const schedule::Schedule& schedule, const Concrete& made) {
+  for (const schedule::ConcreteFlag& flag : made.flags) {
+    if (flag.kind == schedule::Flag::Kind::binary) continue;
     const SourceLine line = schedule.line_of(flag.at);
     throw UsageError(fmt::format(
         "flag '{}'{} is a counter: the value that is waited for would be the same in every run of a graph; "
@@ -51,8 +51,8 @@ class Barriers {
       for (uint32_t round = 0; round < 2; ++round) {
         for (uint32_t poster = 0; poster < made_.ranks; ++poster)
           for (uint32_t taker = 0; taker < made_.ranks; ++taker)
-            made_.flags.push_back({host::ConcreteFlag::Use::author, host::Flag::Kind::binary, poster, taker,
-                                   fmt::format("barrier {}", barrier)});
+            made_.flags.push_back({schedule::ConcreteFlag::Use::author, schedule::Flag::Kind::binary, poster,
+                                   taker, fmt::format("barrier {}", barrier)});
       }
     }
     for (uint32_t rank = 0; rank < made_.ranks; ++rank) replace(rank);
@@ -97,7 +97,7 @@ class Barriers {
 
 }  // namespace
 
-Unrolled unroll(const host::Schedule& schedule, Concrete expanded, uint32_t most_blocks) {
+Unrolled unroll(const schedule::Schedule& schedule, Concrete expanded, uint32_t most_blocks) {
   refuse_counters(schedule, expanded);
   Barriers(expanded).expand();
   Unrolled all;
@@ -107,12 +107,12 @@ Unrolled unroll(const host::Schedule& schedule, Concrete expanded, uint32_t most
     for (const Step& step : steps) {
       if (step.kind == StepKind::put) all.reached[step.writes[0].tensor] = true;
       if (step.kind == StepKind::get) all.reached[step.reads[0].tensor] = true;
-      for (const host::ConcreteTransfer& one : step.transfers)
-        if (one.mover == host::Mover::kernel && !one.is_send) all.reached[one.box.tensor] = true;
+      for (const schedule::ConcreteTransfer& one : step.transfers)
+        if (one.mover == schedule::Mover::kernel && !one.is_send) all.reached[one.box.tensor] = true;
     }
   }
   std::vector<uint32_t> taken(expanded.ranks);
-  for (const host::ConcreteFlag& flag : expanded.flags) {
+  for (const schedule::ConcreteFlag& flag : expanded.flags) {
     all.flags.push_back({flag.poster, flag.taker, flag.name});
     all.place_of_flag.push_back(taken[flag.taker]++);
   }
@@ -196,12 +196,12 @@ class RankProgramMaker {
     return reinterpret_cast<uint64_t>(memory_.tensors[rank][tensor]);
   }
 
-  Action::Transfer transfer_of(const host::ConcreteTransfer& one) const {
+  Action::Transfer transfer_of(const schedule::ConcreteTransfer& one) const {
     const AssignedChannel& assigned = unrolled_.channels.of_pair[one.pair];
-    const host::ConcreteTensor& mine = all_.tensors[one.box.tensor];
+    const schedule::ConcreteTensor& mine = all_.tensors[one.box.tensor];
     Action::Transfer made{one.is_send, one.peer, assigned.channel, assigned.blocks, one.box.bytes, {}};
     uint64_t to = 0, from = 0;
-    if (one.mover == host::Mover::kernel) {
+    if (one.mover == schedule::Mover::kernel) {
       if (!one.is_send) return made;
       made.regions = regions_between(assigned.to, all_.tensors[assigned.to.tensor], one.box, mine);
       to = address(one.peer, assigned.to.tensor);
@@ -260,7 +260,8 @@ class RankProgramMaker {
         action.peer = int(step.peer);
         break;
       case StepKind::sm_copy:
-        for (const host::ConcreteTransfer& one : step.transfers) action.transfers.push_back(transfer_of(one));
+        for (const schedule::ConcreteTransfer& one : step.transfers)
+          action.transfers.push_back(transfer_of(one));
         action.peer = int(step.transfers.at(0).peer);
         break;
       default:
@@ -287,7 +288,7 @@ RankProgram make_rank_program(const Unrolled& unrolled, uint32_t rank, const Mem
   return RankProgramMaker(unrolled, rank, memory, functions).make(before, after);
 }
 
-std::string describe(const host::Schedule& schedule, const Unrolled& unrolled, uint32_t rank,
+std::string describe(const schedule::Schedule& schedule, const Unrolled& unrolled, uint32_t rank,
                      const Action& action) {
   const Concrete& all = unrolled.concrete;
   std::string text = fmt::format("rank {}, stream {}", rank, all.streams[action.stream]);
@@ -295,21 +296,21 @@ std::string describe(const host::Schedule& schedule, const Unrolled& unrolled, u
     return text + (action.kind == StepKind::after ? ": the begin or end of a run" : ": staging");
   const Step& step = *action.step;
   for (const auto& [variable, value] : step.turn) text += fmt::format(", {} = {}", variable, value);
-  text += fmt::format(": {}", host::step_names[size_t(action.kind)]);
+  text += fmt::format(": {}", schedule::step_names[size_t(action.kind)]);
   if (!step.name.empty()) text += fmt::format(" '{}'", step.name);
   if (action.kind == StepKind::post || action.kind == StepKind::take) {
     text += fmt::format(" of '{}' {} rank {}", unrolled.flags[step.flag].name,
                         action.kind == StepKind::take ? "from" : "at", step.peer);
   } else if (action.kind == StepKind::sm_copy) {
-    text += fmt::format(" via {}:", host::mover_names[size_t(step.transfers.at(0).mover)]);
+    text += fmt::format(" via {}:", schedule::mover_names[size_t(step.transfers.at(0).mover)]);
     const char* comma = "";
-    for (const host::ConcreteTransfer& one : step.transfers) {
+    for (const schedule::ConcreteTransfer& one : step.transfers) {
       text += fmt::format("{} {} {} {} rank {}", comma, one.is_send ? "send" : "recv",
-                          host::text(all, one.box), one.is_send ? "to" : "from", one.peer);
+                          schedule::text(all, one.box), one.is_send ? "to" : "from", one.peer);
       comma = ",";
     }
   } else if (!step.writes.empty()) {
-    text += " to " + host::text(all, step.writes[0]);
+    text += " to " + schedule::text(all, step.writes[0]);
   }
   for (const Action::Point& point : action.points) text += fmt::format(" {}", all.streams[point.stream]);
   const SourceLine line = schedule.line_of(step.at);
@@ -329,4 +330,4 @@ void call_function(const Action& action, const World& world, void* stream) {
                       .stream = stream});
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

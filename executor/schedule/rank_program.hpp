@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "channel_assignment.hpp"
-#include "chorale/host/concrete.hpp"
 #include "chorale/schedule.hpp"
+#include "chorale/schedule/concrete.hpp"
 #include "copies.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 /// Names a flag of Concrete, or one that the executor adds for itself.
 struct FlagUse {
@@ -22,7 +22,7 @@ struct FlagUse {
 
 /// Holds a schedule for all ranks, as steps without addresses.
 struct Unrolled {
-  host::Concrete concrete;              ///< with movers expanded and barriers turned into flags
+  schedule::Concrete concrete;          ///< with movers expanded and barriers turned into flags
   std::vector<bool> reached;            ///< by tensor: peers read or write it
   std::vector<FlagUse> flags;           ///< at the positions of Concrete::flags
   std::vector<uint32_t> place_of_flag;  ///< by flag: its position among the flags of its taker
@@ -34,7 +34,7 @@ struct Unrolled {
 /// which ranks tell each other that they are ready.
 /// \param most_blocks the most blocks of a transfer by SM copy
 /// \throws UsageError for steps that cannot be carried out, and for flags that are not binary
-Unrolled unroll(const host::Schedule&, host::Concrete expanded, uint32_t most_blocks);
+Unrolled unroll(const schedule::Schedule&, schedule::Concrete expanded, uint32_t most_blocks);
 
 /// Holds the addresses of tensors and flags, as one rank sees them.
 struct Memory {
@@ -46,10 +46,10 @@ struct Memory {
 struct Action {
   /// Holds a step kind of expanded schedules: copy, fill, call, launch, after, mark, post, take, put, get, or
   /// sm_copy.
-  host::StepKind kind = host::StepKind::mark;
+  schedule::StepKind kind = schedule::StepKind::mark;
   uint32_t stream = 0;
   /// Names the step in messages. Null: the executor added the action, or no author is known.
-  const host::Step* step = nullptr;
+  const schedule::Step* step = nullptr;
   std::vector<Copy> copies = {};                    ///< copy, put, get
   std::vector<TensorView> writes = {}, reads = {};  ///< call, fill, launch
   const HostFunction* function = nullptr;
@@ -92,6 +92,6 @@ RankProgram make_rank_program(const Unrolled&, uint32_t rank, const Memory&, con
 void call_function(const Action&, const World&, void* stream = nullptr);
 
 /// Returns text such as "rank 1, stream comm, i = 2: take of 'data of G[0:1]' from rank 0 (ag.cpp:12)".
-std::string describe(const host::Schedule&, const Unrolled&, uint32_t rank, const Action&);
+std::string describe(const schedule::Schedule&, const Unrolled&, uint32_t rank, const Action&);
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

@@ -10,15 +10,15 @@
 #include "executor/system/available_memory.hpp"
 #include "sm_copies.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 namespace {
 
 constexpr size_t most_named = 3;
 
 /// Returns the tensors that the caller has not given, the largest first.
-std::vector<const host::ConcreteTensor*> own_tensors(const Bound& bound) {
-  std::vector<const host::ConcreteTensor*> own;
-  for (const host::ConcreteTensor& tensor : bound.unrolled.concrete.tensors)
+std::vector<const schedule::ConcreteTensor*> own_tensors(const Bound& bound) {
+  std::vector<const schedule::ConcreteTensor*> own;
+  for (const schedule::ConcreteTensor& tensor : bound.unrolled.concrete.tensors)
     if (!bound.given(tensor)) own.push_back(&tensor);
   std::stable_sort(own.begin(), own.end(),
                    [](const auto* left, const auto* right) { return left->bytes > right->bytes; });
@@ -28,7 +28,7 @@ std::vector<const host::ConcreteTensor*> own_tensors(const Bound& bound) {
 /// Checks that there is room for the blocks of SM copies. They wait for blocks of peers, so all that may run
 /// at the same time must fit on the machine together.
 void check_blocks(const Bound& bound, const Resources& there) {
-  const host::Concrete& all = bound.unrolled.concrete;
+  const schedule::Concrete& all = bound.unrolled.concrete;
   const std::vector<uint64_t> by_stream = bound.unrolled.channels.blocks_by_stream(all, bound.rank());
   uint64_t blocks = 0;
   std::string streams;
@@ -50,7 +50,7 @@ void check_blocks(const Bound& bound, const Resources& there) {
 
 uint64_t bytes_to_allocate(const Bound& bound) {
   uint64_t bytes = bytes_of_links(bound.unrolled);
-  for (const host::ConcreteTensor* tensor : own_tensors(bound))
+  for (const schedule::ConcreteTensor* tensor : own_tensors(bound))
     if (__builtin_add_overflow(bytes, tensor->bytes, &bytes)) return UINT64_MAX;
   return bytes;
 }
@@ -66,7 +66,7 @@ void check_resources(const Bound& bound, const Resources& there) {
   const uint64_t needed = bytes_to_allocate(bound);
   if (!there.free_bytes || needed <= *there.free_bytes) return;
   std::string largest;
-  for (const host::ConcreteTensor* tensor : own_tensors(bound)) {
+  for (const schedule::ConcreteTensor* tensor : own_tensors(bound)) {
     if (std::count(largest.begin(), largest.end(), ',') + 1 == most_named) break;
     largest += fmt::format("{}'{}' {}", largest.empty() ? "" : ", ", tensor->name, tensor->bytes);
   }
@@ -87,4 +87,4 @@ Resources host_resources() {
   return all;
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

@@ -8,7 +8,7 @@
 
 #include "backend.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 /// Lists the resources of one rank; an empty member is unknown.
 struct Resources {
@@ -32,4 +32,4 @@ Resources host_resources();
 /// \throws RunError resources if its streams cannot wait for words in memory
 Resources cuda_resources();
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

@@ -5,8 +5,8 @@
 
 #include "backend.hpp"
 #include "chorale/did_you_mean.hpp"
-#include "chorale/host/lint.hpp"
 #include "chorale/proof.hpp"
+#include "chorale/schedule/lint.hpp"
 #include "executor/binding/agreement.hpp"
 #include "executor/system/fork.hpp"
 #include "executor/world/collective_try.hpp"
@@ -18,9 +18,9 @@
 
 namespace chorale {
 
-using namespace schedule;
+using namespace schedule_run;
 
-void* schedule::Bound::given(const host::ConcreteTensor& tensor) const {
+void* schedule_run::Bound::given(const schedule::ConcreteTensor& tensor) const {
   const auto found = buffers.find(tensor.name);
   return found == buffers.end() ? nullptr : found->second;
 }
@@ -29,7 +29,7 @@ namespace {
 
 /// Declares the application's own `zero` and `fill` in the schedule. The check [contents] assumes that they
 /// make zeros, but only for the built-in functions.
-void declare_replacements(const HostFunctions& own, host::Schedule& schedule) {
+void declare_replacements(const HostFunctions& own, schedule::Schedule& schedule) {
   for (const char* const name : {"zero", "fill"})
     if (own.contains(name) && !schedule.find_function(name))
       schedule.functions.push_back({.name = name, .writes = 1, .reads = 0});
@@ -39,11 +39,11 @@ void declare_replacements(const HostFunctions& own, host::Schedule& schedule) {
 /// \param plans gets the plans that the schedule launches for itself
 Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t ranks, uint32_t most_blocks,
                   BlockPlans& plans) {
-  if (!plan.extension.host)
+  if (!plan.extension.schedule)
     throw UsageError(fmt::format("plan '{}' has no host schedule: run it with Executor", plan.name));
-  const host::Schedule& schedule = *plan.extension.host;
+  const schedule::Schedule& schedule = *plan.extension.schedule;
   std::vector<std::string_view> params;
-  for (const host::Param& param : schedule.params) params.push_back(param.name);
+  for (const schedule::Param& param : schedule.params) params.push_back(param.name);
   for (const auto& [name, value] : arguments.params) {
     if (std::find(params.begin(), params.end(), name) != params.end()) continue;
     throw UsageError(
@@ -51,30 +51,30 @@ Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t
   }
   Diagnostics findings;
   if (arguments.check) {
-    host::Schedule of_these_ranks = schedule;
+    schedule::Schedule of_these_ranks = schedule;
     of_these_ranks.ranks = {ranks};
     declare_replacements(arguments.functions, of_these_ranks);
-    findings = host::check(of_these_ranks, arguments.params, arguments.mover);
+    findings = schedule::check(of_these_ranks, arguments.params, arguments.mover);
     if (!findings.empty()) throw UsageError(render(plan, findings));
     if (spdlog::should_log(spdlog::level::debug))
       spdlog::debug(
-          host::render_warnings(plan, host::lint(of_these_ranks, arguments.params, arguments.mover)));
+          schedule::render_warnings(plan, schedule::lint(of_these_ranks, arguments.params, arguments.mover)));
   }
-  const host::Concrete made = host::concretise(
+  const schedule::Concrete made = schedule::concretise(
       schedule, {.ranks = ranks, .params = arguments.params, .automatic = arguments.mover}, findings);
   if (!findings.empty()) throw UsageError(render(plan, findings));
-  host::Concrete expanded = host::expand_movers(made);
+  schedule::Concrete expanded = schedule::expand_movers(made);
   groups_as_launches(schedule, expanded, plans, most_blocks);
   return unroll(schedule, std::move(expanded), most_blocks);
 }
 
 /// Returns by tensor whether a step of any rank writes it, on its own rank or at a peer.
-std::vector<bool> written(const host::Concrete& made) {
+std::vector<bool> written(const schedule::Concrete& made) {
   std::vector<bool> all(made.tensors.size());
-  for (const std::vector<host::Step>& steps : made.steps) {
-    for (const host::Step& step : steps) {
-      for (const host::Box& box : step.writes) all[box.tensor] = true;
-      for (const host::ConcreteTransfer& one : step.transfers)
+  for (const std::vector<schedule::Step>& steps : made.steps) {
+    for (const schedule::Step& step : steps) {
+      for (const schedule::Box& box : step.writes) all[box.tensor] = true;
+      for (const schedule::ConcreteTransfer& one : step.transfers)
         if (!one.is_send) all[one.box.tensor] = true;
     }
   }
@@ -83,20 +83,20 @@ std::vector<bool> written(const host::Concrete& made) {
 
 /// Refuses tensors that overlap. Checks assume that tensors are separate memory, and streams use them at the
 /// same time.
-void check_overlaps(const host::Concrete& made, const ScheduleArguments& arguments) {
+void check_overlaps(const schedule::Concrete& made, const ScheduleArguments& arguments) {
   struct Given {
-    const host::ConcreteTensor* tensor;
+    const schedule::ConcreteTensor* tensor;
     uint64_t first, end;
     bool is_read_alone;
   };
   const std::vector<bool> writes = written(made);
   std::vector<Given> all;
   for (size_t at = 0; at < made.tensors.size(); ++at) {
-    const host::ConcreteTensor& tensor = made.tensors[at];
+    const schedule::ConcreteTensor& tensor = made.tensors[at];
     const auto found = arguments.buffers.find(tensor.name);
     if (found == arguments.buffers.end() || !found->second) continue;
     const uint64_t first = reinterpret_cast<uint64_t>(found->second);
-    const Given mine{&tensor, first, first + tensor.bytes, tensor.role == host::Role::in && !writes[at]};
+    const Given mine{&tensor, first, first + tensor.bytes, tensor.role == schedule::Role::in && !writes[at]};
     for (const Given& other : all) {
       if (mine.first >= other.end || other.first >= mine.end) continue;
       if (mine.is_read_alone && other.is_read_alone) continue;
@@ -109,9 +109,9 @@ void check_overlaps(const host::Concrete& made, const ScheduleArguments& argumen
   }
 }
 
-[[noreturn]] void no_tensor(const std::vector<host::ConcreteTensor>& tensors, std::string_view name) {
+[[noreturn]] void no_tensor(const std::vector<schedule::ConcreteTensor>& tensors, std::string_view name) {
   std::vector<std::string_view> names;
-  for (const host::ConcreteTensor& tensor : tensors) names.push_back(tensor.name);
+  for (const schedule::ConcreteTensor& tensor : tensors) names.push_back(tensor.name);
   throw UsageError(fmt::format("the schedule has no tensor '{}'{}", name, did_you_mean(name, names)));
 }
 
@@ -121,7 +121,7 @@ void check_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
     const auto found = std::find_if(tensors.begin(), tensors.end(),
                                     [&name = name](const auto& tensor) { return tensor.name == name; });
     if (found == tensors.end()) no_tensor(tensors, name);
-    if (found->role == host::Role::temp)
+    if (found->role == schedule::Role::temp)
       throw UsageError(fmt::format("'{}' is a temporary, which the schedule allocates itself", name));
     if (!memory && found->bytes)
       throw UsageError(
@@ -144,11 +144,11 @@ void check_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
 }
 
 /// Checks that all functions that this rank calls exist, and that built-in ones can work on their views.
-void check_calls(const host::Schedule& schedule, const Unrolled& made, uint32_t rank,
+void check_calls(const schedule::Schedule& schedule, const Unrolled& made, uint32_t rank,
                  const HostFunctions& own, const HostFunctions& built_in, bool cuda) {
-  const host::Concrete& all = made.concrete;
-  for (const host::Step& step : all.steps[rank]) {
-    if (step.kind != host::StepKind::call) continue;
+  const schedule::Concrete& all = made.concrete;
+  for (const schedule::Step& step : all.steps[rank]) {
+    if (step.kind != schedule::StepKind::call) continue;
     const SourceLine line = schedule.line_of(step.at);
     const std::string who =
         where(rank, step) + (line.line ? fmt::format(" ({}:{})", line.file, line.line) : "");
@@ -160,11 +160,11 @@ void check_calls(const host::Schedule& schedule, const Unrolled& made, uint32_t 
     }
     if (!built_in.count(step.name)) no_function(who, step.name, own, built_in);
     std::vector<TensorView> writes, reads;
-    const auto view = [&](const host::Box& box) {
+    const auto view = [&](const schedule::Box& box) {
       return TensorView{nullptr, all.tensors[box.tensor].dtype, box.shape, box.strides};
     };
-    for (const host::Box& box : step.writes) writes.push_back(view(box));
-    for (const host::Box& box : step.reads) reads.push_back(view(box));
+    for (const schedule::Box& box : step.writes) writes.push_back(view(box));
+    for (const schedule::Box& box : step.reads) reads.push_back(view(box));
     const HostCall call{.name = step.name, .writes = writes, .reads = reads, .attributes = step.attributes};
     std::string wrong = misfit(call);
     if (wrong.empty() && cuda) wrong = cuda_misfit(call);
@@ -176,7 +176,7 @@ void check_calls(const host::Schedule& schedule, const Unrolled& made, uint32_t 
 void agree_on_schedule(World& world, const Plan& plan, const ScheduleArguments& arguments,
                        const Config& config) {
   std::string text = fmt::format("'{}' ({:016x}) via {}, mover_blocks = {}", plan.name, content_hash(plan),
-                                 host::mover_names[size_t(arguments.mover)], config.mover_blocks.value);
+                                 schedule::mover_names[size_t(arguments.mover)], config.mover_blocks.value);
   for (const auto& [name, value] : arguments.params) text += fmt::format(", {} = {}", name, value);
   const auto all = world.allgather(std::as_bytes(std::span(text)));
   for (size_t rank = 1; rank < all.size(); ++rank) {
@@ -195,8 +195,8 @@ void agree_on_schedule(World& world, const Plan& plan, const ScheduleArguments& 
 struct ScheduleRun::State {
   World& world;
   const system::Origin origin;
-  uint64_t resets;        ///< the world's number of resets when this was bound
-  host::Concrete shapes;  ///< has only tensors and streams
+  uint64_t resets;            ///< the world's number of resets when this was bound
+  schedule::Concrete shapes;  ///< has only tensors and streams
   std::unique_ptr<Streams> streams;
 
   size_t tensor(std::string_view name) const {
@@ -226,8 +226,9 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
     check_buffers(made, arguments);
     HostFunctions built_in =
         backend == "cpu" ? cpu_functions() : cuda_functions(uint32_t(made.concrete.streams.size()));
-    check_calls(*plan.extension.host, made, uint32_t(world.rank()), functions, built_in, backend == "cuda");
-    check_launches(*plan.extension.host, made, plans);
+    check_calls(*plan.extension.schedule, made, uint32_t(world.rank()), functions, built_in,
+                backend == "cuda");
+    check_launches(*plan.extension.schedule, made, plans);
     for (const auto& [name, function] : built_in) functions.insert_or_assign(built_in_name(name), function);
     functions.merge(built_in);
   });
@@ -238,7 +239,7 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
   std::set<std::string, std::less<>> applications;
   for (const auto& [name, function] : arguments.functions) applications.insert(name);
   Bound bound{.world = world,
-              .schedule = plan.extension.host,
+              .schedule = plan.extension.schedule,
               .plan = plan.name,
               .unrolled = std::move(made),
               .functions = std::move(functions),

@@ -9,10 +9,10 @@
 #include "executor/transport/proxied.hpp"
 #include "executor/world/collective_try.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
-using host::Mover;
-using host::StepKind;
+using schedule::Mover;
+using schedule::StepKind;
 
 namespace {
 
@@ -60,13 +60,13 @@ void check_links(const ChannelAssignment& assigned) {
     throw UsageError(fmt::format(
         "transfers via '{}' need {} channels between two ranks, and there are at most {}: use fewer "
         "streams, or a smaller CHORALE_MOVER_BLOCKS",
-        host::mover_names[size_t(links.mover)], links.channels, most_channels));
+        schedule::mover_names[size_t(links.mover)], links.channels, most_channels));
   }
 }
 
 SmCopies::SmCopies(World& world, const Unrolled& all, Space space, const RankProgram& program)
     : world_(world), space_(space), first_(program.actions.data()), sm_copies_(program.actions.size()) {
-  std::vector<EndpointTable> tables(std::size(host::mover_names));
+  std::vector<EndpointTable> tables(std::size(schedule::mover_names));
   for (const Links& links : all.channels.links) {
     transports_.push_back(connect(world, links, space));
     tables[size_t(links.mover)] = transports_.back()->table();
@@ -133,4 +133,4 @@ SmCopies::Use::~Use() {
   for (Proxied* const proxy : sm_copies_.proxies_) proxy->end(stopped);
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

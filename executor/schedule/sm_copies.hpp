@@ -13,7 +13,7 @@
 #include "rank_program.hpp"
 #include "sm_copy.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 /// Sets the number of slots in a channel's ring. It keeps enough data in flight while the receiver's credit
 /// for a slot travels back.
@@ -67,4 +67,4 @@ class SmCopies {
   unsigned uses_ = 0;  // guarded by mutex_
 };
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

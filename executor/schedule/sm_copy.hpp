@@ -16,7 +16,7 @@
 #include "chorale/device/tiles.hpp"
 #include "copy_regions.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 /// Describes one transfer as one of its ends sees it.
 struct SmCopyPart {
@@ -143,4 +143,4 @@ CHORALE_FN void sm_copy(const Group& block, const SmCopy& work, const SmCopyLaun
   if (launch.deadline.shared) raise_stop(launch.deadline.shared, stop, launch.rank);
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 /// Holds `rows` runs of `bytes` bytes each, at the given pitches; in the message they follow each other. The
 /// function that makes a StridedRegion says whether `to` and `from` are offsets or addresses.
@@ -15,4 +15,4 @@ struct StridedRegion {
   uint64_t begin = 0;  ///< the position of its first byte in the message
 };
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

@@ -61,7 +61,7 @@ bool is_file(const std::string& plan) { return plan.find_first_of("/.") != std::
 
 /// Returns what is wrong with a plan; empty if it may run. A certificate spares the proofs.
 std::string finding_in(const Plan& plan) {
-  if (plan.extension.host && plan.gpus.empty()) return "it is a host schedule, which no collective runs";
+  if (plan.extension.schedule && plan.gpus.empty()) return "it is a host schedule, which no collective runs";
   Diagnostics found = check(plan);
   const bool certified = !plan.extension.verified.empty() && refute_certificate(plan).empty();
   if (found.empty() && !certified) found = prove(plan);
@@ -78,7 +78,7 @@ class File {
     const auto refuse = [&](const std::string& why) {
       throw UsageError(fmt::format("{}: {}: {}. {}", where, entry.plan, why, remedy_for_file));
     };
-    if (plan->ranks() != uint32_t(ranks_) && !plan->extension.host) {
+    if (plan->ranks() != uint32_t(ranks_) && !plan->extension.schedule) {
       all_.left_out.push_back(
           fmt::format("{}: {} is for {} ranks and not for {}", where, entry.plan, plan->ranks(), ranks_));
       return;

@@ -12,13 +12,14 @@
 
 namespace chorale {
 
-host::Mover tuned_mover(const TuneConfig& config, host::Mover otherwise) {
+schedule::Mover tuned_mover(const TuneConfig& config, schedule::Mover otherwise) {
   if (config.mover.empty()) return otherwise;
-  const auto known = std::find(std::begin(host::mover_names), std::end(host::mover_names), config.mover);
-  if (known == std::end(host::mover_names))
+  const auto known =
+      std::find(std::begin(schedule::mover_names), std::end(schedule::mover_names), config.mover);
+  if (known == std::end(schedule::mover_names))
     throw UsageError(fmt::format("a configuration has the mover '{}'{}", config.mover,
-                                 did_you_mean(config.mover, host::mover_names)));
-  return host::Mover(known - std::begin(host::mover_names));
+                                 did_you_mean(config.mover, schedule::mover_names)));
+  return schedule::Mover(known - std::begin(schedule::mover_names));
 }
 
 std::map<std::string, std::string, std::less<>> tuned_lowering(const TuneConfig& config) {

@@ -24,7 +24,7 @@ constexpr uint32_t many = 9;
 
 /// Returns a plan that moves rank r's X[k][this rank] to Y[k][r] of every rank on stream k of the
 /// schedule. Each stream moves its own data, through an extra copy.
-inline Plan exchange_on_many_streams(uint32_t ranks, host::Mover via) {
+inline Plan exchange_on_many_streams(uint32_t ranks, schedule::Mover via) {
   using namespace chorale::dsl;
   Schedule schedule({.name = "many_streams", .ranks = {ranks}});
   const Index rank = schedule.rank(), all = schedule.ranks(), n = schedule.param("n", 64);
@@ -57,7 +57,7 @@ inline Plan exchange_on_many_streams(uint32_t ranks, host::Mover via) {
 /// Runs the exchange several times in a row. Returns "good" or the first error.
 /// \param n      the number of elements that a stream of one rank sends to another rank's
 /// \param graph  true: the runs in a row are one graph, which is replayed
-inline std::string exchanged_on_many_streams(World& world, host::Mover via, uint64_t n, bool graph) {
+inline std::string exchanged_on_many_streams(World& world, schedule::Mover via, uint64_t n, bool graph) {
   constexpr int in_a_row = 3, times = 2;
   const uint64_t ranks = uint64_t(world.ranks()), rank = uint64_t(world.rank()), all = many * ranks * n;
   Config config = on_cuda();
@@ -87,7 +87,7 @@ inline std::string exchanged_on_many_streams(World& world, host::Mover via, uint
       const uint64_t k = at / (ranks * n), of = at / n % ranks;
       const int32_t expected = value_at(time, int(of), (k * ranks + rank) * n + at % n);
       if (values[at] != expected)
-        said = fmt::format("via {}, {}: element {} is {}, not {}", host::mover_names[size_t(via)],
+        said = fmt::format("via {}, {}: element {} is {}, not {}", schedule::mover_names[size_t(via)],
                            graph ? "a graph" : "runs", at, values[at], expected);
     }
     world.barrier();  // peers may still read this rank's memory

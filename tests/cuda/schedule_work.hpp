@@ -132,7 +132,7 @@ inline void delay(cudaStream_t stream) {
 
 /// Checks that run() returns while a function blocks its stream. The function is released when run() has
 /// returned.
-inline std::string run_returns_while_a_function_goes_on(World& world, host::Mover mover) {
+inline std::string run_returns_while_a_function_goes_on(World& world, schedule::Mover mover) {
   struct Held {
     std::mutex mutex;
     std::condition_variable changed;
@@ -163,7 +163,7 @@ inline std::string run_returns_while_a_function_goes_on(World& world, host::Move
 
 /// Runs on two ranks. Rank 0 has enqueued its run when rank 1, which never runs, ends the world by `end`.
 /// Rank 0's wait then ends because of `end`, and not at the deadline.
-inline std::string wait_for_who_ends(World& world, host::Mover mover, const std::function<void()>& end,
+inline std::string wait_for_who_ends(World& world, schedule::Mover mover, const std::function<void()>& end,
                                      RunError::Reason reason, const std::string& why) {
   ScheduleArguments arguments{.params = {{"n", 1000}}, .mover = mover};
   arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
@@ -188,8 +188,9 @@ inline std::string wait_for_who_ends(World& world, host::Mover mover, const std:
 
 /// Makes rank 1 abort in the middle of a run, or end its process.
 inline void expect_ends_of_runs() {
-  for (const host::Mover mover : {host::Mover::ce_put, host::Mover::kernel, host::Mover::port}) {
-    SCOPED_TRACE(host::mover_names[size_t(mover)]);
+  for (const schedule::Mover mover :
+       {schedule::Mover::ce_put, schedule::Mover::kernel, schedule::Mover::port}) {
+    SCOPED_TRACE(schedule::mover_names[size_t(mover)]);
     expect_good(on_processes(2, [&](World& world) {
       return wait_for_who_ends(
           world, mover, [&] { world.abort("enough"); }, RunError::Reason::aborted, "enough");
@@ -205,7 +206,7 @@ inline void expect_ends_of_runs() {
 
 /// Runs on two ranks. Rank 1 binds and never runs. Rank 0's wait ends at its deadline and reports what it
 /// waited for.
-inline std::string wait_for_who_never_runs(World& world, host::Mover mover, const std::string& what) {
+inline std::string wait_for_who_never_runs(World& world, schedule::Mover mover, const std::string& what) {
   Config config = on_cuda();
   config.timeout = std::chrono::nanoseconds(std::chrono::milliseconds(500));
   ScheduleArguments arguments{.params = {{"n", 1000}}, .mover = mover};

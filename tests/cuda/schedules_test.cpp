@@ -24,7 +24,7 @@ namespace chorale::test {
 namespace {
 
 using cuda::check;
-using host::Mover;
+using schedule::Mover;
 
 constexpr int runs = 5;
 constexpr Mover movers[] = {Mover::ce_put, Mover::ce_get, Mover::kernel, Mover::staged, Mover::port};
@@ -46,7 +46,8 @@ std::string each_form(int ranks, const With& with) {
         said = error.what();
       }
       if (said != "good")
-        return fmt::format("{} via {}: {}", all[form].text(), host::mover_names[size_t(movers[mover])], said);
+        return fmt::format("{} via {}: {}", all[form].text(), schedule::mover_names[size_t(movers[mover])],
+                           said);
     }
   }
   return "good";
@@ -272,7 +273,7 @@ std::string exchanged(World& world, const Exchange& of, const std::vector<Mover>
     const auto [wrong, right] = std::mismatch(got.begin(), got.end(), expected.begin());
     if (wrong != got.end())
       return fmt::format("exchange of {} {} x {} x {} via {}{}: run {}, byte {} is {}, not {}",
-                         dtype_name(of.dtype), of.h, of.w, of.c, host::mover_names[size_t(via[0])],
+                         dtype_name(of.dtype), of.h, of.w, of.c, schedule::mover_names[size_t(via[0])],
                          graph ? ", graph" : "", run, wrong - got.begin(), *wrong, *right);
   }
   world.barrier();  // peers may still read this rank's memory
@@ -418,7 +419,7 @@ TEST(ScheduleFaults, APeerThatNeverRunsEndsTheSmCopy) {
   CHORALE_NEEDS_GPUS(2);
   for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port}) {
     const std::string what =
-        fmt::format("sm_copy via {}: recv t1[1:2, 0:1000]", host::mover_names[size_t(mover)]);
+        fmt::format("sm_copy via {}: recv t1[1:2, 0:1000]", schedule::mover_names[size_t(mover)]);
     expect_good(on_processes(2, [&](World& world) { return wait_for_who_never_runs(world, mover, what); }));
   }
 }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "caller.hpp"
-#include "chorale/host/schedule.hpp"
+#include "chorale/schedule/schedule.hpp"
 
 namespace chorale::test {
 namespace {
@@ -119,7 +119,7 @@ std::vector<Impossible> impossible(Rank& me) {
   Impossible for_others{built("allreduce_all_pairs", 8),
                         "is for 8 ranks, but the world has " + std::to_string(me.ranks())};
   Impossible schedule;
-  schedule.plan.extension.host = std::make_shared<host::Schedule>();
+  schedule.plan.extension.schedule = std::make_shared<schedule::Schedule>();
   schedule.text = "is a host schedule";
   Impossible unproved{by_signals(me), "has no certificate that holds"};
   unproved.plan.extension.verified = "{}";

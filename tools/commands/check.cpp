@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "chorale/compile.hpp"
-#include "chorale/host/lint.hpp"
 #include "chorale/progress.hpp"
 #include "chorale/proof.hpp"
+#include "chorale/schedule/lint.hpp"
 #include "tools/command.hpp"
 #include "tools/findings.hpp"
 #include "tools/machine_file.hpp"
@@ -39,12 +39,12 @@ void print_facts(const ProofFacts& facts) {
 }
 
 /// Describes the parts of a schedule that are checked besides its thread blocks.
-std::string schedule_words(const host::Schedule& schedule) {
+std::string schedule_words(const schedule::Schedule& schedule) {
   std::vector<std::string> numbers;
   for (const uint32_t ranks : schedule.ranks) numbers.push_back(std::to_string(ranks));
-  const std::function<uint64_t(const std::vector<host::Op>&)> count_ops = [&](const auto& ops) {
+  const std::function<uint64_t(const std::vector<schedule::Op>&)> count_ops = [&](const auto& ops) {
     uint64_t all = ops.size();
-    for (const host::Op& op : ops) all += count_ops(op.body) + count_ops(op.orelse);
+    for (const schedule::Op& op : ops) all += count_ops(op.body) + count_ops(op.orelse);
     return all;
   };
   return "host schedule for " + join(numbers) +
@@ -166,11 +166,12 @@ Action command::check(CLI::App& app) {
           continue;
         }
         const std::string name = path == "-" ? "standard input" : path;
-        if (plan.extension.host) {
+        if (plan.extension.schedule) {
           if (options->aim.certify) refuse_schedule(plan, "--certify");
           options->telling.warn(
-              plan, path, host::lint(*plan.extension.host, {}, host::Mover::ce_put, options->aim.allow));
-          std::cout << name << ": ok, " << schedule_words(*plan.extension.host) << '\n';
+              plan, path,
+              schedule::lint(*plan.extension.schedule, {}, schedule::Mover::ce_put, options->aim.allow));
+          std::cout << name << ": ok, " << schedule_words(*plan.extension.schedule) << '\n';
           if (plan.gpus.empty()) continue;
         }
         options->telling.warn(plan, path, find_repeats(plan));

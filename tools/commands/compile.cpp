@@ -5,7 +5,7 @@
 #include <iostream>
 #include <memory>
 
-#include "chorale/host/lint.hpp"
+#include "chorale/schedule/lint.hpp"
 #include "tools/command.hpp"
 #include "tools/findings.hpp"
 #include "tools/programs.hpp"
@@ -92,10 +92,10 @@ Action command::compile(CLI::App& app) {
     const bool wrong =
         options->telling.tell(built.plan, wanted.what, words_to_run(wanted.what, wanted.name, settings),
                               built.diagnostics, options->aim.allow);
-    if (!wrong && built.plan.extension.host)
+    if (!wrong && built.plan.extension.schedule)
       options->telling.warn(
           built.plan, wanted.what,
-          host::lint(*built.plan.extension.host, {}, host::Mover::ce_put, options->aim.allow));
+          schedule::lint(*built.plan.extension.schedule, {}, schedule::Mover::ce_put, options->aim.allow));
     if (!wrong) options->telling.warn(built.plan, wanted.what, find_repeats(built.plan));
     options->telling.finish();
     if (wrong) return Exit::plan_wrong;

@@ -72,9 +72,9 @@ Action command::doctor(CLI::App& app) {
       const Plan plan = load_plan(options->plan);
       if (report(plan, check(plan))) return Exit::plan_wrong;
       const bool cpu = (options->backend.empty() ? Config::load().backend.value : options->backend) == "cpu";
-      if (plan.extension.host) {
-        const host::Concrete made = unroll(plan, schedule_ranks(*plan.extension.host, options->ranks),
-                                           options->schedule.params(plan), options->schedule.automatic());
+      if (plan.extension.schedule) {
+        const schedule::Concrete made = unroll(plan, schedule_ranks(*plan.extension.schedule, options->ranks),
+                                               options->schedule.params(plan), options->schedule.automatic());
         const BlockPlans plans = launched_plans(plan, made, options->schedule.plan);
         if (cpu) {
           examine_schedule_on_cpu(found, plan, made);

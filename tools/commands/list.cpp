@@ -80,18 +80,19 @@ void show_file(const std::string& file) {
 void show_schedule(const std::string& name) {
   const std::string file = shipped_schedule(name);
   const Plan plan = load_plan(file);
-  const host::Schedule& schedule = *plan.extension.host;
+  const schedule::Schedule& schedule = *plan.extension.schedule;
   std::cout << name << "  (host schedule)\n  for " << fmt::format("{}", fmt::join(schedule.ranks, ", "))
             << " ranks\n";
-  for (const host::Param& param : schedule.params) {
+  for (const schedule::Param& param : schedule.params) {
     std::cout << "  " << param.name << '=' << (param.value ? std::to_string(*param.value) : "")
               << "  (set by --param)\n";
   }
   const uint32_t ranks = schedule_ranks(schedule, 0);
-  for (const host::ConcreteTensor& tensor : unroll(plan, ranks, {}, host::Mover::ce_put).tensors) {
-    if (tensor.role == host::Role::temp) continue;
-    std::cout << fmt::format("  {} {}: {} {} on each of {} ranks\n", host::role_names[size_t(tensor.role)],
-                             tensor.name, dtype_name(tensor.dtype), fmt::join(tensor.shape, " x "), ranks);
+  for (const schedule::ConcreteTensor& tensor : unroll(plan, ranks, {}, schedule::Mover::ce_put).tensors) {
+    if (tensor.role == schedule::Role::temp) continue;
+    std::cout << fmt::format("  {} {}: {} {} on each of {} ranks\n",
+                             schedule::role_names[size_t(tensor.role)], tensor.name, dtype_name(tensor.dtype),
+                             fmt::join(tensor.shape, " x "), ranks);
   }
   std::cout << "  run by: chorale run " << name << "\n  file: " << file << '\n';
 }

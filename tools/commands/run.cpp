@@ -179,7 +179,7 @@ ScheduleRequest schedule_request_of(const RunArguments& options, const Config& c
         "set its parameters with --param");
   }
   ScheduleRequest request;
-  request.ranks = schedule_ranks(*plan.extension.host, run.ranks);
+  request.ranks = schedule_ranks(*plan.extension.schedule, run.ranks);
   request.params = options.schedule.params(plan);
   request.plans = options.schedule.plan;
   request.allow = run.allow;
@@ -195,8 +195,8 @@ void run_host(const RunArguments& options, const Config& config, const Plan& pla
   const RunOutcome outcome = run_schedule(plan, request, config);
   const SizeResult& result = outcome.sizes[0];
   std::cout << plan.name << ": host schedule of " << count(request.ranks, "rank") << " as "
-            << as_what(request.processes, config) << ", " << host::mover_names[size_t(request.mover)] << ", "
-            << config.backend.value << "\n";
+            << as_what(request.processes, config) << ", " << schedule::mover_names[size_t(request.mover)]
+            << ", " << config.backend.value << "\n";
   if (result.finished) {
     std::cout << count(request.repeat, "run") << ", exact: " << (result.wrong ? "NO" : "yes");
     if (!options.no_times) {
@@ -213,7 +213,7 @@ void run_host(const RunArguments& options, const Config& config, const Plan& pla
 void run_one(const RunArguments& options, const Config& config) {
   const std::optional<Profiles> profiles = options.profile.profiles();
   const Plan plan = plan_for(options.wanted, options.run.ranks, options.run.allow);
-  if (plan.extension.host) return run_host(options, config, plan);
+  if (plan.extension.schedule) return run_host(options, config, plan);
   if (options.schedule.given()) {
     throw Failure(Exit::command_wrong,
                   "--param, --plan and --mover are for host schedules; '" + plan.name + "' has none");

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "chorale/host/dump.hpp"
-#include "chorale/host/names.hpp"
+#include "chorale/schedule/dump.hpp"
+#include "chorale/schedule/names.hpp"
 #include "tools/command.hpp"
 #include "tools/findings.hpp"
 #include "tools/programs.hpp"
@@ -25,26 +25,27 @@ struct ShowArguments {
 
 /// Prints a host schedule at one of the stages between its author's text and the steps that run.
 void show_schedule(const Plan& plan, const std::string& stage, int64_t ranks) {
-  if (!plan.extension.host) throw Failure(Exit::command_wrong, "plan " + plan.name + " has no host schedule");
-  const host::Schedule& schedule = *plan.extension.host;
+  if (!plan.extension.schedule)
+    throw Failure(Exit::command_wrong, "plan " + plan.name + " has no host schedule");
+  const schedule::Schedule& schedule = *plan.extension.schedule;
   if (stage == "layout") {
     if (schedule.layout.empty())
       throw Failure(Exit::command_wrong, "plan " + plan.name + " was written in the explicit form");
-    std::cout << host::dump_layout(plan.name, schedule);
+    std::cout << schedule::dump_layout(plan.name, schedule);
     return;
   }
   if (stage == "schedule") {
-    std::cout << host::dump(plan.name, schedule);
+    std::cout << schedule::dump(plan.name, schedule);
     return;
   }
   if (ranks == 0) ranks = schedule.ranks.empty() ? 2 : schedule.ranks.back();
   Diagnostics findings;
-  const host::Concrete made = host::concretise(schedule, {.ranks = uint32_t(ranks)}, findings);
+  const schedule::Concrete made = schedule::concretise(schedule, {.ranks = uint32_t(ranks)}, findings);
   if (report(plan, findings))
     throw Failure(Exit::plan_wrong, "a schedule with findings is not shown as a rank runs it",
                   "--stage schedule shows it as it was written");
   if (stage == "movers") {
-    std::cout << host::dump(plan.name, host::expand_movers(made), 0);
+    std::cout << schedule::dump(plan.name, schedule::expand_movers(made), 0);
     return;
   }
   const std::string number = stage.starts_with("rank:") ? stage.substr(5) : "";
@@ -57,7 +58,7 @@ void show_schedule(const Plan& plan, const std::string& stage, int64_t ranks) {
                                  : "there is no stage '" + stage + "' of " + count(uint64_t(ranks), "rank"),
                   "stages are layout, schedule, movers and rank:0 to rank:" + std::to_string(ranks - 1));
   }
-  std::cout << host::dump(plan.name, made, uint32_t(std::stol(number)));
+  std::cout << schedule::dump(plan.name, made, uint32_t(std::stol(number)));
 }
 
 }  // namespace
@@ -78,12 +79,12 @@ Action command::show(CLI::App& app) {
                  "The stage of a host schedule: layout, schedule, movers (of rank 0), or rank:N")
       ->type_name("STAGE");
   app.add_option("--ranks", options->ranks, "Number of ranks for which a host schedule is unrolled")
-      ->transform(whole_number(1, host::most_ranks))
+      ->transform(whole_number(1, schedule::most_ranks))
       ->type_name("N");
   return [options] {
     need_source(options->set, {options->plan});
     const Plan plan = load_plan_or_source(options->plan, parse_settings(options->set));
-    const bool of_schedule = !options->stage.empty() || (plan.extension.host && plan.gpus.empty());
+    const bool of_schedule = !options->stage.empty() || (plan.extension.schedule && plan.gpus.empty());
     if (of_schedule && (options->rank >= 0 || options->threadblock >= 0)) {
       throw Failure(Exit::command_wrong,
                     "--rank and --threadblock are for thread blocks, which are not shown",

@@ -60,11 +60,13 @@ std::string trace_text(const std::string& path) {
 
 /// Reads the words of --time, and returns nanoseconds by the name of a function or of a launched plan.
 /// \throws Failure for names that the schedule does not use
-std::map<std::string, double> times_of(const std::vector<std::string>& words, const host::Concrete& made) {
+std::map<std::string, double> times_of(const std::vector<std::string>& words,
+                                       const schedule::Concrete& made) {
   std::set<std::string> names;
   for (const auto& steps : made.steps) {
-    for (const host::Step& step : steps)
-      if (step.kind == host::StepKind::call || step.kind == host::StepKind::launch) names.insert(step.name);
+    for (const schedule::Step& step : steps)
+      if (step.kind == schedule::StepKind::call || step.kind == schedule::StepKind::launch)
+        names.insert(step.name);
   }
   std::map<std::string, double> times;
   for (const auto& [name, text] : parse_settings(words, "--time")) {
@@ -80,16 +82,16 @@ std::map<std::string, double> times_of(const std::vector<std::string>& words, co
   return times;
 }
 
-Picture picture_of_concrete(const ViewArguments& options, const Built& built, const host::Concrete& made,
+Picture picture_of_concrete(const ViewArguments& options, const Built& built, const schedule::Concrete& made,
                             const std::string& what, const std::vector<Explained>& findings,
                             const Machine& machine) {
   const std::map<std::string, double> given = times_of(options.time, made);
   const BlockPlans plans =
       launched_plans(built.plan, made, options.schedule.plan, options.allow, MissingPlans::leave_out);
   std::map<std::string, Simulator> simulators;
-  const auto time_of = [&](const host::Step& step) {
+  const auto time_of = [&](const schedule::Step& step) {
     if (const auto found = given.find(step.name); found != given.end()) return found->second;
-    const auto plan = step.kind == host::StepKind::launch ? plans.find(step.name) : plans.end();
+    const auto plan = step.kind == schedule::StepKind::launch ? plans.find(step.name) : plans.end();
     if (plan == plans.end()) return -1.0;
     Simulator& simulator = simulators.try_emplace(step.name, plan->second).first->second;
     const SimulatedCall call{.bytes = std::max(step.reads[0].bytes, step.writes[0].bytes),
@@ -104,8 +106,8 @@ Picture picture_of_concrete(const ViewArguments& options, const Built& built, co
   };
   Picture picture = picture_of_schedule(built.plan, expand_movers(made), what, findings,
                                         {&machine, options.eager, time_of});
-  const host::Values params = options.schedule.params(built.plan);
-  for (const host::Param& param : built.plan.extension.host->params) {
+  const schedule::Values params = options.schedule.params(built.plan);
+  for (const schedule::Param& param : built.plan.extension.schedule->params) {
     const auto set = params.find(param.name);
     picture.facts.push_back(param.name + " = " +
                             std::to_string(set == params.end() ? param.value.value_or(0) : set->second));
@@ -130,12 +132,12 @@ Picture picture_of_file(const ViewArguments& options, const std::string& what, c
   const Plan& plan = built.plan;
   std::vector<Explained> findings = explain_all(plan, built.diagnostics);
   // A schedule with findings cannot be unrolled. Its page shows the findings only.
-  if (plan.extension.host && findings.empty() && (plan.gpus.empty() || options.schedule.given())) {
+  if (plan.extension.schedule && findings.empty() && (plan.gpus.empty() || options.schedule.given())) {
     if (!trace.empty())
       throw Failure(Exit::command_wrong,
                     "--trace is for plans of thread blocks, and '" + plan.name + "' is a host schedule");
-    const host::Concrete made = unroll(plan, schedule_ranks(*plan.extension.host, options.ranks),
-                                       options.schedule.params(plan), options.schedule.automatic());
+    const schedule::Concrete made = unroll(plan, schedule_ranks(*plan.extension.schedule, options.ranks),
+                                           options.schedule.params(plan), options.schedule.automatic());
     return picture_of_concrete(options, built, made, what, findings, machine);
   }
   if (!options.time.empty())

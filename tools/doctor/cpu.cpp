@@ -79,12 +79,12 @@ void examine_plan_on_cpu(Examination& found, const Plan& plan, uint64_t bytes, D
   found.more("scratch of a rank: " + scratch_words(plan, Config::load().round_scratch));
 }
 
-void examine_schedule_on_cpu(Examination& found, const Plan& plan, const host::Concrete& made) {
+void examine_schedule_on_cpu(Examination& found, const Plan& plan, const schedule::Concrete& made) {
   found.pass("plan", plan.name + ": host schedule of " + count(made.ranks, "rank"));
   found.pass("ranks", on_the_cpu(made.ranks));
   found.pass("streams", count(made.streams.size(), "stream"));
   uint64_t bytes = 0;
-  for (const host::ConcreteTensor& tensor : made.tensors) bytes = add(bytes, tensor.bytes);
+  for (const schedule::ConcreteTensor& tensor : made.tensors) bytes = add(bytes, tensor.bytes);
   compare_memory(found, format_bytes(bytes) + " of tensors per rank", times(bytes, made.ranks),
                  "smaller parameters");
 }

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "chorale/host/concrete.hpp"
 #include "chorale/plan.hpp"
+#include "chorale/schedule/concrete.hpp"
 #include "chorale/types.hpp"
 #include "tools/gpus.hpp"
 #include "tools/schedules/launched.hpp"
@@ -58,11 +58,12 @@ void examine_requirements(Examination&, const Plan&);
 /// Examines whether this machine has what a plan needs to run on the CPU, for one size of message.
 void examine_plan_on_cpu(Examination&, const Plan&, uint64_t bytes, DType);
 /// Examines the same for a host schedule, for a number of ranks and given parameters.
-void examine_schedule_on_cpu(Examination&, const Plan&, const host::Concrete&);
+void examine_schedule_on_cpu(Examination&, const Plan&, const schedule::Concrete&);
 /// Examines whether the GPUs here have what a plan needs, for one size of message.
 void examine_plan(Examination&, const GpusFound&, const Plan&, uint64_t bytes, DType);
 /// Examines the same for a host schedule, for a number of ranks and given parameters.
-void examine_schedule(Examination&, const GpusFound&, const Plan&, const host::Concrete&, const BlockPlans&);
+void examine_schedule(Examination&, const GpusFound&, const Plan&, const schedule::Concrete&,
+                      const BlockPlans&);
 /// Examines the needs of a launched plan for its longest message, in addition to the schedule's tensors.
 void examine_launched(Examination&, const GpusFound&, const Plan&, uint64_t bytes, DType);
 

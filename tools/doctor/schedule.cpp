@@ -8,20 +8,20 @@
 #include <set>
 
 #include "chorale/collective.hpp"
-#include "chorale/host/concrete.hpp"
+#include "chorale/schedule/concrete.hpp"
 #include "tools/command.hpp"
 #include "tools/doctor/examination.hpp"
 
 namespace chorale::tools {
 namespace {
 
-using host::StepKind;
+using schedule::StepKind;
 
-void compare_calls(Examination& found, const host::Concrete& made) {
+void compare_calls(Examination& found, const schedule::Concrete& made) {
   std::set<std::string> called, applications;
   bool multiplies = false;
   for (const auto& steps : made.steps) {
-    for (const host::Step& step : steps) {
+    for (const schedule::Step& step : steps) {
       if (step.kind != StepKind::call) continue;
       const bool product = step.name == "matmul" || step.name == "linear";
       const bool other =
@@ -48,13 +48,13 @@ void compare_calls(Examination& found, const host::Concrete& made) {
   if (!applications.empty()) found.more(fmt::format("of the application: {}", fmt::join(applications, ", ")));
 }
 
-void compare_transfers(Examination& found, const GpusFound& gpus, const host::Concrete& made) {
+void compare_transfers(Examination& found, const GpusFound& gpus, const schedule::Concrete& made) {
   std::set<std::pair<uint32_t, uint32_t>> pairs;
   for (uint32_t rank = 0; rank < made.ranks; ++rank) {
-    for (const host::Step& step : made.steps[rank]) {
+    for (const schedule::Step& step : made.steps[rank]) {
       if (step.kind == StepKind::put || step.kind == StepKind::get) pairs.emplace(rank, step.peer);
       // For these transfers each end writes counters at the other end.
-      for (const host::ConcreteTransfer& one : step.transfers)
+      for (const schedule::ConcreteTransfer& one : step.transfers)
         if (one.peer != rank) pairs.emplace(rank, one.peer);
     }
   }
@@ -70,12 +70,12 @@ void compare_transfers(Examination& found, const GpusFound& gpus, const host::Co
              "other GPUs (CUDA_VISIBLE_DEVICES)");
 }
 
-void compare_tensors(Examination& found, const GpusFound& gpus, const host::Concrete& made) {
+void compare_tensors(Examination& found, const GpusFound& gpus, const schedule::Concrete& made) {
   uint64_t bytes[3] = {};
-  for (const host::ConcreteTensor& tensor : made.tensors) bytes[size_t(tensor.role)] += tensor.bytes;
+  for (const schedule::ConcreteTensor& tensor : made.tensors) bytes[size_t(tensor.role)] += tensor.bytes;
   const std::string needed = fmt::format(
-      "{} inputs, {} outputs, {} temporaries per rank", format_bytes(bytes[size_t(host::Role::in)]),
-      format_bytes(bytes[size_t(host::Role::out)]), format_bytes(bytes[size_t(host::Role::temp)]));
+      "{} inputs, {} outputs, {} temporaries per rank", format_bytes(bytes[size_t(schedule::Role::in)]),
+      format_bytes(bytes[size_t(schedule::Role::out)]), format_bytes(bytes[size_t(schedule::Role::temp)]));
   if (gpus.gpus.empty()) return found.note("bytes", needed);
   uint64_t free = UINT64_MAX;
   for (const GpuFacts& gpu : gpus.gpus) free = std::min(free, gpu.free_memory.value_or(gpu.memory));
@@ -88,16 +88,16 @@ void compare_tensors(Examination& found, const GpusFound& gpus, const host::Conc
 }
 
 /// Examines the launched plans. The longest message of each plan decides its needs.
-void compare_launches(Examination& found, const GpusFound& gpus, const host::Concrete& made,
+void compare_launches(Examination& found, const GpusFound& gpus, const schedule::Concrete& made,
                       const BlockPlans& plans) {
   for (const auto& [name, plan] : plans) {
     uint64_t launches = 0, bytes = 0;
     DType dtype = DType::f32;
-    for (const host::Step& step : made.steps[0]) {
+    for (const schedule::Step& step : made.steps[0]) {
       if (step.kind != StepKind::launch || step.name != name) continue;
       ++launches;
       const bool counts_output = collective_info(plan.collective).counts_output();
-      const host::Box& message = counts_output ? step.writes[0] : step.reads[0];
+      const schedule::Box& message = counts_output ? step.writes[0] : step.reads[0];
       bytes = std::max(bytes, message.bytes);
       dtype = made.tensors[message.tensor].dtype;
     }
@@ -111,11 +111,11 @@ void compare_launches(Examination& found, const GpusFound& gpus, const host::Con
 
 }  // namespace
 
-void examine_schedule(Examination& found, const GpusFound& gpus, const Plan& plan, const host::Concrete& made,
-                      const BlockPlans& plans) {
+void examine_schedule(Examination& found, const GpusFound& gpus, const Plan& plan,
+                      const schedule::Concrete& made, const BlockPlans& plans) {
   found.pass("plan", plan.name + ": host schedule of " + count(made.ranks, "rank"));
   compare_ranks(found, gpus, made.ranks);
-  const host::Concrete expanded = host::expand_movers(made);
+  const schedule::Concrete expanded = schedule::expand_movers(made);
   found.pass("streams", fmt::format("{}, {} between ranks", count(made.streams.size(), "stream"),
                                     count(expanded.flags.size(), "flag")));
   compare_calls(found, expanded);

@@ -12,11 +12,11 @@
 namespace chorale::tools {
 namespace {
 
-std::set<std::string> launched_names(const host::Concrete& made) {
+std::set<std::string> launched_names(const schedule::Concrete& made) {
   std::set<std::string> names;
   for (const auto& steps : made.steps)
-    for (const host::Step& step : steps)
-      if (step.kind == host::StepKind::launch) names.insert(step.name);
+    for (const schedule::Step& step : steps)
+      if (step.kind == schedule::StepKind::launch) names.insert(step.name);
   return names;
 }
 
@@ -39,15 +39,15 @@ bool is_shipped(const std::string& name) {
                      [&](const dsl::RegisteredProgram& one) { return one.name == name; });
 }
 
-uint64_t elements(const host::Concrete& made, const host::Box& box) {
+uint64_t elements(const schedule::Concrete& made, const schedule::Box& box) {
   return box.bytes / dtype_size(made.tensors[box.tensor].dtype);
 }
 
 /// Checks that input and output are cut into as many parts as the collective needs, all of one size.
-void check_sizes(const host::Concrete& made, const BlockPlans& plans) {
+void check_sizes(const schedule::Concrete& made, const BlockPlans& plans) {
   for (uint32_t rank = 0; rank < made.ranks; ++rank) {
-    for (const host::Step& step : made.steps[rank]) {
-      if (step.kind != host::StepKind::launch || !plans.contains(step.name)) continue;
+    for (const schedule::Step& step : made.steps[rank]) {
+      if (step.kind != schedule::StepKind::launch || !plans.contains(step.name)) continue;
       const Plan& plan = plans.at(step.name);
       Segmentation parts = segmentation(plan);
       parts = {std::max<uint64_t>(parts.input, 1), std::max<uint64_t>(parts.output, 1)};
@@ -57,8 +57,8 @@ void check_sizes(const host::Concrete& made, const BlockPlans& plans) {
       throw Failure(
           Exit::command_wrong,
           fmt::format("launch of '{}', {}: {} has {} elements and {} {}, but plan '{}' ({}) takes {} to {}",
-                      step.name, where(rank, step), host::text(made, step.reads[0]), in,
-                      host::text(made, step.writes[0]), out, plan.name, plan.collective,
+                      step.name, where(rank, step), schedule::text(made, step.reads[0]), in,
+                      schedule::text(made, step.writes[0]), out, plan.name, plan.collective,
                       count(parts.input, "part"), count(parts.output, "part")),
           "launch it with views of these sizes, or give another --plan");
     }
@@ -67,7 +67,7 @@ void check_sizes(const host::Concrete& made, const BlockPlans& plans) {
 
 }  // namespace
 
-BlockPlans launched_plans(const Plan& schedule, const host::Concrete& made,
+BlockPlans launched_plans(const Plan& schedule, const schedule::Concrete& made,
                           const std::vector<std::string>& given, const std::vector<std::string>& allow,
                           MissingPlans missing) {
   const std::set<std::string> names = launched_names(made);
@@ -92,7 +92,7 @@ BlockPlans launched_plans(const Plan& schedule, const host::Concrete& made,
                     fmt::format("give it: --plan {}=FILE", name));
     const std::string& what = found == said.end() ? name : found->second;
     Plan plan = plan_for({.what = what, .name = {}, .set = {}}, made.ranks, allow);
-    if (plan.extension.host && plan.gpus.empty())
+    if (plan.extension.schedule && plan.gpus.empty())
       throw Failure(Exit::command_wrong,
                     fmt::format("--plan {}={}: '{}' is a host schedule, and has no thread blocks", name, what,
                                 plan.name));

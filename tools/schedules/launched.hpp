@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "chorale/host/concrete.hpp"
 #include "chorale/plan.hpp"
+#include "chorale/schedule/concrete.hpp"
 
 namespace chorale::tools {
 
@@ -22,7 +22,7 @@ enum class MissingPlans { refuse, leave_out };
 /// else the shipped plan of that name for this number of ranks.
 /// \param allow  as in plan_for()
 /// \throws Failure for names that are not launched, and for launches whose plan is missing or has other sizes
-BlockPlans launched_plans(const Plan& schedule, const host::Concrete& made,
+BlockPlans launched_plans(const Plan& schedule, const schedule::Concrete& made,
                           const std::vector<std::string>& given, const std::vector<std::string>& allow = {},
                           MissingPlans missing = MissingPlans::refuse);
 

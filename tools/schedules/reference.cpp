@@ -14,15 +14,15 @@
 
 namespace chorale::tools {
 
-using host::Box;
-using host::Step;
-using host::StepKind;
+using schedule::Box;
+using schedule::Step;
+using schedule::StepKind;
 
 namespace {
 
 /// Calls f(index of the element in its tensor) for a box, in row-major order.
 template <class F>
-void each_element(const Box& box, const host::ConcreteTensor& tensor, const F& f) {
+void each_element(const Box& box, const schedule::ConcreteTensor& tensor, const F& f) {
   if (box.bytes == 0) return;
   std::vector<uint64_t> at(box.lo.size());
   for (;;) {
@@ -47,8 +47,8 @@ const std::set<std::string, std::less<>> known = {"matmul", "linear", "add",  "s
 
 }  // namespace
 
-Reference::Reference(const Plan& plan, host::Concrete unrolled, const BlockPlans& plans)
-    : schedule_(*plan.extension.host), all_(std::move(unrolled)), plans_(&plans) {
+Reference::Reference(const Plan& plan, schedule::Concrete unrolled, const BlockPlans& plans)
+    : schedule_(*plan.extension.schedule), all_(std::move(unrolled)), plans_(&plans) {
   for (const auto& steps : all_.steps) {
     for (const Step& step : steps) {
       if (step.kind == StepKind::call && !known.count(step.name))
@@ -72,13 +72,14 @@ void Reference::fill_inputs(uint64_t turn) {
   given_.clear();
   for (uint32_t rank = 0; rank < all_.ranks; ++rank) {
     for (uint32_t tensor = 0; tensor < all_.tensors.size(); ++tensor) {
-      const host::ConcreteTensor& of = all_.tensors[tensor];
+      const schedule::ConcreteTensor& of = all_.tensors[tensor];
       Values& values = values_[rank].emplace_back(of.bytes / dtype_size(of.dtype), std::nan(""));
       if (of.zero) values.assign(values.size(), 0);
-      if (of.role != host::Role::in) continue;
+      if (of.role != schedule::Role::in) continue;
       // Inputs that are not spread over the ranks are the same on all ranks.
       bool spread = false;
-      for (const host::Axis& axis : schedule_.tensors[tensor].axes) spread |= axis.tag == host::Tag::ranks;
+      for (const schedule::Axis& axis : schedule_.tensors[tensor].axes)
+        spread |= axis.tag == schedule::Tag::ranks;
       const bool is_signed = format(of.dtype).is_signed;
       for (uint64_t at = 0; at < values.size(); ++at) {
         uint64_t mixed =
@@ -126,11 +127,11 @@ bool Reference::step(uint32_t rank) {
       ++launched_[rank];
       break;
     case StepKind::group:
-      for (const host::ConcreteTransfer& transfer : step.transfers)
+      for (const schedule::ConcreteTransfer& transfer : step.transfers)
         if (++ends_[transfer.pair] == 2) move(all_.pairs[transfer.pair]);
       break;
     case StepKind::wait:
-      for (const host::ConcreteTransfer& transfer : all_.steps[rank][step.token].transfers)
+      for (const schedule::ConcreteTransfer& transfer : all_.steps[rank][step.token].transfers)
         if (ends_[transfer.pair] != 2) return false;
       break;
     case StepKind::post:
@@ -161,8 +162,8 @@ bool Reference::step(uint32_t rank) {
   return true;
 }
 
-void Reference::move(const host::Pair& pair) {
-  const auto box = [this](const host::Pair::End& end) -> const Box& {
+void Reference::move(const schedule::Pair& pair) {
+  const auto box = [this](const schedule::Pair::End& end) -> const Box& {
     return all_.steps[end.rank][end.step].transfers[end.transfer].box;
   };
   write(pair.recv.rank, box(pair.recv), read(pair.send.rank, box(pair.send)));
@@ -258,9 +259,9 @@ Reference::Values Reference::read(uint32_t rank, const Box& box) const {
 }
 
 void Reference::write(uint32_t rank, const Box& box, const Values& values) {
-  if (all_.tensors[box.tensor].role == host::Role::in)
+  if (all_.tensors[box.tensor].role == schedule::Role::in)
     given_.try_emplace({rank, box.tensor}, values_[rank][box.tensor]);
-  const host::ConcreteTensor& tensor = all_.tensors[box.tensor];
+  const schedule::ConcreteTensor& tensor = all_.tensors[box.tensor];
   const double most = format(tensor.dtype).exact;
   size_t at = 0;
   each_element(box, tensor, [&](uint64_t index) {
@@ -292,7 +293,7 @@ std::vector<std::byte> Reference::encoded(uint32_t tensor, const Values& values)
 }
 
 std::optional<std::string> Reference::differs(uint32_t rank, uint32_t tensor, const std::byte* found) const {
-  const host::ConcreteTensor& of = all_.tensors[tensor];
+  const schedule::ConcreteTensor& of = all_.tensors[tensor];
   const size_t width = dtype_size(of.dtype);
   const Values& values = values_[rank][tensor];
   for (size_t at = 0; at < values.size(); ++at) {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "chorale/host/concrete.hpp"
+#include "chorale/schedule/concrete.hpp"
 #include "tools/schedules/launched.hpp"
 
 namespace chorale::tools {
@@ -26,7 +26,7 @@ class Reference {
   /// \param plans  the plans that it launches; they must outlive this object
   /// \throws Failure for parts that this command cannot run: functions of an application, and plans that do
   /// not define their result
-  Reference(const Plan& plan, host::Concrete unrolled, const BlockPlans& plans);
+  Reference(const Plan& plan, schedule::Concrete unrolled, const BlockPlans& plans);
 
   /// Makes inputs, different ones for each turn, and runs the schedule.
   /// \throws Failure if numbers become too large to be exact
@@ -46,17 +46,17 @@ class Reference {
 
   void fill_inputs(uint64_t turn);
   bool step(uint32_t rank);
-  void move(const host::Pair& pair);
-  void call(uint32_t rank, const host::Step& step);
+  void move(const schedule::Pair& pair);
+  void call(uint32_t rank, const schedule::Step& step);
   bool all_have_come(uint32_t rank) const;
   void launch();
-  void multiply(uint32_t rank, const host::Step& step);
-  Values read(uint32_t rank, const host::Box& box) const;
+  void multiply(uint32_t rank, const schedule::Step& step);
+  Values read(uint32_t rank, const schedule::Box& box) const;
   std::vector<std::byte> encoded(uint32_t tensor, const Values& values) const;
-  void write(uint32_t rank, const host::Box& box, const Values& values);
+  void write(uint32_t rank, const schedule::Box& box, const Values& values);
 
-  const host::Schedule& schedule_;
-  host::Concrete all_;
+  const schedule::Schedule& schedule_;
+  schedule::Concrete all_;
   const BlockPlans* plans_;
   std::vector<std::vector<Values>> values_;  // [rank][tensor]; NaN: not written
   std::map<std::pair<uint32_t, uint32_t>, Values>

@@ -23,11 +23,11 @@ struct Report {
 class Rank {
  public:
   Rank(World& world, const Plan& plan, const ScheduleRequest& request, const Config& config,
-       const host::Concrete& made, const BlockPlans& plans)
+       const schedule::Concrete& made, const BlockPlans& plans)
       : world_(world), made_(made), device_(make_device(config.backend, world)) {
     ScheduleArguments arguments{.params = request.params, .plans = plans, .mover = request.mover};
-    for (const host::ConcreteTensor& tensor : made.tensors) {
-      if (tensor.role == host::Role::temp) {
+    for (const schedule::ConcreteTensor& tensor : made.tensors) {
+      if (tensor.role == schedule::Role::temp) {
         memory_.push_back(nullptr);
         continue;
       }
@@ -39,7 +39,7 @@ class Rank {
 
   void fill(const Reference& reference) {
     for (uint32_t tensor = 0; tensor < memory_.size(); ++tensor) {
-      if (made_.tensors[tensor].role == host::Role::in) {
+      if (made_.tensors[tensor].role == schedule::Role::in) {
         const std::vector<std::byte> data = reference.input_bytes(uint32_t(world_.rank()), tensor);
         device_->fill(memory_[tensor], data.size(), [&](std::byte* piece, uint64_t offset, uint64_t bytes) {
           std::memcpy(piece, data.data() + offset, bytes);
@@ -60,7 +60,7 @@ class Rank {
 
   std::optional<std::string> compare(const Reference& reference) {
     for (uint32_t tensor = 0; tensor < memory_.size(); ++tensor) {
-      if (made_.tensors[tensor].role != host::Role::out) continue;
+      if (made_.tensors[tensor].role != schedule::Role::out) continue;
       std::vector<std::byte> found(made_.tensors[tensor].bytes);
       device_->look(memory_[tensor], found.size(),
                     [&](const std::byte* piece, uint64_t offset, uint64_t bytes) {
@@ -73,7 +73,7 @@ class Rank {
 
  private:
   World& world_;
-  const host::Concrete& made_;
+  const schedule::Concrete& made_;
   std::unique_ptr<Device> device_;  // is before the binding, which takes the current device
   std::vector<std::byte*> memory_;  // by tensor; null: a temporary
   std::unique_ptr<ScheduleRun> run_;
@@ -82,7 +82,7 @@ class Rank {
 }  // namespace
 
 RunOutcome run_schedule(const Plan& plan, const ScheduleRequest& request, const Config& config) {
-  const host::Concrete made = unroll(plan, request.ranks, request.params, request.mover);
+  const schedule::Concrete made = unroll(plan, request.ranks, request.params, request.mover);
   const BlockPlans plans = launched_plans(plan, made, request.plans, request.allow);
   // The reference runs before the ranks start, so that ranks that are processes share its results.
   std::vector<Reference> expected;

@@ -14,9 +14,9 @@ namespace chorale::tools {
 
 struct ScheduleRequest {
   uint32_t ranks = 0;
-  host::Values params = {};
+  schedule::Values params = {};
   std::vector<std::string> plans = {}, allow = {};  ///< the plans that it launches: see launched_plans()
-  host::Mover mover = host::Mover::ce_put;
+  schedule::Mover mover = schedule::Mover::ce_put;
   bool processes = false;
   unsigned repeat = 3;
 };

@@ -8,15 +8,15 @@
 #include <tuple>
 #include <utility>
 
-#include "chorale/host/dump.hpp"
+#include "chorale/schedule/dump.hpp"
 #include "tools/command.hpp"
 #include "tools/view/plan_picture.hpp"
 
 namespace chorale::tools {
 namespace {
 
-using host::Step;
-using host::StepKind;
+using schedule::Step;
+using schedule::StepKind;
 
 PictureKind kind_of(StepKind kind) {
   switch (kind) {
@@ -37,8 +37,8 @@ PictureKind kind_of(StepKind kind) {
 }
 
 /// Returns the lines that the dump has for the steps of a rank, without numbers and streams.
-std::vector<std::string> texts_of(const std::string& name, const host::Concrete& made, uint32_t rank) {
-  const std::string dump = host::dump(name, made, rank);
+std::vector<std::string> texts_of(const std::string& name, const schedule::Concrete& made, uint32_t rank) {
+  const std::string dump = schedule::dump(name, made, rank);
   std::vector<std::string> texts;
   size_t at = dump.find('\n') + 1;
   for (const Step& step : made.steps[rank]) {
@@ -57,7 +57,7 @@ std::vector<std::string> texts_of(const std::string& name, const host::Concrete&
 /// Says where the steps of a schedule are in the picture.
 class Numbers {
  public:
-  explicit Numbers(const host::Concrete& made) {
+  explicit Numbers(const schedule::Concrete& made) {
     for (uint32_t rank = 0; rank < made.ranks; ++rank) {
       of_.emplace_back(made.steps[rank].size());
       for (uint32_t stream = 0; stream < made.streams.size(); ++stream) {
@@ -77,7 +77,7 @@ class Numbers {
 /// stream.
 using Awaits = std::vector<std::vector<std::vector<uint32_t>>>;
 
-Awaits awaits_of(const host::Concrete& made, const Numbers& number) {
+Awaits awaits_of(const schedule::Concrete& made, const Numbers& number) {
   Awaits all;
   std::map<std::tuple<uint32_t, uint32_t>, std::vector<uint32_t>> posts, takes;  // by flag and poster
   std::map<uint32_t, std::vector<uint32_t>> barriers;                            // by turn of the barrier
@@ -131,14 +131,15 @@ std::string line_words(uint64_t bytes) { return format_bytes(bytes) + " bytes"; 
 
 uint64_t bytes_of(const Step& step) {
   uint64_t bytes = 0;
-  for (const host::Box& box : step.writes) bytes += box.bytes;
-  for (const host::ConcreteTransfer& transfer : step.transfers)
+  for (const schedule::Box& box : step.writes) bytes += box.bytes;
+  for (const schedule::ConcreteTransfer& transfer : step.transfers)
     bytes += transfer.is_send ? transfer.box.bytes : 0;
   return bytes;
 }
 
 /// Adds a note that names the calls and launches whose times are not known, if there are any.
-void note_unknown_times(const host::Concrete& made, const SchedulePrediction& prediction, Picture& picture) {
+void note_unknown_times(const schedule::Concrete& made, const SchedulePrediction& prediction,
+                        Picture& picture) {
   std::set<std::string> names;
   for (const auto& steps : made.steps) {
     for (const Step& step : steps) {
@@ -155,9 +156,9 @@ void note_unknown_times(const host::Concrete& made, const SchedulePrediction& pr
 
 }  // namespace
 
-Picture picture_of_schedule(const Plan& plan, const host::Concrete& made, const std::string& file,
+Picture picture_of_schedule(const Plan& plan, const schedule::Concrete& made, const std::string& file,
                             const std::vector<Explained>& findings, const SchedulePrediction& prediction) {
-  const host::Schedule& schedule = *plan.extension.host;
+  const schedule::Schedule& schedule = *plan.extension.schedule;
   Picture picture;
   picture.kind = "schedule";
   picture.name = plan.name;
@@ -175,7 +176,7 @@ Picture picture_of_schedule(const Plan& plan, const host::Concrete& made, const 
         const Step& step = made.steps[rank][at];
         if (step.stream != stream) continue;
         PictureOp op;
-        op.name = host::step_names[size_t(step.kind)];
+        op.name = schedule::step_names[size_t(step.kind)];
         op.kind = kind_of(step.kind);
         op.text = texts[at];
         if (const uint64_t bytes = bytes_of(step)) op.text += ", " + line_words(bytes);

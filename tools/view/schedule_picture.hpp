@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "chorale/host/concrete.hpp"
 #include "chorale/plan.hpp"
+#include "chorale/schedule/concrete.hpp"
 #include "tools/findings.hpp"
 #include "tools/view/picture.hpp"
 #include "tools/view/schedule_times.hpp"
@@ -15,7 +15,7 @@ namespace chorale::tools {
 
 /// Makes the picture. A row is a stream of a rank.
 /// \param made  the schedule of `plan`, after expand_movers()
-Picture picture_of_schedule(const Plan& plan, const host::Concrete& made, const std::string& file,
+Picture picture_of_schedule(const Plan& plan, const schedule::Concrete& made, const std::string& file,
                             const std::vector<Explained>& findings, const SchedulePrediction&);
 
 }  // namespace chorale::tools

@@ -13,12 +13,12 @@
 namespace chorale::tools {
 namespace {
 
-using host::Step;
-using host::StepKind;
+using schedule::Step;
+using schedule::StepKind;
 
-uint64_t bytes_of(const std::vector<host::Box>& boxes) {
+uint64_t bytes_of(const std::vector<schedule::Box>& boxes) {
   uint64_t bytes = 0;
-  for (const host::Box& box : boxes) bytes += box.bytes;
+  for (const schedule::Box& box : boxes) bytes += box.bytes;
   return bytes;
 }
 
@@ -33,7 +33,7 @@ bool only_waits(StepKind kind) {
 /// Simulates the steps in the order of the times at which they can begin.
 class Prediction {
  public:
-  Prediction(const Picture& picture, const host::Concrete& made, const std::vector<const Step*>& steps,
+  Prediction(const Picture& picture, const schedule::Concrete& made, const std::vector<const Step*>& steps,
              const SchedulePrediction& how)
       : made_(made), steps_(steps), how_(how), machine_(*how.machine), ports_(made.ranks) {
     nodes_.resize(steps.size());
@@ -181,7 +181,7 @@ class Prediction {
     nodes_[number].under_way = step.transfers.size();
     nodes_[number].arrived = at;
     if (step.transfers.empty()) return end(number, at);
-    for (const host::ConcreteTransfer& transfer : step.transfers) {
+    for (const schedule::ConcreteTransfer& transfer : step.transfers) {
       if (transfer.peer == nodes_[number].rank) {
         end_transfer(number, at);
         continue;
@@ -189,7 +189,7 @@ class Prediction {
       std::vector<uint32_t>& here = transfers_[transfer.pair];
       here.push_back(number);
       if (here.size() < 2) continue;
-      const host::Pair& pair = made_.pairs[transfer.pair];
+      const schedule::Pair& pair = made_.pairs[transfer.pair];
       const double arrived = send(pair.send.rank, pair.recv.rank, at + machine_.signal_ns, transfer.box.bytes,
                                   machine_.link_put_gb_s);
       for (const uint32_t one : std::exchange(here, {})) end_transfer(one, arrived);
@@ -202,7 +202,7 @@ class Prediction {
     if (!--node.under_way) end(number, node.arrived);
   }
 
-  const host::Concrete& made_;
+  const schedule::Concrete& made_;
   const std::vector<const Step*>& steps_;
   const SchedulePrediction& how_;
   const Machine& machine_;
@@ -217,8 +217,9 @@ class Prediction {
 
 }  // namespace
 
-PictureTimes predict_schedule(const Picture& picture, const host::Concrete& made,
-                              const std::vector<const host::Step*>& steps, const SchedulePrediction& how) {
+PictureTimes predict_schedule(const Picture& picture, const schedule::Concrete& made,
+                              const std::vector<const schedule::Step*>& steps,
+                              const SchedulePrediction& how) {
   PictureTimes times{
       "predicted on " + how.machine->name + (how.eager ? ", enqueued one by one" : ", in a CUDA graph"),
       false,

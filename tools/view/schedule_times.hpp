@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
-#include "chorale/host/concrete.hpp"
 #include "chorale/machine.hpp"
+#include "chorale/schedule/concrete.hpp"
 #include "tools/view/picture.hpp"
 
 namespace chorale::tools {
@@ -16,7 +16,7 @@ struct SchedulePrediction {
   const Machine* machine = nullptr;
   bool eager = false;  ///< the host enqueues the steps one by one; else they are a CUDA graph
   /// Returns the nanoseconds that a call or a launch takes once it runs; negative: unknown.
-  std::function<double(const host::Step&)> time_of;
+  std::function<double(const schedule::Step&)> time_of;
 };
 
 /// Predicts the times of a schedule's steps. A step begins after the one before it on its stream, and waits
@@ -26,7 +26,7 @@ struct SchedulePrediction {
 /// \param picture  has the rows of the schedule
 /// \param made     after expand_movers()
 /// \param steps    the step of each operation of the picture, by number
-PictureTimes predict_schedule(const Picture& picture, const host::Concrete& made,
-                              const std::vector<const host::Step*>& steps, const SchedulePrediction&);
+PictureTimes predict_schedule(const Picture& picture, const schedule::Concrete& made,
+                              const std::vector<const schedule::Step*>& steps, const SchedulePrediction&);
 
 }  // namespace chorale::tools

@@ -30,7 +30,7 @@
 
 namespace chorale {
 
-namespace host {
+namespace schedule {
 struct Schedule;
 }
 
@@ -351,7 +351,7 @@ struct Extension {
   bool bounded_proof = false;
   std::string verified;  ///< JSON text, kept except for its spaces; empty: absent
   /// Holds the host schedule, if there is one. The thread blocks then belong to the plans that it launches.
-  std::shared_ptr<const host::Schedule> host;
+  std::shared_ptr<const schedule::Schedule> schedule;
   uint32_t extra = 0;  ///< unknown keys, as Op::extra
 };
 

@@ -1,6 +1,6 @@
 #include "accesses.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 std::vector<std::vector<Access>> accesses(const Concrete& made, uint32_t runs) {
   std::vector<std::vector<Access>> by_memory(made.ranks * made.tensors.size());
@@ -25,4 +25,4 @@ std::vector<std::vector<Access>> accesses(const Concrete& made, uint32_t runs) {
   return by_memory;
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

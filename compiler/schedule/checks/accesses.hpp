@@ -7,7 +7,7 @@
 
 #include "execution.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 struct Access {
   Event event;
@@ -21,4 +21,4 @@ struct Access {
 /// Lists the accesses of consecutive runs, by rank and then by tensor. They point to boxes of `made`.
 std::vector<std::vector<Access>> accesses(const Concrete& made, uint32_t runs);
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

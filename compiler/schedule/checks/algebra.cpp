@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "chorale/host/builtins.hpp"
+#include "chorale/schedule/builtins.hpp"
 #include "compiler/schedule/lower/layout.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 // -- Contents
 
@@ -326,4 +326,4 @@ Content computed(Algebra& algebra, const std::string& function, int64_t axis, co
   return algebra.sum(addends);
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "chorale/host/concrete.hpp"
+#include "chorale/schedule/concrete.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 /// Names a content. Equal contents have equal numbers.
 using Content = uint32_t;
@@ -98,4 +98,4 @@ bool alike(const std::string& function, int64_t axis, const Cells::Index& result
 Content computed(Algebra&, const std::string& function, int64_t axis, const Cells::Index& index,
                  const std::vector<ReadCells>&);
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 BoxIndex::BoxIndex(const ConcreteTensor& tensor) : strides_(tensor.shape.size()) {
   uint64_t stride = 1;
@@ -56,4 +56,4 @@ std::vector<size_t> BoxIndex::near(const Box& box, size_t least) const {
   return ids;
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

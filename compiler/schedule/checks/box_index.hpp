@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "chorale/host/concrete.hpp"
+#include "chorale/schedule/concrete.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 /// Orders boxes by the interval from their first to their last element. Boxes that turns cut off along the
 /// outermost axes have disjoint intervals. Boxes that are beside each other in rows have overlapping
@@ -41,4 +41,4 @@ class BoxIndex {
   std::vector<Span> spans_;        // by first element and id: a tree whose root is in the middle
 };
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

@@ -4,13 +4,13 @@
 ///
 /// Each check gets the unrolled schedule, and the same schedule after expand_movers().
 
-#include "chorale/host/concrete.hpp"
+#include "chorale/schedule/concrete.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 #define CHORALE_HOST_CHECK(name, summary) \
   void check_##name(const Schedule&, const Concrete& made, const Concrete& expanded, Diagnostics&);
 #define CHORALE_HOST_LINT CHORALE_HOST_CHECK
-#include "chorale/host/checks.def"
+#include "chorale/schedule/checks.def"
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

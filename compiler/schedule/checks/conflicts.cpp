@@ -6,7 +6,7 @@
 
 #include "box_index.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 /// Lists the accesses to one box, without those that a later write replaces.
@@ -65,4 +65,4 @@ bool conflicts_are_in_order(const ConcreteTensor& tensor, const std::vector<cons
   return true;
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

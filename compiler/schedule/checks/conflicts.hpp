@@ -7,7 +7,7 @@
 
 #include "accesses.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 /// Returns whether every two overlapping accesses, of which one writes, are ordered. Two accesses of one
 /// event are not compared.
@@ -17,4 +17,4 @@ namespace chorale::host {
 bool conflicts_are_in_order(const ConcreteTensor&, const std::vector<const Access*>& list,
                             const std::function<bool(const Event&, const Event&)>& before);
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

@@ -9,7 +9,7 @@
 #include "checks.hpp"
 #include "compiler/schedule/report.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 /// Appends the part of a box that is outside another box to `rest`, as boxes.
@@ -160,4 +160,4 @@ void check_contents(const Schedule& schedule, const Concrete&, const Concrete& e
   Contents(schedule, expanded, out).all();
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

@@ -9,7 +9,7 @@
 #include "compiler/schedule/report.hpp"
 #include "execution.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 std::string what(const Concrete& made, const Event& event) {
@@ -100,4 +100,4 @@ void check_one_queue(const Schedule& schedule, const Concrete& made, const Concr
   if (ended) all_end(expanded);
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

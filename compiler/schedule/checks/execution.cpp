@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 void join(std::span<uint32_t> clock, std::span<const uint32_t> other) {
@@ -218,4 +218,4 @@ bool Execution::before(const Event& first, const Event& second) const {
          ranks_[first.rank].states[position(first)].in_queue;
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

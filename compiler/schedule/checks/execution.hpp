@@ -11,9 +11,9 @@
 #include <span>
 #include <vector>
 
-#include "chorale/host/concrete.hpp"
+#include "chorale/schedule/concrete.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 /// Names step `step` of a rank, in run `run`.
 struct Event {
@@ -97,4 +97,4 @@ class Execution {
   std::vector<Event> blocked_;
 };
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

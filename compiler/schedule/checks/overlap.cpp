@@ -12,7 +12,7 @@
 #include "compiler/schedule/report.hpp"
 #include "execution.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 bool moves(const Step& step) {
@@ -161,4 +161,4 @@ void check_overlap(const Schedule& schedule, const Concrete&, const Concrete& ex
   Overlap(schedule, expanded, out).all();
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

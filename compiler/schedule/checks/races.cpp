@@ -11,7 +11,7 @@
 #include "compiler/schedule/report.hpp"
 #include "conflicts.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 /// Adds the application, which uses its tensors on the main stream before and after a run.
@@ -199,4 +199,4 @@ void check_races(const Schedule& schedule, const Concrete&, const Concrete& expa
   Races(schedule, all, out).all();
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

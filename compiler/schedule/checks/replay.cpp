@@ -6,7 +6,7 @@
 #include "compiler/schedule/report.hpp"
 #include "execution.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 namespace {
 
@@ -120,4 +120,4 @@ void check_replay(const Schedule& schedule, const Concrete& made, const Concrete
   Flags(schedule, expanded, out).all();
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

@@ -13,11 +13,11 @@
 
 #include "algebra.hpp"
 #include "checks.hpp"
-#include "chorale/host/builtins.hpp"
+#include "chorale/schedule/builtins.hpp"
 #include "compiler/schedule/lower/layout.hpp"
 #include "compiler/schedule/report.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 /// Returns whether the result of a function is known. The results of the application's functions and of plans
@@ -367,4 +367,4 @@ void check_result(const Schedule& schedule, const Concrete& made, const Concrete
   Results(with_layout, expanded, true, out).all();
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

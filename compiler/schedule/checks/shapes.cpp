@@ -5,10 +5,10 @@
 
 #include "checks.hpp"
 #include "chorale/did_you_mean.hpp"
-#include "chorale/host/builtins.hpp"
+#include "chorale/schedule/builtins.hpp"
 #include "compiler/schedule/report.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 using Shape = std::vector<uint64_t>;
@@ -109,4 +109,4 @@ void check_shapes(const Schedule& schedule, const Concrete& made, const Concrete
   Shapes(schedule, made, out).all();
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

@@ -13,7 +13,7 @@
 #include "compiler/schedule/report.hpp"
 #include "conflicts.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 class Tokens {
@@ -131,4 +131,4 @@ void check_tokens(const Schedule& schedule, const Concrete& made, const Concrete
   Tokens(schedule, made, out).all();
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

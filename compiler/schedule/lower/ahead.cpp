@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 class Ahead {
@@ -150,4 +150,4 @@ void lower_ahead(Schedule& schedule, TurnMaker& maker, const Region& region, con
   Ahead(schedule, maker, region, slices, options).all();
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

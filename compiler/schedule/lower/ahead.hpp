@@ -6,7 +6,7 @@
 #include "regions.hpp"
 #include "turn.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 /// Lowers a loop with transfers. Slices are sent on the stream `comm` and received on the stream `arrive`.
 /// The stream `comp` is for compute, if there is any. With ce_put, a rank says before the loop that its
@@ -16,4 +16,4 @@ namespace chorale::host {
 /// \param options  must have ce_put or ce_get; all transfers must be between pairs and not around a ring
 void lower_ahead(Schedule&, TurnMaker&, const Region&, const Slices&, const Lowering& options);
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

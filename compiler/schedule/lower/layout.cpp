@@ -12,7 +12,7 @@
 #include "chorale/did_you_mean.hpp"
 #include "compiler/schedule/report.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 /// Returns the axis that `sum` sums over, or no_axis.
@@ -244,4 +244,4 @@ void check_layout(const Schedule& schedule, Diagnostics& out) {
   if (!schedule.layout.empty()) Checker(schedule, out).all();
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

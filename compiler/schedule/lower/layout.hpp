@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "chorale/host/lower.hpp"
+#include "chorale/schedule/lower.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 /// Stands for a missing axis.
 inline constexpr int no_axis = -1;
@@ -54,4 +54,4 @@ void check_layout(const Schedule&, Diagnostics&);
 /// temporaries.
 std::vector<Item> reshard(Schedule&, const Lowering&, Diagnostics&);
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

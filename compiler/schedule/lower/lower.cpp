@@ -1,6 +1,6 @@
 // This file makes the streams, loops and transfers of a layout.
 
-#include "chorale/host/lower.hpp"
+#include "chorale/schedule/lower.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "regions.hpp"
 #include "turn.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 class Lowerer {
@@ -133,7 +133,7 @@ class Lowerer {
 
   static void add(std::vector<Op>& body, OpKind kind, Stream stream, std::vector<Stream> others,
                   uint32_t at) {
-    host::add(body, kind, stream, at).streams = std::move(others);
+    schedule::add(body, kind, stream, at).streams = std::move(others);
   }
 
   /// Lowers a region to two streams. One does the transfers in order, the other computes.
@@ -229,4 +229,4 @@ void lower(Schedule& schedule, const Lowering& options, Diagnostics& findings) {
   Lowerer(schedule, options, findings).all();
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

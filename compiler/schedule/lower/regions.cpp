@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 /// Holds a region under construction.
@@ -83,4 +83,4 @@ std::vector<Region> regions(std::vector<Item> items) {
   return all;
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

@@ -7,7 +7,7 @@
 
 #include "layout.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 struct Region {
   std::vector<Item> arriving;   ///< first in a turn: transfers of data from before the loop
@@ -24,4 +24,4 @@ struct Region {
 /// Returns regions with the items in the given order, except that some transfers come first in a turn.
 std::vector<Region> regions(std::vector<Item>);
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

@@ -9,7 +9,7 @@
 #include "compiler/schedule/report.hpp"
 #include "layout.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 class Resharder {
@@ -250,4 +250,4 @@ std::vector<Item> reshard(Schedule& schedule, const Lowering& options, Diagnosti
   return Resharder(schedule, options, findings).all();
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

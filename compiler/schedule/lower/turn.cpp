@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "chorale/host/collective.hpp"
+#include "chorale/schedule/collective.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 Slices::Slices(Exprs& exprs, Order order, bool own_last, Expr turns)
     : order(order), turn(exprs.symbol(loop_variable)) {
@@ -257,4 +257,4 @@ void TurnMaker::collective(std::vector<Op>& body, const Item& item, std::string_
   add(body, OpKind::wait, stream, item.op.at).token = tokens_;
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

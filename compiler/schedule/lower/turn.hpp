@@ -9,7 +9,7 @@
 
 #include "layout.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 inline constexpr std::string_view loop_variable = "i";
 
@@ -79,4 +79,4 @@ class TurnMaker {
   uint32_t tokens_ = 0;
 };
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

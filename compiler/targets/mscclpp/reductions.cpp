@@ -26,7 +26,7 @@ void switch_reduce(const Plan& plan, Finder& find) {
 }
 
 void extensions(const Plan& plan, Finder& find) {
-  if (plan.extension.host)
+  if (plan.extension.schedule)
     find.add_at("/chorale/host", "the plan is a host schedule, but MSCCL++ runs thread blocks only");
   for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace at) {
     const std::string_view via = channel_type_names[size_t(op.via)];

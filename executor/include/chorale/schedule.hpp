@@ -15,8 +15,8 @@
 
 #include "chorale/config.hpp"
 #include "chorale/error.hpp"
-#include "chorale/host/schedule.hpp"
 #include "chorale/plan.hpp"
+#include "chorale/schedule/schedule.hpp"
 #include "chorale/types.hpp"
 #include "chorale/world.hpp"
 
@@ -66,12 +66,12 @@ struct ScheduleArguments {
   /// that you leave out are allocated, see ScheduleRun::buffer(). On CUDA, memory that peers access must be
   /// memory that they can map (cudaMalloc).
   std::map<std::string, void*, std::less<>> buffers = {};
-  host::Values params = {};      ///< override the schedule's parameters
+  schedule::Values params = {};  ///< override the schedule's parameters
   HostFunctions functions = {};  ///< added to the built-in ones
   /// Maps the names that the schedule launches to the plans. Each is for the world's number of
   /// ranks. They are checked and bound with the schedule.
   std::map<std::string, Plan, std::less<>> plans = {};
-  host::Mover mover = host::Mover::ce_put;  ///< for transfers that do not choose a mover
+  schedule::Mover mover = schedule::Mover::ce_put;  ///< for transfers that do not choose a mover
   bool check = true;  ///< check the schedule for this number of ranks and these parameters before it is bound
 };
 

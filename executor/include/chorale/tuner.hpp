@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "chorale/host/schedule.hpp"
+#include "chorale/schedule/schedule.hpp"
 #include "chorale/transport.hpp"
 #include "chorale/types.hpp"
 
@@ -68,7 +68,7 @@ void check_geometry(const Transport& transport, const TuneConfig& config);
 /// Returns a value for ScheduleArguments::mover, which is for transfers that do not choose a mover. Returns
 /// `otherwise` if the configuration names no mover.
 /// \throws UsageError for an unknown mover
-host::Mover tuned_mover(const TuneConfig& config, host::Mover otherwise = host::Mover::ce_put);
+schedule::Mover tuned_mover(const TuneConfig& config, schedule::Mover otherwise = schedule::Mover::ce_put);
 
 /// Returns parameters for a program in the layout form, as lowering() takes them: `order`, `style`, and the
 /// mover as `via`, as far as the configuration names them. Compile with them to get the tuned schedule:

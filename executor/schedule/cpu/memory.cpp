@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 namespace {
 
 constexpr uint64_t line = 128;  ///< each flag has its own cache line, so that waits do not disturb each other
@@ -15,7 +15,7 @@ struct Parts {
   uint64_t bytes;
 
   explicit Parts(const Unrolled& of) : bytes(line * of.flags_per_rank) {
-    for (const host::ConcreteTensor& tensor : of.concrete.tensors) {
+    for (const schedule::ConcreteTensor& tensor : of.concrete.tensors) {
       tensors.push_back(bytes);
       bytes += up(tensor.bytes);
     }
@@ -56,7 +56,7 @@ CpuMemory::CpuMemory(const Bound& bound) : window_(Window::create(bound.world, P
     mine.push_back(given && !staged ? given : room);
     if (!staged || tensors[tensor].bytes == 0) continue;
     before_.push_back({room, given, tensors[tensor].bytes});
-    if (tensors[tensor].role == host::Role::out) after_.push_back({given, room, tensors[tensor].bytes});
+    if (tensors[tensor].role == schedule::Role::out) after_.push_back({given, room, tensors[tensor].bytes});
   }
   if (local) {
     places_.tensors = exchange_pointers(bound.world, mine);
@@ -70,4 +70,4 @@ CpuMemory::CpuMemory(const Bound& bound) : window_(Window::create(bound.world, P
   }
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

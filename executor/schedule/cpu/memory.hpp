@@ -7,7 +7,7 @@
 #include "chorale/window.hpp"
 #include "executor/schedule/backend.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 /// Places flags, and tensors that the caller has not given, in one window per rank. Between processes the
 /// window also has tensors that peers reach; they are copied from and to the caller's memory.
@@ -26,4 +26,4 @@ class CpuMemory {
   std::vector<Copy> before_, after_;
 };
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

@@ -6,7 +6,7 @@
 #include "executor/fibers/fiber.hpp"
 #include "executor/system/thrown.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 class SmCopyFibers::Block final : public fibers::Fiber, public HostBlock {
  public:
@@ -100,4 +100,4 @@ Stop SmCopyFibers::run(uint32_t blocks, const std::function<Stop(const Group&)>&
   return stop;
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

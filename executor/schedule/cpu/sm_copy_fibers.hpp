@@ -11,7 +11,7 @@
 #include "chorale/device/deadline.hpp"
 #include "chorale/device/group.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 /// Provides the services that the fibers need from their stream.
 class SmCopyHost {
@@ -42,4 +42,4 @@ class SmCopyFibers {
   std::vector<std::unique_ptr<Block>> blocks_;
 };
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

@@ -19,10 +19,10 @@
 #include "executor/world/collective_try.hpp"
 #include "executor/world/group.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 namespace {
 
-using host::StepKind;
+using schedule::StepKind;
 using Clock = std::chrono::steady_clock;
 
 /// Sets the time between checks of the world and of dead peers, which ring no bell.
@@ -267,7 +267,7 @@ Stop CpuStreams::sm_copy(const Action& action, StreamHost& host) {
   const SmCopy& work = sm_copies_.work(action);
   const Deadline deadline{world_.abort_word(), 0, 0};  // the stream checks the clock
   return fibers_[action.stream].run(
-      work.blocks, [&](const Group& block) { return schedule::sm_copy(block, work, deadline); },
+      work.blocks, [&](const Group& block) { return schedule_run::sm_copy(block, work, deadline); },
       world_.abort_word(), of_stream,
       [&](const std::string& why) { world_.abort(fmt::format("{}: {}", text(action), why)); });
 }
@@ -374,4 +374,4 @@ std::unique_ptr<Streams> make_cpu_streams(Bound bound) {
   return std::make_unique<CpuStreams>(std::move(bound));
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

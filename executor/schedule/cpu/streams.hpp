@@ -16,7 +16,7 @@
 #include "memory.hpp"
 #include "sm_copy_fibers.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 /// Lets a stream wait while other streams continue, as a thread or as a fiber of a seeded world.
 class StreamHost {
@@ -85,4 +85,4 @@ class CpuStreams final : public Streams {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

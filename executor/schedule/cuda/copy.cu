@@ -5,7 +5,7 @@
 #include "executor/schedule/copy_regions.hpp"
 #include "kernels.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 namespace {
 
 constexpr unsigned threads = 512;
@@ -24,4 +24,4 @@ cudaError_t enqueue_copy(const StridedRegion& region, uint32_t blocks, cudaStrea
   return cuda::enqueue(run_copy, blocks, threads, stream, region);
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

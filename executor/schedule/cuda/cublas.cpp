@@ -10,7 +10,7 @@
 #include "executor/cuda/device/device.hpp"
 #include "executor/cuda/device/device_memory.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 namespace {
 
 // This is the part of cuBLAS's binary interface that is used here. With these declarations, neither building
@@ -173,4 +173,4 @@ void Cublas::multiply(const HostCall& call, bool accumulate) {
        "cublasGemmStridedBatchedEx");
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

@@ -10,7 +10,7 @@
 
 #include "executor/schedule/functions.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 /// Owns a cuBLAS handle for the streams of one schedule, on the device that is current at construction.
 class Cublas {
@@ -36,4 +36,4 @@ class Cublas {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

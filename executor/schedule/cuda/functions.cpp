@@ -12,7 +12,7 @@
 #include "executor/schedule/backend.hpp"
 #include "kernels.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 namespace {
 
 cudaStream_t stream_of(const HostCall& call) { return static_cast<cudaStream_t>(call.stream); }
@@ -125,4 +125,4 @@ HostFunctions cuda_functions(uint32_t streams) {
   return all;
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

@@ -5,7 +5,7 @@
 #include "executor/cuda/device/enqueue.cuh"
 #include "kernels.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 namespace {
 
 constexpr unsigned threads = 256, most_blocks = 1024;
@@ -197,4 +197,4 @@ cudaError_t enqueue_count(uint64_t* count, cudaStream_t stream) {
   return cuda::enqueue(count_one, 1, 1, stream, count);
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

@@ -8,7 +8,7 @@
 
 #include "chorale/types.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 struct SmCopy;
 struct SmCopyLaunch;
@@ -53,4 +53,4 @@ cudaError_t enqueue_copy(const StridedRegion& region, uint32_t blocks, cudaStrea
 /// Adds one to `count`, which only this CUDA stream writes.
 cudaError_t enqueue_count(uint64_t* count, cudaStream_t stream);
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

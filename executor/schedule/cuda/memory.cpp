@@ -4,7 +4,7 @@
 
 #include "executor/world/collective_try.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 namespace {
 
 constexpr uint64_t line = 128;  ///< bytes of a flag, so that waits do not disturb each other
@@ -16,7 +16,7 @@ struct Given {
   explicit Given(const Bound& bound) {
     const auto& tensors = bound.unrolled.concrete.tensors;
     std::vector<std::byte> mine;
-    for (const host::ConcreteTensor& tensor : tensors)
+    for (const schedule::ConcreteTensor& tensor : tensors)
       mine.push_back(std::byte(bound.given(tensor) != nullptr));
     by_some.resize(mine.size());
     missed_by_some.resize(mine.size());
@@ -85,4 +85,4 @@ void CudaMemory::place_tensors(const Bound& bound, cuda::Imports& imports, cuda:
   }
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

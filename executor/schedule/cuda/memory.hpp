@@ -12,7 +12,7 @@
 #include "executor/cuda/memory/pool.hpp"
 #include "executor/schedule/backend.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 /// Places tensors in GPU memory, which the caller may provide. Flags are in memory that the ranks' processes
 /// share and all GPUs see, so that the watcher can set them when the world has stopped. A CUDA stream could
@@ -40,4 +40,4 @@ class CudaMemory {
   Memory places_;
 };
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

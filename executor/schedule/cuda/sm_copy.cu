@@ -5,7 +5,7 @@
 #include "executor/schedule/sm_copy.hpp"
 #include "kernels.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 namespace {
 
 constexpr unsigned threads = 512;
@@ -30,4 +30,4 @@ cudaError_t resident_sm_copy_blocks(uint64_t& blocks) {
   return result;
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

@@ -16,9 +16,9 @@
 #include "executor/world/group.hpp"
 #include "kernels.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
-using host::StepKind;
+using schedule::StepKind;
 
 namespace {
 /// This many blocks are enough to fill a link. They leave most of the GPU for computing.
@@ -333,4 +333,4 @@ std::unique_ptr<Streams> make_cuda_streams(Bound bound) {
   return std::make_unique<CudaStreams>(std::move(bound));
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

@@ -18,7 +18,7 @@
 #include "executor/schedule/sm_copies.hpp"
 #include "memory.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 /// Watches at which wait for a peer each stream is; the streams record this for the host.
 ///
@@ -107,4 +107,4 @@ class CudaStreams final : public Streams {
   std::unique_ptr<Watcher> watcher_;
 };
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

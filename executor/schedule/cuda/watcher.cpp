@@ -8,7 +8,7 @@
 #include "executor/world/group.hpp"
 #include "streams.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 namespace {
 
 constexpr std::chrono::milliseconds between_looks{5};
@@ -92,4 +92,4 @@ void Watcher::release() {
     if (flag) store_release(flag, released);
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

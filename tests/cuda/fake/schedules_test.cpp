@@ -22,7 +22,7 @@
 #include "tests/unit/schedule/exchange.hpp"
 #include "tests/unit/thrown.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 
 HostFunctions cpu_functions();
 
@@ -66,12 +66,12 @@ cudaError_t enqueue_copy(const StridedRegion& region, uint32_t, cudaStream_t str
   return cudaSuccess;
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run
 
 namespace chorale::test {
 namespace {
 
-using host::Mover;
+using schedule::Mover;
 
 constexpr int runs = 5;
 constexpr Mover movers[] = {Mover::ce_put, Mover::ce_get, Mover::kernel, Mover::staged, Mover::port};
@@ -165,7 +165,7 @@ std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, b
     const int32_t expected = value_at(int(at / all), int(at % all / n), at % n);
     if (kept.data()[at] != expected || consumed.data()[at] != expected)
       return fmt::format("{} via {}, n = {}: run {}, element {} is {}, and {} for a function, not {}",
-                         form.text(), host::mover_names[size_t(mover)], n, at / all, at % all,
+                         form.text(), schedule::mover_names[size_t(mover)], n, at / all, at % all,
                          kept.data()[at], consumed.data()[at], expected);
   }
   return "good";
@@ -262,7 +262,7 @@ std::string exchanged(World& world, const Exchange& of, Mover mover, int times, 
     const auto [wrong, right] = std::mismatch(y.data(), y.data() + expected.size(), expected.begin());
     if (right != expected.end())
       return fmt::format("exchange of {} via {}: run {}, byte {} is {}, not {}", dtype_name(of.dtype),
-                         host::mover_names[size_t(mover)], run, wrong - y.data(), *wrong, *right);
+                         schedule::mover_names[size_t(mover)], run, wrong - y.data(), *wrong, *right);
   }
   world.barrier();  // peers may still read this rank's memory
   return "good";
@@ -451,7 +451,7 @@ TEST(FakeScheduleWaits, AreForTheirGroupAlone) {
         const std::lock_guard lock(held.mutex);
         if (held.in_vain)
           return fmt::format("via {} rank 0 has waited for the next exchange",
-                             host::mover_names[size_t(mover)]);
+                             schedule::mover_names[size_t(mover)]);
         return held.begun == runs ? std::string("good") : fmt::format("{} runs have ended", held.begun);
       }));
     }
@@ -467,7 +467,7 @@ TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheWait) {
 TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheSmCopy) {
   for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port}) {
     const std::string what =
-        fmt::format("sm_copy via {}: recv t1[1:2, 0:1000]", host::mover_names[size_t(mover)]);
+        fmt::format("sm_copy via {}: recv t1[1:2, 0:1000]", schedule::mover_names[size_t(mover)]);
     expect_good(on_processes(2, [&](World& world) { return wait_for_who_never_runs(world, mover, what); }));
   }
 }

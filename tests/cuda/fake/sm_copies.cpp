@@ -9,7 +9,7 @@
 #include "state.hpp"
 #include "streams.hpp"
 
-namespace chorale::schedule {
+namespace chorale::schedule_run {
 namespace {
 
 /// Hosts fibers on a stream. Nothing wakes a stream, so it polls.
@@ -42,4 +42,4 @@ cudaError_t resident_sm_copy_blocks(uint64_t& blocks) {
   return cudaSuccess;
 }
 
-}  // namespace chorale::schedule
+}  // namespace chorale::schedule_run

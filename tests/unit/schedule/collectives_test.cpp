@@ -14,7 +14,7 @@ namespace {
 
 /// Collectives sum with the built-in function. Calls in the schedule use the application's function.
 TEST(ScheduleCollectives, AFunctionOfTheApplicationDoesNotChangeThem) {
-  const Plan plan = read(host::plan_with(
+  const Plan plan = read(schedule::plan_with(
       R"({"tensors":[{"name":"x","dtype":"i32","shape":[2,3],"role":"in"},{"name":"y","dtype":"i32","shape":[2,3],"role":"out"},
       {"name":"z","dtype":"i32","shape":[3],"role":"out"}],"functions":[{"name":"sum","writes":1,"reads":1}],"body":[
       {"op":"collective","token":1,"kind":"allreduce","dst":["y"],"src":["x"]},{"op":"wait","token":1},
@@ -42,7 +42,7 @@ TEST(ScheduleCollectives, AFunctionOfTheApplicationDoesNotChangeThem) {
 
 /// The operation `fill` is not a call, so the application's function of this name does not replace it.
 TEST(ScheduleCollectives, AFunctionOfTheApplicationDoesNotChangeFill) {
-  const Plan plan = read(host::plan_with(
+  const Plan plan = read(schedule::plan_with(
       R"({"ranks":[1],"tensors":[{"name":"y","dtype":"i32","shape":[3],"role":"out"},{"name":"z","dtype":"i32","shape":[3],"role":"out"}],
       "functions":[{"name":"fill","writes":1,"reads":0}],"body":[
       {"op":"fill","dst":["y"],"value":7},{"op":"call","fn":"fill","writes":[["z"]],"reads":[]}]})"));
@@ -63,7 +63,7 @@ TEST(ScheduleCollectives, AFunctionOfTheApplicationDoesNotChangeFill) {
 /// `fill`.
 TEST(ScheduleCollectives, AnotherZeroIsNotTakenForOne) {
   for (const std::string name : {"zero", "fill"}) {
-    const Plan plan = read(host::plan_with(
+    const Plan plan = read(schedule::plan_with(
         R"({"ranks":[1],"tensors":[{"name":"x","dtype":"i32","shape":[3],"role":"in"},{"name":"y","dtype":"i32","shape":[3],"role":"out"},
         {"name":"t","dtype":"i32","shape":[3],"role":"temp","zero":true}],"body":[
         {"op":"copy","dst":["y"],"src":["t"]},{"op":"copy","dst":["t"],"src":["x"]},
@@ -84,15 +84,16 @@ TEST(ScheduleCollectives, AnotherZeroIsNotTakenForOne) {
 /// A product over an empty k is zero, and zero rows give no rows.
 TEST(ScheduleExtents, MayBeZero) {
   for (const auto& [k, n] : {std::pair(0, 2), std::pair(3, 0)}) {
-    const Plan plan = read(host::plan_with(
+    const Plan plan = read(schedule::plan_with(
         R"({"params":{"k":)" + std::to_string(k) + R"(,"n":)" + std::to_string(n) +
         R"(},"tensors":[{"name":"a","dtype":"f32","shape":[4,"k"],"role":"in"},{"name":"b","dtype":"f32","shape":["k","n"],"role":"in"},
         {"name":"t","dtype":"f32","shape":[4,"n"],"role":"temp"},{"name":"c","dtype":"f32","shape":[4,"n"],"role":"out"}],"body":[
         {"op":"call","fn":"matmul","writes":[["t"]],"reads":[["a"],["b"]]},
         {"op":"group","token":1,"do":[{"op":"send","src":["t"],"peer":["-",1,"rank"]},{"op":"recv","dst":["c"],"peer":["-",1,"rank"]}]},
         {"op":"wait","token":1}]})"));
-    for (const host::Mover mover : {host::Mover::ce_put, host::Mover::ce_get, host::Mover::kernel,
-                                    host::Mover::staged, host::Mover::port, host::Mover::plan}) {
+    for (const schedule::Mover mover :
+         {schedule::Mover::ce_put, schedule::Mover::ce_get, schedule::Mover::kernel, schedule::Mover::staged,
+          schedule::Mover::port, schedule::Mover::plan}) {
       run_local(2, [&, n = n](World& world) {
         std::vector<float> c(size_t(4 * n) + 1, 7);
         ScheduleRun schedule(world, plan, {.buffers = {{"c", c.data()}}, .mover = mover});

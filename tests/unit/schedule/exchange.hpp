@@ -18,12 +18,12 @@ struct Exchange {
   uint64_t width() const { return dtype_size(dtype); }
   uint64_t in_bytes(uint64_t ranks) const { return ranks * h * w * c * width(); }
   uint64_t out_bytes(uint64_t ranks) const { return ranks * (h + 1) * (w + 2) * (c + 3) * width(); }
-  host::Values params() const { return {{"H", int64_t(h)}, {"W", int64_t(w)}, {"C", int64_t(c)}}; }
+  schedule::Values params() const { return {{"H", int64_t(h)}, {"W", int64_t(w)}, {"C", int64_t(c)}}; }
 };
 
 /// Y[r] of every rank gets the inner box of rank r's X[this rank], at another offset, with zeros around it.
 /// \param via  the movers of the transfers, in turn by the distance between the ranks
-inline Plan exchange(uint32_t ranks, DType dtype, const std::vector<host::Mover>& via) {
+inline Plan exchange(uint32_t ranks, DType dtype, const std::vector<schedule::Mover>& via) {
   using namespace chorale::dsl;
   Schedule schedule({.name = "exchange", .ranks = {ranks}});
   const Index rank = schedule.rank(), all = schedule.ranks();

@@ -231,7 +231,7 @@ TEST(ScheduleFaults, WrongCallsAreRefusedOnAllRanks) {
   const Plan plan = allgather_p2p(rotated);
   const auto none = [](World&, ScheduleArguments&) {};
   Plan without = plan;
-  without.extension.host = nullptr;
+  without.extension.schedule = nullptr;
   expect_parts(said(without, none), {"usage: plan 'test' has no host schedule"});
   expect_parts(said(plan, [](World&, auto& given) { given.params.clear(); }), {"parameter 'n' has no value"});
   expect_parts(said(plan, [](World&, auto& given) { given.params["m"] = 1; }), {"no parameter 'm'"});
@@ -240,10 +240,10 @@ TEST(ScheduleFaults, WrongCallsAreRefusedOnAllRanks) {
   expect_parts(said(plan, [](World&, auto& given) { given.functions.erase("produce"); }),
                {"usage: rank 0: function 'produce' is neither built in"});
   Plan written = plan;
-  host::Schedule lines = *plan.extension.host;
+  schedule::Schedule lines = *plan.extension.schedule;
   lines.source = {{"mine.cpp", 7}};
   lines.body.front().at = 1;
-  written.extension.host = std::make_shared<host::Schedule>(lines);
+  written.extension.schedule = std::make_shared<schedule::Schedule>(lines);
   expect_parts(
       said(written,
            [](World&, auto& given) {

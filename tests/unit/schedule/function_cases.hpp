@@ -59,7 +59,7 @@ class FunctionCases {
   std::string run(World& world, const Config& config, const Copy& copy,
                   std::map<std::string, Bytes>& found) const {
     const Plan plan = read(
-        host::plan_with(fmt::format(R"({{"params":{{}},"tensors":[{}],"body":[{}]}})", tensors_, body_)));
+        schedule::plan_with(fmt::format(R"({{"params":{{}},"tensors":[{}],"body":[{}]}})", tensors_, body_)));
     ScheduleRun schedule(world, plan, {}, config);
     for (const auto& [name, values] : in_) copy(schedule.buffer(name), values.data(), values.size());
     schedule.run();

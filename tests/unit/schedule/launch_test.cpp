@@ -17,7 +17,7 @@ namespace {
 
 constexpr int runs = 10;
 constexpr uint64_t m = 6, k = 8, n = 5;
-const host::Values sizes{{"m", m}, {"k", k}, {"n", n}};
+const schedule::Values sizes{{"m", m}, {"k", k}, {"n", n}};
 
 Plan block_plan(const char* name, int ranks) {
   return dsl::build(name, {{"ranks", std::to_string(ranks)}}).compile().plan;

@@ -19,7 +19,7 @@
 namespace chorale::test {
 namespace {
 
-using host::Mover;
+using schedule::Mover;
 
 constexpr Mover carried[] = {Mover::kernel, Mover::staged, Mover::port};
 constexpr Mover by_blocks[] = {Mover::kernel, Mover::staged, Mover::port, Mover::plan};
@@ -50,7 +50,7 @@ std::string exchanged(World& world, const Exchange& of, const std::vector<Mover>
     const auto [wanted, found] = std::mismatch(expected.begin(), expected.end(), got);
     if (wanted != expected.end())
       return fmt::format("{} of {} x {} x {}, via {}: run {}, byte {} is {}, not {}", dtype_name(of.dtype),
-                         of.h, of.w, of.c, host::mover_names[size_t(via[0])], run, found - got, *found,
+                         of.h, of.w, of.c, schedule::mover_names[size_t(via[0])], run, found - got, *found,
                          *wanted);
   }
   world.barrier();  // peers may still read this rank's memory
@@ -129,17 +129,17 @@ TEST(Movers, RowsByWords) {
             std::vector<uint8_t> expected(to.size() * 8);
             for (uint64_t row = 0; row < rows; ++row)
               std::memcpy(expected.data() + shift + row * to_pitch, source + shift + row * from_pitch, bytes);
-            const schedule::StridedRegion region{.to = reinterpret_cast<uint64_t>(to.data()) + shift,
-                                                 .from = reinterpret_cast<uint64_t>(from.data()) + shift,
-                                                 .bytes = bytes,
-                                                 .rows = rows,
-                                                 .to_pitch = to_pitch,
-                                                 .from_pitch = from_pitch};
+            const schedule_run::StridedRegion region{.to = reinterpret_cast<uint64_t>(to.data()) + shift,
+                                                     .from = reinterpret_cast<uint64_t>(from.data()) + shift,
+                                                     .bytes = bytes,
+                                                     .rows = rows,
+                                                     .to_pitch = to_pitch,
+                                                     .from_pitch = from_pitch};
             for (uint32_t thread = 0; thread < threads; ++thread) {
               Group group;
               group.rank = thread;
               group.size = threads;
-              schedule::copy_by_words(group, region);
+              schedule_run::copy_by_words(group, region);
             }
             ASSERT_EQ(std::memcmp(to.data(), expected.data(), expected.size()), 0)
                 << threads << " threads, " << rows << " rows of " << bytes << ", " << shift << " and " << gap;
@@ -185,7 +185,7 @@ std::array<std::string, 3> without_rank_2(Mover mover) {
 
 TEST(MoverFaults, APeerThatNeverRunsIsNamedWithTheLine) {
   for (const Mover mover : carried) {
-    const std::string via = "sm_copy via " + std::string(host::mover_names[size_t(mover)]);
+    const std::string via = "sm_copy via " + std::string(schedule::mover_names[size_t(mover)]);
     const auto said = without_rank_2(mover);
     for (const std::string& one : said) expect_parts(one, {"timed_out: ", "waited 2 s", via});
     // Rank 0 sends to rank 2 at i = 1, and rank 1 receives from it.

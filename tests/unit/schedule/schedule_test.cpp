@@ -20,7 +20,7 @@
 namespace chorale::test {
 namespace {
 
-using host::Mover;
+using schedule::Mover;
 
 constexpr int most_runs = 10;
 constexpr Mover movers[] = {Mover::ce_put, Mover::ce_get, Mover::kernel, Mover::staged, Mover::port};
@@ -60,7 +60,7 @@ std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, b
       const int32_t expected = value_at(consumed, int(at / n), at % n);
       if (got[at] != expected)
         wrong = fmt::format("run {} of {} via {}, rank {}: element {} is {}, not {}", consumed, form.text(),
-                            host::mover_names[size_t(mover)], rank, at, got[at], expected);
+                            schedule::mover_names[size_t(mover)], rank, at, got[at], expected);
     }
     ++consumed;
   };
@@ -116,7 +116,7 @@ TEST(Schedules, RunReturnsWhenAllStreamsHaveEnded) {
         std::fill(all.begin(), all.end(), 0);
         world.barrier();
         schedule.run();
-        EXPECT_EQ(calls, run) << host::mover_names[size_t(mover)];
+        EXPECT_EQ(calls, run) << schedule::mover_names[size_t(mover)];
         EXPECT_EQ(std::count(all.begin(), all.begin() + 100, 1), 100);
         EXPECT_EQ(std::count(all.begin() + 100, all.end(), 2), 100);
       }
@@ -150,7 +150,7 @@ TEST(Schedules, AWaitIsForItsGroupAlone) {
       schedule.synchronize();
       world.barrier();
     });
-    EXPECT_FALSE(in_vain) << host::mover_names[size_t(mover)];
+    EXPECT_FALSE(in_vain) << schedule::mover_names[size_t(mover)];
   }
 }
 
@@ -261,8 +261,8 @@ void ag_matmul(World& world, const Form& form, Mover mover, const char* dtype, E
       for (uint64_t column = 0; column < n; ++column) {
         const double bound = random ? 1e-2 * std::max(1.0, std::fabs(expected[column])) : 0;
         ASSERT_NEAR(double(widen(c[row * n + column])), expected[column], bound)
-            << form.text() << " via " << host::mover_names[size_t(mover)] << " run " << run << ", row " << row
-            << ", column " << column;
+            << form.text() << " via " << schedule::mover_names[size_t(mover)] << " run " << run << ", row "
+            << row << ", column " << column;
       }
     }
   }

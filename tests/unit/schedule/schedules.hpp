@@ -92,7 +92,7 @@ inline std::string turns(const Form& form, const std::string& from, const std::s
 
 inline Plan plan_of(const Form& form, const std::string& params, const std::string& tensors,
                     const std::string& body, const std::string& functions, const std::string& more = "") {
-  return read(host::plan_with(fmt::format(
+  return read(schedule::plan_with(fmt::format(
       R"({{{}"params":{},"lanes":["comm","comp"],"pool":{},"tensors":[{}],"functions":[{}],"body":[{}],
            "source":["ag.cpp:10","ag.cpp:11","ag.cpp:12","ag.cpp:13"]}})",
       more, params, form.pool, tensors, functions, body)));
@@ -152,7 +152,7 @@ inline Plan compute_beside_an_exchange() {
 
 /// Returns a schedule of m, k and n on streams comm and comp, which launches plans.
 inline Plan launching(const std::string& tensors, const std::string& body) {
-  return read(host::plan_with(fmt::format(
+  return read(schedule::plan_with(fmt::format(
       R"({{"params":{{"m":null,"k":null,"n":null}},"lanes":["comm","comp"],"pool":0,"tensors":[{}],"body":[{}],
            "source":["tp.cpp:10","tp.cpp:11","tp.cpp:12"]}})",
       tensors, body)));

@@ -81,17 +81,17 @@ TEST(TunedSchedules, OrderStyleAndMoverGoFromATableToARun) {
   const auto chosen = std::find(candidates.begin(), candidates.begin() + 3, choice.config);
   ASSERT_NE(chosen, candidates.begin() + 3);
   const dsl::Compiled made = compiled(choice.config);
-  const std::map<std::string, std::string> settings(made.plan.extension.host->made_with.begin(),
-                                                    made.plan.extension.host->made_with.end());
+  const std::map<std::string, std::string> settings(made.plan.extension.schedule->made_with.begin(),
+                                                    made.plan.extension.schedule->made_with.end());
   EXPECT_EQ(settings.at("order"), chosen->order);
   EXPECT_EQ(settings.at("style"), chosen->style);
   EXPECT_TRUE(measured(made.plan, choice.config).correct);
 }
 
 TEST(TunedSchedules, AMoverThatIsNoneIsRefused) {
-  EXPECT_EQ(tuned_mover({}), host::Mover::ce_put);
-  EXPECT_EQ(tuned_mover({}, host::Mover::port), host::Mover::port);
-  EXPECT_EQ(tuned_mover({.mover = "staged"}), host::Mover::staged);
+  EXPECT_EQ(tuned_mover({}), schedule::Mover::ce_put);
+  EXPECT_EQ(tuned_mover({}, schedule::Mover::port), schedule::Mover::port);
+  EXPECT_EQ(tuned_mover({.mover = "staged"}), schedule::Mover::staged);
   EXPECT_EQ(thrown([] { tuned_mover({.mover = "kernle"}); }),
             "usage: a configuration has the mover 'kernle', did you mean 'kernel'?");
 }

@@ -39,18 +39,18 @@
 
 #include "chorale/dsl/common.hpp"
 #include "chorale/dsl/program.hpp"
-#include "chorale/host/lower.hpp"
-#include "chorale/host/schedule.hpp"
+#include "chorale/schedule/lower.hpp"
+#include "chorale/schedule/schedule.hpp"
 
 namespace chorale::dsl {
 
 using chorale::DType;
-using host::Form;
-using host::Lowering;
-using host::Mover;
-using host::Order;
-using host::Reshard;
-using host::StreamStyle;
+using schedule::Form;
+using schedule::Lowering;
+using schedule::Mover;
+using schedule::Order;
+using schedule::Reshard;
+using schedule::StreamStyle;
 
 class Schedule;
 class ScheduleRecording;
@@ -64,17 +64,17 @@ class Index {
 
 #define CHORALE_EXPR(name, mnemonic) \
   static Index name(const Index& left, const Index& right) { \
-    return apply(host::ExprKind::name, left, right); \
+    return apply(schedule::ExprKind::name, left, right); \
   }
-#include "chorale/host/exprs.def"
+#include "chorale/schedule/exprs.def"
 
  private:
   friend class ScheduleRecording;
-  Index(ScheduleRecording* recording, host::Expr expr) : recording_(recording), expr_(expr) {}
-  static Index apply(host::ExprKind, const Index&, const Index&);
+  Index(ScheduleRecording* recording, schedule::Expr expr) : recording_(recording), expr_(expr) {}
+  static Index apply(schedule::ExprKind, const Index&, const Index&);
 
   ScheduleRecording* recording_ = nullptr;  // null: a number
-  host::Expr expr_;
+  schedule::Expr expr_;
   int64_t value_ = 0;
   bool mixed_ = false;  // made of parts of two schedules
 };
@@ -95,16 +95,16 @@ inline Index operator||(const Index& left, const Index& right) { return Index::e
 
 /// Describes one axis of a tensor: its extent, and how it is spread.
 struct Extent {
-  Extent(Index extent, host::Tag tag = host::Tag::whole) : extent(extent), tag(tag) {}
+  Extent(Index extent, schedule::Tag tag = schedule::Tag::whole) : extent(extent), tag(tag) {}
   template <std::integral Number>
   Extent(Number extent) : extent(int64_t(extent)) {}
   Index extent;
-  host::Tag tag = host::Tag::whole;
+  schedule::Tag tag = schedule::Tag::whole;
 };
 /// Makes an axis with one slice per rank. Each rank holds its own slice, as index 0.
-inline Extent over_ranks(Index extent) { return {extent, host::Tag::ranks}; }
+inline Extent over_ranks(Index extent) { return {extent, schedule::Tag::ranks}; }
 /// Makes an axis that is whole on every rank. The loop that works on it takes one slice per turn.
-inline Extent over_streams(Index extent) { return {extent, host::Tag::streams}; }
+inline Extent over_streams(Index extent) { return {extent, schedule::Tag::streams}; }
 
 /// Holds an index and the author's line, because an operator has no argument for the line.
 struct Subscript {
@@ -125,9 +125,9 @@ class View {
 
  protected:
   friend class ScheduleRecording;
-  View(ScheduleRecording* recording, host::View view) : recording_(recording), view_(std::move(view)) {}
+  View(ScheduleRecording* recording, schedule::View view) : recording_(recording), view_(std::move(view)) {}
   ScheduleRecording* recording_;
-  host::View view_;
+  schedule::View view_;
 };
 
 /// Names a tensor. It is a view of all elements.
@@ -140,7 +140,8 @@ class Tensor : public View {
 /// Says which receive matches a send, and what moves the bytes.
 struct TransferOptions {
   uint32_t tag = 0;  ///< the k-th send to a peer with this tag matches the k-th receive with it there
-  host::Mover via = host::Mover::automatic;  ///< the same at both ends; automatic: the executor chooses
+  schedule::Mover via =
+      schedule::Mover::automatic;  ///< the same at both ends; automatic: the executor chooses
 };
 
 /// Stands for a group or a collective that a stream can wait for.
@@ -172,7 +173,7 @@ class Group {
   friend class ScheduleRecording;
   explicit Group(ScheduleRecording* recording) : recording_(recording) {}
   ScheduleRecording* recording_;
-  std::vector<host::Transfer> transfers_;
+  std::vector<schedule::Transfer> transfers_;
 };
 
 /// Names a flag that ranks post to each other and take.
@@ -219,9 +220,9 @@ class Stream {
 
  private:
   friend class ScheduleRecording;
-  Stream(ScheduleRecording* recording, host::Stream stream) : recording_(recording), stream_(stream) {}
+  Stream(ScheduleRecording* recording, schedule::Stream stream) : recording_(recording), stream_(stream) {}
   ScheduleRecording* recording_;
-  host::Stream stream_;
+  schedule::Stream stream_;
 };
 
 /// Holds the name of a schedule and its numbers of ranks.
@@ -229,7 +230,7 @@ struct ScheduleOptions {
   std::string name = {};             ///< not empty
   std::vector<uint32_t> ranks = {};  ///< numbers of ranks that it is checked for
   int64_t pool = 0;                  ///< number of streams in the pool
-  host::Lowering lowering = {};      ///< how the compiler lowers the layout form
+  schedule::Lowering lowering = {};  ///< how the compiler lowers the layout form
 };
 
 class Parameters;
@@ -271,7 +272,8 @@ class Schedule {
   /// Returns a token that groups and collectives complete. For example, one loop has `stream.group(token[i],
   /// ..)` and another `wait(token[i])`.
   Token token();
-  Flag flag(std::string_view name, host::Flag::Kind = host::Flag::Kind::binary, Here at = Here::current());
+  Flag flag(std::string_view name, schedule::Flag::Kind = schedule::Flag::Kind::binary,
+            Here at = Here::current());
   /// Declares a function that the application provides.
   void function(std::string_view name, uint32_t writes, uint32_t reads, Here at = Here::current());
 

@@ -7,7 +7,7 @@
 
 #include "boxes.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 TEST(BoxIndex, FindsAllThatOverlap) {
@@ -55,4 +55,4 @@ TEST(BoxIndex, SlicesOfOtherTurnsAreNotNear) {
 }
 
 }  // namespace
-}  // namespace chorale::host
+}  // namespace chorale::schedule

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "chorale/host/concrete.hpp"
+#include "chorale/schedule/concrete.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 inline ConcreteTensor tensor_of(std::vector<uint64_t> shape) {
   ConcreteTensor tensor;
@@ -22,4 +22,4 @@ inline Box box_of(std::vector<uint64_t> lo, std::vector<uint64_t> extent) {
   return box;
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

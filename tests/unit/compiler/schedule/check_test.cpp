@@ -2,15 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include "chorale/host/lint.hpp"
 #include "chorale/json.hpp"
+#include "chorale/schedule/lint.hpp"
 #include "tests/unit/compiler/schedule/text.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 std::string found(const std::string& text, std::vector<uint32_t> ranks) {
-  Schedule read = *chorale::read(plan_with(text)).extension.host;
+  Schedule read = *chorale::read(plan_with(text)).extension.schedule;
   read.ranks = std::move(ranks);
   return render(Plan{}, check(read, {{"n", 3}}));
 }
@@ -224,7 +224,7 @@ std::string overlapped(bool both_in_one_body) {
 
 TEST(HostChecks, ForkAndJoinInOneBodySerialise) {
   const auto warnings = [](const std::string& text) {
-    Schedule read = *chorale::read(plan_with(text)).extension.host;
+    Schedule read = *chorale::read(plan_with(text)).extension.schedule;
     read.ranks = {2};
     EXPECT_EQ(render(Plan{}, check(read)), "");
     return render_warnings(Plan{}, lint(read));
@@ -252,4 +252,4 @@ TEST(HostChecks, ForkAndJoinInOneBodySerialise) {
 }
 
 }  // namespace
-}  // namespace chorale::host
+}  // namespace chorale::schedule

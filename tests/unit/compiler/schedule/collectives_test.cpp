@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-#include "chorale/host/collective.hpp"
-#include "chorale/host/concrete.hpp"
-#include "chorale/host/place.hpp"
 #include "chorale/json.hpp"
+#include "chorale/schedule/collective.hpp"
+#include "chorale/schedule/concrete.hpp"
+#include "chorale/schedule/place.hpp"
 #include "tests/unit/compiler/schedule/text.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 /// Returns a schedule with x and u [4, 4] in, y and z [4, 4] out, and s [4, 4] a temporary.
@@ -20,7 +20,7 @@ Schedule schedule_of(const std::string& body, const std::string& functions = "")
     {"name":"i","dtype":"i32","shape":[4,4],"role":"in"},{"name":"j","dtype":"i32","shape":[4,4],"role":"temp"},
     {"name":"y","dtype":"f32","shape":[4,4],"role":"temp"},{"name":"z","dtype":"f32","shape":[4,4],"role":"temp"}],
     "body":[)" + body + "]}"))
-                       .extension.host;
+                       .extension.schedule;
   read.ranks = {2};
   return read;
 }
@@ -117,4 +117,4 @@ TEST(HostCollectives, SumWithTheBuiltInFunction) {
 }
 
 }  // namespace
-}  // namespace chorale::host
+}  // namespace chorale::schedule

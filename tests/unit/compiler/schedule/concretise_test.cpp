@@ -4,14 +4,14 @@
 
 #include <algorithm>
 
-#include "chorale/host/concrete.hpp"
 #include "chorale/json.hpp"
+#include "chorale/schedule/concrete.hpp"
 #include "tests/unit/compiler/schedule/text.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
-Schedule schedule(const std::string& text) { return *read(plan_with(text)).extension.host; }
+Schedule schedule(const std::string& text) { return *read(plan_with(text)).extension.schedule; }
 
 std::string findings(const std::string& text, uint32_t ranks, Values params = {}) {
   const Schedule read = schedule(text);
@@ -155,4 +155,4 @@ TEST(Concretise, MistakesAreFindings) {
 }
 
 }  // namespace
-}  // namespace chorale::host
+}  // namespace chorale::schedule

@@ -8,7 +8,7 @@
 
 #include "boxes.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 /// Makes events of a few queues. Each event comes after everything that its queue, and the queues that it
@@ -97,4 +97,4 @@ TEST(Conflicts, OfASlotAreComparedWithTheLastTurnOnly) {
 }
 
 }  // namespace
-}  // namespace chorale::host
+}  // namespace chorale::schedule

@@ -1,12 +1,12 @@
 // These tests check expressions of host schedules.
 
-#include "chorale/host/expr.hpp"
+#include "chorale/schedule/expr.hpp"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 struct Case {
@@ -64,4 +64,4 @@ TEST(Expr, EqualExpressionsAreOne) {
 }
 
 }  // namespace
-}  // namespace chorale::host
+}  // namespace chorale::schedule

@@ -9,13 +9,13 @@
 #include <type_traits>
 #include <vector>
 
-#include "chorale/host/collective.hpp"
-#include "chorale/host/dump.hpp"
 #include "chorale/json.hpp"
+#include "chorale/schedule/collective.hpp"
+#include "chorale/schedule/dump.hpp"
 #include "compiler/schedule/part_codecs.hpp"
 #include "tests/unit/compiler/schedule/text.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 using namespace codec;
@@ -107,7 +107,7 @@ const std::vector<Field>& fields_of(OpKind kind) {
   {key, SET(member, codec), [](Op& of) { member = std::remove_cvref_t<decltype(member)>{}; }},
   static const std::vector<Field> all[] = {
 #define CHORALE_HOST_OP(name, word, summary, text, fields) {fields OPTIONAL("at", of.at, Line)},
-#include "chorale/host/ops.def"
+#include "chorale/schedule/ops.def"
   };
 #undef OPTIONAL
 #undef FIELD
@@ -118,7 +118,7 @@ const std::vector<Field>& fields_of(OpKind kind) {
 /// Holds an operation with the first sample in each of its fields.
 struct Sample {
   Plan plan = read(plan_with(std::string(declarations)));
-  Schedule s = *plan.extension.host;
+  Schedule s = *plan.extension.schedule;
   Op op;
 
   explicit Sample(OpKind kind) {
@@ -128,8 +128,8 @@ struct Sample {
   /// Returns the operation as it is read from its written form.
   Op read_again(const Op& of) {
     s.body = {of};
-    plan.extension.host = std::make_shared<Schedule>(s);
-    return read(write(plan)).extension.host->body.at(0);
+    plan.extension.schedule = std::make_shared<Schedule>(s);
+    return read(write(plan)).extension.schedule->body.at(0);
   }
 };
 
@@ -179,4 +179,4 @@ TEST(HostFields, TheTextShowsThoseThatItNames) {
 }
 
 }  // namespace
-}  // namespace chorale::host
+}  // namespace chorale::schedule

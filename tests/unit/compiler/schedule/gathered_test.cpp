@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include "chorale/host/concrete.hpp"
 #include "chorale/json.hpp"
+#include "chorale/schedule/concrete.hpp"
 #include "tests/unit/compiler/schedule/text.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 /// Returns exchanges with one turn per peer; `slot` is the place of the slice of rank i.
@@ -24,7 +24,7 @@ std::string gather(const std::string& slot, const std::string& tag = R"("lanes")
 }
 
 std::string found(const std::string& text, Mover mover = Mover::ce_put) {
-  Schedule read = *chorale::read(plan_with(text)).extension.host;
+  Schedule read = *chorale::read(plan_with(text)).extension.schedule;
   read.ranks = {1, 2, 3};
   return render(Plan{}, check(read, {}, mover));
 }
@@ -62,4 +62,4 @@ TEST(HostGathered, OtherTensorsOrComputeAreNone) {
 }
 
 }  // namespace
-}  // namespace chorale::host
+}  // namespace chorale::schedule

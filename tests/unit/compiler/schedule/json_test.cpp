@@ -7,16 +7,16 @@
 #include <sstream>
 #include <utility>
 
-#include "chorale/host/schedule.hpp"
+#include "chorale/schedule/schedule.hpp"
 #include "tests/unit/compiler/schedule/text.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 TEST(HostJson, OneOfEverythingSurvivesARoundTrip) {
   const std::string text = plan_with(one_of_everything());
   const Plan plan = read(text);
-  ASSERT_TRUE(plan.extension.host);
+  ASSERT_TRUE(plan.extension.schedule);
   EXPECT_EQ(write(plan), text);
   std::ostringstream binary;
   write_cbor(plan, binary);
@@ -74,4 +74,4 @@ TEST(HostJson, MistakesNameTheirPath) {
 }
 
 }  // namespace
-}  // namespace chorale::host
+}  // namespace chorale::schedule

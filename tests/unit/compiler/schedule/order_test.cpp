@@ -3,15 +3,15 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "chorale/host/concrete.hpp"
 #include "chorale/json.hpp"
+#include "chorale/schedule/concrete.hpp"
 #include "tests/unit/compiler/schedule/text.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 namespace {
 
 Schedule schedule(const std::string& text) {
-  Schedule read = *chorale::read(plan_with(text)).extension.host;
+  Schedule read = *chorale::read(plan_with(text)).extension.schedule;
   read.ranks = {2};
   return read;
 }
@@ -151,4 +151,4 @@ TEST(HostOrder, WhatOneMoverDoesNotOrderIsFoundBeforeOneIsChosen) {
 }
 
 }  // namespace
-}  // namespace chorale::host
+}  // namespace chorale::schedule

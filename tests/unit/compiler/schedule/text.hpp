@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 /// Returns a plan without thread blocks around the section "host".
 inline std::string plan_with(const std::string& host) {
@@ -106,4 +106,4 @@ inline std::string allgather_p2p() {
         {"op":"after","on":[["pool",["%","i","lanes"]]]}]}]})";
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

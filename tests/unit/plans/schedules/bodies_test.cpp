@@ -43,8 +43,8 @@ TEST(Bodies, AnExceptionLeavesThem) {
   main.copy(y, x);
   EXPECT_EQ(findings(s), "");
   const Plan plan = Program(s).compile().plan;
-  ASSERT_EQ(plan.extension.host->body.size(), 1u);
-  EXPECT_EQ(plan.extension.host->body[0].kind, host::OpKind::copy);
+  ASSERT_EQ(plan.extension.schedule->body.size(), 1u);
+  EXPECT_EQ(plan.extension.schedule->body[0].kind, schedule::OpKind::copy);
 }
 
 TEST(Bodies, AnEmptyFunctionIsAFinding) {

@@ -6,9 +6,9 @@
 #include <iterator>
 
 #include "chorale/dsl.hpp"
-#include "chorale/host/dump.hpp"
-#include "chorale/host/lint.hpp"
 #include "chorale/json.hpp"
+#include "chorale/schedule/dump.hpp"
+#include "chorale/schedule/lint.hpp"
 
 namespace chorale::dsl {
 namespace {
@@ -17,8 +17,8 @@ TEST(Schedules, PassTheirChecksAndSurviveARoundTrip) {
   for (const RegisteredProgram& one : programs()) {
     const Compiled compiled = build(one.name).compile();
     EXPECT_EQ(render(compiled.plan, compiled.diagnostics), "") << one.name;
-    const host::Schedule& schedule = *compiled.plan.extension.host;
-    EXPECT_EQ(host::render_warnings(compiled.plan, host::lint(schedule)), "") << one.name;
+    const schedule::Schedule& schedule = *compiled.plan.extension.schedule;
+    EXPECT_EQ(schedule::render_warnings(compiled.plan, schedule::lint(schedule)), "") << one.name;
     const std::string text = write(compiled.plan);
     EXPECT_EQ(write(read(text)), text) << one.name;
   }
@@ -33,7 +33,7 @@ TEST(Schedules, ExtentsMayBeZero) {
                                                        {"allgather_p2p", "n"}};
   for (const auto& [name, param] : cases) {
     const Compiled compiled = build(name).compile();
-    EXPECT_EQ(render(compiled.plan, host::check(*compiled.plan.extension.host, {{param, 0}})), "")
+    EXPECT_EQ(render(compiled.plan, schedule::check(*compiled.plan.extension.schedule, {{param, 0}})), "")
         << name << " " << param;
   }
 }
@@ -50,7 +50,7 @@ TEST(Schedules, TheOrderOfSlicesIsFree) {
 TEST(Schedules, TheDumpReadsLikeTheOriginal) {
   const Plan plan = build("allgather_p2p").compile().plan;
   EXPECT_EQ(
-      host::dump(plan.name, *plan.extension.host),
+      schedule::dump(plan.name, *plan.extension.schedule),
       R"(%HostProgram allgather_p2p { ranks=D streams=4 } (t0 f32[@rank D, n]) -> (t1 f32[@stream D, n]) :
   t1 = Alloc(space=window, bytes=( ( D * n ) * 4 ), zero=false)
   %main = CurrentStream()
@@ -80,7 +80,7 @@ TEST(Schedules, TheDumpReadsLikeTheOriginal) {
 std::string lowered(const char* name, const Parameters::Settings& settings) {
   const Compiled compiled = build(name, settings).compile();
   EXPECT_EQ(render(compiled.plan, compiled.diagnostics), "");
-  return host::dump("it", *compiled.plan.extension.host);
+  return schedule::dump("it", *compiled.plan.extension.schedule);
 }
 
 /// Returns the dump after its first line, which says how it was made.
@@ -128,8 +128,8 @@ TEST(Schedules, TheLayoutOfAProductReadsLikeTheOriginal) {
 TEST(Schedules, OneRankWithItsFlags) {
   const Plan plan = build("ag_matmul_p2p").compile().plan;
   Diagnostics findings;
-  const host::Concrete made = host::concretise(*plan.extension.host, {.ranks = 2}, findings);
-  EXPECT_EQ(host::dump(plan.name, host::expand_movers(made), 1), R"(ag_matmul_p2p on rank 1 of 2
+  const schedule::Concrete made = schedule::concretise(*plan.extension.schedule, {.ranks = 2}, findings);
+  EXPECT_EQ(schedule::dump(plan.name, schedule::expand_movers(made), 1), R"(ag_matmul_p2p on rank 1 of 2
      0 comm     after main
      1 comp     after main
      2 comm     copy G[1:2, 0:480, 0:64] = A[0:1, 0:480, 0:64]
@@ -149,7 +149,7 @@ TEST(Schedules, OneRankWithItsFlags) {
 TEST(Schedules, EveryOperationIsDocumented) {
   std::ifstream file(CHORALE_SOURCE_DIR "/docs/host-schedules.md");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  for (const host::OpInfo& op : host::op_table()) {
+  for (const schedule::OpInfo& op : schedule::op_table()) {
     const std::string row = "| `" + std::string(op.name) + "` | " + std::string(op.summary) + " |\n";
     EXPECT_NE(text.find(row), std::string::npos) << row;
   }
@@ -320,7 +320,7 @@ TEST(Schedules, ExtentsAreWhole) {
   schedule.main().copy(y, x);
   const Compiled compiled = Program(schedule).compile();
   EXPECT_EQ(render(compiled.plan, compiled.diagnostics), "");
-  const host::Schedule& made = *compiled.plan.extension.host;
+  const schedule::Schedule& made = *compiled.plan.extension.schedule;
   EXPECT_EQ(text(made.exprs, made.tensors[0].axes[0].extent), "4294967304");
 }
 

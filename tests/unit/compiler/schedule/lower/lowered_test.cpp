@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "chorale/host/concrete.hpp"
 #include "chorale/json.hpp"
 #include "chorale/schedule.hpp"
+#include "chorale/schedule/concrete.hpp"
 #include "chorale/world.hpp"
 #include "layouts.hpp"
 #include "meaning.hpp"
@@ -16,16 +16,18 @@
 namespace chorale::test {
 namespace {
 
-using host::Mover;
+using schedule::Mover;
 
 constexpr int most_runs = 10, few_runs = 3;
 
 std::string text(const Lowering& lowering) {
-  return fmt::format("{} {} {} {}", lowering.order ? host::order_names[size_t(*lowering.order)] : "automatic",
-                     host::form_names[size_t(lowering.form)],
-                     host::stream_style_names[size_t(lowering.style)],
-                     host::reshard_names[size_t(lowering.reshard)]) +
-         (lowering.via == Mover::automatic ? "" : " " + std::string(host::mover_names[size_t(lowering.via)]));
+  return fmt::format("{} {} {} {}",
+                     lowering.order ? schedule::order_names[size_t(*lowering.order)] : "automatic",
+                     schedule::form_names[size_t(lowering.form)],
+                     schedule::stream_style_names[size_t(lowering.style)],
+                     schedule::reshard_names[size_t(lowering.reshard)]) +
+         (lowering.via == Mover::automatic ? ""
+                                           : " " + std::string(schedule::mover_names[size_t(lowering.via)]));
 }
 
 std::vector<Lowering> every_lowering() {
@@ -67,9 +69,9 @@ std::vector<Lowered> lowered(const Layout& layout, uint32_t ranks, int64_t pool)
     }
     // The compiler does not change a schedule, so equal recordings have equal checks.
     Plan plain = program.recorded();
-    host::Schedule same = *plain.extension.host;
+    schedule::Schedule same = *plain.extension.schedule;
     same.made_with.clear();
-    plain.extension.host = std::make_shared<host::Schedule>(same);
+    plain.extension.schedule = std::make_shared<schedule::Schedule>(same);
     const std::string body = write(plain);
     if (std::find(seen.begin(), seen.end(), body) != seen.end()) continue;
     seen.push_back(body);
@@ -85,7 +87,7 @@ std::vector<Lowered> lowered(const Layout& layout, uint32_t ranks, int64_t pool)
 /// Runs `runs` times on one binding, with new data each time.
 /// \return the error; "" if there is none
 std::string run(World& world, const Plan& plan, Mover mover, int runs = most_runs) {
-  const host::Schedule& schedule = *plan.extension.host;
+  const schedule::Schedule& schedule = *plan.extension.schedule;
   Meaning meaning(schedule, {{"ranks", world.ranks()}, {"rank", 0}});
   const uint64_t rank = uint64_t(world.rank());
   ScheduleRun bound(world, plan, {.mover = mover, .check = false});
@@ -93,14 +95,14 @@ std::string run(World& world, const Plan& plan, Mover mover, int runs = most_run
   for (int run = 0; run < runs && wrong.empty(); ++run) {
     meaning.run(run);
     for (size_t k = 0; k < schedule.tensors.size(); ++k) {
-      if (schedule.tensors[k].role != host::Role::in) continue;
+      if (schedule.tensors[k].role != schedule::Role::in) continue;
       const std::vector<float> in = meaning.of_rank(k, rank);
       std::copy(in.begin(), in.end(), static_cast<float*>(bound.buffer(schedule.tensors[k].name)));
     }
     bound.run();
     bound.synchronize();
     for (size_t k = 0; k < schedule.tensors.size(); ++k) {
-      if (schedule.tensors[k].role != host::Role::out) continue;
+      if (schedule.tensors[k].role != schedule::Role::out) continue;
       const std::vector<float> expected = meaning.of_rank(k, rank);
       const float* const got = static_cast<const float*>(bound.buffer(schedule.tensors[k].name));
       for (size_t at = 0; at < expected.size() && wrong.empty(); ++at)
@@ -153,13 +155,13 @@ TEST_P(Ranks, EveryLoweringGivesWhatTheLayoutMeans) {
       run_local(GetParam(), [&](World& world) {
         for (const Mover mover : {Mover::ce_put, Mover::ce_get})
           EXPECT_EQ(run(world, one.plan, mover), "")
-              << layout.name << ": " << one.how << " " << host::mover_names[size_t(mover)];
+              << layout.name << ": " << one.how << " " << schedule::mover_names[size_t(mover)];
         if (one.ahead) return;
         const int runs = every ? most_runs : few_runs;
         for (const Mover other : others) {
           if (!every && other != next) continue;
           EXPECT_EQ(run(world, one.plan, other, runs), "")
-              << layout.name << ": " << one.how << " " << host::mover_names[size_t(other)];
+              << layout.name << ": " << one.how << " " << schedule::mover_names[size_t(other)];
         }
         bool ran = false;
         EXPECT_EQ(run_by_plans(world, one.plan, ran, runs), "") << layout.name << ": " << one.how << " plan";

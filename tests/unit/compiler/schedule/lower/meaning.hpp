@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "chorale/host/schedule.hpp"
+#include "chorale/schedule/schedule.hpp"
 
 namespace chorale::test {
 
@@ -47,11 +47,11 @@ inline double at(const Whole& tensor, const Extents& index) {
 
 class Meaning {
  public:
-  Meaning(const host::Schedule& schedule, host::Values values) : s_(schedule) {
-    for (const host::Tensor& tensor : s_.tensors) {
+  Meaning(const schedule::Schedule& schedule, schedule::Values values) : s_(schedule) {
+    for (const schedule::Tensor& tensor : s_.tensors) {
       Whole& whole = tensors_.emplace_back();
-      for (const host::Axis& axis : tensor.axes)
-        whole.extents.push_back(uint64_t(host::evaluate(s_.exprs, axis.extent, values).value));
+      for (const schedule::Axis& axis : tensor.axes)
+        whole.extents.push_back(uint64_t(schedule::evaluate(s_.exprs, axis.extent, values).value));
       whole.values.resize(elements(whole.extents));
     }
   }
@@ -61,12 +61,12 @@ class Meaning {
   /// Computes run `run`. Its inputs are small whole numbers, so that sums are exact in any order.
   void run(int run) {
     for (size_t tensor = 0; tensor < tensors_.size(); ++tensor) {
-      if (s_.tensors[tensor].role != host::Role::in) continue;
+      if (s_.tensors[tensor].role != schedule::Role::in) continue;
       uint64_t state = uint64_t(run) * 7919 + tensor * 104729 + 1;
       for (double& value : tensors_[tensor].values)
         value = double(int((state = state * 6364136223846793005u + 1442695040888963407u) >> 60) % 5 - 2);
     }
-    for (const host::Op& op : s_.layout) compute(op);
+    for (const schedule::Op& op : s_.layout) compute(op);
   }
 
   /// Returns the part that a rank holds: its own slice of an axis over ranks.
@@ -75,14 +75,14 @@ class Meaning {
     const Whole& whole = tensors_[tensor];
     each_index(whole.extents, [&](const Extents& index) {
       for (size_t axis = 0; axis < index.size(); ++axis)
-        if (s_.tensors[tensor].axes[axis].tag == host::Tag::ranks && index[axis] != rank) return;
+        if (s_.tensors[tensor].axes[axis].tag == schedule::Tag::ranks && index[axis] != rank) return;
       part.push_back(float(at(whole, index)));
     });
     return part;
   }
 
  private:
-  void compute(const host::Op& op) {
+  void compute(const schedule::Op& op) {
     Whole& out = tensors_[op.writes[0].tensor];
     const auto in = [&](size_t k) -> const Whole& { return tensors_[op.reads[k].tensor]; };
     size_t next = 0;
@@ -90,12 +90,12 @@ class Meaning {
   }
 
   template <class In>
-  double element(const host::Op& op, const Extents& index, const In& in) const {
+  double element(const schedule::Op& op, const Extents& index, const In& in) const {
     if (op.name == "set") return at(in(0), index);
     if (op.name == "add") return at(in(0), index) + at(in(1), index);
     double total = 0;
     if (op.name == "sum") {
-      const size_t axis = size_t(host::evaluate(s_.exprs, op.attributes.at("axis"), {}).value);
+      const size_t axis = size_t(schedule::evaluate(s_.exprs, op.attributes.at("axis"), {}).value);
       Extents whole = index;
       whole.insert(whole.begin() + ptrdiff_t(axis), 0);
       for (; whole[axis] < in(0).extents[axis]; ++whole[axis]) total += at(in(0), whole);
@@ -120,7 +120,7 @@ class Meaning {
     return at(tensor, index);
   }
 
-  const host::Schedule& s_;
+  const schedule::Schedule& s_;
   std::vector<Whole> tensors_;
 };
 

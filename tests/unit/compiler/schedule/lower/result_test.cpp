@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "chorale/dsl.hpp"
-#include "chorale/host/concrete.hpp"
+#include "chorale/schedule/concrete.hpp"
 
 namespace chorale::test {
 namespace {
@@ -13,33 +13,33 @@ namespace {
 using namespace chorale::dsl;
 
 /// Returns C[streams] of A[ranks] and B, lowered for two ranks.
-host::Schedule lowered() {
+schedule::Schedule lowered() {
   Schedule schedule({.name = "it", .ranks = {2}});
   const Index ranks = schedule.ranks();
   const Tensor a = schedule.input("A", DType::f32, {over_ranks(ranks), 2, 4}),
                b = schedule.input("B", DType::f32, {4, 3});
   schedule.matmul(schedule.output("C", DType::f32, {over_streams(ranks), 2, 3}), a, b);
   const Program program = schedule;
-  return *program.recorded().extension.host;
+  return *program.recorded().extension.schedule;
 }
 
-std::string found(const host::Schedule& schedule) {
-  const Diagnostics findings = host::check(schedule);
+std::string found(const schedule::Schedule& schedule) {
+  const Diagnostics findings = schedule::check(schedule);
   return findings.empty() ? "" : findings[0].text + " [" + findings[0].check + "]";
 }
 
 /// Returns the loop. A turn has the rank's own slice or an exchange, an `after`, and the product.
-host::Op& turn(host::Schedule& schedule) {
-  for (host::Op& op : schedule.body)
-    if (op.kind == host::OpKind::for_) return op;
+schedule::Op& turn(schedule::Schedule& schedule) {
+  for (schedule::Op& op : schedule.body)
+    if (op.kind == schedule::OpKind::for_) return op;
   throw std::logic_error("there is no loop");
 }
 
 TEST(Results, OfTheCompilerAreThoseOfTheLayout) { EXPECT_EQ(found(lowered()), ""); }
 
 TEST(Results, OfAnotherSlice) {
-  host::Schedule schedule = lowered();
-  host::Op& call = turn(schedule).body.back();
+  schedule::Schedule schedule = lowered();
+  schedule::Op& call = turn(schedule).body.back();
   ASSERT_EQ(call.name, "matmul");
   call.reads[0].selects[0].lo = schedule.exprs.symbol("rank");  // which exists from the first turn on
   EXPECT_EQ(found(schedule),
@@ -52,7 +52,7 @@ TEST(Results, WithAnAddendTwice) {
   const Tensor a = schedule.input("a", DType::f32, {4}), b = schedule.input("b", DType::f32, {4});
   schedule.add(schedule.output("c", DType::f32, {4}), a, b);
   const Program program = schedule;
-  host::Schedule twice = *program.recorded().extension.host;
+  schedule::Schedule twice = *program.recorded().extension.schedule;
   twice.body.back().reads[1] = twice.body.back().reads[0];
   EXPECT_EQ(found(twice),
             "c[0:4] of rank 0 is not the add of the layout: b[0:4] is missing from it [result]");

@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "chorale/diagnostic.hpp"
-#include "chorale/host/schedule.hpp"
+#include "chorale/schedule/schedule.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 /// Says in which order a rank processes the slices of a loop.
 enum class Order : uint8_t {
@@ -62,4 +62,4 @@ inline constexpr std::string_view layout_functions[] = {"set", "matmul", "linear
 /// \param findings  gets what is wrong; if there are any, do not use the schedule
 void lower(Schedule&, const Lowering&, Diagnostics& findings);
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

@@ -14,11 +14,11 @@
 #include <string_view>
 #include <vector>
 
-#include "chorale/host/expr.hpp"
+#include "chorale/schedule/expr.hpp"
 #include "chorale/source_line.hpp"
 #include "chorale/types.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 /// Says how one axis of a tensor is spread. With `ranks` there is one slice per rank, and each rank holds its
 /// own slice as index 0. With `streams` the axis is whole on every rank, and each turn of the loop that the
@@ -93,7 +93,7 @@ struct Transfer {
 
 enum class OpKind : uint8_t {
 #define CHORALE_HOST_OP(name, word, summary, text, fields) name,
-#include "chorale/host/ops.def"
+#include "chorale/schedule/ops.def"
 };
 
 /// Holds one operation. The fields of its kind in ops.def say which members it uses.
@@ -169,4 +169,4 @@ struct Schedule {
   const Function* find_function(std::string_view name) const;
 };
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

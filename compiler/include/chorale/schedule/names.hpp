@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 /// Returns whether a name may stand in dumps and expressions: it consists of letters, digits and underscores,
 /// and does not begin with a digit.
@@ -41,4 +41,4 @@ inline constexpr uint32_t most_tag = UINT32_MAX - 1;
 /// most 64 levels deep and expressions in them share no parts.
 inline constexpr unsigned most_nested = 36, most_operators = 4096, most_bodies = 8;
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

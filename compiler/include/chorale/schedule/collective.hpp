@@ -10,7 +10,7 @@
 
 #include "chorale/collective.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 /// Lists the collectives of host schedules, which are some of those of plans.
 inline constexpr CollectiveInfo collectives[] = {
@@ -33,4 +33,4 @@ constexpr const CollectiveInfo& collective_row(std::string_view word) {
   return unknown_collective;
 }
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

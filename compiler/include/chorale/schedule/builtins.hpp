@@ -12,7 +12,7 @@
 
 #include "chorale/types.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 /// Describes a view that is passed to a built-in function.
 struct Operand {
@@ -33,4 +33,4 @@ int64_t summed_axis(const std::map<std::string, int64_t>& attributes);
 std::string misfit(std::string_view function, std::span<const Operand> writes, std::span<const Operand> reads,
                    const std::map<std::string, int64_t>& attributes);
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "chorale/diagnostic.hpp"
-#include "chorale/host/schedule.hpp"
+#include "chorale/schedule/schedule.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 /// Describes a tensor as each rank holds it. Its shape is the same on all ranks.
 struct ConcreteTensor {
@@ -168,4 +168,4 @@ std::string where(uint32_t rank, const Step&);
 /// Returns a box as an author writes it, such as "G[1:2, 0:4]".
 std::string text(const Concrete&, const Box&);
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "chorale/host/concrete.hpp"
+#include "chorale/schedule/concrete.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 /// Writes a schedule before lowering: its tensors, and the operations on whole tensors.
 std::string dump_layout(std::string_view name, const Schedule&);
@@ -17,4 +17,4 @@ std::string dump(std::string_view name, const Schedule&);
 /// Writes the steps of one rank. They are unrolled, and have flags after expand_movers().
 std::string dump(std::string_view name, const Concrete&, uint32_t rank);
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

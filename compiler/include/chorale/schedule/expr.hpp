@@ -13,13 +13,13 @@
 #include <tuple>
 #include <vector>
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 enum class ExprKind : uint8_t {
   constant,
   symbol,
 #define CHORALE_EXPR(name, mnemonic) name,
-#include "chorale/host/exprs.def"
+#include "chorale/schedule/exprs.def"
 };
 
 /// Returns the word of an operator in plan files and dumps, such as "+". Returns "" for constants and
@@ -86,4 +86,4 @@ std::string rest(const Exprs&, Expr, const Values&);
 /// symbols have none.
 std::string text(const Exprs&, Expr);
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule

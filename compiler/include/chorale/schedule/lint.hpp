@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "chorale/host/concrete.hpp"
+#include "chorale/schedule/concrete.hpp"
 
-namespace chorale::host {
+namespace chorale::schedule {
 
 inline constexpr std::string_view warning_names[] = {"overlap"};
 
@@ -21,4 +21,4 @@ Diagnostics lint(const Schedule&, const Values& params = {}, Mover automatic = M
 /// Writes each warning as render() does, without a last line that counts them.
 std::string render_warnings(const Plan&, const Diagnostics&);
 
-}  // namespace chorale::host
+}  // namespace chorale::schedule
