@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-OURS = re.compile(r"^(bindings|compiler|dsl|executor|plans|tools)/.*\.cpp$")
+OURS = re.compile(r"^(bench|bindings|compiler|dsl|executor|plans|tools)/.*\.cpp$")
 KEPT = re.compile(r"-(I|D|std=)")
 # These headers take the longest to parse, besides cmake/precompiled.hpp.
 SLOW = ("CLI/CLI.hpp", "boost/asio/ip/tcp.hpp", "boost/asio/write.hpp", "fmt/ranges.h", "nlohmann/json.hpp", "spdlog/spdlog.h",

@@ -43,7 +43,8 @@ class Parser {
   [[noreturn]] void refuse(size_t at, const std::string& expected) const {
     const std::string found =
         at < bytes_.size() ? "the byte " + std::to_string(uint8_t(bytes_[at])) : std::string("the end");
-    throw PlanError("byte " + std::to_string(origin_ + at), "no CBOR: " + found + ", expected " + expected);
+    throw PlanError("byte " + std::to_string(origin_ + at),
+                    "this is not CBOR: found " + found + ", expected " + expected);
   }
 
   uint64_t big_endian(size_t count) {

@@ -106,7 +106,7 @@ uint32_t Fields::rest(Plan& plan) const {
     const std::string meant =
         key.size() < 60 ? did_you_mean(key, std::span(absent_).first(absent_count_)) : "";
     if (!meant.empty())
-      throw PlanError(object_.up ? object_.path() : "/", "the unknown key \"" + key + "\"" + meant);
+      throw PlanError(object_.up ? object_.path() : "/", "the key \"" + key + "\" is unknown" + meant);
     if (!text.empty()) text += ',';
     quote(text, key);
     text += ':';
@@ -120,7 +120,7 @@ void Fields::none(std::span<const std::string_view> known) const {
   for (size_t position = 0; position < object_.value.keys.size(); ++position) {
     if (taken(position)) continue;
     const std::string& key = object_.value.keys[position];
-    throw PlanError(object_.path(), "the unknown key \"" + key.substr(0, 60) + "\", expected " +
+    throw PlanError(object_.path(), "the key \"" + key.substr(0, 60) + "\" is unknown, expected " +
                                         alternatives(known) +
                                         (key.size() < 60 ? did_you_mean(key, known) : ""));
   }

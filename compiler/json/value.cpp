@@ -159,11 +159,11 @@ Value parse(std::string_view text) {
   Builder builder;
   // nlohmann treats a zero byte as the end and would not read what follows it.
   if (const size_t zero = text.find('\0'); zero != text.npos)
-    throw PlanError(builder.path(), "no JSON at " + place(text, zero + 1) + ": a byte of zero");
+    throw PlanError(builder.path(), place(text, zero + 1) + " is not JSON: it is a byte of zero");
   if (nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) return std::move(builder.root);
   const std::string path = builder.path();
   if (!builder.position) throw PlanError(path, builder.message);
-  throw PlanError(path, "no JSON at " + place(text, builder.position) + ": " + what(builder.message));
+  throw PlanError(path, place(text, builder.position) + " is not JSON: " + what(builder.message));
 }
 
 void dump(std::string& out, const Value& value) {

@@ -41,7 +41,7 @@ class Reader {
     for (const auto& [key, value] : json.items()) {
       static constexpr std::string_view known[] = {"version", "machine", "parameters", "notes"};
       if (std::find(std::begin(known), std::end(known), key) == std::end(known))
-        wrong("/" + key, value, "unknown key" + did_you_mean(key, known));
+        wrong("/" + key, value, "the key is unknown" + did_you_mean(key, known));
     }
     const Json& version = member(json, "version");
     if (version != 1) wrong("/version", version, "1 is the version that this chorale reads");

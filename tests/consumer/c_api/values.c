@@ -149,7 +149,7 @@ void check_plans(const char* file) {
   OK(chorale_plan_close(loaded));
   OK(chorale_plan_json(again, &same));
   EXPECT(strcmp(text, same) == 0);
-  FAILS(CHORALE_INVALID_PLAN, "no JSON", chorale_plan_read(text, 50, &plan));
+  FAILS(CHORALE_INVALID_PLAN, "is not JSON", chorale_plan_read(text, 50, &plan));
   EXPECT(plan == NULL);
   FAILS(CHORALE_INVALID_ARGUMENT, "'data' is null", chorale_plan_read(NULL, 50, &plan));
   chorale_text_free(text);

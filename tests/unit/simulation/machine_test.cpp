@@ -48,7 +48,7 @@ TEST(MachineFile, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(error_of(with("\"machine\": \"made up\",", "")),
             "m.json: /machine is missing: a machine needs it");
   EXPECT_EQ(error_of(with("\"machine\"", "\"machina\"")),
-            "m.json: /machina is \"made up\": unknown key, did you mean 'machine'?");
+            "m.json: /machina is \"made up\": the key is unknown, did you mean 'machine'?");
   EXPECT_EQ(error_of(with("\"issue_ns\": 0.0", "\"issue_ns\": -1")),
             "m.json: /parameters/issue_ns is -1: a number of nanoseconds from 0 to 1e12 is expected");
   EXPECT_EQ(error_of(with("\"issue_ns\": 0.0", "\"issue_ns\": \"4\"")),

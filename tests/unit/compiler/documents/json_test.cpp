@@ -178,7 +178,7 @@ TEST(Json, LoadNamesTheFile) {
     load(empty);
     FAIL();
   } catch (const PlanError& error) {
-    EXPECT_EQ(std::string(error.what()).rfind(empty + ": /: no JSON at line 1", 0), 0u) << error.what();
+    EXPECT_EQ(std::string(error.what()).rfind(empty + ": /: line 1", 0), 0u) << error.what();
     EXPECT_EQ(error.json_path, "/");
   }
   std::filesystem::remove(empty);
