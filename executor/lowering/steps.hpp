@@ -21,10 +21,10 @@ struct RecordedStep {
   uint64_t turns = 1;  ///< how often the step runs: the turns of its loop
 };
 
-/// Marks the data steps that move only whole units, or whole lines, and removes those that move nothing.
-/// Unless it keeps tails, it splits every other step into whole units and a tail, because the fast path
-/// handles no tails. The last chunk of a message counts as many bytes as the others, though not all of them
-/// exist.
+/// Marks the data steps that move only whole units, and removes those that move nothing. Unless it keeps
+/// tails, it splits every other step into whole units and a tail, because the fast path handles no tails. The
+/// last chunk of a message counts as many bytes as the others, though not all of them exist. With LL128
+/// packets the fast path moves the lines of all these bytes, and of plain memory the units that exist.
 void mark_whole(std::vector<RecordedStep>& steps, PacketForm packet, bool keep_tails);
 
 /// Returns true if all data steps are marked as whole.

@@ -40,24 +40,29 @@ CHORALE_FN Stop run_batch(const Group& group, const ProgramStep* steps, const Pa
     const ProgramStep& step = steps[part.step];
     const MemAt plain = page.plain + step.first_plain;
     const PacketsAt packets = page.packets + step.first_packets;
+    Turn turn = part.turn;
+    if constexpr (detail::by_line<Packets<P>>) {
+      if (turn.unit * unit_bytes >= extent_of<P>(step, plain).exist) turn.n = 0;
+    }
     Unit held[1];
     if (steps->kind == ProgramStepKind::copy) {
       if (copies_onto_itself(step, page)) return Stop::none;
-      plain[0].template read<Whole, 1>(group, part.turn, held);
-      sinks_of(step, plain + 1, packets).template write<1, Whole>(part.turn, held);
+      plain[0].template read<Whole, 1>(group, turn, held);
+      sinks_of(step, plain + 1, packets).template write<1, Whole>(turn, held);
       return Stop::none;
     }
-    const Stop stop = packets[0].template read<Whole, 1>(group, part.turn, held);
+    const Stop stop = packets[0].template read<Whole, 1>(group, turn, held);
     if (stop != Stop::none) {
       op = step.op;
       return stop;
     }
-    sinks_of(step, plain, packets + 1).template write<1, Whole>(part.turn, held);
+    sinks_of(step, plain, packets + 1).template write<1, Whole>(turn, held);
     return Stop::none;
   };
   Stop stop = Stop::none;
   if (has_lines<P>(*steps)) {
-    const uint32_t lines = uint32_t(steps->bytes / packet_payload<LL128>), all = lines * steps->batch;
+    const uint32_t lines = uint32_t(packet_bytes<LL128>(steps->bytes) / sizeof(LL128)),
+                   all = lines * steps->batch;
     const uint32_t stride = group.size / (LL128::units + 1);
     for (uint32_t first = uint32_t(detail::first_line(group)); first < all && stop == Stop::none;
          first += stride) {

@@ -43,10 +43,35 @@ CHORALE_FN Sinks<MemAt, PacketsAt> sinks_of(const ProgramStep& step, MemAt plain
   return {plain, packets, step.plain_sinks, step.packet_sinks};
 }
 
+/// Says how long a step is. Packets have `bytes` bytes. Its plain places have only the first `exist` of them:
+/// the rest of the last chunk of a message is padding.
+struct Extent {
+  uint64_t bytes;
+  uint64_t exist;
+};
+
+CHORALE_FN uint64_t valid_at(const Mem* place) { return place->valid; }
+
+/// Returns the extent of a step that is marked as whole. `plain` is the first of its plain places. Only steps
+/// with lines have padding.
+template <class P, class MemAt>
+CHORALE_FN Extent extent_of(const ProgramStep& step, MemAt plain) {
+  if constexpr (detail::by_line<Packets<P>>) {
+    const bool has_plain = step.kind == ProgramStepKind::copy || step.kind == ProgramStepKind::reduce ||
+                           step.own != 0 || step.plain_sinks != 0;
+    if (has_plain) {
+      const uint64_t valid = valid_at(plain);
+      if (valid < step.bytes) return {step.bytes, valid};
+    }
+  }
+  return {step.bytes, step.bytes};
+}
+
 /// Calls part(turn) for the calling thread's units, or its warp's lines, N at a time. Ends at the first stop.
 /// If Whole is false, N is 1, and the last unit may have fewer than 16 bytes.
 template <uint32_t N, bool Lines, bool Whole = true, class Part>
-CHORALE_FN Stop each_turn(const Group& group, uint64_t bytes, const Part& part) {
+CHORALE_FN Stop each_turn(const Group& group, const Extent& extent, const Part& part) {
+  const uint64_t bytes = extent.bytes;
   if constexpr (!Whole) {
     static_assert(N == 1 && !Lines);
     for (uint64_t unit = group.rank; unit < units_of(bytes); unit += group.size) {
@@ -57,7 +82,8 @@ CHORALE_FN Stop each_turn(const Group& group, uint64_t bytes, const Part& part) 
   }
   if constexpr (Lines) {
     uint64_t first = detail::first_line(group);
-    return detail::each_turn_of_lines<true, N>(group, first, 0, bytes / packet_payload<LL128>, bytes, part);
+    const uint64_t lines = packet_bytes<LL128>(bytes) / sizeof(LL128);
+    return detail::each_turn_of_lines<true, N>(group, first, 0, lines, extent.exist, part);
   }
   const uint64_t units = bytes / unit_bytes;
   for (uint64_t unit = group.rank; unit < units; unit += N * uint64_t(group.size)) {
@@ -71,8 +97,8 @@ CHORALE_FN Stop each_turn(const Group& group, uint64_t bytes, const Part& part) 
 }
 
 template <bool Lines, uint32_t N, class Source, class To>
-CHORALE_FN Stop copy_whole(const Group& group, uint64_t bytes, const Source& source, const To& sinks) {
-  return each_turn<N, Lines>(group, bytes, [&](const Turn& turn) {
+CHORALE_FN Stop copy_whole(const Group& group, const Extent& extent, const Source& source, const To& sinks) {
+  return each_turn<N, Lines>(group, extent, [&](const Turn& turn) {
     Unit held[N];
     const Stop stop = source.template read<true, N>(group, turn, held);
     if (stop == Stop::none) sinks.template write<N>(turn, held);
@@ -81,14 +107,14 @@ CHORALE_FN Stop copy_whole(const Group& group, uint64_t bytes, const Source& sou
 }
 
 template <bool Lines, class Source, class To>
-CHORALE_FN Stop copy_whole(const Group& group, uint64_t bytes, const Source& source, const To& sinks) {
-  return copy_whole < Lines, Lines ? 4 : Source::at_once > (group, bytes, source, sinks);
+CHORALE_FN Stop copy_whole(const Group& group, const Extent& extent, const Source& source, const To& sinks) {
+  return copy_whole < Lines, Lines ? 4 : Source::at_once > (group, extent, source, sinks);
 }
 
 /// Copies unit by unit, whatever their alignment. The last unit may have fewer than 16 bytes.
 template <class Source, class To>
 CHORALE_FN Stop copy_parts(const Group& group, uint64_t bytes, const Source& source, const To& sinks) {
-  return each_turn<1, false, false>(group, bytes, [&](const Turn& turn) {
+  return each_turn<1, false, false>(group, {bytes, bytes}, [&](const Turn& turn) {
     Unit held[1];
     const Stop stop = source.template read<false, 1>(group, turn, held);
     if (stop == Stop::none) sinks.template write<1, false>(turn, held);
@@ -98,9 +124,9 @@ CHORALE_FN Stop copy_parts(const Group& group, uint64_t bytes, const Source& sou
 
 /// Computes first + others[0] + .. + others[n-1], N units of a thread at a time.
 template <ReduceOp Op, class T, uint32_t N, bool Lines, class Others, class To>
-CHORALE_FN Stop reduce_whole(const Group& group, uint64_t bytes, const Mem& first, Others others, uint32_t n,
-                             const To& sinks) {
-  return each_turn<N, Lines>(group, bytes, [&](const Turn& turn) {
+CHORALE_FN Stop reduce_whole(const Group& group, const Extent& extent, const Mem& first, Others others,
+                             uint32_t n, const To& sinks) {
+  return each_turn<N, Lines>(group, extent, [&](const Turn& turn) {
     Unit held[N];
     const Stop stop = detail::combine_all<Op, T, true, N>(
         group, turn, first, n, [others](uint32_t other) -> decltype(auto) { return others[other]; }, 0, held);
@@ -118,7 +144,8 @@ CHORALE_FN Stop add_packets(const Group& group, const ProgramStep& step, MemAt p
   using Loaded = typename Packets<P>::Loaded;
   // Without a plain source, `own` is a place after all packets, and nothing is added there.
   const uint32_t n = step.n, own = step.own - 1u;
-  return each_turn<N, detail::by_line<Packets<P>>, Whole>(group, step.bytes, [&](const Turn& turn) {
+  const Extent extent = extent_of<P>(step, plain);
+  return each_turn<N, detail::by_line<Packets<P>>, Whole>(group, extent, [&](const Turn& turn) {
     Unit next[N];
     if (step.own != 0) {
       plain[0].template read<Whole, N>(group, turn, next);
@@ -311,14 +338,15 @@ CHORALE_FN Stop reduce_step(const Group& group, const ProgramStep& step, const P
   switch (step.kind) {
     case ProgramStepKind::reduce: {
       const auto sinks = sinks_of(step, plain + 1 + n, packets);
+      const Extent extent = extent_of<P>(step, plain);
       if constexpr (detail::by_line<Packets<P>>) {
         if (has_lines<P>(step))
-          return reduce_whole<Op, T, 1, true>(group, step.bytes, plain[0], plain + 1, n, sinks);
+          return reduce_whole<Op, T, 1, true>(group, extent, plain[0], plain + 1, n, sinks);
       }
       if (several > 1 && n <= detail::together<T, several>) {
-        return reduce_whole<Op, T, several, false>(group, step.bytes, plain[0], plain + 1, n, sinks);
+        return reduce_whole<Op, T, several, false>(group, extent, plain[0], plain + 1, n, sinks);
       }
-      return reduce_whole<Op, T, 1, false>(group, step.bytes, plain[0], plain + 1, n, sinks);
+      return reduce_whole<Op, T, 1, false>(group, extent, plain[0], plain + 1, n, sinks);
     }
     default:
       return reduce_packets_step<Op, T, P, false>(group, step, plain, packets);
@@ -355,16 +383,17 @@ CHORALE_FN Stop run_data(const Group& group, const ProgramStep& step, const Page
   if (!step.whole || (step.passed & misaligned) != 0) return run_slowly<T, P>(step, page);
   const Mem* const plain = page.plain + step.first_plain;
   const Packets<P>* const packets = page.packets + step.first_packets;
+  const Extent extent = extent_of<P>(step, plain);
   if (step.kind == ProgramStepKind::copy) {
     const auto sinks = sinks_of(step, plain + 1, packets);
     if constexpr (detail::by_line<Packets<P>>) {
-      if (has_lines<P>(step)) return copy_whole<true>(group, step.bytes, plain[0], sinks);
+      if (has_lines<P>(step)) return copy_whole<true>(group, extent, plain[0], sinks);
     }
-    return copy_whole<false>(group, step.bytes, plain[0], sinks);
+    return copy_whole<false>(group, extent, plain[0], sinks);
   }
   Stop stop = Stop::none;
   if (step.kind == ProgramStepKind::unpack) {
-    stop = copy_whole<detail::by_line<Packets<P>>>(group, step.bytes, packets[0],
+    stop = copy_whole<detail::by_line<Packets<P>>>(group, extent, packets[0],
                                                    sinks_of(step, plain, packets + 1));
   } else if constexpr (!std::is_void<T>::value) {
     const ReduceOp op = ReduceOp(step.reduce_op);

@@ -16,8 +16,8 @@
 
 namespace chorale::cuda {
 
-/// Gives access to the places of a page when both addresses of each are known. If Whole is true, all units of
-/// all places exist.
+/// Gives access to the places of a page when both addresses of each are known. If Whole is true, each unit of
+/// a place exists as a whole or, past its valid bytes, not at all.
 template <class End, bool Whole>
 struct Banked {
   const ProgramPlace* places;
@@ -35,6 +35,11 @@ struct Banked {
   }
   CHORALE_FN Banked operator+(uint32_t n) const { return {places + n, bank, flag, deadline}; }
 };
+
+template <class End, bool Whole>
+CHORALE_FN uint64_t valid_at(const Banked<End, Whole>& at) {
+  return at.places->valid;
+}
 
 /// Replaces the first two words of each place by its addresses in launches of odd and of even number. Before,
 /// the words are the address for odd numbers and the difference for even ones.
@@ -67,16 +72,18 @@ CHORALE_FN Stop copy_long(const Group& group, const ProgramStep& step, const Of&
   const auto packets = page.packets + step.first_packets;
   if (step.kind == ProgramStepKind::unpack) {
     const auto sinks = sinks_of(step, plain, packets + 1);
-    if constexpr (Whole) return group.agree(copy_whole<lines>(group, step.bytes, packets[0], sinks));
+    if constexpr (Whole)
+      return group.agree(copy_whole<lines>(group, extent_of<P>(step, plain), packets[0], sinks));
     return group.agree(copy_parts(group, step.bytes, packets[0], sinks));
   }
   if (copies_onto_itself(step, page)) return Stop::none;
   const auto sinks = sinks_of(step, plain + 1, packets);
   if constexpr (!Whole) return copy_parts(group, step.bytes, plain[0], sinks);
-  if (has_lines<P>(step)) return copy_whole<lines>(group, step.bytes, plain[0], sinks);
+  const Extent extent = extent_of<P>(step, plain);
+  if (has_lines<P>(step)) return copy_whole<lines>(group, extent, plain[0], sinks);
   // Copy one unit at a time. A burst of packets would delay those of the other warps, for which the peer
   // waits.
-  return copy_whole<false, 1>(group, step.bytes, plain[0], sinks);
+  return copy_whole<false, 1>(group, extent, plain[0], sinks);
 }
 
 /// Runs the programs. T is the element type, or void in a kernel for plans that do not reduce. P is the

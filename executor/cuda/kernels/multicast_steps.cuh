@@ -33,7 +33,7 @@ template <class Source, class Sink>
 CHORALE_FN void move_through_switch(const Group& group, uint64_t bytes, const Source& source,
                                     const Sink& sink) {
   constexpr uint32_t at_once = 4;
-  each_turn<at_once, false>(group, bytes, [&](const Turn& turn) {
+  each_turn<at_once, false>(group, {bytes, bytes}, [&](const Turn& turn) {
     Unit held[at_once];
     source.template read<true, at_once>(group, turn, held);
     sink.template write<true, at_once>(turn, held);

@@ -68,7 +68,7 @@ class BoundRanks {
   std::string run() {
     for (uint32_t rank = 0; rank < plan_.ranks(); ++rank) {
       for (const lowering::DeviceProgram& program : memory_[rank].programs) {
-        const std::string fault = fault_of(program, ranks_[rank].in, ranks_[rank].out);
+        const std::string fault = fault_of(program, runs_.packet, ranks_[rank].in, ranks_[rank].out);
         if (!fault.empty()) return "rank " + std::to_string(rank) + ": " + fault;
       }
     }

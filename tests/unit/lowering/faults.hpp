@@ -41,7 +41,8 @@ struct SettledPage {
 /// writes.
 class Faults {
  public:
-  Faults(const SettledPage& page, uint32_t odd) : page_(page), odd_(odd) {}
+  Faults(const SettledPage& page, uint32_t odd, PacketForm packet)
+      : page_(page), odd_(odd), packet_(packet) {}
 
   std::string find() const {
     for (uint32_t at = 0; at < page_.header.steps; ++at) {
@@ -70,11 +71,23 @@ class Faults {
     if (step.bytes % unit_bytes != 0) return "whole units, and a tail";
     for (uint32_t at = step.first_plain; at < sinks(step).second; ++at) {
       const Mem& place = page_.plain[at];
+      if (has_lines(step) && place.valid != page_.plain[step.first_plain].valid && place.valid < step.bytes)
+        return "places with different ends";
+      if (has_lines(step) && place.valid == 0) continue;
       if (!place.data || reinterpret_cast<uint64_t>(place.data) % unit_bytes != 0)
         return "whole units at an odd address";
-      if (place.valid < step.bytes) return "whole units that do not exist";
+      if (place.valid >= step.bytes) continue;
+      if (!has_lines(step)) return "whole units that do not exist";
+      if (place.valid % unit_bytes != 0) return "a unit of which a part exists";
     }
     return "";
+  }
+
+  /// Returns true if a step has LL128 packets. The last of its lines may be padded.
+  bool has_lines(const lowering::ProgramStep& step) const {
+    using lowering::ProgramStepKind;
+    return packet_ == PacketForm::ll128 && (step.packet_sinks != 0 || step.kind == ProgramStepKind::unpack ||
+                                            step.kind == ProgramStepKind::reduce_packets);
   }
 
   bool touch(uint32_t a, uint32_t b, uint64_t bytes) const {
@@ -101,17 +114,18 @@ class Faults {
 
   const SettledPage& page_;
   const uint32_t odd_;  ///< 1: the input is not aligned; 2: the output
+  const PacketForm packet_;
 };
 
 /// Returns the fault of a program, for launches with this input and output; empty if there is none.
-inline std::string fault_of(const lowering::DeviceProgram& program, char* in, char* out) {
+inline std::string fault_of(const lowering::DeviceProgram& program, PacketForm packet, char* in, char* out) {
   const auto misaligned = [](const char* at) { return reinterpret_cast<uint64_t>(at) % unit_bytes != 0; };
   const uint32_t odd = (misaligned(in) ? 1u : 0u) | (misaligned(out) ? 2u : 0u);
   for (uint64_t page = 0; page < uint64_t(program.blocks) * program.pages; ++page) {
     for (const uint64_t epoch : {1, 2}) {
       const SettledPage settled(program.page, program.bytes.data() + page * program.page.bytes(), epoch, in,
                                 out);
-      const std::string fault = Faults(settled, odd).find();
+      const std::string fault = Faults(settled, odd, packet).find();
       if (!fault.empty()) return fault;
     }
   }

@@ -43,7 +43,8 @@ struct Recorded {
            uint64_t shift = 0, uint64_t loop_bytes = LowerOptions().loop_bytes)
       : Recorded(plan, layout_of(plan, bytes, DType::i32), page_bytes, shift, loop_bytes) {}
   Recorded(const Plan& plan, const Layout& layout, uint64_t page_bytes = LowerOptions().page_bytes,
-           uint64_t shift = 0, uint64_t loop_bytes = LowerOptions().loop_bytes) {
+           uint64_t shift = 0, uint64_t loop_bytes = LowerOptions().loop_bytes,
+           PacketForm packet = PacketForm::ll8) {
     image = lowering::build_image(plan, 0, layout, DType::i32, {});
     for (size_t buffer = 2; buffer < image.buffers.size(); ++buffer) {
       image.buffers[buffer].base = reinterpret_cast<char*>(base_of(buffer) + shift);
@@ -55,7 +56,7 @@ struct Recorded {
     places.pushed = reinterpret_cast<uint64_t*>(uint64_t(3) << 40);
     places.completed = reinterpret_cast<const Signal*>(uint64_t(5) << 40);
     places.signals_at_peer.assign(image.channels.size(), reinterpret_cast<Signal*>(uint64_t(4) << 40));
-    program = lower(image, places, PacketForm::ll8,
+    program = lower(image, places, packet,
                     {.page_bytes = page_bytes, .most_page_bytes = 160 << 10, .loop_bytes = loop_bytes});
   }
 
@@ -125,6 +126,49 @@ TEST(Lower, splits_the_tails_of_packets_off_with_their_data) {
   const auto steps = Recorded(plan, 12804).steps();
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[1].packets[0].at - steps[0].packets[0].at, 2 * 12800u);
+}
+
+TEST(Lower, pads_the_last_lines_of_exchanges) {
+  Plan plan = two_wholes();
+  add(block(plan), Opcode::copy_packets, {in(0, 8)}, {scratch(0, 8)});
+  const auto of = [&plan](uint64_t bytes) {
+    return Recorded(plan, layout_of(plan, bytes, DType::i32, PacketForm::ll128), LowerOptions().page_bytes, 0,
+                    LowerOptions().loop_bytes, PacketForm::ll128);
+  };
+  for (const uint64_t bytes : {uint64_t{1024}, uint64_t{1} << 20}) {
+    const Recorded padded = of(bytes);
+    const auto steps = padded.steps();
+    ASSERT_EQ(steps.size(), 1u);
+    EXPECT_EQ(steps[0].step.bytes % packet_payload<LL128>, 0u);
+    EXPECT_GT(steps[0].step.bytes, bytes);
+    EXPECT_EQ(steps[0].step.whole, 1);
+    EXPECT_EQ(steps[0].plain[0].valid, bytes);
+    EXPECT_TRUE(padded.program.exchange);
+    EXPECT_TRUE(padded.program.whole);
+  }
+  const Recorded split = of(1028);
+  ASSERT_EQ(split.steps().size(), 2u);
+  EXPECT_EQ(split.steps()[0].step.bytes, 9 * packet_payload<LL128>);
+  EXPECT_EQ(split.steps()[1].step.whole, 0);
+  EXPECT_FALSE(split.program.exchange);
+}
+
+TEST(Lower, splits_lines_whose_places_have_different_ends) {
+  RecordedStep step;
+  step.step.kind = ProgramStepKind::unpack;
+  step.step.bytes = 5 * packet_payload<LL128>;
+  step.step.plain_sinks = 2;
+  step.packets = {{4096, 0, 0}};
+  step.plain = {{8192, 0, 464}, {16384, 0, 464}};
+  std::vector<RecordedStep> alike{step};
+  mark_whole(alike, PacketForm::ll128, false);
+  EXPECT_EQ(alike.size(), 1u);
+  step.plain[1].valid = unlimited;
+  std::vector<RecordedStep> different{step};
+  mark_whole(different, PacketForm::ll128, false);
+  ASSERT_EQ(different.size(), 2u);
+  EXPECT_EQ(different[0].step.bytes, 4 * packet_payload<LL128>);
+  EXPECT_EQ(different[1].plain[0].valid, 464 - 4 * packet_payload<LL128>);
 }
 
 TEST(Lower, splits_nothing_where_nothing_is_missing) {
