@@ -163,7 +163,7 @@ void Profiles::add(World& world, const Executor& executor, const Config& config,
       Simulator simulator(plan);
       for (ProfiledCall call : calls) {
         Arguments& arguments = call.arguments;
-        if (!arguments.packet) arguments.packet = packet_form_of(config.packet.value);
+        if (!arguments.packet) arguments.packet = executor.packet_form(plan, arguments.bytes);
         const Profile found = profile(plan, arguments, spans, clocks);
         keep(text_of(found, plan, arguments.bytes, clocks));
         if (machine_ && found.launch != 0)

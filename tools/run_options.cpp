@@ -28,7 +28,7 @@ void RunOptions::declare(CLI::App& app) {
   app.add_option("--backend", backend, "Where to run; default: the configuration's, cpu")
       ->check(one_of("backend", {"cpu", "cuda"}))
       ->type_name("NAME");
-  app.add_option("--packet", packet, "Form of packets; default: the configuration's, ll16")
+  app.add_option("--packet", packet, "Form of packets; default: the configuration's, auto")
       ->check(one_of("packet form", {std::begin(packet_form_names), std::end(packet_form_names)}))
       ->type_name("NAME");
   app.add_option("--timeout", timeout,

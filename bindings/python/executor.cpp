@@ -121,7 +121,7 @@ void declare_executor(py::module_& module) {
           "the array's.\n"
           "dtype: 'f32', 'bf16', ...; default: the array's.\n"
           "op: replaces the plan's operator: 'sum', 'min', 'max', 'prod', 'avg'.\n"
-          "packet: 'll8', 'll16', 'll128'.\n"
+          "packet: 'll8', 'll16', 'll128'; default: the setting's.\n"
           "stream: a cudaStream_t as a number; with CUDA the call only enqueues.\n\n"
           "On the CPU it returns when this rank's part has ended. Raises UsageError, RunError.")
       .def(

@@ -147,9 +147,10 @@ py::dict facts(const PlanObject& self) {
 }
 
 Simulation simulate_one(const PlanObject& self, uint64_t bytes, const std::string& dtype,
-                        const std::string& packet, bool eager, bool spans, const std::string& machine) {
+                        const std::optional<std::string>& packet, bool eager, bool spans,
+                        const std::string& machine) {
   const SimulatedCall call{
-      .bytes = bytes, .dtype = dtype_of(dtype), .packet = *packet_of(packet), .eager = eager, .spans = spans};
+      .bytes = bytes, .dtype = dtype_of(dtype), .packet = packet_of(packet), .eager = eager, .spans = spans};
   py::gil_scoped_release release;
   return simulate(*self.plan, call, load_machine(machine));
 }

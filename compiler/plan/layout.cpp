@@ -83,6 +83,14 @@ bool sends_packets(const Plan& plan) {
   return false;
 }
 
+PacketForm packet_form_by_size(const Plan& plan, uint64_t bytes) {
+  constexpr uint64_t least = 32 << 10, unit = payload_of(PacketForm::ll16).bytes;
+  if (bytes < least) return PacketForm::ll16;
+  // A part that does not end with a whole unit takes a slow path.
+  const uint64_t parts = std::max<uint64_t>(message_segments(plan), 1);
+  return bytes % (unit * parts) == 0 ? PacketForm::ll128 : PacketForm::ll16;
+}
+
 Layout layout_of(const Plan& plan, uint64_t bytes, DType dtype, PacketForm form) {
   const uint64_t element = dtype_size(dtype);
   if (element == 0) throw UsageError(fmt::format("dtype {} is none that we know", int(dtype)));

@@ -48,7 +48,8 @@ Simulator::Simulator(Simulator&&) noexcept = default;
 
 Simulation Simulator::simulate(const SimulatedCall& call, const Machine& machine) {
   const Plan& plan = state_->plan;
-  const Layout layout = layout_of(plan, call.bytes, call.dtype, call.packet);
+  const PacketForm form = call.packet.value_or(packet_form_by_size(plan, call.bytes));
+  const Layout layout = layout_of(plan, call.bytes, call.dtype, form);
   const std::optional<proof::Message> message = proof::message_of_all_turns(plan, layout.chunk_bytes);
   if (!message) {
     throw UsageError(
@@ -60,7 +61,7 @@ Simulation Simulator::simulate(const SimulatedCall& call, const Machine& machine
                      recording->message.unit == message->unit && recording->message.bytes == message->bytes;
   if (!known) recording = record(plan, *message);
 
-  const std::vector<Cost> costs = list_costs(*recording, layout, machine, call.packet);
+  const std::vector<Cost> costs = list_costs(*recording, layout, machine, form);
   Times times = run(*recording, costs, machine, plan.ranks(), call.spans);
   Simulation result;
   result.launch_ns = launch_ns(plan, machine, call.eager);

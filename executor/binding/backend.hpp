@@ -134,6 +134,9 @@ class Backend {
   /// \param multicast  as Call::multicast
   virtual bool can_publish(const Plan&, bool /*multicast*/) const { return false; }
 
+  /// Returns whether LL128 packets work between all ranks. The answer is the same on all ranks.
+  virtual bool has_whole_lines() const = 0;
+
   /// Describes rows of bytes at equal distances.
   struct Rows {
     char* at;

@@ -38,6 +38,8 @@ class CpuBackend final : public Backend {
     return cpu::CpuBinding::scratch_of(plan, use, call);
   }
 
+  bool has_whole_lines() const override { return !world_.group().several_hosts(); }
+
   void* allocate(uint64_t bytes) override {
     if (!world_.local()) {
       if (windows_.size() == windows_.capacity()) {

@@ -30,7 +30,8 @@ class CudaBackend final : public Backend {
         imports_(world),
         device_(imports_.devices()[size_t(world.rank())].ordinal),
         pool_(world, imports_),
-        monitor_(world) {
+        monitor_(world),
+        whole_lines_(whole_lines_everywhere(world, imports_.devices())) {
     world::collective_try(world, [&] { abort_ = HostMapping(world.abort_word(), sizeof(AbortWord)); });
     common_.world = &world_;
     common_.device = device_;
@@ -101,6 +102,8 @@ class CudaBackend final : public Backend {
 
   bool binds_to_addresses() const override { return true; }
 
+  bool has_whole_lines() const override { return whole_lines_; }
+
   bool can_publish(const Plan& plan, bool multicast) const override {
     return plan.ranks() <= Publication::most_ranks && !world_.group().several_hosts() &&
            !(multicast && SwitchUse(plan).any());
@@ -159,6 +162,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Proxy> proxy_;
   Common common_;
   Monitor monitor_;
+  const bool whole_lines_;
 };
 
 }  // namespace

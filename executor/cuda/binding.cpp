@@ -154,13 +154,7 @@ void CudaBinding::require_whole_lines(const Plan& plan) const {
                       "another host: set packet = ll16",
                       rank_, peer));
     }
-    if (devices[peer].same_device(mine)) continue;
-    int device = -1, native = 0;
-    const bool known = cudaDeviceGetByPCIBusId(&device, devices[peer].bus_id.data()) == cudaSuccess &&
-                       cudaDeviceGetP2PAttribute(&native, cudaDevP2PAttrNativeAtomicSupported, common_.device,
-                                                 device) == cudaSuccess;
-    cudaGetLastError();  // not a failure: this process may not see the device
-    if (known && native != 0) continue;
+    if (stores_whole_lines(common_.device, mine, devices[peer])) continue;
     throw UsageError(
         fmt::format("packets of form ll128 need NVLink between all GPUs, but {} of rank {} and {} of rank {} "
                     "do not report it: set packet = ll16",

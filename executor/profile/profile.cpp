@@ -76,9 +76,8 @@ void count(ProfileTotals& totals, const OpInfo& op, const TraceSpan& span, const
 }  // namespace
 
 Profile profile(const Plan& plan, const Arguments& arguments, std::span<const TraceSpan> all, Clocks clocks) {
-  // All packet forms except LL128 divide messages in the same way.
-  const Layout layout =
-      layout_of(plan, arguments.bytes, arguments.dtype, arguments.packet.value_or(PacketForm::ll8));
+  const PacketForm form = arguments.packet.value_or(packet_form_by_size(plan, arguments.bytes));
+  const Layout layout = layout_of(plan, arguments.bytes, arguments.dtype, form);
   Profile profile;
   const LaunchSpans spans(plan, all, arguments.bytes);
   profile.launch = spans.launch();

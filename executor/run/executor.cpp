@@ -30,10 +30,10 @@ struct Executor::State {
   World& world;
   const system::Origin origin;
   Config config;
-  PacketForm packet;
-  bool multicast;       ///< switch channels use multicast
-  uint64_t resets;      ///< the world's resets() when the bindings were made
-  bool failed = false;  ///< whether a run has failed since the last reset of the world
+  std::optional<PacketForm> packet;  ///< none: auto
+  bool multicast;                    ///< switch channels use multicast
+  uint64_t resets;                   ///< the world's resets() when the bindings were made
+  bool failed = false;               ///< whether a run has failed since the last reset of the world
   std::atomic<bool> in_use{false};
   std::unique_ptr<Backend> backend;
   std::optional<Staging> staging;  ///< has a value from the constructor on
@@ -58,11 +58,10 @@ struct Executor::State {
         bindings(config.bindings, config.scratch),
         launches(of) {
     const std::string name = config.backend, form = config.packet;
-    const std::optional<PacketForm> named = packet_form_of(form);
-    if (!named)
-      throw UsageError(fmt::format("packet form '{}' is unknown: use one of {}", form,
-                                   fmt::join(packet_form_names, ", ")));
-    packet = *named;
+    packet = packet_form_of(form);
+    if (!packet && form != packet_form_auto)
+      throw UsageError(fmt::format("packet form '{}' is unknown: use one of {}, or {}", form,
+                                   fmt::join(packet_form_names, ", "), packet_form_auto));
     multicast = name == "cuda" && wants_multicast(config, std::getenv("NCCL_NVLS_ENABLE"));
     if (name == "cpu") {
       backend = make_cpu_backend(world, config);
@@ -121,12 +120,19 @@ struct Executor::State {
     }
   }
 
-  Call call_with(uint64_t plan_hash, const Arguments& arguments, const Publishing& publishing) const {
+  /// Returns the form of packets of a call whose arguments name none. Kernels for multicast have LL16 only.
+  PacketForm packet_form(const Plan& plan, uint64_t bytes) const {
+    if (packet) return *packet;
+    return multicast || !backend->has_whole_lines() ? PacketForm::ll16 : packet_form_by_size(plan, bytes);
+  }
+
+  Call call_with(const Plan& plan, uint64_t plan_hash, const Arguments& arguments,
+                 const Publishing& publishing) const {
     return {plan_hash,
             arguments.bytes,
             arguments.dtype,
             arguments.op ? int32_t(*arguments.op) : -1,
-            arguments.packet.value_or(packet),
+            arguments.packet ? *arguments.packet : packet_form(plan, arguments.bytes),
             multicast,
             config.bindings,
             config.round_scratch,
@@ -147,7 +153,7 @@ struct Executor::State {
     }
     if (failed)
       throw RunError(RunError::Reason::other, "an earlier run has failed: call World::reset() on all ranks");
-    Call call = call_with(0, arguments, publishing);
+    Call call = call_with(plan, 0, arguments, publishing);
     // For 0 bytes the ranks agree in every call, even while a graph is captured.
     const bool binds = call.bytes != 0;
     Binding* known = nullptr;
@@ -186,7 +192,7 @@ struct Executor::State {
   /// Returns the binding that bind() finds; null if there is none.
   Binding* find(const Plan& plan, const Arguments& arguments, const Publishing& publishing) {
     if (failed || resets != world.resets() || arguments.bytes == 0) return nullptr;
-    return bindings.find(call_with(hash_of(plan), arguments, publishing), arguments);
+    return bindings.find(call_with(plan, hash_of(plan), arguments, publishing), arguments);
   }
 
   void execute(const Plan& plan, const Arguments& arguments, void* stream, const Publishing& publishing) {
@@ -304,6 +310,10 @@ bool Executor::peers_map(const Plan& plan, const Arguments& arguments) {
     all = all && (!binding || binding->peers_map());
   });
   return all;
+}
+
+PacketForm Executor::packet_form(const Plan& plan, uint64_t bytes) const {
+  return state_->packet_form(plan, bytes);
 }
 
 bool Executor::is_bound(const Plan& plan, const Arguments& arguments) {

@@ -94,6 +94,12 @@ std::optional<uint64_t> parse_seed(const std::string& text) {
 }
 
 /// Returns `text`, which must be one of `words`.
+std::vector<std::string_view> packet_words() {
+  std::vector<std::string_view> words{packet_form_auto};
+  words.insert(words.end(), std::begin(packet_form_names), std::end(packet_form_names));
+  return words;
+}
+
 std::string parse_word(const std::string& text, const std::vector<std::string_view>& words) {
   if (std::find(words.begin(), words.end(), text) != words.end()) return text;
   std::string list;
@@ -144,8 +150,8 @@ const std::array rows = {
     CHORALE_SETTING(seed, "the seed of the deterministic scheduler", parse_seed(text),
                     value ? std::to_string(*value) : "off"s),
     CHORALE_SETTING(backend, "where plans run", parse_word(text, {"cpu", "cuda"}), value),
-    CHORALE_SETTING(packet, "kind of packets",
-                    parse_word(text, {std::begin(packet_form_names), std::end(packet_form_names)}), value),
+    CHORALE_SETTING(packet, "kind of packets; auto: by the size of the message",
+                    parse_word(text, packet_words()), value),
     CHORALE_SETTING(switch_channels, "how GPUs run switch channels; multicast has not run on hardware",
                     parse_word(text, {"peer", "multicast"}), value),
     CHORALE_SETTING(log_level, "what goes to stderr",

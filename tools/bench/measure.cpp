@@ -155,12 +155,14 @@ class Rank {
                        device_->stream());
       };
     } else {
+      const PacketForm form = subject.packet.value_or(executor->packet_form(*subject.plan, one.bytes));
+      for (const Mode mode : all_modes) reports_.at(rank_, which, size, mode).packet = form;
       const Arguments arguments{.in = buffers.in,
                                 .out = buffers.out,
                                 .bytes = one.bytes,
                                 .dtype = request_.dtype,
                                 .op = request_.override_op,
-                                .packet = subject.packet};
+                                .packet = form};
       timed.prepare = [=, &subject] { executor->prepare(*subject.plan, arguments); };
       timed.enqueue = [=, this, &subject] { executor->execute(*subject.plan, arguments, device_->stream()); };
     }

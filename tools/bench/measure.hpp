@@ -52,7 +52,6 @@ struct BenchRequest {
   DType dtype = DType::f32;
   std::optional<ReduceOp> override_op;
   std::optional<PacketForm> packet;
-  PacketForm configured_packet = PacketForm::ll16;  ///< used if neither `packet` nor the subject names a form
   std::string backend = "cpu";
   std::string trace;  ///< the file for the trace of the first subject's last launch; empty: none
   const Profiles* profiles = nullptr;  ///< gets the profiles of its last launches; null: none
@@ -67,6 +66,7 @@ struct Report {
   std::atomic<bool> done;      ///< the other members are written
   std::atomic<bool> finished;  ///< it was timed
   double us;                   ///< the mean time of one call
+  PacketForm packet;           ///< the form of packets, if it was timed
   uint64_t wrong;              ///< the wrong elements of this rank, in all checks
   char what[400];              ///< the first error in the result
   char note[1200];             ///< why it did not finish

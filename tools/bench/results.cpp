@@ -39,6 +39,7 @@ BenchResults gather(const BenchRequest& request, const BenchReports& reports, Fa
           const Report& report = reports.at(rank, subject, size, mode);
           result.finished = result.finished && report.finished;
           result.us = std::max(result.us, report.us);
+          result.packet = report.packet;
           result.wrong += report.wrong;
           result.failed = result.failed || report.failed;
           if (result.what.empty()) result.what = report.what;
@@ -108,7 +109,8 @@ uint64_t elements(const BenchResults& results, const Result& result) {
 std::optional<PacketForm> packet(const BenchResults& results, const Result& result) {
   const Subject& of = results.subject(result);
   if (of.nccl || of.plan->protocol != Protocol::LL) return {};
-  return of.packet.value_or(results.request->configured_packet);
+  if (result.finished) return result.packet;
+  return of.packet;
 }
 
 std::string plan_words(const BenchResults& results, const Result& result) {

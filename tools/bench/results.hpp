@@ -22,9 +22,10 @@ struct Result {
   bool finished = false, checked = false;
   bool failed = false;  ///< true if it failed for another reason than that it refused the size
   double us = 0;        ///< the slowest rank's time
-  uint64_t wrong = 0;   ///< the wrong elements of all ranks
-  std::string what;     ///< the first error in the result
-  std::string note;     ///< why it did not finish
+  PacketForm packet = PacketForm::ll16;
+  uint64_t wrong = 0;  ///< the wrong elements of all ranks
+  std::string what;    ///< the first error in the result
+  std::string note;    ///< why it did not finish
 };
 
 struct BenchResults {

@@ -84,7 +84,6 @@ BenchRequest request_of(const BenchArguments& options, const Config& config,
   request.override_op = options.run.reduce_op(
       std::any_of(plans.begin(), plans.end(), [](const NamedPlan& named) { return reduces(named.plan); }));
   request.packet = options.run.packet_form();
-  request.configured_packet = *packet_form_of(config.packet.value);
   request.backend = config.backend.value;
   request.eager = options.eager || !options.graph;
   request.graph = options.graph || !options.eager;

@@ -22,7 +22,7 @@ namespace {
 struct SimulateArguments {
   std::vector<std::string> what, allow;
   Wanted common;  ///< --set and --name
-  std::string bytes, machine, dtype = "f32", packet = "ll16", format = "text", output = "-", trace;
+  std::string bytes, machine, dtype = "f32", packet, format = "text", output = "-", trace;
   uint32_t ranks = 0;
   bool eager = false, all = false, profile = false;
 };
@@ -82,7 +82,7 @@ Exit simulate_it(const SimulateArguments& options) {
   Predictions of;
   of.machine = machine_of(options.machine);
   of.dtype = carrier_of(options.dtype);
-  of.packet = *packet_form_of(options.packet);
+  of.packet = packet_form_of(options.packet);
   of.eager = options.eager;
   of.plans = find_plans(options.what, options.common, options.ranks, options.allow, "chorale simulate");
   // A plan in place only copies less than the plan out of place, so we keep the latter. An algorithm makes
@@ -132,7 +132,7 @@ Action command::simulate(CLI::App& app) {
   app.add_option("--dtype", options->dtype, "Type of an element; default f32")
       ->transform(dtype_word())
       ->type_name("NAME");
-  app.add_option("--packet", options->packet, "Form of packets; default ll16")
+  app.add_option("--packet", options->packet, "Form of packets; default: by size")
       ->check(one_of("packet form", {std::begin(packet_form_names), std::end(packet_form_names)}))
       ->type_name("NAME");
   app.add_flag("--eager", options->eager, "Launches in a row; default: in a CUDA graph");

@@ -35,7 +35,7 @@ struct ViewArguments {
   std::vector<std::string> what, trace, allow, time;
   Wanted common;  ///< --set and --name
   ScheduleOptions schedule;
-  std::string output, machine, bytes, dtype = "f32", packet = "ll16";
+  std::string output, machine, bytes, dtype = "f32", packet;
   uint32_t ranks = 0;
   bool eager = false, open = false;
 };
@@ -96,7 +96,7 @@ Picture picture_of_concrete(const ViewArguments& options, const Built& built, co
     Simulator& simulator = simulators.try_emplace(step.name, plan->second).first->second;
     const SimulatedCall call{.bytes = std::max(step.reads[0].bytes, step.writes[0].bytes),
                              .dtype = made.tensors[step.reads[0].tensor].dtype,
-                             .packet = *packet_form_of(options.packet)};
+                             .packet = packet_form_of(options.packet)};
     try {
       const Simulation simulated = simulator.simulate(call, machine);
       return simulated.ns - simulated.launch_ns;
@@ -147,7 +147,7 @@ Picture picture_of_file(const ViewArguments& options, const std::string& what, c
   view.file = what;
   view.dtype = carrier_of(options.dtype);
   view.bytes = sizes_for(options.bytes, "1M", std::max(plan.ranks(), 1u), view.dtype).front();
-  view.packet = *packet_form_of(options.packet);
+  view.packet = packet_form_of(options.packet);
   view.eager = options.eager;
   view.machine = &machine;
   view.trace_file = trace;
@@ -233,7 +233,7 @@ Action command::view(CLI::App& app) {
   app.add_option("--dtype", options->dtype, "Type of an element; default f32")
       ->transform(dtype_word())
       ->type_name("NAME");
-  app.add_option("--packet", options->packet, "Form of packets; default ll16")
+  app.add_option("--packet", options->packet, "Form of packets; default: by size")
       ->check(one_of("packet form", {std::begin(packet_form_names), std::end(packet_form_names)}))
       ->type_name("NAME");
   app.add_flag("--eager", options->eager,

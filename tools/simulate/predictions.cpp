@@ -80,8 +80,9 @@ std::vector<std::string> refusals(const Predictions& of) {
 double rounded(double value) { return std::stod(fmt::format("{:.6g}", value)); }
 
 /// Returns the form of a plan's packets; "" for plans without packets.
-std::string_view packet_name(const Predictions& of, const Plan& plan) {
-  return plan.protocol == Protocol::LL ? packet_form_names[size_t(of.packet)] : "";
+std::string_view packet_name(const Predictions& of, const Plan& plan, uint64_t bytes) {
+  if (plan.protocol != Protocol::LL) return "";
+  return packet_form_names[size_t(of.packet.value_or(packet_form_by_size(plan, bytes)))];
 }
 
 Json fields(const Predictions& of, const Prediction& one) {
@@ -96,7 +97,8 @@ Json fields(const Predictions& of, const Prediction& one) {
   json["place"] = row.plan->inplace ? "in-place" : "out-of-place";
   json["plan"] = row.name;
   json["packet"] = nullptr;
-  if (const std::string_view form = packet_name(of, *row.plan); !form.empty()) json["packet"] = form;
+  if (const std::string_view form = packet_name(of, *row.plan, row.bytes); !form.empty())
+    json["packet"] = form;
   json["backend"] = "simulated";
   for (const char* const key : {"time_us", "algbw_gb_s", "busbw_gb_s", "link_busy", "memory_busy"})
     json[key] = nullptr;
@@ -113,7 +115,7 @@ Json fields(const Predictions& of, const Prediction& one) {
 }
 
 std::string plan_words(const Predictions& of, const Row& row) {
-  const std::string_view form = packet_name(of, *row.plan);
+  const std::string_view form = packet_name(of, *row.plan, row.bytes);
   return row.name + (form.empty() ? "" : ", " + std::string(form)) + (row.plan->inplace ? ", in place" : "");
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ struct Prediction {
 struct Predictions {
   Machine machine;
   DType dtype = DType::f32;
-  PacketForm packet = PacketForm::ll16;
+  std::optional<PacketForm> packet;  ///< none: packet_form_by_size()
   bool eager = false;
   std::vector<NamedPlan> plans;
   std::vector<uint64_t> sizes;

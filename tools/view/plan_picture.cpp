@@ -223,7 +223,8 @@ Picture picture_of(const Plan& plan, const PlanView& view) {
   }
   picture.one_storage = plan.ranks() && is_one_storage(plan, 0);
   try {
-    const Layout layout = layout_of(plan, view.bytes, view.dtype, view.packet);
+    const Layout layout =
+        layout_of(plan, view.bytes, view.dtype, view.packet.value_or(packet_form_by_size(plan, view.bytes)));
     picture.chunk_bytes = layout.chunk_bytes;
   } catch (const UsageError& error) {
     picture.notes.push_back(error.what());

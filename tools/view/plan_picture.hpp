@@ -25,7 +25,7 @@ struct PlanView {
   std::string file;  ///< the word of the command line
   uint64_t bytes = 0;
   DType dtype = DType::f32;
-  PacketForm packet = PacketForm::ll16;
+  std::optional<PacketForm> packet;  ///< none: packet_form_by_size()
   bool eager = false;
   const Machine* machine = nullptr;  ///< null: nothing is predicted
   std::string trace_file;            ///< the file of `measured`

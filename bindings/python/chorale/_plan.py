@@ -44,7 +44,7 @@ def run(self, inputs, outputs=None, *, bytes=None, dtype=None, op=None, packet=N
     bytes: size of the message; default: that of an input, and for all-gather that of an output.
     dtype: the type of elements, such as "bf16" for arrays of uint16; default: the arrays' type.
     op: replaces the plan's operator: "sum", "min", "max", "prod", "avg".
-    packet: the form of packets: "ll8", "ll16", "ll128".
+    packet: the form of packets, "ll8", "ll16", "ll128"; default: by the size of the message.
     allow: proofs to leave out, by Finding.kind; "proofs" for all.
     seed: fixes the order in which everything runs.
     Further keywords are settings (docs/settings.md), such as timeout="10s".
@@ -116,10 +116,11 @@ class Times(list):
         return _html.times(self)
 
 
-def simulate(self, bytes, *, dtype="f32", packet="ll16", eager=False, spans=False, machine=None):
+def simulate(self, bytes, *, dtype="f32", packet=None, eager=False, spans=False, machine=None):
     """Predicts the time of the plan on a machine that you need not have (docs/simulation.md).
 
     bytes: size of the message, that of the input, and for all-gather that of the output. A list of sizes gives Times.
+    packet: the form of packets, "ll8", "ll16", "ll128"; default: by the size of the message.
     eager: launches one by one; else in a CUDA graph.
     spans: whether Simulation.spans is wanted.
     machine: a machine file, or the name of a shipped one; default: "nvidia_h200".
@@ -132,7 +133,7 @@ def simulate(self, bytes, *, dtype="f32", packet="ll16", eager=False, spans=Fals
     return self._simulate(bytes, dtype, packet, eager, spans, file)
 
 
-def view(self, path=None, *, bytes=None, dtype="f32", packet="ll16", eager=False, machine=None, allow=(), open=False):
+def view(self, path=None, *, bytes=None, dtype="f32", packet=None, eager=False, machine=None, allow=(), open=False):
     """Writes a page that shows the plan in a browser, and returns its path (docs/view.md).
 
     The page is one HTML file that needs no network. It shows when each operation runs and what it waits for, how the chunks
@@ -148,7 +149,9 @@ def view(self, path=None, *, bytes=None, dtype="f32", packet="ll16", eager=False
     if isinstance(allow, str):
         raise TypeError(f"allow takes a list of names, not the text '{allow}'; write allow=['{allow}']")
     path = os.path.abspath(os.fspath(path) if path is not None else f"{self.name}.html")
-    options = ["--dtype", dtype, "--packet", packet, "--machine", machine_file(machine)]
+    options = ["--dtype", dtype, "--machine", machine_file(machine)]
+    if packet is not None:
+        options += ["--packet", packet]
     if bytes is not None:
         options += ["--bytes", str(bytes)]
     if eager:

@@ -63,4 +63,9 @@ uint64_t message_segments(const Plan&);
 /// Returns whether any operation of the plan sends or waits for packets.
 bool sends_packets(const Plan&);
 
+/// Returns the form of packets that is probably the fastest for a message of `bytes` bytes, if LL128 packets
+/// work between all ranks: ll128 from 32 KiB on, if the message divides into whole units of 16 bytes,
+/// otherwise ll16. See docs/decisions/0028-packet-forms-by-size.md.
+PacketForm packet_form_by_size(const Plan&, uint64_t bytes);
+
 }  // namespace chorale

@@ -15,6 +15,9 @@ namespace chorale {
 enum class PacketForm : uint8_t { ll8, ll16, ll128 };
 inline constexpr std::string_view packet_form_names[] = {"ll8", "ll16", "ll128"};
 
+/// Names the setting with which the form depends on the message, see packet_form_by_size().
+inline constexpr std::string_view packet_form_auto = "auto";
+
 /// Returns the form named `word`, if any.
 constexpr std::optional<PacketForm> packet_form_of(std::string_view word) {
   for (size_t form = 0; form < std::size(packet_form_names); ++form) {

@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "chorale/machine.hpp"
@@ -33,9 +34,9 @@ namespace chorale {
 struct SimulatedCall {
   uint64_t bytes = 0;  ///< size of the message, counted as in Arguments: the output for all-gather
   DType dtype = DType::f32;
-  PacketForm packet = PacketForm::ll16;
-  bool eager = false;  ///< if true, launches one by one; else in a CUDA graph
-  bool spans = false;  ///< whether Simulation::spans is wanted
+  std::optional<PacketForm> packet = {};  ///< none: packet_form_by_size()
+  bool eager = false;                     ///< if true, launches one by one; else in a CUDA graph
+  bool spans = false;                     ///< whether Simulation::spans is wanted
 };
 
 /// Holds the traffic of one GPU's link and memory. Busy is the time during which a port was reserved.

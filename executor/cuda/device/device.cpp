@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "driver.hpp"
@@ -129,6 +130,26 @@ std::vector<RankDevice> gather_devices(World& world) {
     }
   });
   return devices;
+}
+
+bool stores_whole_lines(int device, const RankDevice& mine, const RankDevice& peer) {
+  if (peer.same_device(mine)) return true;
+  int other = -1, native = 0;
+  const bool known =
+      cudaDeviceGetByPCIBusId(&other, peer.bus_id.data()) == cudaSuccess &&
+      cudaDeviceGetP2PAttribute(&native, cudaDevP2PAttrNativeAtomicSupported, device, other) == cudaSuccess;
+  cudaGetLastError();  // not a failure: this process may not see the device
+  return known && native != 0;
+}
+
+bool whole_lines_everywhere(World& world, const std::vector<RankDevice>& devices) {
+  const RankDevice& mine = devices[size_t(world.rank())];
+  const bool here = !world.group().several_hosts() &&
+                    std::all_of(devices.begin(), devices.end(), [&](const RankDevice& peer) {
+                      return stores_whole_lines(mine.ordinal, mine, peer);
+                    });
+  const auto all = world.allgather(world::bytes_of(here));
+  return std::all_of(all.begin(), all.end(), [](const auto& bytes) { return world::read_as<bool>(bytes); });
 }
 
 }  // namespace chorale::cuda

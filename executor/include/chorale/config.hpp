@@ -38,7 +38,8 @@ struct Config {
   Setting<std::string> secret{"none"};           ///< JoinOptions::secret; "none": no secret
   Setting<std::optional<uint64_t>> seed{};       ///< the seed of the deterministic scheduler; "off": none
   Setting<std::string> backend{"cpu"};           ///< "cpu" or "cuda"
-  Setting<std::string> packet{"ll16"};           ///< "ll8", "ll16" or "ll128": the bytes per packet
+  Setting<std::string> packet{"auto"};           ///< "ll8", "ll16", "ll128", or "auto": by size, see
+                                                 ///< Executor::packet_form()
   Setting<std::string> switch_channels{"peer"};  ///< how GPUs run switch channels: "peer" or "multicast"
   Setting<std::string> log_level{"warning"};     ///< trace, debug, info, warning, error, off
   Setting<unsigned> trace{0};       ///< the number of launches per plan that are timed, see Executor::trace

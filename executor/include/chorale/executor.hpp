@@ -128,6 +128,11 @@ class Executor {
   bool is_bound(const Plan& plan, const Arguments& arguments);
   bool is_bound_staged(const Plan& plan, const Arguments& arguments);
 
+  /// Returns the form of packets of a call that names none in Arguments::packet. It is Config::packet, or
+  /// with `auto` packet_form_by_size(), but ll16 if lines do not work between all ranks: between hosts,
+  /// between GPUs without NVLink, and with switch_channels = multicast. The answer is the same on all ranks.
+  PacketForm packet_form(const Plan& plan, uint64_t bytes) const;
+
   /// Binds without running, so that the next execute() only launches. Call it before a CUDA graph captures
   /// execute().
   ///
