@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -32,29 +33,25 @@ struct Rule {
 };
 
 /// These rules are for GPUs that NVLink switches connect. The first rule of the collective with `most` at or
-/// above the message size applies, and the last rule of each collective accepts any size. The rules are close
-/// to the tables that were tuned on two and on four H200s. For more ranks they follow from the bytes on the
-/// links: a one-shot all-reduce sends the message to every peer, and all other plans send an equal share to
-/// each. See docs/decisions/0014-defaults-by-size.md.
+/// above the message size applies, and the last rule of each collective accepts any size. The limits of plans
+/// with packets come from the simulator, and those above from a table that was tuned on four H200s. For other
+/// numbers of ranks they follow from the bytes on the links: a one-shot all-reduce sends the message to every
+/// peer, and all other plans send an equal share to each. See docs/decisions/0014-defaults-by-size.md.
 constexpr Rule gpu_rules[] = {
-    {"allreduce", 16 * KiB, "allreduce_one_shot", "_b4", Counted::to_all_peers},
-    {"allreduce", 128 * KiB, "allreduce_one_shot", "_b16", Counted::to_all_peers},
-    {"allreduce", 128 * KiB, "allreduce_two_shot", "_b16"},
-    {"allreduce", 512 * KiB, "allreduce_two_shot", "_b32"},
+    {"allreduce", 448 * KiB, "allreduce_one_shot", "_b16", Counted::to_all_peers},
+    {"allreduce", 1 * MiB, "allreduce_two_shot", "_b32"},
     {"allreduce", 2 * MiB, "allreduce_all_pairs", "_b16"},
     {"allreduce", 32 * MiB, "allreduce_all_pairs", "_b64", Counted::message, safe},
     {"allreduce", any, "allreduce_ring", "_b64"},
-    {"allgather", 16 * KiB, "allgather_packets", "_b4"},
-    {"allgather", 512 * KiB, "allgather_packets", "_b16"},
-    {"allgather", 2 * MiB, "allgather_direct", "_b64", Counted::message, safe},
+    {"allgather", 1 * MiB, "allgather_packets", "_b16"},
+    {"allgather", 2 * MiB, "allgather_direct", "_b16", Counted::message, safe},
     {"allgather", 8 * MiB, "allgather_by_peer", "_b64"},
     {"allgather", 32 * MiB, "allgather_by_peer", "_b128"},
     {"allgather", any, "allgather_ring", "_b64"},
-    {"reducescatter", 16 * KiB, "reducescatter_packets", "_b4"},
-    {"reducescatter", 512 * KiB, "reducescatter_packets", "_b16"},
+    {"reducescatter", 8 * KiB, "reducescatter_packets", "_b16"},
+    {"reducescatter", 2 * MiB, "reducescatter_packets", "_b32"},
     {"reducescatter", any, "reducescatter_direct", "_b64", Counted::message, safe},
-    {"alltoall", 16 * KiB, "alltoall_packets", "_b4"},
-    {"alltoall", 512 * KiB, "alltoall_packets", "_b16"},
+    {"alltoall", 1 * MiB, "alltoall_packets", "_b16"},
     {"alltoall", 2 * MiB, "alltoall_direct", "_b16"},
     {"alltoall", 32 * MiB, "alltoall_direct", "_b64", Counted::message, safe},
     {"alltoall", any, "alltoall_in_turns", "_b64"},
@@ -64,15 +61,45 @@ constexpr Rule gpu_rules[] = {
     {"reduce", any, "reduce_direct", "_b64", Counted::message, safe},
 };
 
+/// These rules go before gpu_rules for two ranks. They are the fastest plans of two H200s.
+constexpr Rule rules_of_two_gpus[] = {
+    {"allreduce", 8 * KiB, "allreduce_one_shot", "_b4"},
+    {"allreduce", 512 * KiB, "allreduce_one_shot", "_b128"},
+    {"allreduce", 1 * MiB, "allreduce_two_shot", "_b32"},
+    {"allreduce", 2 * MiB, "allreduce_two_shot", "_b128"},
+    {"allreduce", 256 * MiB, "allreduce_ring", "_b64"},
+    {"allreduce", any, "allreduce_all_pairs", "_b128"},
+    {"allgather", 8 * KiB, "allgather_packets", "_b4"},
+    {"allgather", 4 * MiB, "allgather_packets", "_b64"},
+    {"allgather", 256 * MiB, "allgather_direct", "_b64"},
+    {"allgather", any, "allgather_by_port", ""},
+    {"reducescatter", 2 * KiB, "reducescatter_packets", ""},
+    {"reducescatter", 8 * KiB, "reducescatter_packets", "_b4"},
+    {"reducescatter", 8 * MiB, "reducescatter_packets", "_b128"},
+    {"reducescatter", any, "reducescatter_direct", "_b64"},
+    {"alltoall", 8 * KiB, "alltoall_packets", "_b4"},
+    {"alltoall", 4 * MiB, "alltoall_packets", "_b64"},
+    {"alltoall", 256 * MiB, "alltoall_direct", "_b64"},
+    {"alltoall", any, "alltoall_by_port", ""},
+};
+
+/// These rules go before gpu_rules for four ranks. They come from the same sources.
+constexpr Rule rules_of_four_gpus[] = {
+    {"allreduce", 64 * KiB, "allreduce_one_shot", "_b16"},
+    {"allreduce", 2 * MiB, "allreduce_two_shot", "_b128"},
+    {"allreduce", 32 * MiB, "allreduce_all_pairs", "_b64"},
+    {"allreduce", any, "allreduce_ring", "_b64"},
+    {"reducescatter", 8 * KiB, "reducescatter_packets", "_b16"},
+    {"reducescatter", 4 * MiB, "reducescatter_packets", "_b128"},
+    {"reducescatter", any, "reducescatter_direct", "_b64"},
+};
+
 /// These rules are for plans that add up in the order of the ranks.
 constexpr Rule gpu_rules_in_rank_order[] = {
-    {"allreduce", 16 * KiB, "allreduce_one_shot", "_b4", Counted::to_all_peers},
-    {"allreduce", 128 * KiB, "allreduce_one_shot", "_b16", Counted::to_all_peers},
-    {"allreduce", 128 * KiB, "allreduce_two_shot", "_ordered_b16"},
-    {"allreduce", 512 * KiB, "allreduce_two_shot", "_ordered_b32"},
+    {"allreduce", 448 * KiB, "allreduce_one_shot", "_b16", Counted::to_all_peers},
+    {"allreduce", 1 * MiB, "allreduce_two_shot", "_ordered_b32"},
     {"allreduce", any, "allreduce_staged", "_b64", Counted::message, safe},
-    {"reducescatter", 16 * KiB, "reducescatter_packets", "_ordered_b4"},
-    {"reducescatter", 512 * KiB, "reducescatter_packets", "_ordered_b16"},
+    {"reducescatter", 1 * MiB, "reducescatter_packets", "_ordered_b16"},
     {"reducescatter", any, "reducescatter_staged", "_b64", Counted::message, safe},
     {"reduce", 16 * KiB, "reduce_packets", "_ordered_b4", Counted::to_all_peers},
     {"reduce", 1 * MiB, "reduce_packets", "_ordered_b16", Counted::to_all_peers},
@@ -92,8 +119,7 @@ static_assert(has_safe_defaults(gpu_rules) && has_safe_defaults(gpu_rules_in_ran
 
 /// Adds the plans that the rules of a collective name.
 /// \param plain  also add each plan without its variant, which has another number of thread blocks
-template <size_t N>
-void add_rules(const Rule (&rules)[N], const std::string& collective, int ranks, bool plain,
+void add_rules(std::span<const Rule> rules, const std::string& collective, int ranks, bool plain,
                DefaultPlan::For whom, std::vector<DefaultPlan>& plans) {
   uint64_t least = 0;
   for (const Rule& rule : rules) {
@@ -101,7 +127,7 @@ void add_rules(const Rule (&rules)[N], const std::string& collective, int ranks,
     const uint64_t peers = rule.counted == Counted::to_all_peers ? uint64_t(std::max(1, ranks - 1)) : 1;
     const uint64_t most = rule.most == any ? any : rule.most / peers;
     plans.push_back({rule.program, rule.variant, least, most, whom});
-    if (plain) plans.push_back({rule.program, "", least, most, whom});
+    if (plain && !rule.variant.empty()) plans.push_back({rule.program, "", least, most, whom});
     if (most != any) least = std::max(least, most + 1);
   }
 }
@@ -130,14 +156,20 @@ DefaultPlan safe_default(const Rule (&rules)[N], std::string_view collective) {
 }  // namespace
 
 std::vector<DefaultPlan> default_plans(const TunedFor& machine, const std::string& collective) {
-  const bool rank_order = machine.rank_order && collective_reduces(collective);
+  // All plans of two ranks add in the same order.
+  const bool rank_order = machine.rank_order && collective_reduces(collective) && machine.ranks > 2;
   const auto whom = [&](bool ordered) {
     if (machine.backend != "cuda") return DefaultPlan::For::gpus;
     return ordered == rank_order ? DefaultPlan::For::this_machine : DefaultPlan::For::any_order;
   };
   std::vector<DefaultPlan> plans;
   if (rank_order) add_rules(gpu_rules_in_rank_order, collective, machine.ranks, false, whom(true), plans);
-  add_rules(gpu_rules, collective, machine.ranks, !rank_order, whom(false), plans);
+  const auto add = [&](std::span<const Rule> rules) {
+    add_rules(rules, collective, machine.ranks, !rank_order, whom(false), plans);
+  };
+  if (machine.ranks == 2) add(rules_of_two_gpus);
+  if (machine.ranks == 4) add(rules_of_four_gpus);
+  add(gpu_rules);
   if (plans.empty()) return plans;
   // It is the only one where the others are not for this machine.
   plans.insert(

@@ -106,9 +106,9 @@ TEST_F(NcclPlans, AreLoggedOnceForEachKindOfCallWithTheReasons) {
   ASSERT_EQ(all.size(), 5u) << testing::PrintToString(all);
   const std::string rest =
       " -> plan allreduce_all_pairs, the default: nothing is tuned for it; not taken: allreduce_one_shot_b4, "
-      "allreduce_one_shot, allreduce_one_shot_b16, allreduce_two_shot_b16, allreduce_two_shot, "
-      "allreduce_two_shot_b32, allreduce_all_pairs_b16, allreduce_all_pairs_b64, allreduce_ring_b64, "
-      "allreduce_ring (a default for GPUs)";
+      "allreduce_one_shot, allreduce_one_shot_b128, allreduce_two_shot_b32, allreduce_two_shot, "
+      "allreduce_two_shot_b128, allreduce_ring_b64, allreduce_ring, allreduce_all_pairs_b128, "
+      "allreduce_one_shot_b16, allreduce_all_pairs_b16, allreduce_all_pairs_b64 (a default for GPUs)";
   EXPECT_EQ(all[0], "AllReduce: 1024 Bytes of f32" + rest);
   EXPECT_EQ(all[1].find("AllReduce: 1024 Bytes of f32 in place -> plan allreduce_all_pairs, the default"),
             0u);

@@ -62,15 +62,15 @@ TEST(ExplainedPlans, DefaultsSayForWhichSizesTheyAre) {
   const TunedPlans plans({}, explained_from, machine);
   const auto chosen = plans.choose("allreduce", 16 << 10, DType::bf16);
   EXPECT_EQ(chosen.words(), "allreduce_one_shot_b16, the default: nothing is tuned for it");
-  EXPECT_EQ(why_not(plans, 16 << 10, "allreduce_one_shot_b4"), "the default for at most 2340 bytes");
-  EXPECT_EQ(why_not(plans, 16 << 10, "allreduce_two_shot_b16"), "the default for 18725 bytes and more");
+  EXPECT_EQ(why_not(plans, 1 << 20, "allreduce_one_shot_b16"), "the default for at most 65536 bytes");
+  EXPECT_EQ(why_not(plans, 16 << 10, "allreduce_two_shot_b32"), "the default for 65537 bytes and more");
   EXPECT_EQ(why_not(plans, 16 << 10, "allreduce_ring_b64"), "the default for 33554433 bytes and more");
-  EXPECT_EQ(why_not(plans, 16 << 10, "allreduce_all_pairs"), "the default for 524289 bytes and more");
+  EXPECT_EQ(why_not(plans, 16 << 10, "allreduce_all_pairs"), "the default for 1048577 bytes and more");
   EXPECT_EQ(why_not(plans, 16 << 10, "allreduce_staged_b64"), "neither tuned nor a default");
   EXPECT_EQ(why_not(plans, 16 << 10, "allreduce_one_shot_b16"), "");
   // The limits are those by which plans are chosen.
-  EXPECT_EQ(plans.choose("allreduce", 2340, DType::bf16).name, "allreduce_one_shot_b4");
-  EXPECT_EQ(plans.choose("allreduce", 18725, DType::bf16).name, "allreduce_two_shot_b16");
+  EXPECT_EQ(plans.choose("allreduce", 65536, DType::bf16).name, "allreduce_one_shot_b16");
+  EXPECT_EQ(plans.choose("allreduce", 65537, DType::bf16).name, "allreduce_two_shot_b32");
   EXPECT_EQ(plans.choose("allreduce", 33554433, DType::bf16).name, "allreduce_ring_b64");
   // No file of three ranks is explained_from.
   const TunedPlans three({}, explained_from, {.ranks = 3, .backend = "cuda"});

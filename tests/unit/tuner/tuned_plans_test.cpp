@@ -164,23 +164,26 @@ TEST(TunedPlans, OnGpusTheDefaultDependsOnSizeAndRanks) {
     return TunedPlans({}, shipped, machine).choose(collective, bytes, DType::bf16).name;
   };
   // A one-shot all-reduce sends the whole message to every peer.
-  EXPECT_EQ(chosen(2, 128 << 10), "allreduce_one_shot_b16");
-  EXPECT_EQ(chosen(2, (128 << 10) + 1), "allreduce_two_shot_b32");
-  EXPECT_EQ(chosen(4, 40 << 10), "allreduce_one_shot_b16");
-  EXPECT_EQ(chosen(4, 48 << 10), "allreduce_two_shot_b16");
-  EXPECT_EQ(chosen(8, 1 << 10), "allreduce_one_shot_b4");
-  EXPECT_EQ(chosen(8, 16 << 10), "allreduce_one_shot_b16");
-  EXPECT_EQ(chosen(8, 32 << 10), "allreduce_two_shot_b16");
-  EXPECT_EQ(chosen(8, 1 << 20), "allreduce_all_pairs_b16");
+  EXPECT_EQ(chosen(8, 64 << 10), "allreduce_one_shot_b16");
+  EXPECT_EQ(chosen(8, (64 << 10) + 1), "allreduce_two_shot_b32");
+  EXPECT_EQ(chosen(3, 224 << 10), "allreduce_all_pairs") << "nothing is shipped for three";
+  EXPECT_EQ(chosen(8, 2 << 20), "allreduce_all_pairs_b16");
+  // Two and four ranks have rules of their own, and the common ones for other collectives.
+  EXPECT_EQ(chosen(2, 512 << 10), "allreduce_one_shot_b128");
+  EXPECT_EQ(chosen(2, (512 << 10) + 1), "allreduce_two_shot_b32");
+  EXPECT_EQ(chosen(2, 1 << 30), "allreduce_all_pairs_b128");
+  EXPECT_EQ(chosen(2, 1 << 30, "allgather"), "allgather_by_port");
+  EXPECT_EQ(chosen(4, 1 << 20), "allreduce_two_shot_b128");
+  EXPECT_EQ(chosen(4, 1 << 20, "allgather"), "allgather_packets_b16");
   EXPECT_EQ(chosen(8, 16 << 20), "allreduce_all_pairs_b64");
   EXPECT_EQ(chosen(8, 1 << 30), "allreduce_ring_b64");
   EXPECT_EQ(chosen(8, 1 << 30, "alltoall"), "alltoall_in_turns_b64");
   EXPECT_EQ(chosen(2, 32 << 10, "reduce"), "reduce_packets_b16");
   EXPECT_EQ(chosen(8, 1 << 20, "reduce"), "reduce_direct_b64");
   EXPECT_EQ(chosen(8, 1 << 30, "reduce", true), "reduce_staged_b64");
-  EXPECT_EQ(chosen(8, 32 << 10, "allreduce", true), "allreduce_two_shot_ordered_b16");
-  EXPECT_EQ(chosen(2, 200 << 10, "allreduce", true), "allreduce_staged") << "that is not shipped for two";
-  EXPECT_EQ(chosen(8, 1 << 10, "allgather", true), "allgather_packets_b4") << "nothing is added up";
+  EXPECT_EQ(chosen(8, 128 << 10, "allreduce", true), "allreduce_two_shot_ordered_b32");
+  EXPECT_EQ(chosen(2, 4 << 20, "allreduce", true), "allreduce_ring_b64") << "two ranks have one order";
+  EXPECT_EQ(chosen(8, 1 << 10, "allgather", true), "allgather_packets_b16") << "nothing is added up";
 
   // No plan is shipped for three ranks. The choice is a program that takes any number, or a plan that is
   // made.
