@@ -7,7 +7,7 @@
 
 #include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
-#include "chorale/proof.hpp"
+#include "chorale/content_hash.hpp"
 #include "chorale/shipped_name.hpp"
 #include "tools/findings.hpp"
 #include "tools/run_options.hpp"

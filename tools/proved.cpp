@@ -7,6 +7,7 @@
 
 #include "chorale/proof.hpp"
 #include "chorale/schedule/schedule.hpp"
+#include "chorale/target_checks.hpp"
 #include "tools/command.hpp"
 #include "tools/oracle.hpp"
 

@@ -1,5 +1,7 @@
 #include "tools/reproduce.hpp"
 
+#include "chorale/finding.hpp"
+
 namespace chorale::tools {
 namespace {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "chorale/adversary.hpp"
-#include "chorale/proof.hpp"
+#include "chorale/finding.hpp"
 
 namespace chorale::tools {
 

@@ -10,7 +10,6 @@
 
 #include "chorale/compile.hpp"
 #include "chorale/plan.hpp"
-#include "chorale/proof.hpp"
 
 namespace chorale::python {
 

@@ -14,7 +14,6 @@
 
 #include "chorale/dsl.hpp"
 #include "chorale/json.hpp"
-#include "chorale/proof.hpp"
 #include "findings.hpp"
 #include "frames.hpp"
 #include "language.hpp"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "chorale/compile.hpp"
+#include "chorale/checks.hpp"
 #include "chorale/limits.hpp"
 #include "compiler/plan/report.hpp"
 #include "compiler/plan/resolve.hpp"

@@ -9,7 +9,7 @@
 #include <set>
 #include <tuple>
 
-#include "chorale/compile.hpp"
+#include "chorale/checks.hpp"
 #include "compiler/plan/report.hpp"
 #include "compiler/plan/resolve.hpp"
 #include "compiler/plan/roles.hpp"

@@ -10,8 +10,8 @@
 #include <iterator>
 #include <utility>
 
+#include "chorale/checks.hpp"
 #include "chorale/collective.hpp"
-#include "chorale/compile.hpp"
 #include "compiler/plan/report.hpp"
 #include "compiler/plan/resolve.hpp"
 #include "compiler/plan/roles.hpp"

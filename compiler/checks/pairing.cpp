@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "chorale/compile.hpp"
+#include "chorale/checks.hpp"
 #include "compiler/plan/channel_ends.hpp"
 #include "compiler/plan/lines.hpp"
 #include "compiler/plan/report.hpp"

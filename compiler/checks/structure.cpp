@@ -8,8 +8,8 @@
 #include <map>
 #include <utility>
 
+#include "chorale/checks.hpp"
 #include "chorale/collective.hpp"
-#include "chorale/compile.hpp"
 #include "compiler/plan/resolve.hpp"
 
 namespace chorale {

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "chorale/proof.hpp"
+#include "chorale/content_hash.hpp"
 #include "compiler/schedule/json.hpp"
 
 namespace chorale {

@@ -1,23 +1,12 @@
 // This file writes findings as text, in the way of compilers.
 
-#include "chorale/diagnostic.hpp"
-
 #include <algorithm>
 
 #include "chorale/renderer.hpp"
-#include "chorale/schedule/lint.hpp"
+#include "compiler/plan/lines.hpp"
 
 namespace chorale {
 namespace {
-
-/// Returns the operation at a place; null if there is none.
-const Op* find(const Plan& plan, const OpPlace& at) {
-  if (at.rank >= plan.gpus.size()) return nullptr;
-  const Gpu& gpu = plan.gpus[at.rank];
-  if (at.threadblock >= gpu.threadblocks.size()) return nullptr;
-  const std::vector<Op>& ops = gpu.threadblocks[at.threadblock].ops;
-  return at.op < ops.size() ? &ops[at.op] : nullptr;
-}
 
 /// Returns the author's line, or the author's file, or the name of the plan.
 std::string place(const Plan& plan, const SourceLine& known, const std::optional<OpPlace>& at) {
@@ -28,7 +17,7 @@ std::string place(const Plan& plan, const SourceLine& known, const std::optional
 }
 
 std::string quote(const Plan& plan, const std::optional<OpPlace>& at) {
-  const Op* op = at ? find(plan, *at) : nullptr;
+  const Op* op = at ? find_op(plan, *at) : nullptr;
   if (!op) return {};
   return "  rank " + std::to_string(at->rank) + ", thread block " + std::to_string(at->threadblock) +
          ", op " + std::to_string(at->op) + ": " +
@@ -36,11 +25,6 @@ std::string quote(const Plan& plan, const std::optional<OpPlace>& at) {
 }
 
 }  // namespace
-
-SourceLine author_line(const Plan& plan, const SourceLine& line, const std::optional<OpPlace>& at) {
-  const Op* op = at ? find(plan, *at) : nullptr;
-  return !line.line && op && plan.first_at(*op) <= plan.source.size() ? plan.line_of(*op) : line;
-}
 
 const std::vector<Renderer::Slot>& Renderer::slots_of(const OpPlace& at) {
   const auto [entry, first] = slots_.try_emplace({at.rank, at.threadblock});
@@ -65,7 +49,7 @@ const std::vector<Renderer::Slot>& Renderer::slots_of(const OpPlace& at) {
 }
 
 std::string Renderer::json_path(const Diagnostic& finding) {
-  if (!finding.at || !find(plan_, *finding.at)) return finding.path;
+  if (!finding.at || !find_op(plan_, *finding.at)) return finding.path;
   if (finding.path.empty() && author_line(plan_, finding.line, finding.at).line) return {};
   const std::vector<Slot>& slots = slots_of(*finding.at);
   std::string path;
@@ -98,7 +82,7 @@ std::string render(const Plan& plan, const Diagnostics& findings) {
   return text + (findings.size() == 1 ? "1 error\n" : std::to_string(findings.size()) + " errors\n");
 }
 
-std::string schedule::render_warnings(const Plan& plan, const Diagnostics& findings) {
+std::string render_warnings(const Plan& plan, const Diagnostics& findings) {
   Renderer each(plan);
   std::string text;
   for (const Diagnostic& finding : findings) text += each(finding, "warning");

@@ -1,5 +1,6 @@
 #include "chorale/compile.hpp"
 #include "chorale/proof.hpp"
+#include "chorale/rewrites.hpp"
 
 namespace chorale {
 

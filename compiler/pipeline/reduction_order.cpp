@@ -1,8 +1,10 @@
 // This file finds out which plans compute the same bits.
 
+#include "chorale/reduction_order.hpp"
+
 #include <nlohmann/json.hpp>
 
-#include "chorale/compile.hpp"
+#include "chorale/checks.hpp"
 #include "chorale/proof.hpp"
 #include "compiler/plan/resolve.hpp"
 #include "compiler/proof/values/value.hpp"

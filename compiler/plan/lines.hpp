@@ -1,14 +1,18 @@
 #pragma once
 /// \file
-/// An operation that the compiler made of several calls has several lines. These functions choose one of
-/// them.
+/// These functions find operations and their lines. An operation that the compiler made of several calls has
+/// several lines.
 
 #include <cstddef>
 #include <cstdint>
 
+#include "chorale/diagnostic.hpp"
 #include "chorale/plan.hpp"
 
 namespace chorale {
+
+/// Returns the operation at a place; null if there is none.
+const Op* find_op(const Plan&, const OpPlace&);
 
 /// Names the lists of an operation.
 enum class OpList : uint8_t { sources, destinations, ids };

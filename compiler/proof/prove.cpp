@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "chorale/collective.hpp"
-#include "chorale/compile.hpp"
+#include "chorale/proof.hpp"
 #include "compiler/plan/progress.hpp"
 #include "compiler/plan/resolve.hpp"
 #include "compiler/proof/excerpts/copies.hpp"

@@ -11,7 +11,7 @@
 
 #include <utility>
 
-#include "chorale/compile.hpp"
+#include "chorale/rewrites.hpp"
 #include "compiler/plan/roles.hpp"
 
 namespace chorale {

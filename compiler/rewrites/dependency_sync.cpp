@@ -31,7 +31,7 @@
 #include <utility>
 
 #include "accesses.hpp"
-#include "chorale/compile.hpp"
+#include "chorale/rewrites.hpp"
 #include "compiler/plan/roles.hpp"
 
 namespace chorale {

@@ -15,7 +15,7 @@
 #include <map>
 #include <utility>
 
-#include "chorale/compile.hpp"
+#include "chorale/rewrites.hpp"
 #include "compiler/plan/roles.hpp"
 #include "join.hpp"
 #include "thread_order.hpp"

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "accesses.hpp"
-#include "chorale/compile.hpp"
+#include "chorale/rewrites.hpp"
 #include "compiler/plan/roles.hpp"
 #include "compiler/targets/bounds.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "chorale/compile.hpp"
+#include "chorale/rewrites.hpp"
 #include "compiler/plan/roles.hpp"
 
 namespace chorale {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "chorale/collective.hpp"
-#include "chorale/compile.hpp"
+#include "chorale/rewrites.hpp"
 #include "compiler/plan/resolve.hpp"
 
 namespace chorale {

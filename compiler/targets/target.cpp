@@ -1,14 +1,13 @@
 // This file holds the tables of the targets.
 
-#include "chorale/target.hpp"
-
 #include <algorithm>
 #include <stdexcept>
 
 #include "bounds.hpp"
 #include "chorale/did_you_mean.hpp"
-#include "chorale/proof.hpp"
+#include "chorale/finding.hpp"
 #include "chorale/schedule/lint.hpp"
+#include "chorale/target_checks.hpp"
 #include "mscclpp/checks.hpp"
 
 namespace chorale {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "chorale/content_hash.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/proof.hpp"
 #include "chorale/scratch.hpp"

@@ -4,8 +4,9 @@
 #include <algorithm>
 
 #include "backend.hpp"
+#include "chorale/content_hash.hpp"
 #include "chorale/did_you_mean.hpp"
-#include "chorale/proof.hpp"
+#include "chorale/renderer.hpp"
 #include "chorale/schedule/lint.hpp"
 #include "executor/binding/agreement.hpp"
 #include "executor/system/fork.hpp"
@@ -57,8 +58,7 @@ Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t
     findings = schedule::check(of_these_ranks, arguments.params, arguments.mover);
     if (!findings.empty()) throw UsageError(render(plan, findings));
     if (spdlog::should_log(spdlog::level::debug))
-      spdlog::debug(
-          schedule::render_warnings(plan, schedule::lint(of_these_ranks, arguments.params, arguments.mover)));
+      spdlog::debug(render_warnings(plan, schedule::lint(of_these_ranks, arguments.params, arguments.mover)));
   }
   const schedule::Concrete made = schedule::concretise(
       schedule, {.ranks = ranks, .params = arguments.params, .automatic = arguments.mover}, findings);

@@ -11,6 +11,7 @@
 
 #include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
+#include "chorale/content_hash.hpp"
 #include "chorale/error.hpp"
 #include "chorale/json.hpp"
 #include "chorale/proof.hpp"

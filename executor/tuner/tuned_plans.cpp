@@ -14,6 +14,7 @@
 #include "chorale/collective.hpp"
 #include "chorale/json.hpp"
 #include "chorale/proof.hpp"
+#include "chorale/reduction_order.hpp"
 #include "default_plans.hpp"
 
 namespace chorale {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "chorale/compile.hpp"
-#include "chorale/diagnostic.hpp"
 #include "chorale/shipped_name.hpp"
 
 namespace chorale {

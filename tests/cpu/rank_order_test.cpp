@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "chorale/collective.hpp"
-#include "chorale/proof.hpp"
+#include "chorale/reduction_order.hpp"
 #include "tests/cpu/harness.hpp"
 
 namespace chorale::test {

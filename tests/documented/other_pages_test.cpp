@@ -6,7 +6,7 @@
 #include <set>
 
 #include "chorale/comparison.hpp"
-#include "chorale/proof.hpp"
+#include "chorale/reduction_order.hpp"
 #include "chorale/simulate.hpp"
 #include "chorale/tuned_plans.hpp"
 #include "tests/documented/pages.hpp"

@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "chorale/proof.hpp"
+#include "chorale/content_hash.hpp"
 
 namespace chorale::mutation {
 namespace {

@@ -5,7 +5,7 @@
 #include <iostream>
 #include <memory>
 
-#include "chorale/proof.hpp"
+#include "chorale/reduction_order.hpp"
 #include "tools/bench/live.hpp"
 #include "tools/bench/nccl.hpp"
 #include "tools/bench/results.hpp"

@@ -9,6 +9,7 @@
 #include "chorale/compile.hpp"
 #include "chorale/progress.hpp"
 #include "chorale/proof.hpp"
+#include "chorale/repeats.hpp"
 #include "chorale/schedule/lint.hpp"
 #include "tools/command.hpp"
 #include "tools/findings.hpp"

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 
+#include "chorale/repeats.hpp"
 #include "chorale/schedule/lint.hpp"
 #include "tools/command.hpp"
 #include "tools/findings.hpp"

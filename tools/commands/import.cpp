@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 
+#include "chorale/repeats.hpp"
 #include "tools/algorithms.hpp"
 #include "tools/command.hpp"
 #include "tools/findings.hpp"

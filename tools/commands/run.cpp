@@ -15,7 +15,7 @@
 
 #include "chorale/collective.hpp"
 #include "chorale/layout.hpp"
-#include "chorale/proof.hpp"
+#include "chorale/reduction_order.hpp"
 #include "chorale/shipped_name.hpp"
 #include "tools/adversarial.hpp"
 #include "tools/completion.hpp"

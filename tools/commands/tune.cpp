@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "chorale/collective.hpp"
-#include "chorale/proof.hpp"
+#include "chorale/reduction_order.hpp"
 #include "tools/bench/results.hpp"
 #include "tools/bench/subject.hpp"
 #include "tools/completion.hpp"

@@ -46,18 +46,4 @@ using Diagnostics = std::vector<Diagnostic>;
 /// is 0 if neither is known.
 SourceLine author_line(const Plan&, const SourceLine& line, const std::optional<OpPlace>& at);
 
-/// Writes one finding in the way of compilers: place, text, check, operation, notes, help.
-///   mine.cpp:11: error: this wait is never answered [pairing]
-///     rank 0, thread block 0, op 0: wait rank 1 (memory channel 0)
-///
-/// If the finding is about a part of the plan file, or if the author's line is unknown, the JSON path
-/// follows:
-///     in the plan: /gpus/0/threadblocks/0/ops/0/channel_ids/0
-///
-/// \param severity  the word that stands before the text
-std::string render(const Plan&, const Diagnostic&, const std::string& severity = "error");
-
-/// Writes all findings and a last line "1 error" or "3 errors". Returns "" if there are none.
-std::string render(const Plan&, const Diagnostics&);
-
 }  // namespace chorale

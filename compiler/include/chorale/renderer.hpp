@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// A Renderer writes many findings of one plan as text. op_words() describes an operation in words.
+/// render() writes findings as text, and a Renderer writes many findings of one plan. op_words() describes an
+/// operation in words.
 
 #include <cstdint>
 #include <map>
@@ -11,6 +12,23 @@
 #include "chorale/diagnostic.hpp"
 
 namespace chorale {
+
+/// Writes one finding in the way of compilers: place, text, check, operation, notes, help.
+///   mine.cpp:11: error: this wait is never answered [pairing]
+///     rank 0, thread block 0, op 0: wait rank 1 (memory channel 0)
+///
+/// If the finding is about a part of the plan file, or if the author's line is unknown, the JSON path
+/// follows:
+///     in the plan: /gpus/0/threadblocks/0/ops/0/channel_ids/0
+///
+/// \param severity  the word that stands before the text
+std::string render(const Plan&, const Diagnostic&, const std::string& severity = "error");
+
+/// Writes all findings and a last line "1 error" or "3 errors". Returns "" if there are none.
+std::string render(const Plan&, const Diagnostics&);
+
+/// Writes each warning as render() does, without a last line that counts them.
+std::string render_warnings(const Plan&, const Diagnostics&);
 
 /// Describes one operation in words, for example "put input[0:1] -> output[2:3] of rank 1 (memory)". Ids that
 /// name nothing get a '?'.

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "chorale/proof.hpp"
+#include "chorale/diagnostic.hpp"
+#include "chorale/finding.hpp"
+#include "chorale/plan.hpp"
 
 namespace chorale {
 

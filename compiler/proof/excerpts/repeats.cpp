@@ -23,7 +23,8 @@
 #include <vector>
 
 #include "chorale/diagnostic.hpp"
-#include "chorale/proof.hpp"
+#include "chorale/finding.hpp"
+#include "chorale/repeats.hpp"
 #include "compiler/plan/erase_op.hpp"
 #include "compiler/plan/resolve.hpp"
 #include "compiler/proof/execution/storage.hpp"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "chorale/diagnostic.hpp"
+#include "chorale/finding.hpp"
 #include "chorale/plan.hpp"
-#include "chorale/proof.hpp"
 
 namespace chorale::proof {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "chorale/proof.hpp"
+#include "chorale/finding.hpp"
 #include "compiler/plan/report.hpp"
 
 namespace chorale::proof {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "chorale/proof.hpp"
+#include "chorale/finding.hpp"
 #include "compiler/proof/execution/symbolic_executor.hpp"
 
 namespace chorale::proof {

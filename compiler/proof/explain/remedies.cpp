@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "chorale/proof.hpp"
 #include "compiler/plan/report.hpp"
 #include "compiler/plan/resolve.hpp"
 #include "late_read.hpp"

@@ -8,7 +8,8 @@
 #include <algorithm>
 #include <set>
 
-#include "chorale/compile.hpp"
+#include "chorale/checks.hpp"
+#include "chorale/proof.hpp"
 #include "chorale/witness.hpp"
 #include "history.hpp"
 #include "slice.hpp"

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "chorale/compile.hpp"
+#include "chorale/rewrites.hpp"
 #include "places.hpp"
 
 namespace chorale::mutation {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "chorale/compile.hpp"
+#include "chorale/content_hash.hpp"
 #include "chorale/make_plan.hpp"
 #include "chorale/proof.hpp"
 

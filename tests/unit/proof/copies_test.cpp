@@ -3,6 +3,7 @@
 
 #include "compiler/proof/excerpts/copies.hpp"
 
+#include "chorale/rewrites.hpp"
 #include "tests/unit/proof/findings.hpp"
 
 namespace chorale {

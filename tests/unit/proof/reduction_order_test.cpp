@@ -1,5 +1,7 @@
 // These tests check in which order plans add up, and which add up in the order of the ranks.
 
+#include "chorale/reduction_order.hpp"
+
 #include <gtest/gtest.h>
 
 #include <map>

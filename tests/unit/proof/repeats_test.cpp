@@ -1,11 +1,12 @@
 // These operations repeat what the previous one did.
 
+#include "chorale/repeats.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "chorale/proof.hpp"
 #include "tests/has.hpp"
 #include "tests/unit/proof/findings.hpp"
 

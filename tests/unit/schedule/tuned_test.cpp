@@ -6,7 +6,6 @@
 #include <chrono>
 
 #include "chorale/compile.hpp"
-#include "chorale/diagnostic.hpp"
 #include "chorale/dsl/registry.hpp"
 #include "chorale/schedule.hpp"
 #include "chorale/tuner.hpp"

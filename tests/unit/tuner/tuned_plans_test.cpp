@@ -12,7 +12,7 @@
 #include "chorale/executor.hpp"
 #include "chorale/json.hpp"
 #include "chorale/layout.hpp"
-#include "chorale/proof.hpp"
+#include "chorale/reduction_order.hpp"
 #include "tests/unit/tiles/support.hpp"
 
 namespace chorale {

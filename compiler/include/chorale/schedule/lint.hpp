@@ -18,7 +18,4 @@ inline constexpr std::string_view warning_names[] = {"overlap"};
 Diagnostics lint(const Schedule&, const Values& params = {}, Mover automatic = Mover::ce_put,
                  const std::vector<std::string>& allow = {});
 
-/// Writes each warning as render() does, without a last line that counts them.
-std::string render_warnings(const Plan&, const Diagnostics&);
-
 }  // namespace chorale::schedule

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "chorale/proof.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 #include "tests/unit/compiler/plans.hpp"
 

@@ -1,5 +1,6 @@
 // These tests check that operations get the fences that they need.
 
+#include "chorale/rewrites.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale {

@@ -1,6 +1,7 @@
 // These tests check which operations of a block need a fence between them. D3 to D9 are faults of MSCCL++'s
 // compiler that the rewrite must not have.
 
+#include "chorale/rewrites.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale {

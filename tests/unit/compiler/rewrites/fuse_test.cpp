@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "chorale/rewrites.hpp"
 #include "compiler/plan/lines.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 

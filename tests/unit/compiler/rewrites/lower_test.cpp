@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "chorale/rewrites.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale {

@@ -1,6 +1,7 @@
 // These tests check what instances share and what they do not. D5 and D10 are faults of MSCCL++'s compiler
 // that the rewrite must not have.
 
+#include "chorale/rewrites.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale {

@@ -1,5 +1,6 @@
 // These tests check which needs beyond MSCCL++ a plan states.
 
+#include "chorale/rewrites.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale {

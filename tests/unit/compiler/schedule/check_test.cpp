@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "chorale/json.hpp"
+#include "chorale/renderer.hpp"
 #include "chorale/schedule/lint.hpp"
 #include "tests/unit/compiler/schedule/text.hpp"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "chorale/json.hpp"
+#include "chorale/renderer.hpp"
 #include "chorale/schedule/collective.hpp"
 #include "chorale/schedule/concrete.hpp"
 #include "chorale/schedule/place.hpp"

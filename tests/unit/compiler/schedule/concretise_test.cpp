@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "chorale/json.hpp"
+#include "chorale/renderer.hpp"
 #include "chorale/schedule/concrete.hpp"
 #include "tests/unit/compiler/schedule/text.hpp"
 

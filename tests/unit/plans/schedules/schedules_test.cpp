@@ -18,7 +18,7 @@ TEST(Schedules, PassTheirChecksAndSurviveARoundTrip) {
     const Compiled compiled = build(one.name).compile();
     EXPECT_EQ(render(compiled.plan, compiled.diagnostics), "") << one.name;
     const schedule::Schedule& schedule = *compiled.plan.extension.schedule;
-    EXPECT_EQ(schedule::render_warnings(compiled.plan, schedule::lint(schedule)), "") << one.name;
+    EXPECT_EQ(render_warnings(compiled.plan, schedule::lint(schedule)), "") << one.name;
     const std::string text = write(compiled.plan);
     EXPECT_EQ(write(read(text)), text) << one.name;
   }

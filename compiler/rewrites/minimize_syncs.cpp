@@ -14,8 +14,9 @@
 #include <tuple>
 #include <utility>
 
-#include "chorale/compile.hpp"
+#include "chorale/checks.hpp"
 #include "chorale/proof.hpp"
+#include "chorale/rewrites.hpp"
 #include "compiler/plan/erase_op.hpp"
 #include "compiler/plan/progress.hpp"
 

@@ -1,5 +1,6 @@
 // These tests remove the synchronisations that no proof needs.
 
+#include "chorale/rewrites.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale {

@@ -1,13 +1,14 @@
-// This file runs the pass table.
+// This file compiles a plan, by the rewrites of the pass table.
+
+#include "chorale/compile.hpp"
 
 #include <iterator>
 #include <optional>
 #include <stdexcept>
 
-#include "chorale/compile.hpp"
 #include "chorale/limits.hpp"
 #include "chorale/proof.hpp"
-#include "chorale/schedule/concrete.hpp"
+#include "chorale/rewrites.hpp"
 #include "compiler/plan/progress.hpp"
 #include "compiler/plan/resolve.hpp"
 #include "compiler/plan/roles.hpp"
@@ -16,18 +17,9 @@
 namespace chorale {
 namespace {
 
-struct Check {
-  void (*run)(const Plan&, Diagnostics&);
-};
-
 struct Rewrite {
   const char* name;
   bool (*run)(Plan&, const CompileOptions&);
-};
-
-constexpr Check checks[] = {
-#define CHORALE_CHECK(name, summary) {pass::name},
-#include "chorale/passes.def"
 };
 
 constexpr Rewrite rewrites[] = {
@@ -156,23 +148,6 @@ std::string shared_apart(const Plan& plan, const CompileOptions& options, const 
 }
 
 }  // namespace
-
-Diagnostics check(const Plan& plan) {
-  if (plan.only_rank) {
-    throw std::invalid_argument("plan '" + plan.name + "' was loaded for rank " +
-                                std::to_string(*plan.only_rank) +
-                                " alone; to check it, load it for all ranks");
-  }
-  Diagnostics findings;
-  if (plan.extension.schedule) findings = schedule::check_unbound(*plan.extension.schedule);
-  if (plan.extension.schedule && plan.gpus.empty()) return findings;
-  for (const Check& check : checks) {
-    check.run(plan, findings);
-    // Later checks rely on what earlier ones establish.
-    if (!findings.empty()) break;
-  }
-  return findings;
-}
 
 Diagnostics compile(Plan& plan, const CompileOptions& options) {
   if (size_t(options.target) >= std::size(target_names)) {
