@@ -3,8 +3,9 @@
 
 cmake/rooms.py looks at includes. A room can also use another one through a public header that declares what the other room
 defines. So this test reads the symbols of the object files. An arrow goes from the room that uses a symbol to the room that
-defines it, and from a room to each room whose files it may include. It is an error if these arrows make a circle. OBJECTS is a
-file with the paths of the libraries' object files, one a line.
+defines it, and from a room to each room whose files it may include. It is an error if these arrows make a circle. It is also
+an error if the table says that a room implements a public header, but another room defines a function of it. OBJECTS is a file with
+the paths of the libraries' object files, one a line.
 """
 import collections
 import os
@@ -44,6 +45,21 @@ def symbols_of(item):
     return defined, used
 
 
+def defined_elsewhere(root, owners, defined_in):
+    """Yields an error for each function of a public header that other rooms define, and not the one that implements the header."""
+    symbols = list(defined_in)
+    names = subprocess.run(["c++filt"], input="\n".join(symbols), text=True, capture_output=True, check=True).stdout.splitlines()
+    rooms_of = collections.defaultdict(set)
+    for symbol, name in zip(symbols, names):
+        rooms_of[re.sub(r"\[abi:\w+\]", "", name).partition("(")[0]].add(defined_in[symbol])
+    for header, (room, word) in sorted(owners.items()):
+        if word != "implements":
+            continue
+        for name in dict.fromkeys(table.functions((root / header).read_text())[0]):
+            if rooms_of[name] and room not in rooms_of[name]:
+                yield f"{header}: {room} implements it (cmake/rooms.txt), but {', '.join(sorted(rooms_of[name]))} defines {name}()"
+
+
 def circle_in(arrows):
     """Returns the rooms of a circle, each with an arrow to the next and the last with one to the first, or None."""
     done = set()
@@ -67,7 +83,9 @@ def circle_in(arrows):
 
 def main(root, objects):
     errors = []
-    allowed, _ = table.read_rooms(root / "cmake/rooms.txt", errors)
+    allowed, rows = table.read_rooms(root / "cmake/rooms.txt", errors)
+    headers = {str(path.relative_to(root)) for top in table.TOPS for path in (root / top / "include").rglob("*")}
+    owners = table.read_owners(rows, headers, errors)
     defined_in, uses = {}, collections.defaultdict(set)
     for item in map(os.path.normpath, objects.read_text().splitlines()):
         room = room_of_object(item, root, allowed)
@@ -79,6 +97,9 @@ def main(root, objects):
     if len(uses) < 20:
         print(f"error: only {len(uses)} rooms have object files in {objects}")
         return 1
+    errors += defined_elsewhere(root, owners, defined_in)
+    for error in errors:
+        print(f"error: {error}")
     arrows, example = collections.defaultdict(set), {}
     for room, symbols in uses.items():
         for symbol in symbols:
@@ -90,7 +111,7 @@ def main(root, objects):
     circle = circle_in(arrows)
     if not circle:
         print(f"{sum(map(len, arrows.values()))} arrows between {len(arrows)} rooms")
-        return 0
+        return 1 if errors else 0
     print("error: these rooms use each other in a circle:")
     for room, other in zip(circle, [*circle[1:], circle[0]]):
         symbol = example.get((room, other))

@@ -13,6 +13,7 @@ TABLE = """
 compiler/include:
 compiler/plan: compiler/include
 compiler/proof: compiler/include compiler/plan
+compiler/include types chorale/plan.hpp
 """
 FILES = {
     "compiler/include/chorale/plan.hpp": "#include <vector>\n",
@@ -64,20 +65,68 @@ expect("the same header, included by a higher room", None, table=IMPLEMENTED + "
 expect("the same header, included by another library", None, table=IMPLEMENTED + "dsl: compiler/include\n",
        files={**PROOF, "dsl/program.cpp": '#include "chorale/proof.hpp"\n'})
 expect("a public header that a higher room implements",
-       "compiler/plan/resolve.hpp:1: compiler/plan may not include compiler/include/chorale/proof.hpp, which compiler/proof implements",
+       "compiler/plan/resolve.hpp:1: compiler/plan may not include compiler/include/chorale/proof.hpp, a header of compiler/proof",
        table=IMPLEMENTED, files={**PROOF, "compiler/plan/resolve.hpp": '#include "chorale/proof.hpp"\n'})
 expect("a public header that leads to one of a higher room",
-       "compiler/include/chorale/facts.hpp:1: compiler/include may not include compiler/include/chorale/proof.hpp, which compiler/proof",
-       table=IMPLEMENTED, files={**PROOF, "compiler/include/chorale/facts.hpp": '#include "chorale/proof.hpp"\n'})
+       "compiler/include/chorale/facts.hpp:1: compiler/include may not include compiler/include/chorale/proof.hpp, a header of compiler/proof",
+       table=IMPLEMENTED + "compiler/include types chorale/facts.hpp\n",
+       files={**PROOF, "compiler/include/chorale/facts.hpp": '#include "chorale/proof.hpp"\n'})
 expect("a public header of a low room that includes one of a higher room",
-       "compiler/include/chorale/plan.hpp:1: compiler/plan may not include compiler/include/chorale/proof.hpp, which compiler/proof",
-       table=IMPLEMENTED + "compiler/plan implements chorale/plan.hpp\n",
+       "compiler/include/chorale/plan.hpp:1: compiler/plan may not include compiler/include/chorale/proof.hpp, a header of compiler/proof",
+       table=IMPLEMENTED.replace("compiler/include types", "compiler/plan implements"),
        files={"compiler/include/chorale/plan.hpp": '#include "chorale/proof.hpp"\n', "compiler/include/chorale/proof.hpp": ""})
+expect("a public header in no row", "compiler/include/chorale/proof.hpp: no row of cmake/rooms.txt names it", files=PROOF)
+expect("a public header in two rows", "compiler/include/chorale/proof.hpp, and so does compiler/proof: leave it in one row",
+       table=IMPLEMENTED + "compiler/plan types chorale/proof.hpp\n", files=PROOF)
+expect("a row with another word", "after compiler/proof, expected ':', 'implements' or 'types', but got 'has'",
+       table=IMPLEMENTED.replace("implements", "has"), files=PROOF)
+expect("a row of headers of a room without a row", "compiler/prove implements headers, but has no row of its own",
+       table=IMPLEMENTED.replace("compiler/proof implements", "compiler/prove implements"), files=PROOF)
+FOLDER = TABLE + "compiler/plan implements chorale/ops/\n"
+expect("a row with a folder of headers", None, table=FOLDER, files={"compiler/include/chorale/ops/put.hpp": "void put();\n"})
+expect("a row with an empty folder", "compiler/plan implements chorale/ops/, which does not exist", table=FOLDER)
+
+
+def expect_types(what, wanted, header, other=""):
+    """Runs the check on a tree whose header compiler/include/chorale/plan.hpp is in a row of types."""
+    expect(what, wanted and f"plan.hpp: it declares {wanted}() without a body", table=TABLE + "compiler/include types chorale/other.hpp\n",
+           files={"compiler/include/chorale/plan.hpp": "namespace chorale {\n" + header + "}\n", "compiler/include/chorale/other.hpp": other})
+
+
+expect_types("types with a function", "chorale::ranks", "int ranks(int plan = 1);\n")
+expect_types("types with a function in a nested namespace", "chorale::plan::ranks", "namespace plan {\nstd::vector<int> ranks();\n}\n")
+expect_types("types with a member function", "chorale::Plan::ranks", "struct Plan final : Base {\n  int a = 0;\n  int ranks() const;\n};\n")
+expect_types("types with a constructor", "chorale::Plan::Plan", "class Plan {\n public:\n  explicit Plan(int);\n};\n")
+expect_types("types with a destructor", "chorale::Plan::~Plan", "class Plan {\n public:\n  virtual ~Plan();\n};\n")
+expect_types("types with a function after one with a body", "chorale::ranks", "inline int blocks() { return 1; }\nint ranks(Plan p = {});\n")
+expect_types("types with functions that need no definition", None, """
+// int ranks();
+#define RANKS int ranks();
+using Ranks = int (*)(int);
+inline constexpr int table[] = {1, 2}, most = max(1, 2);
+constexpr int ranks(int x = int{1}) { return x; }
+struct alignas(4) Plan {
+  Plan() : blocks_{1}, ranks_(2) { for (;;) f(); }
+  Plan(const Plan&) = default;
+  virtual ~Plan() = default;
+  virtual int ranks() const = 0;
+  int last();
+  std::function<void(int)> told, asked{};
+  int (*run)(int) = nullptr;
+  const char* text = "int ranks();";
+};
+inline int Plan::last() { return 1; }
+template <class T> struct Op { T t; };
+""")
+expect_types("types with a function that an including header defines", None, "int ranks();\n",
+             '#include "chorale/plan.hpp"\ninline int chorale::ranks() { return 1; }\n')
+expect_types("types with a function that another header defines", "chorale::ranks", "int ranks();\n", "inline int chorale::ranks() { return 1; }\n")
 expect("a row for a header that does not exist", "compiler/proof implements chorale/proof.hpp, which does not exist", table=IMPLEMENTED)
 expect("files in a circle", "these files include each other in a circle: compiler/plan/resolve.hpp compiler/plan/tables.hpp",
        files={"compiler/plan/resolve.hpp": '#include "chorale/plan.hpp"\n#include "tables.hpp"\n',
               "compiler/plan/tables.hpp": '#include "resolve.hpp"\n'})
 expect("a circle of three public headers", "in a circle: compiler/include/chorale/cell.hpp compiler/include/chorale/op.hpp compiler/include/chorale/plan.hpp",
+       table=TABLE + "compiler/include types chorale/op.hpp chorale/cell.hpp\n",
        files={"compiler/include/chorale/plan.hpp": '#include "chorale/op.hpp"\n', "compiler/include/chorale/op.hpp": '#include "cell.hpp"\n',
               "compiler/include/chorale/cell.hpp": '#include "chorale/plan.hpp"\n'})
 sys.exit(failures != 0)
