@@ -25,6 +25,7 @@ class Memory final : public Backend {
     return nullptr;
   }
   bool binds_to_addresses() const override { return true; }
+  bool has_whole_lines() const override { return true; }
   bool can_publish(const Plan&, bool) const override { return publishes; }
   void* allocate(uint64_t bytes) override {
     return memory_.emplace_back(std::make_unique<char[]>(bytes)).get();
