@@ -21,6 +21,24 @@ bool overlap(const void* in, uint64_t in_bytes, const void* out, uint64_t out_by
           (!before(second, first) && before(second, first + in_bytes)));
 }
 
+/// Log lines of the other plans have at most this many letters, unless one plan and its reason have more.
+constexpr size_t most_letters = 130;
+
+/// Returns the plans that were not taken, with their reasons, as texts of lines that begin with `head`.
+std::vector<std::string> lines_of(const std::string& head, const std::vector<TunedPlans::Passed>& passed) {
+  std::vector<std::string> lines;
+  std::vector<TunedPlans::Passed> in_line;
+  for (const TunedPlans::Passed& one : passed) {
+    in_line.push_back(one);
+    if (in_line.size() == 1 || head.size() + words_of(in_line).size() <= most_letters) continue;
+    in_line.pop_back();
+    lines.push_back(head + words_of(in_line));
+    in_line = {one};
+  }
+  if (!in_line.empty()) lines.push_back(head + words_of(in_line));
+  return lines;
+}
+
 }  // namespace
 
 bool Communicator::in_place(const Task& task, std::string_view collective) const {
@@ -65,11 +83,11 @@ void Communicator::log_plans(const Task& task, const Collective& collective,
   if (const std::string reason = reason_for_other_steps(collective, steps); !reason.empty())
     passed.push_back({choose(shape, bytes).name, reason});
   for (const TunedPlans::Passed& one : plans_.explain(word, bytes, shape.dtype)) passed.push_back(one);
-  log::line(log::Level::info,
-            fmt::format("{}: {} Bytes{}{}{} -> {}; not taken: {}", call.function.substr(4), call.bytes,
-                        reduces ? " of " : "", call.type, call.in_place ? " in place" : "", way,
-                        passed.empty() ? "there is no other" : words_of(passed)),
-            log::Subsystem::tuning);
+  const std::string words = fmt::format("{}: {} Bytes{}{}{}", call.function.substr(4), call.bytes,
+                                        reduces ? " of " : "", call.type, call.in_place ? " in place" : "");
+  log::line(log::Level::info, words + " -> " + way, log::Subsystem::tuning);
+  for (const std::string& line : lines_of(words + ", not taken: ", passed))
+    log::line(log::Level::info, line, log::Subsystem::tuning);
 }
 
 /// Writes once for each reason that a collective has copied a buffer of this rank.

@@ -271,12 +271,14 @@ TEST(NcclMemory, OfAPoolIsCopiedOnce) {
                copy = text.find(
                    "rank 1 copies buffers through memory of the library, which takes longer, because: it "
                    "comes from a stream-ordered pool"),
-               messages = text.find(
-                   "AllGather: 3600000 Bytes -> messages; not taken: allgather_by_peer_b64 (needs ");
+               messages = text.find("AllGather: 3600000 Bytes -> messages\n"),
+               other = text.find("AllGather: 3600000 Bytes, not taken: allgather_by_peer_b64 (needs ");
   EXPECT_NE(text.find(" [2] NCCL INFO ncclCommInitRank comm "), std::string::npos) << text;
   EXPECT_LT(plan, messages) << text;
   EXPECT_LT(copy, messages) << text;
   EXPECT_NE(messages, std::string::npos) << text;
+  EXPECT_LT(messages, other) << text;
+  EXPECT_NE(other, std::string::npos) << text;
 }
 
 }  // namespace
