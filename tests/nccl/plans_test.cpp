@@ -187,7 +187,7 @@ TEST_F(NcclPlans, OfAReduceAreMadeForItsRoot) {
   EXPECT_EQ(all[1], call + "reduce_direct, made for root 1");
   EXPECT_EQ(all[2], call + "reduce_packets, ll8, as set for this size");
   EXPECT_EQ(all[3], call + "reduce_direct_b16, made for root 1");
-  EXPECT_EQ(lines("Reduce: 256 Bytes of i32, not taken: reduce_packets_b4").size(), 2u);
+  EXPECT_EQ(lines("Reduce: 256 Bytes of i32, not taken: reduce_packets_b4").size(), 3u);
   EXPECT_EQ(lines("Reduce: 256 Bytes of i32, not taken: reduce_packets .for root 0 only").size(), 1u);
 }
 
