@@ -250,7 +250,15 @@ void declare_program(py::module_& module) {
   module.def("_keep_programs", [] { kept().emplace(); });
   module.def("_kept_programs", [] { return kept().value(); });
   module.def(
-      "get_program", [] { return current("object"); }, "Returns the program of the innermost `with` block.");
+      "get_program",
+      [] {
+        if (entered().empty())
+          throw std::runtime_error(
+              "there is no current program for JSON() or get_program(): call it inside `with "
+              "CollectiveProgram(...) as program:`, or take program.to_json() after it");
+        return entered().back();
+      },
+      "Returns the program of the innermost `with` block.");
   module.def(
       "compile_for",
       [](const std::optional<std::string>& target, const std::vector<std::string>& allow, bool minimize_syncs,

@@ -45,7 +45,11 @@ Config config_of(const Settings& settings) {
 
 Config config_from(const py::kwargs& keywords) {
   Settings settings;
-  for (const auto& [key, value] : keywords) settings[key.cast<std::string>()] = py::str(value);
+  for (const auto& [key, value] : keywords) {
+    // Settings are spelled true and false.
+    settings[key.cast<std::string>()] =
+        py::isinstance<py::bool_>(value) ? (value.cast<bool>() ? "true" : "false") : py::str(value);
+  }
   return config_of(settings);
 }
 

@@ -112,12 +112,27 @@ class Errors(unittest.TestCase):
         except chorale.RunError as error:
             self.assertIn(error.reason, ("timed_out", "deadlock"))
 
+    def test_required_proofs(self):
+        with CollectiveProgram("alone", AllGather(1, 1, False), 1) as program:
+            Rank(0).copy(Rank(0).get_output_buffer()[0], Rank(0).get_input_buffer()[0], tb=0)
+
+        def run(plan, **settings):
+            data = numpy.ones(4, numpy.float32)
+            chorale.run_local(1, lambda world: chorale.Executor(world, **settings).execute(plan, data, data.copy()))
+
+        run(program.compile())
+        run(program.compile(), require_proof=False)
+        run(program.compile(certify=True), require_proof=True)
+        run(program.compile().certify(), require_proof=True)
+        with self.refused(chorale.UsageError, "'alone' has no certificate", "chorale compile --certify"):
+            run(program.compile(), require_proof=True)
+
     def test_language(self):
         with self.refused(RuntimeError, "no current program", "Rank(program, ...)"):
             Rank(0)
         with self.refused(RuntimeError, "MemoryChannel(program, ...)"):
             MemoryChannel(0, 1)
-        with self.refused(RuntimeError, "no current program"):
+        with self.refused(RuntimeError, "no current program for JSON()", "program.to_json()"):
             JSON()
         with self.refused(ValueError, "num_ranks=3", "2 ranks"):
             CollectiveProgram("wrong", AllGather(2, 1, True), 3)
