@@ -120,7 +120,7 @@ PythonFound find_python() {
   std::string words;
   std::getline(text, words);
   if (status == no_program || words.empty()) return {python + " does not run"};
-  return {python + ", " + words, status == 0 && words.find(", no ") == words.npos};
+  return {python + ", " + words, status == 0 && words.find(", no package") == words.npos};
 }
 
 void choose_python(const std::string& source, const std::string& program) { chosen()[source] = program; }
@@ -157,10 +157,9 @@ Built build_python(const std::string& source, const dsl::Parameters::Settings& s
       throw Failure(Exit::command_wrong, "there is no Python '" + python + "' to run " + source,
                     "install python3, or name it: PYTHON=/usr/bin/python3");
     case no_package:
-      throw Failure(
-          Exit::command_wrong, python + " cannot import the package chorale",
-          "install it and NumPy (pip install . in Chorale's sources), or use a Python that has them: " +
-              std::string(other_python));
+      throw Failure(Exit::command_wrong, python + " cannot import the package chorale",
+                    "install it (pip install . in Chorale's sources), or use a Python that has it: " +
+                        std::string(other_python));
     case no_module:
       throw Failure(Exit::plan_wrong, source + " needs a module that " + python + " lacks", other_python);
     case refused:

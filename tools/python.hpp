@@ -11,7 +11,7 @@ namespace chorale::tools {
 /// Describes a Python.
 struct PythonFound {
   std::string words;  ///< "/usr/bin/python3, Python 3.12.3, NumPy 1.26.4, package chorale"
-  bool well = false;  ///< it can run sources
+  bool well = false;  ///< it can run sources, which need the package and no NumPy
 };
 /// Looks at the Python that $PYTHON names, else at the one beside the command, as in a virtual environment,
 /// else at that of the PATH.

@@ -66,6 +66,13 @@ class Commands(unittest.TestCase):
         self.assertIn("chorale", json.loads(self.run_it("compile", source, "--certify").stdout))
         self.run_it("compile", source, "--target", "mscclpp")
 
+    def test_sources_need_no_numpy(self):
+        (self.folder / "numpy.py").write_text("raise ImportError('there is none')\n")
+        path = f"{self.folder}:{os.environ.get('PYTHONPATH', '')}"
+        said = self.run_it("doctor", "--only", "versions", PYTHONPATH=path).stdout
+        self.assertRegex(said, r"(?m)^ok +Python .*, no NumPy, package chorale")
+        self.run_it("check", self.source(SOURCE), PYTHONPATH=path)
+
     def test_findings(self):
         at = SOURCE.splitlines().index("            peer.signal(tb=0)") + 1
         for words in ["compile"], ["run"], ["simulate"]:
