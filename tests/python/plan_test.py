@@ -116,6 +116,7 @@ class Plans(unittest.TestCase):
             page = file.read_text()
             self.assertTrue(page.startswith("<!doctype html>"), page[:100])
             self.assertIn("allreduce_ring", page)
+            self.assertIn('"file":"-"', page)  # the page then names the plan and no file
             self.assertNotEqual(pathlib.Path(ring().view(pathlib.Path(folder) / "other.html")).read_text(), page)
             with self.assertRaisesRegex(chorale.UsageError, "dtype"):
                 ring().view(pathlib.Path(folder) / "none.html", dtype="f31")

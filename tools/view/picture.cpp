@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <system_error>
+#include <tuple>
 #include <unordered_map>
 
 #include "tools/view/column.hpp"
@@ -147,8 +149,11 @@ std::string SourceTexts::operator()(const SourceLine& line) {
 }
 
 Json json_of(const Picture& picture) {
-  Names names, lines, channels, templates;
+  Names lines, channels, templates;
+  std::vector<std::string> names;
   std::vector<uint32_t> kinds, combining;
+  // A schedule may both copy and call a function `copy`, which the page draws in another way.
+  std::map<std::tuple<std::string, PictureKind, bool>, uint32_t> known_names;
   std::vector<SourceLine> line_list;
   Column name, line, channel, text, numbers, parts, awaits_count, awaits, access_count, accesses;
   Json rows = Json::array();
@@ -157,12 +162,14 @@ Json json_of(const Picture& picture) {
   for (const PictureRow& row : picture.rows) {
     rows.push_back({{"rank", row.rank}, {"name", row.name}, {"count", row.ops.size()}});
     for (const PictureOp& op : row.ops) {
-      const uint32_t known = names(op.name);
-      if (known == kinds.size()) {
+      const auto [known, is_new] =
+          known_names.try_emplace({op.name, op.kind, op.combines}, uint32_t(names.size()));
+      if (is_new) {
+        names.push_back(op.name);
         kinds.push_back(uint32_t(op.kind));
         combining.push_back(op.combines);
       }
-      name.add(known);
+      name.add(known->second);
       if (op.line.line) {
         const uint32_t at = lines(op.line.file + ":" + std::to_string(op.line.line));
         if (at == line_list.size()) line_list.push_back(op.line);
@@ -204,7 +211,7 @@ Json json_of(const Picture& picture) {
           {"chunks", picture.chunks},
           {"oneStorage", picture.one_storage},
           {"rows", std::move(rows)},
-          {"names", names.list()},
+          {"names", names},
           {"kinds", kinds},
           {"combining", combining},
           {"lines", lines.list()},

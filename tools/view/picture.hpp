@@ -25,7 +25,7 @@ struct PictureAccess {
 };
 
 struct PictureOp {
-  std::string name;  ///< the word of the op table
+  std::string name;  ///< the word of the op table; for a call of a schedule, the function
   PictureKind kind = PictureKind::other;
   bool combines = false;  ///< what it writes is combined from all that it reads
   std::string text;       ///< the operation in words

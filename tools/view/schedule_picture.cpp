@@ -176,7 +176,7 @@ Picture picture_of_schedule(const Plan& plan, const schedule::Concrete& made, co
         const Step& step = made.steps[rank][at];
         if (step.stream != stream) continue;
         PictureOp op;
-        op.name = schedule::step_names[size_t(step.kind)];
+        op.name = step.kind == StepKind::call ? step.name : schedule::step_names[size_t(step.kind)];
         op.kind = kind_of(step.kind);
         op.text = texts[at];
         if (const uint64_t bytes = bytes_of(step)) op.text += ", " + line_words(bytes);

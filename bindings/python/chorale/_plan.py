@@ -1,10 +1,8 @@
 """The functions of Plan that work on Python's arrays."""
-import builtins
 import math
 import os
 import subprocess
 import sys
-import tempfile
 import webbrowser
 
 from . import _html
@@ -158,12 +156,8 @@ def view(self, path=None, *, bytes=None, dtype="f32", packet=None, eager=False, 
         options.append("--eager")
     for kind in allow:
         options += ["--allow", kind]
-    with tempfile.TemporaryDirectory() as folder:
-        plan = os.path.join(folder, f"{self.name}.json")
-        with builtins.open(plan, "w", encoding="utf-8") as file:
-            file.write(self.to_json())
-        done = subprocess.run([command_file(), "view", plan, "-o", path, *options], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run([command_file(), "view", "-", "-o", path, *options], input=self.to_json(), encoding="utf-8",
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     # 1 says that the plan has findings, which the page shows.
     if done.returncode not in (0, 1) or not os.path.exists(path):
         raise UsageError(done.stderr.strip().removeprefix("error: "))

@@ -60,6 +60,8 @@ class Page {
     get("search").addEventListener("input", () => this.search(get<HTMLInputElement>("search").value));
     get("next").addEventListener("click", () => this.next(1));
     get("previous").addEventListener("click", () => this.next(-1));
+    // Only profiles have a critical path, and a host schedule has none.
+    get("path-label").hidden = !views.some((view) => Object.keys(view.raw.profiles).length > 0);
     get<HTMLInputElement>("path").addEventListener("change", (event) => {
       this.timeline.showPath = (event.target as HTMLInputElement).checked;
       this.timeline.redraw();
@@ -73,7 +75,7 @@ class Page {
   private describe(): void {
     const notes = get("notes");
     for (const view of this.views) {
-      const facts = element("p", "facts", [`${view.raw.name} (${view.raw.file})`, ...view.raw.facts].join(" · "));
+      const facts = element("p", "facts", [view.raw.file === "-" ? view.raw.name : `${view.raw.name} (${view.raw.file})`, ...view.raw.facts].join(" · "));
       facts.append(` · ${count(view.count, "operation")}`);
       notes.append(facts);
       for (const note of view.raw.notes) notes.append(element("p", "note", `Note: ${note}.`));
