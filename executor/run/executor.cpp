@@ -91,10 +91,10 @@ struct Executor::State {
     const std::string asked = config.require_proof.value
                                   ? fmt::format("; require_proof is set ({})", config.require_proof.from)
                                   : "";
-    throw UsageError(
-        fmt::format("plan '{}' has no certificate that holds: {}{}. chorale check PLAN --certify FILE proves "
-                    "it and writes one",
-                    plan.name, wrong, asked));
+    throw UsageError(fmt::format(
+        "plan '{}' has no certificate that holds: {}{}. chorale compile --certify writes plans with "
+        "one; chorale check PLAN --certify FILE proves a plan and writes a copy with one",
+        plan.name, wrong, asked));
   }
 
   uint64_t hash_of(const Plan& plan) {

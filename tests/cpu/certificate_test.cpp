@@ -39,9 +39,11 @@ TEST(Certificate, IsAskedForWhereRequired) {
   EXPECT_EQ(run_with(false, [](uint32_t) { return shipped(); }), "");
   EXPECT_EQ(run_with(true, [](uint32_t) { return certified(); }), "");
   EXPECT_EQ(run_with(true, [](uint32_t rank) { return read(write(certified()), rank); }), "");
-  EXPECT_EQ(run_with(true, [](uint32_t) { return shipped(); }),
-            "plan 'allgather_ring' has no certificate that holds: there is none; require_proof is set "
-            "(code). chorale check PLAN --certify FILE proves it and writes one");
+  EXPECT_EQ(
+      run_with(true, [](uint32_t) { return shipped(); }),
+      "plan 'allgather_ring' has no certificate that holds: there is none; require_proof is set "
+      "(code). chorale compile --certify writes plans with one; chorale check PLAN --certify FILE proves a "
+      "plan and writes a copy with one");
 }
 
 TEST(Certificate, OfAnotherPlanIsRefused) {
