@@ -3,7 +3,7 @@
 documented_calls.py <folder>
 
 A snippet's headers are those of its page so far, in PAGE_headers.inc. Types before its calls are in NAME_types.inc,
-because a function cannot contain templates. Addresses become one where the test's ranks connect. The test defines
+because a function cannot contain templates. A snippet with main() is whole, in NAME.inc. Addresses become one where the test's ranks connect. The test defines
 what a page leaves out: LEFT_OUT_1 and so on. documented.py checks that every snippet has a row here and is included.
 """
 import pathlib
@@ -18,6 +18,8 @@ PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.
 # Maps a page and a word of the snippet to the name of its file.
 CALLS = {
     ("docs/applications.md", "World::join"): "execute",
+    ("docs/applications.md", "needs_of"): "needs",
+    ("docs/applications.md", "world_from_mpi"): "mpi",
     ("docs/applications.md", "TunedPlans"): "tuned_plans",
     ("docs/applications.md", "ScheduleRun"): "schedule_run",
     ("docs/applications.md", "Exchange"): "exchange",
@@ -83,6 +85,8 @@ def wrong_rows():
 
 def pieces(block):
     """Returns what a test includes of a snippet: headers, types, calls."""
+    if "int main(" in block:
+        return "", "", block
     headers = "".join(re.findall(r"^#include.*\n", block, re.M))
     body = re.sub(r"^#include.*\n", "", block, flags=re.M)
     body = re.sub(r'"(shm|tcp)://[^"]*"', "ADDRESS", body)

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -24,6 +25,18 @@ TEST(Applications, AnExecutorRunsAPlan) {
     void *const x = in.data(), *const y = out.data();
     const uint64_t n = in.size() * sizeof(uint16_t);
 #include "tests/documented/shown/execute.inc"
+    size_t x_bytes = n, y_bytes = n;
+    {
+#include "tests/documented/shown/needs.inc"
+    }
+    --y_bytes;
+    bool refused = false;
+    try {
+#include "tests/documented/shown/needs.inc"
+    } catch (const std::invalid_argument &) {
+      refused = true;
+    }
+    if (!refused) return 2;
     const bool right = out == bf16(sums_of(ranks, in.size()));
     world.barrier();
     return right ? 0 : 1;
