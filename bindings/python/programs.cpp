@@ -153,7 +153,7 @@ void declare_program(py::module_& module) {
       "    plan = program.compile()\n\n"
       "num_ranks is that of the collective if it is left out. instances (1 to 1024) copies of the program "
       "each take a "
-      "share of every chunk. num_threads_per_block is a multiple of 32, to 1024. buffer_alignment, "
+      "share of every operand. num_threads_per_block is a multiple of 32, to 1024. buffer_alignment, "
       "min_message_size and "
       "max_message_size are bytes. With bounded_proof, thread blocks may compete for semaphores and "
       "channels, and the "

@@ -12,7 +12,7 @@ namespace chorale {
 
 /// Says how the copies of a program share its data. CompileOptions::instances is the number of copies.
 enum class ReplicationPolicy : uint8_t {
-  interleaved,  ///< instance j owns the j-th share of every chunk
+  interleaved,  ///< instance j owns the j-th share of every operand
   none,         ///< one instance, whatever `instances` says
 };
 
@@ -20,7 +20,7 @@ enum class ReplicationPolicy : uint8_t {
 struct CompileOptions {
   bool fuse = true;        ///< MSCCL++: instr_fusion
   bool auto_sync = true;   ///< dependency_sync
-  uint32_t instances = 1;  ///< copies that each take a share of every chunk
+  uint32_t instances = 1;  ///< copies that each take an equal share of every operand
   ReplicationPolicy replication = ReplicationPolicy::interleaved;
   Target target = Target::chorale;
   bool minimize_syncs = false;          ///< remove synchronisations of threads that no proof needs

@@ -362,7 +362,7 @@ struct Plan {
   Protocol protocol = Protocol::Simple;
   bool inplace = false;                    ///< input and output are one memory
   bool reuse_resources = false;            ///< MSCCL++: turns of a pipeline share scratch; ignored here
-  bool use_double_scratch_buffer = false;  ///< launches alternate between two copies of scratch
+  bool use_double_scratch_buffer = false;  ///< launches alternate between two copies of plain scratch
   std::vector<Gpu> gpus;                   ///< by rank
   uint64_t threads_per_block = 1024;       ///< a multiple of 32, to 1024
   uint64_t buffer_alignment = 16;          ///< bytes; chunks begin at multiples of it; a power of two

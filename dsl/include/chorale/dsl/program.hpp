@@ -19,13 +19,13 @@ struct ProgramOptions {
   std::string name = {};       ///< not empty
   Collective collective = {};  ///< the collective that it computes, and for how many ranks
   Protocol protocol = Protocol::Simple;
-  int64_t instances = 1;  ///< copies that each take a share of every chunk; 1 to 1024
+  int64_t instances = 1;  ///< copies that each take an equal share of every operand; 1 to 1024
   bool fuse = true;       ///< MSCCL++: instr_fusion
   bool auto_sync = true;  ///< synchronises threads where operations of a block access the same memory here
   ReplicationPolicy replication = ReplicationPolicy::interleaved;  ///< MSCCL++: replication_policy
   bool reuse_resources = false;            ///< MSCCL++: turns of a pipeline share scratch; ignored here
   int64_t threads_per_block = 1024;        ///< a multiple of 32, to 1024; MSCCL++: num_threads_per_block
-  bool use_double_scratch_buffer = false;  ///< launches alternate between two copies of scratch
+  bool use_double_scratch_buffer = false;  ///< launches alternate between two copies of plain scratch
   int64_t buffer_alignment = 16;           ///< bytes; a power of two
   uint64_t min_message_size = 0, max_message_size = UINT64_MAX;  ///< bytes; min is not above max
   /// If true, thread blocks may compete for semaphores and channels. The proofs then cover only a bounded
