@@ -39,11 +39,14 @@ Json fields(const BenchResults& results, const Result& result) {
   row["mode"] = mode_names[size_t(result.mode)];
   row["place"] = of.in_place ? "in-place" : "out-of-place";
   row["plan"] = of.name;
+  row["default"] = nullptr;
+  if (!of.is_default.empty()) row["default"] = bool(of.is_default[result.size]);
   row["packet"] = nullptr;
   if (const std::optional<PacketForm> form = packet(results, result))
     row["packet"] = packet_form_names[size_t(*form)];
   row["backend"] = request.backend;
-  for (const char* const key : {"time_us", "algbw_gb_s", "busbw_gb_s", "wrong", "nccl_us", "ratio"})
+  for (const char* const key :
+       {"time_us", "algbw_gb_s", "busbw_gb_s", "wrong", "nccl_us", "peer_us", "peer", "ratio"})
     row[key] = nullptr;
   if (result.finished) {
     row["time_us"] = result.us;
@@ -52,7 +55,11 @@ Json fields(const BenchResults& results, const Result& result) {
     if (result.checked) row["wrong"] = result.wrong;
   }
   if (nccl > 0) row["nccl_us"] = nccl;
-  if (nccl > 0 && result.finished && result.us > 0) row["ratio"] = nccl / result.us;
+  if (const Result* const peer = results.best_peer(of.collective, of.in_place, result.size, result.mode)) {
+    row["peer_us"] = peer->us;
+    row["peer"] = results.subject(*peer).name;
+    if (result.finished && result.us > 0) row["ratio"] = peer->us / result.us;
+  }
   row["best"] = results.best(of.collective, of.in_place, result.size, result.mode) == &result;
   row["note"] = result.what.empty() ? result.note : result.what;
   return row;

@@ -12,18 +12,28 @@ namespace chorale::tools {
 namespace {
 
 std::string cells(const BenchResults& results, const std::string& collective, bool in_place, size_t size,
-                  Mode mode, bool nccl) {
+                  Mode mode, bool peers) {
   const Result* const best = results.best(collective, in_place, size, mode);
-  if (!best) return nccl ? " - | - | - | - | - |" : " - | - | - |";
-  std::string text = fmt::format(" {} | {} | {:.1f} |", results.subject(*best).name, time_word(best->us),
+  if (!best) {
+    const int columns = 3 + (results.knows_defaults() ? 1 : 0) + (peers ? 3 : 0);
+    std::string none;
+    for (int column = 0; column < columns; ++column) none += " - |";
+    return none;
+  }
+  std::string text = fmt::format(" {} | {} | {:.1f} |", plan_words(results, *best), time_word(best->us),
                                  bandwidth(results, *best).bus);
-  if (!nccl) return text;
-  const double other = results.nccl_us(collective, in_place, size, mode);
-  return other > 0 ? text + fmt::format(" {} | {:.2f} |", time_word(other), other / best->us)
-                   : text + " - | - |";
+  if (results.knows_defaults()) {
+    const Result* const by_default = results.by_default(collective, in_place, size, mode);
+    text += by_default ? fmt::format(" {} |", time_word(by_default->us)) : " - |";
+  }
+  if (!peers) return text;
+  const Result* const peer = results.best_peer(collective, in_place, size, mode);
+  return peer ? text + fmt::format(" {} | {} | {:.2f} |", results.subject(*peer).name, time_word(peer->us),
+                                   peer->us / best->us)
+              : text + " - | - | - |";
 }
 
-std::string table(const BenchResults& results, const std::string& collective, bool in_place, bool nccl) {
+std::string table(const BenchResults& results, const std::string& collective, bool in_place, bool peers) {
   std::string head = "| size |", rule = "| --: |";
   std::vector<Mode> modes;
   for (const Mode mode : {Mode::graph, Mode::eager}) {
@@ -32,12 +42,13 @@ std::string table(const BenchResults& results, const std::string& collective, bo
     const char* const name = mode_names[size_t(mode)];
     head += fmt::format(" plan, {0} | us, {0} | busbw GB/s |", name);
     rule += " :-- | --: | --: |";
-    if (nccl) head += " NCCL us | ratio |", rule += " --: | --: |";
+    if (results.knows_defaults()) head += " default us |", rule += " --: |";
+    if (peers) head += " best peer | us | ratio |", rule += " :-- | --: | --: |";
   }
   std::string text = head + "\n" + rule + "\n";
   for (size_t size = 0; size < results.request->sizes.size(); ++size) {
     text += fmt::format("| {} |", format_bytes(results.request->sizes[size]));
-    for (const Mode mode : modes) text += cells(results, collective, in_place, size, mode, nccl);
+    for (const Mode mode : modes) text += cells(results, collective, in_place, size, mode, peers);
     text += "\n";
   }
   return text;
@@ -65,10 +76,14 @@ std::string markdown(const BenchResults& results, const std::string& command) {
       "element, "
       "before and after it was timed.\n",
       request.calls);
+  if (results.knows_defaults())
+    text += "\n*default* is the time of the plan that an application gets without a table.\n";
   if (!results.complete) text += "\n**The run has not ended: these are its results so far.**\n";
   if (nccl)
     text += fmt::format(
-        "\nNCCL ran in its default mode in the same run, {}; ratio is its time divided by ours.\n",
+        "\nNCCL ran in the same run, in its default mode and with symmetric windows, {}; ratio is the time "
+        "of the "
+        "faster one divided by ours.\n",
         multicast_words(std::getenv("NCCL_NVLS_ENABLE")));
   for (const std::string& collective : results.collectives()) {
     for (const bool in_place : {false, true}) {

@@ -44,7 +44,7 @@ class Rank {
     if (subject.in_place) most.input = most.output = std::max(most.input, most.output);
     std::optional<Executor> executor;
     Timed timed;
-    std::string failure = subject.nccl ? open_nccl(most, timed) : attempt([&] {
+    std::string failure = !subject.is_plan() ? open_nccl(subject.peer, most, timed) : attempt([&] {
       executor.emplace(world_, config_);
       open_plan(*executor, most, subject.in_place, timed);
     });
@@ -124,7 +124,7 @@ class Rank {
     timed.wait = [&] { executor.synchronize(device_->stream()); };
   }
 
-  std::string open_nccl(MessageSizes most, Timed& timed) {
+  std::string open_nccl(Peer peer, MessageSizes most, Timed& timed) {
     if (!nccl_ && nccl_problem_.empty()) {
       nccl_ = Nccl::join(world_, nccl_problem_);
       if (nccl_ && rank_ == 0) {
@@ -134,10 +134,12 @@ class Rank {
     }
     if (!nccl_) return nccl_problem_;
     return attempt([&] {
-      grow(nccl_memory_[0], most.input + guard_bytes);
-      grow(nccl_memory_[1], most.output + guard_bytes);
-      timed.first = nccl_memory_[0].memory;
-      timed.second = nccl_memory_[1].memory;
+      const bool symmetric = peer == Peer::nccl_symmetric;
+      Memory* const memory = symmetric ? symmetric_memory_ : nccl_memory_;
+      grow(memory[0], most.input + guard_bytes, symmetric);
+      grow(memory[1], most.output + guard_bytes, symmetric);
+      timed.first = memory[0].memory;
+      timed.second = memory[1].memory;
       timed.wait = [&] { device_->finish(world_); };
     });
   }
@@ -148,7 +150,7 @@ class Rank {
     const Case& one = subject.cases[size];
     const Buffers buffers =
         place(timed.first, timed.second, subject.collective, subject.in_place, rank_, one.sizes);
-    if (subject.nccl) {
+    if (!subject.is_plan()) {
       timed.prepare = [] {};
       timed.enqueue = [&] {
         nccl_->enqueue(subject.collective, buffers.in, buffers.out, one.sizes, request_.dtype, subject.op,
@@ -267,8 +269,9 @@ class Rank {
     std::byte* memory = nullptr;
     uint64_t bytes = 0;
   };
-  void grow(Memory& memory, uint64_t bytes) {
-    if (memory.bytes < bytes) memory = {device_->allocate(bytes), bytes};
+  void grow(Memory& memory, uint64_t bytes, bool symmetric) {
+    if (memory.bytes >= bytes) return;
+    memory = {symmetric ? nccl_->allocate_symmetric(world_, bytes) : device_->allocate(bytes), bytes};
   }
 
   World& world_;
@@ -279,7 +282,7 @@ class Rank {
   std::unique_ptr<Device> device_;
   std::unique_ptr<Nccl> nccl_;
   std::string nccl_problem_;
-  Memory nccl_memory_[2];
+  Memory nccl_memory_[2], symmetric_memory_[2];
 };
 
 }  // namespace

@@ -32,21 +32,35 @@ struct Case {
   std::string refused;  ///< why this subject cannot take this size; empty if it can
 };
 
-/// Describes the subject of a timing: a plan, or NCCL for a collective.
+/// Names the libraries that are timed beside plans.
+enum class Peer : uint8_t {
+  none,            ///< it is a plan of ours
+  nccl,            ///< NCCL in its default mode
+  nccl_symmetric,  ///< NCCL with buffers in symmetric windows
+};
+inline constexpr const char* peer_names[] = {"", "NCCL", "NCCL symmetric"};
+
+/// Describes the subject of a timing: a plan, or a peer for a collective.
 struct Subject {
-  std::string name;  ///< the plan's name; "NCCL"
+  std::string name;  ///< the plan's or the peer's name
   std::string collective;
-  const Plan* plan = nullptr;  ///< for NCCL: only tells the oracle the collective and the ranks
-  bool nccl = false, in_place = false;
+  const Plan* plan = nullptr;  ///< for a peer: only tells the oracle the collective and the ranks
+  Peer peer = Peer::none;
+  bool in_place = false;
   bool rank_order = false;  ///< in_rank_order(), if the request asks for it
   ReduceOp op = ReduceOp::sum;
   std::optional<PacketForm> packet;
   std::vector<Case> cases;  ///< by size
+  /// Says, by size, whether an application that names no plan and has no table gets this plan. Empty: not
+  /// known.
+  std::vector<bool> is_default;
+
+  bool is_plan() const { return peer == Peer::none; }
 };
 
 struct BenchRequest {
   std::vector<Subject> subjects;
-  size_t first_plan = 0;  ///< index in `subjects`; NCCL comes first, so that plans are compared with it
+  size_t first_plan = 0;  ///< index in `subjects`; peers come first, so that plans are compared with them
   std::vector<uint64_t> sizes;
   uint32_t ranks = 1;
   DType dtype = DType::f32;

@@ -6,6 +6,7 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "tools/library.hpp"
 
@@ -83,6 +84,10 @@ struct Functions {
   int (*ncclRecv)(void*, size_t, int, int, Comm, Stream) = nullptr;
   int (*ncclGroupStart)() = nullptr;
   int (*ncclGroupEnd)() = nullptr;
+  // These are null if the library is older than symmetric windows, which came with NCCL 2.27.
+  int (*ncclMemAlloc)(void**, size_t) = nullptr;
+  int (*ncclMemFree)(void*) = nullptr;
+  int (*ncclCommWindowRegister)(Comm, void*, size_t, void**, int) = nullptr;
 
   std::string problem;  ///< why NCCL is not available
 
@@ -126,6 +131,11 @@ struct Functions {
     FIND(ncclGroupStart);
     FIND(ncclGroupEnd);
 #undef FIND
+#define FIND_IF_THERE(name) name = library.find<std::remove_pointer_t<decltype(name)>>(#name)
+    FIND_IF_THERE(ncclMemAlloc);
+    FIND_IF_THERE(ncclMemFree);
+    FIND_IF_THERE(ncclCommWindowRegister);
+#undef FIND_IF_THERE
   }
 };
 
@@ -206,6 +216,7 @@ Enqueue* enqueue_of(std::string_view collective) {
 struct Nccl::State {
   Comm comm = nullptr;
   int ranks = 1;
+  std::vector<void*> symmetric;  ///< memory from ncclMemAlloc()
 };
 
 void quieten_nccl() { ::setenv("NCCL_NVLS_ENABLE", "0", 0); }
@@ -224,6 +235,7 @@ Nccl::~Nccl() {
   // We abort and do not destroy, because ncclCommDestroy() waits for work that may never end if a rank has
   // failed.
   if (state_->comm) Functions::get().ncclCommAbort(state_->comm);
+  for (void* const memory : state_->symmetric) Functions::get().ncclMemFree(memory);
 }
 
 std::unique_ptr<Nccl> Nccl::join(World& world, std::string& why) {
@@ -255,6 +267,29 @@ std::unique_ptr<Nccl> Nccl::join(World& world, std::string& why) {
   }
   std::unique_ptr<Nccl> made(new Nccl(std::move(state)));
   return all_well(problem) ? std::move(made) : nullptr;
+}
+
+std::byte* Nccl::allocate_symmetric(World& world, uint64_t bytes) {
+  const Functions& nccl = Functions::get();
+  const auto agree = [&](const std::string& problem) {
+    world.agree(problem.empty() ? std::nullopt : std::optional(problem), RunError::Reason::resources);
+  };
+  if (!nccl.ncclMemAlloc || !nccl.ncclMemFree || !nccl.ncclCommWindowRegister)
+    throw UsageError("NCCL " + version() + " has no symmetric windows, which came with NCCL 2.27");
+  void* memory = nullptr;
+  std::string problem;
+  if (const int result = nccl.ncclMemAlloc(&memory, bytes)) {
+    problem = error_text("ncclMemAlloc", result);
+  } else {
+    state_->symmetric.push_back(memory);
+  }
+  agree(problem);
+  constexpr int symmetric = 1;  // NCCL_WIN_COLL_SYMMETRIC
+  void* window = nullptr;
+  if (const int result = nccl.ncclCommWindowRegister(state_->comm, memory, bytes, &window, symmetric))
+    problem = error_text("ncclCommWindowRegister", result);
+  agree(problem);
+  return static_cast<std::byte*>(memory);
 }
 
 std::string Nccl::refuses(const std::string& collective, bool in_place, DType type) {

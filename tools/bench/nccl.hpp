@@ -1,7 +1,9 @@
 /// \file
-/// Runs NCCL for comparison. The library is loaded on first use, and runs in its default mode.
+/// Runs NCCL for comparison. The library is loaded on first use.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,6 +28,11 @@ class Nccl {
   /// \throws RunError if the world has stopped
   static std::unique_ptr<Nccl> join(World&, std::string& why);
   ~Nccl();
+
+  /// Allocates memory in a symmetric window, with which NCCL runs its symmetric kernels. Collective; the
+  /// memory lives as long as the communicator.
+  /// \throws RunError resources, on all ranks, if one of them cannot
+  std::byte* allocate_symmetric(World&, uint64_t bytes);
 
   /// \return the reason why NCCL cannot run the collective; "" if it can
   static std::string refuses(const std::string& collective, bool in_place, DType);

@@ -61,24 +61,54 @@ std::vector<std::string> BenchResults::collectives() const {
   return names;
 }
 
-const Result* BenchResults::best(const std::string& collective, bool in_place, size_t size, Mode mode,
-                                 bool rank_order) const {
+namespace {
+/// Returns the fastest result that is right and of a subject that `wanted` accepts. Returns null if there is
+/// none.
+template <class Wanted>
+const Result* fastest(const BenchResults& results, size_t size, Mode mode, const Wanted& wanted) {
   const Result* best = nullptr;
-  for (const Result& result : all) {
-    const Subject& of = subject(result);
-    if (of.nccl || of.collective != collective || of.in_place != in_place || result.size != size) continue;
-    if (rank_order && !of.rank_order) continue;
-    if (result.mode != mode || !result.finished || result.wrong || !result.what.empty()) continue;
+  for (const Result& result : results.all) {
+    if (result.size != size || result.mode != mode || !wanted(results.subject(result))) continue;
+    if (!result.finished || result.wrong || !result.what.empty()) continue;
     if (!best || result.us < best->us) best = &result;
   }
   return best;
+}
+}  // namespace
+
+const Result* BenchResults::best(const std::string& collective, bool in_place, size_t size, Mode mode,
+                                 bool rank_order) const {
+  return fastest(*this, size, mode, [&](const Subject& of) {
+    return of.is_plan() && of.collective == collective && of.in_place == in_place &&
+           (of.rank_order || !rank_order);
+  });
+}
+
+const Result* BenchResults::by_default(const std::string& collective, bool in_place, size_t size,
+                                       Mode mode) const {
+  return fastest(*this, size, mode, [&](const Subject& of) {
+    return !of.is_default.empty() && of.is_default[size] && of.collective == collective &&
+           of.in_place == in_place;
+  });
+}
+
+bool BenchResults::knows_defaults() const {
+  return std::any_of(request->subjects.begin(), request->subjects.end(),
+                     [](const Subject& of) { return !of.is_default.empty(); });
+}
+
+const Result* BenchResults::best_peer(const std::string& collective, bool in_place, size_t size,
+                                      Mode mode) const {
+  return fastest(*this, size, mode, [&](const Subject& of) {
+    return !of.is_plan() && of.collective == collective && of.in_place == in_place;
+  });
 }
 
 double BenchResults::nccl_us(const std::string& collective, bool in_place, size_t size, Mode mode) const {
   for (const Result& result : all) {
     const Subject& of = subject(result);
-    if (!of.nccl || of.collective != collective || of.in_place != in_place || result.size != size) continue;
-    if (result.mode == mode && result.finished) return result.us;
+    if (of.peer != Peer::nccl || of.collective != collective || of.in_place != in_place) continue;
+    if (result.size == size && result.mode == mode && result.finished) return result.us;
   }
   return 0;
 }
@@ -108,7 +138,7 @@ uint64_t elements(const BenchResults& results, const Result& result) {
 
 std::optional<PacketForm> packet(const BenchResults& results, const Result& result) {
   const Subject& of = results.subject(result);
-  if (of.nccl || of.plan->protocol != Protocol::LL) return {};
+  if (!of.is_plan() || of.plan->protocol != Protocol::LL) return {};
   if (result.finished) return result.packet;
   return of.packet;
 }
@@ -140,8 +170,8 @@ std::vector<std::string> notes(const BenchResults& results) {
   for (const Result& result : results.all) {
     if (result.note.empty() || result.mode != Mode::eager) continue;
     const Subject& of = results.subject(result);
-    const std::string why =
-        (of.nccl ? "NCCL, " + of.collective : of.name) + (of.in_place ? ", in place: " : ": ") + result.note;
+    const std::string why = (of.is_plan() ? of.name : of.name + ", " + of.collective) +
+                            (of.in_place ? ", in place: " : ": ") + result.note;
     auto found =
         std::find_if(reasons.begin(), reasons.end(), [&](const auto& one) { return one.first == why; });
     if (found == reasons.end()) found = reasons.insert(reasons.end(), {why, {}});

@@ -44,7 +44,14 @@ struct BenchResults {
   /// \param rank_order  true: consider only plans that add up in the order of the ranks
   const Result* best(const std::string& collective, bool in_place, size_t size, Mode mode,
                      bool rank_order = false) const;
-  /// Returns NCCL's time for this case; 0 if there is none.
+  /// Returns the plan that an application gets without a table, see Subject::is_default. Returns null if it
+  /// was not timed, or was wrong.
+  const Result* by_default(const std::string& collective, bool in_place, size_t size, Mode mode) const;
+  /// Returns whether it is known which plans are defaults.
+  bool knows_defaults() const;
+  /// Returns the fastest peer with the right result. Returns null if there is none.
+  const Result* best_peer(const std::string& collective, bool in_place, size_t size, Mode mode) const;
+  /// Returns the time of NCCL in its default mode; 0 if it was not timed.
   double nccl_us(const std::string& collective, bool in_place, size_t size, Mode mode) const;
   /// Returns true if anything was timed for this case.
   bool any(const std::string& collective, bool in_place, Mode mode) const;

@@ -12,9 +12,11 @@ namespace {
 class Table {
  public:
   Table(const BenchResults& results, const TableStyle& style) : results_(results), style_(style) {
-    for (const Subject& subject : results.request->subjects) nccl_ = nccl_ || (subject.nccl && style.times);
+    defaults_ = style.times && results.knows_defaults();
+    for (const Subject& subject : results.request->subjects)
+      peers_ = peers_ || (!subject.is_plan() && style.times);
     for (const Result& result : results.all) {
-      if (!results.subject(result).nccl)
+      if (results.subject(result).is_plan())
         plan_width_ = std::max(plan_width_, plan_words(results, result).size());
     }
   }
@@ -35,13 +37,14 @@ class Table {
     text_ += fmt::format("# {}, {} ranks as {}, {}\n", collective, request.ranks,
                          request.processes ? "processes" : "threads", request.backend);
     const std::string left = fmt::format("#{:>12}{:>14}{:>10}{:>8}{:>6}{:>7}", "", "", "", "", "", "");
-    const size_t half = half_head("", "", "", "", "", "", "").size();
+    const size_t half = half_head("", "", "", "", "", "", "", "", "").size();
     std::string lines = left + fmt::format("{:>{}}{:>{}}\n", "out-of-place", half, "in-place", half);
-    const std::string head = half_head("time", "algbw", "busbw", "#wrong", "NCCL", "ratio", "plan");
+    const std::string head =
+        half_head("time", "algbw", "busbw", "#wrong", "peer", "ratio", "fastest peer", "default", "plan");
     lines += fmt::format("#{:>12}{:>14}{:>10}{:>8}{:>6}{:>7}{}{}\n", "size", "count", "type", "redop", "root",
                          "mode", head, head);
     if (style_.times) {
-      const std::string units = half_head("(us)", "(GB/s)", "(GB/s)", "", "(us)", "", "");
+      const std::string units = half_head("(us)", "(GB/s)", "(GB/s)", "", "(us)", "", "", "(us)", "");
       lines += fmt::format("#{:>12}{:>14}{:>10}{:>8}{:>6}{:>7}{}{}\n", "(B)", "(elements)", "", "", "", "",
                            units, units);
     }
@@ -49,7 +52,7 @@ class Table {
     for (const Mode mode : all_modes) {
       for (size_t size = 0; size < request.sizes.size(); ++size) {
         if (style_.all || !style_.times) {
-          for (const std::string& plan : plans(collective)) {
+          for (const Named& plan : plans(collective)) {
             row(find(plan, collective, false, size, mode), find(plan, collective, true, size, mode));
           }
         } else {
@@ -59,44 +62,56 @@ class Table {
     }
   }
 
-  std::vector<std::string> plans(const std::string& collective) const {
-    std::vector<std::string> names;
+  /// Names a plan, with the form of packets if it was timed with several.
+  using Named = std::pair<std::string, std::optional<PacketForm>>;
+  static Named named(const Subject& of) { return {of.name, of.packet}; }
+
+  std::vector<Named> plans(const std::string& collective) const {
+    std::vector<Named> names;
     for (const Subject& subject : results_.request->subjects) {
-      if (subject.nccl || subject.collective != collective) continue;
-      if (std::find(names.begin(), names.end(), subject.name) == names.end()) names.push_back(subject.name);
+      if (!subject.is_plan() || subject.collective != collective) continue;
+      if (std::find(names.begin(), names.end(), named(subject)) == names.end())
+        names.push_back(named(subject));
     }
     return names;
   }
 
-  const Result* find(const std::string& plan, const std::string& collective, bool in_place, size_t size,
+  const Result* find(const Named& plan, const std::string& collective, bool in_place, size_t size,
                      Mode mode) const {
     for (const Result& result : results_.all) {
       const Subject& of = results_.subject(result);
-      if (of.nccl || of.name != plan || of.collective != collective || of.in_place != in_place) continue;
+      if (!of.is_plan() || named(of) != plan || of.collective != collective || of.in_place != in_place)
+        continue;
       if (result.size == size && result.mode == mode && result.finished) return &result;
     }
     return nullptr;
   }
 
   std::string half_head(const char* time, const char* algorithm, const char* bus, const char* wrong,
-                        const char* nccl, const char* ratio, const char* plan) const {
+                        const char* peer, const char* ratio, const char* peer_name, const char* by_default,
+                        const char* plan) const {
     std::string text;
     if (style_.times) text += fmt::format("{:>11}{:>9}{:>9}", time, algorithm, bus);
     text += fmt::format("{:>8}", wrong);
-    if (nccl_) text += fmt::format("{:>10}{:>8}", nccl, ratio);
+    if (peers_) text += fmt::format("{:>10}{:>8}  {:<14}", peer, ratio, peer_name);
+    if (defaults_) text += fmt::format("{:>10}", by_default);
     return text + fmt::format("  {:<{}}", plan, plan_width_);
   }
 
   std::string half(const Result* result) const {
-    if (!result) return half_head("-", "-", "-", "-", "-", "-", "-");
+    if (!result) return half_head("-", "-", "-", "-", "-", "-", "-", "-", "-");
     const Subject& of = results_.subject(*result);
     const Bandwidth speed = bandwidth(results_, *result);
-    const double nccl = results_.nccl_us(of.collective, of.in_place, result->size, result->mode);
+    const Result *const peer = results_.best_peer(of.collective, of.in_place, result->size, result->mode),
+                        *const by_default =
+                            results_.by_default(of.collective, of.in_place, result->size, result->mode);
     return half_head(time_word(result->us).c_str(), fmt::format("{:.2f}", speed.algorithm).c_str(),
                      fmt::format("{:.2f}", speed.bus).c_str(),
                      result->checked ? std::to_string(result->wrong).c_str() : "N/A",
-                     nccl > 0 ? time_word(nccl).c_str() : "-",
-                     nccl > 0 && result->us > 0 ? fmt::format("{:.2f}", nccl / result->us).c_str() : "-",
+                     peer ? time_word(peer->us).c_str() : "-",
+                     peer && result->us > 0 ? fmt::format("{:.2f}", peer->us / result->us).c_str() : "-",
+                     peer ? results_.subject(*peer).name.c_str() : "-",
+                     by_default ? time_word(by_default->us).c_str() : "-",
                      plan_words(results_, *result).c_str());
   }
 
@@ -119,7 +134,7 @@ class Table {
 
   const BenchResults& results_;
   TableStyle style_;
-  bool nccl_ = false;
+  bool peers_ = false, defaults_ = false;
   size_t plan_width_ = 4;
   std::string text_;
 };
@@ -134,14 +149,15 @@ std::string time_word(double us) {
 
 std::string text_line(const BenchResults& results, const Result& result) {
   const Subject& of = results.subject(result);
-  std::string text = fmt::format(
-      "{}{} at {}, {}: ", of.nccl ? "NCCL, " + of.collective : of.name, of.in_place ? ", in place" : "",
-      format_bytes(results.request->sizes[result.size]), mode_names[size_t(result.mode)]);
+  std::string text =
+      fmt::format("{}{} at {}, {}: ", of.is_plan() ? of.name : of.name + ", " + of.collective,
+                  of.in_place ? ", in place" : "", format_bytes(results.request->sizes[result.size]),
+                  mode_names[size_t(result.mode)]);
   if (!result.finished) return text + result.note;
   text += fmt::format("{} us, {:.2f} GB/s", time_word(result.us), bandwidth(results, result).bus);
-  const double nccl = results.nccl_us(of.collective, of.in_place, result.size, result.mode);
-  if (nccl > 0 && result.us > 0 && !of.nccl)
-    text += fmt::format(", {:.2f} times as fast as NCCL", nccl / result.us);
+  const Result* const peer = results.best_peer(of.collective, of.in_place, result.size, result.mode);
+  if (of.is_plan() && peer && result.us > 0)
+    text += fmt::format(", {:.2f} times as fast as {}", peer->us / result.us, results.subject(*peer).name);
   if (!result.what.empty()) text += ", WRONG: " + result.what;
   return text;
 }

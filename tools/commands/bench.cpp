@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 
+#include "chorale/layout.hpp"
 #include "chorale/reduction_order.hpp"
 #include "tools/bench/live.hpp"
 #include "tools/bench/nccl.hpp"
@@ -54,24 +55,53 @@ void keep_chosen(BenchRequest& request, const TunedPlans& plans) {
   request.subjects = std::move(chosen);
 }
 
-/// Adds NCCL for every collective, in place or not, for which a plan is timed.
-void add_nccl(BenchRequest& request) {
+/// Adds the peers for every collective, in place or not, for which a plan is timed.
+void add_peers(BenchRequest& request) {
   std::vector<Subject> others;
-  for (const Subject& subject : request.subjects) {
+  const auto add = [&](Peer peer, const Subject& subject) {
     const bool known = std::any_of(others.begin(), others.end(), [&](const Subject& other) {
-      return other.collective == subject.collective && other.in_place == subject.in_place;
+      return other.peer == peer && other.collective == subject.collective &&
+             other.in_place == subject.in_place;
     });
-    if (known) continue;
+    if (known) return;
     Subject& other = others.emplace_back(subject);  // the plan tells the oracle what is right
-    other.name = "NCCL";
-    other.nccl = true;
+    other.name = peer_names[size_t(peer)];
+    other.peer = peer;
     const std::string why = Nccl::refuses(subject.collective, subject.in_place, request.dtype);
     for (Case& one : other.cases) {
       if (!why.empty()) one.refused = why;
     }
+  };
+  for (const Peer peer : {Peer::nccl, Peer::nccl_symmetric}) {
+    for (const Subject& subject : request.subjects) add(peer, subject);
   }
   request.first_plan = others.size();
   request.subjects.insert(request.subjects.begin(), others.begin(), others.end());
+}
+
+/// Returns the forms of packets with which a plan is timed. A shipped plan of a collective is timed on GPUs
+/// with every form, unless a form or a table is named.
+std::vector<std::optional<PacketForm>> forms_of(const BenchArguments& options, const BenchRequest& request,
+                                                const NamedPlan& named) {
+  if (request.packet || request.backend != "cuda" || !options.tuned.empty() || !named.of_collective ||
+      named.plan.protocol != Protocol::LL)
+    return {request.packet};
+  return {PacketForm::ll8, PacketForm::ll16, PacketForm::ll128};
+}
+
+/// Marks the plans that an application gets without a table, if all plans of a collective are timed.
+void mark_defaults(BenchRequest& request, const std::vector<NamedPlan>& plans, const TunedFor& machine) {
+  if (!std::all_of(plans.begin(), plans.end(), [](const NamedPlan& named) { return named.of_collective; }))
+    return;
+  const TunedPlans without_table(TuneTable(), shipped_folder(), machine);
+  for (Subject& subject : request.subjects) {
+    for (const uint64_t bytes : request.sizes) {
+      const bool named = without_table.choose(subject.collective, bytes, request.dtype).name == subject.name;
+      const bool form =
+          !subject.packet || request.packet || *subject.packet == packet_form_by_size(*subject.plan, bytes);
+      subject.is_default.push_back(named && form);
+    }
+  }
 }
 
 BenchRequest request_of(const BenchArguments& options, const Config& config,
@@ -108,9 +138,14 @@ BenchRequest request_of(const BenchArguments& options, const Config& config,
     const bool wanted = options.rank_order || !options.tuned_out.empty();
     const bool rank_order = wanted && in_rank_order(named.plan);
     if (options.rank_order && !rank_order) continue;
-    request.subjects.push_back(subject_of(named, request));
-    request.subjects.back().rank_order = rank_order;
+    const Subject subject = subject_of(named, request);
+    for (const std::optional<PacketForm> form : forms_of(options, request, named)) {
+      Subject& added = request.subjects.emplace_back(subject);
+      added.rank_order = rank_order;
+      added.packet = form;
+    }
   }
+  if (cuda && options.tuned.empty()) mark_defaults(request, plans, machine);
   if (request.subjects.empty())
     throw Failure(Exit::command_wrong, "none of these plans adds up in the order of the ranks",
                   "chorale check PLAN --certify FILE says in which order a plan does");
@@ -127,7 +162,7 @@ BenchRequest request_of(const BenchArguments& options, const Config& config,
                         (options.rank_order ? " that add up in the order of the ranks" : ""));
     }
   }
-  if (cuda && !options.no_nccl) add_nccl(request);
+  if (cuda && !options.no_nccl) add_peers(request);
   return request;
 }
 
@@ -216,9 +251,9 @@ Exit bench_it(BenchArguments options) {
   const Result* failed = nullptr;
   for (const Result& result : results.all) {
     const Subject& of = results.subject(result);
-    any = any || (result.finished && !of.nccl);
-    if (!failed && result.failed && !of.nccl) failed = &result;
-    if (of.nccl || result.what.empty()) continue;
+    any = any || (result.finished && of.is_plan());
+    if (!failed && result.failed && of.is_plan()) failed = &result;
+    if (!of.is_plan() || result.what.empty()) continue;
     throw Failure(Exit::run_failed, "wrong result of " + of.name + ", " +
                                         format_bytes(request.sizes[result.size]) + " bytes: " + result.what);
   }
@@ -290,7 +325,8 @@ Action command::bench(CLI::App& app) {
   app.footer(
       "Times are medians of five means, on the slowest rank; algbw and busbw are GB/s as nccl-tests define "
       "them. Results\n"
-      "are compared with the expected ones before and after. NCCL runs in its default mode; ratio is its "
+      "are compared with the expected ones before and after. NCCL runs in its default mode and with "
+      "symmetric windows; ratio is the faster one's "
       "time "
       "divided by ours.");
   return [options] { return bench_it(*options); };
