@@ -89,12 +89,12 @@ std::vector<std::optional<PacketForm>> forms_of(const BenchArguments& options, c
   return {PacketForm::ll8, PacketForm::ll16, PacketForm::ll128};
 }
 
-/// Marks the plans that an application gets without a table, if all plans of a collective are timed.
-void mark_defaults(BenchRequest& request, const std::vector<NamedPlan>& plans, const TunedFor& machine) {
-  if (!std::all_of(plans.begin(), plans.end(), [](const NamedPlan& named) { return named.of_collective; }))
-    return;
+/// Marks the plans that an application gets without a table. Not every collective has defaults.
+void mark_defaults(BenchRequest& request, const TunedFor& machine) {
   const TunedPlans without_table(TuneTable(), shipped_folder(), machine);
+  const std::vector<std::string> known = default_collectives();
   for (Subject& subject : request.subjects) {
+    if (std::find(known.begin(), known.end(), subject.collective) == known.end()) continue;
     for (const uint64_t bytes : request.sizes) {
       const bool named = without_table.choose(subject.collective, bytes, request.dtype).name == subject.name;
       const bool form =
@@ -145,7 +145,7 @@ BenchRequest request_of(const BenchArguments& options, const Config& config,
       added.packet = form;
     }
   }
-  if (cuda && options.tuned.empty()) mark_defaults(request, plans, machine);
+  if (cuda && options.tuned.empty()) mark_defaults(request, machine);
   if (request.subjects.empty())
     throw Failure(Exit::command_wrong, "none of these plans adds up in the order of the ranks",
                   "chorale check PLAN --certify FILE says in which order a plan does");
