@@ -92,14 +92,16 @@ std::vector<std::optional<PacketForm>> forms_of(const BenchArguments& options, c
 /// Marks the plans that an application gets without a table. Not every collective has defaults.
 void mark_defaults(BenchRequest& request, const TunedFor& machine) {
   const TunedPlans without_table(TuneTable(), shipped_folder(), machine);
-  const std::vector<std::string> known = default_collectives();
   for (Subject& subject : request.subjects) {
-    if (std::find(known.begin(), known.end(), subject.collective) == known.end()) continue;
-    for (const uint64_t bytes : request.sizes) {
-      const bool named = without_table.choose(subject.collective, bytes, request.dtype).name == subject.name;
-      const bool form =
-          !subject.packet || request.packet || *subject.packet == packet_form_by_size(*subject.plan, bytes);
-      subject.is_default.push_back(named && form);
+    try {
+      for (const uint64_t bytes : request.sizes) {
+        const std::string name = without_table.choose(subject.collective, bytes, request.dtype).name;
+        const bool form =
+            !subject.packet || request.packet || *subject.packet == packet_form_by_size(*subject.plan, bytes);
+        subject.is_default.push_back(name == subject.name && form);
+      }
+    } catch (const UsageError&) {  // the collective has no defaults
+      subject.is_default.clear();
     }
   }
 }
