@@ -328,9 +328,8 @@ Action command::bench(CLI::App& app) {
       "Times are medians of five means, on the slowest rank; algbw and busbw are GB/s as nccl-tests define "
       "them. Results\n"
       "are compared with the expected ones before and after. NCCL runs in its default mode and with "
-      "symmetric windows; ratio is the faster one's "
-      "time "
-      "divided by ours.");
+      "symmetric\n"
+      "windows; ratio is the faster one's time divided by ours.");
   return [options] { return bench_it(*options); };
 }
 

@@ -56,7 +56,7 @@ void check_config(void) {
   chorale_text_free(text);
   OK(chorale_config_describe(config, &text));
   EXPECT(strstr(text, "timeout = 1500ms  (CHORALE_TIMEOUT)\n"));
-  EXPECT(strstr(text, "packet = ll16  (default)\n"));
+  EXPECT(strstr(text, "packet = auto  (default)\n"));
   chorale_text_free(text);
 
   FAILS(CHORALE_INVALID_ARGUMENT, "did you mean 'CHORALE_TIMEOUT'?",

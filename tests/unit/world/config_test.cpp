@@ -53,7 +53,7 @@ TEST(Config, Defaults) {
             "secret = none  (default)\n"
             "seed = off  (default)\n"
             "backend = cpu  (default)\n"
-            "packet = ll16  (default)\n"
+            "packet = auto  (default)\n"
             "switch_channels = peer  (default)\n"
             "log_level = warning  (default)\n"
             "trace = 0  (default)\n"
@@ -123,7 +123,7 @@ TEST(Config, BadValuesAreRefusedByName) {
             "CHORALE_TIMEOUT = 30: '30' is no duration: it should be like 30s, 500ms, 20us, 7ns or 2min, "
             "above 0, or 'off'");
   EXPECT_EQ(failure("", {"CHORALE_PACKET=l16"}),
-            "CHORALE_PACKET = l16: 'l16' is none of ll8, ll16, ll128, did you mean 'll16'?");
+            "CHORALE_PACKET = l16: 'l16' is none of auto, ll8, ll16, ll128, did you mean 'll16'?");
   EXPECT_EQ(failure("", {"CHORALE_SWITCH_CHANNELS=nvls"}),
             "CHORALE_SWITCH_CHANNELS = nvls: 'nvls' is none of peer, multicast");
   EXPECT_EQ(failure("", {"CHORALE_WORKERS=-1"}), "CHORALE_WORKERS = -1: '-1' is no number from 0 to 4096");
