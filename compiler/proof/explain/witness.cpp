@@ -79,8 +79,9 @@ Witness explain(const Plan& plan, const Finding& finding) {
 
 std::string render(const Witness& witness) {
   if (witness.events.empty() && witness.because.empty()) return {};
-  // If nothing happens to an output, there is no event to show.
-  std::string text = witness.events.empty() ? "" : "  counter-example:\n";
+  std::string text;
+  for (const std::string& remedy : witness.remedies) text += "  would order them: " + remedy + "\n";
+  if (!witness.events.empty()) text += "  counter-example:\n";
   size_t agent = 0, line = 0;
   for (uint32_t at = 0; at < witness.events.size(); ++at) {
     agent = std::max(agent, agent_of(witness.events[at]).size());
@@ -98,7 +99,6 @@ std::string render(const Witness& witness) {
   }
   if (witness.left_out) text += "    and " + count(witness.left_out, "more event") + "\n";
   for (const std::string& sentence : witness.because) text += "  " + sentence + "\n";
-  for (const std::string& remedy : witness.remedies) text += "  would order them: " + remedy + "\n";
   return text;
 }
 
