@@ -106,8 +106,12 @@ void tell_result(const Plan& plan, const std::vector<Explained>& all, std::vecto
   allow.insert(allow.end(), {"races", "replay"});
   const std::vector<Finding> findings = prove_plan(plan, allow).findings;
   if (findings.empty() || findings.front().proof != "values") return;
-  std::cerr << "note: in one order of these accesses the result is wrong too; it may be right once they are "
-               "ordered:\n"
+  const auto told = std::find_if(all.begin(), all.end(),
+                                 [](const Explained& of) { return !of.witness.wrong_order.empty(); });
+  std::cerr << "note: "
+            << (told == all.end() ? "in one order of these accesses the result is wrong too"
+                                  : "the result is wrong if " + told->witness.wrong_order)
+            << "; it may be right once they are ordered:\n"
             << Renderer(plan)(findings.front().diagnostic, "note");
 }
 

@@ -58,14 +58,15 @@ struct Finding {
     cycle,      ///< waits that wait for each other: each wait, then the operation that would answer it, which
                 ///< comes too late
     unanswered,  ///< a wait that nothing answers: one event
-    race,        ///< two accesses that are not ordered: first the one that came first in this execution
+    race,        ///< two accesses that are not ordered: first the one that came first in this execution, or
+                 ///< a write before a read that came too early, when nothing had been written there
     value,       ///< an output with a wrong value: its last write, if any
   };
   std::string_view proof;  ///< one of proof_names
   Kind kind = Kind::undecided;
   std::vector<ProofEvent> events;
   /// Counts, for a race, the segments of the first event's block or proxy that the second event knows to have
-  /// ended.
+  /// ended. If the second one is a read that came too early, it may know some of them only afterwards.
   uint32_t known = 0;
   /// These list, for a value, the addends that belong there (`expected`) and the addends that are there
   /// (`held`).

@@ -44,6 +44,9 @@ struct Witness {
   uint32_t left_out = 0;              ///< number of events left out because there are too many
   std::vector<std::string> because;   ///< what the events show, one sentence each
   std::vector<std::string> remedies;  ///< changes that would order A and B; each was tried in an execution
+  /// Says of two accesses in which order outputs are wrong, such as "mine.cpp:8 comes before mine.cpp:7";
+  /// empty if neither order is known to be wrong.
+  std::string wrong_order;
 };
 
 /// Executes the finding's execution again and keeps the events that matter.

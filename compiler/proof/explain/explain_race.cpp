@@ -6,7 +6,6 @@
 
 #include "compiler/plan/report.hpp"
 #include "explain.hpp"
-#include "late_read.hpp"
 #include "paths.hpp"
 #include "remedies.hpp"
 
@@ -57,19 +56,26 @@ class Race {
     RemedyList found;
     if (first_ != second_) found = find_remedies(history_, finding_);
     witness_.remedies = std::move(found.remedies);
+    witness_.wrong_order = std::move(found.wrong_order);
     const Past all(history_, second_, false);
     if (published && all.has(first_)) return show_relaxed(all);
-    if (ends_before(finding_.events[0], finding_.events[1]) || reads_what_was_before(history_, finding_))
-      return show_late();
+    if (ends_before(finding_.events[0], finding_.events[1]) || found.swapped) {
+      show_late();
+    } else {
+      show_early(published);
+    }
+    if (!found.misplaced.empty()) witness_.because.push_back(std::move(found.misplaced));
+  }
+
+ private:
+  void show_early(bool published) {
     const Past of_second(history_, second_, published), of_first(history_, first_, published);
     show_known(of_second, first_, "B");
     show_join(of_first, of_second);
     witness_.because.push_back(std::string("missing: any path from A to B") +
                                (published ? " that publishes what A wrote" : ""));
-    if (!found.misplaced.empty()) witness_.because.push_back(std::move(found.misplaced));
   }
 
- private:
   /// Shows two accesses that are ordered although their data is not.
   void show_relaxed(const Past& of_second) {
     slice_.add_path(of_second.path_from(first_));

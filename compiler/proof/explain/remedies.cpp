@@ -11,7 +11,7 @@
 #include "chorale/proof.hpp"
 #include "compiler/plan/report.hpp"
 #include "compiler/plan/resolve.hpp"
-#include "late_read.hpp"
+#include "compiler/proof/values/values.hpp"
 #include "paths.hpp"
 #include "slice.hpp"
 
@@ -68,17 +68,43 @@ class Trial {
     insert(to, Opcode::wait, {newest_channel(to)}, ChannelType::memory);
   }
 
-  /// Moves a wait to the second access, which is in another thread block of the rank.
-  void move_wait(const OpPlace& from) {
+  /// Inserts a semaphore that one thread block releases and another one of the rank acquires.
+  void insert_semaphore(const OpPlace& from, const OpPlace& to) {
+    std::vector<int64_t>& semaphores = plan_.gpus[from.rank].semaphores;
+    semaphores.push_back(0);
+    const std::vector<uint32_t> id = {uint32_t(semaphores.size() - 1)};
+    insert(to, Opcode::sem_acquire, id);
+    insert(from, Opcode::sem_release, id);
+  }
+
+  /// Inserts a barrier of two thread blocks of a rank.
+  void insert_barrier(const OpPlace& one, const OpPlace& other) {
+    uint32_t free = 0;
+    for (const ThreadBlock& block : plan_.gpus[one.rank].threadblocks) {
+      for (const Op& op : block.ops) {
+        if (op.code == Opcode::barrier) free = std::max(free, block.op_ids(op)[0] + 1);
+      }
+    }
+    for (const OpPlace& at : {one, other}) {
+      insert(at, Opcode::barrier, {free});
+      op(at).participants = 2;
+    }
+  }
+
+  /// Moves a wait before an operation of another thread block of the rank.
+  void move_wait(const OpPlace& from, const OpPlace& to) {
     ThreadBlock& block = block_of(from);
     const Op op = block.ops[from.op];
     std::vector<uint32_t> ids;
     for (const uint32_t id : block.op_ids(op)) {
-      ids.push_back(
-          op.via == ChannelType::none ? id : local_channel(second(), op.via, channel_of(block, op.via, id)));
+      ids.push_back(op.via == ChannelType::none ? id
+                                                : local_channel(to, op.via, channel_of(block, op.via, id)));
     }
     block.ops.erase(block.ops.begin() + from.op);
-    insert(second(), op.code, ids, op.via);
+    for (ProofEvent& event : events_) {
+      if (event.who != Who::application && same_block(event.at, from) && event.at.op > from.op) --event.at.op;
+    }
+    insert(to, op.code, ids, op.via);
   }
 
   /// Moves an operation up in its thread block, so that it comes before operation `to`.
@@ -114,6 +140,25 @@ class Trial {
     if (first == History::none || second == History::none) return false;
     return reversed ? Past(history, first, events_[1].writes).has(second)
                     : Past(history, second, events_[0].writes).has(first);
+  }
+
+  /// Returns the number of wrong cells of outputs after the first launch of one execution. Returns nothing if
+  /// it does not end, or if the two accesses do not come in the expected order.
+  /// \param reversed  true: the second access is expected before the first one
+  std::optional<uint64_t> wrong_outputs(bool reversed) const {
+    const Memory memory(plan_, list_messages(plan_)[setting_.message], setting_.one_storage);
+    if (!memory.fits()) return {};
+    SymbolicExecutor executor(plan_, memory);
+    History history(executor);
+    Findings findings(plan_, {});
+    Holding holding(executor, findings, false);
+    Choices choices(setting_.choices), same(setting_.choices);
+    if (!executor.run(1, choices, history) || !history.complete()) return {};
+    const uint32_t first = history.find(events_[0]), second = history.find(events_[1]);
+    if (first == History::none || second == History::none || (second < first) != reversed) return {};
+    executor.run(1, same, holding);
+    holding.compare();
+    return holding.wrong();
   }
 
  private:
@@ -171,12 +216,18 @@ constexpr size_t most_waits = 4;
 
 class Remedies {
  public:
-  Remedies(const History& history, const Finding& finding)
-      : plan_(history.executor().plan()), history_(history), finding_(finding) {}
+  /// \param mark  names the second event
+  Remedies(const History& history, const Finding& finding, std::string mark = "B")
+      : plan_(history.executor().plan()), history_(history), finding_(finding), mark_(std::move(mark)) {
+    const ProofEvent &first = finding.events[0], &second = finding.events[1];
+    if (first.who == Who::application || second.who == Who::application) return;
+    const uint32_t line = plan_.first_at(op_at(first.at));
+    if (line == plan_.first_at(op_at(second.at))) line_of_both_ = line;
+  }
 
   RemedyList find() {
     list();
-    return {std::move(list_), std::move(misplaced_)};
+    return {std::move(list_), std::move(misplaced_), std::move(wrong_order_), swapped_};
   }
 
  private:
@@ -186,18 +237,49 @@ class Remedies {
     }
     publish();
     if (!list_.empty()) return;
-    if (reads_what_was_before(history_, finding_)) {
-      Finding swapped = finding_;
-      std::swap(swapped.events[0], swapped.events[1]);
-      Remedies other(history_, swapped);
-      other.order();
-      list_ = std::move(other.list_);
-      return;
+    // A write may stand before a read that missed it, see Races::missed().
+    const bool missed = history_.find(finding_.events[1]) < history_.find(finding_.events[0]);
+    if (is_wrong_as_executed(missed)) {
+      wrong_order_ = name_of(missed) + " comes before " + name_of(!missed);
+      swapped_ = !missed;
     }
+    if (!swapped_) return change();
+    Finding swapped = finding_;
+    std::swap(swapped.events[0], swapped.events[1]);
+    Remedies other(history_, swapped, "A");
+    other.change();
+    list_ = std::move(other.list_);
+    misplaced_ = std::move(other.misplaced_);
+  }
+
+  void change() {
     take_wait();
+    if (!list_.empty()) return;
     wait_sooner();
     take_turns();
-    order();
+    if (list_.empty() && !passed_on_.empty())
+      list_.push_back(passed_on_);
+    else
+      order();
+  }
+
+  /// Returns whether a read and a write must come in another order than they came. This holds if fewer
+  /// outputs are wrong then. \param reversed  true: the second event came before the first one
+  bool is_wrong_as_executed(bool reversed) const {
+    const ProofEvent &first = finding_.events[0], &second = finding_.events[1];
+    if (first.who == Who::application || second.who == Who::application || first.launch || launches_apart() ||
+        first.writes == second.writes || same_block(first.at, second.at))
+      return false;
+    const std::optional<uint64_t> wrong = Trial(plan_, finding_).wrong_outputs(reversed);
+    if (!wrong || !*wrong) return false;
+    Trial other(plan_, finding_);
+    const OpPlace &sooner = reversed ? first.at : second.at, &later = reversed ? second.at : first.at;
+    if (sooner.rank == later.rank)
+      other.insert_semaphore(behind(sooner), later);
+    else
+      other.insert_signal(behind(sooner), later);
+    const std::optional<uint64_t> wrong_then = other.wrong_outputs(!reversed);
+    return wrong_then && *wrong_then < *wrong;
   }
 
   bool is_signal(const OpPlace& at) const {
@@ -267,9 +349,21 @@ class Remedies {
   void offer(const Trial& trial, std::string text, bool reversed = false) {
     if (trial.orders(reversed)) list_.push_back(std::move(text));
   }
-  std::string line(const OpPlace& at) const { return proof::place_of(plan_, at); }
+  std::string name_of(size_t event) const {
+    const ProofEvent& of = finding_.events[event];
+    if (of.who == Who::application) return "the application";
+    const SourceLine own = line_of(plan_, of);
+    if (line_of_both_ || !own.line) return line(of.at);
+    return own.file + ":" + number(own.line);
+  }
+  /// \param last  see place_of()
+  std::string line(const OpPlace& at, bool last = false) const {
+    std::string text = proof::place_of(plan_, at, last);
+    if (line_of_both_ && plan_.first_at(op_at(at)) == line_of_both_) text += " (op " + number(at.op) + ")";
+    return text;
+  }
   /// Returns the line behind which something is to come after an operation.
-  std::string last_line(const OpPlace& at) const { return proof::place_of(plan_, at, true); }
+  std::string last_line(const OpPlace& at) const { return line(at, true); }
   bool launches_apart() const { return finding_.events[0].launch != finding_.events[1].launch; }
 
   /// Tries the plain forms of the relaxed operations on the path between the two.
@@ -340,15 +434,16 @@ class Remedies {
     };
     each_wait(elsewhere, [&](const OpPlace& wait) {
       Trial trial(plan_, finding_);
-      trial.move_wait(wait);
+      move_everywhere(trial, wait, second.at);
       if (!trial.orders(false)) return false;
       if (needs_it(trial.plan(), wait)) {
         const bool acquires = op_at(wait).code == Opcode::sem_acquire;
         if (misplaced_.empty())
           misplaced_ = rank_name(wait.rank) +
                        (acquires ? " acquires such a semaphore at " : " waits for such a signal at ") +
-                       line(wait) + ", but in thread block " + number(block_of(wait).id) +
-                       ", and B is in block " + number(block_of(second.at).id);
+                       line(wait) + ", but in thread block " + number(block_of(wait).id) + ", and " + mark_ +
+                       " is in block " + number(block_of(second.at).id);
+        if (passed_on_.empty()) pass_on(wait);
         return false;
       }
       misplaced_.clear();
@@ -356,6 +451,47 @@ class Remedies {
                       number(block_of(wait).id));
       return true;
     });
+  }
+
+  /// Tries to let the block of a wait tell the block of the second event.
+  void pass_on(const OpPlace& wait) {
+    const OpPlace& second = finding_.events[1].at;
+    Trial trial(plan_, finding_);
+    trial.insert_semaphore(behind(wait), second);
+    if (!trial.orders(false)) return;
+    passed_on_ = "a semaphore that is released after " + line(wait) + " in thread block " +
+                 number(block_of(wait).id) + " and acquired before " + line(second) + " in thread block " +
+                 number(block_of(second).id);
+    Trial other(plan_, finding_);
+    other.insert_barrier(behind(wait), second);
+    if (other.orders(false)) passed_on_ += ", or a barrier of the two thread blocks there";
+  }
+
+  /// Moves a wait before an operation of another thread block, and does the same on all ranks with the
+  /// operations of these lines in these two blocks.
+  void move_everywhere(Trial& trial, const OpPlace& wait, const OpPlace& before) const {
+    const auto alike = [&](uint32_t rank, const OpPlace& one) {
+      std::vector<OpPlace> all;
+      if (one.threadblock >= plan_.gpus[rank].threadblocks.size()) return all;
+      const std::vector<Op>& ops = plan_.gpus[rank].threadblocks[one.threadblock].ops;
+      for (uint32_t op = 0; op < ops.size(); ++op) {
+        const OpPlace here{rank, one.threadblock, op};
+        if (here == one ||
+            (plan_.first_at(op_at(one)) && !in_pipeline(plan_, here) &&
+             plan_.first_at(ops[op]) == plan_.first_at(op_at(one)) && ops[op].code == op_at(one).code))
+          all.push_back(here);
+      }
+      return all;
+    };
+    for (uint32_t rank = 0; rank < plan_.ranks(); ++rank) {
+      std::vector<OpPlace> waits = alike(rank, wait), places = alike(rank, before);
+      if (waits.size() != places.size()) {
+        if (rank != wait.rank) continue;
+        waits = {wait};
+        places = {before};
+      }
+      for (size_t at = waits.size(); at-- > 0;) trial.move_wait(waits[at], places[at]);
+    }
   }
 
   /// Tries a wait that the thread block makes only after the second access. Ranks mostly do the same, so the
@@ -451,11 +587,7 @@ class Remedies {
   void release() {
     if (launches_apart()) return;
     Trial trial(plan_, finding_);
-    std::vector<int64_t>& semaphores = trial.plan().gpus[trial.first().rank].semaphores;
-    semaphores.push_back(0);
-    const std::vector<uint32_t> id = {uint32_t(semaphores.size() - 1)};
-    trial.insert(trial.second(), Opcode::sem_acquire, id);
-    trial.insert(behind(trial.first()), Opcode::sem_release, id);
+    trial.insert_semaphore(behind(trial.first()), trial.second());
     offer(trial, "a semaphore that is released after " + last_line(finding_.events[0].at) +
                      " and acquired before " + line(finding_.events[1].at));
   }
@@ -516,8 +648,13 @@ class Remedies {
   const Plan& plan_;
   const History& history_;
   const Finding& finding_;
+  const std::string mark_;
+  uint32_t line_of_both_ = 0;  ///< see Plan::first_at(); 0 if the two events have different lines
   std::vector<std::string> list_;
-  std::string misplaced_;                   ///< see RemedyList
+  std::string misplaced_;    ///< see RemedyList
+  std::string wrong_order_;  ///< see Witness
+  bool swapped_ = false;     ///< see RemedyList
+  std::string passed_on_;    ///< a remedy that lets the block of the misplaced wait tell another one
   std::optional<size_t> findings_of_plan_;  ///< their number
 };
 

@@ -19,11 +19,13 @@ struct RemedyList {
   /// Says that a wait which would order them exists in another thread block, which needs it itself; empty if
   /// there is none.
   std::string misplaced;
+  std::string wrong_order;  ///< see Witness
+  bool swapped = false;     ///< the changes make the second access come before the first one
 };
 
 /// Returns changes of the plan. Each change was made and executed. With it the plan ends, and the
-/// first access comes before the second one, or the second before the first if ends_before() or
-/// reads_what_was_before() holds.
+/// first access comes before the second one, or the second before the first if ends_before() holds or if
+/// fewer outputs are wrong then.
 /// \param finding  a race with two events that `history` has
 RemedyList find_remedies(const History& history, const Finding& finding);
 

@@ -142,10 +142,13 @@ class Races : public Order {
   void conflict(uint32_t id, uint32_t cell, const Epoch& first, bool writes, bool written);
   void with_owner(const Epoch& second, const Epoch& first, uint32_t cell, bool writes, bool written);
   void between(const Epoch& second, const Epoch& first, uint32_t cell, bool writes, bool written);
+  bool was_unwritten(uint32_t cell, const Epoch& reader, const Epoch& writer);
+  void missed(const Epoch& read, const Epoch& write, uint32_t cell);
   /// Reduces the chunks of a finding's accesses to those that the operations of both access, around a cell.
   void keep_common(Finding&, uint32_t cell) const;
-  void say(ProofName, uint32_t cell, const Epoch& second, const Epoch& first, bool writes, bool written,
-           const std::string& text, std::optional<Note> note, std::string help = {});
+  /// Returns null if there is such a finding already.
+  Finding* say(ProofName, uint32_t cell, const Epoch& second, const Epoch& first, bool writes, bool written,
+               const std::string& text, std::optional<Note> note, std::string help = {});
 
   const Shares& shares_;
   Findings& findings_;

@@ -62,6 +62,7 @@ bool Races::elsewhere(const Epoch& first) const {
 void Races::conflict(uint32_t id, uint32_t cell, const Epoch& first, bool writes, bool written) {
   const Epoch second = here(id);
   if (!plain(second) && !plain(first)) return;  // this concerns only the application
+  if (!written && was_unwritten(cell, first, second)) return missed(first, second, cell);
   if (plain(second) && plain(first)) return between(second, first, cell, writes, written);
   with_owner(second, first, cell, writes, written);
 }
@@ -123,6 +124,32 @@ void Races::between(const Epoch& second, const Epoch& first, uint32_t cell, bool
       std::move(note), std::move(help));
 }
 
+/// Returns whether a read of the plan came before anything in its launch wrote its cell, so that it read
+/// nothing of use.
+bool Races::was_unwritten(uint32_t cell, const Epoch& reader, const Epoch& writer) {
+  const Epoch& before = cells_[cell].write;
+  if (cells_[cell].writers != nobody || what_->packets) return false;
+  if (before.agent != nobody && plain(before) && launch_of(before) == launch_of(reader)) return false;
+  if (!plain(reader) || !plain(writer) || launch_of(reader) != launch_of(writer)) return false;
+  if (agent(reader.agent).chain == agent(writer.agent).chain) return false;
+  const Memory& memory = executor_.memory();
+  const Range range = memory.range_of(cell), input = memory.buffer(what_->rank, BufferKind::input);
+  return range.space != input.space || range.begin < input.begin || range.begin >= input.end;
+}
+
+/// Reports a read that came before the first write of its memory. Here the write comes first in the finding,
+/// because the read should come after it.
+void Races::missed(const Epoch& read, const Epoch& write, uint32_t cell) {
+  Finding* const finding = say(ProofName::races, cell, read, write, false, true, {},
+                               Note{{}, place(write), "the other operation is here"});
+  if (!finding) return;
+  const ProofEvent& event = finding->events[1];  // it names the chunks that both access
+  finding->diagnostic.text = "this reads " + std::string(buffer_names[size_t(event.buffer)]) + "[" +
+                             number(event.begin) + ":" + number(event.end) + "] of " +
+                             rank_name(event.buffer_rank) +
+                             ", which another operation overwrites: nothing orders the two";
+}
+
 void Races::keep_common(Finding& finding, uint32_t cell) const {
   const Plan& plan = executor_.plan();
   const Access whole{what_->rank, what_->buffer, false, what_->packets, false, 0, 1};
@@ -160,16 +187,18 @@ void Races::overlap_inside(const Epoch& at) {
   finding.events = {event(at, false), event(at, true)};
 }
 
-void Races::say(ProofName proof, uint32_t cell, const Epoch& second, const Epoch& first, bool writes,
-                bool written, const std::string& text, std::optional<Note> note, std::string help) {
-  if (!findings_.wanted(proof)) return;
+Finding* Races::say(ProofName proof, uint32_t cell, const Epoch& second, const Epoch& first, bool writes,
+                    bool written, const std::string& text, std::optional<Note> note, std::string help) {
+  if (!findings_.wanted(proof)) return nullptr;
   const OpPlace at = place(plain(second) ? second : first);
-  if (!findings_.news(proof, at, note ? note->at : std::optional<OpPlace>(), text.substr(0, 12))) return;
+  if (!findings_.news(proof, at, note ? note->at : std::optional<OpPlace>(), text.substr(0, 12)))
+    return nullptr;
   Finding& finding = findings_.add(proof, Finding::Kind::race, at, text, std::move(help));
   if (note) finding.diagnostic.notes.push_back(std::move(*note));
   finding.events = {event(first, written), event(second, writes)};
   keep_common(finding, cell);
   finding.known = written ? agent(second.agent).visible[first.agent] : over_[first.agent];
+  return &finding;
 }
 
 }  // namespace chorale::proof

@@ -85,6 +85,7 @@ void Holding::compare(uint32_t rank) {
     if (excerpt_ && excerpt_->leaves_out(rank, memory_.message(), memory_.range_of(cell))) return;
     const uint32_t value = read(cell);
     const bool right = !values_.mixed(value) && values_.sum(value) == *expected;
+    wrong_ += !right;
     if (right)
       compare_operator(rank, cell, value);
     else

@@ -36,6 +36,9 @@ class Holding : public Observer {
   ///   operations take place
   void compare(Flow* flow = nullptr);
 
+  /// Returns the number of cells of outputs that compare() has found wrong, whatever their order.
+  uint64_t wrong() const { return wrong_; }
+
   /// These three return members of ProofFacts.
   std::vector<std::string> rounding() const { return rounding_; }
   std::string order() const;
@@ -101,6 +104,7 @@ class Holding : public Observer {
   std::vector<uint32_t> made_;
   /// Holds copies that read a cell before anything wrote it and overwrite data, by that cell.
   std::unordered_map<uint32_t, Writer> swapped_;
+  uint64_t wrong_ = 0;
   uint32_t left_out_ = nobody;  ///< the last rank with an output that is partly unwritten
   /// These hold the operator of the first combined output, and the place of that output.
   std::optional<ReduceOp> op_;

@@ -46,6 +46,8 @@ TEST(Threads, TurnsOfAPipeline) {
 /// packets.
 Plan answered(bool first) {
   Plan plan = two_ranks();
+  copy(plan, in(0), scratch(7));
+  nop(plan);
   add(block(plan), Opcode::put_packets, {scratch(7), scratch(7)}, {at(2, 0), at(2, 1)}, {},
       ChannelType::memory);
   add(block(plan, 1), Opcode::read_put_packets, {scratch(first ? 0 : 1)}, {at(2, 2)}, {},

@@ -114,6 +114,56 @@ TEST(Witness, AWaitInAnotherBlock) {
   EXPECT_FALSE(has(shown(plan), "instead of")) << shown(plan);
 }
 
+/// Rank 0 puts when rank 1 has signalled. On rank 1, both blocks read, but only block 0 waits.
+TEST(Witness, AReadThatMissesItsWriteIsToComeAfterIt) {
+  Plan plan = two_ranks();
+  plan.collective = "allgather";
+  for (Gpu& gpu : plan.gpus) gpu.chunks[size_t(BufferKind::input)] = 4;
+  hand_over(plan, 1);
+  put(plan, in(0), 2, 0);
+  put(plan, in(1), 2, 1);
+  hand_over(plan, 0);
+  copy(plan, scratch(0), out(0), 1, 1);
+  copy(plan, scratch(1), out(1), 0, 1);
+  const Finding finding = first_finding(plan, {"values"});
+  EXPECT_EQ(finding.diagnostic.text,
+            "this reads scratch[0:1] of rank 1, which another operation overwrites: nothing orders the two");
+  EXPECT_EQ(place_of(*finding.diagnostic.at), "1.1.0");
+  const Witness witness = explain(plan, finding);
+  EXPECT_EQ(
+      witness.remedies,
+      std::vector<std::string>{
+          "a semaphore that is released after rank 1, thread block 0, op 1 in thread block 0 and acquired "
+          "before rank 1, thread block 1, op 0 in thread block 1, or a barrier of the two thread blocks "
+          "there"});
+  EXPECT_EQ(witness.wrong_order, "rank 1, thread block 1, op 0 comes before rank 0, thread block 0, op 1");
+}
+
+/// A slot of scratch holds data of rank 1 and then of rank 0, and block 1 of rank 1 is to read the second.
+TEST(Witness, AReadOfOlderDataIsToComeAfterTheWrite) {
+  Plan plan = two_ranks();
+  plan.collective = "allgather";
+  for (Gpu& gpu : plan.gpus) gpu.chunks[size_t(BufferKind::input)] = 4;
+  copy(plan, in(3), scratch(0), 1, 1);
+  nop(plan, 1, 1);
+  copy(plan, scratch(0), out(7), 1, 1);  // a read of the older data
+  control(plan, Opcode::signal, 0, 1, 1);
+  control(plan, Opcode::wait, 0, 0);
+  put(plan, in(0), 2, 0);
+  put(plan, in(1), 2, 1);
+  hand_over(plan, 0);
+  copy(plan, scratch(0), out(0), 1, 1);
+  copy(plan, scratch(1), out(1), 0, 1);
+  const std::string text = shown(plan, {"values"});
+  EXPECT_TRUE(has(text, "missing: any path from B to A that publishes what B wrote")) << text;
+  EXPECT_TRUE(has(text, "and A is in block 1")) << text;
+  EXPECT_TRUE(has(text,
+                  "would order them: a semaphore that is released after rank 1, thread block 0, op 0 in "
+                  "thread block 0 and acquired before rank 1, thread block 1, op 4"))
+      << text;
+  EXPECT_FALSE(has(text, "a signal of rank 1 after")) << text;
+}
+
 TEST(Witness, AProxyThatIsNotWaitedFor) {
   Plan plan = two_ranks();
   put_by_port(plan, scratch(0), 2, 4);
