@@ -235,6 +235,8 @@ void Holding::say(uint32_t rank, uint32_t cell, const std::vector<Origin>& expec
   if (elsewhere != nobody) {
     at = place(writer_[elsewhere]);
     hint = "this writes what belongs there to " + name(elsewhere);
+    if (memory_.range_of(elsewhere).space % spaces_per_rank >= uint32_t(BufferKind::scratch))
+      hint += ", and nothing copies it from there to the output";
   }
   if (!unreachable.empty())
     text +=
