@@ -87,7 +87,7 @@ class Races {
     written.build();
     for (size_t one = 0; one < list.size(); ++one)
       for (const size_t other : (list[one].writes ? all : written).near(*list[one].box, one + 1))
-        compare(list[one], list[other]);
+        compare(list, list[one], list[other]);
   }
 
   bool is_application(const Access& access) const {
@@ -95,12 +95,14 @@ class Races {
   }
   std::string what(const Access& access) const {
     const Step& step = made_.steps[access.event.rank][access.event.step];
-    const std::string_view kind = step_names[size_t(step.kind)];
+    const bool moves =
+        step.kind == StepKind::put || step.kind == StepKind::get || step.kind == StepKind::sm_copy;
+    const std::string_view kind = moves ? "transfer" : step_names[size_t(step.kind)];
     return fmt::format("{}{} on {}", kind, step.kind == StepKind::call ? " of " + step.name : "",
                        where(access.event.rank, step));
   }
 
-  void compare(const Access& one, const Access& other) {
+  void compare(const std::vector<Access>& list, const Access& one, const Access& other) {
     if (!one.writes && !other.writes) return;
     if (one.event == other.event) return;
     if (!one.box->overlaps(*other.box)) return;
@@ -116,9 +118,36 @@ class Races {
                fmt::format("this overwrites {} of rank {} on {}, and nothing orders it with the {}{}",
                            text(made_, *writer.box), writer.rank, place(writer), what(second),
                            between_runs ? " of the previous or the next run" : ""),
-               "order the streams with after, or wait for the token");
+               help(list, writer, second));
     note(finding, s_, second.at,
          fmt::format("which {} {}", second.writes ? "overwrites" : "reads", text(made_, *second.box)));
+  }
+
+  /// Returns what to do about a write that nothing orders with another access.
+  std::string help(const std::vector<Access>& list, const Access& writer, const Access& second) const {
+    const std::string plain = "order the streams with after, or wait for the token";
+    const Step& put = made_.steps[writer.event.rank][writer.event.step];
+    if (put.kind != StepKind::put || second.event.rank != writer.rank) return plain;
+    // A put comes right after the take of the receiver's credit. No stream of the sender can be ordered with
+    // the receiver's.
+    const Step& take = made_.steps[writer.event.rank][writer.event.step - 1];
+    const std::string receive = line(made_.flags[take.flag].at), user = line(second.at);
+    if (receive.empty() || user.empty()) return plain;
+    const bool has_data = std::any_of(list.begin(), list.end(), [&](const Access& one) {
+      const bool writes =
+          one.writes && (!is_application(one) || made_.tensors[one.box->tensor].role == Role::in);
+      return writes && one.event != writer.event && one.box->overlaps(*second.box) && before(one, second);
+    });
+    if (second.writes || has_data)
+      return fmt::format("the receive of {} lets the peer write: let its stream come after the {} of {}",
+                         receive, step_names[size_t(made_.steps[second.event.rank][second.event.step].kind)],
+                         user);
+    return fmt::format("wait for the token of the receive of {} before {}", receive, user);
+  }
+
+  std::string line(uint32_t at) const {
+    const SourceLine line = s_.line_of(at);
+    return line.line ? fmt::format("{}:{}", line.file, line.line) : "";
   }
 
   /// Returns whether `first` comes before `second`. Data that has arrived has been read at its sender,
