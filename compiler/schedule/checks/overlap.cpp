@@ -142,9 +142,10 @@ class Overlap {
         out_, s_, "overlap", move.at,
         fmt::format("serialised: the transfer on {} waits for the {} on {}, and so does every other",
                     where(rank, move), call.name, where(rank, call)),
-        "fork the streams in a loop in front and join them in the body, or the other way round: with both "
-        "in one body a turn waits "
-        "for the one before it");
+        call.stream == move.stream
+            ? "put the transfers on a stream of their own, and let it wait for the calls with after"
+            : "fork the streams in a loop in front and join them in the body, or the other way round: with "
+              "both in one body a turn waits for the one before it");
     note(finding, s_, call.at, "the transfer waits for this call");
   }
 
