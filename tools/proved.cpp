@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "chorale/proof.hpp"
+#include "chorale/schedule/concrete.hpp"
 #include "chorale/schedule/schedule.hpp"
 #include "chorale/target_checks.hpp"
 #include "tools/command.hpp"
@@ -45,9 +46,10 @@ std::string schedule_words(const schedule::Schedule& schedule) {
   const bool laid_out = !schedule.layout.empty();
   std::string words = fmt::format(
       "proved: no deadlock, no races, {}, runs in a row; for {} rank{}, the parameters as they are in the "
-      "schedule, and any mover\n",
+      "schedule, and any mover{}\n",
       laid_out ? "the result of the layout" : "whole outputs", join(ranks),
-      schedule.ranks == std::vector<uint32_t>{1} ? "" : "s");
+      schedule.ranks == std::vector<uint32_t>{1} ? "" : "s",
+      schedule::check(schedule, {}, schedule::Mover::plan).empty() ? "" : " but plan");
   if (!laid_out)
     words += "not proved: the result, because the schedule has no layout; of an all-gather it is proved\n";
   return words;

@@ -26,6 +26,24 @@ std::string what(const Concrete& made, const Event& event) {
   return text;
 }
 
+/// Says which launch some rank lacks, if ranks have different numbers of launches.
+void note_launches(Diagnostic* finding, const Schedule& schedule, const Concrete& made) {
+  std::vector<std::vector<Event>> launches(made.ranks);
+  for (uint32_t rank = 0; rank < made.ranks; ++rank) {
+    for (uint32_t k = 0; k < made.steps[rank].size(); ++k)
+      if (is_launch(made.steps[rank][k])) launches[rank].push_back({rank, k});
+  }
+  const auto fewer = [](const auto& one, const auto& other) { return one.size() < other.size(); };
+  const auto [least, most] = std::minmax_element(launches.begin(), launches.end(), fewer);
+  if (least->size() == most->size()) return;
+  const Event& extra = (*most)[least->size()];
+  const Step& step = made.steps[extra.rank][extra.step];
+  note(finding, schedule, step.at,
+       fmt::format("{} on {} is launch {} of {}, but rank {} has {}", what(made, extra),
+                   where(extra.rank, step), least->size() + 1, most->size(), least - launches.begin(),
+                   least->empty() ? "none" : "only " + number(least->size())));
+}
+
 /// Reports the steps that never end.
 /// \returns whether the schedule ends
 bool ends(const Schedule& schedule, const Concrete& made, Queues queues, const char* check, const char* how,
@@ -42,7 +60,10 @@ bool ends(const Schedule& schedule, const Concrete& made, Queues queues, const c
     const Step& step = made.steps[event.rank][event.step];
     if (step.kind == StepKind::group && step.transfers.size() == 1)
       help = "put the send and the receive of an exchange into one group, so that they run together";
-    if (is_launch(step) && help.empty()) help = "every rank takes part in every launch, in the same order";
+    if (is_launch(step) && help.empty()) {
+      help = "every rank takes part in every launch, in the same order";
+      if (step.kind != StepKind::launch) help += "; via plan every group is a launch, so use another mover";
+    }
     if (step.kind == StepKind::take && help.empty())
       help = "post before you take: the peer may be waiting for something after the take";
   }
@@ -53,6 +74,8 @@ bool ends(const Schedule& schedule, const Concrete& made, Queues queues, const c
   for (size_t k = 1; k < blocked.size() && k <= most_notes; ++k)
     note(finding, schedule, line(blocked[k]),
          fmt::format("{} on {} does not end either", what(made, blocked[k]), place(blocked[k])));
+  const auto launches = [&](const Event& event) { return is_launch(made.steps[event.rank][event.step]); };
+  if (std::any_of(blocked.begin(), blocked.end(), launches)) note_launches(finding, schedule, made);
   return false;
 }
 
