@@ -447,8 +447,8 @@ Concrete Unroller::all() {
     for (const auto& [key, position] : tokens_) {
       const Step& made = made_.steps[rank_][position];
       say("tokens", made.at,
-          fmt::format("{} of {} is never waited for", token_words(key.first, key.second),
-                      where(rank_, made)));
+          fmt::format("{} of {} is never waited for", token_words(key.first, key.second), where(rank_, made)),
+          "this line makes the token: let the stream that uses what the transfer moves wait for it");
     }
   }
   expand_collectives(made_, collectives_, s_, settings_.automatic, out_);
