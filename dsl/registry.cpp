@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "chorale/did_you_mean.hpp"
+#include "chorale/schedule/schedule.hpp"
 #include "dsl/recording.hpp"
 
 namespace chorale::dsl {
@@ -93,10 +94,29 @@ Description describe(std::string_view name) {
   return {entry.program.name, with.summary(), entry.program.file, entry.program.line, with.declared()};
 }
 
+namespace {
+
+/// Refuses settings that are meant for parameters of a host schedule.
+void refuse_of_schedule(const Plan& plan, const Parameters& with, const Parameters::Settings& settings) {
+  if (!plan.extension.schedule) return;
+  for (const schedule::Param& param : plan.extension.schedule->params) {
+    const auto set = settings.find(param.name);
+    const auto is_it = [&](const Parameter& one) { return one.name == param.name; };
+    if (set == settings.end() || std::any_of(with.declared().begin(), with.declared().end(), is_it)) continue;
+    throw std::invalid_argument(say("'", param.name,
+                                    "' is a parameter of the schedule, which gets its value when "
+                                    "it runs: --param ",
+                                    param.name, "=", set->second));
+  }
+}
+
+}  // namespace
+
 Program build(std::string_view name, const Parameters::Settings& settings) {
   const Entry entry = entry_of(name);
   Parameters with(settings);
   Program program = entry.factory(with);
+  refuse_of_schedule(Recording::of(program).plan(), with, settings);
   with.refuse_unknown(name);
   return program;
 }
