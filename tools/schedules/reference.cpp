@@ -47,8 +47,15 @@ const std::set<std::string, std::less<>> known = {"matmul", "linear", "add",  "s
 
 }  // namespace
 
-Reference::Reference(const Plan& plan, schedule::Concrete unrolled, const BlockPlans& plans)
+Reference::Reference(const Plan& plan, schedule::Concrete unrolled, const BlockPlans& plans,
+                     const schedule::Values& params)
     : schedule_(*plan.extension.schedule), all_(std::move(unrolled)), plans_(&plans) {
+  sizes_ = count(all_.ranks, "rank");
+  for (const schedule::Param& param : schedule_.params) {
+    const auto set = params.find(param.name);
+    sizes_ +=
+        fmt::format(", {} = {}", param.name, set == params.end() ? param.value.value_or(0) : set->second);
+  }
   for (const auto& steps : all_.steps) {
     for (const Step& step : steps) {
       if (step.kind == StepKind::call && !known.count(step.name))
@@ -268,9 +275,9 @@ void Reference::write(uint32_t rank, const Box& box, const Values& values) {
     const double value = values[at++];
     if (std::abs(value) > most)
       throw Failure(Exit::command_wrong,
-                    fmt::format("'{}' would hold {}, but {} is exact up to {} only", tensor.name, value,
-                                dtype_name(tensor.dtype), most),
-                    "use smaller parameters, or a wider type");
+                    fmt::format("'{}' would hold {}, but {} is exact up to {} only; this is with {}",
+                                tensor.name, value, dtype_name(tensor.dtype), most, sizes_),
+                    "use fewer ranks, smaller parameters, or a wider type");
     values_[rank][box.tensor][index] = value;
   });
 }

@@ -26,7 +26,9 @@ class Reference {
   /// \param plans  the plans that it launches; they must outlive this object
   /// \throws Failure for parts that this command cannot run: functions of an application, and plans that do
   /// not define their result
-  Reference(const Plan& plan, schedule::Concrete unrolled, const BlockPlans& plans);
+  /// \param params  values that override the schedule's own, for messages
+  Reference(const Plan& plan, schedule::Concrete unrolled, const BlockPlans& plans,
+            const schedule::Values& params);
 
   /// Makes inputs, different ones for each turn, and runs the schedule.
   /// \throws Failure if numbers become too large to be exact
@@ -58,6 +60,7 @@ class Reference {
   const schedule::Schedule& schedule_;
   schedule::Concrete all_;
   const BlockPlans* plans_;
+  std::string sizes_;                        // "8 ranks, K = 32"
   std::vector<std::vector<Values>> values_;  // [rank][tensor]; NaN: not written
   std::map<std::pair<uint32_t, uint32_t>, Values>
       given_;                     // by rank and tensor: inputs before the first write

@@ -87,7 +87,7 @@ RunOutcome run_schedule(const Plan& plan, const ScheduleRequest& request, const 
   // The reference runs before the ranks start, so that ranks that are processes share its results.
   std::vector<Reference> expected;
   for (unsigned turn = 0; turn < request.repeat; ++turn) {
-    expected.emplace_back(plan, made, plans);
+    expected.emplace_back(plan, made, plans, request.params);
     expected.back().run(turn);
   }
   Shared<Report> reports(request.ranks);
