@@ -83,7 +83,7 @@ CHORALE_FN Stop each_turn(const Group& group, const Extent& extent, const Part& 
   if constexpr (Lines) {
     uint64_t first = detail::first_line(group);
     const uint64_t lines = packet_bytes<LL128>(bytes) / sizeof(LL128);
-    return detail::each_turn_of_lines<true, N>(group, first, 0, lines, extent.exist, part);
+    return detail::each_turn_of_lines<true, N, true>(group, first, 0, lines, extent.exist, part);
   }
   const uint64_t units = bytes / unit_bytes;
   for (uint64_t unit = group.rank; unit < units; unit += N * uint64_t(group.size)) {

@@ -70,12 +70,12 @@ CHORALE_FN Stop by_units(const Group& group, uint64_t bytes, const Source& sourc
 /// Calls part(turn) for a warp's lines in begin .. end-1, N at a time, from line `first` on. Afterwards
 /// `first` is past them. Called by a warp, for data of `bytes` bytes. Ends at the first stop, which `part`
 /// must return alike in all lanes. A turn has no units past the end of the data. With Whole, each unit before
-/// the end is whole.
-template <bool Whole, uint32_t N, class Part>
+/// the end is whole. Without Padded, such lines have no unit past the end.
+template <bool Whole, uint32_t N, bool Padded = !Whole, class Part>
 CHORALE_FN Stop each_turn_of_lines(const Group& group, uint64_t& first, uint64_t begin, uint64_t end,
                                    uint64_t bytes, const Part& part) {
   constexpr uint32_t lanes = LL128::units + 1;
-  const uint64_t stride = group.size / lanes, units = units_of(bytes);
+  const uint64_t stride = group.size / lanes;
   const uint32_t lane = group.rank % warp_threads, slot = lane % lanes;
   while (first < end) {
     Turn turn{};
@@ -88,10 +88,13 @@ CHORALE_FN Stop each_turn_of_lines(const Group& group, uint64_t& first, uint64_t
 #pragma unroll
     for (uint32_t index = 0; index < N; ++index) {
       const uint64_t line = turn.line + index * stride;
-      const bool mine = line >= begin && line < end;
-      turn.lines += mine ? 1 : 0;
-      turn.n += mine && slot < LL128::units && turn.unit + index * turn.stride < units ? 1 : 0;
+      turn.lines += line >= begin && line < end ? 1 : 0;
       steps += first + index * stride < end ? 1 : 0;
+    }
+    turn.n = slot < LL128::units ? turn.lines : 0;
+    // Only the last line may have units past the end. The test takes registers, which not every caller has.
+    if constexpr (Padded) {
+      if (turn.n != 0 && (turn.unit + (turn.n - 1) * turn.stride) * unit_bytes >= bytes) --turn.n;
     }
     const Stop stop = part(turn);
     if (stop != Stop::none) return stop;
@@ -126,11 +129,11 @@ CHORALE_FN Stop by_lines(const Group& group, uint64_t bytes, const Source& sourc
   uint64_t first = start, whole = 0;
   Stop stop = Stop::none;
   if (source.whole(bytes) && sink.whole(bytes)) {
-    whole = bytes % unit_bytes == 0 ? lines : bytes / packet_payload<LL128>;
+    whole = bytes / packet_payload<LL128>;
     stop = Source::at_once == 1 || source.may_take_several()
                ? move_lines<true, Source::at_once>(group, first, 0, whole, bytes, source, sink)
                : move_lines<true, 1>(group, first, 0, whole, bytes, source, sink);
-    // The warp's last step may also hold the line whose last unit is not whole, so go back to it.
+    // The warp's last step may also hold the line that is not whole, so go back to it.
     if (first != start) first -= stride;
   }
   if (stop == Stop::none && whole != lines) {
