@@ -99,6 +99,18 @@ def check_stopped(chorale, source, file):
         check(event["name"] == "wait" and event["dur"] > 1e6, f"rank {rank} did not end with a wait: {event}")
 
 
+def check_sizes(chorale, path, file):
+    """Checks that launches of two sizes, which are counted separately, are told apart."""
+    events = traced(chorale, file, ["run", path, "--bytes", "4K,64K"])
+    sizes = {(event["args"]["bytes"], event["args"]["launch"]) for event in events if event["ph"] == "X"}
+    check(sizes == {(4096, 3), (65536, 3)}, f"sizes and launches: {sizes}")
+    view = [chorale, "view", path, "--trace", str(file), "-o", str(file.with_suffix(".html")), "--bytes"]
+    done = subprocess.run([*view, "64K"], capture_output=True, text=True, timeout=LIMIT_S)
+    check(done.returncode == 0, done.stderr)
+    done = subprocess.run([*view, "1M"], capture_output=True, text=True, timeout=LIMIT_S)
+    check(done.returncode == 2 and "it has messages of 4K, 64K bytes" in done.stderr, f"{done.returncode}: {done.stderr}")
+
+
 def main():
     chorale, source, on_gpus = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:]
     path = source / f"plans/shipped/{NAME}.json"
@@ -112,6 +124,7 @@ def main():
             check_clocks(plan, events)
             return
         check_stopped(chorale, source, file)
+        check_sizes(chorale, str(path), file)
         for words, launch in [(run, 3), ([*run, "--processes"], 3), ([*run, "--seed", "1", "--repeat", "1"], 1)]:
             events = traced(chorale, file, words)
             check_structure(plan, events, launch)

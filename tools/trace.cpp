@@ -35,6 +35,7 @@ std::string lines_of(const std::vector<TraceSpan>& spans, uint32_t rank, uint64_
     for (; blocks <= span.block; ++blocks)
       add(lines, name_event(rank, "block " + std::to_string(blocks), blocks));
     Json arguments{{"plan", span.plan}, {"launch", span.launch}, {"op", span.op}};
+    if (span.bytes != 0) arguments["bytes"] = span.bytes;
     if (span.line.line != 0) arguments["line"] = span.line.file + ":" + std::to_string(span.line.line);
     add(lines, {{"ph", "X"},
                 {"name", span.name},

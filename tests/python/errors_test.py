@@ -72,6 +72,8 @@ class Errors(unittest.TestCase):
             self.plan.simulate(1024, packet="ll9")
         with self.refused(chorale.UsageError, "1"):
             self.plan.simulate(1)
+        with self.refused(TypeError, "not the text '1M'"):
+            self.plan.simulate("1M")
 
     def test_runs(self):
         right = [numpy.ones(4, numpy.float32)] * 2

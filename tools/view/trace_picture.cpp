@@ -27,6 +27,7 @@ struct Slice {
   uint32_t rank = 0, thread = 0;
   int64_t op = -1;
   uint64_t launch = 0;
+  uint64_t bytes = 0;          ///< size of the message; 0: the trace does not say it
   int64_t begin = 0, end = 0;  ///< ns
 };
 
@@ -77,6 +78,7 @@ Trace read(const std::string& text, const std::string& file) {
     slice.thread = thread;
     slice.op = int64_t(number_at(arguments, "op", uint64_t(UINT32_MAX)));
     slice.launch = number_at(arguments, "launch", uint64_t(0));
+    slice.bytes = number_at(arguments, "bytes", uint64_t(0));
     const double begin = std::max(ts->get<double>(), 0.0) * 1e3;
     const double end = begin + std::max(dur->get<double>(), 0.0) * 1e3;
     if (end > 1e15) throw broken(file, "a slice of the trace ends after more than ten days");
@@ -123,15 +125,22 @@ std::vector<TraceSpan> spans_of(const Plan& plan, const std::string& text, const
   const Trace trace = read(text, file);
   uint64_t last = 0;
   std::set<std::string> others;
+  std::set<uint64_t> sizes;
+  // Launches are counted for each size of the message.
+  const auto is_wanted = [&](const Slice& slice) {
+    return slice.plan == plan.name && (slice.bytes == 0 || slice.bytes == bytes);
+  };
   for (const Slice& slice : trace.slices) {
-    if (slice.plan == plan.name)
+    if (is_wanted(slice))
       last = std::max(last, slice.launch);
+    else if (slice.plan == plan.name)
+      sizes.insert(slice.bytes);
     else
       others.insert(slice.plan);
   }
   std::vector<TraceSpan> spans;
   for (const Slice& slice : trace.slices) {
-    if (slice.plan != plan.name || slice.launch != last) continue;
+    if (!is_wanted(slice) || slice.launch != last) continue;
     if (slice.rank >= plan.gpus.size() || slice.thread >= plan.gpus[slice.rank].threadblocks.size() ||
         size_t(slice.op) >= plan.gpus[slice.rank].threadblocks[slice.thread].ops.size()) {
       throw Failure(Exit::command_wrong,
@@ -143,6 +152,13 @@ std::vector<TraceSpan> spans_of(const Plan& plan, const std::string& text, const
     const Op& op = plan.gpus[slice.rank].threadblocks[slice.thread].ops[size_t(slice.op)];
     spans.push_back({plan.name, slice.rank, slice.thread, uint32_t(slice.op), info(op.code).name,
                      plan.line_of(op), slice.launch, uint64_t(slice.begin), uint64_t(slice.end), bytes});
+  }
+  if (spans.empty() && !sizes.empty()) {
+    std::string words;
+    for (const uint64_t size : sizes) words += (words.empty() ? "" : ", ") + format_bytes(size);
+    throw Failure(Exit::command_wrong,
+                  file + " has no launch of plan '" + plan.name + "' with " + format_bytes(bytes) + " bytes",
+                  "it has messages of " + words + " bytes: pass one of these sizes as --bytes");
   }
   if (spans.empty()) {
     throw Failure(Exit::command_wrong, file + " has no launch of plan '" + plan.name + "'",

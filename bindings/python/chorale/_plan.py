@@ -126,6 +126,8 @@ def simulate(self, bytes, *, dtype="f32", packet=None, eager=False, spans=False,
     Raises UsageError if the plan does not take the message, FileNotFoundError if there is no such machine.
     """
     file = machine_file(machine)
+    if isinstance(bytes, str):
+        raise TypeError(f"bytes takes a number or a list of numbers, not the text '{bytes}'; 1M is 1 << 20")
     if hasattr(bytes, "__iter__"):
         return Times(self, [(size, self._simulate(size, dtype, packet, eager, False, file)) for size in bytes])
     return self._simulate(bytes, dtype, packet, eager, spans, file)
