@@ -65,6 +65,7 @@ class StreamsBackend final : public Backend {
   uint64_t scratch_of(const Plan& plan, const std::vector<ScratchUse>& use, const Call& call) override {
     return cpu_->scratch_of(plan, use, call);
   }
+  bool has_whole_lines() const override { return cpu_->has_whole_lines(); }
   void require_bindable(void* stream) override {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status);
