@@ -11,18 +11,15 @@
 #include "chorale/proof.hpp"
 #include "compiler/plan/report.hpp"
 #include "compiler/plan/resolve.hpp"
-#include "compiler/proof/values/values.hpp"
+#include "compiler/proof/execution/findings.hpp"
 #include "paths.hpp"
 #include "slice.hpp"
+#include "trial.hpp"
 
 namespace chorale::proof {
 namespace {
 
 using Who = ProofEvent::Who;
-
-bool same_block(const OpPlace& one, const OpPlace& other) {
-  return one.rank == other.rank && one.threadblock == other.threadblock;
-}
 
 bool in_pipeline(const Plan& plan, const OpPlace& at) {
   bool inside = false;
@@ -31,184 +28,6 @@ bool in_pipeline(const Plan& plan, const OpPlace& at) {
   });
   return inside;
 }
-
-/// Holds a changed copy of the plan, with the two accesses in it.
-class Trial {
- public:
-  Trial(const Plan& plan, const Finding& finding) : plan_(plan), setting_(finding.setting) {
-    events_ = finding.events;
-    for (ProofEvent& event : events_) {
-      if (event.who != Who::application) event.segment = History::any;
-    }
-  }
-
-  Plan& plan() { return plan_; }
-  Op& op(const OpPlace& at) { return block_of(at).ops[at.op]; }
-  const OpPlace& first() const { return events_[0].at; }
-  const OpPlace& second() const { return events_[1].at; }
-
-  void insert(const OpPlace& before, Opcode code, const std::vector<uint32_t>& ids = {},
-              ChannelType via = ChannelType::none) {
-    ThreadBlock& block = block_of(before);
-    Op op;
-    op.code = code;
-    op.via = via;
-    op.first_id = uint32_t(block.ids.size());
-    op.ids = uint16_t(ids.size());
-    op.first_operand = uint32_t(block.operands.size());
-    block.ids.insert(block.ids.end(), ids.begin(), ids.end());
-    block.ops.insert(block.ops.begin() + before.op, op);
-    move_back(before);
-  }
-
-  /// Inserts a signal from a place of one rank to a place of another, over a new channel.
-  void insert_signal(const OpPlace& from, const OpPlace& to) {
-    add_channel(from.rank, to.rank);
-    insert(from, Opcode::signal, {newest_channel(from)}, ChannelType::memory);
-    insert(to, Opcode::wait, {newest_channel(to)}, ChannelType::memory);
-  }
-
-  /// Inserts a semaphore that one thread block releases and another one of the rank acquires.
-  void insert_semaphore(const OpPlace& from, const OpPlace& to) {
-    std::vector<int64_t>& semaphores = plan_.gpus[from.rank].semaphores;
-    semaphores.push_back(0);
-    const std::vector<uint32_t> id = {uint32_t(semaphores.size() - 1)};
-    insert(to, Opcode::sem_acquire, id);
-    insert(from, Opcode::sem_release, id);
-  }
-
-  /// Inserts a barrier of two thread blocks of a rank.
-  void insert_barrier(const OpPlace& one, const OpPlace& other) {
-    uint32_t free = 0;
-    for (const ThreadBlock& block : plan_.gpus[one.rank].threadblocks) {
-      for (const Op& op : block.ops) {
-        if (op.code == Opcode::barrier) free = std::max(free, block.op_ids(op)[0] + 1);
-      }
-    }
-    for (const OpPlace& at : {one, other}) {
-      insert(at, Opcode::barrier, {free});
-      op(at).participants = 2;
-    }
-  }
-
-  /// Moves a wait before an operation of another thread block of the rank.
-  void move_wait(const OpPlace& from, const OpPlace& to) {
-    ThreadBlock& block = block_of(from);
-    const Op op = block.ops[from.op];
-    std::vector<uint32_t> ids;
-    for (const uint32_t id : block.op_ids(op)) {
-      ids.push_back(op.via == ChannelType::none ? id
-                                                : local_channel(to, op.via, channel_of(block, op.via, id)));
-    }
-    block.ops.erase(block.ops.begin() + from.op);
-    for (ProofEvent& event : events_) {
-      if (event.who != Who::application && same_block(event.at, from) && event.at.op > from.op) --event.at.op;
-    }
-    insert(to, op.code, ids, op.via);
-  }
-
-  /// Moves an operation up in its thread block, so that it comes before operation `to`.
-  void move_up(const OpPlace& from, uint32_t to) {
-    std::vector<Op>& ops = block_of(from).ops;
-    std::rotate(ops.begin() + to, ops.begin() + from.op, ops.begin() + from.op + 1);
-    move_back({from.rank, from.threadblock, to}, from.op);
-  }
-
-  /// Moves an operation down in its thread block, so that it comes right after operation `to`.
-  void move_down(const OpPlace& from, uint32_t to) {
-    std::vector<Op>& ops = block_of(from).ops;
-    std::rotate(ops.begin() + from.op, ops.begin() + from.op + 1, ops.begin() + to + 1);
-    for (ProofEvent& event : events_) {
-      if (event.who == Who::application || !same_block(event.at, from)) continue;
-      if (event.at.op == from.op)
-        event.at.op = to;
-      else if (event.at.op > from.op && event.at.op <= to)
-        --event.at.op;
-    }
-  }
-
-  /// Returns whether the changed plan ends and orders the two accesses.
-  /// \param reversed  true: the second access must come before the first one
-  bool orders(bool reversed) const {
-    const Memory memory(plan_, list_messages(plan_)[setting_.message], setting_.one_storage);
-    if (!memory.fits()) return false;
-    SymbolicExecutor executor(plan_, memory);
-    History history(executor);
-    Choices choices(setting_.choices);
-    if (!executor.run(setting_.launches, choices, history) || !history.complete()) return false;
-    const uint32_t first = history.find(events_[0]), second = history.find(events_[1]);
-    if (first == History::none || second == History::none) return false;
-    return reversed ? Past(history, first, events_[1].writes).has(second)
-                    : Past(history, second, events_[0].writes).has(first);
-  }
-
-  /// Returns the number of wrong cells of outputs after the first launch of one execution. Returns nothing if
-  /// it does not end, or if the two accesses do not come in the expected order.
-  /// \param reversed  true: the second access is expected before the first one
-  std::optional<uint64_t> wrong_outputs(bool reversed) const {
-    const Memory memory(plan_, list_messages(plan_)[setting_.message], setting_.one_storage);
-    if (!memory.fits()) return {};
-    SymbolicExecutor executor(plan_, memory);
-    History history(executor);
-    Findings findings(plan_, {});
-    Holding holding(executor, findings, false);
-    Choices choices(setting_.choices), same(setting_.choices);
-    if (!executor.run(1, choices, history) || !history.complete()) return {};
-    const uint32_t first = history.find(events_[0]), second = history.find(events_[1]);
-    if (first == History::none || second == History::none || (second < first) != reversed) return {};
-    executor.run(1, same, holding);
-    holding.compare();
-    return holding.wrong();
-  }
-
- private:
-  ThreadBlock& block_of(const OpPlace& at) { return plan_.gpus[at.rank].threadblocks[at.threadblock]; }
-  /// Moves the events in a block from an operation on, up to operation `end`, one place back.
-  void move_back(OpPlace from, uint32_t end = ~uint32_t{0}) {
-    for (ProofEvent& event : events_) {
-      if (event.who != Who::application && same_block(event.at, from) && event.at.op >= from.op &&
-          event.at.op < end)
-        ++event.at.op;
-    }
-  }
-  /// Adds a new memory channel between two ranks.
-  void add_channel(uint32_t from, uint32_t to) {
-    for (const auto& [rank, peer] : {std::pair(from, to), std::pair(to, from)}) {
-      std::vector<ChannelRecord>& records = plan_.gpus[rank].channels;
-      // This appends to the last record. Anywhere else it would change the ids of later channels.
-      const auto last = std::find_if(records.rbegin(), records.rend(), [](const ChannelRecord& record) {
-        return record.type == ChannelType::memory;
-      });
-      ChannelRecord& record = last != records.rend() ? *last : records.emplace_back();
-      record.connected_to.push_back(peer);
-    }
-  }
-  /// Returns the position of its rank's newest memory channel in the lists of a block.
-  uint32_t newest_channel(const OpPlace& at) {
-    return local_channel(at, ChannelType::memory, plan_.gpus[at.rank].channel_count(ChannelType::memory) - 1);
-  }
-  /// Adds a channel of the rank to the lists of a block, and returns its position there.
-  uint32_t local_channel(const OpPlace& at, ChannelType type, uint32_t channel) {
-    ThreadBlock& block = block_of(at);
-    for (ChannelRefs& refs : block.channels) {
-      if (refs.type != type) continue;
-      refs.ids.push_back(channel);
-      return uint32_t(refs.ids.size() - 1);
-    }
-    block.channels.push_back({type, {channel}});
-    return 0;
-  }
-  static uint32_t channel_of(const ThreadBlock& block, ChannelType type, uint32_t position) {
-    for (const ChannelRefs& refs : block.channels) {
-      if (refs.type == type) return refs.ids[position];
-    }
-    return 0;
-  }
-
-  Plan plan_;
-  ProofSetting setting_;
-  std::vector<ProofEvent> events_;
-};
 
 /// Limits the waits of other blocks, or the signals, that are tried, because each costs an execution and
 /// proofs of the plan.
