@@ -76,7 +76,6 @@ constexpr Rule rules_of_two_gpus[] = {
     {"reducescatter", 2 * KiB, "reducescatter_packets", ""},
     {"reducescatter", 8 * KiB, "reducescatter_packets", "_b4"},
     {"reducescatter", 8 * MiB, "reducescatter_packets", "_b128"},
-    {"reducescatter", any, "reducescatter_direct", "_b64"},
     {"alltoall", 8 * KiB, "alltoall_packets", "_b4"},
     {"alltoall", 4 * MiB, "alltoall_packets", "_b64"},
     {"alltoall", 256 * MiB, "alltoall_direct", "_b64"},
@@ -87,11 +86,8 @@ constexpr Rule rules_of_two_gpus[] = {
 constexpr Rule rules_of_four_gpus[] = {
     {"allreduce", 64 * KiB, "allreduce_one_shot", "_b16"},
     {"allreduce", 2 * MiB, "allreduce_two_shot", "_b128"},
-    {"allreduce", 32 * MiB, "allreduce_all_pairs", "_b64"},
-    {"allreduce", any, "allreduce_ring", "_b64"},
     {"reducescatter", 8 * KiB, "reducescatter_packets", "_b16"},
     {"reducescatter", 4 * MiB, "reducescatter_packets", "_b128"},
-    {"reducescatter", any, "reducescatter_direct", "_b64"},
 };
 
 /// These rules are for plans that add up in the order of the ranks.
