@@ -154,7 +154,7 @@ void CudaBinding::require_whole_lines(const Plan& plan) const {
                       "another host: set packet = ll16",
                       rank_, peer));
     }
-    if (stores_whole_lines(common_.device, mine, devices[peer])) continue;
+    if (stores_whole_lines(mine, devices[peer])) continue;
     throw UsageError(
         fmt::format("packets of form ll128 need NVLink between all GPUs, but {} of rank {} and {} of rank {} "
                     "do not report it: set packet = ll16",

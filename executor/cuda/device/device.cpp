@@ -132,12 +132,12 @@ std::vector<RankDevice> gather_devices(World& world) {
   return devices;
 }
 
-bool stores_whole_lines(int device, const RankDevice& mine, const RankDevice& peer) {
+bool stores_whole_lines(const RankDevice& mine, const RankDevice& peer) {
   if (peer.same_device(mine)) return true;
   int other = -1, native = 0;
-  const bool known =
-      cudaDeviceGetByPCIBusId(&other, peer.bus_id.data()) == cudaSuccess &&
-      cudaDeviceGetP2PAttribute(&native, cudaDevP2PAttrNativeAtomicSupported, device, other) == cudaSuccess;
+  const bool known = cudaDeviceGetByPCIBusId(&other, peer.bus_id.data()) == cudaSuccess &&
+                     cudaDeviceGetP2PAttribute(&native, cudaDevP2PAttrNativeAtomicSupported, mine.ordinal,
+                                               other) == cudaSuccess;
   cudaGetLastError();  // not a failure: this process may not see the device
   return known && native != 0;
 }
@@ -145,9 +145,8 @@ bool stores_whole_lines(int device, const RankDevice& mine, const RankDevice& pe
 bool whole_lines_everywhere(World& world, const std::vector<RankDevice>& devices) {
   const RankDevice& mine = devices[size_t(world.rank())];
   const bool here = !world.group().several_hosts() &&
-                    std::all_of(devices.begin(), devices.end(), [&](const RankDevice& peer) {
-                      return stores_whole_lines(mine.ordinal, mine, peer);
-                    });
+                    std::all_of(devices.begin(), devices.end(),
+                                [&](const RankDevice& peer) { return stores_whole_lines(mine, peer); });
   const auto all = world.allgather(world::bytes_of(here));
   return std::all_of(all.begin(), all.end(), [](const auto& bytes) { return world::read_as<bool>(bytes); });
 }

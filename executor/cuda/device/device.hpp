@@ -68,9 +68,9 @@ struct RankDevice {
 /// devices and their ranks
 std::vector<RankDevice> gather_devices(World& world);
 
-/// Returns whether lines of 128 bytes that GPU `device` stores arrive whole at a peer of the same host, as
-/// they do over NVLink. False if CUDA does not say so. \param mine  describes `device`
-bool stores_whole_lines(int device, const RankDevice& mine, const RankDevice& peer);
+/// Returns whether lines of 128 bytes that this rank's GPU stores arrive whole at a peer of the same host, as
+/// they do over NVLink. False if CUDA does not say so.
+bool stores_whole_lines(const RankDevice& mine, const RankDevice& peer);
 
 /// Returns whether stores_whole_lines() is true between all ranks. Collective; the answer is the same on all
 /// ranks.
