@@ -51,7 +51,8 @@ std::string why_apart(const std::vector<Hello>& ranks);
 bool in_one_process(const std::vector<Hello>& ranks);
 
 /// Returns why these ranks cannot join by an invitation, because they are on several hosts or because some
-/// but not all are threads of one process. Returns "" if they can. \param ranks  one hello per rank
+/// but not all are threads of one process. Returns "" if they can.
+/// \param ranks  one hello per rank
 std::string why_no_invitation(const std::vector<Hello>& ranks);
 
 }  // namespace chorale::bootstrap

@@ -83,7 +83,8 @@ class Remedies {
   }
 
   /// Returns whether a read and a write must come in another order than they came. This holds if fewer
-  /// outputs are wrong then. \param reversed  true: the second event came before the first one
+  /// outputs are wrong then.
+  /// \param reversed  true: the second event came before the first one
   bool is_wrong_as_executed(bool reversed) const {
     const ProofEvent &first = finding_.events[0], &second = finding_.events[1];
     if (first.who == Who::application || second.who == Who::application || first.launch || launches_apart() ||
@@ -224,7 +225,8 @@ class Remedies {
   }
 
   /// Calls improve(const OpPlace&) for waits of the second event's rank that come after the first event,
-  /// until it returns true or most_waits were tried. \param suits  returns whether a wait may be tried
+  /// until it returns true or most_waits were tried.
+  /// \param suits  returns whether a wait may be tried
   template <class Suits, class Improve>
   void each_wait(Suits&& suits, Improve&& improve) const {
     const ProofEvent &first = finding_.events[0], &second = finding_.events[1];
