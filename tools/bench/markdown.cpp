@@ -82,8 +82,7 @@ std::string markdown(const BenchResults& results, const std::string& command) {
   if (nccl)
     text += fmt::format(
         "\nNCCL ran in the same run, in its default mode and with symmetric windows, {}; ratio is the time "
-        "of the "
-        "faster one divided by ours.\n",
+        "of the faster one divided by ours.\n",
         multicast_words(std::getenv("NCCL_NVLS_ENABLE")));
   for (const std::string& collective : results.collectives()) {
     for (const bool in_place : {false, true}) {

@@ -31,7 +31,8 @@ class Nccl {
 
   /// Allocates memory in a symmetric window, with which NCCL runs its symmetric kernels. Collective; the
   /// memory lives as long as the communicator.
-  /// \throws RunError resources, on all ranks, if one of them cannot
+  /// \throws RunError resources, on all ranks, if one of them cannot, and UsageError if this NCCL has no such
+  ///         windows
   std::byte* allocate_symmetric(World&, uint64_t bytes);
 
   /// \return the reason why NCCL cannot run the collective; "" if it can

@@ -128,8 +128,8 @@ class Races {
     const std::string plain = "order the streams with after, or wait for the token";
     const Step& put = made_.steps[writer.event.rank][writer.event.step];
     if (put.kind != StepKind::put || second.event.rank != writer.rank) return plain;
-    // A put comes right after the take of the receiver's credit. No stream of the sender can be ordered with
-    // the receiver's.
+    // expand_movers() makes each put right after the take of the receiver's credit. No stream of the sender
+    // can be ordered with the receiver's.
     const Step& take = made_.steps[writer.event.rank][writer.event.step - 1];
     const std::string receive = line(made_.flags[take.flag].at), user = line(second.at);
     if (receive.empty() || user.empty()) return plain;
