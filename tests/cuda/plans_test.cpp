@@ -75,20 +75,23 @@ Outputs run_on_gpu(World& world, Executor& executor, const Plan& plan, const Cas
   const Arguments arguments{.in = in, .out = out, .bytes = of.bytes, .dtype = of.dtype, .packet = of.packet};
   executor.prepare(plan, arguments);
   for (int launch = 0; launch < launches; ++launch) {
-    must(cudaMemsetAsync(out, fresh, sizes.output, stream), "output");
+    must(cudaMemsetAsync(out, fresh, out_room, stream), "output");
     must(cudaMemcpyAsync(in, fed + size_t(launch) * in_room, sizes.input, cudaMemcpyDeviceToDevice, stream),
          "input");
     executor.execute(plan, arguments, stream);
-    must(cudaMemcpyAsync(kept + size_t(launch) * out_room, out, sizes.output, cudaMemcpyDeviceToDevice,
-                         stream),
+    must(cudaMemcpyAsync(kept + size_t(launch) * out_room, out, out_room, cudaMemcpyDeviceToDevice, stream),
          "result");
   }
   executor.synchronize(stream);
   Outputs outputs;
   for (int launch = 0; launch < launches; ++launch) {
-    Bytes& output = outputs.emplace_back(sizes.output);
-    must(cudaMemcpy(output.data(), kept + size_t(launch) * out_room, sizes.output, cudaMemcpyDeviceToHost),
+    Bytes& output = outputs.emplace_back(out_room);
+    must(cudaMemcpy(output.data(), kept + size_t(launch) * out_room, out_room, cudaMemcpyDeviceToHost),
          "D2H");
+    if (std::any_of(output.begin() + int64_t(sizes.output), output.end(),
+                    [](std::byte byte) { return byte != std::byte(fresh); }))
+      throw std::runtime_error("launch " + std::to_string(launch) + " wrote past the end of the output");
+    output.resize(sizes.output);
   }
   return outputs;
 }

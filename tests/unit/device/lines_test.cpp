@@ -49,6 +49,42 @@ TEST(Lines, AreSevenUnitsAndTheFlag) {
   EXPECT_EQ(lines[2].flag, 0x5555555555555555u) << "nothing behind the last line is written";
 }
 
+/// Counts how often each unit of a step's data is moved, by a block of `threads` threads that each take N
+/// lines at a time. The data has `bytes` bytes, and its packets have room for `padded` bytes.
+template <uint32_t N>
+std::vector<int> visits(uint32_t threads, uint64_t padded, uint64_t bytes) {
+  std::vector<int> seen(packet_bytes<LL128>(padded) / unit_bytes);
+  const uint64_t lines = packet_bytes<LL128>(padded) / sizeof(LL128), stride = threads / 8;
+  for (uint32_t thread = 0; thread < threads; ++thread) {
+    for (uint64_t first = thread / 32 * 4; first < lines; first += N * stride) {
+      const Turn turn = detail::turn_of_lines<true, N, true>(thread % 32, stride, first, 0, lines, bytes);
+      EXPECT_LE(turn.n, turn.lines);
+      for (uint32_t index = 0; index < turn.n; ++index) ++seen[turn.unit + index * turn.stride];
+    }
+  }
+  return seen;
+}
+
+TEST(Lines, AreMovedOnceEachAndNotPastTheEndOfTheData) {
+  // The last chunk of a message may be much shorter than the others, so that whole rounds of a block's lines
+  // are padding.
+  for (const uint32_t threads : {32u, 128u, 512u}) {
+    for (const uint64_t padded : {112, 1120, 16464, 65632, 262192}) {
+      for (const uint64_t bytes :
+           {uint64_t{16}, padded / 1600 * 16 + 16, padded / 320 * 128, padded / 32 * 16, padded}) {
+        for (const std::vector<int>& seen :
+             {visits<1>(threads, padded, bytes), visits<2>(threads, padded, bytes),
+              visits<4>(threads, padded, bytes)}) {
+          for (uint64_t unit = 0; unit < seen.size(); ++unit)
+            ASSERT_EQ(seen[unit], unit < bytes / unit_bytes ? 1 : 0)
+                << "unit " << unit << " of " << bytes << " bytes in " << padded << ", " << threads
+                << " threads";
+        }
+      }
+    }
+  }
+}
+
 TEST(Lines, GoBetweenAllEnds) {
   for (const uint32_t threads : {1u, 3u}) {
     for (const uint64_t bytes : {4, 16, 100, 112, 116, 224, 336, 340, 2016, 2020, 4096, 10000}) {

@@ -25,8 +25,7 @@ namespace chorale {
 
 constexpr uint64_t unlimited = ~uint64_t{0};
 
-#if defined(__CUDACC__)
-/// Says what a thread moves in one step: n units that are `stride` units apart.
+/// CUDA: says what a thread moves in one step: n units that are `stride` units apart.
 struct Turn {
   uint64_t unit;
   uint64_t stride;
@@ -38,7 +37,6 @@ struct Turn {
   uint64_t line_stride = 0;
   uint32_t lines = 0;
 };
-#endif
 
 namespace detail {
 /// Sets the number of bytes that a source which stages or waits hands on at a time on the CPU. They fit on a

@@ -26,6 +26,35 @@ namespace chorale {
 template <class Source, class Sink>
 CHORALE_FN Stop transfer(const Group& group, uint64_t bytes, const Source& source, const Sink& sink);
 
+namespace detail {
+/// Returns the turn of a lane of a warp that moves lines first, first + stride, .. as far as they are in
+/// begin .. end-1, at most N of them. `bytes` is the size of the data. The turn has no units past the end of
+/// the data. With Whole, each unit before the end is whole. Without Padded, such lines have no unit past the
+/// end.
+template <bool Whole, uint32_t N, bool Padded>
+CHORALE_FN Turn turn_of_lines(uint32_t lane, uint64_t stride, uint64_t first, uint64_t begin, uint64_t end,
+                              uint64_t bytes) {
+  constexpr uint32_t lanes = LL128::units + 1;
+  const uint32_t slot = lane % lanes;
+  Turn turn{};
+  turn.line = first + lane / lanes;
+  turn.line_stride = stride;
+  turn.unit = turn.line * LL128::units + slot;
+  turn.stride = stride * LL128::units;
+  turn.bytes = Whole ? unit_bytes : bytes_within(turn.unit, unit_bytes, bytes);
+  for (uint32_t index = 0; index < N; ++index) {
+    const uint64_t line = turn.line + index * stride;
+    if (line < begin || line >= end) continue;
+    ++turn.lines;
+    // The last chunk of a message may end many lines before its packets do. The test takes registers, which
+    // not every caller has.
+    const bool exists = !Padded || (turn.unit + index * turn.stride) * unit_bytes < bytes;
+    if (slot < LL128::units && exists) ++turn.n;
+  }
+  return turn;
+}
+}  // namespace detail
+
 #if defined(__CUDACC__)
 
 namespace detail {
@@ -69,36 +98,18 @@ CHORALE_FN Stop by_units(const Group& group, uint64_t bytes, const Source& sourc
 
 /// Calls part(turn) for a warp's lines in begin .. end-1, N at a time, from line `first` on. Afterwards
 /// `first` is past them. Called by a warp, for data of `bytes` bytes. Ends at the first stop, which `part`
-/// must return alike in all lanes. A turn has no units past the end of the data. With Whole, each unit before
-/// the end is whole. Without Padded, such lines have no unit past the end.
+/// must return alike in all lanes. See turn_of_lines() for the turns.
 template <bool Whole, uint32_t N, bool Padded = !Whole, class Part>
 CHORALE_FN Stop each_turn_of_lines(const Group& group, uint64_t& first, uint64_t begin, uint64_t end,
                                    uint64_t bytes, const Part& part) {
-  constexpr uint32_t lanes = LL128::units + 1;
-  const uint64_t stride = group.size / lanes;
-  const uint32_t lane = group.rank % warp_threads, slot = lane % lanes;
+  const uint64_t stride = group.size / (LL128::units + 1);
   while (first < end) {
-    Turn turn{};
-    turn.line = first + lane / lanes;
-    turn.line_stride = stride;
-    turn.unit = turn.line * LL128::units + slot;
-    turn.stride = stride * LL128::units;
-    turn.bytes = Whole ? unit_bytes : bytes_within(turn.unit, unit_bytes, bytes);
-    uint32_t steps = 0;
-#pragma unroll
-    for (uint32_t index = 0; index < N; ++index) {
-      const uint64_t line = turn.line + index * stride;
-      turn.lines += line >= begin && line < end ? 1 : 0;
-      steps += first + index * stride < end ? 1 : 0;
-    }
-    turn.n = slot < LL128::units ? turn.lines : 0;
-    // Only the last line may have units past the end. The test takes registers, which not every caller has.
-    if constexpr (Padded) {
-      if (turn.n != 0 && (turn.unit + (turn.n - 1) * turn.stride) * unit_bytes >= bytes) --turn.n;
-    }
+    const Turn turn =
+        turn_of_lines<Whole, N, Padded>(group.rank % warp_threads, stride, first, begin, end, bytes);
     const Stop stop = part(turn);
     if (stop != Stop::none) return stop;
-    first += steps * stride;
+#pragma unroll
+    for (uint32_t index = 0; index < N; ++index) first += first < end ? stride : 0;
   }
   return Stop::none;
 }
