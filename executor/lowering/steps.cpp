@@ -35,6 +35,16 @@ uint64_t whole_bytes_of_lines(const RecordedStep& step) {
                                             : exist / packet_payload<LL128> * packet_payload<LL128>;
 }
 
+/// Returns how many bytes of a step change something. Plain sinks drop the rest of a last chunk, of which a
+/// packet has to be sent.
+uint64_t kept_bytes(const RecordedStep& step) {
+  if (!step.packets.empty()) return step.step.bytes;
+  uint64_t kept = 0;
+  for (size_t sink = step.plain.size() - step.step.plain_sinks; sink < step.plain.size(); ++sink)
+    kept = std::max(kept, step.plain[sink].valid);
+  return std::min(kept, step.step.bytes);
+}
+
 uint8_t passed_by(const RecordedStep& step) {
   uint8_t passed = 0;
   for (const ProgramPlace& place : step.plain) {
@@ -142,6 +152,7 @@ void mark_whole(std::vector<RecordedStep>& steps, PacketForm packet, bool keep_t
       split.push_back(std::move(step));
       continue;
     }
+    step.step.bytes = kept_bytes(step);
     if (step.step.bytes == 0) continue;
     step.step.passed = passed_by(step);
     const bool lines = packet == PacketForm::ll128 && !step.packets.empty();

@@ -57,7 +57,7 @@ TEST(Lower, tells_how_many_threads_have_something_to_do) {
   Plan in_turn = two_wholes();
   add(block(in_turn), Opcode::copy, {in(0, 4)}, {scratch(0, 4)});
   add(block(in_turn), Opcode::copy, {scratch(0, 8)}, {out(0, 8)});  // reads what the first one writes
-  EXPECT_EQ(Recorded(in_turn, 100).program.busy_threads, 8u);       // chunks of 16 bytes
+  EXPECT_EQ(Recorded(in_turn, 100).program.busy_threads, 7u);       // 100 bytes exist
 
   Plan waits = two_wholes();
   for (const uint32_t id : {0, 1}) add(block(waits), Opcode::wait, {}, {}, {id}, ChannelType::memory);

@@ -131,7 +131,7 @@ TEST(Multicast, what_is_no_whole_unit_goes_by_peers) {
   EXPECT_EQ(passes_and_sums(256), Steps(2, 0));
   EXPECT_EQ(passes_and_sums(132), Steps(1, 1));  // rank 0's half is 128 bytes, and 4 are left to rank 1
   EXPECT_EQ(passes_and_sums(164), Steps(2, 1));  // and here 36
-  EXPECT_EQ(passes_and_sums(4), Steps(0, 2));
+  EXPECT_EQ(passes_and_sums(4), Steps(0, 1));    // no half is left to rank 1
 }
 
 /// Rank 1's part of the output begins 4 bytes after a unit.

@@ -20,7 +20,7 @@ TEST(Lower, splits_tails_off) {
   EXPECT_EQ(steps[0].step.bytes, 12800u);
   EXPECT_EQ(steps[0].step.whole, 1);
   EXPECT_EQ(steps[0].step.passed, 3);
-  EXPECT_EQ(steps[1].step.bytes, 128u);
+  EXPECT_EQ(steps[1].step.bytes, 4u);
   EXPECT_EQ(steps[1].step.whole, 0);
   EXPECT_EQ(steps[1].plain[0].at, ProgramPlace::in + 12800);
   EXPECT_EQ(steps[1].plain[1].at, ProgramPlace::out + 12800);
@@ -82,6 +82,22 @@ TEST(Lower, pads_the_last_lines_of_exchanges) {
   EXPECT_EQ(split.steps()[0].step.bytes, 9 * packet_payload<LL128>);
   EXPECT_EQ(split.steps()[1].step.whole, 0);
   EXPECT_FALSE(split.program.exchange);
+}
+
+TEST(Lower, copies_no_padding_beside_lines) {
+  // A copy of a part that no peer sends has no lines, but its chunks are as long as those of the lines beside
+  // it.
+  Plan plan = two_wholes();
+  add(block(plan), Opcode::copy_packets, {in(0, 8)}, {scratch(0, 8)});
+  add(block(plan), Opcode::copy, {in(0, 8)}, {out(0, 8)});
+  const Recorded of(plan, layout_of(plan, 1024, DType::i32, PacketForm::ll128), LowerOptions().page_bytes, 0,
+                    LowerOptions().loop_bytes, PacketForm::ll128);
+  const auto steps = of.steps();
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_GT(steps[0].step.bytes, 1024u);
+  EXPECT_EQ(steps[1].step.bytes, 1024u);
+  EXPECT_TRUE(of.program.whole);
+  EXPECT_TRUE(of.program.exchange);
 }
 
 TEST(Lower, splits_lines_whose_places_have_different_ends) {
