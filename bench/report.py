@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Runs the benchmarks of docs/benchmarks.md on the GPUs of this machine, and writes the tables of that page.
 
-    bench/report.py BUILD FOLDER --ranks N [--parts NAME...] [--commit TEXT] [--torch python3]
+    bench/report.py BUILD FOLDER --ranks N [--parts NAME...] [--commit TEXT] [--torch python3] [--peers FOLDER]
+
+With --torch, PyTorch's operations are timed beside plans and schedules. With --peers, so are the programs of a folder, which are
+named as those of nccl-tests, such as all_reduce_perf.
 
 BUILD is a build folder configured with -DCHORALE_CUDA=ON -DCHORALE_BENCH=ON. FOLDER receives the output of every program,
 and page.md with the tables of all parts that have been timed there, now or before. If a program fails or exceeds its time
@@ -46,6 +49,10 @@ class Timing:
         self.tools, self.bench = arguments.build / "tools", arguments.build / "bench"
         self.folder, self.ranks = arguments.folder, arguments.ranks
         self.commit, self.torch = arguments.commit, arguments.torch
+        peers = ROOT / "bench" / "peers"
+        self.peers = ["--peer", f"PyTorch={self.torch} {peers}/torch_symmetric.py"] if self.torch else []
+        if arguments.peers:
+            self.peers += ["--peer", f"{arguments.peers.name}=python3 {peers}/nccl_tests.py {arguments.peers}"]
         self.failed = False
 
     def run(self, name, *command, limit=240):
@@ -68,7 +75,7 @@ class Timing:
                     {plan for pattern in COLLECTIVES[name] for plan in SHIPPED.glob(f"{name}_{pattern}_{self.ranks}.json")})
                 result = self.folder / f"{name}_{length}"
                 self.run(result.name, self.tools / "chorale", "bench", *plans, "--ranks", self.ranks, "--backend", "cuda",
-                         "--dtype", "bf16", "--bytes", sizes, "--all", "--format", "csv", "-o", f"{result}.csv",
+                         "--dtype", "bf16", "--bytes", sizes, "--all", *self.peers, "--format", "csv", "-o", f"{result}.csv",
                          "--markdown", f"{result}.md", "--commit", self.commit)
         elif name == "interpreting":
             for blocks in BLOCKS:
@@ -190,6 +197,7 @@ def main():
                         help="some of " + ", ".join(PARTS) + "; default: all")
     parser.add_argument("--commit", default="unknown", help="the commit that BUILD was made from, for the page")
     parser.add_argument("--torch", help="a Python with PyTorch, to time its fused operations beside ours")
+    parser.add_argument("--peers", type=pathlib.Path, help="a folder with programs like those of nccl-tests; its name is in the tables")
     arguments = parser.parse_args()
     if not (arguments.build / "bench" / "bench_fused").exists():
         sys.exit(f"error: {arguments.build} has no bench/bench_fused: configure with -DCHORALE_CUDA=ON -DCHORALE_BENCH=ON and build")

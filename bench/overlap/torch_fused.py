@@ -12,22 +12,14 @@ compared with PyTorch's own collective and product. Exit status: 0, 2 if a resul
 It never uses NVLink multicast, so it refuses to run if one of the two switches that turn multicast off has another value.
 """
 import argparse
-import datetime
 import json
-import os
-import socket
-import statistics
-import subprocess
+import pathlib
 import sys
 
-SWITCHES = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1"}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "common"))
+from torch_ranks import WRONG, captured, fail, join, leave, no_multicast, repeat, run_all, time_us
+
 CALLS, ROUNDS, WARM_UP = 10, 20, 5
-WRONG, DID_NOT_RUN = 2, 3
-
-
-def fail(text, status=DID_NOT_RUN):
-    print(f"torch_fused.py: {text}", file=sys.stderr, flush=True)
-    sys.exit(status)
 
 
 def parse(word):
@@ -40,15 +32,6 @@ def parse(word):
     if kind not in ("gather", "scatter"):
         fail(f"'{kind}' is neither gather nor scatter")
     return kind, m, k, n
-
-
-def no_multicast():
-    """Sets the switches, and refuses to run if one already has another value."""
-    for name, value in SWITCHES.items():
-        found = os.environ.setdefault(name, value)
-        if found != value:
-            fail(f"{name} is '{found}', but must be '{value}': NVLink multicast must be off")
-    os.environ.pop("TORCH_SYMMMEM", None)  # so that PyTorch takes the CUDA backend, to which the switch belongs
 
 
 class Operation:
@@ -99,42 +82,11 @@ class Operation:
         if wrong.item():
             fail(f"{self.word}: {wrong.item()} elements are not what a collective and a product give", WRONG)
 
-    def time(self, call, calls_in_one):
-        """Returns the microseconds of one of `calls_in_one` calls."""
-        torch, dist = self.torch, self.dist
-        times = []
-        for turn in range(WARM_UP + ROUNDS):
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            torch.cuda.synchronize()
-            dist.barrier()
-            torch.cuda.synchronize()
-            begin.record()
-            call()
-            end.record()
-            torch.cuda.synchronize()
-            if turn >= WARM_UP:
-                times.append(begin.elapsed_time(end) * 1000 / calls_in_one)
-        slowest = torch.tensor(times, dtype=torch.float64, device="cuda")
-        dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
-        return statistics.median(slowest.tolist())
-
     def eager(self):
-        def call():
-            for _ in range(CALLS):
-                self.fused()
-        return self.time(call, CALLS)
+        return time_us(self.torch, self.dist, lambda: repeat(self.fused, CALLS), CALLS, ROUNDS, WARM_UP)
 
     def graph(self):
-        torch = self.torch
-        recorded = torch.cuda.CUDAGraph()
-        side = torch.cuda.Stream()
-        with torch.cuda.stream(side):
-            self.fused()
-        torch.cuda.synchronize()
-        with torch.cuda.graph(recorded, stream=side, capture_error_mode="thread_local"):
-            for _ in range(CALLS):
-                self.fused()
-        return self.time(recorded.replay, CALLS)
+        return time_us(self.torch, self.dist, captured(self.torch, self.fused, CALLS), CALLS, ROUNDS, WARM_UP)
 
 
 def say(rank, word, us, how):
@@ -143,22 +95,7 @@ def say(rank, word, us, how):
 
 
 def run_rank(rank, ranks, port, words, graphs):
-    import torch
-    import torch.distributed as dist
-    try:
-        from torch._C._autograd import DeviceType
-        from torch._C._distributed_c10d import _SymmetricMemory
-        from torch.distributed._symmetric_memory import enable_symm_mem_for_group
-    except ImportError as error:
-        fail(f"PyTorch {torch.__version__} has no symmetric memory: {error}")
-
-    torch.cuda.set_device(rank)
-    supported = getattr(_SymmetricMemory, "has_multicast_support", None)
-    if supported is None or supported(DeviceType.CUDA, rank):
-        fail(f"PyTorch {torch.__version__} would use NVLink multicast although it is turned off: use a newer one")
-    dist.init_process_group("nccl", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=ranks,
-                            timeout=datetime.timedelta(seconds=60), device_id=torch.device("cuda", rank))
-    enable_symm_mem_for_group(dist.group.WORLD.group_name)
+    torch, dist = join(rank, ranks, port)
     for word in words:
         operation = Operation(torch, dist, word, rank, ranks)
         operation.compare()
@@ -173,14 +110,7 @@ def run_rank(rank, ranks, port, words, graphs):
         say(rank, word, operation.graph(), "graph")
         del operation
         torch.cuda.empty_cache()
-    dist.barrier()
-    dist.destroy_process_group()
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    leave(dist)
 
 
 def main():
@@ -197,29 +127,7 @@ def main():
     if arguments.rank is not None:
         run_rank(arguments.rank, arguments.ranks, arguments.port, arguments.operations, not arguments.no_graphs)
         return
-    try:
-        import torch
-    except ImportError as error:
-        fail(f"{error}: install PyTorch, or name another interpreter")
-    if torch.cuda.device_count() < arguments.ranks:
-        fail(f"PyTorch {torch.__version__} sees {torch.cuda.device_count()} GPUs, but {arguments.ranks} are needed")
-    port = free_port()
-    command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--port", str(port)]
-    processes = [subprocess.Popen([*command, "--rank", str(rank)]) for rank in range(arguments.ranks)]
-    statuses = set()
-    # If a rank fails, the others are ended, because they would wait for it until their timeout.
-    while processes:
-        for process in list(processes):
-            try:
-                status = process.wait(timeout=0.1)
-            except subprocess.TimeoutExpired:
-                continue
-            processes.remove(process)
-            statuses.add(status)
-            if status:
-                for other in processes:
-                    other.terminate()
-    sys.exit(WRONG if WRONG in statuses else DID_NOT_RUN if statuses != {0} else 0)
+    sys.exit(run_all(arguments.ranks))
 
 
 if __name__ == "__main__":

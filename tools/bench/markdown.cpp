@@ -1,8 +1,12 @@
 // Writes the results as a page of docs/.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "tools/bench/nccl.hpp"
 #include "tools/bench/results.hpp"
@@ -54,17 +58,24 @@ std::string table(const BenchResults& results, const std::string& collective, bo
   return text;
 }
 
+/// Returns the names of the peers, each once.
+std::vector<std::string> peers_of(const BenchRequest& request) {
+  std::vector<std::string> names;
+  for (const Subject& subject : request.subjects) {
+    if (!subject.is_plan() && std::find(names.begin(), names.end(), subject.name) == names.end())
+      names.push_back(subject.name);
+  }
+  return names;
+}
+
 }  // namespace
 
 std::string markdown(const BenchResults& results, const std::string& command) {
   const BenchRequest& request = *results.request;
   std::string text =
       "# Benchmarks\n\nWritten by\n\n    " + command + "\n\n| machine | value |\n| --- | --- |\n";
-  bool nccl = false;
-  for (const auto& [name, value] : results.facts) {
-    text += fmt::format("| {} | {} |\n", name, value);
-    nccl = nccl || name == "nccl";
-  }
+  for (const auto& [name, value] : results.facts) text += fmt::format("| {} | {} |\n", name, value);
+  const std::vector<std::string> peers = peers_of(request);
   text += fmt::format("| ranks | {}, {} |\n| type | {} |\n\n", request.ranks,
                       request.processes ? "one process each" : "one thread each", dtype_name(request.dtype));
   text += fmt::format(
@@ -79,17 +90,17 @@ std::string markdown(const BenchResults& results, const std::string& command) {
   if (results.knows_defaults())
     text += "\n*default* is the time of the plan that an application gets without a table.\n";
   if (!results.complete) text += "\n**The run has not ended: these are its results so far.**\n";
-  if (nccl)
+  if (!peers.empty())
     text += fmt::format(
-        "\nNCCL ran in the same run, in its default mode and with symmetric windows, {}; ratio is the time "
-        "of the faster one divided by ours.\n",
-        multicast_words(std::getenv("NCCL_NVLS_ENABLE")));
+        "\nThese peers ran in the same run, with {}: {}. Ratio is the time of the fastest one divided by "
+        "ours.\n",
+        multicast_words(std::getenv("NCCL_NVLS_ENABLE")), fmt::join(peers, ", "));
   for (const std::string& collective : results.collectives()) {
     for (const bool in_place : {false, true}) {
       if (!results.any(collective, in_place, Mode::eager) && !results.any(collective, in_place, Mode::graph))
         continue;
       text += fmt::format("\n## {}, {} ranks{}\n\n", collective, request.ranks, in_place ? ", in place" : "");
-      text += table(results, collective, in_place, nccl);
+      text += table(results, collective, in_place, !peers.empty());
     }
   }
   const std::vector<std::string> missing = notes(results);

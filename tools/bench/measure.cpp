@@ -34,6 +34,7 @@ class Rank {
 
   void subject(size_t which) {
     const Subject& subject = request_.subjects[which];
+    if (subject.peer == Peer::program) return;  // its program has run before
     MessageSizes most;
     for (const Case& one : subject.cases) {
       if (!one.refused.empty()) continue;
@@ -44,7 +45,7 @@ class Rank {
     if (subject.in_place) most.input = most.output = std::max(most.input, most.output);
     std::optional<Executor> executor;
     Timed timed;
-    std::string failure = !subject.is_plan() ? open_nccl(subject.peer, most, timed) : attempt([&] {
+    std::string failure = !subject.is_plan() ? open_nccl(subject, most, timed) : attempt([&] {
       executor.emplace(world_, config_);
       open_plan(*executor, most, subject.in_place, timed);
     });
@@ -124,20 +125,21 @@ class Rank {
     timed.wait = [&] { executor.synchronize(device_->stream()); };
   }
 
-  std::string open_nccl(Peer peer, MessageSizes most, Timed& timed) {
-    if (!nccl_ && nccl_problem_.empty()) {
-      nccl_ = Nccl::join(world_, nccl_problem_);
-      if (nccl_ && rank_ == 0) {
+  std::string open_nccl(const Subject& subject, MessageSizes most, Timed& timed) {
+    Communicator& of = communicator_of(subject);
+    if (!of.nccl && of.problem.empty()) {
+      of.nccl = Nccl::join(world_, of.problem, subject.policy());
+      if (of.nccl && rank_ == 0) {
         std::snprintf(reports_.common().nccl_version, sizeof reports_.common().nccl_version, "%s",
-                      nccl_->version().c_str());
+                      of.nccl->version().c_str());
       }
     }
-    if (!nccl_) return nccl_problem_;
+    if (!of.nccl) return of.problem;
     return attempt([&] {
-      const bool symmetric = peer == Peer::nccl_symmetric;
-      Memory* const memory = symmetric ? symmetric_memory_ : nccl_memory_;
-      grow(memory[0], most.input + guard_bytes, symmetric);
-      grow(memory[1], most.output + guard_bytes, symmetric);
+      const bool symmetric = subject.peer != Peer::nccl;
+      Memory* const memory = symmetric ? of.symmetric : of.plain;
+      grow(memory[0], most.input + guard_bytes, symmetric ? &*of.nccl : nullptr);
+      grow(memory[1], most.output + guard_bytes, symmetric ? &*of.nccl : nullptr);
       timed.first = memory[0].memory;
       timed.second = memory[1].memory;
       timed.wait = [&] { device_->finish(world_); };
@@ -153,8 +155,8 @@ class Rank {
     if (!subject.is_plan()) {
       timed.prepare = [] {};
       timed.enqueue = [&] {
-        nccl_->enqueue(subject.collective, buffers.in, buffers.out, one.sizes, request_.dtype, subject.op,
-                       device_->stream());
+        communicator_of(subject).nccl->enqueue(subject.collective, buffers.in, buffers.out, one.sizes,
+                                               request_.dtype, subject.op, device_->stream());
       };
     } else {
       const PacketForm form = subject.packet.value_or(executor->packet_form(*subject.plan, one.bytes));
@@ -269,10 +271,19 @@ class Rank {
     std::byte* memory = nullptr;
     uint64_t bytes = 0;
   };
-  void grow(Memory& memory, uint64_t bytes, bool symmetric) {
+  /// Makes memory larger. The memory is in a symmetric window of `window`, unless it is null.
+  void grow(Memory& memory, uint64_t bytes, Nccl* window) {
     if (memory.bytes >= bytes) return;
-    memory = {symmetric ? nccl_->allocate_symmetric(world_, bytes) : device_->allocate(bytes), bytes};
+    memory = {window ? window->allocate_symmetric(world_, bytes) : device_->allocate(bytes), bytes};
   }
+
+  /// Holds a communicator of NCCL and the memory of its calls.
+  struct Communicator {
+    std::unique_ptr<Nccl> nccl;
+    std::string problem;  ///< why there is none
+    Memory plain[2], symmetric[2];
+  };
+  Communicator& communicator_of(const Subject& subject) { return communicators_[size_t(subject.policy())]; }
 
   World& world_;
   const BenchRequest& request_;
@@ -280,9 +291,7 @@ class Rank {
   const BenchReports& reports_;
   uint32_t rank_;
   std::unique_ptr<Device> device_;
-  std::unique_ptr<Nccl> nccl_;
-  std::string nccl_problem_;
-  Memory nccl_memory_[2], symmetric_memory_[2];
+  Communicator communicators_[2];
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "chorale/config.hpp"
 #include "chorale/executor.hpp"
+#include "tools/bench/nccl.hpp"
 #include "tools/oracle.hpp"
 #include "tools/profile.hpp"
 #include "tools/ranks.hpp"
@@ -37,8 +38,10 @@ enum class Peer : uint8_t {
   none,            ///< it is a plan of ours
   nccl,            ///< NCCL in its default mode
   nccl_symmetric,  ///< NCCL with buffers in symmetric windows
+  nccl_zero_cta,   ///< NCCL with such buffers, where copy engines move the data
+  program,         ///< a program of the user, see peer_programs.hpp
 };
-inline constexpr const char* peer_names[] = {"", "NCCL", "NCCL symmetric"};
+inline constexpr const char* peer_names[] = {"", "NCCL", "NCCL symmetric", "NCCL zero-CTA", ""};
 
 /// Describes the subject of a timing: a plan, or a peer for a collective.
 struct Subject {
@@ -46,6 +49,7 @@ struct Subject {
   std::string collective;
   const Plan* plan = nullptr;  ///< for a peer: only tells the oracle the collective and the ranks
   Peer peer = Peer::none;
+  std::string command;  ///< for Peer::program
   bool in_place = false;
   bool rank_order = false;  ///< in_rank_order(), if the request asks for it
   ReduceOp op = ReduceOp::sum;
@@ -56,6 +60,10 @@ struct Subject {
   std::vector<bool> is_default;
 
   bool is_plan() const { return peer == Peer::none; }
+  /// Returns how NCCL moves data, for its peers.
+  Nccl::Policy policy() const {
+    return peer == Peer::nccl_zero_cta ? Nccl::Policy::zero_cta : Nccl::Policy::normal;
+  }
 };
 
 struct BenchRequest {

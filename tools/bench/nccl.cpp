@@ -1,5 +1,6 @@
 #include "tools/bench/nccl.hpp"
 
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -84,7 +85,10 @@ struct Functions {
   int (*ncclRecv)(void*, size_t, int, int, Comm, Stream) = nullptr;
   int (*ncclGroupStart)() = nullptr;
   int (*ncclGroupEnd)() = nullptr;
-  // These are null if the library is older than symmetric windows, which came with NCCL 2.27.
+  int (*ncclCommInitRankConfig)(Comm*, int, UniqueId, int, const void*) = nullptr;
+  // These are null if the library is too old: symmetric windows came with NCCL 2.27, the all-to-all
+  // with 2.28.
+  int (*ncclAlltoAll)(const void*, void*, size_t, int, Comm, Stream) = nullptr;
   int (*ncclMemAlloc)(void**, size_t) = nullptr;
   int (*ncclMemFree)(void*) = nullptr;
   int (*ncclCommWindowRegister)(Comm, void*, size_t, void**, int) = nullptr;
@@ -119,6 +123,7 @@ struct Functions {
     FIND(ncclGetErrorString);
     FIND(ncclGetUniqueId);
     FIND(ncclCommInitRank);
+    FIND(ncclCommInitRankConfig);
     FIND(ncclCommDestroy);
     FIND(ncclCommAbort);
     FIND(ncclAllReduce);
@@ -132,11 +137,25 @@ struct Functions {
     FIND(ncclGroupEnd);
 #undef FIND
 #define FIND_IF_THERE(name) name = library.find<std::remove_pointer_t<decltype(name)>>(#name)
+    FIND_IF_THERE(ncclAlltoAll);
     FIND_IF_THERE(ncclMemAlloc);
     FIND_IF_THERE(ncclMemFree);
     FIND_IF_THERE(ncclCommWindowRegister);
 #undef FIND_IF_THERE
   }
+};
+
+/// Is the beginning of NCCL's configuration of a communicator, which asks for copy engines. NCCL takes its
+/// defaults for members that are not defined, and for those after the size.
+struct Configuration {
+  static constexpr int undefined = INT_MIN;
+  size_t size = sizeof(Configuration);
+  unsigned magic = 0xcafebeef, version = 22800;
+  int blocking = undefined, cga_cluster_size = undefined, min_ctas = undefined, max_ctas = undefined;
+  const char* net_name = nullptr;
+  int split_share = undefined, traffic_class = undefined;
+  const char* name = nullptr;
+  int collnet = undefined, cta_policy = 2;  // NCCL_CTA_POLICY_ZERO
 };
 
 std::string error_text(const char* function, int result) {
@@ -187,10 +206,13 @@ void reduce(const Call& call) {
        "ncclReduce");
 }
 
-/// Sends each rank its part of the input, because NCCL has no all-to-all.
+/// Sends each rank its part of the input. Older versions of NCCL have no all-to-all.
 void sends_and_recvs(const Call& call) {
   const Functions& nccl = Functions::get();
   const size_t part = call.in_elements / size_t(call.ranks);
+  if (nccl.ncclAlltoAll)
+    return must(nccl.ncclAlltoAll(call.in, call.out, part, call.type, call.comm, call.stream),
+                "ncclAlltoAll");
   must(nccl.ncclGroupStart(), "ncclGroupStart");
   for (int peer = 0; peer < call.ranks; ++peer) {
     const size_t at = size_t(peer) * part * call.element_bytes;
@@ -238,7 +260,7 @@ Nccl::~Nccl() {
   for (void* const memory : state_->symmetric) Functions::get().ncclMemFree(memory);
 }
 
-std::unique_ptr<Nccl> Nccl::join(World& world, std::string& why) {
+std::unique_ptr<Nccl> Nccl::join(World& world, std::string& why, Policy policy) {
   const Functions& nccl = Functions::get();
   const auto all_well = [&](const std::string& problem) {
     try {
@@ -261,8 +283,12 @@ std::unique_ptr<Nccl> Nccl::join(World& world, std::string& why) {
   std::memcpy(&id, ids[0].data(), sizeof id);
   auto state = std::make_unique<State>();
   state->ranks = world.ranks();
-  if (const int result = nccl.ncclCommInitRank(&state->comm, world.ranks(), id, world.rank())) {
-    problem = error_text("ncclCommInitRank", result);
+  const Configuration configuration;
+  if (const int result =
+          policy == Policy::normal
+              ? nccl.ncclCommInitRank(&state->comm, world.ranks(), id, world.rank())
+              : nccl.ncclCommInitRankConfig(&state->comm, world.ranks(), id, world.rank(), &configuration)) {
+    problem = error_text("making a communicator", result);
     state->comm = nullptr;
   }
   std::unique_ptr<Nccl> made(new Nccl(std::move(state)));

@@ -23,10 +23,16 @@ std::string multicast_words(const char* nvls);
 /// Holds one rank's communicator.
 class Nccl {
  public:
+  /// Says what moves data where NCCL has a choice.
+  enum class Policy {
+    normal,   ///< NCCL's default
+    zero_cta  ///< copy engines, where symmetric windows allow it; since NCCL 2.28
+  };
+
   /// Joins a communicator. Collective over the world, through which NCCL's ranks connect. Returns null on all
   /// ranks if NCCL is not available on one of them, and sets `why`.
   /// \throws RunError if the world has stopped
-  static std::unique_ptr<Nccl> join(World&, std::string& why);
+  static std::unique_ptr<Nccl> join(World&, std::string& why, Policy = Policy::normal);
   ~Nccl();
 
   /// Allocates memory in a symmetric window, with which NCCL runs its symmetric kernels. Collective; the

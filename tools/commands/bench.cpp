@@ -9,6 +9,7 @@
 #include "chorale/reduction_order.hpp"
 #include "tools/bench/live.hpp"
 #include "tools/bench/nccl.hpp"
+#include "tools/bench/peer_programs.hpp"
 #include "tools/bench/results.hpp"
 #include "tools/bench/subject.hpp"
 #include "tools/completion.hpp"
@@ -22,7 +23,7 @@ namespace chorale::tools {
 namespace {
 
 struct BenchArguments {
-  std::vector<std::string> what;
+  std::vector<std::string> what, peers;
   Wanted common;  ///< --set and --name
   RunOptions run;
   std::string bytes, format = "text", output, markdown, tuned, tuned_out, commit, trace;
@@ -56,25 +57,38 @@ void keep_chosen(BenchRequest& request, const TunedPlans& plans) {
 }
 
 /// Adds the peers for every collective, in place or not, for which a plan is timed.
-void add_peers(BenchRequest& request) {
+void add_peers(BenchRequest& request, bool nccl, const std::vector<std::string>& programs) {
   std::vector<Subject> others;
-  const auto add = [&](Peer peer, const Subject& subject) {
-    const bool known = std::any_of(others.begin(), others.end(), [&](const Subject& other) {
-      return other.peer == peer && other.collective == subject.collective &&
-             other.in_place == subject.in_place;
-    });
-    if (known) return;
-    Subject& other = others.emplace_back(subject);  // the plan tells the oracle what is right
-    other.name = peer_names[size_t(peer)];
-    other.peer = peer;
-    const std::string why = Nccl::refuses(subject.collective, subject.in_place, request.dtype);
-    for (Case& one : other.cases) {
-      if (!why.empty()) one.refused = why;
+  const auto add = [&](Peer peer, const PeerProgram& program) {
+    for (const Subject& subject : request.subjects) {
+      const bool known = std::any_of(others.begin(), others.end(), [&](const Subject& other) {
+        return other.name == program.name && other.collective == subject.collective &&
+               other.in_place == subject.in_place;
+      });
+      // Copy engines cannot add.
+      if (known || (peer == Peer::nccl_zero_cta && collective_reduces(subject.collective))) continue;
+      Subject& other = others.emplace_back(subject);  // the plan tells the oracle what is right
+      other.name = program.name;
+      other.peer = peer;
+      other.command = program.command;
+      other.is_default.clear();
+      if (peer == Peer::program) continue;
+      const std::string why = Nccl::refuses(subject.collective, subject.in_place, request.dtype);
+      for (Case& one : other.cases) {
+        if (!why.empty()) one.refused = why;
+      }
     }
   };
-  for (const Peer peer : {Peer::nccl, Peer::nccl_symmetric}) {
-    for (const Subject& subject : request.subjects) add(peer, subject);
+  for (const std::string& word : programs) {
+    const PeerProgram program = peer_program(word);
+    const size_t before = others.size();
+    add(Peer::program, program);
+    if (others.size() == before)
+      throw Failure(Exit::command_wrong, "two --peer have the name '" + program.name + "'");
   }
+  if (nccl)
+    for (const Peer peer : {Peer::nccl, Peer::nccl_symmetric, Peer::nccl_zero_cta})
+      add(peer, {peer_names[size_t(peer)], ""});
   request.first_plan = others.size();
   request.subjects.insert(request.subjects.begin(), others.begin(), others.end());
 }
@@ -164,7 +178,7 @@ BenchRequest request_of(const BenchArguments& options, const Config& config,
                         (options.rank_order ? " that add up in the order of the ranks" : ""));
     }
   }
-  if (cuda && !options.no_nccl) add_peers(request);
+  add_peers(request, cuda && !options.no_nccl, options.peers);
   return request;
 }
 
@@ -238,6 +252,7 @@ Exit bench_it(BenchArguments options) {
   LiveResults live(request, reports, machine_facts(gpus, options.commit), files_of(options),
                    !options.no_times);
   launch.watch = [&live] { live.look(); };
+  run_peer_programs(request, reports);
   std::string error;
   try {
     error = run_ranks(launch, config, [&](World& world) { bench_rank(world, request, config, reports); });
@@ -297,6 +312,9 @@ Action command::bench(CLI::App& app) {
       ->transform(whole_number(1, 10000))
       ->type_name("N");
   app.add_flag("--no-nccl", options->no_nccl, "Do not time NCCL beside the plans");
+  app.add_option("--peer", options->peers,
+                 "Also show the times of NAME, which the program COMMAND measures; may be repeated")
+      ->type_name("NAME=COMMAND");
   app.add_flag("--all", options->all, "Print a row for every plan, not only for the fastest of each size");
   app.add_flag("--rank-order", options->rank_order, "Time only plans that add in the order of the ranks");
   app.add_flag("--no-times", options->no_times, "Leave the times out: the output is the same every time");
@@ -327,9 +345,9 @@ Action command::bench(CLI::App& app) {
   app.footer(
       "Times are medians of five means, on the slowest rank; algbw and busbw are GB/s as nccl-tests define "
       "them. Results\n"
-      "are compared with the expected ones before and after. NCCL runs in its default mode and with "
-      "symmetric\n"
-      "windows; ratio is the faster one's time divided by ours.");
+      "are compared with the expected ones before and after. NCCL runs in its default mode, with symmetric "
+      "windows, and\n"
+      "with its zero-CTA policy; ratio is the fastest peer's time divided by ours.");
   return [options] { return bench_it(*options); };
 }
 
