@@ -8,6 +8,7 @@ import socket
 import statistics
 import subprocess
 import sys
+import warnings
 
 SWITCHES = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1"}
 WRONG, DID_NOT_RUN = 2, 3
@@ -44,7 +45,9 @@ def join(rank, ranks, port):
         fail(f"PyTorch {torch.__version__} would use NVLink multicast although it is turned off: use a newer one")
     dist.init_process_group("nccl", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=ranks,
                             timeout=datetime.timedelta(seconds=60), device_id=torch.device("cuda", rank))
-    enable_symm_mem_for_group(dist.group.WORLD.group_name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # newer versions do not need this call
+        enable_symm_mem_for_group(dist.group.WORLD.group_name)
     return torch, dist
 
 

@@ -5,7 +5,7 @@
 
 All operations of torch.ops.symm_mem that do a collective between GPUs of one host are timed: one-shot and two-shot
 all-reduces, reduce_scatter_out, and the operations by copy engines (_low_contention_all_gather and
-_low_contention_reduce_scatter). An operation that PyTorch does not have, or that refuses a size, is left out. Inputs are in
+_low_contention_reduce_scatter), which cannot be captured in graphs. An operation that PyTorch does not have, or that refuses a size, is left out. Inputs are in
 symmetric memory, as the operations need. Before and after it is timed, each result is compared with a sum or a list that the
 program computes itself.
 
@@ -85,8 +85,11 @@ class Operation:
 
     def wrong(self, dist):
         """Runs once on fresh data. Returns the number of wrong elements of all ranks."""
+        synchronize = self.buffers.torch.cuda.synchronize
+        synchronize()
+        dist.barrier()  # until then peers may read the input of the call before
         self.fill()
-        self.buffers.torch.cuda.synchronize()
+        synchronize()
         dist.barrier()
         self.call()
         found = self.returned.reshape(-1)
@@ -122,7 +125,7 @@ def run_rank(arguments):
     # Graphs come last, because a capture that fails may leave the streams unusable.
     for mode in sorted(arguments.modes):
         for name, place in OPERATIONS[arguments.collective]:
-            if not hasattr(torch.ops.symm_mem, name):
+            if not hasattr(torch.ops.symm_mem, name) or (mode == "graph" and name.startswith("_low_contention")):
                 continue
             for bytes in arguments.bytes:
                 operation = Operation(name, place, buffers, bytes)
