@@ -62,10 +62,12 @@ class Operation:
     def call(self):
         operation = getattr(self.buffers.torch.ops.symm_mem, self.name)
         group = self.buffers.group
+        # The operations by copy engines run in other streams until they are waited for.
+        wait = self.buffers.torch.ops._c10d_functional.wait_tensor
         if self.name == "_low_contention_all_gather":
-            self.returned = operation(self.input, group)
+            self.returned = wait(operation(self.input, group))
         elif self.name == "_low_contention_reduce_scatter":
-            self.returned = operation(self.input, "sum", group)
+            self.returned = wait(operation(self.input, "sum", group))
         elif self.name == "reduce_scatter_out":
             self.returned = operation(self.input, group, False, self.output)
         elif self.place == IN_PLACE:

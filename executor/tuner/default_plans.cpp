@@ -66,7 +66,7 @@ constexpr Rule rules_of_two_gpus[] = {
     {"allreduce", 8 * KiB, "allreduce_one_shot", "_b4"},
     {"allreduce", 512 * KiB, "allreduce_one_shot", "_b128"},
     {"allreduce", 1 * MiB, "allreduce_two_shot", "_b32"},
-    {"allreduce", 2 * MiB, "allreduce_two_shot", "_b128"},
+    {"allreduce", 2 * MiB, "allreduce_one_shot", "_b128"},
     {"allreduce", 256 * MiB, "allreduce_ring", "_b64"},
     {"allreduce", any, "allreduce_all_pairs", "_b128"},
     {"allgather", 8 * KiB, "allgather_packets", "_b4"},
