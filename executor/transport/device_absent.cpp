@@ -1,4 +1,5 @@
 #include "in_device_memory.hpp"
+#include "kinds.hpp"
 
 namespace chorale::transport {
 namespace {
@@ -9,10 +10,11 @@ namespace {
 
 }  // namespace
 
-std::unique_ptr<Transport> direct_in_device_memory(World&, const Geometry&) {
-  refuse_to("direct_rendezvous");
-}
-std::unique_ptr<Transport> port_in_device_memory(World&, const Geometry&) { refuse_to("port_rendezvous"); }
+#define CHORALE_TRANSPORT(name) \
+  std::unique_ptr<Transport> name##_in_device_memory(World&, const Geometry&) { \
+    refuse_to("a transport of kind " #name); \
+  }
+#include "chorale/transports.def"
 std::shared_ptr<const void> device_copy(const void*, uint64_t) { refuse_to("a table"); }
 std::unique_ptr<DeviceWindow> device_window(World&, uint64_t) { refuse_to("a window"); }
 

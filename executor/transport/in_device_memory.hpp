@@ -1,22 +1,13 @@
 /// \file
-/// These functions make transports and windows in GPU memory. In a build without CUDA they throw Unsupported.
+/// These functions make copies and windows in GPU memory. In a build without CUDA they throw Unsupported.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
-#include "chorale/transport.hpp"
-#include "geometry.hpp"
+#include "chorale/world.hpp"
 
 namespace chorale::transport {
-
-/// Makes links over mapped memory; collective.
-/// \throws RunError as PeerMemory::exchange()
-std::unique_ptr<Transport> direct_in_device_memory(World& world, const Geometry& geometry);
-
-/// Makes links over copy engines; collective.
-/// \throws RunError as PeerMemory::exchange()
-std::unique_ptr<Transport> port_in_device_memory(World& world, const Geometry& geometry);
 
 /// Makes a copy of `data` in GPU memory for kernels.
 std::shared_ptr<const void> device_copy(const void* data, uint64_t bytes);

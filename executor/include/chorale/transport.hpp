@@ -143,6 +143,17 @@ class Transport {
   std::atomic<bool> in_use_{false};
 };
 
+/// Names the transports that rendezvous() makes.
+enum class TransportKind : uint8_t {
+#define CHORALE_TRANSPORT(name) name,
+#include "chorale/transports.def"
+};
+
+/// Makes links of a kind; collective. The options are those that the kind's own function takes, such as
+/// direct_rendezvous(), and so are the errors. For TransportKind::port the proxy is a thread that copies in
+/// host memory, or the copy engine in device memory.
+std::unique_ptr<Transport> rendezvous(World& world, TransportKind kind, const RendezvousOptions& options);
+
 /// Makes links over memory that peers map; collective. On the CPU ranks may be threads or processes.
 /// \throws UsageError, on all ranks, for options that are out of range
 /// \throws RunError mismatch, on all ranks, if the options differ; otherwise as Window::create()

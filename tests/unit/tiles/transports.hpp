@@ -9,21 +9,22 @@
 
 namespace chorale::test {
 
-enum class Kind { direct, port, mixed };
-inline constexpr Kind all_kinds[] = {Kind::direct, Kind::port, Kind::mixed};
+/// Names the kinds of transports, and a mesh of two kinds.
+enum class Kind {
+#define CHORALE_TRANSPORT(name) name,
+#include "chorale/transports.def"
+  mixed
+};
+inline constexpr Kind all_kinds[] = {
+#define CHORALE_TRANSPORT(name) Kind::name,
+#include "chorale/transports.def"
+    Kind::mixed};
 
 inline std::shared_ptr<Transport> make(World& world, Kind kind, const RendezvousOptions& options,
                                        int domain = 2) {
-  switch (kind) {
-    case Kind::direct:
-      return direct_rendezvous(world, options);
-    case Kind::port:
-      return port_rendezvous(world, options, ProxyKind::shared_memory);
-    case Kind::mixed:
-      break;
-  }
-  return mesh(direct_rendezvous(world, options), port_rendezvous(world, options, ProxyKind::shared_memory),
-              domain);
+  if (kind != Kind::mixed) return rendezvous(world, TransportKind(kind), options);
+  return mesh(rendezvous(world, TransportKind::direct, options),
+              rendezvous(world, TransportKind::port, options), domain);
 }
 
 /// Wraps a lambda as the kernel of any collective.

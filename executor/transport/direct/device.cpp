@@ -1,11 +1,13 @@
 // This transport links GPUs that map each other's memory.
 
 #include "executor/cuda/device/device.hpp"
+
 #include "executor/cuda/device/error.hpp"
 #include "executor/cuda/device/host_words.hpp"
+#include "executor/transport/in_device_memory.hpp"
+#include "executor/transport/kinds.hpp"
+#include "executor/transport/rings.hpp"
 #include "executor/world/collective_try.hpp"
-#include "in_device_memory.hpp"
-#include "rings.hpp"
 
 namespace chorale::transport {
 namespace {

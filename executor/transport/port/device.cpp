@@ -2,6 +2,8 @@
 // starts a copy on the copy engine, and writes the peer's word when the copy has ended. The words are in host
 // memory that all ranks map.
 
+#include "executor/cuda/device/device.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -9,15 +11,15 @@
 
 #include "chorale/device/port.hpp"
 #include "chorale/window.hpp"
-#include "executor/cuda/device/device.hpp"
 #include "executor/cuda/device/device_memory.hpp"
 #include "executor/cuda/device/error.hpp"
 #include "executor/cuda/device/host_words.hpp"
 #include "executor/cuda/proxy/orders.hpp"
 #include "executor/cuda/proxy/proxy_copies.hpp"
+#include "executor/transport/in_device_memory.hpp"
+#include "executor/transport/kinds.hpp"
+#include "executor/transport/rings.hpp"
 #include "executor/world/collective_try.hpp"
-#include "in_device_memory.hpp"
-#include "rings.hpp"
 
 namespace chorale::transport {
 namespace {

@@ -11,7 +11,7 @@
 #include "chorale/device/port.hpp"
 #include "executor/fibers/queue_thread.hpp"
 #include "executor/fibers/scheduler.hpp"
-#include "proxied.hpp"
+#include "executor/transport/proxied.hpp"
 
 namespace chorale::transport {
 

@@ -6,16 +6,14 @@
 #include <cstring>
 
 #include "chorale/window.hpp"
+#include "executor/transport/kinds.hpp"
+#include "executor/transport/rings.hpp"
 #include "executor/world/collective_try.hpp"
 #include "host_memory.hpp"
-#include "in_device_memory.hpp"
 #include "orders.hpp"
-#include "rings.hpp"
 
-namespace chorale {
+namespace chorale::transport {
 namespace {
-
-using namespace transport;
 
 class PortTransport final : public Rings {
  public:
@@ -63,26 +61,16 @@ class PortTransport final : public Rings {
 
 }  // namespace
 
-std::unique_ptr<Transport> port_rendezvous(World& world, const RendezvousOptions& options, ProxyKind proxy) {
-  const char* const name = proxy == ProxyKind::copy_engine ? "copy_engine" : "shared_memory";
-  const Geometry geometry = agree_on_geometry(world, options, fmt::format("port_rendezvous by {}", name));
-  if (options.ring_at == RingAt::sender) {
-    throw UsageError(
-        "port_rendezvous: ring_at is sender, but a proxy moves data to rings at the receiver: leave ring_at "
-        "out");
-  }
-  if ((proxy == ProxyKind::copy_engine) != (options.space == Space::device)) {
-    throw UsageError(fmt::format(
-        "port_rendezvous by {} in {} memory: copy engines are for device memory, and other proxies "
-        "are for host memory",
-        name, options.space == Space::device ? "device" : "host"));
-  }
-  if (options.packet_bytes != 0) {
-    throw UsageError(
-        fmt::format("packet_bytes is {}: links over a proxy have no packets", options.packet_bytes));
-  }
-  if (options.space == Space::device) return port_in_device_memory(world, geometry);
+std::string port_refuses(const RendezvousOptions& options) {
+  if (options.ring_at == RingAt::sender)
+    return "ring_at is sender, but a proxy moves data to rings at the receiver: leave ring_at out";
+  if (options.packet_bytes != 0)
+    return fmt::format("packet_bytes is {}: links over a proxy have no packets", options.packet_bytes);
+  return "";
+}
+
+std::unique_ptr<Transport> port_in_host_memory(World& world, const Geometry& geometry) {
   return std::make_unique<PortTransport>(world, geometry);
 }
 
-}  // namespace chorale
+}  // namespace chorale::transport

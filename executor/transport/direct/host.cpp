@@ -3,15 +3,13 @@
 #include <cstring>
 
 #include "chorale/window.hpp"
-#include "in_device_memory.hpp"
-#include "rings.hpp"
+#include "executor/transport/kinds.hpp"
+#include "executor/transport/rings.hpp"
 
-namespace chorale {
+namespace chorale::transport {
 namespace {
 
-using transport::Geometry;
-
-class DirectTransport final : public transport::Rings {
+class DirectTransport final : public Rings {
  public:
   DirectTransport(World& world, const Geometry& geometry)
       : Rings(world, Space::host, geometry), window_(Window::create(world, geometry.bytes(world.ranks()))) {
@@ -38,10 +36,10 @@ class DirectTransport final : public transport::Rings {
 
 }  // namespace
 
-std::unique_ptr<Transport> direct_rendezvous(World& world, const RendezvousOptions& options) {
-  const Geometry geometry = transport::agree_on_geometry(world, options, "direct_rendezvous");
-  if (options.space == Space::device) return transport::direct_in_device_memory(world, geometry);
+std::string direct_refuses(const RendezvousOptions&) { return ""; }
+
+std::unique_ptr<Transport> direct_in_host_memory(World& world, const Geometry& geometry) {
   return std::make_unique<DirectTransport>(world, geometry);
 }
 
-}  // namespace chorale
+}  // namespace chorale::transport
