@@ -35,17 +35,18 @@ struct Subject {
 constexpr const char* introduction = R"(# Compile time and memory
 
 This page compares the compile time of Chorale with that of MSCCL++'s DSL.
-`bench_compile --baseline ../shared/baselines/mscclpp_compile.tsv --most-ranks 1024` writes it. The programs are those of
+`bench_compile --baseline FILE --most-ranks 1024` writes it; FILE has the figures of MSCCL++'s DSL. The programs are those of
 `tests/mscclpp`, which make the same calls as MSCCL++'s programs. Each program is recorded, checked, rewritten, checked again and
 written to a file as JSON, in a separate process.
 
-- *theirs* is MSCCL++'s DSL with the same program on a machine of the same kind. Others used both machines at the same time.
-  *ratio* is theirs divided by ours. A *-* means that the program did not run under MSCCL++'s DSL.
-- *CPU s* are the CPU seconds of the process and of the kernel for it: the minimum of at least five runs, or of fewer if a run is
-  long. Memory is the peak of the process.
+- *theirs*, to the right of a figure of Chorale, is that of MSCCL++'s DSL for the same program, on a machine of the same kind.
+  Others used both machines at the same time. *ratio* is theirs divided by Chorale's. A *-* means that MSCCL++'s DSL did not run
+  the program.
+- *CPU s* is the user and system time of the process: the minimum of at least five runs, or of fewer if a run is long. Memory is
+  the peak of the process.
 - *calls* are the recorded operations of all instances. *ops* are the operations of the plan, after fusion. *operands* are the
-  buffers and ids of these: up to 10 sources and 8 channels per operation. With more ranks operations have more operands. So an
-  operation takes longer, and an operand does not.
+  buffers and ids that these name: up to 10 sources and 8 channels per operation. With more ranks an operation has more operands,
+  so it takes longer, while the time per operand stays the same.
 - At 8 ranks most of the time is the start of the process.
 
 The goals at 256 ranks are a hundredth of the CPU time and a tenth of the memory. Up to 256 ranks a call, and an operand, should

@@ -206,14 +206,16 @@ def table(rows, gpu_results, manifest):
     for row in csv.DictReader(manifest.open(), delimiter="\t"):
         recompiled[row["plan"]] = "yes" if row["verdict"] == "equal" else row["verdict"]
     lines = [
-        "# The plans of MSCCL++ here", "",
+        "# MSCCL++'s plans in Chorale", "",
         "This table shows which of MSCCL++'s plans Chorale loads, proves and runs. `tests/mscclpp/plans.py --markdown` writes it from a",
         "run. These are the columns and values:",
         "",
+        "- *round trip* says whether the plan stays the same when it is converted to CBOR and back.",
         "- *proved* says whether the plan is proved ([proof.md](proof.md)). If not, it gives the reason.",
         "- *runs on GPUs* gives the verdict and the number of GPUs.",
         "- *ends* means that a plan of the `test` collective ran to its end. That collective defines no result.",
-        "- *-* means that nothing was run or, in *equals the oracle*, that no result is promised.",
+        "- *equals the oracle* says whether every result is the expected one. *-* means there that no result is promised.",
+        "- *-* means elsewhere that nothing was run.",
         "- *recompiled equal* says whether the same program in Chorale's DSL, compiled for MSCCL++, gives this plan.", "",
         "| " + " | ".join(COLUMNS) + " |", "| :-- " * len(COLUMNS) + "|"]
     for row in rows:
