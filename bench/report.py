@@ -133,7 +133,7 @@ class Page:
         for blocks in BLOCKS:
             for algorithm, size, *times in self.rows(f"interpreting_{blocks}.log", 5):
                 rows.append((algorithm, blocks, f"{int(size) >> 10}K" if int(size) < 1 << 20 else f"{int(size) >> 20}M", *times))
-        return table(f"What interpreting costs: packet all-reduce, {self.ranks} ranks",
+        return table(f"The cost of interpreting: packet all-reduce, {self.ranks} ranks",
                      ("algorithm", "blocks", "size", "hand-written", "plan", "plan / hand-written"), rows)
 
     def tiles(self):
