@@ -216,7 +216,7 @@ bool Memory::Space::merge() {
   all.reserve(before + pending.size());
   std::set_union(bounds.begin(), bounds.end(), pending.begin(), pending.end(), std::back_inserter(all));
   bounds = std::move(all);
-  pending.clear();
+  std::vector<uint64_t>().swap(pending);
   return bounds.size() != before;
 }
 

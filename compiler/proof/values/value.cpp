@@ -30,7 +30,7 @@ uint32_t Values::origin(const Origin& of) {
   node.sum = sum_of(of);
   node.tree = uint64_t(node.sum);
   node.order = mix64(of.rank + splitmix64_step);
-  node.origin = of;
+  node.inside = of.at;
   node.lowest = of.rank;
   nodes_.push_back(node);
   return uint32_t(nodes_.size() - 1);
@@ -38,8 +38,8 @@ uint32_t Values::origin(const Origin& of) {
 
 uint32_t Values::combine(uint32_t left, uint32_t right, ReduceOp op) {
   Node node;
-  node.left = left;
-  node.right = right;
+  node.combined = true;
+  node.inside = uint64_t(right) << 32 | left;
   node.op = op;
   node.sum = plus(nodes_[left].sum, nodes_[right].sum);
   // a + b and b + a have the same bits.
@@ -48,7 +48,7 @@ uint32_t Values::combine(uint32_t left, uint32_t right, ReduceOp op) {
   node.lowest = std::min(nodes_[left].lowest, nodes_[right].lowest);
   for (const uint32_t part : {left, right}) {
     const Node& of = nodes_[part];
-    node.mixed |= of.mixed || (of.left != none && of.op != op);
+    node.mixed |= of.mixed || (of.combined && of.op != op);
   }
   nodes_.push_back(node);
   return uint32_t(nodes_.size() - 1);
@@ -65,8 +65,8 @@ void Values::round(uint32_t value) {
 std::vector<uint32_t> Values::addends(uint32_t value) const {
   std::vector<uint32_t> list;
   for (bool outermost = true; combined(value) && (outermost || !nodes_[value].rounded); outermost = false) {
-    list.push_back(nodes_[value].right);
-    value = nodes_[value].left;
+    list.push_back(nodes_[value].right());
+    value = nodes_[value].left();
   }
   list.push_back(value);
   std::reverse(list.begin(), list.end());
@@ -102,9 +102,9 @@ std::string Values::order_words(uint32_t value) const {
       brackets.push_back({addends(list[at])});
       continue;
     }
-    const uint32_t rank = nodes_[list[at]].origin.rank;
+    const uint32_t rank = nodes_[list[at]].lowest;
     const auto is_next = [&](size_t other) {
-      return !combined(list[other]) && nodes_[list[other]].origin.rank == rank + (other - at);
+      return !combined(list[other]) && nodes_[list[other]].lowest == rank + (other - at);
     };
     size_t end = at + 1;
     while (end < list.size() && is_next(end)) ++end;
@@ -126,12 +126,12 @@ std::map<Origin, uint64_t> Values::origins(uint32_t value) const {
     const auto [part, times] = *parts.begin();
     parts.erase(parts.begin());
     const Node& of = nodes_[part];
-    if (of.left == none) {
-      add(found[of.origin], times);
+    if (!of.combined) {
+      add(found[of.origin()], times);
       continue;
     }
-    add(parts[of.left], times);
-    add(parts[of.right], times);
+    add(parts[of.left()], times);
+    add(parts[of.right()], times);
   }
   return found;
 }

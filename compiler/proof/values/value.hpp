@@ -55,25 +55,30 @@ class Values {
   std::map<Origin, uint64_t> origins(uint32_t value) const;
   /// Returns the last operator of the value, or none if it was not combined.
   std::optional<ReduceOp> op(uint32_t value) const {
-    return nodes_[value].left == none ? std::nullopt : std::optional(nodes_[value].op);
+    return combined(value) ? std::optional(nodes_[value].op) : std::nullopt;
   }
   /// Returns whether the value was made by several operators.
   bool mixed(uint32_t value) const { return nodes_[value].mixed; }
-  bool combined(uint32_t value) const { return nodes_[value].left != none; }
+  bool combined(uint32_t value) const { return nodes_[value].combined; }
 
  private:
   static uint64_t scrambled(uint64_t);
   std::vector<uint32_t> addends(uint32_t value) const;
 
+  /// Describes a value in few bytes, because a proof may have millions of values.
   struct Node {
     Sum sum;
     uint64_t tree = 0, order = 0;
-    uint32_t left = none, right = none;
-    uint32_t lowest = 0;  // the lowest rank whose input is in it
-    Origin origin;        // for a node without parts
+    uint64_t inside = 0;  ///< combined: the two values; otherwise the atom of the origin
+    uint32_t lowest = 0;  ///< the lowest rank whose input is in the value; not combined: the origin's rank
     ReduceOp op = ReduceOp::sum;
-    bool mixed = false, rounded = false;
+    bool combined = false, mixed = false, rounded = false;
+
+    uint32_t left() const { return uint32_t(inside); }
+    uint32_t right() const { return uint32_t(inside >> 32); }
+    Origin origin() const { return {lowest, inside}; }
   };
+  static_assert(sizeof(Node) == 48);
   std::vector<Node> nodes_;
 };
 
