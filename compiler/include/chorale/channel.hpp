@@ -61,7 +61,7 @@ constexpr bool has_proxy(ChannelType type) {
   return channel_table[size_t(type)].moved_by == ChannelInfo::MovedBy::proxy;
 }
 
-// An operand of an operation on a switch names a channel of this type.
+// An operand on a switch names a channel but no channel type, so there may be only one switched type.
 static_assert(std::count_if(std::begin(all_channel_types), std::end(all_channel_types), is_switched) == 1);
 
 /// Lists the types with signals.

@@ -12,7 +12,7 @@
 
 namespace chorale {
 
-/// Describes one row of collectives.def, which explains the columns.
+/// Describes one collective. It is a row of collectives.def, which explains the columns.
 struct CollectiveInfo {
   /// Says how a buffer of a rank is cut. N is the number of ranks and c the chunk factor of a program.
   enum class Cut : uint8_t {
@@ -31,7 +31,7 @@ struct CollectiveInfo {
     nothing,  ///< any value, because nothing is promised
     unknown   ///< the collective has no row, see unknown_collective
   };
-  /// Says which ranks' outputs hold that.
+  /// Says which ranks' outputs hold the result.
   enum class At : uint8_t { all, root };
   /// Says on which ranks input and output of a plan in place are one memory.
   enum class InPlace : uint8_t {
@@ -74,7 +74,7 @@ struct CollectiveInfo {
   constexpr bool leaves_sender_open() const { return holds == Holds::sender; }
   /// Returns whether a plan that is not in place must leave its inputs unchanged.
   constexpr bool keeps_inputs() const { return holds != Holds::nothing; }
-  /// Returns whether every plan writes all of every output.
+  /// Returns whether every plan of this collective writes all of every output.
   constexpr bool fills_outputs() const {
     return is_standard() && !leaves_sender_open() && !only_root_receives();
   }
@@ -88,7 +88,8 @@ struct CollectiveInfo {
   constexpr bool input_is_part() const { return input == Cut::whole && output == Cut::parts; }
   /// Returns whether, in place, the output of a rank is this rank's part of its input.
   constexpr bool output_is_part() const { return input == Cut::parts && output == Cut::whole; }
-  /// Returns whether the size of a message counts the output. For all other collectives it counts the input.
+  /// Returns whether the size of a message is the size of the output. For all other collectives it is the
+  /// size of the input.
   constexpr bool counts_output() const { return input_is_part(); }
 };
 
@@ -130,9 +131,9 @@ inline constexpr auto standard_collectives = [] {
   return words;
 }();
 
-/// Lists, for each part of an output, the inputs that are added up to it. They come from Extension::post if
-/// that is not empty, else from the collective. A part is a segment of segmentation(). The plan must outlive
-/// this object.
+/// Lists, for each part of an output, the inputs whose sum it is. They come from Extension::post if that is
+/// not empty, else from the collective. A part is a segment of segmentation(). The plan must outlive this
+/// object.
 class Outcome {
  public:
   explicit Outcome(const Plan& plan) : Outcome(plan, collective_info(plan.collective)) {}
@@ -157,9 +158,9 @@ class Outcome {
   /// Returns which part of each input goes into the output of `rank`. Extension::post does not use it.
   uint64_t input_part(uint32_t rank) const { return input_in_parts_ ? rank : 0; }
 
-  /// Calls visit(Contribution) for each input part that a part of `rank`'s output is the sum of. Makes no
-  /// call if nothing is promised there.
-  /// \param sender  the rank whose input the output holds, if leaves_sender_open()
+  /// Calls visit(Contribution) for each input part in the sum that part `part` of `rank`'s output holds.
+  /// Makes no call if nothing is promised there.
+  /// \param sender  the rank whose input the output holds. Used only if leaves_sender_open()
   template <class Visit>
   void for_each(uint32_t rank, uint64_t part, uint32_t sender, Visit&& visit) const {
     if (!promises(rank)) return;

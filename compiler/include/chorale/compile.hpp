@@ -18,15 +18,16 @@ namespace chorale {
 /// Runs the checks, then the rewrites, then the checks again, and at the end the proofs and the checks of the
 /// target. Repeats the checks after every rewrite that changed something. For plans with very many
 /// operations, repeats them only after the last rewrite.
+/// \returns the findings; empty if the plan is ready to run
 /// \throws std::invalid_argument if the target or the policy does not exist, if `allow` has an unknown name,
 ///   or if two options exclude each other
 Diagnostics compile(Plan&, const CompileOptions& = {});
 
 /// Returns a plan that computes the same, and is also right when input and output of a rank are one memory.
-/// It has more synchronisations of threads, if it needs them for that. Returns nothing if the plan is wrong
-/// in place all the same. A plan with a certificate gets a new one. It takes as long as the proofs.
+/// It adds synchronisations of threads where they are needed for that. Returns nothing if the plan is wrong
+/// in place even with them. A plan with a certificate gets a new one. The call takes as long as the proofs.
 ///
-/// \param plan  without findings of check() and prove()
+/// \param plan  a plan without findings of check() and prove()
 std::optional<Plan> also_in_place(const Plan& plan);
 
 }  // namespace chorale

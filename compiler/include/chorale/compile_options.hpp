@@ -18,14 +18,15 @@ enum class ReplicationPolicy : uint8_t {
 
 /// Says what the rewrites do, and for which target. No option changes what the program computes.
 struct CompileOptions {
-  bool fuse = true;        ///< MSCCL++: instr_fusion
-  bool auto_sync = true;   ///< dependency_sync
+  bool fuse = true;        ///< run the rewrite `fuse`; MSCCL++: instr_fusion
+  bool auto_sync = true;   ///< run the rewrite `dependency_sync`
   uint32_t instances = 1;  ///< copies that each take an equal share of every operand
   ReplicationPolicy replication = ReplicationPolicy::interleaved;
   Target target = Target::chorale;
-  bool minimize_syncs = false;          ///< remove synchronisations of threads that no proof needs
-  bool certify = false;                 ///< write a certificate into a plan of ours that was proved
-  std::vector<std::string> allow = {};  ///< proofs, and checks of the target, to leave out, by name
+  bool minimize_syncs = false;  ///< remove synchronisations of threads that no proof needs
+  bool certify = false;  ///< write a certificate into the plan if all proofs hold; Target::chorale only
+  /// Names the proofs and the checks of the target that are left out. With `certify` it may name no proof.
+  std::vector<std::string> allow = {};
 };
 
 }  // namespace chorale

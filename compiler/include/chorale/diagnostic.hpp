@@ -19,6 +19,7 @@ struct OpPlace {
   auto operator<=>(const OpPlace&) const = default;
 };
 
+/// Adds a fact to a finding, with a place of its own.
 struct Note {
   SourceLine line;  ///< line 0: the line of the operation `at`, if there is one
   std::optional<OpPlace> at;

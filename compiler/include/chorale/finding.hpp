@@ -25,19 +25,19 @@ inline constexpr std::string_view all_proofs = "proofs";
 struct ProofEvent {
   enum class Who : uint8_t { block, proxy, application };
   Who who = Who::block;
-  OpPlace at;                ///< application: only the rank counts
+  OpPlace at;                ///< the operation; of an event of the application, only the rank is set
   uint32_t launch = 0;       ///< number of the launch; launches are executed one after the other
-  uint32_t segment = 0;      ///< number of synchronisations that its block or proxy did before it
-  bool accesses = false;     ///< it reads or overwrites chunks [begin, end) of a buffer
+  uint32_t segment = 0;      ///< how often its block or proxy had synchronised before
+  bool accesses = false;     ///< the event reads or overwrites chunks [begin, end) of `buffer`
   bool writes = false;       ///< it overwrites them
-  bool packets = false;      ///< they are packets
-  uint32_t buffer_rank = 0;  ///< rank of that buffer
+  bool packets = false;      ///< these chunks hold packets
+  uint32_t buffer_rank = 0;  ///< rank of `buffer`
   BufferKind buffer = BufferKind::input;
   uint64_t begin = 0, end = 0;
 };
 
-/// Names the execution in which something was found. It is enough to execute it again, see
-/// compiler/proof/execution/symbolic_executor.hpp.
+/// Names the execution in which something was found. With it the plan can be executed again in the same way,
+/// see compiler/proof/execution/symbolic_executor.hpp.
 struct ProofSetting {
   uint32_t message = 0;           ///< position in list_messages()
   bool one_storage = false;       ///< input and output are one memory
@@ -45,31 +45,31 @@ struct ProofSetting {
   std::vector<uint32_t> choices;  ///< which thread block went on, each time several competed
 };
 
-/// Holds an addend of a value, in words, and how often the value contains it.
+/// Describes an addend of a value, and how often the value contains it.
 struct Addend {
   std::string words;
-  uint64_t times = 1;  ///< if it is the largest number of its type: at least so often
+  uint64_t times = 1;  ///< UINT64_MAX: at least this often
 };
 
 /// Holds one finding of a proof.
 struct Finding {
   enum class Kind : uint8_t {
-    undecided,  ///< nothing is proved, because one execution does not stand for all
-    cycle,      ///< waits that wait for each other: each wait, then the operation that would answer it, which
-                ///< comes too late
-    unanswered,  ///< a wait that nothing answers: one event
-    race,        ///< two accesses that are not ordered: first the one that came first in this execution, or
-                 ///< a write before a read that came too early, when nothing had been written there
-    value,       ///< an output with a wrong value: its last write, if any
+    undecided,   ///< nothing is proved, because one execution does not stand for all
+    cycle,       ///< waits that wait for each other. `events` has each wait, and after it the operation that
+                 ///< would answer it but comes too late
+    unanswered,  ///< a wait that nothing answers. It is the one event
+    race,        ///< two accesses without an order. events[0] came first in this execution. The exception
+                 ///< is a read of memory that nothing had written: events[0] is then the later write
+    value,       ///< an output with a wrong value. The event is its last write, if there is one
   };
   std::string_view proof;  ///< one of proof_names
   Kind kind = Kind::undecided;
   std::vector<ProofEvent> events;
-  /// Counts, for a race, the segments of the first event's block or proxy that the second event knows to have
-  /// ended. If the second one is a read that came too early, it may know some of them only afterwards.
+  /// Counts, for a race, the segments of events[0]'s block or proxy that are known to have ended at
+  /// events[1]. If events[0] writes, only segments whose writes are visible count. If events[1] is a read
+  /// that came too early, its block may have learned of some of them after the read.
   uint32_t known = 0;
-  /// These list, for a value, the addends that belong there (`expected`) and the addends that are there
-  /// (`held`).
+  /// For a wrong value, `expected` lists the addends that belong there, and `held` those that are there.
   std::vector<Addend> expected, held;
   ProofSetting setting;
   Diagnostic diagnostic;

@@ -22,6 +22,7 @@ std::string write(const Plan&);
 void write(const Plan&, std::ostream&);
 
 /// Returns one operation as in a plan file, on one line, without the author's line.
+/// \param rank  the rank of the thread block
 std::string write(const Plan&, const ThreadBlock&, const Op&, uint32_t rank = 0);
 
 /// Writes the same tree as CBOR (RFC 8949), which takes two thirds of the size and reads faster. The thread

@@ -1,11 +1,12 @@
 /// \file
-/// JSON becomes text here. File names and user input need not be UTF-8, and a plain dump() would throw then.
+/// Converts JSON to text. Names of files and input of users need not be UTF-8, and dump() alone would throw
+/// for them.
 #pragma once
 
 namespace chorale {
 
-/// Returns the text of `json`, an nlohmann::basic_json. Bytes that are not UTF-8 become U+FFFD. `indent` is
-/// that of dump().
+/// Returns the text of `json`, an nlohmann::basic_json. Bytes that are not UTF-8 become U+FFFD.
+/// \param indent  spaces per level, as in dump(); -1: all on one line
 template <class Json>
 auto json_text(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The layout says how many bytes the buffers and chunks of a plan have for one message.
+/// A layout says how many bytes the buffers and chunks of a plan have for one message.
 
 #include <cstdint>
 
@@ -16,8 +16,8 @@ namespace chorale {
 struct MessageSizes {
   uint64_t input = 0, output = 0;
 };
-/// Returns the sizes for a message of `bytes`. They count the input, except for all-gather, where they count
-/// the output (as MSCCL++ and nccl-tests do).
+/// Returns the bytes of input and output for one message.
+/// \param bytes  bytes of the input; for all-gather, bytes of the output (as in MSCCL++ and nccl-tests)
 /// \throws UsageError if the plan does not take that size; the message says which sizes it takes
 MessageSizes message_sizes(const Plan&, uint64_t bytes, DType);
 
@@ -50,6 +50,7 @@ struct Layout {
 
 /// Returns the layout of a message. If the plan sends packets, chunks begin and end between packets, so no
 /// operation has half a packet.
+/// \param bytes  as for message_sizes()
 /// \throws UsageError as message_sizes()
 Layout layout_of(const Plan&, uint64_t bytes, DType, PacketForm = PacketForm::ll8);
 

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// MSCCL algorithms are XML files, often written by synthesisers of collectives. They are imported as plans
-/// here. docs/from-msccl.md says what each attribute and each step becomes.
+/// import_msccl_xml() makes plans of MSCCL algorithms, which are XML files that synthesisers of collectives
+/// often write. docs/from-msccl.md says what each attribute and each step becomes.
 
 #include <string>
 #include <string_view>
@@ -17,10 +17,10 @@ namespace chorale {
 ///
 /// \param xml  the text, in UTF-8
 /// \param file  the name of the file that lines show, without folders
-/// \param findings  gets all that is wrong with the file, with its lines; the plan is then empty. The check
-///   of a finding is "msccl" if MSCCL could not run the file either, and "import" if MSCCL could but Chorale
-///   cannot
-/// \param assumed  gets a note for each fact that the file leaves out and that was derived from its steps
+/// \param findings  gets everything that is wrong with the file, with its lines. If there are findings, the
+///   plan is empty. Diagnostic::check is "msccl" if MSCCL could not run the file either, and "import" if only
+///   Chorale cannot run it
+/// \param assumed  gets a note for each fact that the file leaves out and that its steps imply; may be null
 Plan import_msccl_xml(std::string_view xml, const std::string& file, Diagnostics& findings,
                       std::vector<Note>* assumed = nullptr);
 

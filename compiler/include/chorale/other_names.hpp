@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Users may write types and operators under other names than those of types.hpp. other_names.def lists these
-/// names and the reductions that each type has. This header is C++17.
+/// Users may call types and operators by other names than those of types.hpp. other_names.def lists these
+/// names, and the reductions of each type. This header is C++17.
 
 #include <cstdint>
 #include <string>
@@ -24,10 +24,10 @@ struct NoSuchReduction : UsageError {
 /// an unknown word unchanged.
 std::string name_here(std::string_view word);
 
-bool names_dtype(std::string_view name);        ///< one of types.def
-bool names_reduce_op(std::string_view name);    ///< one of types.def
-bool names_other_dtype(std::string_view name);  ///< one that other_names.def has
-bool names_other_op(std::string_view name);     ///< one that other_names.def has
+bool names_dtype(std::string_view name);        ///< returns whether types.def has this element type
+bool names_reduce_op(std::string_view name);    ///< returns whether types.def has this operator
+bool names_other_dtype(std::string_view name);  ///< returns whether other_names.def has this element type
+bool names_other_op(std::string_view name);     ///< returns whether other_names.def has this operator
 
 /// Returns the type that moves elements of the type `name`. Elements of both have the same layout in memory.
 /// \throws NoSuchReduction if there is none
@@ -36,7 +36,7 @@ DType carrier_of(std::string_view name);
 /// Returns the bytes of one element; 0 if `name` is unknown or refused.
 uint64_t element_bytes(std::string_view name);
 
-/// Says which type and operator of the kernels perform a reduction.
+/// Names the type and the operator with which kernels perform a reduction.
 struct StandsFor {
   DType dtype;
   ReduceOp op;
@@ -52,8 +52,8 @@ struct Plan;
 /// Returns whether a plan reduces: its collective, or one of its operations.
 bool reduces(const Plan&);
 
-/// Checks a call that names no operator and so uses the plan's. A type of other_names.def may need another
-/// operator.
+/// Checks the type of a call that names no operator, and so uses the operators of the plan. They may be wrong
+/// for a type of other_names.def.
 /// \throws NoSuchReduction if the plan reduces and `type` is one of other_names.def
 void check_operator_of_plan(const Plan&, std::string_view type);
 

@@ -15,7 +15,7 @@ namespace chorale {
 enum class PacketForm : uint8_t { ll8, ll16, ll128 };
 inline constexpr std::string_view packet_form_names[] = {"ll8", "ll16", "ll128"};
 
-/// Names the setting with which the form depends on the message, see packet_form_by_size().
+/// Names the setting that lets the size of the message choose the form, see packet_form_by_size().
 inline constexpr std::string_view packet_form_auto = "auto";
 
 /// Returns the form named `word`, if any.
@@ -26,7 +26,7 @@ constexpr std::optional<PacketForm> packet_form_of(std::string_view word) {
   return std::nullopt;
 }
 
-/// Holds the smallest payload that is sent, and the bytes that are stored for it.
+/// Gives the granularity of a packet form: `bytes` of payload take `stored` bytes of scratch.
 struct PacketPayload {
   uint32_t bytes, stored;
 };

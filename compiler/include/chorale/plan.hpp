@@ -41,7 +41,8 @@ enum class BufferKind : uint8_t { input, output, scratch };
 inline constexpr std::string_view buffer_names[] = {"input", "output", "scratch"};
 inline constexpr std::string_view buffer_letters[] = {"i", "o", "s"};
 
-/// Tells MSCCL++ whether a plan sends packets (LL). Our executor sees it from the operations.
+/// Tells MSCCL++ whether a plan sends packets (LL). Chorale's executor ignores it, because the operations
+/// tell.
 enum class Protocol : uint8_t { Simple, LL };
 
 /// Holds the words of plan files, by ReduceOp.
@@ -89,7 +90,7 @@ enum class Role : uint8_t {
   Arrive,        ///< barrier id and the number of participating thread blocks
   Reduce,        ///< the reduction operator: Op::reduce_op
   Sliced,        ///< may be shared by the blocks of a thread block group: Op::group_*
-  Loop,          ///< pipeline: unit size, chunks, and the operations that follow as its body
+  Loop,          ///< the unit and the chunks of a pipeline, and the number of operations in its body
 };
 
 /// Returns whether a role stands for an operand. Other roles are attributes.
@@ -115,8 +116,8 @@ constexpr bool is_write(Role role) {
 struct Field {
   Role role;
   std::string_view name;  ///< name of the operand; empty for attributes
-  bool in_dst;            ///< operand of "dst_buff" (else "src_buff")
-  bool many;              ///< one or more operands; else exactly one
+  bool in_dst;            ///< true: the operand is in "dst_buff"; false: in "src_buff"
+  bool many;              ///< true: one or more operands; false: exactly one
 };
 
 /// Describes one row of the op table.
@@ -147,7 +148,7 @@ struct Operand {
 };
 
 /// Says where the compiler must synchronise the threads around a control operation (signal, wait, flush,
-/// semaphores). The data_sync rewrite removes it.
+/// semaphores). The data_sync rewrite replaces it by `nop` operations.
 enum class SyncType : uint8_t { none = 0, before = 1, after = 2, both = 3 };
 
 /// Holds one operation. Its operands and ids are ranges in the pools of its ThreadBlock: sources first, then
@@ -178,8 +179,8 @@ static_assert(sizeof(Op) == 44);
 /// Marks an Op::at that is a position in Plan::joined.
 inline constexpr uint32_t joined_calls = uint32_t{1} << 31;
 
-/// Says what an operation has of one of the calls that the compiler joined to it. The lists of the operation
-/// hold the entries of the first call, then those of the second, and so on.
+/// Describes one of the author's calls that the compiler joined into one operation. Each list of the
+/// operation has the entries of the first call, then those of the second, and so on.
 struct JoinedCall {
   uint32_t at = 0;                                  ///< author's line: position in Plan::source plus one
   uint32_t sources = 0, destinations = 0, ids = 0;  ///< numbers of entries
@@ -246,8 +247,8 @@ struct ThreadBlock {
 struct ChannelRecord {
   ChannelType type = ChannelType::memory;
   std::vector<uint32_t> connected_to;  ///< if has_signals(type)
-  /// Holds, by channel, a position in Plan::channel_source plus one, 0 or nothing if unknown. Plan files do
-  /// not have it.
+  /// Holds the author's line of each channel: a position in Plan::channel_source plus one. 0, or no entry,
+  /// means that it is unknown. Plan files do not have it.
   std::vector<uint32_t> at = {};
   BufferKind buffer = BufferKind::input;           ///< if is_switched(type)
   std::vector<std::vector<uint32_t>> rank_groups;  ///< if is_switched(type)
@@ -306,7 +307,7 @@ struct Contribution {
   bool operator==(const Contribution&) const = default;
 };
 
-/// Returns whether MSCCL++ lacks what a word of plan files means: an operation or a channel type.
+/// Returns whether a word of plan files names an operation or a channel type that MSCCL++ lacks.
 constexpr bool is_extension(std::string_view word) { return word.starts_with("chorale_"); }
 /// Returns "combine_packets" for "chorale_combine_packets".
 constexpr std::string_view name_of_extension(std::string_view word) {
@@ -339,17 +340,18 @@ inline constexpr auto known_requirements = [] {
 /// Holds the data that MSCCL++'s schema lacks. In plan files it is the top-level key "chorale".
 struct Extension {
   std::vector<std::string> requirements;  ///< "requires": features that MSCCL++ lacks
-  uint32_t root = 0;                      ///< broadcast: the rank whose input is sent
+  uint32_t root = 0;                      ///< broadcast: the rank that sends; reduce: the rank that receives
   /// Holds the number of logical chunks per rank before replication, for custom and test collectives. 0 means
   /// the number of chunks of the buffer.
   uint64_t input_segments = 0, output_segments = 0;
-  /// Lists, for custom collectives, the inputs that are added up to post[rank][output segment]. One entry
-  /// means a copy; none leaves the segment undefined. Positions count segments, not replicated chunks.
+  /// Lists, for custom collectives, the input segments whose sum each output segment holds. It is indexed as
+  /// post[rank][output segment]. One entry means a copy, and none leaves the segment undefined. All numbers
+  /// are of segments, not of replicated chunks.
   std::vector<std::vector<std::vector<Contribution>>> post;
   /// If true, thread blocks may compete for semaphores and channels. The proofs then cover only a bounded
   /// number of orders.
   bool bounded_proof = false;
-  std::string verified;  ///< JSON text, kept except for its spaces; empty: absent
+  std::string verified;  ///< the certificate of the proofs, as JSON text; empty: none
   /// Holds the host schedule, if there is one. The thread blocks then belong to the plans that it launches.
   std::shared_ptr<const schedule::Schedule> schedule;
   uint32_t extra = 0;  ///< unknown keys, as Op::extra
@@ -364,22 +366,22 @@ struct Plan {
   bool reuse_resources = false;            ///< MSCCL++: turns of a pipeline share scratch; ignored here
   bool use_double_scratch_buffer = false;  ///< launches alternate between two copies of plain scratch
   std::vector<Gpu> gpus;                   ///< by rank
-  uint64_t threads_per_block = 1024;       ///< a multiple of 32, to 1024
+  uint64_t threads_per_block = 1024;       ///< a multiple of 32, at most 1024
   uint64_t buffer_alignment = 16;          ///< bytes; chunks begin at multiples of it; a power of two
   uint64_t min_message_size = 0, max_message_size = UINT64_MAX;  ///< bytes, counted as in Arguments
   Extension extension;
-  std::vector<SourceLine> source;               ///< authors' lines that Op::at points to
+  std::vector<SourceLine> source;               ///< authors' lines, to which Op::at refers
   std::vector<std::vector<JoinedCall>> joined;  ///< calls of joined operations; not in plan files
   std::vector<SourceLine> channel_source;       ///< authors' lines of ChannelRecord::at; not in plan files
   std::vector<std::string> extras;              ///< unknown keys, as the inside of a JSON object
   uint32_t extra = 0;                           ///< unknown keys of the top level, as Op::extra
-  /// Holds the only rank that the plan was loaded for, if so. The other ranks have no thread blocks here.
+  /// Is set if the plan was loaded for this rank only. The other ranks then have no thread blocks here.
   std::optional<uint32_t> only_rank;
   uint64_t digest = 0;  ///< with only_rank: a hash of the bytes that it was read from
   Identity identity;    ///< number of this object; a copy gets a new one
 
   uint32_t ranks() const { return uint32_t(gpus.size()); }
-  /// Returns the calls that the compiler joined to an operation; none if it is of one line.
+  /// Returns the calls that the compiler joined into an operation; empty if the operation is one call.
   std::span<const JoinedCall> calls_of(const Op& op) const {
     const size_t position = op.at & ~joined_calls;
     if (op.at < joined_calls || position >= joined.size()) return {};
@@ -398,18 +400,18 @@ struct Plan {
   }
 };
 
-/// Says into how many segments each buffer of a message is cut. Segments have equal sizes. There is one per
-/// rank when the collective concatenates or scatters. Each segment is cut into chunks / segments chunks, all
-/// of one size except the last.
+/// Says into how many segments each buffer of a message is cut. Segments have equal sizes. A buffer with one
+/// part per rank has one segment per rank. Each segment has (chunks of the buffer) / (its segments) chunks,
+/// all of one size except the last.
 struct Segmentation {
   uint64_t input = 1, output = 1;  ///< number of segments of each buffer
 };
-/// Returns the segments of input and output. For a standard collective the table in collectives.def has them.
-/// For others they are the logical chunks.
+/// Returns the numbers of segments of input and output. Standard collectives take them from collectives.def.
+/// For other collectives every logical chunk is a segment.
 Segmentation segmentation(const Plan&);
 
-/// Appends an operation to a thread block. The DSL, the reader and tests build plans with it. Each list has
-/// at most max_list entries.
+/// Appends an operation to a thread block, and returns it. The reference is valid until the next operation is
+/// appended. The DSL, the reader and tests build plans with it. Each list has at most max_list entries.
 Op& append(ThreadBlock&, Opcode, std::span<const Operand> sources, std::span<const Operand> dests,
            std::span<const uint32_t> ids = {});
 

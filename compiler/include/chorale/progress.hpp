@@ -1,13 +1,13 @@
 #pragma once
 /// \file
-/// Tells how much of a long check, proof or compilation is done.
+/// A ProgressWatch tells how much of a long check, proof or compilation is done.
 
 #include <functional>
 
 namespace chorale {
 
-/// Watches the work that check(), prove_plan() and compile() do in this thread, as long as the object exists.
-/// The innermost of several objects watches.
+/// Reports the progress of check(), prove_plan() and compile() in this thread, as long as the object exists.
+/// If there are several objects, only the newest reports.
 ///
 ///   const ProgressWatch watch([](double share) { std::cerr << int(share * 100) << " %\r"; });
 ///   compile(plan);

@@ -15,8 +15,8 @@ namespace chorale {
 
 /// Holds what is true of a plan in which no proof found anything.
 struct ProofFacts {
-  bool bounded = false;  ///< only some of the orders in which blocks compete were executed
-  uint32_t launches = 0;
+  bool bounded = false;   ///< only some of the orders in which blocks compete were executed
+  uint32_t launches = 0;  ///< number of consecutive launches that were executed
   /// Launches may follow each other if they use this many copies of scratch in turns. Fewer are not enough.
   uint32_t scratch_copies = 0;
   bool entry_guarded = false;   ///< nobody accesses a rank's memory before its launch begins
@@ -34,9 +34,10 @@ struct ProofFacts {
   std::string other_order;
 };
 
+/// Holds what the proofs found.
 struct Proof {
-  /// These are all findings of one proof, the first that found something. Before findings of races come
-  /// those of values that are wrong however the accesses are ordered.
+  /// Holds all findings of the first proof that found something. If that proof is `races`, findings about
+  /// values that are wrong in every order of the accesses come first.
   std::vector<Finding> findings;
   ProofFacts facts;
 
@@ -44,27 +45,28 @@ struct Proof {
 };
 
 /// Runs the proofs on a plan.
-/// \param plan  without findings of check()
-/// \param allow  proofs to leave out, or `all_proofs`
-/// \param facts  whether to find the facts, which takes about as long again
+/// \param plan  a plan without findings of check()
+/// \param allow  names of proofs to leave out, or `all_proofs`
+/// \param facts  if true, finds all facts, which takes about as long again. If false, only `bounded` and
+///   `launches` are valid
 Proof prove_plan(const Plan& plan, const std::vector<std::string>& allow = {}, bool facts = false);
 
 /// Runs the proofs, except those named in `allow`. The plan must have no findings of check(). Stops after the
 /// first proof with findings and returns all findings of that proof.
 Diagnostics prove(const Plan&, const std::vector<std::string>& allow = {});
 
-/// Runs those proofs again that made diagnostics, and returns the same findings in the same order, with their
+/// Runs again the proofs that reported `diagnostics`. Returns the same findings in the same order, with their
 /// events.
-/// \param diagnostics  may include those of checks, which are ignored
+/// \param diagnostics  what prove() or compile() returned for `plan`. Diagnostics of checks are ignored
 std::vector<Finding> prove_again(const Plan& plan, const Diagnostics& diagnostics);
 
 /// Returns whether a check's name, as in a diagnostic, is that of a proof.
 bool is_proof(std::string_view name);
 
-/// Returns what the proof of replay finds when all launches use one copy of scratch, packets included. Some
-/// executors keep a second copy only for plans that ask for it, so they run other plans in this way. Returns
-/// nothing if the proof also finds something with the plan's own number of copies.
-/// \param plan  without findings of check()
+/// Returns what the proof `replay` finds if all launches share one copy of scratch, packets included. Some
+/// executors run all plans in this way, except those that ask for a second copy. Returns no findings if the
+/// proof also finds something with the plan's own number of copies.
+/// \param plan  a plan without findings of check()
 std::vector<Finding> prove_one_bank(const Plan& plan);
 
 /// Returns whether any proof remains when those in `allow` are left out.

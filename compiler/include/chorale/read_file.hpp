@@ -1,6 +1,6 @@
 /// \file
-/// Whole files are read here, under names that anyone may have given. Endless files are refused, and errors
-/// say why a file could not be read. A UTF-8 byte order mark at the beginning is left out.
+/// Reads whole files. The names may come from untrusted input, so endless files such as /dev/zero are
+/// refused. A UTF-8 byte order mark at the beginning is left out.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ std::string read_file(const std::string& path);
 
 /// Returns the bytes of a regular file of at most `most_bytes`. Refuses a pipe, because opening one waits for
 /// a writer, and because only the first of several processes could read it.
-/// \throws std::runtime_error "cannot read <path>: <why>"
+/// \throws std::runtime_error "cannot read <path>: <why>", also if the file is longer
 std::string read_plain_file(const std::string& path, uint64_t most_bytes);
 
 /// Reads standard input until its end.

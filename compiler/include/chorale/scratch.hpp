@@ -11,7 +11,8 @@
 
 namespace chorale {
 
-/// By default, the rounds of a message share this many bytes of scratch, per rank and binding.
+/// Holds the default of `window`: the rounds of a message share this many bytes of scratch, per rank and
+/// binding.
 inline constexpr uint64_t default_round_scratch = uint64_t(32) << 20;
 
 /// Counts the chunks of one rank's scratch that operations of any rank access.
@@ -25,14 +26,14 @@ struct ScratchUse {
   uint64_t per_chunk_byte() const { return plain_banks * plain + 4 * packets; }
 };
 
-/// Returns the use of scratch by rank. A plan that was read for one rank does not say what the others do, so
-/// all of its scratch counts both as plain and as packets.
+/// Returns the use of scratch, by rank. A plan that was read for one rank does not say what the other ranks
+/// do. So all of its scratch counts twice, as plain chunks and as packets.
 std::vector<ScratchUse> scratch_use(const Plan&);
 
-/// Cuts a message into rounds so that no rank takes more than `window` bytes of scratch. It sets
-/// Layout::slice_bytes. Slices are never smaller than the plan's smallest message needs, even if they then
-/// take more scratch.
-/// \param window  bytes; 0: one round
+/// Cuts a message into rounds so that no rank takes more than `window` bytes of scratch. It returns the
+/// layout with another Layout::slice_bytes. Slices are never smaller than the plan's smallest message needs,
+/// even if they then take more scratch.
+/// \param window  limit in bytes per rank; 0: no limit, which gives one round
 Layout in_rounds(const Plan&, const std::vector<ScratchUse>&, Layout, uint64_t window);
 
 /// Gives the scratch of the rank that needs the most, for any message. A message of n bytes takes about

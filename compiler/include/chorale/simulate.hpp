@@ -13,9 +13,9 @@
 /// it in pieces, first come, first served, which is close to fair shares. Switch channels are loads from and
 /// stores to each member, as the executor does them by default.
 ///
-/// The model lacks caches, the paths within a switch, other work on the GPU, the number of threads of a
-/// block, more blocks than fit on the GPU at once, and ranks that begin at different times. When thread
-/// blocks compete for a semaphore or a channel, it simulates one of the possible orders.
+/// The model ignores caches, the paths within a switch, other work on the GPU, and the number of threads of a
+/// block. It assumes that all blocks fit on the GPU at once and that all ranks begin at the same time. When
+/// thread blocks compete for a semaphore or a channel, it simulates one of the possible orders.
 
 #include <cstdint>
 #include <memory>
@@ -39,12 +39,14 @@ struct SimulatedCall {
   bool spans = false;                     ///< whether Simulation::spans is wanted
 };
 
-/// Holds the traffic of one GPU's link and memory. Busy is the time during which a port was reserved.
+/// Holds the traffic of one GPU's link and memory in the whole simulation. `out_busy_ns`, `in_busy_ns` and
+/// `memory_busy_ns` say how long each of them was in use.
 struct LinkUse {
   uint64_t bytes_out = 0, bytes_in = 0;
   double out_busy_ns = 0, in_busy_ns = 0, memory_busy_ns = 0;
 };
 
+/// Holds the result of simulate().
 struct Simulation {
   double ns = 0;               ///< time per call, when many calls follow each other
   double launch_ns = 0;        ///< the part of it that passes between launches
@@ -63,7 +65,7 @@ struct Simulation {
 ///     const double ns = simulator.simulate({.bytes = 1 << 20}, load_machine("my_machine.json")).ns;
 class Simulator {
  public:
-  /// \param plan  without findings of check(); it must outlive the simulator
+  /// \param plan  a plan without findings of check(). It must outlive the simulator
   explicit Simulator(const Plan& plan);
   ~Simulator();
   Simulator(Simulator&&) noexcept;
@@ -79,6 +81,7 @@ class Simulator {
 };
 
 /// Simulates one call of a plan.
+/// \throws UsageError as Simulator::simulate()
 Simulation simulate(const Plan&, const SimulatedCall&, const Machine&);
 
 }  // namespace chorale

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Input and output of a plan may share memory, and peers may access buffers. The proofs and the executor get
-/// the answers here, so that they agree.
+/// These functions say when input and output of a rank share memory, and which buffers peers access. The
+/// proofs and the executor both use them, so that they agree.
 
 #include <cstdint>
 #include <vector>
@@ -18,12 +18,11 @@ bool is_one_storage(const Plan&, uint32_t rank);
 bool reached_by_peers(const Plan&, uint32_t rank, BufferKind);
 /// Returns whether the channels or remote buffers of any rank name this buffer of some rank.
 bool reached_by_peers(const Plan&, BufferKind);
-/// Returns whether any operation may access this buffer of this rank: one of the rank itself, or one of a
-/// peer, see reached_by_peers().
+/// Returns whether any operation of this rank or of a peer may access this buffer of this rank. For peers see
+/// reached_by_peers().
 bool uses(const Plan&, uint32_t rank, BufferKind);
-/// Returns, by rank, whether an operation of any rank writes its output. In a "sendrecv" program, which
-/// chooses itself who sends to whom, these ranks receive. The outputs of the other ranks rightly stay
-/// unchanged.
+/// Returns, by rank, whether an operation of any rank writes its output. In a "sendrecv" program these ranks
+/// receive. The outputs of the other ranks stay unchanged, which is no error.
 /// \param one_storage  if true, a plan in place runs in one memory, so an operation that writes an input
 ///   writes an output; if false, that holds only for ranks with is_one_storage()
 std::vector<bool> receivers(const Plan&, bool one_storage);

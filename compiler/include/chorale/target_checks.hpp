@@ -14,7 +14,7 @@
 
 namespace chorale {
 
-/// Names a check of what a target's executor can hold and runs correctly.
+/// Describes a check that finds what a target's executor cannot hold or does not run correctly.
 struct TargetCheck {
   std::string_view name, summary;
 };

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A counter-example shows, with a few events of an execution, why a proof found something.
+/// A witness is a counter-example: a few events of an execution that show why a proof found something.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,11 +13,12 @@
 
 namespace chorale {
 
-/// Describes what an operation does in a launch, or the beginning or the end of a rank's launch.
+/// Describes one event: something that an operation does in a launch, or the beginning or the end of a rank's
+/// launch.
 struct WitnessEvent {
   enum class Part : uint8_t {
-    context,  ///< shows why the culprits are ordered only as far as they are
-    culprit,
+    context,  ///< shows which order the culprits have
+    culprit,  ///< is one of the two events that conflict, or a wait that does not end
     missing,  ///< an event that should happen and does not
   };
   Part part = Part::context;
@@ -49,20 +50,20 @@ struct Witness {
   std::string wrong_order;
 };
 
-/// Executes the finding's execution again and keeps the events that matter.
+/// Runs the execution of a finding again, and returns the events that matter.
 /// \param finding  a finding of prove_plan(plan)
 Witness explain(const Plan& plan, const Finding& finding);
 
 /// Holds a plan with fewer operations that has the same finding.
 struct Shrunk {
   Plan plan;
-  Finding finding;      ///< in `plan`: of the same proof and the same kind, at the same lines of the author
+  Finding finding;      ///< a finding in `plan` of the same proof and kind, at the same lines of the author
   uint32_t proofs = 0;  ///< number of proofs that were run
 };
 
-/// Leaves out ranks, thread blocks and operations while the finding stays. The result need not be the
-/// smallest such plan, but no single part of it can be left out, unless `most_proofs` proofs were too few to
-/// try.
+/// Leaves out ranks, thread blocks and operations as long as the finding stays. The result need not be the
+/// smallest such plan. But no single part of it can be left out, unless `most_proofs` ended the search early.
+/// \param most_proofs  limit of the number of proofs that are run
 Shrunk shrink(const Plan& plan, const Finding& finding, uint32_t most_proofs = 500);
 
 /// Returns lines of text, indented by two spaces. It is empty if there are no events.

@@ -1,14 +1,14 @@
 /// \file
-/// An error of writing is explained here, with the remedy when a limit of the process is the cause.
+/// Explains why a file could not be written, and turns the signal of the limit on file sizes into an error.
 #pragma once
 
 #include <string>
 
 namespace chorale {
 
-/// Says why a file could not be written or enlarged. When this process's limit on file sizes is the cause,
-/// the text names RLIMIT_FSIZE with its value, and `ulimit -f`.
-/// \param error  an errno
+/// Returns why a file could not be written or enlarged. When this process's limit on file sizes is the cause,
+/// the text names RLIMIT_FSIZE with its value, and the remedy `ulimit -f`.
+/// \param error  the errno of the failed call
 std::string write_error(int error);
 
 /// Makes writes past RLIMIT_FSIZE fail with EFBIG on this thread while it lives. Otherwise the signal SIGXFSZ

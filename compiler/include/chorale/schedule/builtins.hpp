@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Every backend has these built-in functions. The rules for their views are only here. The check [shapes]
-/// and the binding of schedules both use them.
+/// Every backend has the built-in functions, such as matmul. This header has the rules for their views. The
+/// check [shapes] and the binding of schedules both use these rules.
 
 #include <cstdint>
 #include <map>
@@ -18,13 +18,13 @@ namespace chorale::schedule {
 struct Operand {
   DType dtype = DType::f32;
   std::vector<uint64_t> shape, strides;  ///< by axis, strides in elements
-  std::string text;                      ///< for messages
+  std::string text;                      ///< the view as messages show it
 };
 
 bool is_builtin(std::string_view function);
 std::vector<std::string_view> builtin_names();
 
-/// Returns the axis that `sum` sums over.
+/// Returns the axis that `sum` sums over, from the attributes of the call.
 int64_t summed_axis(const std::map<std::string, int64_t>& attributes);
 
 /// Returns what is wrong with the views of a call of a built-in function, such as "matmul of f32[2, 3] and

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// This table has the rows of collectives.def that host schedules may use.
+/// Host schedules may use these collectives. They are rows of collectives.def.
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// A host schedule is unrolled for a number of ranks: loops are gone, expressions are numbers, and every
-/// transfer knows its other end. The checks prove this form, and the executor runs it.
+/// The concrete form of a host schedule is unrolled for one number of ranks. It has no loops, its expressions
+/// are numbers, and every transfer knows its other end. The checks prove this form, and the executor runs it.
 
 #include <cstdint>
 #include <map>
@@ -23,14 +23,15 @@ struct ConcreteTensor {
   uint64_t bytes = 0;
   Role role = Role::temp;
   Space space = Space::local;
-  bool zero = false;
+  bool zero = false;  ///< a temporary that is zero when the schedule is bound
 };
 
 /// Names a box of a tensor, which is elements [lo, lo + extent) of each of its axes.
 struct Box {
   uint32_t tensor = 0;
   std::vector<uint64_t> lo, extent;  ///< by axis of the tensor
-  /// Holds the axes that a function sees: all that no select removes. Strides are in elements.
+  /// Hold the extents and strides of the axes that a function sees, which are those that no select drops.
+  /// Strides are in elements.
   std::vector<uint64_t> shape, strides;
   uint64_t offset_bytes = 0;  ///< offset of the first element in the tensor
   uint64_t bytes = 0;         ///< size of all elements
@@ -39,26 +40,28 @@ struct Box {
   bool overlaps(const Box&) const;
 };
 
+/// Says what a step does. The words in backquotes are members of Step.
 enum class StepKind : uint8_t {
-  copy,    ///< reads[0] to writes[0], both here
-  fill,    ///< `value` to writes[0]
-  call,    ///< `name`, with writes, reads and attributes
-  launch,  ///< the plan `name`: reads[0] its input, writes[0] its output
-  after,  ///< the stream waits for all work on `streams` so far; after expand_movers(), with a `token`: up to
-          ///< the mark of that token
-  barrier,
-  mark,  ///< `name`; after expand_movers(), with a `token`: the end of a group, for which an `after` waits
+  copy,     ///< copies reads[0] to writes[0], both here
+  fill,     ///< sets all elements of writes[0] to `value`
+  call,     ///< calls the function `name` with writes, reads and attributes
+  launch,   ///< runs the plan `name` with reads[0] as its input and writes[0] as its output
+  after,    ///< makes the stream wait for all work on `streams` so far. With a `token` (only after
+            ///< expand_movers()) it waits for the work up to the mark of that token
+  barrier,  ///< waits until all ranks have reached it
+  mark,  ///< shows the text `name`. With a `token` (only after expand_movers()) it marks the end of a group,
+         ///< for which an `after` waits
   post,  ///< sets `flag` at rank `peer`, after all work on the stream so far
-  take,  ///< waits until `flag` is set here by rank `peer`, and clears it
-  // These exist before the movers are expanded.
-  group,  ///< `transfers` go on together; send and recv are groups of one that are waited for at once. With a
-          ///< `name` and no transfers: the end of a collective
+  take,  ///< waits until rank `peer` has set `flag` here, and clears it
+  // The next two exist only before expand_movers().
+  group,  ///< starts `transfers` together. A send or a receive alone is a group of one with a wait after it.
+          ///< With a `name` and no transfers it is the end of a collective
   wait,   ///< waits for all transfers of group `token`, a position in the steps of this rank
-  // These exist after that.
+  // The next three exist only after expand_movers().
   put,      ///< copies reads[0] here to writes[0] at rank `peer`
   get,      ///< copies reads[0] at rank `peer` to writes[0] here
-  sm_copy,  ///< `transfers` of one mover that is no copy engine, both ways at once; the stream goes on when
-            ///< all are done
+  sm_copy,  ///< runs `transfers` at once, in both directions, by one mover that uses thread blocks. The
+            ///< stream goes on when all have ended
 };
 /// Holds the words of messages and dumps, by StepKind.
 inline constexpr std::string_view step_names[] = {"copy",    "fill", "call", "launch", "after",
@@ -72,23 +75,24 @@ struct ConcreteTransfer {
   uint32_t peer = 0, tag = 0;
   Mover mover = Mover::automatic;
   uint32_t pair = 0;  ///< position in Concrete::pairs: the same at both ends
-  uint32_t at = 0;
+  uint32_t at = 0;    ///< author's line, as Op::at
 };
 
 /// Describes a flag that `poster` sets and `taker` clears. It is one word in the taker's memory.
 struct ConcreteFlag {
   enum class Use : uint8_t {
-    author,  ///< flag of post and take in the schedule
-    credit,  ///< ce_put: the receiver's memory may be written. ce_get: the sender's memory may be read
-    data,    ///< ce_put: the memory is written. ce_get: it is read
+    author,  ///< a flag of post and take in the schedule
+    credit,  ///< ce_put: the receiver's memory may be written; ce_get: the sender's memory may be read
+    data,    ///< ce_put: the receiver's memory has been written; ce_get: the sender's memory has been read
   };
   Use use = Use::author;
   Flag::Kind kind = Flag::Kind::binary;
-  uint32_t poster = 0, taker = 0;
-  std::string name;  ///< for messages: "ready[2]", "credit of G"
-  uint32_t at = 0;
+  uint32_t poster = 0, taker = 0;  ///< ranks
+  std::string name;                ///< for messages: "ready[2]", "credit of G"
+  uint32_t at = 0;                 ///< author's line, as Op::at
 };
 
+/// Holds one step of one rank. StepKind says which members a kind uses.
 struct Step {
   StepKind kind = StepKind::mark;
   uint32_t stream = 0;  ///< position in Concrete::streams
@@ -101,7 +105,7 @@ struct Step {
   bool built_in = false;
   std::map<std::string, int64_t> attributes;
   uint32_t token = 0, peer = 0;
-  uint32_t made_of = 0;  ///< group that ends a collective: the collective is this many steps before it
+  uint32_t made_of = 0;  ///< group that ends a collective: the number of steps before it that belong to it
   uint32_t flag = 0;     ///< position in Concrete::flags
   int64_t value = 0;
   uint32_t at = 0;                                         ///< author's line, as Op::at
@@ -119,6 +123,7 @@ struct Pair {
   Mover mover = Mover::automatic;
 };
 
+/// Holds a schedule in its concrete form, for all ranks.
 struct Concrete {
   uint32_t ranks = 0;
   std::vector<ConcreteTensor> tensors;   ///< as Schedule::tensors
@@ -128,15 +133,16 @@ struct Concrete {
   std::vector<ConcreteFlag> flags;
 };
 
+/// Says what a schedule is made concrete for.
 struct Settings {
-  uint32_t ranks = 0;
+  uint32_t ranks = 0;               ///< number of ranks
   Values params = {};               ///< values that override the schedule's own
   Mover automatic = Mover::ce_put;  ///< the mover that `automatic` stands for
 };
 
 /// Makes a host schedule concrete for one number of ranks.
-/// \param findings  gets the reasons why that is impossible: missing values, bounds, peers, unmatched
-///   transfers, tokens. If there are any, do not use the result.
+/// \param findings  gets the reasons why this is impossible: missing values, bounds, peers, unmatched
+///   transfers, tokens. If there are any, do not use the result
 Concrete concretise(const Schedule&, const Settings&, Diagnostics& findings);
 
 /// Replaces each transfer by the steps that move its bytes: flags, puts, gets and SM copies. No group or wait

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A host schedule is written here as readable text. docs/host-schedules.md has the grammar.
+/// dump() returns a host schedule as readable text. docs/host-schedules.md has the grammar.
 
 #include <cstdint>
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace chorale::schedule {
 
-/// Writes a schedule before lowering: its tensors, and the operations on whole tensors.
+/// Returns the text of a schedule before lowering: its tensors, and the operations on whole tensors.
 std::string dump_layout(std::string_view name, const Schedule&);
-/// Writes the operations of all streams, one statement per line.
+/// Returns the text of the operations of all streams, one statement per line.
 std::string dump(std::string_view name, const Schedule&);
-/// Writes the steps of one rank. They are unrolled, and have flags after expand_movers().
+/// Returns the text of one rank's steps, unrolled. After expand_movers() it has the flags too.
 std::string dump(std::string_view name, const Concrete&, uint32_t rank);
 
 }  // namespace chorale::schedule

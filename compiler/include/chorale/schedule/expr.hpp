@@ -73,17 +73,17 @@ using Values = std::map<std::string, int64_t, std::less<>>;
 /// Holds the value of an expression, or says why it has none.
 struct Evaluated {
   int64_t value = 0;
-  std::string problem;  ///< "divides by zero"; empty: there is a value
+  std::string problem;  ///< why there is no value, such as "divides by zero"; empty: there is a value
   explicit operator bool() const { return problem.empty(); }
 };
 Evaluated evaluate(const Exprs&, Expr, const Values&);
 
-/// Returns a quotient in `expr` that leaves a remainder, such as "( M / ranks ) is 65 / 4". Returns "" if
-/// there is none. A quotient of a sum may leave one, because authors round up in this way.
+/// Finds a division in `expr` that leaves a remainder, and returns it in words: "( M / ranks ) is 65 / 4".
+/// Returns "" if there is none. It ignores divisions of a sum, because authors round up in this way.
 std::string rest(const Exprs&, Expr, const Values&);
 
-/// Writes an expression with all its parentheses, as dumps have it: "( ( rank + i ) % ranks )". Constants and
-/// symbols have none.
+/// Returns the text of an expression with all its parentheses, as in dumps: "( ( rank + i ) % ranks )".
+/// Constants and symbols have none.
 std::string text(const Exprs&, Expr);
 
 }  // namespace chorale::schedule

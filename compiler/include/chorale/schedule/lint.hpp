@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A lint warns about schedules that are correct but probably slower than their authors want.
+/// lint() warns about schedules that are correct but probably slower than their authors want.
 
 #include <string>
 #include <string_view>

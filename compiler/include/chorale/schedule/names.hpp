@@ -33,12 +33,12 @@ inline bool is_own_stream(std::string_view name) {
   return std::find(own_streams.begin(), own_streams.end(), name) != own_streams.end();
 }
 
-inline constexpr unsigned most_ranks = 1024;
-inline constexpr uint32_t most_tag = UINT32_MAX - 1;
+inline constexpr unsigned most_ranks = 1024;          ///< a schedule has at most this many ranks
+inline constexpr uint32_t most_tag = UINT32_MAX - 1;  ///< the largest tag of a transfer
 
-/// These limits hold for expressions and bodies: the depth of an expression, the number of its operators, and
-/// the depth of loops and conditions. A plan that is written must be readable again, but plan files are at
-/// most 64 levels deep and expressions in them share no parts.
+/// Limit the depth of an expression, the number of its operators, and the depth of loops and conditions. A
+/// plan that was written must be readable again. But plan files are at most 64 levels deep, and expressions
+/// in them share no parts.
 inline constexpr unsigned most_nested = 36, most_operators = 4096, most_bodies = 8;
 
 }  // namespace chorale::schedule

@@ -4,8 +4,8 @@
 
 namespace chorale::schedule {
 
-/// Turns tensors into windows if peers access them. These are received tensors whose mover writes at the
-/// receiver, and sent tensors whose mover reads at the sender. `automatic` counts as ce_put.
+/// Turns a tensor into a window if peers access it. Peers access a received tensor if the mover writes at the
+/// receiver, and a sent tensor if the mover reads at the sender. `automatic` counts as ce_put.
 void place(Schedule&);
 
 }  // namespace chorale::schedule

@@ -1,8 +1,8 @@
 #pragma once
 /// \file
 /// A host schedule is a program of streams, transfers and calls in which transfers overlap with compute. A
-/// stream (`Stream`) is a CUDA stream, or a thread of the CPU backend. One schedule serves all ranks and any
-/// number of them.
+/// stream (`Stream`) is a CUDA stream, or a thread of the CPU backend. One schedule serves all ranks, however
+/// many there are.
 ///
 /// A view names storage, and several operations may write it. The checks prove that they are ordered.
 
@@ -27,8 +27,16 @@ enum class Tag : uint8_t { whole, ranks, streams };
 /// Says where a temporary is stored. Peers can access a `window`.
 enum class Space : uint8_t { local, window, host };
 enum class Role : uint8_t { in, out, temp };
-/// Says how the bytes of a transfer are moved. With `automatic` the executor chooses when it binds.
-enum class Mover : uint8_t { automatic, ce_put, ce_get, kernel, staged, port, plan };
+/// Says how the bytes of a transfer are moved. docs/host-schedules.md compares the movers.
+enum class Mover : uint8_t {
+  automatic,  ///< the executor chooses when it binds
+  ce_put,     ///< a copy engine of the sender writes into the receiver's tensor
+  ce_get,     ///< a copy engine of the receiver reads the sender's tensor
+  kernel,     ///< thread blocks of the sender write into the receiver's tensor
+  staged,     ///< thread blocks of both ranks move tiles through a ring in the sender's memory
+  port,       ///< as staged, over a proxy
+  plan        ///< the groups of all ranks are one launch of a plan of thread blocks
+};
 
 /// Holds the words of plan files and dumps, by Tag, Space, Role and Mover. Plan files call streams `lanes`.
 inline constexpr std::string_view tag_names[] = {"", "ranks", "lanes"};
@@ -37,6 +45,7 @@ inline constexpr std::string_view role_names[] = {"in", "out", "temp"};
 inline constexpr std::string_view mover_names[] = {"automatic", "ce_put", "ce_get", "kernel",
                                                    "staged",    "port",   "plan"};
 
+/// Describes one axis of a tensor.
 struct Axis {
   Expr extent;  ///< extent of all ranks together
   Tag tag = Tag::whole;
@@ -71,6 +80,7 @@ struct View {
   bool operator==(const View&) const = default;
 };
 
+/// Names a stream of a schedule.
 struct Stream {
   enum class Kind : uint8_t { main, pool, named };
   Kind kind = Kind::main;  ///< main: on CUDA the stream that ScheduleRun::run() is given
@@ -87,7 +97,7 @@ struct Transfer {
   Expr peer;
   uint32_t tag = 0;
   Mover mover = Mover::automatic;
-  uint32_t at = 0;
+  uint32_t at = 0;  ///< author's line, as Op::at
   bool operator==(const Transfer&) const = default;
 };
 
@@ -130,7 +140,7 @@ struct Flag {
   enum class Kind : uint8_t { binary, counter };
   std::string name;
   Kind kind = Kind::binary;
-  uint32_t at = 0;
+  uint32_t at = 0;  ///< author's line, as Op::at
 };
 inline constexpr std::string_view flag_kind_names[] = {"binary", "counter"};
 
@@ -146,10 +156,11 @@ struct Param {
   std::optional<int64_t> value;  ///< the default; none: the caller must give one
 };
 
+/// Holds a host schedule. It is in the layout form, the explicit form, or both.
 struct Schedule {
   Exprs exprs;
   std::vector<Param> params;
-  std::vector<uint32_t> ranks;       ///< numbers of ranks that it is checked for
+  std::vector<uint32_t> ranks;       ///< the numbers of ranks for which it is checked
   std::vector<std::string> streams;  ///< the named streams
   Expr pool;                         ///< number of pool streams: the symbol `lanes`
   /// Holds the settings that the compiler was given (order, style ...), for people who read the plan.
@@ -159,7 +170,7 @@ struct Schedule {
   std::vector<Function> functions;
   std::vector<Op> layout;          ///< the layout form: the computation on whole tensors; may be empty
   std::vector<Op> body;            ///< the explicit form: the operations of streams
-  std::vector<SourceLine> source;  ///< authors' lines that `at` points to
+  std::vector<SourceLine> source;  ///< authors' lines, to which `at` refers
 
   SourceLine line_of(uint32_t at) const { return at ? source[at - 1] : SourceLine{}; }
   /// Returns the position of a tensor; tensors.size() if there is none.
