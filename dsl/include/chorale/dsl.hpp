@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// This header gives you the whole language: include it to write an algorithm.
+/// Include this header to write an algorithm. It includes the whole language.
 ///
 ///   #include <chorale/dsl.hpp>
 ///   using namespace chorale::dsl;
@@ -19,10 +19,10 @@
 ///     return program;
 ///   }
 ///
-/// Names, argument order and preconditions are those of the MSCCL++ DSL, so that programs port line by line.
-/// When Python says `tb=` or `tb_group=`, pass the number or the ThreadBlockGroup. A call that breaks a
-/// precondition adds one finding with the author's line to Program::diagnostics() and records nothing. Calls
-/// that depend on its result are then silent, so that one mistake is one finding.
+/// Names, argument order and preconditions are those of the MSCCL++ DSL, so you can port a program line by
+/// line. Where Python has `tb=` or `tb_group=`, pass the number or the ThreadBlockGroup. A call that breaks a
+/// precondition throws nothing. It adds one finding with the author's line to Program::diagnostics() and
+/// records nothing. Later calls that use its result add no finding, so one mistake gives one finding.
 
 #include "chorale/dsl/block.hpp"
 #include "chorale/dsl/buffer.hpp"

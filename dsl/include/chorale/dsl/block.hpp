@@ -16,8 +16,8 @@ namespace chorale::dsl {
 ///
 /// The member at position k of n records the operation with
 ///   "tbg_info":{"tb_id":k,"tbg_size":n}
-/// The list must not be empty and must name no block twice. Because a group belongs to no program, the first
-/// call that uses it reports that, with the line of the group.
+/// The list must not be empty and must name no block twice. A group belongs to no program. So the first call
+/// that uses a wrong group reports it, with the line of the group.
 /// Source: MSCCL++ ThreadBlockGroup(tb_list).
 class ThreadBlockGroup {
  public:
@@ -36,8 +36,8 @@ class ThreadBlockGroup {
   Here at_;
 };
 
-/// Takes the argument "tb or tb_group": write the number of the block, or the group. Use it for parameters
-/// only, because it does not keep the group alive.
+/// Is the type of parameters that take a thread block or a group of them. Pass the number of the block, or
+/// the group. Use it for parameters only, because it does not keep the group alive.
 class Block {
  public:
   template <std::integral Number>

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// This header names the buffers of a rank and the chunks in them.
+/// Programs name the buffers of a rank, and the chunks in them, with the types of this header.
 
 #include <concepts>
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Chunk {
   friend class Recording;
   friend class BaseBuffer;
   uint64_t owner_ = 0;     // number of its recording; 0: made by hand
-  bool poisoned_ = false;  // its maker has reported what is wrong
+  bool poisoned_ = false;  // the call that made it has reported an error
 };
 
 /// Names a slice: `buffer[{a, b}]` is chunks a to b - 1, `buffer[i]` is chunk i. A Slice records the author's
@@ -72,7 +72,7 @@ class BaseBuffer {
   bool poisoned_;
 };
 
-/// Reserves the next `size` chunks of one rank's scratch until the program ends.
+/// Reserves the next `size` chunks of one rank's scratch, for the whole program.
 ///
 /// All scratch buffers of a rank share one allocation, in the order of their creation. The plan has only its
 /// size: "scratch_chunks". `size` is 1 to 2^32, and the sizes of a rank add up to at most 2^32.

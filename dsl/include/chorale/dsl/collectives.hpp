@@ -1,8 +1,8 @@
 #pragma once
 /// \file
 /// A collective says what a program computes and how many chunks its buffers have. The numbers of chunks
-/// below are per rank, for N ranks and chunk factor c. With `inplace` a caller may pass one buffer as input
-/// and output.
+/// below are per rank, for N ranks and chunk factor c. Chunks are the units of a program, and their size in
+/// bytes depends on the message. With `inplace` a caller may pass one buffer as input and output.
 /// Source: MSCCL++ collectives.py; Broadcast, Reduce and Custom are ours.
 
 #include <cstdint>

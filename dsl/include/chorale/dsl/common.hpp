@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// This header defines what all headers of the language use.
+/// This header has the names that all headers of the language use.
 
 #include <concepts>
 #include <cstdint>

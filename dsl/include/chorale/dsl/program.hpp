@@ -13,8 +13,8 @@
 
 namespace chorale::dsl {
 
-/// Holds the name of a program, its collective, and options of compiler and executor. A value out of its
-/// bounds is a finding.
+/// Holds the name of a program, its collective, and options for the compiler and the executor. A value that
+/// is out of its bounds gives a finding.
 struct ProgramOptions {
   std::string name = {};       ///< not empty
   Collective collective = {};  ///< the collective that it computes, and for how many ranks
@@ -24,7 +24,7 @@ struct ProgramOptions {
   bool auto_sync = true;  ///< synchronises threads where operations of a block access the same memory here
   ReplicationPolicy replication = ReplicationPolicy::interleaved;  ///< MSCCL++: replication_policy
   bool reuse_resources = false;            ///< MSCCL++: turns of a pipeline share scratch; ignored here
-  int64_t threads_per_block = 1024;        ///< a multiple of 32, to 1024; MSCCL++: num_threads_per_block
+  int64_t threads_per_block = 1024;        ///< 32 to 1024, a multiple of 32; MSCCL++: num_threads_per_block
   bool use_double_scratch_buffer = false;  ///< launches alternate between two copies of plain scratch
   int64_t buffer_alignment = 16;           ///< bytes; a power of two
   uint64_t min_message_size = 0, max_message_size = UINT64_MAX;  ///< bytes; min is not above max
@@ -43,12 +43,11 @@ struct Compiled {
 
 /// Records an algorithm as a Plan. Nothing is global, so you can build several programs at once, one per
 /// thread. The handles made from a Program (Rank, Buffer, channels) stay valid when it is moved. If you
-/// assign another program to it, calls with old handles are refused, and the finding is reported by the
-/// program that was assigned.
+/// assign another program to it, calls with old handles are refused. The assigned program has the finding.
 ///
 ///   Program program({.name = "mine", .collective = AllReduce{.ranks = 8}, .protocol = Protocol::LL});
 ///
-/// The options become the top level of the plan. A value out of its bounds is a finding.
+/// The options become the top level of the plan.
 /// Source: MSCCL++ CollectiveProgram(name, collective, num_ranks, ...).
 class Program {
  public:
@@ -63,7 +62,8 @@ class Program {
   int64_t num_ranks() const;
 
   /// Runs `body` once. The operations that it records become the body of a loop over the units of
-  /// `num_chunks` chunks. Each turn advances every operand by `unit_bytes`. See LoopIterationContext.
+  /// `num_chunks` chunks. A unit has `unit_bytes` bytes, and each turn advances every operand by one unit.
+  /// Bounds and the plan's form are those of LoopIterationContext.
   template <class Body>
   void loop(int64_t unit_bytes, int64_t num_chunks, Body&& body, Here at = Here::current());
 
@@ -83,7 +83,8 @@ class Program {
   /// Compiles with the given options instead of those of the program.
   Compiled compile(const CompileOptions&) const&;
 
-  /// Compiles the recording itself, which takes half the memory. The program is then moved from.
+  /// Compiles the recording itself instead of a copy, which takes half the memory. Afterwards you can only
+  /// destroy the program or assign another to it.
   Compiled compile() && { return std::move(*this).compile(compile_options()); }
   Compiled compile(const CompileOptions&) &&;
 

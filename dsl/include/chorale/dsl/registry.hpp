@@ -31,18 +31,19 @@ struct Parameter {
   Bounds bounds;
 };
 
-/// Holds the settings of one build and the parameters that the program declares. The call
+/// Holds the settings of one build and the parameters that the program declares. For example, a program
+/// declares a parameter and gets its value in this way:
 ///
 ///   const int ranks = with("ranks", 8, "number of GPUs", {.min = 2, .max = 1024});
-///
-/// declares a parameter with its default and returns its value: the setting if there is one, else the
-/// default.
-/// \throws std::invalid_argument if the setting does not fit the parameter
 class Parameters {
  public:
-  using Settings = std::map<std::string, std::string, std::less<>>;
+  using Settings = std::map<std::string, std::string, std::less<>>;  ///< values by name of the parameter
 
   explicit Parameters(Settings settings = {}) : settings_(std::move(settings)) {}
+
+  /// Declares a parameter with its default, and returns its value: the setting if there is one, else the
+  /// default.
+  /// \throws std::invalid_argument if the setting has another type or is out of bounds
 
   int operator()(std::string_view name, int default_value, std::string_view description, Bounds = {});
   int64_t operator()(std::string_view name, int64_t default_value, std::string_view description, Bounds = {});
@@ -73,6 +74,7 @@ class Parameters {
   std::string summary_;
 };
 
+/// Builds a program from its parameters. CHORALE_PROGRAM defines such a function.
 using Factory = Program (*)(Parameters&);
 
 /// Holds the name of a program and the place of its CHORALE_PROGRAM.

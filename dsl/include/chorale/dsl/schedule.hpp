@@ -1,7 +1,7 @@
 #pragma once
 /// \file
 /// A host schedule overlaps transfers with compute on the streams of a GPU. This header has the language for
-/// it: streams, loops, transfers and calls. One schedule serves all ranks.
+/// host schedules: streams, loops, transfers and calls. One schedule serves all ranks.
 ///
 ///   // Sends every rank's slice to every rank, over pool streams.
 ///   CHORALE_PROGRAM(allgather_p2p, Parameters& with) {
@@ -114,11 +114,13 @@ struct Subscript {
   Here at;
 };
 
-/// Names a box of a tensor, which is a range of each of its axes. Axes keep their numbers after a select.
+/// Names a box of a tensor, which is a range of each of its axes. Axes are numbered from 0, as in the tensor,
+/// also after a select has dropped one of them.
 class View {
  public:
   /// Selects element `index` of axis 0 and drops the axis.
   View operator[](Subscript subscript) const { return select(0, subscript.index, subscript.at); }
+  /// Selects element `index` of an axis and drops the axis.
   View select(uint8_t axis, Index index, Here at = Here::current()) const;
   /// Selects elements [first, first + length) of an axis.
   View slice(uint8_t axis, Index first, Index length, Here at = Here::current()) const;
@@ -147,8 +149,8 @@ struct TransferOptions {
 /// Stands for a group or a collective that a stream can wait for.
 class Token {
  public:
-  /// Returns one token of an array, such as the token of one turn. Groups in one loop complete it, and
-  /// another loop waits for it.
+  /// Returns one token of an array, such as the token of turn `index`. With it, one loop can start groups and
+  /// another loop can wait for them.
   Token operator[](Index index) const {
     Token one = *this;
     one.index_ = index;
@@ -166,7 +168,9 @@ class Token {
 /// Holds sends and receives that run together. Put loops and conditions around a group, not into it.
 class Group {
  public:
+  /// Adds a send of `src` to rank `peer`. That rank must have a matching receive of the same size.
   void send(const View& src, Index peer, TransferOptions options = {}, Here at = Here::current());
+  /// Adds a receive into `dst` from rank `peer`.
   void recv(const View& dst, Index peer, TransferOptions options = {}, Here at = Here::current());
 
  private:
@@ -196,26 +200,45 @@ struct CollectiveOptions {
 /// docs/host-schedules.md describes the operation of each method.
 class Stream {
  public:
+  /// Copies `src` to `dst`. Both are on this rank and have the same shape and type.
   void copy(const View& dst, const View& src, Here at = Here::current()) const;
+  /// Sets every element of `dst` to a whole number.
   void fill(const View& dst, Index value, Here at = Here::current()) const;
   /// Sends a view without a group. The stream goes on only when the peer has reached its receive, too.
   void send(const View& src, Index peer, TransferOptions options = {}, Here at = Here::current()) const;
+  /// Receives a view without a group. The stream goes on when the data has arrived.
   void recv(const View& dst, Index peer, TransferOptions options = {}, Here at = Here::current()) const;
+  /// Runs together the sends and receives that `body` adds to the group. With some movers the stream goes on
+  /// before they end, so wait() for the token before you use received data or overwrite sent data.
   Token group(const std::function<void(Group&)>& body, Here at = Here::current()) const;
   /// Records a group that completes the given token, which comes from Schedule::token().
   Token group(Token, const std::function<void(Group&)>& body, Here at = Here::current()) const;
+  /// Waits for a group or a collective. Each token is waited for exactly once.
   void wait(Token, Here at = Here::current()) const;
+  /// Runs a collective of all ranks. Wait for the returned token.
+  /// \param kind  one of schedule::collective_names, such as "allgather"
   Token collective(std::string_view kind, const View& dst, const View& src, CollectiveOptions options = {},
                    Here at = Here::current()) const;
+  /// Runs a plan of thread blocks with `src` as its input and `dst` as its output.
+  /// \param plan  the name of the plan in ScheduleArguments::plans
   void launch(std::string_view plan, const View& dst, const View& src, Here at = Here::current()) const;
+  /// Calls a built-in function, or one that Schedule::function() declares. It gets the views in this order.
   void call(std::string_view function, std::vector<View> writes, std::vector<View> reads,
             std::map<std::string, Index> attributes = {}, Here at = Here::current()) const;
+  /// Lets later work of this stream wait for everything on `streams` so far.
   void after(const std::vector<Stream>& streams, Here at = Here::current()) const;
+  /// Lets later work of `streams` wait for everything on this stream so far.
   void fork(const std::vector<Stream>& streams, Here at = Here::current()) const;
+  /// Does the same as after().
   void join(const std::vector<Stream>& streams, Here at = Here::current()) const;
+  /// Waits until all ranks have reached the barrier.
   void barrier(Here at = Here::current()) const;
+  /// Sets a flag at rank `peer`, after everything on this stream so far.
+  /// \param index  chooses one flag of an array, such as the flag of one turn
   void post(Flag, Index peer, Index index = 0, Here at = Here::current()) const;
+  /// Waits until rank `peer` has set the flag here, and clears it.
   void take(Flag, Index peer, Index index = 0, Here at = Here::current()) const;
+  /// Shows a text at this place in dumps. It does nothing else.
   void mark(std::string_view text, Here at = Here::current()) const;
 
  private:
@@ -241,7 +264,7 @@ class Parameters;
 Lowering lowering(Parameters&, Lowering defaults = {});
 
 /// Records a host schedule, which is one program for all ranks. It becomes a Program, whose plan holds the
-/// schedule in Extension::host. Mistakes become findings at the author's line.
+/// schedule in Extension::schedule. Mistakes become findings at the author's line.
 ///
 ///   Schedule s({.name = "mine", .ranks = {2, 4}});
 ///   const Tensor a = s.input("A", DType::f32, {...});
@@ -253,33 +276,41 @@ class Schedule {
   Schedule(Schedule&&) noexcept;
   ~Schedule();
 
-  Index rank() const;
-  Index ranks() const;
+  Index rank() const;     ///< number of the rank that runs the schedule
+  Index ranks() const;    ///< number of ranks
   Index streams() const;  ///< number of streams in the pool
   /// Declares a number that gets its value when the schedule is bound. The value is `value` unless the caller
   /// gives another.
   Index param(std::string_view name, int64_t value, Here at = Here::current());
 
+  /// Declare a tensor of the application. It is row-major, and the last axis is contiguous.
   Tensor input(std::string_view name, DType, std::vector<Extent>, Here at = Here::current());
   Tensor output(std::string_view name, DType, std::vector<Extent>, Here at = Here::current());
   /// Declares storage that is allocated once, when the schedule is bound.
+  /// \param zero  if true, it is filled with zeros then
   Tensor temporary(std::string_view name, DType, std::vector<Extent>, bool zero = false,
                    Here at = Here::current());
 
+  /// Returns the main stream. On CUDA it is the stream that ScheduleRun::run() is given.
   Stream main() const;
+  /// Returns the stream of that name, and declares it at its first use.
   Stream stream(std::string_view name, Here at = Here::current());
+  /// Returns pool stream `index`, 0 to streams() - 1.
   Stream pool(Index index, Here at = Here::current()) const;
   /// Returns a token that groups and collectives complete. For example, one loop has `stream.group(token[i],
   /// ..)` and another `wait(token[i])`.
   Token token();
+  /// Declares a flag. schedule::Flag describes the kinds.
   Flag flag(std::string_view name, schedule::Flag::Kind = schedule::Flag::Kind::binary,
             Here at = Here::current());
-  /// Declares a function that the application provides.
+  /// Declares a function that the application provides in ScheduleArguments::functions.
+  /// \param writes, reads  number of views that it writes and reads
   void function(std::string_view name, uint32_t writes, uint32_t reads, Here at = Here::current());
 
   /// Runs the body once per value of the variable, from lo to hi - 1.
   void loop(std::string_view variable, Index lo, Index hi, const std::function<void(Index)>& body,
             Here at = Here::current());
+  /// Runs `then` if the condition is not 0, else `otherwise`. Ranks may take different branches.
   void when(Index condition, const std::function<void()>& then, const std::function<void()>& otherwise = {},
             Here at = Here::current());
 
@@ -295,6 +326,7 @@ class Schedule {
   void linear(const Tensor& out, const Tensor& in, const Tensor& weight, Here at = Here::current());
   void linear(const Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& bias,
               Here at = Here::current());
+  /// Adds `a` and `b` element by element. All three have one shape.
   void add(const Tensor& out, const Tensor& a, const Tensor& b, Here at = Here::current());
   /// Sums over an axis of `in`. `out` lacks that axis.
   void sum(const Tensor& out, const Tensor& in, uint8_t axis, Here at = Here::current());
