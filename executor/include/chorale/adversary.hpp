@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Tests a plan against a machine that reorders and delays memory accesses as far as the memory model allows,
-/// and checks that the results are still right.
+/// An Adversary tests a plan on a simulated machine that reorders and delays memory accesses as far as the
+/// memory model allows, and checks that the results are still right.
 
 #include <cstdint>
 #include <memory>
@@ -16,9 +16,10 @@ namespace chorale {
 
 /// Sets what the adversarial machine runs, and for how long.
 struct AdversaryOptions {
-  /// Sets the bytes of the message. 0 stands for a few units per chunk, which is enough to show any order of
-  /// accesses that a large message shows. The units of pipelines then shrink in proportion. In half of the
-  /// schedules they are longer than a chunk instead, if the plan accepts messages that short.
+  /// Sets the bytes of the message, counted as in Arguments. 0 stands for a few units of 16 bytes per chunk,
+  /// which is enough to show any order of accesses that a large message shows. The units of pipelines then
+  /// shrink in proportion. In half of the schedules they are longer than a chunk instead, if the plan accepts
+  /// messages that short.
   uint64_t bytes = 0;
   DType dtype = DType::u8;  ///< `bytes` must be a multiple of its size; the machine computes with integers
                             ///< for every type
@@ -26,10 +27,10 @@ struct AdversaryOptions {
   uint32_t launches = 3;                   ///< launches back to back, each with new data, without a barrier
                                            ///< between ranks
   std::optional<bool> in_place = {};       ///< input and output are one buffer; default: as the plan says
-  uint64_t max_steps = uint64_t(1) << 28;  ///< the limit of steps in one schedule
+  uint64_t max_steps = uint64_t(1) << 28;  ///< the most steps (accesses and waits) in one schedule
 };
 
-/// Describes how one schedule ended.
+/// Describes how one schedule ended. A schedule is one order in which the machine makes the accesses.
 struct Verdict {
   enum class Kind : uint8_t {
     ok,
@@ -69,8 +70,8 @@ const char* name(Verdict::Kind);
 /// does not delay a load past later stores of its thread.
 class Adversary {
  public:
-  /// Keeps a copy of the plan. A plan that cannot be bound is not an error here; then every run() returns
-  /// `refused`.
+  /// Makes a machine for a plan, of which it keeps a copy. It throws nothing if the plan cannot be bound.
+  /// Every run() then returns `refused`.
   explicit Adversary(const Plan&, const AdversaryOptions& = {});
   ~Adversary();
   Adversary(Adversary&&) noexcept;

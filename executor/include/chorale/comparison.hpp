@@ -1,11 +1,11 @@
 #pragma once
 /// \file
-/// Compares a measured launch with a predicted one, for each line of the author's source. It takes the spans
-/// of Executor::trace() of all ranks and the spans of simulate(). docs/traces.md explains how to read the
-/// result.
+/// compare() compares a measured launch with a predicted one, for each line of the author's source. It takes
+/// the spans of Executor::trace() of all ranks and the spans of simulate(). docs/traces.md explains how to
+/// read the result.
 ///
-/// It compares the time that each thread block spends at each operation of a line in one launch, over all
-/// thread blocks of all ranks. This needs no common clock.
+/// For each line it takes the time that every thread block of every rank spends at the line's operations in
+/// one launch. The clocks of the ranks may differ, because only durations are compared.
 
 #include <cstdint>
 #include <span>
@@ -19,12 +19,12 @@ namespace chorale {
 enum class TimeKind : uint8_t {
   work,     ///< moving data, signalling other ranks, synchronising threads
   packets,  ///< waiting for packets and moving them; the share of each is not known
-  turns,    ///< an operation with the turns of its pipeline before the last, whatever they did
+  turns,    ///< the turns of a pipeline before its last turn, whatever they did
   waits,    ///< waiting for channels, semaphores, barriers and proxies; includes waits for ranks that began
             ///< late
 };
 
-/// Holds the median and the longest time of several thread blocks. For one block both are its time.
+/// Holds the median and the longest time of several thread blocks. With one block the two are equal.
 struct BlockTimes {
   uint64_t median_ns = 0, longest_ns = 0;
   uint32_t rank = 0, block = 0;  ///< where the longest time was
@@ -34,17 +34,17 @@ struct BlockTimes {
 struct ComparedLine {
   ProfilePlace place;
   TimeKind kind = TimeKind::work;
-  /// Lists the operations whose time is counted here, because one side does not time them separately. These
+  /// Lists other operations whose time is counted here, because one side does not time them separately. These
   /// are operations that a GPU did together with this one, and the synchronisation of threads before it.
   std::vector<ProfilePlace> with;
-  uint32_t blocks = 0;  ///< thread blocks, the same on both sides
+  uint32_t blocks = 0;  ///< the number of thread blocks, the same in measurement and prediction
   BlockTimes measured, predicted;
 
   /// Returns the gap between the medians. It is above 0 when the launch took longer than predicted.
   int64_t gap_ns() const { return int64_t(measured.median_ns) - int64_t(predicted.median_ns); }
 };
 
-/// Compares all time of one kind, including lines that only one side has.
+/// Compares all time of one kind. It includes lines that only the measurement or only the prediction has.
 struct ComparedKind {
   TimeKind kind = TimeKind::work;
   uint32_t blocks = 0;  ///< the number of thread blocks that spend time of this kind
@@ -57,7 +57,7 @@ struct Comparison {
   /// Holds the time from the beginning of the launch to its end. With Clocks::per_rank, the measured time is
   /// that of the slowest rank.
   uint64_t measured_ns = 0, predicted_ns = 0;
-  /// Lists the lines that both sides have, sorted by the size of the gap; waits come last.
+  /// Lists the lines that are measured and predicted, sorted by the size of the gap; waits come last.
   std::vector<ComparedLine> lines;
   std::vector<ComparedLine> only_measured;   ///< sorted by median; the prediction has no operation there
   std::vector<ComparedLine> only_predicted;  ///< sorted by median; no span was measured there

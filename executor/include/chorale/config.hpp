@@ -31,7 +31,7 @@ struct Setting {
 /// CHORALE_CONFIG), the environment variable CHORALE_<NAME>, or code. A later source in this list overrides
 /// an earlier one.
 struct Config {
-  Setting<std::chrono::nanoseconds> timeout{std::chrono::seconds(30)};  ///< see parse_duration(); "off": 0
+  Setting<std::chrono::nanoseconds> timeout{std::chrono::seconds(30)};  ///< limit of every wait; "off": none
   Setting<unsigned> workers{0};                  ///< threads that run blocks; 0: one per core
   Setting<uint16_t> port{0};                     ///< JoinOptions::port, for World::from_environment()
   Setting<std::string> host{"auto"};             ///< JoinOptions::host; "auto": the library detects it
@@ -45,10 +45,11 @@ struct Config {
   Setting<unsigned> trace{0};       ///< the number of launches per plan that are timed, see Executor::trace
   Setting<unsigned> bindings{256};  ///< most bindings per executor, the same on all ranks; 0: no limit
   /// Limits the bytes of scratch that a plan takes for one size of message on one rank. A message that needs
-  /// more runs in rounds. The value is the same on all ranks; 0: no rounds
+  /// more runs in rounds. 0 means no limit, so that no message runs in rounds. All ranks must have the same
+  /// value.
   Setting<uint64_t> round_scratch{default_round_scratch};
-  /// Limits the bytes of scratch that all bindings of an executor take on one rank. The value is the same on
-  /// all ranks; 0: no limit
+  /// Limits the bytes of scratch that all bindings of an executor take on one rank. 0 means no limit. All
+  /// ranks must have the same value.
   Setting<uint64_t> scratch{uint64_t(1) << 30};
   Setting<unsigned> mover_blocks{8};   ///< the most thread blocks of one transfer, see docs/host-schedules.md
   Setting<bool> require_proof{false};  ///< refuse plans that do not carry a proof
@@ -75,7 +76,7 @@ struct Config {
   std::string describe() const;
 };
 
-/// Parses a duration such as "2min", "30s", "500ms", "20us", "7ns" or "off".
+/// Parses a duration such as "2min", "30s", "500ms", "20us" or "7ns". "off" gives 0.
 /// \throws UsageError if `text` is none of these
 std::chrono::nanoseconds parse_duration(const std::string& text);
 

@@ -1,5 +1,5 @@
 /// \file
-/// Defines the exceptions of the executor: a run that failed, and a call that was wrong.
+/// The executor throws RunError when a run fails, and UsageError when a call is wrong.
 #pragma once
 
 #include <stdexcept>

@@ -1,6 +1,6 @@
 /// \file
-/// Exchange moves messages whose sizes the host knows, on GPUs and on the CPU. docs/calls.md says when calls
-/// return.
+/// An Exchange sends and receives messages between ranks, on GPUs and on the CPU. The host knows their sizes.
+/// docs/calls.md says when calls return.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace chorale {
 
-/// Sets up an Exchange. The options are the same on all ranks; where you set 0, the library chooses. An
-/// exchange takes about ranks * blocks_per_peer * slots * slot_bytes of memory on each rank. On GPUs it takes
-/// up to ranks * blocks_per_peer * 128 KiB more for packets.
+/// Sets up an Exchange. All ranks must pass the same options. Where an option is 0, the library chooses its
+/// value. An exchange takes about ranks * blocks_per_peer * slots * slot_bytes of memory on each rank. On
+/// GPUs it takes up to ranks * blocks_per_peer * 128 KiB more for packets.
 struct ExchangeOptions {
   uint64_t slot_bytes = 0;  ///< the bytes of a ring's slot, at least 16; default: 128 KiB
   uint32_t slots = 0;       ///< the slots of a ring, at most 256; default: 4
@@ -33,7 +33,7 @@ struct SendTo {
 };
 /// Describes a message from `peer`.
 struct RecvFrom {
-  void* data = nullptr;
+  void* data = nullptr;  ///< as SendTo::data
   uint64_t bytes = 0;
   int peer = -1;
 };
@@ -55,9 +55,9 @@ struct RecvFrom {
 /// destroy it after the launches of all ranks have ended (World::barrier()).
 class Exchange {
  public:
-  /// Makes the exchange; collective. On CUDA it takes the current GPU.
-  /// \throws UsageError, on all ranks, for options that are out of range; RunError mismatch, on all ranks, if
-  ///         the options differ; otherwise as Executor
+  /// Makes the exchange; collective. On CUDA it works on the current GPU.
+  /// \throws UsageError, on all ranks, for options that are out of range; otherwise as Executor
+  /// \throws RunError mismatch, on all ranks, if the options differ; resources if memory runs out
   explicit Exchange(World& world, const ExchangeOptions& options = {}, const Config& config = Config::load());
   ~Exchange();
   Exchange(Exchange&&) noexcept;
@@ -69,9 +69,9 @@ class Exchange {
   /// same call. The only exception is a message from a rank to itself that stays in place. When a rank sends
   /// a message to itself, the same call must receive it.
   ///
-  /// A sender can run ahead of its receiver by two short messages per peer. Messages are short up to
-  /// slot_bytes, and up to 16 KiB per block. For a long message the sender can run ahead by the bytes that
-  /// the ring holds. After that the sender waits.
+  /// A sender can run ahead of its receiver by two short messages per peer. A message is short if it has at
+  /// most slot_bytes, and at most 16 KiB per block. For a longer message the sender can run ahead by the
+  /// bytes that the ring holds. After that the sender waits.
   ///
   /// On the CPU it returns when this rank's messages have ended: the received data is there, you may free the
   /// sent data, and errors have been thrown. With CUDA it only enqueues on `stream` (a cudaStream_t; null:
@@ -93,7 +93,7 @@ class Exchange {
   ///         World::reset() and then reset()
   void exchange(std::span<const SendTo> sends, std::span<const RecvFrom> recvs, void* stream = nullptr);
 
-  /// Sends or receives one message, as exchange() does.
+  /// Send or receive one message, as exchange() does.
   void send(const void* data, uint64_t bytes, int peer, void* stream = nullptr);
   void recv(void* data, uint64_t bytes, int peer, void* stream = nullptr);
 

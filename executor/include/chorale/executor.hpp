@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Runs plans. To run a plan, an application needs this header, a World and the plan. docs/calls.md says when
-/// calls return.
+/// An Executor runs plans. To run a plan, an application needs this header, a World and the plan.
+/// docs/calls.md says when calls return.
 
 #include <cstdint>
 #include <memory>
@@ -44,9 +44,11 @@ namespace chorale {
 /// destroy it after the launches of all ranks have ended (World::barrier()).
 class Executor {
  public:
-  /// Makes an executor for the backend that Config::backend names.
+  /// Makes an executor for the backend that Config::backend names; collective. On CUDA it works on the
+  /// current GPU.
   /// \throws UsageError for an unknown backend, packet form or setting of switch channels, or for a backend
   ///         that this build lacks
+  /// \throws RunError if the GPU cannot be used
   explicit Executor(World& world, const Config& config = Config::load());
   ~Executor();
   Executor(Executor&&) noexcept;
@@ -74,7 +76,8 @@ class Executor {
   void execute(const Plan& plan, const Arguments& arguments, void* stream = nullptr);
 
   /// Limits the pieces of execute_staged(), in bytes. A message whose input or output is longer runs in
-  /// several pieces. So the copy that a rank makes if its peers cannot map its memory stays small.
+  /// several pieces. If peers cannot map a rank's memory, the rank copies one piece at a time, so its copy
+  /// stays small.
   static constexpr uint64_t most_direct = uint64_t(128) << 20;
 
   /// Runs `plan` as execute() does, for buffers whose addresses change from call to call. On GPUs execute()
@@ -106,7 +109,8 @@ class Executor {
   ///         collective; otherwise as execute()
   void execute_staged(const Plan& plan, const Arguments& arguments, void* stream = nullptr);
 
-  /// Binds without running, so that the next execute_staged() only launches. See prepare().
+  /// Binds without running, so that the next execute_staged() with these arguments only launches. prepare()
+  /// says what that means for CUDA graphs.
   void prepare_staged(const Plan& plan, const Arguments& arguments);
 
   /// Returns whether this call of execute_staged() is staged, so that all ranks copy its buffers.
@@ -142,9 +146,10 @@ class Executor {
   /// World::reset(), do not replay graphs captured before it: capture them again.
   void prepare(const Plan& plan, const Arguments& arguments);
 
-  /// Multiplies elements by a factor. Each product is rounded to the type of the elements, and integers wrap.
-  /// On the CPU it returns when all products are written. With CUDA it only enqueues on `stream`, which a
-  /// graph may capture. It is not collective. The elements and the factor need no alignment.
+  /// Sets out[k] = in[k] * factor for each of `elements` elements. Each product is rounded to `dtype`, and
+  /// integers wrap. On the CPU it returns when all products are written. With CUDA it only enqueues on
+  /// `stream`, which a graph may capture. It is not collective. The elements and the factor need no
+  /// alignment.
   ///
   /// \param out  has room for `elements` elements. It is `in`, or does not overlap it
   /// \throws RunError if CUDA refuses the launch
@@ -165,7 +170,8 @@ class Executor {
   std::vector<TraceSpan> trace() const;
 
   /// Allocates zeroed memory that peers can access directly. Buffers in it need no copy. The executor frees
-  /// it. The call is collective if ranks are processes; `bytes` may differ by rank.
+  /// it when it is destroyed. The call is collective if ranks are processes; `bytes` may differ by rank.
+  /// \throws RunError resources if memory runs out
   void* allocate(uint64_t bytes);
 
   /// Returns the bytes of scratch on the rank that uses the most; the number is the same on all ranks. It

@@ -1,7 +1,6 @@
 #pragma once
 /// \file
-/// This header defines the factor that Executor::scale() multiplies by. Device code includes it, so it is
-/// C++17.
+/// Executor::scale() multiplies by a Factor. Device code includes this header, so it is C++17.
 
 #include <cstdint>
 

@@ -32,7 +32,7 @@ class Invitation {
   /// \throws UsageError if this machine has no random numbers
   static Invitation make();
 
-  /// Returns the invitation as bytes, which decode() reads.
+  /// Returns the invitation as bytes that you can send to the ranks. decode() reads them.
   std::array<std::byte, bytes> encode() const { return data_; }
 
   /// Reads an invitation. Returns none if `data` is not the bytes of encode() of this version of invitations,

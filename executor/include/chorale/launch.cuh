@@ -47,8 +47,8 @@ inline void check_cuda(cudaError_t result, const char* what) {
 /// Describes how a kernel fits on a GPU.
 struct Residence {
   uint64_t blocks = 0;  ///< the most blocks that the GPU holds at a time
-  bool waits = false;   ///< the kernel is compiled with a wait for the work before it in the stream, so it
-                        ///< may begin early
+  bool waits = false;   ///< the kernel itself waits for the work before it in the stream (sm_90 and later),
+                        ///< so it may be launched early
 };
 
 /// Returns the Residence of a kernel in blocks of `threads` threads. It caches the last answer, because a
@@ -72,8 +72,8 @@ Residence residence(uint32_t threads) {
   return found;
 }
 
-/// Throws unless the current GPU is the transport's. A kernel on another GPU could access the memory of its
-/// links only slowly or not at all.
+/// Throws UsageError unless the current GPU is the transport's. A kernel on another GPU could access the
+/// memory of its links only slowly or not at all.
 inline void check_device(const Transport& transport) {
   int device = -1;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
@@ -83,8 +83,8 @@ inline void check_device(const Transport& transport) {
                    ": cudaSetDevice() before the launch");
 }
 
-/// Throws unless the GPU holds all blocks of a launch at a time, because these blocks wait for each other and
-/// for the blocks of peers.
+/// Throws UsageError unless the GPU holds all blocks of a launch at a time. These blocks wait for each other
+/// and for the blocks of peers.
 inline void check_resident(const LaunchConfig& config, uint32_t threads, uint64_t resident) {
   if (resident >= config.blocks) return;
   if (resident == 0 && config.blocks != 0) {

@@ -27,7 +27,7 @@ struct LaunchConfig {
 struct LaunchStream {
   void* stream = nullptr;
 };
-/// This is the old name, which stays for one version.
+/// Is the old name of LaunchStream. It stays for one version.
 using Lane [[deprecated("use LaunchStream")]] = LaunchStream;
 
 /// Describes a launch for error messages: its name, and the peers that its blocks talk to (-1: none).
@@ -86,7 +86,8 @@ void send(Transport& transport, const T* data, uint64_t n, int peer, const Produ
   send<T>(transport, message, peer, produce, config, on);
 }
 
-/// Receives n elements of type T that `peer` sends. Errors are as for send().
+/// Receives n elements of type T that `peer` sends.
+/// \throws as send()
 template <class T, class Consume = CopyConsume>
 void recv(Transport& transport, const Leg& message, int peer, const Consume& consume = {},
           const LaunchConfig& config = {}, LaunchStream on = {}) {
@@ -104,7 +105,10 @@ void recv(Transport& transport, T* data, uint64_t n, int peer, const Consume& co
   recv<T>(transport, message, peer, consume, config, on);
 }
 
-/// Sends n elements to `to` and receives n elements from `from` (-1: from `to`).
+/// Sends n elements to `to` and receives n elements from `from` (-1: from `to`) at the same time, so that
+/// neither waits for the other.
+/// \throws UsageError as check_transfer(); also if there is no such peer, or if a hook copies and its buffer
+///         is null; otherwise as launch()
 template <class T, class Produce = CopyProduce, class Consume = CopyConsume>
 void sendrecv(Transport& transport, const T* in, T* out, uint64_t n, int to, int from = -1,
               const Produce& produce = {}, const Consume& consume = {}, const LaunchConfig& config = {},

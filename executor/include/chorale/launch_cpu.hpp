@@ -15,7 +15,8 @@ void run_kernel(Transport& transport, const LaunchConfig& config, const LaunchNa
                 const std::function<Stop(const Group&, const Deadline&)>& kernel);
 }
 
-/// Runs `kernel(group, deadline)` in every thread of every block. Returns when this rank's blocks have ended.
+/// Runs kernel(group, deadline) in every thread of every block; the group is the block. Returns when this
+/// rank's blocks have ended.
 /// \throws RunError if the world stopped because a wait timed out, a peer died, a rank aborted, no rank can
 ///         go on, or a kernel returned a Stop other than none while it ran, which stops the world with that
 ///         reason; resources if there is no memory for the threads' stacks, which stops the world

@@ -1,5 +1,5 @@
 /// \file
-/// Makes a World from an MPI communicator. Include this header only if you build with MPI.
+/// world_from_mpi() makes a World from an MPI communicator. Include this header only if you build with MPI.
 #pragma once
 
 // These keep mpi.h from including the old C++ bindings, which do not compile without warnings.

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Computes the memory and thread blocks that a plan needs.
+/// needs_of() says how much memory and how many thread blocks a plan needs.
 
 #include <cstdint>
 #include <vector>
@@ -20,8 +20,9 @@ struct RankNeeds {
   /// Counts the channels by what moves their data: the threads of blocks, a proxy, or a switch.
   uint32_t memory_channels = 0, port_channels = 0, switch_channels = 0;
   std::vector<uint32_t> peers;  ///< the ranks whose memory it accesses, in ascending order
-  bool packets = false;
-  /// Peers read or write this memory, so other memory needs another binding; see Executor::execute().
+  bool packets = false;         ///< the plan sends packets
+  /// Say whether peers read or write the input and the output. If they do, a call with another buffer needs
+  /// another binding; see Executor::execute().
   bool input_reached = false, output_reached = false;
 };
 

@@ -1,6 +1,6 @@
 /// \file
-/// Decides when a launch lets the next one of its stream become resident on the GPU before it has ended.
-/// C++17.
+/// A launch may let the next launch of its stream become resident on the GPU before it has ended. This header
+/// decides when. It is C++17.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 /// \file
-/// A OneSidedWindow is a window with signals and barriers. Kernels access it one-sidedly with the functions
-/// of device/one_sided.hpp.
+/// A OneSidedWindow is a window with signals and barriers. Kernels put to it and get from it with the
+/// functions of device/one_sided.hpp, without a call by its owner.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,11 @@ namespace chorale {
 /// owner. The window is in host or GPU memory. The world must outlive it.
 class OneSidedWindow {
  public:
-  /// Makes a window; collective. `signals`, `barriers` and `space` are the same on all ranks; `bytes` may
-  /// differ.
-  /// \throws RunError mismatch, on all ranks, if these differ; otherwise as Window::create(), or as
-  ///         direct_rendezvous() in device memory
+  /// Makes a window; collective. Only `bytes` may differ by rank.
+  /// \param signals   the number of signals that each rank has for each sender
+  /// \param barriers  the number of barriers of each rank
+  /// \throws RunError mismatch, on all ranks, if `signals`, `barriers` or `space` differ; otherwise as
+  ///         Window::create(), or as direct_rendezvous() in device memory
   static OneSidedWindow create(World& world, uint64_t bytes, uint32_t signals, uint32_t barriers,
                                Space space = Space::host);
 
@@ -28,8 +29,8 @@ class OneSidedWindow {
   OneSidedWindow& operator=(OneSidedWindow&&) noexcept;
   ~OneSidedWindow();
 
-  std::byte* local() const;  ///< null if bytes() of this rank is 0
-  uint64_t bytes(int rank) const;
+  std::byte* local() const;        ///< this rank's memory; null if bytes() of this rank is 0
+  uint64_t bytes(int rank) const;  ///< the size of a rank's memory
 
   /// Returns the view that you pass to kernels. It is valid as long as the window lives.
   WindowView view() const;

@@ -43,7 +43,7 @@ struct ProfileLine {
   uint64_t spans = 0, total_ns = 0;
   uint64_t path_ns = 0;          ///< on the critical path
   uint64_t longest_ns = 0;       ///< the longest span
-  uint32_t rank = 0, block = 0;  ///< the place of the longest span
+  uint32_t rank = 0, block = 0;  ///< the rank and the thread block of the longest span
 };
 
 /// Describes a part of the critical path: time that one thread block spent at one operation.
@@ -51,9 +51,10 @@ struct ProfileStretch {
   /// Tells whether the thread block waited for other thread blocks, as far as that is known.
   enum class Waited : uint8_t {
     no,
-    before,     ///< it waited before; the path goes on from there with the thread block that released it
-    for_peers,  ///< it waited for `peers` in the operation; their clocks differ, so the time is not known
-    unknown,    ///< it may have waited in the operation: thread blocks compete, or the spans do not tell
+    before,     ///< it waited just before this part. The part before it on the path belongs to the thread
+                ///< block that released it
+    for_peers,  ///< it waited for `peers` in the operation; how long is not known, because clocks differ
+    unknown,    ///< it may have waited: thread blocks compete, or the spans do not tell
   };
   ProfilePlace place;
   uint32_t rank = 0, block = 0;

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// ScheduleRun runs host schedules, whose streams overlap transfers with compute. docs/calls.md says when
+/// A ScheduleRun runs a host schedule, whose streams overlap transfers with compute. docs/calls.md says when
 /// calls return.
 
 #include <cstddef>
@@ -53,23 +53,23 @@ struct HostCall {
   int64_t attribute(std::string_view which, int64_t otherwise) const;
 };
 
-/// Runs a function of the application as part of a schedule. An exception that it throws stops the world.
+/// Is the type of the application's functions in a schedule. An exception that one throws stops the world.
 using HostFunction = std::function<void(const HostCall&)>;
 /// Maps names to functions. A function with the name of a built-in function replaces it in calls, but not in
-/// fills and collectives.
+/// copies, fills and collectives.
 using HostFunctions = std::map<std::string, HostFunction, std::less<>>;
 
-/// Holds what you bind a schedule to. `params` and `mover` are the same on all ranks.
+/// Holds what you bind a schedule to. All ranks must pass the same `params` and `mover`.
 struct ScheduleArguments {
   /// Maps the names of inputs and outputs to this rank's memory for them. Every run uses this memory, so keep
   /// it as long as the ScheduleRun. Only inputs that the schedule does not write may share memory. Tensors
   /// that you leave out are allocated, see ScheduleRun::buffer(). On CUDA, memory that peers access must be
   /// memory that they can map (cudaMalloc).
   std::map<std::string, void*, std::less<>> buffers = {};
-  schedule::Values params = {};  ///< override the schedule's parameters
+  schedule::Values params = {};  ///< values of parameters, by name; others keep their default
   HostFunctions functions = {};  ///< added to the built-in ones
-  /// Maps the names that the schedule launches to the plans. Each is for the world's number of
-  /// ranks. They are checked and bound with the schedule.
+  /// Maps the names that the schedule launches to plans for the world's number of ranks. The plans are
+  /// checked and bound with the schedule.
   std::map<std::string, Plan, std::less<>> plans = {};
   schedule::Mover mover = schedule::Mover::ce_put;  ///< for transfers that do not choose a mover
   bool check = true;  ///< check the schedule for this number of ranks and these parameters before it is bound
@@ -82,9 +82,12 @@ struct ScheduleArguments {
 ///     ScheduleRun schedule(world, plan, {.buffers = {{"A", a}, {"B", b}, {"C", c}}, .params = {{"M", m}}});
 ///     schedule.run(stream);
 ///
-/// The built-in functions are matmul (C; A, B), linear (Y; X, W[, bias]) with W of [out, in], add (out; a,
-/// b), sum (out; in) over the axis "axis" (0), cast (out; in), copy (out; in), zero (out), fill (out) with
-/// "value" (0). On CUDA matmul and linear call cuBLAS, and take only float types.
+/// The built-in functions are these. Views before the semicolon are written, and views after it are read.
+///   matmul (C; A, B)           linear (Y; X, W[, bias])   with W of [out, in]
+///   add (out; a, b)            sum (out; in)              over the attribute "axis", by default 0
+///   cast (out; in)             copy (out; in)
+///   zero (out)                 fill (out)                 with the attribute "value", by default 0
+/// On CUDA matmul and linear call cuBLAS, and take only float types.
 ///
 /// Use it from one thread at a time. The world must outlive it; do not move the world while this object
 /// exists. After a RunError, call World::reset() and then bind again.
@@ -122,11 +125,12 @@ class ScheduleRun {
   /// Throws the error of an earlier run, if there was one. Never blocks.
   void check();
 
-  /// Returns this rank's memory of a tensor that peers and functions see.
+  /// Return this rank's memory for a tensor, and the tensor's bytes and shape there. On CUDA it is memory of
+  /// the GPU.
   /// \throws UsageError for an unknown name
   void* buffer(std::string_view tensor) const;
-  uint64_t bytes(std::string_view tensor) const;               ///< the tensor's bytes on this rank
-  std::vector<uint64_t> shape(std::string_view tensor) const;  ///< the tensor's shape on this rank
+  uint64_t bytes(std::string_view tensor) const;
+  std::vector<uint64_t> shape(std::string_view tensor) const;
   /// Returns the names of the schedule's streams, by HostCall::stream_index.
   std::vector<std::string> streams() const;
   [[deprecated("use streams()")]] std::vector<std::string> lanes() const { return streams(); }

@@ -1,5 +1,5 @@
 /// \file
-/// Rewrites the advice in a timeout's message for users who do not write C++.
+/// Language bindings rewrite the advice in the message of a timeout, which is for users of C++.
 #pragma once
 
 #include <cstddef>

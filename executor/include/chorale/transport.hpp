@@ -14,14 +14,14 @@
 
 namespace chorale {
 
-/// Sets up a transport. The options are the same on all ranks.
+/// Sets up a transport. All ranks must pass the same options.
 struct RendezvousOptions {
   /// Sets the bytes of the region that receives data from one peer. The region is cut into one ring per
   /// channel, and each ring into slots of a multiple of 16 bytes. The rest is not used. Messages may be
   /// longer than the region, because the slots of a ring are used again after they are read.
   uint64_t per_peer_bytes = 0;
-  uint32_t max_channels = 32;  ///< channels per peer, at most 1024; one group of threads at a time works on a
-                               ///< channel and direction
+  uint32_t max_channels = 32;  ///< channels per peer, at most 1024. Each channel and direction serves one
+                               ///< group of threads at a time
   uint32_t depth = 2;          ///< slots per ring, at most 256
   /// Limits the payload bytes per peer and channel that send_packets() and short collectives send as packets
   /// at a time; 0: no packets. Packets take eight times as much memory as their payload.
@@ -30,13 +30,13 @@ struct RendezvousOptions {
   /// Chooses whose memory holds a ring. With `receiver`, the sender writes into the peer's memory. With
   /// `sender`, the receiver reads from the peer's memory. Between GPUs reads are faster (docs/benchmarks.md),
   /// but then each read of a consume hook goes to the peer's memory. So choose `sender` for hooks that read
-  /// each element once. direct_rendezvous() only.
+  /// each element once. Only direct_rendezvous() accepts `sender`.
   enum class RingAt : uint8_t { receiver, sender } ring_at = RingAt::receiver;
 };
 using Space = RendezvousOptions::Space;
 using RingAt = RendezvousOptions::RingAt;
 
-/// Names what a proxy moves data with.
+/// Names the mechanism with which a proxy moves data.
 enum class ProxyKind : uint8_t {
   shared_memory,  ///< a thread copies into memory that both processes map
   copy_engine     ///< the GPU's copy engine moves data; Space::device only
@@ -49,8 +49,8 @@ struct Unsupported : UsageError {
 
 class Proxied;
 
-/// Links a rank to all ranks of a world. The world must outlive the transport. Peers write into its memory,
-/// so destroy it after the launches of all ranks have ended (World::barrier()).
+/// Links a rank to all ranks of a world. The world must outlive the transport. Peers write into the memory of
+/// a transport, so destroy it after the launches of all ranks have ended (World::barrier()).
 ///
 /// Use a transport from one CUDA stream, or see hand_over(). On the CPU, use it from one thread at a time.
 /// Every message that one rank sends, another rank must receive. You need not reset anything between launches
@@ -63,12 +63,12 @@ class Transport {
   int rank() const { return world_->rank(); }
   int world_size() const { return world_->ranks(); }
 
-  virtual uint64_t per_peer_bytes() const = 0;  ///< the bytes in use, which are max_channels() rings
-  virtual uint32_t max_channels() const = 0;    ///< channels per peer
-  virtual uint32_t depth() const = 0;           ///< slots per ring
-  virtual uint64_t slot_bytes() const = 0;      ///< the longest tile
-  virtual Space space() const = 0;              ///< the memory that holds the rings
-  virtual LinkKind link_kind(int peer) const = 0;
+  virtual uint64_t per_peer_bytes() const = 0;     ///< the bytes of the max_channels() rings of one peer
+  virtual uint32_t max_channels() const = 0;       ///< channels per peer
+  virtual uint32_t depth() const = 0;              ///< slots per ring
+  virtual uint64_t slot_bytes() const = 0;         ///< bytes of a slot, which is the longest tile
+  virtual Space space() const = 0;                 ///< the memory that holds the rings
+  virtual LinkKind link_kind(int peer) const = 0;  ///< what connects this rank to a peer
 
   /// Returns this rank's end of the link to `peer` over a channel. Kernels send and receive with it.
   /// \throws UsageError if there is no such peer or channel
@@ -81,8 +81,8 @@ class Transport {
   /// after World::reset(), when no kernel is running.
   virtual void reset() = 0;
 
-  /// Returns the transport's number, which counts from 1 the transports that rank 0's process has made. It is
-  /// the same on all ranks, and different for each transport of a world.
+  /// Returns a number that is the same on all ranks, and different for each transport of a world. It is 1 for
+  /// the first transport that rank 0's process makes.
   uint64_t number() const { return number_; }
 
   // -- For launchers
@@ -149,9 +149,9 @@ enum class TransportKind : uint8_t {
 #include "chorale/transports.def"
 };
 
-/// Makes links of a kind; collective. The options are those that the kind's own function takes, such as
-/// direct_rendezvous(), and so are the errors. For TransportKind::port the proxy is a thread that copies in
-/// host memory, or the copy engine in device memory.
+/// Makes links of a kind; collective. It takes the options, and throws the errors, of direct_rendezvous() or
+/// port_rendezvous(). For TransportKind::port the proxy is ProxyKind::shared_memory in host memory, and
+/// ProxyKind::copy_engine in device memory.
 std::unique_ptr<Transport> rendezvous(World& world, TransportKind kind, const RendezvousOptions& options);
 
 /// Makes links over memory that peers map; collective. On the CPU ranks may be threads or processes.
@@ -160,8 +160,8 @@ std::unique_ptr<Transport> rendezvous(World& world, TransportKind kind, const Re
 std::unique_ptr<Transport> direct_rendezvous(World& world, const RendezvousOptions& options);
 
 /// Makes links over a proxy, which is a thread of this process; collective. On GPUs the proxy starts copies
-/// on the copy engine when kernels ask for them. Such links have no packets. It throws what
-/// direct_rendezvous() throws, and UsageError for a proxy that does not work in this space.
+/// on the copy engine when kernels ask for them. Such links have no packets.
+/// \throws UsageError for a proxy that does not work in this space; otherwise as direct_rendezvous()
 std::unique_ptr<Transport> port_rendezvous(World& world, const RendezvousOptions& options, ProxyKind proxy);
 
 /// Combines two transports of one world; collective. A link to a rank of the same domain comes from `intra`,
@@ -176,7 +176,7 @@ enum class Form : uint8_t {
   one_way,            ///< each group sends or receives: send_tiles(), recv_tiles(), forward_tiles()
   interleaved,        ///< each group alternates sends and receives: sendrecv_tiles(), all_gather() and others
   send_then_receive,  ///< each group sends a message and then receives one over the same link
-  whole               ///< the whole message stays in the region, because no slots are freed while it is sent
+  whole               ///< the whole message must fit in the region, because no slot is freed during it
 };
 
 /// Checks that `groups` groups can move a message of `elements` elements to one peer. Call it before you send

@@ -72,13 +72,16 @@ class TunedPlans {
   ///         not add in rank order
   void use(OwnPlan own);
 
+  /// Holds a chosen plan, and why it was chosen.
   struct Choice {
     std::string collective;            ///< the collective that you asked for
-    std::string name, file;            ///< the file is "" for a plan of use()
-    std::optional<PacketForm> packet;  ///< for Arguments
+    std::string name, file;            ///< the plan; the file is "" for a plan of use()
+    std::optional<PacketForm> packet;  ///< the value for Arguments::packet
+    /// Says whether the plan comes from a table's entry for this size or for a smaller one. It is `none` for
+    /// a default and for a plan of use().
     TuneTable::Found found = TuneTable::Found::none;
-    uint64_t bytes = 0;                  ///< of the table's entry
-    DType dtype = DType::f32;            ///< of the table's entry
+    uint64_t bytes = 0;                  ///< the size of the table's entry
+    DType dtype = DType::f32;            ///< the type of the table's entry
     std::shared_ptr<const OwnPlan> own;  ///< null unless the plan is one of use()
 
     /// Returns the plan and why it was chosen: "allreduce_ring_b64, ll16, as tuned for 65536 bytes of bf16".

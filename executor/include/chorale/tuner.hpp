@@ -26,12 +26,12 @@ struct TuneKey {
   int world = 1;          ///< the number of ranks
   DType dtype = DType::f32;
   uint64_t bytes = 0;  ///< the size of the message
-  uint64_t rows = 0;
+  uint64_t rows = 0;   ///< a second size, such as the rows of a matrix, if the application needs one; else 0
   std::string transport = "direct";  ///< "direct", "port", "mesh"
   std::string device = {};           ///< the GPU's name; "" on the CPU
-  std::string backend = "cpu";
-  std::string variant = {};   ///< a name for the hooks; required if they are not the default
-  bool default_hooks = true;  ///< the hooks are CopyProduce and CopyConsume; not part of the key
+  std::string backend = "cpu";       ///< "cpu" or "cuda"
+  std::string variant = {};          ///< a name for the hooks; required if they are not the default
+  bool default_hooks = true;         ///< the hooks are CopyProduce and CopyConsume; not part of the key
 
   /// Checks that hooks that are not the default have a name.
   /// \throws UsageError if `default_hooks` is false and `variant` is empty, because the times of other hooks
@@ -39,7 +39,7 @@ struct TuneKey {
   void check() const;
 };
 
-/// Holds what the tuner chooses. 0 and "" keep the value that is used without a tuner; see tuned_launch() and
+/// Holds what the tuner chooses. 0 and "" mean that the value without a tuner stays; see tuned_launch() and
 /// tuned_rings().
 struct TuneConfig {
   uint32_t blocks = 0, threads = 0;
@@ -56,8 +56,8 @@ struct TuneConfig {
 /// LaunchConfig{}.
 LaunchConfig tuned_launch(const TuneConfig& config);
 
-/// Returns options for direct_rendezvous() and port_rendezvous(). They are `otherwise`, with the slots that
-/// the configuration names, and one channel per block of the configuration.
+/// Returns `otherwise` with the slots that the configuration names, and with one channel per block of the
+/// configuration. The result is for direct_rendezvous() and port_rendezvous().
 RendezvousOptions tuned_rings(const TuneConfig& config, RendezvousOptions otherwise);
 
 /// Checks that an existing transport can run the configuration.
@@ -85,6 +85,7 @@ struct Measurement {
 /// Keeps configurations by key, as a JSON file.
 class TuneTable {
  public:
+  /// Says which entry lookup() has found: one for this size, or one for the next smaller size.
   enum class Found : uint8_t { exact, smaller, none };
   struct Choice {
     TuneConfig config;  ///< the default if there is no entry
@@ -92,17 +93,18 @@ class TuneTable {
     uint64_t bytes = 0;  ///< the entry's size
   };
 
-  /// load() reads a table from a file, and parse() from its text.
+  /// Reads a table: load() from a file, and parse() from the text of a file.
   /// \throws UsageError if the file does not exist or is not a table; the message names the wrong entry
   static TuneTable load(const std::string& path);
   static TuneTable parse(const std::string& text);
 
   /// Saves the table. A reader of the file sees either the whole old table or the whole new one.
-  /// \throws RunError resources
+  /// \throws RunError resources if the file cannot be written
   void save(const std::string& path) const;
   std::string text() const;
 
-  /// Replaces the key's entry. set_failure() adds a failure of a configuration, or replaces its reason.
+  /// set() replaces the key's entry. set_failure() adds a failure of a configuration, or replaces its reason.
+  /// \param ns  the time of one call in nanoseconds, above 0
   /// \throws as TuneKey::check(); UsageError if `ns` is not a valid time
   void set(const TuneKey& key, const TuneConfig& config, double ns);
   void set_failure(const TuneKey& key, const TuneConfig& config, const std::string& why);
@@ -149,10 +151,10 @@ class TuneTable {
 /// result.
 using Trial = std::function<Measurement(const TuneConfig&)>;
 
-/// Tries each candidate in a child process, which it kills after `limit`, and puts the fastest correct one
-/// into the table; among equals, the first. If none is correct, it removes the key's entry. It adds failures
-/// to the table with their reasons. The calling process must not have used CUDA, because CUDA does not
-/// survive a fork. For example:
+/// Tries each candidate in a child process, which it kills after `limit`. It puts the fastest correct one
+/// into the table, and of several that are equally fast the first. If none is correct, it removes the key's
+/// entry. It adds failures to the table with their reasons. The calling process must not have used CUDA,
+/// because CUDA does not survive a fork. For example:
 ///
 ///     TuneTable table;
 ///     const TuneKey key{.kind = "my_kernel", .world = ranks, .bytes = bytes};

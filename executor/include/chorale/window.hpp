@@ -24,18 +24,20 @@ class Window {
 
   /// Makes a window of sizes that all ranks know; collective. It also requires that each host has the memory
   /// of all its ranks together, because each piece may fit alone when all do not.
-  /// \param bytes  by rank; the same on all ranks
-  /// \throws RunError as above
+  /// \param bytes  bytes of each rank's piece, by rank. All ranks must pass the same sizes
+  /// \throws RunError as the other create()
   static Window create(World& world, std::span<const uint64_t> bytes);
 
   Window(Window&&) noexcept;
   Window& operator=(Window&&) noexcept;
   ~Window();
 
-  std::byte* local() const { return at(rank_); }  ///< null if bytes(rank) is 0
-  std::byte* at(int rank) const;  ///< null if bytes(rank) is 0, or the rank is on another host
-  uint64_t bytes(int rank) const;
-  int ranks() const;
+  std::byte* local() const { return at(rank_); }  ///< this rank's piece; null if it has 0 bytes
+  /// Returns the address of a rank's piece in this process. It is null if the piece has 0 bytes, or if the
+  /// rank is on another host.
+  std::byte* at(int rank) const;
+  uint64_t bytes(int rank) const;  ///< the size of a rank's piece
+  int ranks() const;               ///< the number of ranks
 
  private:
   struct Maps;

@@ -44,10 +44,11 @@ struct LocalOptions {
 /// Sets up ranks that are processes. Config::join() reads these options from the environment and the ini
 /// file.
 struct JoinOptions {
-  unsigned workers = 0;
+  unsigned workers = 0;                                         ///< as LocalOptions::workers
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< limit of every wait, at least 0; 0: none
-  uint16_t port = 0;  ///< the port for from_environment(); 0: see there
-  /// Splits one machine into several hosts: ranks with different names share no memory. tcp:// only.
+  uint16_t port = 0;  ///< the port for from_environment(); 0: the one that the launcher names
+  /// Splits one machine into several hosts: ranks with different names share no memory. Works with tcp://
+  /// only. "" stands for the machine's own name.
   std::string host = {};
   /// Holds the secret that ranks prove to each other when they join over tcp://. It is the text itself, or
   /// "file:/path" of a file that only its owner can read. If it is empty, the environment variable
@@ -159,12 +160,15 @@ class World {
   ///         all ranks, if another rank makes another collective call
   void barrier();
 
-  /// Returns the bytes of every rank, indexed by rank; collective. Sizes may differ by rank and may be 0. It
-  /// throws what barrier() throws.
+  /// Returns the bytes that each rank passes, indexed by rank; collective. Sizes may differ by rank and may
+  /// be 0.
+  /// \throws RunError as barrier()
   std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine);
 
-  /// Throws on ALL ranks if any rank has an error; collective. The exception has the message of the lowest
-  /// rank with an error, as "rank 2: <message>", and that rank's `reason`.
+  /// Tells all ranks whether one of them has an error; collective.
+  /// \param my_error  the message of this rank's error; none if it has no error
+  /// \throws RunError, on all ranks, if a rank has an error. It has the message of the lowest such rank, as
+  ///         "rank 2: <message>", and that rank's `reason`. Otherwise as barrier()
   void agree(const std::optional<std::string>& my_error, RunError::Reason reason = RunError::Reason::other);
 
   /// Ends every pending and later wait of every rank with RunError{aborted}, which names this rank and `why`.
@@ -172,8 +176,8 @@ class World {
   /// blocks.
   void abort(const std::string& why);
 
-  /// Makes the world usable again after an abort, a timeout or a deadlock; collective. Every rank must call
-  /// it. If a peer died or left, it throws peer_lost; call survivors() then.
+  /// Makes the world usable again after an abort, a timeout or a deadlock; collective.
+  /// \throws RunError peer_lost if a peer died or left; call survivors() then
   void reset();
 
   /// Returns a new world of the remaining ranks, numbered in the old order, with the old timeout and workers.
@@ -197,9 +201,11 @@ class World {
   /// you can call survivors() on it.
   ///
   /// \throws RunError timed_out, on all ranks that call it, if a living rank does not call it within
-  ///         timeout(); the error names that rank. RunError resources, on all ranks, if one rank cannot get
-  ///         memory for the new world. RunError deadlock in a world with a seed, where there is no timeout
-  /// \throws UsageError if the world has several hosts; if `without` names this rank or none of the world
+  ///         timeout(); the error names that rank. In a world with a seed, which has no timeout, it is
+  ///         deadlock
+  /// \throws RunError resources, on all ranks that call it, if one rank cannot get memory for the new world
+  /// \throws UsageError if the world has several hosts, if `without` names this rank, or if it names a rank
+  ///         that does not exist
   World survivors(std::span<const int> without = {});
 
   /// Returns, for each rank of this world, its rank in the world whose survivors() made this one. Returns an
@@ -213,8 +219,9 @@ class World {
   /// A new world has the timeout and the workers of this one. It does not depend on this one: either may be
   /// destroyed first, and abort() of one does not stop the other. former_ranks() of it is empty.
   ///
-  /// \throws what barrier() throws. If one rank cannot make its new world, all ranks of this world throw a
-  ///         RunError, which is resources if memory or files are missing
+  /// \param color  none: this rank gets no new world
+  /// \throws RunError as barrier(). If one rank cannot make its new world, all ranks of this world throw; the
+  ///         reason is resources if memory or file descriptors have run out
   /// \throws UsageError if the world has several hosts
   std::optional<World> split(std::optional<int> color, int key);
 
@@ -222,7 +229,7 @@ class World {
   /// valid.
   uint64_t resets() const;
 
-  /// Throws the RunError of a world that has stopped; otherwise does nothing.
+  /// Throws the RunError that has stopped the world; does nothing while the world runs. Never blocks.
   void check() const;
 
   /// Returns the word that waits in kernels and fibers poll to see an abort. All ranks share one word. Never
@@ -232,7 +239,7 @@ class World {
   /// Returns the scheduler that runs this rank's blocks on the CPU.
   fibers::Scheduler& scheduler() const;
 
-  /// Returns the group. Window and the backends use it.
+  /// Returns the group of ranks behind this handle, for Window and the backends.
   world::Group& group() const { return *group_; }
 
  private:
@@ -253,9 +260,9 @@ class World {
 /// (256 KiB under the address and thread sanitizers). In a world with a seed only the body itself may wait or
 /// launch. Such calls throw UsageError from another thread, or after run_local() has returned.
 ///
-/// \throws UsageError as World::local(), or if there is no body
-/// \throws the exception of the lowest rank that threw one. It prefers an exception that is not only the
-///         effect of another rank's exception
+/// \throws UsageError as World::local(), or if `body` is empty
+/// \throws the exception of the lowest rank that threw one. Exceptions that are only the effect of another
+///         rank's exception count last
 void run_local(int ranks, const std::function<void(World&)>& body, LocalOptions options = {});
 
 }  // namespace chorale
