@@ -1,16 +1,16 @@
 #pragma once
-// This all-to-all reads its counts from device memory when the kernel runs. An earlier kernel, such as a
+// all_to_all_v() reads its counts from device memory when the kernel runs. An earlier kernel, such as a
 // router of tokens, may have just written them. The host never needs them, so you can capture a launch in a
 // CUDA graph and replay it with other counts.
 //
 // To each peer a group first sends the count, then its share of the data. If the link has packets, the count
 // goes as one packet. A short share follows as packets too if the hooks take values. Without packets the
-// count takes a slot of the ring, as each tile does. A group sends slot s to all peers before it takes slot s
-// - 1 from any of them. So it waits only for an earlier step of a peer, and rings of two slots are enough,
+// count takes a slot of the ring, as each tile does. A group sends slot s to all peers before it takes slot
+// s-1 from any of them. So it waits only for an earlier step of a peer, and rings of two slots are enough,
 // however many steps each peer makes.
 //
-// If the hooks take values, teams of the block's warps share the links. Then all of the above holds for each
-// team and its links.
+// With value hooks, teams of the block's warps divide the links among them. Then all of the above holds for
+// each team and its links.
 
 #include <cstdint>
 #include <cstring>
@@ -25,20 +25,22 @@
 
 namespace chorale {
 
-/// Says how many runs each rank gets and where they are. A run is `each` elements: a row or a token. Each
-/// array has one number per rank and must not change until the kernel ends. A negative number is refused.
+/// Says how many runs each rank gets and where they are. A run is `each` consecutive elements, such as a row
+/// or a token. Each array is in memory that the kernel can read, has one number per rank, and must not change
+/// until the kernel ends. A negative number is refused.
 ///
 /// Received data that exceeds `most` or `room` is dropped: no hook sees it. `received` still counts it.
 template <class N = int64_t>
 struct Counts {
   const N* send = nullptr;     ///< the number of runs that go to each rank
-  const N* send_at = nullptr;  ///< the run of `in` where these begin; null: one rank's after the other's
+  const N* send_at = nullptr;  ///< the run of `in` where these begin; null: those of one rank follow those of
+                               ///< the rank before
   N* received = nullptr;       ///< output: the number of runs that each rank has sent; null: not wanted
   /// Gives the run of `out` where a rank's data begins; the ranks' data must not overlap. Null: the kept data
   /// of one rank follows that of the rank before.
   const N* receive_at = nullptr;
   uint64_t each = 1;          ///< elements per run
-  uint64_t most = unlimited;  ///< keeps at most so many runs of each rank
+  uint64_t most = unlimited;  ///< the most runs of each rank that are kept
   uint64_t room = unlimited;  ///< the number of runs that `out` holds
 };
 
@@ -53,13 +55,14 @@ static_assert(sizeof(CountNote) == unit_bytes);
 
 /// Holds this group's part of what goes to a rank or comes from it.
 struct CountedShare {
-  uint64_t first = 0;             ///< the shard's first element, in all that is sent or kept
-  uint64_t begin = 0, bytes = 0;  ///< the part's offset in the shard, and its size
-  uint64_t limit = 0;             ///< the number of bytes of the shard that are kept
+  uint64_t first = 0;             ///< the index in `in` or `out` of the shard's first element
+  uint64_t begin = 0, bytes = 0;  ///< the part's offset in the shard, and its size, in bytes
+  uint64_t limit = 0;             ///< the bytes of the shard that are kept
   uint64_t tiles = 0;             ///< the number of tiles in the ring; 0 if the whole part goes as packets
 };
 
-/// Holds what the group knows of each rank. Finding it takes accesses to memory and divisions.
+/// Holds what the group knows of each rank. It is kept, because to find it again would take loads and
+/// divisions.
 struct CountedRanks {
   CountedShare to[most_ranks], from[most_ranks];
   uint64_t came[most_ranks];  ///< the number of runs that each rank has sent
@@ -514,11 +517,12 @@ class CountedExchange {
 
 }  // namespace detail
 
-/// Sends counts.send[p] runs of elements to each rank p and takes what all ranks have sent. `message` says
-/// where the data is; its length is ignored. Hooks see each shard as a message of its own: Ctx::index counts
-/// from the shard's first element, and Ctx::first gives that element's index in all of `in` or `out`. Short
-/// shards go as packets if the links have them and the hooks take values; then Ctx::region is null. With
-/// value hooks the block uses its named barriers, as multiwarp_group() does.
+/// Sends counts.send[p] runs of elements to each rank p and receives what all ranks have sent. Called by all
+/// threads of the group, on all ranks. `message` says where the data is; its length is ignored. Hooks see
+/// each shard as a separate message: Ctx::index counts from the shard's first element, and Ctx::first is that
+/// element's index in `in` or `out`. Short shards go as packets if the links have them and the hooks are
+/// value hooks. Ctx::region is null then. With value hooks the block uses its named barriers, as
+/// multiwarp_group() does.
 template <class T, class N, class Produce = CopyProduce, class Consume = CopyConsume, class X = None>
 CHORALE_FN Stop all_to_all_v(const Group& group, const EndpointTable& table, const Leg& message,
                              const Counts<N>& counts, const Produce& produce = {},

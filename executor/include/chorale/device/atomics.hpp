@@ -1,8 +1,9 @@
 #pragma once
 // These memory accesses are ordered or atomic across the whole machine: all GPUs, the host, and peers whose
-// memory is mapped. Only this file, signal.hpp, packet.hpp and multicast.hpp name memory orders. On CUDA each
-// function is one PTX instruction at system scope on global memory; on the CPU it is one __atomic builtin. T
-// is a naturally aligned unsigned integer of 32 or 64 bits.
+// memory is mapped. On CUDA each function is one PTX instruction at system scope on global memory; on the CPU
+// it is one __atomic builtin. T is a naturally aligned unsigned integer of 32 or 64 bits. The only other
+// instructions that access memory with an order are in packet.hpp, lines.hpp and multicast.hpp. Those are
+// all relaxed.
 
 #include <cstdint>
 #include <type_traits>
@@ -74,12 +75,12 @@ CHORALE_PTX_LOAD(load_relaxed, "relaxed")
 CHORALE_PTX_LOAD(load_acquire, "acquire")
 CHORALE_PTX_STORE(store_relaxed, "relaxed")
 CHORALE_PTX_STORE(store_release, "release")
-/// These additions return the old value.
+/// Add `addend` to the word and return the old value.
 CHORALE_PTX_ADD(add_relaxed, "relaxed")
 CHORALE_PTX_ADD(add_release, "release")
 CHORALE_PTX_ADD(add_acq_rel, "acq_rel")
-/// These additions return nothing. So a thread does not wait for the old value, and a post costs no round
-/// trip.
+/// Add `addend` to the word and return nothing. A thread does not wait for the old value, so a post costs no
+/// round trip.
 CHORALE_PTX_POST(post_relaxed, "relaxed")
 CHORALE_PTX_POST(post_release, "release")
 
@@ -136,7 +137,7 @@ CHORALE_FN void store_release(T* to, T value) {
   __atomic_store_n(to, value, __ATOMIC_RELEASE);
 }
 
-/// These additions return the old value.
+/// Add `addend` to the word and return the old value.
 template <class T>
 CHORALE_FN T add_relaxed(T* at, T addend) {
   static_assert(detail::is_atomic_word<T>);
@@ -155,7 +156,7 @@ CHORALE_FN T add_acq_rel(T* at, T addend) {
   return __atomic_fetch_add(at, addend, __ATOMIC_ACQ_REL);
 }
 
-/// These additions return nothing.
+/// Add `addend` to the word and return nothing.
 template <class T>
 CHORALE_FN void post_relaxed(T* at, T addend) {
   add_relaxed(at, addend);

@@ -1,17 +1,22 @@
 #pragma once
 // Kernels call these collectives with an EndpointTable and hooks. Each group does its share of every shard
-// over the channel that has its id. It sends tile s before it takes tile s - 1, so rings need two slots.
-// Links of all kinds may be mixed. A rank's own shard goes through its ring to itself.
+// over the channel that has its id. It sends tile s before it takes tile s-1, so rings need two slots. Links
+// of all kinds may be mixed. A rank's own shard goes through its ring to itself.
 //
 // Short messages of value hooks go as packets instead if all links have them; see packet_collectives.hpp.
-// Then groups must be of one kind on all ranks: blocks of whole warps, or others.
+// Then groups must be of one kind on all ranks: either all are blocks of whole warps, or none is.
 //
 // A shard is what one rank sends to another. `leg` describes the first shard, for all groups together, and
 // Shards gives the distance to the others. Results have the same bits in every run, because sums are made in
 // rank order.
 //
 // Collectives may run in place: `out` is `in` or, if one of the two is a single shard, this rank's shard of
-// the other. A hook must then read only the elements that it makes and write only those that it takes.
+// the other. A producer must then read only the elements that it makes, and a consumer must write only those
+// that it takes.
+//
+// All threads of the group call a collective, with the same arguments, on all ranks. All threads get the same
+// Stop. If it is not Stop::none, do not use the data; reset the links (Transport::reset()) after
+// World::reset().
 
 #include <cstdint>
 #include <type_traits>
@@ -26,10 +31,10 @@
 
 namespace chorale {
 
-/// Gives the distance in bytes between consecutive shards in the Leg's `in` and `out`. Shards of `out` at
-/// different places are taken in parallel. If `out` is 0, all shards go to one place, as for a hook that
-/// accumulates. Then they are taken one after the other: this rank's first, then that of the rank before it,
-/// and so on.
+/// Gives the distance in bytes between consecutive shards in the Leg's `in` and `out`. If `out` is not 0, the
+/// threads of a group take several shards in parallel. If `out` is 0, all shards go to one place, as for a
+/// hook that accumulates. Then they are taken one after the other: this rank's first, then that of the rank
+/// before it, and so on.
 struct Shards {
   uint64_t in = 0, out = 0;
 };
@@ -358,7 +363,7 @@ struct FillFromHook {
 };
 }  // namespace detail
 
-/// Sends shard p of `in` to rank p. Data from rank p goes to shard p of `out`.
+/// Sends shard p of `in` to rank p. Data from rank p goes to shard p of `out`. `message` is one shard.
 template <class T, class Produce = CopyProduce, class Consume = CopyConsume, class X = None>
 CHORALE_FN Stop all_to_all(const Group& group, const EndpointTable& table, const Leg& message,
                            const Shards& shards, const Produce& produce = {}, const Consume& consume = {},
@@ -410,6 +415,7 @@ CHORALE_FN Stop all_gather(const Group& group, const EndpointTable& table, const
 }
 
 /// Combines shard p of all ranks' `in` at rank p, in rank order. The result goes to `out`, one shard.
+/// `message` is one shard.
 template <ReduceOp Op, class T, class Produce = CopyProduce, class Consume = CopyConsume, class X = None>
 CHORALE_FN Stop reduce_scatter(const Group& group, const EndpointTable& table, const Leg& message,
                                const Shards& shards, const Produce& produce = {}, const Consume& consume = {},

@@ -22,27 +22,28 @@ CHORALE_HD Strides strides_or_dense(const Strides& strides, uint64_t cols) {
   return strides.row == 0 && strides.col == 0 ? Strides{cols, 1} : strides;
 }
 
-/// Tells a hook where in the message it is called. New needs become new members, so the signature of hooks
-/// does not change.
+/// Tells a hook for which part of the message it is called. If hooks need to know more, this struct gets more
+/// members, so the signature of hooks does not change.
 ///
-/// `index`, `first`, `pos`, `count` and `cols` are in elements. For a value hook these are the T that it
-/// makes and takes, whatever Leg::elem is. For a block hook an element has Leg::elem bytes.
+/// `index`, `first`, `pos`, `count` and `cols` count elements. For a value hook an element is one T, whatever
+/// Leg::elem is. For a block hook an element has Leg::elem bytes.
 template <class X = None>
 struct Ctx {
   const void* in = nullptr;  ///< Leg::in, which points to the message's first element
-  void* out = nullptr;
-  /// Points to the tile's memory: at the peer when sending, here when receiving. A producer may write it.
+  void* out = nullptr;       ///< Leg::out, which points to the place of the message's first element
+  /// Points to the tile in the ring's slot, which may be in the peer's memory (see RingAt). A producer may
+  /// write it. It is null when the message goes as packets.
   char* region = nullptr;
-  uint64_t slot_base = 0;  ///< the tile's position in the stream
+  uint64_t slot_base = 0;  ///< the tile's position in the stream, in bytes
 
   uint64_t tile = 0;                      ///< the tile's number in this group's share, from 0
   uint32_t slot = 0;                      ///< the tile's slot of the ring
   uint64_t step = 0;                      ///< the tile's number among all that the link has carried
   uint64_t tile_bytes = 0;                ///< bytes of a full tile
-  uint32_t tile_rows = 0, tile_cols = 0;  ///< those of a full tile, if the Leg has `cols`
+  uint32_t tile_rows = 0, tile_cols = 0;  ///< rows and columns of a full tile, if the Leg has `cols`
 
-  uint32_t block = 0, thread = 0;    ///< the number of this group in the kernel, of this thread in the group
-  uint32_t blocks = 1, threads = 1;  ///< the number of groups and of threads
+  uint32_t block = 0, thread = 0;    ///< number of this group in the kernel, and of this thread in the group
+  uint32_t blocks = 1, threads = 1;  ///< how many groups the kernel has, and how many threads this group has
 
   int32_t self = -1;                  ///< this rank
   int32_t peer = -1, recv_peer = -1;  ///< the ranks that producers send to and consumers receive from
@@ -53,27 +54,27 @@ struct Ctx {
   Strides in_strides, out_strides;
 
   uint64_t index = 0;  ///< the index in the message of the first element of this vector or tile
-  /// For all_to_all_v() this is the index of the message's first element in all that is sent or kept.
-  uint64_t first = 0;
+  uint64_t first = 0;  ///< all_to_all_v(): the index in `in` or `out` of the shard's first element
   uint64_t pos = 0;    ///< like `index`, but counted from the start of the tile
   uint32_t count = 0;  ///< the number of valid elements in this vector or, for a block hook, in the tile
 
-  X* extra = nullptr;  ///< the kernel's own data
+  X* extra = nullptr;  ///< the last argument of the call, for data of the kernel
 };
 
 /// Describes one side of a transfer for one group: its share of a message. Sizes are in bytes as they travel.
 struct Leg {
-  const void* in = nullptr;   ///< the message, for producers
-  void* out = nullptr;        ///< the message, for consumers
+  const void* in = nullptr;   ///< the message to send, for producers; null if they need none
+  void* out = nullptr;        ///< where the received message goes, for consumers; null: copies drop the data
   uint64_t bytes = 0;         ///< size of the share, a whole number of elements
   uint64_t begin = 0;         ///< offset of the share in the message
   uint64_t tile_bytes = 0;    ///< size of a tile, at most a slot; 0: a slot. The same on both sides
-  uint64_t signal_bytes = 0;  ///< the step in which the sender signals, or the receiver waits, within a tile;
-                              ///< 0: the whole tile. The sides may differ
+  uint64_t signal_bytes = 0;  ///< the sender signals, or the receiver waits, after each so many bytes of a
+                              ///< tile; 0: once per tile. The sides may differ
   /// Gives the size of an element in bytes. Tiles and shares consist of whole elements. The size is a
   /// multiple of sizeof(T) of the call; 1 means sizeof(T).
   uint32_t elem = 1;
-  uint32_t shard = 0;  ///< passed on to hooks, as are the members below
+  uint32_t shard = 0;  ///< the number of the shard, for hooks
+  // Only hooks use the members below: the shape of the message as a matrix, and its strides in the buffers.
   uint32_t rows = 0, cols = 0;
   Strides in_strides, out_strides;
 };
@@ -95,7 +96,8 @@ CHORALE_HD uint64_t units_in(uint64_t bytes, uint64_t unit) {
   return quotient(bytes, unit) + (modulo(bytes, unit) != 0 ? 1 : 0);
 }
 
-/// Returns `n` units of a message from unit `first` on, or as many of them as the message has.
+/// Returns `n` units of a message from unit `first` on, or as many of them as the message has. A unit is
+/// `unit` bytes.
 CHORALE_HD Leg part_of(const Leg& message, uint64_t unit, uint64_t first, uint64_t n) {
   const uint64_t begin = first * unit, end = begin + n * unit;
   Leg part = message;

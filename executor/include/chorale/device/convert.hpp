@@ -4,12 +4,12 @@
 // C++ leaves the result undefined when a float does not fit an integer type, and machines differ there. These
 // conversions define it:
 //
-//   from a float to an integer   rounds towards zero; a value that is too large or too small becomes the
-//                                nearest end of the range, and a NaN becomes 0
-//   between integers             keeps the low bits, as in sums: a value that fits stays as it is
-//   to a float                   rounds to nearest, ties to even, once from whatever type; a value that is
-//                                too large becomes infinity or, in fp8_e4m3, which has none, NaN; a NaN
-//                                becomes the one without sign whose other bits are set
+//   from a float to an integer   rounds towards zero. A value outside the range becomes the nearest end of
+//                                the range. A NaN becomes 0
+//   between integers             keeps the low bits, so a value that fits does not change
+//   to a float                   rounds once, to nearest, ties to even. A value that is too large becomes
+//                                infinity, or NaN in fp8_e4m3, which has no infinity. A NaN becomes the NaN
+//                                without sign whose exponent and mantissa bits are all set
 //   to the same type             keeps the bits
 
 #include <cstdint>
@@ -60,7 +60,7 @@ CHORALE_HD To integer_from(double value) {
   return To(value);
 }
 
-/// Converts a value that is no NaN to a narrow float, f32 or f64.
+/// Converts a value that is not a NaN to a narrow float, f32 or f64.
 template <class To, class From>
 CHORALE_HD To float_from(From value) {
   if constexpr (!is_narrow_float<To>) {
@@ -93,8 +93,8 @@ CHORALE_HD To no_number() {
 
 }  // namespace detail
 
-/// Converts `value` to type To. A conversion through double, int64_t or uint64_t gives the same result if
-/// that type holds the value exactly. Each value is exact in one of them.
+/// Converts `value` to type To, by the rules above. You may first convert the value to double, int64_t or
+/// uint64_t, if that type holds it exactly: the result is the same. One of the three always does.
 template <class To, class From>
 CHORALE_HD To convert(From value) {
   if constexpr (std::is_same_v<To, From>) {

@@ -65,7 +65,8 @@ CHORALE_FN uint64_t ns_from_now(uint64_t ns) {
 struct Deadline {
   AbortWord* shared = nullptr;  ///< polled during waits; null: no one can stop the wait
   uint64_t ticks = 0;           ///< the time that a wait may take, in nanoseconds; 0: no limit
-  /// Holds the time by now_ns() when waits end; 0: not started, so each wait starts a clock of its own.
+  /// Holds the time, by now_ns(), at which all waits end. 0 means that start() was not called, so that each
+  /// wait may take `ticks`.
   uint64_t until = 0;
 
   /// Starts the clock, so that several waits share one limit.
@@ -97,17 +98,18 @@ CHORALE_FN Stop stop_for(const Group& group, const Deadline& deadline) {
   return group.agree(stop);
 }
 
-/// Sets the number of checks between two polls of a deadline. The abort word is across PCIe, which serves one
-/// poll after the other. If thousands of threads polled at each check, they would occupy PCIe for longer than
-/// the wait itself takes. Peers would then wait for them and poll in turn, and so on forever.
+/// Sets the number of checks of a wait between two polls of its deadline and its abort word. A GPU reads the
+/// abort word over PCIe, which serves one poll after the other. If thousands of threads polled at each check,
+/// they would occupy PCIe for longer than the wait itself takes. Their peers would then wait longer and poll
+/// more, and so on forever.
 #if defined(__CUDACC__)
 constexpr uint32_t looks_between_polls = 4096;
 #else
 constexpr uint32_t looks_between_polls = 64;
 #endif
 
-/// Spins until ready() holds or the wait must end. Data that came in time counts, even at the last check.
-/// Called by one thread.
+/// Spins until ready() holds or the wait must end, and returns why it ended. If ready() holds at the last
+/// check, the result is Stop::none. Called by one thread.
 template <class Ready>
 CHORALE_FN Stop spin_until(const Group& group, const Deadline& deadline, const Ready& ready) {
   if (ready()) return Stop::none;

@@ -3,13 +3,20 @@
 // of several, or a hook. See packets.hpp for packets, reduce.hpp for sources that combine and engine.hpp for
 // the loop.
 //
-// A SOURCE has                                         A SINK has
-//   waits, at_once   whether it can stop; CUDA: units a thread holds at once, if may_take_several()
-//   whole(bytes)     CUDA: all whole units within `bytes` are whole and aligned here too
-//   read<W>(turn)    CUDA: the units of a turn           write<W>(turn)  CUDA: the units of a turn
-//   gather<W>(turn)  CUDA: those of several sources at once, each as unit_of() takes it
-//   run(at), view()  CPU: a span of bytes                put()           CPU: a span of bytes
-//   by_line          both, optional: true if it moves whole LL128 lines
+// A source has these members:
+//   waits            whether it waits for data, so that it can stop
+//   at_once          CUDA: how many units a thread holds at a time, if may_take_several()
+//   read<W>(turn)    CUDA: loads the units of a turn
+//   gather<W>(turn)  CUDA: loads the units of a turn from several sources at once. They have the type
+//                    `Loaded`, which unit_of() converts to a Unit
+//   run(at), view()  CPU: gives a span of bytes
+// A sink has these members:
+//   write<W>(turn)   CUDA: stores the units of a turn
+//   put()            CPU: stores a span of bytes
+// Both have:
+//   whole(bytes)     CUDA: whether all whole units of the first `bytes` bytes exist and are aligned here, so
+//                    that W (Whole) may be true
+//   by_line          optional: true if it moves whole LL128 lines
 // `at` counts bytes from the start of the transfer. It is a multiple of 16, and of 112 for lines. The data of
 // a span is padded to whole units.
 
@@ -25,12 +32,12 @@ namespace chorale {
 
 constexpr uint64_t unlimited = ~uint64_t{0};
 
-/// CUDA: says what a thread moves in one step: n units that are `stride` units apart.
+/// Says what a thread moves in one step on CUDA: n units that are `stride` units apart.
 struct Turn {
-  uint64_t unit;
-  uint64_t stride;
-  uint32_t n;
-  uint32_t bytes;  ///< size of each unit; less than 16 only if n is at most 1
+  uint64_t unit;    ///< number of the first unit, counted from the start of the transfer
+  uint64_t stride;  ///< distance of the units, in units
+  uint32_t n;       ///< number of units
+  uint32_t bytes;   ///< size of each unit; less than 16 only if n is at most 1
   // Used when lines are moved: the lines that the thread has a part in. Its unit of a line may be past the
   // end of the data, or the thread may have the flag of the line.
   uint64_t line = 0;
@@ -39,11 +46,11 @@ struct Turn {
 };
 
 namespace detail {
-/// Sets the number of bytes that a source which stages or waits hands on at a time on the CPU. They fit on a
-/// fiber's stack.
+/// Limits the bytes of a span on the CPU, for a source that waits or copies its data. They fit on the stack
+/// of a fiber.
 constexpr uint32_t span_bytes = 2048;
 
-/// Returns how many of the first `bytes` bytes of unit `unit` are before `limit`. For CUDA.
+/// Returns how many of the first `bytes` bytes of unit `unit` are before byte `limit` of the transfer.
 CHORALE_FN uint32_t bytes_within(uint64_t unit, uint32_t bytes, uint64_t limit) {
   const uint64_t at = unit * unit_bytes;
   const uint64_t left = at < limit ? limit - at : 0;
@@ -58,8 +65,8 @@ constexpr bool by_line<End, std::enable_if_t<End::by_line>> = true;
 CHORALE_HD uint64_t padded(uint64_t bytes) { return units_of(bytes) * unit_bytes; }
 }  // namespace detail
 
-/// Uses plain memory as a source or a sink. From `valid` bytes on, and when `data` is null, a source reads
-/// zeros and a sink drops the data. Any alignment works; a multiple of 16 is fast.
+/// Uses plain memory as a source or a sink. Only the first `valid` bytes exist, and none if `data` is null.
+/// After them a source reads zeros, and a sink drops the data. Any alignment works; a multiple of 16 is fast.
 struct Mem {
   char* data = nullptr;
   uint64_t valid = unlimited;
@@ -94,8 +101,8 @@ struct Mem {
       const uint32_t bytes = from[source] ? detail::bytes_within(unit, turn.bytes, at(source).valid) : 0;
       return load_unit(from[source] + unit * unit_bytes, bytes);
     };
-    // Usually no branch is between the loads. In the other case also set the elements that are not loaded: a
-    // register that only some paths write would stay reserved through every outer loop.
+    // Usually no branch is between the loads. Otherwise the elements that are not loaded are set to zero,
+    // because a register that only some paths write would stay reserved through every outer loop.
     if (n == K && turn.n == N) {
 #pragma unroll
       for (uint32_t item = 0; item < K * N; ++item) to[item / N][item % N] = load(item / N, item % N);

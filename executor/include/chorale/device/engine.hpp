@@ -1,5 +1,5 @@
 #pragma once
-// This is the only loop that moves data, unit by unit from a source to a sink. The plan interpreter and
+// transfer() is the only loop that moves data, unit by unit from a source to a sink. The plan interpreter and
 // users' kernels share it.
 
 #include <cstdint>
@@ -14,23 +14,24 @@
 
 namespace chorale {
 
-/// Moves `bytes` bytes, a whole number of elements, from `source` to `sink`. Without LL128 packets at either
-/// end, thread u % size moves unit u. With LL128 packets the group must be whole warps, and its warps take
-/// lines in turn, so a unit goes through a different thread. Source and sink may be the same memory but must
-/// not overlap in another way.
+/// Moves `bytes` bytes, a whole number of elements, from `source` to `sink`. Called by all threads of the
+/// group. Without LL128 packets at either end, thread u % size moves unit u. With LL128 packets the group
+/// must be whole warps, and its warps take lines in turn, so other threads move the units. Source and sink
+/// may be the same memory but must not overlap in another way.
 ///
-/// A source that waits can stop. Then the returned Stop says why, and is the same in every thread. Units that
-/// had arrived may have been passed on, each of them complete. After such a source the group is synchronised.
-/// After other sources it is not, and Stop is none: synchronise before you signal or use units that other
-/// threads have moved.
+/// If the source waits (Source::waits), the group is synchronised afterwards. The result then says why the
+/// source stopped, and is the same in every thread. Units that arrived before the stop may have been moved,
+/// each of them completely. If the source does not wait, the result is Stop::none and the group is not
+/// synchronised: synchronise it before you signal or use units that other threads have moved.
 template <class Source, class Sink>
 CHORALE_FN Stop transfer(const Group& group, uint64_t bytes, const Source& source, const Sink& sink);
 
 namespace detail {
-/// Returns the turn of a lane of a warp that moves lines first, first + stride, .. as far as they are in
-/// begin .. end-1, at most N of them. `bytes` is the size of the data. The turn has no units past the end of
-/// the data. With Whole, each unit before the end is whole. Without Padded, such lines have no unit past the
-/// end.
+/// Returns the turn of one lane, when its warp moves at most N of the lines first, first + stride, ... that
+/// are in begin .. end-1. The turn has no units past the end of the data.
+/// \param bytes  the size of the data
+/// \tparam Whole  promises that each unit before the end of the data is whole
+/// \tparam Padded  false promises that these lines have no unit past the end of the data
 template <bool Whole, uint32_t N, bool Padded>
 CHORALE_FN Turn turn_of_lines(uint32_t lane, uint64_t stride, uint64_t first, uint64_t begin, uint64_t end,
                               uint64_t bytes) {

@@ -7,13 +7,14 @@
 //   put, get               move one vector to and from such a region
 //   signal(...)            tells the peer that it may see what the group staged up to here
 //   wait(...)              waits until the peer has signalled
-//   signal_free(...)       tells the peer that it may write again where the group has read what it received
-//                          up to here. `stored`: each thread has stored what it read, so the credit may be
-//                          relaxed
+//   signal_free(...)       tells the peer that the group has read the received data up to here, so that the
+//                          peer may write there again. `stored` promises that each thread has stored what it
+//                          read, so that the credit may be relaxed
 //   wait_free(...)         waits until the peer has given this credit
 //   drain(...)             waits until no sent data is still read from this rank's memory
 //
-// The whole group calls each of them. If one returns a Stop other than none, it has told the peer nothing.
+// All threads of the group call each of them. If one returns a Stop other than none, it has told the peer
+// nothing.
 
 #include <cstdint>
 #include <string>
@@ -84,7 +85,7 @@ struct Direct {
 };
 
 /// Links this rank to itself: it owns the ring and the counters, and is its own peer. It works as Direct
-/// does, so another group of the rank may be the other half.
+/// does, so one group of the rank may send to another.
 struct Self : Direct {};
 
 /// Moves data by a proxy, which copies it from a ring in this rank's memory and tells the peer. The peer's
@@ -133,8 +134,8 @@ struct Port {
   }
 };
 
-/// This is true if signal() and signal_free() of a fabric never stop, because they write to the peer
-/// directly. A fabric that goes through a proxy may have to wait for room.
+/// Is true if signal() and signal_free() of a fabric never stop, because they write to the peer directly. A
+/// fabric that uses a proxy may have to wait for room in the ring of orders.
 template <class Ops>
 inline constexpr bool signals_at_once = std::is_base_of_v<Direct, Ops>;
 
@@ -207,7 +208,8 @@ CHORALE_FN bool fits(const Endpoint& e) {
   return false;
 }
 
-/// Calls f with the fabric of the endpoint's link, such as f(Port{}), so that one kernel can mix them.
+/// Calls f with the fabric of the endpoint's link, such as f(Port{}), and returns its result. With it one
+/// kernel works with links of all kinds.
 template <class F>
 CHORALE_FN decltype(auto) with_link(const Endpoint& e, F&& f) {
 #define CHORALE_LINK(name, fabric, ring) \

@@ -62,7 +62,7 @@ CHORALE_FN Group Group::warps() const {
   return warp;
 }
 
-/// Returns one CPU thread as the whole of block `block` of `blocks`.
+/// Returns a group of one CPU thread, which is all of block `block` of `blocks`.
 CHORALE_FN Group block_group(uint32_t block = 0, uint32_t blocks = 1, HostBlock* host = nullptr) {
   Group group;
   group.id = group.block = block;

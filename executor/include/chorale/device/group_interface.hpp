@@ -22,14 +22,14 @@ namespace chorale {
 /// Says why a wait ended; `none` means that its condition holds. If threads disagree, the larger value wins.
 enum class Stop : uint32_t { none = 0, timed_out, aborted, deadlock, peer_lost };
 
-/// Says what a group consists of, and so how it synchronises.
+/// Says what a group consists of, which determines how it synchronises.
 enum class Scope : uint8_t { thread, warp, multiwarp, block, cluster };
 
 struct HostBlock;
 
 #if !defined(__CUDACC__)
-/// Serves one thread of a CPU block, which is a fiber or the only thread of its block. The code that runs the
-/// block implements it.
+/// Lets one thread of a CPU block wait for others. Such a thread is a fiber, or the only thread of its block.
+/// The code that runs the block implements this interface.
 struct HostBlock {
   virtual ~HostBlock() = default;
 
@@ -54,15 +54,15 @@ struct HostBlock {
     return nullptr;
   }
 
-  /// Passes a value among the block's threads, between calls of sync(). Only Group uses it. If each thread
-  /// has a HostBlock of its own, all of them point to one cell.
+  /// Points to two words through which Group passes a value among the block's threads, between calls of
+  /// sync(). If each thread has its own HostBlock, all of them point to the same words.
   uint64_t* cell = own_cell;
   uint64_t own_cell[2] = {0, 0};
 };
 #endif
 
-/// Ends a kernel that was called wrongly, when continuing would hang a peer or corrupt its memory. CUDA:
-/// traps. CPU: throws, which stops the world.
+/// Ends a kernel that was called wrongly and would otherwise hang a peer or corrupt its memory. On CUDA it
+/// traps. On the CPU it throws std::logic_error, which stops the world.
 CHORALE_FN void refuse(const char* why) {
 #if defined(__CUDACC__)
   (void)why;
@@ -83,7 +83,8 @@ struct Split;
 struct Group {
   uint32_t rank = 0;   ///< this thread's number in the group, 0 .. size-1
   uint32_t size = 1;   ///< the number of threads in the group
-  uint32_t id = 0;     ///< this group's number among its peers, 0 .. count-1; a split renumbers it
+  uint32_t id = 0;     ///< this group's number among those that share the work, 0 .. count-1; a split
+                       ///< renumbers it
   uint32_t count = 1;  ///< the number of groups that share the work
   uint32_t block = 0;  ///< the thread block that it runs in; a split does not change it
   Scope scope = Scope::thread;
@@ -98,7 +99,8 @@ struct Group {
   /// Pauses briefly within a wait, after check number `spin` has failed. Called by one thread.
   CHORALE_FN void pause(uint32_t spin) const;
 
-  /// Yields until ready() may hold; the caller checks again. Called by one thread. CUDA: same as pause().
+  /// Yields until ready() may hold. The caller must check it again. Called by one thread. On CUDA it is
+  /// pause().
   template <class Ready>
   CHORALE_FN void park(const Ready& ready, uint32_t spin) const;
 
@@ -125,8 +127,8 @@ struct Group {
   /// Divides the groups round-robin: group g is in part g % parts.
   CHORALE_FN Split split_interleaved(uint32_t parts) const;
 
-  /// Divides the groups into runs of neighbours. The size of a run is about weights[part] / sum of weights of
-  /// all groups. Refuses weights that are all 0.
+  /// Divides the groups into runs of neighbours. A part gets about count * weights[part] / (sum of all
+  /// weights) groups. Refuses weights that are all 0.
   CHORALE_FN Split split_weighted(const uint32_t* weights, uint32_t parts) const;
 
   /// Returns the calling thread's warp of a block or multiwarp group. The warps share this group's work. CPU:
@@ -208,8 +210,8 @@ CHORALE_FN Stop Group::agree(Stop mine) const {
   return Stop::timed_out;
 }
 
-// These groups are parts of a block, or contain it. They share the work of all blocks, or of those that a
-// split left in one part, because their ids follow from the block's id.
+// The functions below return groups that are parts of a block or contain it. Their ids follow from the
+// block's id. So they share the work of all blocks, or after a split the work of the blocks in one part.
 
 /// Returns the calling thread as a group of one.
 CHORALE_FN Group thread_group(const Group& block) {

@@ -1,5 +1,5 @@
 #pragma once
-// These sources and sinks let hooks be the ends of a transfer; see endpoints.hpp.
+// With these sources and sinks, a transfer can read from a hook or write to one; see endpoints.hpp.
 
 #include <cstdint>
 #include <cstring>
@@ -22,7 +22,7 @@ CHORALE_FN Ctx<X> vector_at(const Ctx<X>& ctx, uint64_t at, uint32_t bytes) {
 }
 }  // namespace detail
 
-/// Reads the elements that a value hook makes. `ctx` is for the transfer's first element.
+/// Is the source that reads what a value hook makes. `ctx` is for the transfer's first element.
 template <class T, class Hook, class X>
 struct Produced {
   static_assert(unit_bytes % sizeof(T) == 0, "value hooks make whole units: use a block hook");
@@ -69,7 +69,7 @@ struct Produced {
 #endif
 };
 
-/// Hands the data to a value hook.
+/// Is the sink that hands the data to a value hook. `ctx` is for the transfer's first element.
 template <class T, class Hook, class X>
 struct Consumed {
   static_assert(unit_bytes % sizeof(T) == 0, "value hooks take whole units: use a block hook");
@@ -105,7 +105,7 @@ struct Consumed {
 #endif
 };
 
-/// Reads another source and changes its data by a value hook's forward().
+/// Is the source that reads memory and changes the data by a value hook's forward().
 template <class T, class Hook, class X>
 struct Forwarded {
   Mem from;

@@ -1,14 +1,15 @@
 #pragma once
-// Hooks change data on its way out of a user's buffer, and on its way in.
+// Hooks make the data that is sent and take the data that is received, so a kernel can change data on its way
+// out of a buffer and on its way in. produce() makes data, and consume() takes it.
 //
-// A value hook makes or takes 16 bytes of elements as they travel:
+// A value hook makes or takes 16 bytes of elements at a time, in the type that travels:
 //   Pack<T, 16 / sizeof(T)> produce(const Ctx<X>&) const
 //   void consume(const Ctx<X>&, const Pack<T, 16 / sizeof(T)>&) const
 //   Pack<T, 16 / sizeof(T)> forward(const Ctx<X>&, const Pack<T, ...>&) const
 // For forward_tiles(), forward() returns the data that is passed on and consumed.
 //
-// All threads of the group make or take a whole tile in a block hook. Other threads may not yet see the
-// writes of its last step:
+// A block hook makes or takes a whole tile at a time. All threads of the group call it together. It need not
+// synchronise the group after its last writes:
 //   using block_hook = void;
 //   void produce(const Ctx<X>&, const Group&, TileOut) const
 //   void consume(const Ctx<X>&, const Group&, TileIn) const
@@ -51,11 +52,12 @@ CHORALE_FN void store_elements(void* buffer, uint64_t index, const Vector<T>& va
   store_unit(to, unit_of<T>(values), count * uint32_t(sizeof(T)));
 }
 
-/// Copy the message unchanged, from Ctx::in or to Ctx::out. These are the fastest hooks.
+/// Copy the message unchanged: CopyProduce from Ctx::in, and CopyConsume to Ctx::out. These are the fastest
+/// hooks.
 struct CopyProduce {};
 struct CopyConsume {};
 
-/// Drops the data of a leg that this rank does not need. forward_tiles() then only passes it on.
+/// Drops the received data. With it, forward_tiles() only passes the data on.
 struct DropConsume {
   template <class X, class V>
   CHORALE_FN void consume(const Ctx<X>&, const V&) const {}
@@ -97,7 +99,7 @@ CHORALE_FN Vector<T> combined(const Vector<T>& first, const Vector<T>& second) {
 }
 }  // namespace detail
 
-/// Combines the contents of `out`, the first operand, with the received data.
+/// Sets each element of `out` to itself combined with the received element.
 template <ReduceOp Op, class T>
 struct AccumulateConsume {
   template <class X>
@@ -107,8 +109,8 @@ struct AccumulateConsume {
   }
 };
 
-/// Combines the received data, the first operand, with `in`. Passes the result on, and also stores it if
-/// there is an `out`. Used in forward_tiles() as one step of a reduction along a chain.
+/// Combines the received data (the first operand) with `in` (the second). It passes the result on, and also
+/// stores it if there is an `out`. In forward_tiles() this is one step of a reduction along a chain.
 template <ReduceOp Op, class T>
 struct AccumulateForward {
   template <class X>
@@ -158,7 +160,8 @@ struct GatherProduce {
 };
 
 /// Sends elements of type From, divided by *scale, as 8-bit floats. A value that is too large becomes the
-/// largest finite one, because the scale is meant to keep data in range. A NaN stays.
+/// largest finite one, because the scale is meant to keep data in range. A NaN stays a NaN. Kernels read
+/// `scale`, so on CUDA it is in memory of the device.
 template <class From, class To = fp8_e4m3>
 struct QuantizeFp8 {
   const float* scale;
@@ -199,9 +202,9 @@ struct alignas(16) Fp8Block {
 };
 static_assert(sizeof(Fp8Block<>) == 144);
 
-/// Convert runs of 128 From to Fp8Block, with one scale per run, and back. These are block hooks. A message
-/// is a whole number of blocks. If `elements` ends within the last block, the rest of it is zero. Each thread
-/// makes whole blocks.
+/// Convert runs of 128 elements to Fp8Block, with one scale per run, and back. These are block hooks for
+/// messages of Fp8Block, for example send<Fp8Block<>>(). A message is a whole number of blocks. If `elements`
+/// ends within the last block, the rest of that block is zero.
 template <class From, class F = fp8_e4m3>
 struct QuantizeFp8Blocks {
   using block_hook = void;

@@ -1,6 +1,6 @@
 #pragma once
-// These kernels only send and receive. A kernel is a function object: each thread of every group calls its
-// Stop operator()(group, deadline) const.
+// These kernels only send and receive; send(), recv() and sendrecv() of launch.hpp launch them. A kernel is a
+// function object. Each thread of every group calls its `Stop operator()(group, deadline) const`.
 
 #include <cstdint>
 
@@ -26,6 +26,7 @@ struct SendKernel {
   }
 };
 
+/// Receives `message` from `peer`. Every group receives its share.
 template <class T, class Consume>
 struct RecvKernel {
   EndpointTable table;
@@ -41,6 +42,7 @@ struct RecvKernel {
   }
 };
 
+/// Sends to rank `to` and receives from rank `from`, tile by tile in turn.
 template <class T, class Produce, class Consume>
 struct SendRecvKernel {
   EndpointTable table;

@@ -1,5 +1,5 @@
 #pragma once
-// These sources and sinks let LL128 packets be the ends of a transfer; see endpoints.hpp.
+// With this source and sink, a transfer can read and write LL128 packets; see endpoints.hpp.
 
 #include <cstdint>
 #include <cstring>
@@ -25,8 +25,8 @@ CHORALE_FN Stop agree_in_warp(Stop stop) { return Stop(__reduce_max_sync(0xfffff
 }  // namespace detail
 #endif
 
-/// Uses lines as a source or a sink. The source waits for every line. The sink sends whole lines and pads the
-/// last one. CUDA: for groups of whole warps.
+/// Uses LL128 packets (lines) as a source or a sink. The source waits for every line. The sink sends whole
+/// lines and pads the last one. On CUDA it needs groups of whole warps.
 template <>
 struct Packets<LL128> {
   LL128* slots = nullptr;

@@ -19,8 +19,8 @@
 
 namespace chorale {
 
-/// Says what connects two ranks: `self` nothing, because both are the same rank; `direct` memory of the peer
-/// that is mapped here (NVLink, PCIe, shared memory); `port` a proxy that moves the data.
+/// Says what connects two ranks. With `self` both are the same rank. With `direct` the memory of the peer is
+/// mapped here (NVLink, PCIe, shared memory). With `port` a proxy moves the data.
 enum class LinkKind : uint8_t {
 #define CHORALE_LINK(name, fabric, ring) name,
 #include "chorale/device/links.def"
@@ -32,16 +32,16 @@ struct PacketNote {
   uint64_t word = 0;
 };
 
-/// Holds one end of a link, in its owner's memory. Each of these has a cache line of its own: the owner's
-/// counts; the peer's signals of data; the peer's credits for its ring; and the proxy's signals or, without a
-/// proxy, the peer's notes about packets.
+/// Holds one end of a link, in its owner's memory. Each member has a separate cache line. The owner writes
+/// `cursor`. The peer writes `data_ready` and `slot_free`. The proxy writes `left`, or if there is no proxy
+/// the peer.
 struct LinkState {
   struct alignas(128) Cursor {
     uint64_t sent, received;                  ///< positions of the two streams
     uint64_t packets_sent, packets_received;  ///< numbers of packet messages, see packet_link.hpp
     uint64_t orders;                          ///< number of data orders given to the proxy
   };
-  Cursor cursor;  ///< only the owner's kernels touch it
+  Cursor cursor;  ///< only the owner's kernels access it
   /// The peer writes here the position up to which its data has arrived. `note` describes the message, for
   /// checks.
   Signal data_ready;
@@ -67,12 +67,12 @@ struct Endpoint {
   uint32_t channel = 0, channels = 0;  ///< this channel, and the number of channels
   uint32_t depth = 0;                  ///< slots of a ring
   uint64_t window = 0;                 ///< bytes of a ring
-  char* send_dst = nullptr;  ///< direct: the peer's ring, which this rank fills; port: this rank's copy of it
+  char* send_dst = nullptr;        ///< direct: the ring that this rank fills; port: this rank's copy of it
   const char* recv_src = nullptr;  ///< the ring that the peer fills
   LinkState* local = nullptr;      ///< this rank's end
   LinkState* remote = nullptr;     ///< the peer's end; null if only a proxy reaches it
-  /// Points to all of this rank's end but the cursor. It equals `local`, unless proxies on the host write it
-  /// for a GPU.
+  /// Points to the members of this rank's end that others write, which are all but the cursor. It equals
+  /// `local`, unless proxies on the host write these members for a GPU.
   const LinkState* told = nullptr;
   PortQueue* port = nullptr;   ///< the orders to the proxy, for LinkKind::port
   char* packet_dst = nullptr;  ///< like send_dst and recv_src, for packets; packet_banks of packet_bytes each

@@ -1,6 +1,6 @@
 #pragma once
-// Teams of a block's warps share its links, so that the waits for memory of one link overlap with those of
-// the others.
+// The warps of a block form teams that divide its links among them. So the waits for memory of one link
+// overlap with those of the others.
 
 #include <cstdint>
 

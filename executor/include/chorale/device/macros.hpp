@@ -6,9 +6,9 @@
 //                 so it may use features that only one side has.
 //   CHORALE_HD    marks a small function without synchronisation that host code of a CUDA translation unit
 //                 uses as well.
-//   CHORALE_COLD  marks a long function that seldom runs. It is like CHORALE_FN, but is called instead of
-//                 inlined: a GPU that runs code for the first time waits for it, even if it only jumps over
-//                 it. Pass arguments by value, because arguments passed by reference must be in memory.
+//   CHORALE_COLD  marks a long function that seldom runs. It is like CHORALE_FN, but is not inlined. A GPU
+//                 must fetch inlined code before it can jump over it, which takes time. Pass arguments by
+//                 value, because arguments passed by reference must be in memory.
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #error "kernels of the device library need a GPU of sm_80 or later: give nvcc -arch=sm_80, or a later one"

@@ -1,7 +1,8 @@
 #pragma once
-// These messages carry their length, so that two ends that disagree find out instead of hanging or mixing up
-// their data. They use a transport's rings, as tiles.hpp does, or its packets, as packet_link.hpp does. A
-// link may carry messages of all three files, one after the other.
+// send_message() and recv_message() move messages that carry their length. If the two ends disagree about it,
+// the receiver finds out; otherwise both would hang or mix up their data. These messages use a transport's
+// rings, as tiles.hpp does, or its packets, as packet_link.hpp does. A link may carry messages of all three
+// files, one after the other.
 //
 // Sender and receiver use the same number of groups. Each group moves its share over the channel that has its
 // id. A share begins with a unit that holds the message's length. If the link has packets, this unit goes as
@@ -51,7 +52,7 @@ CHORALE_FN Unit unit_of(const MessageHead& head) {
   return unit;
 }
 
-/// Takes the head of a share. `sent` is the same as in recv_message().
+/// Reads the head of a share and compares it with `bytes`. `sent` is as for recv_message().
 CHORALE_FN Stop hear_head(const Group& group, const Endpoint& e, const Unit& unit, uint64_t bytes,
                           uint64_t& sent) {
   MessageHead head;
@@ -68,7 +69,7 @@ CHORALE_FN Leg share_of_message(const Group& group, uint64_t bytes) {
   return share_of(message, group.id, group.count, unit_bytes);
 }
 
-/// Returns whether a share goes as packets after its head.
+/// Returns whether the data of a share goes as packets, as its head does. `share` is its size in bytes.
 CHORALE_FN bool as_packets(const Endpoint& e, uint64_t share) {
   return share <= longest_in_packets && packet_bytes<LL16>(unit_bytes + share) <= e.packet_bytes;
 }
@@ -103,7 +104,7 @@ struct ShareInSlots {
 };
 
 /// Sends a share through the slots of a ring.
-/// \param head null if the peer has already got it
+/// \param head  the head of the message; null if it went as a packet
 template <class Ops>
 CHORALE_FN Stop send_in_slots(const Group& group, const Endpoint& e, const MessageHead* head,
                               const char* share, uint64_t bytes, const Deadline& deadline) {
@@ -131,7 +132,8 @@ CHORALE_FN Stop send_in_slots(const Group& group, const Endpoint& e, const Messa
 }
 
 /// Receives a share through the slots of a ring.
-/// \param hear takes the unit with which the first slot begins; not called without `head`
+/// \param head  true if the first slot begins with the head of the message
+/// \param hear  called with that head as a unit; a Stop that it returns ends the call
 template <class Ops, class Hear>
 CHORALE_FN Stop recv_in_slots(const Group& group, const Endpoint& e, bool head, const Hear& hear, char* share,
                               uint64_t bytes, const Deadline& deadline) {
@@ -195,8 +197,9 @@ CHORALE_FN Stop recv_as_packets(const Group& group, const Endpoint& e, const Hea
 
 }  // namespace detail
 
-/// Sends this group's share of the `bytes` bytes at `data` to the peer of `e`. Any length (also 0) and any
-/// alignment work; multiples of 16 are fast. The data must stay unchanged until the call returns.
+/// Sends this group's share of the `bytes` bytes at `data` to the peer of `e`. Called by all threads of the
+/// group. Any length (also 0) and any alignment work; multiples of 16 are fast. The data must stay unchanged
+/// until the call returns. `Ops` is the fabric of the link, see with_link().
 template <class Ops = Direct>
 CHORALE_FN Stop send_message(const Group& group, const Endpoint& e, const void* data, uint64_t bytes,
                              const Deadline& deadline = {}) {
@@ -213,9 +216,9 @@ CHORALE_FN Stop send_message(const Group& group, const Endpoint& e, const void* 
 /// Receives this group's share of `bytes` bytes from the peer of `e` into `data`; the peer calls
 /// send_message(). When it returns, other threads of the group may read the data.
 ///
-/// \param sent set in every thread: `bytes`, or the length of the peer's message if that differs. In that
-/// case the call takes nothing of the message and returns Stop::aborted. The caller must then stop the world,
-/// because the peer may be waiting for room.
+/// \param sent  is set in every thread to the length of the peer's message. If it differs from `bytes`, the
+///   call takes nothing of the message and returns Stop::aborted. The caller must then stop the world,
+///   because the peer may be waiting for room
 template <class Ops = Direct>
 CHORALE_FN Stop recv_message(const Group& group, const Endpoint& e, void* data, uint64_t bytes,
                              const Deadline& deadline, uint64_t& sent) {

@@ -1,18 +1,18 @@
 #pragma once
-// A multicast address reaches the memory of all members of a switch channel at once: the switch combines and
-// stores through it. The address belongs to a mapped multicast object of CUDA (cuMulticastCreate) and needs
-// compute capability 9.0. This code is compiled, and its instructions are checked, but it has not run on
-// hardware.
+// A multicast address reaches the memory of all members of a switch channel at once. A load from it returns
+// the members' data combined by the switch (NVLink SHARP), and a store goes to all members. The address
+// belongs to a mapped multicast object of CUDA (cuMulticastCreate) and needs compute capability 9.0. This
+// code is compiled, and its instructions are checked, but it has not run on hardware.
 //
 // Use a multicast address only through these functions. They move whole units: the address and the size of a
 // transfer are multiples of 16. The rest of the data goes through the members' own addresses.
 //
-// To the memory model this address is another name for the members' memory. A fence_alias() must order
-// accesses by different names. Call it before a thread reads data that was stored by another name. Call it
-// also after a thread has stored or read data that is accessed by another name next.
+// To the memory model a multicast address is an alias of the members' own addresses. A fence_alias() must
+// order accesses by different aliases. Call it before a thread reads data that was stored by another alias.
+// Call it also after a thread has stored or read data that is accessed by another alias next.
 //
-// The switch combines in an order of its own, so floats may get other bits than those of Multi. When an
-// operand of `min` or `max` is a NaN, either operand may be the result.
+// The switch combines in an order that is not specified, so floats may get other bits than those of Multi.
+// When an operand of `min` or `max` is a NaN, either operand may be the result.
 
 #include <cstdint>
 #include <cstring>
@@ -31,7 +31,7 @@ CHORALE_FN void fence_alias() { asm volatile("fence.proxy.alias;" ::: "memory");
 
 namespace detail {
 
-/// Loads a unit from all members, combined. `exists` is true if the switch can do it.
+/// Loads a unit of all members, combined by the switch. `exists` is true if the switch has this operation.
 template <ReduceOp Op, class T>
 struct LoadReduce {
   static constexpr bool exists = false;
@@ -95,7 +95,7 @@ CHORALE_FN void store_multicast(char* to, const Unit& unit) {
 
 }  // namespace detail
 
-/// Reads the data of all members, combined by the switch.
+/// Is the source that reads the data of all members, combined by the switch. `at` is a multicast address.
 template <ReduceOp Op, class T>
 struct MulticastReduced {
   static_assert(detail::LoadReduce<Op, T>::exists, "a switch cannot combine this: see multimem.def");
@@ -128,7 +128,7 @@ struct MulticastReduced {
   }
 };
 
-/// Writes to the memory of all members.
+/// Is the sink that writes to the memory of all members. `at` is a multicast address.
 struct MulticastStore {
   char* at = nullptr;
 

@@ -1,5 +1,6 @@
 #pragma once
-// A collective looks up the links of its group here, again for each tile and peer.
+// NearLinks keeps the links of a group close to its threads, because a collective needs them for each tile
+// and peer.
 
 #include <cstdint>
 
@@ -17,9 +18,9 @@ struct Positions {
 };
 
 #if defined(__CUDACC__)
-/// Holds a block's links in shared memory. The table is slower, because each acquiring wait makes a
-/// multiprocessor drop the parts of the table in its cache. Positions are here too: an array with a variable
-/// index would be in local memory.
+/// Holds a block's links in shared memory. The EndpointTable is slower: with each acquiring wait a
+/// multiprocessor drops the table from its L1 cache. The positions are here too, because an array that is
+/// indexed at run time would otherwise be in local memory.
 struct LinksOfBlock {
   Endpoint links[most_ranks];
   Positions positions;
@@ -31,15 +32,14 @@ CHORALE_FN LinksOfBlock& links_of_block() {
 }
 #endif
 
-/// Holds a group's links and the positions of their streams before a collective. A block may have only one of
-/// these at a time.
+/// Holds a group's links, and the positions that their streams have before a collective. A block may have
+/// only one such object at a time, because of the shared memory.
 class NearLinks {
  public:
-  /// Looks up the links and the positions of their streams. A thread may look up the links of peers
-  /// group.rank, group.rank + group.size and so on at once, and may advance their streams. The block must
-  /// synchronise before a thread looks up the links of other peers, and no stream of theirs may advance
-  /// before that.
-  /// \param positions keeps the positions if the group is no block; it must outlive this object
+  /// Finds the links and the positions of their streams. At once, each thread may use only the links of the
+  /// peers group.rank, group.rank + group.size and so on, and advance their streams. After the group has
+  /// synchronised, it may use all links.
+  /// \param positions  memory for the positions if the group is not a block. It must outlive this object
   CHORALE_FN NearLinks(const Group& group, const EndpointTable& table, Positions& positions)
       : table_(table), channel_(group.id), positions_(&positions) {
     if (table.ranks > most_ranks) refuse("a collective has more than 64 ranks");

@@ -22,12 +22,14 @@ struct f16 {
 struct bf16 {
   uint16_t bits;
 };
+/// Is an OCP E4M3 float ("fn"). It has no infinities, its NaN is 0x7f, and its largest value is 448.
 struct fp8_e4m3 {
   uint8_t bits;
-};  ///< the OCP "fn" form: no infinities, NaN is 0x7f, largest 448
+};
+/// Is an OCP E5M2 float. It has infinities, and its largest finite value is 57344.
 struct fp8_e5m2 {
   uint8_t bits;
-};  ///< largest 57344
+};
 
 namespace detail {
 
@@ -204,7 +206,7 @@ template <class T>
 inline constexpr bool is_narrow_float = std::is_same_v<T, f16> || std::is_same_v<T, bf16> ||
                                         std::is_same_v<T, fp8_e4m3> || std::is_same_v<T, fp8_e5m2>;
 
-/// Names the type in which T is combined.
+/// Is the type in which elements of type T are combined.
 template <class T>
 using Accumulator = std::conditional_t<is_narrow_float<T>, float, T>;
 
@@ -227,7 +229,7 @@ CHORALE_HD T narrow(Accumulator<T> value) {
   }
 }
 
-/// This is true if combine() treats the operation as a sum.
+/// Is true if combine() adds for this operator.
 template <ReduceOp Op>
 inline constexpr bool is_sum = Op == ReduceOp::sum || Op == ReduceOp::avg;
 
@@ -268,7 +270,7 @@ CHORALE_HD A extreme(A sum, A next) {
 }  // namespace detail
 
 /// Combines `sum` with one more operand. A is an Accumulator. Integers wrap. min and max give NaN when either
-/// is NaN, and -0 is less than +0. avg adds; finish_avg() divides.
+/// is NaN, and -0 is less than +0. For avg it adds, and finish_avg() divides at the end.
 template <ReduceOp Op, class A>
 CHORALE_HD A combine(A sum, A next) {
   static_assert(is_sum<Op> || Op == ReduceOp::min || Op == ReduceOp::max || Op == ReduceOp::prod);

@@ -1,6 +1,7 @@
 #pragma once
-// Kernels can access the windows of all ranks one-sidedly: put, get, signals, barriers. The host makes the
-// WindowView (chorale/one_sided_window.hpp).
+// With these functions kernels access the windows of all ranks: put, get, signals, barriers. The owner of a
+// window takes no part in a put or a get. The host makes the WindowView (chorale/one_sided_window.hpp). All
+// threads of a group call each function, with the same arguments.
 
 #include <cstdint>
 
@@ -34,8 +35,8 @@ struct WindowView {
 };
 
 namespace detail {
-/// Adds to one word per rank, word_of(peer), beginning `first` ranks after this one. The posts come after
-/// everything that the group did. Threads take the ranks in turn, so that none waits for another's post.
+/// Adds `addend` to word_of(peer) for each rank, beginning `first` ranks after this one. The additions come
+/// after everything that the group did. Each thread serves other ranks, so the posts run in parallel.
 template <class WordOf>
 CHORALE_FN void post_to_ranks(const Group& group, const WindowView& view, uint32_t first, uint64_t addend,
                               const WordOf& word_of) {
@@ -53,8 +54,8 @@ CHORALE_FN char* address(const WindowView& view, int32_t peer, uint64_t offset) 
   return view.base[peer] && offset <= view.bytes[peer] ? view.base[peer] + offset : nullptr;
 }
 
-/// Copies to the peer's window. The peer may see the data after a later signal. Refuses a range outside the
-/// window.
+/// Copies `bytes` bytes from `source` to the peer's window, `offset` bytes from its beginning. The peer may
+/// read the data only after a later signal. Refuses a range outside the window.
 CHORALE_FN void put(const Group& group, const WindowView& view, int32_t peer, uint64_t offset,
                     const void* source, uint64_t bytes) {
   char* const to = address(view, peer, offset);
@@ -62,8 +63,9 @@ CHORALE_FN void put(const Group& group, const WindowView& view, int32_t peer, ui
   transfer(group, bytes, Mem(source), Mem(to));
 }
 
-/// Copies data from the peer's window, after the owner has announced it by a signal. The owner may overwrite
-/// the data after a later signal of this group.
+/// Copies `bytes` bytes from the peer's window, `offset` bytes from its beginning, to `to`. Wait first for a
+/// signal that the owner sends after it has written the data. The owner may overwrite the data after a later
+/// signal of this group. Refuses a range outside the window.
 CHORALE_FN void get(const Group& group, const WindowView& view, int32_t peer, uint64_t offset, void* to,
                     uint64_t bytes) {
   const char* const from = address(view, peer, offset);
@@ -71,31 +73,34 @@ CHORALE_FN void get(const Group& group, const WindowView& view, int32_t peer, ui
   transfer(group, bytes, Mem(from), Mem(to));
 }
 
-/// Adds to signal `id` of this rank at the peer, after everything that the group did.
+/// Adds `value` to signal `id` that the peer has for this rank, after everything that the group did.
 CHORALE_FN void signal_peer(const Group& group, const WindowView& view, int32_t peer, uint32_t id,
                             uint64_t value = 1) {
   signal_add(group, view.signal_at(peer, view.self, id), value);
 }
-/// Adds to signal `id` of this rank at every rank including this one, in parallel.
+/// Adds `value` to signal `id` that every rank, including this one, has for this rank. Comes after everything
+/// that the group did.
 CHORALE_FN void signal_all(const Group& group, const WindowView& view, uint32_t id, uint64_t value = 1) {
   detail::post_to_ranks(group, view, 0, value,
                         [&](int32_t peer) { return &view.signal_at(peer, view.self, id)->value; });
 }
 
+/// Does put(), then signal_peer().
 CHORALE_FN void put_signal(const Group& group, const WindowView& view, int32_t peer, uint64_t offset,
                            const void* source, uint64_t bytes, uint32_t id, uint64_t value = 1) {
   put(group, view, peer, offset, source, bytes);
   signal_peer(group, view, peer, id, value);
 }
 
-/// Waits until the sum of `peer`'s signals `id` here compares to `value` as `cmp` says. Signals are never
-/// reset, so a kernel that runs again must wait for a larger value.
+/// Waits until signal `id` that this rank has for `peer` compares to `value` as `cmp` says. The signal is the
+/// sum of all that `peer` has added. Kernels never reset it, so a kernel that runs again must wait for a
+/// larger value.
 CHORALE_FN Stop wait_signal_from(const Group& group, const WindowView& view, int32_t peer, uint32_t id,
                                  Cmp cmp, uint64_t value, const Deadline& deadline = {}) {
   return wait_until(group, view.signal_at(view.self, peer, id), cmp, value, deadline);
 }
 
-/// Returns in every thread the sum of `peer`'s signals `id` here so far.
+/// Returns in every thread the sum that `peer` has added to signal `id` here so far. Synchronises the group.
 CHORALE_FN uint64_t read_signal(const Group& group, const WindowView& view, int32_t peer, uint32_t id) {
   const Signal* const signal = view.signal_at(view.self, peer, id);
   return group.broadcast(group.leader() ? load_acquire(&signal->value) : uint64_t{0});

@@ -98,8 +98,8 @@ struct alignas(128) LL128 {
 };
 static_assert(sizeof(LL128) == 128);
 
-/// packet_payload is the smallest payload that is sent, and packet_slots the bytes of slots that it takes.
-/// The data of several packets begins and is cut at multiples of packet_payload.
+/// Gives the granularity of packets: packet_payload bytes of data take packet_slots bytes of memory. Data is
+/// cut at multiples of packet_payload.
 template <class P>
 constexpr uint32_t packet_payload = unit_bytes;
 template <>
@@ -109,9 +109,9 @@ constexpr uint32_t packet_slots = 2 * unit_bytes;
 template <>
 inline constexpr uint32_t packet_slots<LL128> = sizeof(LL128);
 
-/// Sets the number of banks for a link's packets. Messages alternate between two, and those of LL128 between
-/// two others: the payload of LL128 is where LL8 and LL16 have their flags, so old data could be taken for a
-/// flag.
+/// Sets the number of banks for a link's packets. Messages of LL8 and LL16 alternate between two banks, and
+/// messages of LL128 between two others. LL128 has payload where LL8 and LL16 have flags, so in a common bank
+/// old payload could be taken for a flag.
 inline constexpr uint32_t packet_banks = 4;
 
 /// Returns the bank of message `number` of a link.

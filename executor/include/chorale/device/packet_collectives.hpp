@@ -1,7 +1,7 @@
 #pragma once
-// Collectives of short messages go as packets. Those of collectives.hpp do so when the hooks take values, the
-// groups are blocks, all links have packets, and a group sends little over each link. There is one message
-// per link and call. So a block waits for its peers once, or twice if it also sends sums on.
+// The collectives of collectives.hpp send short messages as packets. They do so when the hooks are value
+// hooks, the groups are blocks, all links have packets, and a group sends little over each link. There is one
+// message per link and call. So a block waits for its peers once, or twice if it also sends sums.
 
 #include <cstdint>
 #include <type_traits>
@@ -30,7 +30,7 @@ CHORALE_FN bool goes_as_packets(const Group& group, const EndpointTable& table, 
          packets_for_all(longest * group.count, table.ranks) && slots <= table.packet_bytes;
 }
 
-/// Says where the packets of a block's links go and come from, and how many messages each link will have had.
+/// Says where the packets of a block's links go and come from, and the number of the message on each link.
 struct PacketPlaces {
   Packets<LL16> to[most_ranks];    ///< by step: this rank's own, then those to the next rank, and so on
   Packets<LL16> from[most_ranks];  ///< by rank
@@ -38,8 +38,8 @@ struct PacketPlaces {
 };
 
 #if defined(__CUDACC__)
-/// Returns the places in shared memory. One thread makes each. They are in an array with a variable index,
-/// which would be in local memory if each thread had its own.
+/// Returns the block's places, which are in shared memory. One thread fills each. They are indexed at run
+/// time, so if each thread had its own array, it would be in local memory.
 CHORALE_FN PacketPlaces& packet_places_of_block() {
   __shared__ alignas(16) char room[sizeof(PacketPlaces)];
   return *reinterpret_cast<PacketPlaces*>(room);
@@ -88,8 +88,9 @@ CHORALE_FN Stop transfer_short(const Group& group, uint64_t bytes, const Source&
 #endif
 }
 
-/// Runs one block's part of such a collective over all links: begin(), sends, hear(), receives, end(). Teams
-/// of its warps share the links by each_of_team(). The whole block does everything else.
+/// Runs one block's part of a collective as packets over all links: begin(), sends, hear(), receives, end().
+/// With each_of_team(), teams of the block's warps divide the links among them. The whole block calls
+/// everything else.
 template <class T, class X>
 class PacketCollective {
  public:
@@ -282,8 +283,9 @@ class PacketCollective {
 #endif
 };
 
-/// Runs all_to_all() as packets. `teams`: see link_teams(). `shard`: this group's part of the data to or from
-/// a rank.
+/// Runs all_to_all() as packets.
+/// \param teams  see link_teams()
+/// \param shard  shard(rank) is this group's part of the data to or from that rank
 template <class T, class Shard, class Produce, class Consume, class X>
 CHORALE_FN Stop all_to_all_as_packets(const Group& group, const EndpointTable& table, uint32_t teams,
                                       const Shard& shard, const Produce& produce, const Consume& consume,
@@ -304,8 +306,9 @@ CHORALE_FN Stop all_to_all_as_packets(const Group& group, const EndpointTable& t
   return all.end(stop);
 }
 
-/// Runs all_gather() as packets. `shard`: this group's part of the data from a rank. `own`: the part that it
-/// sends.
+/// Runs all_gather() as packets.
+/// \param own  this group's part of the data that this rank sends
+/// \param shard  shard(rank) is this group's part of the data from that rank
 template <class T, class Shard, class Produce, class Consume, class X>
 CHORALE_FN Stop all_gather_as_packets(const Group& group, const EndpointTable& table, uint32_t teams,
                                       const Leg& own, const Shard& shard, const Produce& produce,
@@ -322,8 +325,9 @@ CHORALE_FN Stop all_gather_as_packets(const Group& group, const EndpointTable& t
   return all.end(stop);
 }
 
-/// Runs reduce_scatter() as packets. `shard`: this group's part of the data to a rank. `own`: the part of the
-/// result.
+/// Runs reduce_scatter() as packets.
+/// \param own  this group's part of the result
+/// \param shard  shard(rank) is this group's part of the data to that rank
 template <ReduceOp Op, class T, class Shard, class Produce, class Consume, class X>
 CHORALE_FN Stop reduce_scatter_as_packets(const Group& group, const EndpointTable& table, uint32_t teams,
                                           const Leg& own, const Shard& shard, const Produce& produce,
@@ -337,8 +341,9 @@ CHORALE_FN Stop reduce_scatter_as_packets(const Group& group, const EndpointTabl
   return all.end(all.template reduce<Op>(group, table.self, 0, own, consume));
 }
 
-/// Returns whether a short message of `ranks` shards goes to all ranks in full, and each rank adds it up.
-/// Each rank sends more that way, but waits only once. `share`: the bytes of a group's part of a shard.
+/// Returns whether an all_reduce() as packets sends the whole message to all ranks, and each rank adds it up.
+/// In this way each rank sends more but waits only once.
+/// \param share  the bytes of a group's part of a shard
 CHORALE_FN bool all_reduce_in_one(int32_t ranks, uint64_t share) {
   return share * uint64_t(ranks) * uint64_t(ranks - 1) <= longest_in_packets;
 }
@@ -348,8 +353,9 @@ CHORALE_FN uint64_t slots_of_all_reduce(int32_t ranks, uint64_t share) {
   return packet_bytes<LL16>(share) * (all_reduce_in_one(ranks, share) ? uint64_t(ranks) : 2);
 }
 
-/// Runs all_reduce() as packets. `share`: this group's part of a rank's shard. `longest`: the bytes of the
-/// longest part.
+/// Runs all_reduce() as packets.
+/// \param share  share(rank) is this group's part of that rank's shard
+/// \param longest  the bytes of the longest part
 template <ReduceOp Op, class T, class Share, class Produce, class Consume, class X>
 CHORALE_FN Stop all_reduce_as_packets(const Group& group, const EndpointTable& table, uint32_t teams,
                                       const Share& share, uint64_t longest, const Produce& produce,

@@ -1,18 +1,18 @@
 #pragma once
-// Every rank sends packets to every other and reads theirs, in one message per link. Collectives of short
-// messages are built on this. The threads of the group share the waits and credits of all links, so that many
-// peers cost no more than one.
+// With a PacketExchange every rank sends packets to every other rank and reads theirs, in one message per
+// link. Use it to build collectives of short messages. The threads of the group divide the waits and credits
+// of all links among them, so many peers cost no more time than one.
 //
 //   PacketExchange<LL16> exchange(group, table, deadline);
-//   stop = exchange.begin(bytes);              bytes of slots in the message to each peer
+//   stop = exchange.begin(bytes);              `bytes` bytes of slots in the message to each peer
 //   exchange.send(offset, unit, value);        a unit for all peers, or exchange.send_to(peer, ...)
 //   exchange.sum<Op, T>(offset, unit, own, to) a unit from all peers, combined in rank order
 //   exchange.receive(peer, offset, unit, to)   a unit from one peer
 //   exchange.end();
 //
-// `offset` is in bytes of slots, and `unit` counts from there. A thread may send and read any units. The
-// slots of a message may be divided into parts that are used one after the other, such as a reduction and its
-// result.
+// `offset` is in bytes of slots, and `unit` counts units of 16 bytes of data from there. Any thread may send
+// and read any unit. You may divide the slots of a message into parts that are used one after the other, such
+// as one for the data and one for the sums.
 
 #include <cstdint>
 #include <type_traits>
@@ -40,12 +40,13 @@ class PacketExchange {
 #endif
         self_(table.self),
         ranks_(table.ranks) {
-    if (ranks_ > most_ranks) refuse("an exchange of packets has more than 64 ranks");
+    if (ranks_ > most_ranks) refuse("an exchange of packets has more than 16 ranks");
   }
 
   CHORALE_FN int32_t peers() const { return ranks_ - 1; }
 
-  /// Waits until all peers have room. After a stop nothing has been sent.
+  /// Waits until all peers have room. After a stop nothing has been sent. Synchronises the group.
+  /// \param bytes  the bytes of slots that the message to each peer takes, see packet_bytes()
   CHORALE_FN Stop begin(uint64_t bytes) {
     if (ranks_ == 1) return Stop::none;
     // Look up the addresses of all counts before the first count is loaded. That saves one access to memory.
@@ -92,6 +93,7 @@ class PacketExchange {
       }
     }
   }
+  /// Sends a unit to `peer`, another rank. Called by one thread.
   CHORALE_FN void send_to(int32_t peer, uint64_t offset, uint64_t unit, const Unit& value) const {
     write(places_.to[distance(peer)], offset, unit, value);
   }
@@ -128,8 +130,9 @@ class PacketExchange {
   };
 
 #if defined(__CUDACC__)
-  /// Returns the places in shared memory; one thread makes each. They are indexed at run time, so a thread's
-  /// own would be in local memory. For a large block that is more than a cache holds.
+  /// Returns the block's places, which are in shared memory. One thread fills each. They are indexed at run
+  /// time, so if each thread had its own, they would be in local memory. For a large block that is more than
+  /// a cache holds.
   CHORALE_FN static Places& places_of_block() {
     __shared__ alignas(16) char room[sizeof(Places)];
     return *reinterpret_cast<Places*>(room);

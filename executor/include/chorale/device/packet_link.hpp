@@ -1,7 +1,7 @@
 #pragma once
-// Short messages are sent and received as packets. The data carries its own arrival flag, so the receiver
-// waits for no separate signal. In return each byte takes two bytes of memory, and the whole message has to
-// fit there.
+// send_packets() and recv_packets() move short messages as packets. The data carries its own arrival flag, so
+// the receiver waits for no separate signal. In return LL8 and LL16 take two bytes of memory per byte, and
+// the whole message must fit in the transport's packet_bytes.
 //
 // Both ends count the messages of a link in device memory, from 1. Message m is in one of two banks of its
 // packet form, chosen by m % 2. Its flag also comes from m, so no kernel argument changes from run to run.
@@ -19,16 +19,17 @@
 
 namespace chorale {
 
-/// Limits the share of a message, in bytes, that goes as packets when the library chooses. A longer share
-/// goes through the ring even if packets could hold it, because packets take twice the bandwidth.
+/// Limits a group's share of a message, in bytes, that goes as packets when the library chooses. A longer
+/// share goes through the ring, because packets take twice the bandwidth.
 inline constexpr uint64_t longest_in_packets = 16 << 10;
 
-/// Limits the bytes that all groups of a rank send in a collective in one piece as packets when the library
-/// chooses. Beyond this the extra bandwidth of packets costs more time than the saved signals gain.
+/// Limits the bytes that all groups of a rank together send as packets in a collective, when the library
+/// chooses. Above this limit the extra bandwidth of packets takes longer than the signals that they save.
 inline constexpr uint64_t most_in_packets = 1 << 20;
 
 namespace detail {
-/// Returns whether packets may carry all that a rank sends, if each other rank gets `bytes` bytes.
+/// Returns whether all data that a rank sends may go as packets, if it sends `bytes` bytes to each other
+/// rank.
 CHORALE_FN bool packets_for_all(uint64_t bytes, int32_t ranks) {
   return bytes * uint32_t(ranks - 1) <= most_in_packets;
 }
@@ -116,8 +117,8 @@ CHORALE_FN void check_packets(const Group& group, const Endpoint& e, const Leg& 
 }
 }  // namespace detail
 
-/// Sends as send_tiles() does, in packets of form P. Takes no block hooks. LL128 needs groups of whole warps
-/// and refuses others.
+/// Sends as send_tiles() does, but in packets of form P. Refuses a share that does not fit in the transport's
+/// packet_bytes. It has no block hooks. LL128 needs groups of whole warps.
 template <class P, class T, class Produce = CopyProduce, class X = None>
 CHORALE_FN Stop send_packets(const Group& group, const Endpoint& e, const Leg& message,
                              const Produce& produce = {}, const Deadline& deadline = {}, X* extra = nullptr) {

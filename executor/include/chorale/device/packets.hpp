@@ -1,5 +1,5 @@
 #pragma once
-// These sources and sinks let packets be the ends of a transfer; see endpoints.hpp.
+// With this source and sink, a transfer can read and write packets; see endpoints.hpp.
 
 #include <cstdint>
 #include <cstring>
@@ -13,8 +13,8 @@
 
 namespace chorale {
 
-/// Uses packets of type P as a source or a sink. They take two bytes of slots per byte of payload. The source
-/// waits for every packet. The sink sends whole units and pads the last one with zeros.
+/// Uses packets of form P, LL8 or LL16, as a source or a sink. They take two bytes of slots per byte of
+/// payload. The source waits for every packet. The sink sends whole units and pads the last one with zeros.
 template <class P>
 struct Packets {
   P* slots = nullptr;
@@ -29,7 +29,7 @@ struct Packets {
       : slots(static_cast<P*>(const_cast<void*>(slots))), flag(flag), deadline(deadline) {}
 
   static constexpr bool waits = true;
-  static constexpr bool own_flags = false;  ///< for several sources: whether each has a flag of its own
+  static constexpr bool own_flags = false;  ///< whether each of several combined sources has its own flag
   static constexpr uint32_t at_once = 4;
 
 #if defined(__CUDACC__)

@@ -1,5 +1,6 @@
 #pragma once
-// Kernels ask a proxy on the host to move data and to signal the peer. They do so through a ring of orders.
+// Kernels ask a proxy on the host to move data and to signal the peer. They write these orders to a ring in
+// memory, from which the proxy takes them.
 
 #include <cstdint>
 
@@ -41,8 +42,8 @@ struct PortQueue {
   void* announced = nullptr;
 };
 
-/// Pushes an order, after everything that the group did, and waits for room. After a stop no one sees the
-/// order.
+/// Waits for room in the ring and pushes an order, after everything that the group did. Called by all threads
+/// of the group, and synchronises them. After a stop the proxy does not see the order.
 CHORALE_COLD Stop push_order(Group group, PortQueue queue, PortRequest request, Deadline deadline) {
   group.sync();
   Stop stop = Stop::none;

@@ -1,7 +1,7 @@
 #pragma once
-// These sources combine other sources element by element, in the given order, in the accumulator type,
-// rounded once. The order is part of a plan's meaning, so this code never reorders. Results have the same
-// bits in every run, for every group size and on both backends.
+// These sources combine other sources element by element, in the given order. They combine in the accumulator
+// type and round once. The order is part of a plan's meaning, so this code never reorders. Results have the
+// same bits in every run, for every group size and on both backends.
 
 #include <cstdint>
 #include <cstring>
@@ -179,10 +179,10 @@ struct Sum {
 #endif
 
 #if defined(__CUDACC__)
-/// Gives the number of sources whose units are loaded together before the first is used. The peers of a node
-/// with eight GPUs then cost one round trip. With several units at a time the number of loads in flight is
-/// the same, from fewer sources. For one-byte elements the number is smaller, because their sums take four
-/// times their size in registers.
+/// Gives the number of sources whose units are loaded together before the first is used. With 7, the peers of
+/// a node with eight GPUs cost one round trip. If a thread has several units at a time (N > 1), the number is
+/// smaller, so that about as many loads are in flight. It is smaller for one-byte elements too, because their
+/// sums take four times their size in registers.
 template <class T, uint32_t N>
 constexpr uint32_t together = N > 1 ? 3 : (sizeof(T) > 1 ? 7 : 4);
 
@@ -253,9 +253,9 @@ CHORALE_FN Stop combine_in_turns(const Group& group, const Turn& turn, uint32_t 
 
 }  // namespace detail
 
-/// Combines first, then others[0] .. others[n-1]. The array must outlive the transfer. If the others are
-/// packets, they must share one flag and one deadline. With `average_over` > 1 (only for avg), the sum is
-/// divided by it before it is rounded. Leave it 0 if a later step adds more.
+/// Combines first, others[0], .. others[n-1], in this order. The array must outlive the transfer. If the
+/// others are packets, they must have the same flag and the same deadline. For avg, `average_over` is the
+/// number by which the sum is divided before it is rounded. Leave it 0 if a later step adds more operands.
 template <ReduceOp Op, class T, class First = Mem, class Other = Mem>
 struct Reduced {
   First first;
@@ -361,8 +361,8 @@ struct ReducedAt {
 #endif
 };
 
-/// Combines the same place in the memory of all members of a switch channel, in rank order, by plain loads. n
-/// > 0.
+/// Combines the same place in the memory of all members of a switch channel, in rank order, by plain loads.
+/// There is at least one member.
 template <ReduceOp Op, class T>
 struct Multi {
   char* const* members = nullptr;  ///< by rank

@@ -10,9 +10,9 @@
 namespace chorale {
 namespace detail {
 
-/// Does what with_link() does, but takes the link's `ring` of links.def, which for a rank's link to itself is
-/// Direct. So threads that each handle one link all take the same branch, and their writes are ordered once.
-/// Ordering takes two microseconds between GPUs.
+/// Does what with_link() does, but with the column `ring` of links.def instead of `fabric`. For a rank's link
+/// to itself that is Direct. So if each thread handles one link, all threads take the same branch, and their
+/// writes are ordered once. One such order takes two microseconds between GPUs.
 template <class F>
 CHORALE_FN decltype(auto) with_ring(const Endpoint& e, F&& f) {
 #define CHORALE_LINK(name, fabric, ring) \
@@ -21,7 +21,7 @@ CHORALE_FN decltype(auto) with_ring(const Endpoint& e, F&& f) {
   return f(Direct{});
 }
 
-/// Return the address where the slot is filled, and the one where it is read.
+/// Return addresses of a slot: staged_slot() where it is filled, and landed_slot() where it is read.
 CHORALE_FN char* staged_slot(const Endpoint& e, const Progress& at) {
   return with_ring(e, [&](auto fabric) { return decltype(fabric)::stage(e, at.position()); });
 }
@@ -43,7 +43,9 @@ CHORALE_FN Stop await_slot(const Group& group, const Endpoint& e, const Progress
   return with_ring(e, [&](auto fabric) { return decltype(fabric)::wait(group, e, upto, deadline); });
 }
 
-/// Signals `bytes` bytes to the peer. `last` says that they end the message. `note`: see link.hpp.
+/// Tells the peer that `bytes` bytes of the slot have arrived.
+/// \param last  true if they end the message
+/// \param note  describes the message, for checks; see Progress::note()
 CHORALE_FN Stop signal_slot(const Group& group, const Endpoint& e, const Progress& at, uint64_t bytes,
                             bool last, uint64_t note, const Deadline& deadline) {
   const uint64_t begin = at.position(), end = begin + units_of(bytes) * unit_bytes;
@@ -54,7 +56,9 @@ CHORALE_FN Stop signal_slot(const Group& group, const Endpoint& e, const Progres
   });
 }
 
-/// Tells the peer that it has room again. `stored` is the same as in a fabric's signal_free().
+/// Tells the peer that the slot is free again.
+/// \param last  true if the slot ends the message
+/// \param stored  as in a fabric's signal_free()
 CHORALE_FN Stop free_slot(const Group& group, const Endpoint& e, const Progress& at, bool last, bool stored,
                           const Deadline& deadline) {
   const uint64_t upto = at.position() + at.slot;

@@ -16,8 +16,8 @@
 
 namespace chorale {
 
-/// Holds a counter that a peer writes and its owner waits for. It has a cache line of its own, so that
-/// polling disturbs no other data.
+/// Holds a counter that a peer writes and its owner waits for. It has a separate cache line, so that polling
+/// does not slow down accesses to other data.
 struct alignas(128) Signal {
   uint64_t value = 0;
   uint64_t note = 0;  ///< for checks in debug builds: written before `value`
@@ -44,8 +44,8 @@ CHORALE_HD bool compare(uint64_t seen, Cmp cmp, uint64_t wanted) {
   return false;
 }
 
-/// Sets the signal, after everything that the group did. Only one group may set a signal. With `relaxed` it
-/// orders nothing and does not synchronise the group.
+/// Sets the peer's signal to `value`, after everything that the group did. Only one group may set a signal.
+/// With `relaxed` it orders nothing and does not synchronise the group.
 CHORALE_FN void signal_set(const Group& group, Signal* at_peer, uint64_t value, bool relaxed = false) {
   if (!relaxed) group.sync();
   if (!group.leader()) return;
@@ -57,8 +57,8 @@ CHORALE_FN void signal_set(const Group& group, Signal* at_peer, uint64_t value, 
   }
 }
 
-/// Adds to the signal, after everything that the group did. Any number of groups may add. `relaxed` is the
-/// same as in signal_set().
+/// Adds `addend` to the peer's signal, after everything that the group did. Any number of groups may add.
+/// `relaxed` is as in signal_set().
 CHORALE_FN void signal_add(const Group& group, Signal* at_peer, uint64_t addend = 1, bool relaxed = false) {
   if (!relaxed) group.sync();
   if (!group.leader()) return;
@@ -83,8 +83,8 @@ CHORALE_FN Stop leader_awaits(const Group& group, const Deadline& deadline, cons
 }
 }  // namespace detail
 
-/// Waits until `mine cmp value`. Synchronises the group. With `relaxed`, the poster's earlier writes need not
-/// be visible afterwards.
+/// Waits until the signal compares to `value` as `cmp` says: `mine->value cmp value`. Synchronises the group.
+/// With `relaxed`, the poster's earlier writes need not be visible afterwards.
 CHORALE_FN Stop wait_until(const Group& group, const Signal* mine, Cmp cmp, uint64_t value,
                            const Deadline& deadline = {}, bool relaxed = false) {
   return detail::leader_awaits(group, deadline, [mine, cmp, value, relaxed]() -> bool {
@@ -133,7 +133,8 @@ struct alignas(128) Barrier {
 /// Arrives at a peer's barrier, after everything that the group did.
 CHORALE_FN void arrive(const Group& group, Barrier* at_peer) { signal_add(group, &at_peer->arrived); }
 
-/// Waits for `arrivals` more arrivals than all waits before. Only one group may wait at a barrier.
+/// Waits for `arrivals` arrivals, beyond those that earlier waits have counted. Only one group may wait at a
+/// barrier.
 CHORALE_FN Stop wait(const Group& group, Barrier* mine, const Deadline& deadline = {},
                      uint64_t arrivals = 1) {
   // Only the leader uses `expected`, so it needs no memory order.
@@ -161,10 +162,10 @@ CHORALE_FN void semaphore_release(const Group& group, Semaphore* semaphore, uint
   post_release(&semaphore->permits, permits);
 }
 
-/// Waits for one permit and takes it; takes none if it stops. It takes a permit by compare-and-swap from a
-/// count that it has seen positive. So the count never passes below zero, and misleads no releaser and no
-/// other taker. The taker sees the earlier writes of the releasers of all permits that are still counted,
-/// because releases are read-modify-writes and so one release sequence.
+/// Waits for one permit and takes it; takes none if it stops. It takes the permit by compare-and-swap from a
+/// positive count, so the count never falls below zero. Afterwards the group sees the earlier writes of all
+/// groups whose permits were counted then, because all releases are read-modify-writes and so form one
+/// release sequence.
 CHORALE_FN Stop semaphore_acquire(const Group& group, Semaphore* semaphore, const Deadline& deadline = {}) {
   Stop stop = Stop::none;
   if (group.leader()) {

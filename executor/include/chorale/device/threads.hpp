@@ -1,5 +1,5 @@
 #pragma once
-// In these functions the threads of a group add up values, and do work one thread after the other.
+// alone() makes a group of the calling thread, and add_up() sums a value over the threads of a group.
 
 #include <cstdint>
 #include <cstring>
@@ -9,7 +9,8 @@
 
 namespace chorale {
 
-/// Returns the calling thread as a group, for waits and signals that the group's threads share.
+/// Returns the calling thread as a group of one. With it the threads of a group divide waits and signals
+/// among them. Unlike thread_group(), it keeps the id and the count of the group.
 CHORALE_FN Group alone(const Group& group) {
   Group thread = group;
   thread.rank = 0;

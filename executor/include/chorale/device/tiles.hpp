@@ -10,8 +10,8 @@
 // After a Stop other than none, a group tells its peers nothing more and advances no position. All ranks must
 // then reset the links (Transport::reset()).
 //
-// A group that sends and then receives over the ring of one peer hangs as soon as the message is longer than
-// the ring, because its peer does the same. Use sendrecv_tiles(), or one group for each direction.
+// If two groups each send a message to the other and then receive one, they hang when the messages are longer
+// than the ring. Use sendrecv_tiles(), or one group for each direction.
 
 #include <cstdint>
 #include <string>
@@ -33,10 +33,13 @@ namespace chorale {
 
 namespace detail {
 
-/// Packs into a word what a sender says about a message. From the top, the word has: the step at which the
-/// message begins, modulo 256, because a ring has at most 256 slots and each message takes at least one; a
-/// bit that is always set; the number of groups that move it; the tile size, mixed with the bits of this
-/// group's share above 4 GiB; and the low bits of that share's size in bytes.
+/// Packs into a word what a sender says about a message. From the top, the word has these fields:
+///   8 bits   the step at which the message begins, modulo 256. A ring has at most 256 slots, and each
+///            message takes at least one
+///   1 bit    always set
+///   11 bits  the number of groups that move it
+///   12 bits  a hash of the tile size and of the upper half of the size of this group's share
+///   32 bits  the lower half of the size of this group's share, in bytes
 struct Note {
   uint64_t word = 0;
 
@@ -53,12 +56,12 @@ struct Note {
 
 /// Tracks how a group's share is divided, and which tile is next.
 struct Progress {
-  uint64_t slot = 0;   ///< bytes of the ring per tile
-  uint64_t start = 0;  ///< position of the stream when the message began
-  uint32_t head = 0;   ///< slots from there to the first tile
-  uint64_t tile_bytes = 0, part_bytes = 0;
-  uint64_t tiles = 0, tile = 0;  ///< the number of tiles, and the next one
-  /// A collective may interleave several messages in the stream, tile by tile.
+  uint64_t slot = 0;                        ///< bytes of a slot of the ring, which holds one tile
+  uint64_t start = 0;                       ///< position of the stream, in bytes, when the message began
+  uint32_t head = 0;                        ///< slots from there to the first tile
+  uint64_t tile_bytes = 0, part_bytes = 0;  ///< bytes of a full tile, and of a part that is signalled at once
+  uint64_t tiles = 0, tile = 0;             ///< the number of tiles, and the next one
+  /// A collective may interleave `stride` messages in the stream, tile by tile. This one is number `phase`.
   uint32_t stride = 1, phase = 0;
 
   CHORALE_FN Progress(const Endpoint& e, const Leg& leg, uint64_t position, bool whole_tiles) {
@@ -159,8 +162,9 @@ CHORALE_FN Ctx<X> in_values(Ctx<X> ctx, const Leg& leg, uint64_t offset) {
   return ctx;
 }
 
-/// Fills a sink with `bytes` bytes that `hook` makes, `offset` bytes into the share. For block hooks the sink
-/// is memory. A hook is not called for 0 bytes: collectives have empty tiles after the ends of short shares.
+/// Fills a sink with `bytes` bytes that `hook` makes, from `offset` bytes into the share. For block hooks the
+/// sink is memory. The hook is not called for 0 bytes. (Collectives have empty tiles after the end of a short
+/// share.)
 template <class T, class Hook, class X, class Sink>
 CHORALE_FN void produce(const Group& group, const Leg& leg, const Hook& hook, const Ctx<X>& ctx,
                         uint64_t offset, uint64_t bytes, const Sink& sink) {
@@ -362,9 +366,12 @@ class Receiver {
 
 }  // namespace detail
 
-/// Sends this group's share to the peer of `e` over the fabric `Ops`, which must match the link; see
-/// with_link(). Over Port the data has left this rank's memory only after Port::drain(). T is the element
-/// type that travels. The data that hooks read must stay unchanged until the call returns.
+/// Sends this group's share to the peer of `e`. All threads of the group call it and get the same Stop. The
+/// fabric `Ops` must match the link; see with_link(). Over Port the data has left this rank's memory only
+/// after Port::drain(). T is the element type that travels. The data that hooks read must stay unchanged
+/// until the call returns.
+/// \param leg  the share, see share_of()
+/// \param extra  is passed to the hook as Ctx::extra
 template <class T, class Ops = Direct, class Produce = CopyProduce, class X = None>
 CHORALE_FN Stop send_tiles(const Group& group, const Endpoint& e, const Leg& leg, const Produce& produce = {},
                            const Deadline& deadline = {}, X* extra = nullptr) {
@@ -389,9 +396,9 @@ CHORALE_FN Stop recv_tiles(const Group& group, const Endpoint& e, const Leg& leg
   return Stop::none;
 }
 
-/// Sends to one peer and receives from another, or the same. Tile s is sent before tile s-1 is received, so
-/// no group waits for room that only its own receiving frees. A ring of one slot can carry only messages of
-/// one tile.
+/// Sends to one peer and receives from another, or from the same. It sends tile s before it receives tile
+/// s-1. So no group waits for room while its peers wait for it to receive. A ring of one slot can carry only
+/// messages of one tile.
 template <class T, class Out = Direct, class Produce = CopyProduce, class Consume = CopyConsume,
           class X = None, class In = Out>
 CHORALE_FN Stop sendrecv_tiles(const Group& group, const Endpoint& to, const Endpoint& from, const Leg& send,
@@ -415,8 +422,8 @@ CHORALE_FN Stop forward_tiles(const Group& group, const Endpoint& from, const En
                               const Hook& hook = {}, const Deadline& deadline = {}, X* extra = nullptr);
 
 namespace detail {
-/// Detects whether a hook has any member named forward: the name is then ambiguous in a class that inherits
-/// another one. Without this check, a forward() with a wrong signature would be ignored silently.
+/// Is a base class with a member named forward. If a hook has such a member too, the name is ambiguous in
+/// HookBeside. That detects a forward() with a wrong signature, which would otherwise be ignored silently.
 struct AnotherForward {
   int forward;
 };

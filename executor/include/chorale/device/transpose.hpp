@@ -1,5 +1,6 @@
 #pragma once
-// This block hook transposes by reading and writing contiguous runs, through shared memory on CUDA.
+// TransposeTiles is a block hook that transposes a matrix. It reads and writes contiguous runs, on CUDA
+// through shared memory.
 
 #include <cstdint>
 
@@ -24,8 +25,8 @@ struct TransposeTiles {
     turn(group, from, strides, ctx.rows, ctx.count / ctx.rows, reinterpret_cast<T*>(tile.data), ctx.rows);
   }
 
-  /// Sets to[col * to_row + row] = from[row][col] for rows x cols elements. The group is a block or its only
-  /// warps, and works alone.
+  /// Sets to[col * to_row + row] = from[row][col] for rows x cols elements. The group must be the only one
+  /// of its block that does this, because it uses the block's shared memory.
   CHORALE_FN static void turn(const Group& group, const T* from, const Strides& strides, uint32_t rows,
                               uint32_t cols, T* to, uint64_t to_row);
 };

@@ -15,7 +15,7 @@ struct alignas(sizeof(T) * N) Pack {
   T item[N];
 };
 
-/// Names the unit of every transfer, 16 bytes.
+/// Is the unit of every transfer, 16 bytes.
 using Unit = Pack<uint32_t, 4>;
 constexpr uint32_t unit_bytes = 16;
 
@@ -24,7 +24,7 @@ CHORALE_HD uint64_t units_of(uint64_t bytes) {
   return bytes / unit_bytes + (bytes % unit_bytes != 0 ? 1 : 0);
 }
 
-/// Returns a source's loaded data as a unit. Other sources have their own overloads.
+/// Returns data that a source has loaded as a unit. Sources that load another type have their own overloads.
 CHORALE_HD const Unit& unit_of(const Unit& unit) { return unit; }
 
 /// Converts a unit to its elements, and back.
@@ -43,8 +43,8 @@ CHORALE_HD Unit unit_of(const Pack<T, int(unit_bytes / sizeof(T))>& elements) {
 
 #if defined(__CUDACC__)
 namespace detail {
-// These are memcpy between registers and memory of type W, whose alignment the address has. Each is one load
-// or store.
+// Copy a unit between registers and memory in words of type W. The address is aligned for W. Each word is one
+// load or store.
 template <class W>
 CHORALE_FN void load_words(Unit* to, const char* from, uint32_t bytes) {
   W words[unit_bytes / sizeof(W)] = {};
