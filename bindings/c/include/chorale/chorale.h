@@ -2,8 +2,8 @@
 #define CHORALE_CHORALE_H
 /// \file
 /// This header is Chorale's C API: worlds, plans, executors, plans chosen by size, and messages. It is valid
-/// C99 and C++, and needs only libchorale.so. This is an all-reduce of `n` floats. A
-/// program also checks the status of each call:
+/// C99 and C++, and needs only libchorale.so. Here is an all-reduce of `n` floats. (A real program also
+/// checks the status of each call.)
 ///
 ///     chorale_world* world;
 ///     chorale_plan* plan;
@@ -27,13 +27,14 @@
 /// to 0. No function throws. A status number never changes its meaning.
 ///
 /// **Handles** are numbers, not addresses, and the library never reuses one. A call returns
-/// CHORALE_INVALID_HANDLE for a handle that is null, closed or of another kind. Each kind has its
-/// chorale_..._close(). You may close a handle before those that were made from it, in any order. A rank
-/// leaves its world when the world's handle and those of all its executors and exchanges are closed.
+/// CHORALE_INVALID_HANDLE for a handle that is null, closed or of another kind. Each kind of handle has a
+/// function chorale_..._close(). You may close handles in any order, also before the handles that were made
+/// from them. A rank leaves its world when the world's handle and those of all its executors and exchanges
+/// are closed.
 ///
-/// **Threads.** A world, with its executors and exchanges, takes calls from one thread at a time. A call
-/// during another one returns CHORALE_IN_USE and does nothing. You may call chorale_world_abort() from any
-/// thread at any time, and all other functions from any thread.
+/// **Threads.** You may call all functions from any thread. But a world, with its executors and exchanges,
+/// takes one call at a time. A call during another one returns CHORALE_IN_USE and does nothing. The exception
+/// is chorale_world_abort(), which may run at any time.
 ///
 /// **Calls.** On the CPU a call that runs something returns when the run has ended on this rank. The results
 /// are then ready, and the status is that of the run. With CUDA the call only enqueues on its stream. The
@@ -43,11 +44,11 @@
 ///
 /// **Processes.** A handle belongs to the process that made it. Do not use it in a child of fork().
 ///
-/// **Text** is UTF-8 and ends with 0. Free the text that a call stores in `char** text` with
-/// chorale_text_free(); a `const char*` belongs to the library. Sizes are in bytes unless the text says
+/// **Text** is UTF-8 and ends with 0. Free the text that a call stores in a `char**` with
+/// chorale_text_free(); a `const char*` belongs to the library. Sizes are in bytes unless a comment says
 /// otherwise.
 ///
-/// "Collective" functions are called by all ranks of the world, in the same order.
+/// **Collective** functions must be called by all ranks of the world, in the same order.
 
 #include <stdint.h>
 
@@ -59,8 +60,8 @@ extern "C" {
 
 // -- Versions
 
-/// Gives the version of this interface. It rises when a part of the interface changes, but not when
-/// something is added.
+/// Is the version of this interface. It rises when a part of the interface changes, but not when something
+/// is added.
 #define CHORALE_ABI 1
 
 /// Returns the library's CHORALE_ABI, which is also the number in the name of its file, libchorale.so.1.
@@ -70,6 +71,7 @@ CHORALE_API const char* chorale_version(void);
 
 // -- Status
 
+/// Says how a call ended.
 typedef int32_t chorale_status;
 enum {
   CHORALE_OK = 0,
@@ -142,11 +144,11 @@ enum {
   CHORALE_PREMUL_SUM = 9
 };
 
-/// Says how packets carry their flag.
+/// Says how packets carry their arrival flag. CHORALE_PACKET_OF_CONFIG stands for the setting CHORALE_PACKET.
 typedef int32_t chorale_packet;
 enum { CHORALE_PACKET_OF_CONFIG = 0, CHORALE_LL8 = 1, CHORALE_LL16 = 2, CHORALE_LL128 = 3 };
 
-/// Names the machine that runs plans.
+/// Names the backend that runs plans. CHORALE_BACKEND_OF_CONFIG stands for the setting CHORALE_BACKEND.
 typedef int32_t chorale_backend;
 enum { CHORALE_BACKEND_OF_CONFIG = 0, CHORALE_CPU = 1, CHORALE_CUDA = 2 };
 
@@ -161,15 +163,18 @@ enum { CHORALE_CURRENT_DEVICE = -1 };
 typedef struct chorale_config chorale_config;
 
 /// Reads the file and the environment.
-/// \retval CHORALE_INVALID_ARGUMENT for an unknown name, "did you mean", or a bad value
+/// \retval CHORALE_INVALID_ARGUMENT if the file cannot be read, or for an unknown name or a bad value. The
+///         message suggests a similar name
 CHORALE_API chorale_status chorale_config_load(chorale_config** config);
 
 /// Overrides a setting of this handle. `name` and `value` are as in the environment: "CHORALE_TIMEOUT",
 /// "10s". Existing worlds and executors keep their settings. CHORALE_LOG_LEVEL is the exception: it changes
 /// for the whole process at once.
+/// \retval CHORALE_INVALID_ARGUMENT for an unknown name or a bad value; the setting is then unchanged
 CHORALE_API chorale_status chorale_config_set(chorale_config* config, const char* name, const char* value);
 
-/// Gets the value of a setting: "10s" for "CHORALE_TIMEOUT".
+/// Gets the value of a setting as text: "10s" for "CHORALE_TIMEOUT".
+/// \retval CHORALE_INVALID_ARGUMENT for an unknown name
 CHORALE_API chorale_status chorale_config_get(chorale_config* config, const char* name, char** text);
 
 /// Lists all settings, one line "name = value  (from)" per setting.
@@ -183,27 +188,35 @@ CHORALE_API chorale_status chorale_config_close(chorale_config* config);
 /// when its condition holds, at the deadline CHORALE_TIMEOUT, at an abort, or when a peer dies.
 typedef struct chorale_world chorale_world;
 
-/// Collective: joins `ranks` processes of one host to a world. The ranks find each other at `address`. It is
-/// "tcp://host:port", where rank 0 listens until all have joined, or "shm://name".
-/// \retval CHORALE_INVALID_ARGUMENT for another address, or a rank outside [0, ranks)
+/// Collective: joins `ranks` processes to a world. The ranks find each other at `address`. It is "shm://name"
+/// on one host, or "tcp://host:port" on one or several hosts, where rank 0 listens until all have joined. The
+/// settings CHORALE_SECRET and CHORALE_HOST apply to tcp://, see World::join() in world.hpp.
+/// \param config  may be null
+/// \retval CHORALE_INVALID_ARGUMENT for another form of address, or a rank outside [0, ranks)
 /// \retval CHORALE_TIMED_OUT if some ranks did not join; the message names them
-/// \retval CHORALE_MISMATCH if two jobs use the address, two processes have one rank, the numbers of ranks or
-///         the versions differ, or the ranks are on several hosts
+/// \retval CHORALE_MISMATCH if two jobs use the address, two processes have one rank, the numbers of ranks,
+///         the versions or the secrets differ, or ranks of one machine share no memory
+/// \retval CHORALE_RESOURCES if shared memory is full or the port is in use
 CHORALE_API chorale_status chorale_world_join(const char* address, int32_t rank, int32_t ranks,
                                               chorale_config* config, chorale_world** world);
 
 /// Collective: joins the world that the launcher (torchrun, mpirun, srun) describes in the environment, with
 /// MASTER_ADDR and MASTER_PORT. See World::from_environment() in world.hpp.
+/// \retval CHORALE_INVALID_ARGUMENT if a variable is missing or malformed; the message names it. Others are
+///         those of chorale_world_join()
 CHORALE_API chorale_status chorale_world_from_environment(chorale_config* config, chorale_world** world);
 
 /// Makes a world whose ranks are threads of this process. Call each rank from its own thread.
 /// \param worlds  an array for `ranks` handles; the call sets element r to the handle of rank r
+/// \retval CHORALE_INVALID_ARGUMENT for a wrong number of ranks, or if the configuration has a seed
 CHORALE_API chorale_status chorale_world_local(int32_t ranks, chorale_config* config, chorale_world** worlds);
 
 CHORALE_API chorale_status chorale_world_rank(chorale_world* world, int32_t* rank);
 CHORALE_API chorale_status chorale_world_ranks(chorale_world* world, int32_t* ranks);
 
 /// Collective: returns once all ranks have called it.
+/// \retval CHORALE_TIMED_OUT, CHORALE_ABORTED, CHORALE_DEADLOCK or CHORALE_PEER_LOST if the wait ends early
+/// \retval CHORALE_MISMATCH on all ranks, if another rank makes another collective call
 CHORALE_API chorale_status chorale_world_barrier(chorale_world* world);
 
 /// Ends every pending and later wait of every rank with CHORALE_ABORTED, which names this rank and `why`. You
@@ -218,9 +231,11 @@ CHORALE_API chorale_status chorale_world_check(chorale_world* world);
 /// \retval CHORALE_PEER_LOST if a peer died or left and so cannot call it: see chorale_world_survivors()
 CHORALE_API chorale_status chorale_world_reset(chorale_world* world);
 
-/// Makes a world of the ranks that are left after a peer has died or left, numbered in the old order. All of
-/// them call it. Close the old world and its executors as always, before or after. If the old world has not
-/// stopped, a rank that still waits in it does not notice this call: abort the old world first.
+/// Makes a world of the ranks that remain after a peer has died or left, numbered in the old order. All of
+/// them must call it. Close the old world and its executors as always, before or after. If the old world has
+/// not stopped, a rank that still waits in it does not notice this call, so abort the old world first.
+/// \retval CHORALE_TIMED_OUT if a remaining rank does not call it; the message names it
+/// \retval CHORALE_INVALID_ARGUMENT if the world has several hosts
 CHORALE_API chorale_status chorale_world_survivors(chorale_world* world, chorale_world** survivors);
 
 /// Gets, for each rank of this world, its rank in the older world from which chorale_world_survivors() made
@@ -231,9 +246,9 @@ CHORALE_API chorale_status chorale_world_survivors(chorale_world* world, chorale
 CHORALE_API chorale_status chorale_world_former_ranks(chorale_world* world, int32_t* former, uint64_t room,
                                                       uint64_t* count);
 
-/// Closes the handle. This rank counts as having left once its executors and exchanges are closed too and no
-/// other thread is in a call of the world. Closing does not end such a call: abort does. It never blocks.
-/// Call chorale_world_barrier() first to let peers finish.
+/// Closes the handle. Never blocks. The rank has left the world once its executors and exchanges are closed
+/// too and no other thread is in a call of the world. Closing does not end such a call;
+/// chorale_world_abort() does. Call chorale_world_barrier() first, so that peers can finish.
 CHORALE_API chorale_status chorale_world_close(chorale_world* world);
 
 // -- Plans
@@ -243,14 +258,20 @@ typedef struct chorale_plan chorale_plan;
 
 /// Reads a plan from a file in JSON or CBOR, which may also be a plan of MSCCL++. It does not check that the
 /// plan is right: see chorale_plan_prove().
+/// \retval CHORALE_UNREADABLE_FILE if the file does not exist or cannot be read
+/// \retval CHORALE_INVALID_PLAN if the file holds no plan
 CHORALE_API chorale_status chorale_plan_load(const char* path, chorale_plan** plan);
 
 /// Reads a plan as chorale_plan_load() does, from `bytes` bytes at `data`.
+/// \retval CHORALE_INVALID_PLAN if the bytes are no plan
 CHORALE_API chorale_status chorale_plan_read(const void* data, uint64_t bytes, chorale_plan** plan);
 
-/// Makes the plan of a shipped algorithm for `ranks` ranks: builds, compiles and proves it, in milliseconds.
+/// Makes the plan of a shipped algorithm for `ranks` ranks. It builds, compiles and proves the plan, which
+/// takes milliseconds for eight ranks.
 /// \param name      an algorithm, "allreduce_all_pairs", or a shipped plan, "allreduce_two_shot_ordered_b16"
-/// \param settings  further parameters, "instances=16" each, without "ranks"; may be null if `count` is 0
+/// \param settings  `count` further parameters in the form "instances=16", without "ranks"; may be null if
+///                  `count` is 0
+/// \retval CHORALE_INVALID_ARGUMENT if there is no such algorithm, or if it refuses the parameters
 CHORALE_API chorale_status chorale_plan_make(const char* name, int32_t ranks, const char* const* settings,
                                              uint64_t count, chorale_plan** plan);
 
@@ -264,6 +285,7 @@ CHORALE_API chorale_status chorale_plan_json(chorale_plan* plan, char** text);
 ///                  null if nothing is found. May be null: chorale_last_error() has them too
 CHORALE_API chorale_status chorale_plan_prove(chorale_plan* plan, char** findings);
 
+/// Describes a plan.
 typedef struct chorale_plan_info {
   uint64_t struct_bytes;   ///< set by the caller: sizeof(chorale_plan_info)
   const char* name;        ///< valid until the plan is closed, and so is `collective`
@@ -275,14 +297,16 @@ typedef struct chorale_plan_info {
   uint64_t message_parts;  ///< the number of elements in a message is a multiple of this number
 } chorale_plan_info;
 
-/// Fills the members that fit into `info->struct_bytes`.
+/// Sets the members of `info` that fit into `info->struct_bytes`.
 CHORALE_API chorale_status chorale_plan_describe(chorale_plan* plan, chorale_plan_info* info);
 
-/// Gets the bytes of a rank's input and output for a message of `bytes`, counted as in chorale_arguments.
+/// Gets the bytes of a rank's input and output for a message of `bytes` bytes, counted as in
+/// chorale_arguments.
 /// \retval CHORALE_INVALID_ARGUMENT if the plan does not take that size; the message says which it takes
 CHORALE_API chorale_status chorale_plan_message_sizes(chorale_plan* plan, uint64_t bytes, chorale_dtype dtype,
                                                       uint64_t* input, uint64_t* output);
 
+/// Describes what one rank of a plan needs for one size of message.
 typedef struct chorale_needs {
   uint64_t struct_bytes;   ///< set by the caller: sizeof(chorale_needs)
   uint64_t scratch_bytes;  ///< the executor allocates this memory when it binds the plan
@@ -293,7 +317,10 @@ typedef struct chorale_needs {
   int32_t reserved;
 } chorale_needs;
 
-/// Gets the resources that one rank of a plan needs for a message.
+/// Gets the resources that one rank of a plan needs for a message. Sets the members of `needs` that fit into
+/// `needs->struct_bytes`.
+/// \param bytes  counted as in chorale_arguments
+/// \retval CHORALE_INVALID_ARGUMENT if the plan has no such rank or does not take that size
 CHORALE_API chorale_status chorale_plan_needs(chorale_plan* plan, int32_t rank, uint64_t bytes,
                                               chorale_dtype dtype, chorale_needs* needs);
 
@@ -301,7 +328,7 @@ CHORALE_API chorale_status chorale_plan_close(chorale_plan* plan);
 
 // -- Executors
 
-/// An executor runs plans on one rank. It keeps its bindings and runs, so an application has one executor for
+/// An executor runs plans on one rank. It keeps plans bound for later calls, so make only one executor for
 /// each world and device.
 typedef struct chorale_executor chorale_executor;
 
@@ -316,7 +343,7 @@ typedef struct chorale_arguments {
   uint64_t bytes;
   chorale_dtype dtype;
   chorale_op op;          ///< replaces the plan's operator
-  chorale_packet packet;  ///< the one that chorale_tuned_plans_choose() returns, or 0
+  chorale_packet packet;  ///< the form of packets; chorale_tuned_plans_choose() returns one
   int32_t reserved;       ///< 0
 } chorale_arguments;
 #define CHORALE_ARGUMENTS \
@@ -339,12 +366,17 @@ CHORALE_API chorale_status chorale_executor_prepare(chorale_executor* executor, 
 
 /// Collective: runs `plan` once. On the CPU it returns when this rank's part has ended. `out` is then
 /// complete, and the status is that of the run. With CUDA it only enqueues on `stream`, a cudaStream_t (null:
-/// the default stream); see "Calls" above. The first call with these arguments binds: it allocates and
-/// exchanges what the run needs. You may capture the stream after chorale_executor_prepare(), and close the
-/// plan after the call. Two launches of one plan with the same bytes, dtype, op and packets must not overlap
-/// in time, whatever their buffers: see executor.hpp.
+/// the default stream); see "Calls" above. The first call with these arguments binds the plan: it allocates
+/// the memory that the run needs and exchanges its addresses with the other ranks. After
+/// chorale_executor_prepare() a CUDA graph may capture the call. You may close the plan after the call. Two
+/// launches of one plan with the same bytes, dtype, op and packets must not run at the same time, whatever
+/// their buffers: see executor.hpp.
 ///
-/// After a failed run the ranks call chorale_world_reset(), or chorale_world_survivors().
+/// After a failed run call chorale_world_reset(), or chorale_world_survivors(), on all ranks.
+/// \retval CHORALE_INVALID_ARGUMENT for a plan that this world cannot run, or arguments that the plan does
+///         not accept
+/// \retval CHORALE_TIMED_OUT, CHORALE_ABORTED, CHORALE_DEADLOCK, CHORALE_PEER_LOST or CHORALE_MISMATCH if the
+///         run fails
 CHORALE_API chorale_status chorale_executor_execute(chorale_executor* executor, chorale_plan* plan,
                                                     const chorale_arguments* arguments, void* stream);
 
@@ -357,6 +389,7 @@ CHORALE_API chorale_status chorale_executor_synchronize(chorale_executor* execut
 
 /// Allocates zeroed memory that peers reach without a copy, on the CPU or on the executor's GPU. Closing the
 /// executor frees it. The call is collective if ranks are processes. `bytes` may differ from rank to rank.
+/// \retval CHORALE_RESOURCES if memory runs out
 CHORALE_API chorale_status chorale_executor_allocate(chorale_executor* executor, uint64_t bytes,
                                                      void** memory);
 
@@ -366,12 +399,13 @@ CHORALE_API chorale_status chorale_executor_close(chorale_executor* executor);
 
 // -- Plans by size
 
-/// Chooses plans by size: from a table of `chorale tune`, and the folder of plans that the table names. All
-/// ranks must have the same table. Otherwise they may choose different plans, which the executor refuses.
+/// Tuned plans are plans that are chosen by the size of the message. They come from a table that `chorale
+/// tune` writes, and from a folder of plans. All ranks must have the same table. Otherwise they may choose
+/// different plans, which the executor refuses.
 typedef struct chorale_tuned_plans chorale_tuned_plans;
 
 /// Opens a table and its folder of plans.
-/// \param table    a file; null if there is none, and then plans are defaults by size
+/// \param table    the path of the table; null if there is none. The choices are then defaults by size
 /// \param folder   PREFIX/share/chorale/plans/shipped. The library makes the plans that the folder lacks, and
 ///                 all of them if it is null
 /// \param backend  CHORALE_CPU or CHORALE_CUDA
@@ -382,11 +416,13 @@ CHORALE_API chorale_status chorale_tuned_plans_open(const char* table, const cha
                                                     chorale_backend backend, const char* device,
                                                     int32_t rank_order, chorale_tuned_plans** plans);
 
-/// Chooses the plan that the table has for this size, else for the next smaller one, else a default.
+/// Chooses a plan: the one that the table has for this size, else the one for the next smaller size, else a
+/// default.
 /// \param collective  "allreduce", "allgather", "reducescatter", "alltoall", "broadcast"
 /// \param bytes    counted as in chorale_arguments
 /// \param plan     a new handle, which the caller closes; the plan itself is read or made once
-/// \param packet   the value for chorale_arguments. May be null
+/// \param packet   the value for the member `packet` of chorale_arguments. May be null
+/// \retval CHORALE_INVALID_ARGUMENT for an unknown collective, or if there is no plan for it
 CHORALE_API chorale_status chorale_tuned_plans_choose(chorale_tuned_plans* plans, const char* collective,
                                                       uint64_t bytes, chorale_dtype dtype,
                                                       chorale_plan** plan, chorale_packet* packet);
@@ -405,8 +441,9 @@ CHORALE_API chorale_status chorale_tuned_plans_close(chorale_tuned_plans* plans)
 
 // -- Messages
 
-/// An exchange is one rank's end of messages between ranks, whose sizes the host knows. Messages between two
-/// ranks match in their order, as with ncclSend() and ncclRecv(), and both ranks must name the same size.
+/// An exchange sends and receives messages between this rank and the others of its world. The host knows the
+/// sizes of the messages. Messages between two ranks match in order, as with ncclSend() and ncclRecv(), and
+/// both ranks must name the same size.
 typedef struct chorale_exchange chorale_exchange;
 
 /// Describes the resources of an exchange, which are the same on all ranks. If a member is 0, the library
@@ -418,6 +455,7 @@ typedef struct chorale_exchange_options {
   uint32_t blocks_per_peer;  ///< the most thread blocks that serve one peer and direction
 } chorale_exchange_options;
 
+/// Describes a message to rank `peer`.
 typedef struct chorale_send_to {
   const void* data;  ///< any alignment; multiples of 16 are fast. May be null if there are no bytes
   uint64_t bytes;
@@ -425,8 +463,9 @@ typedef struct chorale_send_to {
   int32_t reserved;  ///< 0
 } chorale_send_to;
 
+/// Describes a message from rank `peer`.
 typedef struct chorale_recv_from {
-  void* data;
+  void* data;  ///< as in chorale_send_to
   uint64_t bytes;
   int32_t peer;
   int32_t reserved;  ///< 0
@@ -434,20 +473,23 @@ typedef struct chorale_recv_from {
 
 /// Collective: creates this rank's exchange.
 /// \param backend,device  as in chorale_executor_create()
-/// \param options  null if the library is to choose all of them
+/// \param options  may be null; the library then chooses all options
+/// \retval CHORALE_INVALID_ARGUMENT on all ranks, for options that are out of range; otherwise as
+///         chorale_executor_create()
+/// \retval CHORALE_MISMATCH on all ranks, if the options differ
 CHORALE_API chorale_status chorale_exchange_create(chorale_world* world, chorale_config* config,
                                                    chorale_backend backend, int32_t device,
                                                    const chorale_exchange_options* options,
                                                    chorale_exchange** exchange);
 
 /// Moves all messages at once. No message waits for a message of another peer or direction. So all ranks may
-/// send to and receive from all ranks, whatever the sizes. Messages of one peer and direction go in the order
-/// of the list. A rank receives a message to itself in the same call. The memory of a received message must
-/// not overlap with the memory of any other message of the call.
+/// send to and receive from all ranks, whatever the sizes. Messages of one peer and direction move in the
+/// order of the list. When a rank sends a message to itself, the same call must receive it. The memory of a
+/// received message must not overlap with the memory of any other message of the call.
 ///
-/// On the CPU it returns when this rank's messages have ended. With CUDA it only enqueues on `stream`, and
-/// you may capture it. If two calls have a peer and direction in common, run them on one stream, or order
-/// them. After a failure call chorale_world_reset() and chorale_exchange_reset().
+/// On the CPU it returns when this rank's messages have ended. With CUDA it only enqueues on `stream`, and a
+/// CUDA graph may capture it. If two calls have a peer and direction in common, run them on one stream, or
+/// order them. After a failure call chorale_world_reset() and chorale_exchange_reset() on all ranks.
 /// \param sends, recvs  each may be null if there are none
 /// \retval CHORALE_ABORTED on all ranks if sender and receiver name different sizes for a message
 /// \retval CHORALE_TIMED_OUT if a peer does not make its call in time
@@ -461,11 +503,12 @@ CHORALE_API chorale_status chorale_exchange_send(chorale_exchange* exchange, con
 CHORALE_API chorale_status chorale_exchange_recv(chorale_exchange* exchange, void* data, uint64_t bytes,
                                                  int32_t peer, void* stream);
 
-/// These do for an exchange what chorale_executor_check() and chorale_executor_synchronize() do.
+/// Do for an exchange what chorale_executor_check() and chorale_executor_synchronize() do for an executor.
 CHORALE_API chorale_status chorale_exchange_check(chorale_exchange* exchange);
 CHORALE_API chorale_status chorale_exchange_synchronize(chorale_exchange* exchange, void* stream);
 
-/// Collective: sets the rings of slots back to their first state. Call it after chorale_world_reset().
+/// Collective: clears the rings, so that leftovers of a stopped call are not taken for data. Call it after
+/// chorale_world_reset().
 CHORALE_API chorale_status chorale_exchange_reset(chorale_exchange* exchange);
 
 /// Closes the exchange, under the same conditions as chorale_executor_close().

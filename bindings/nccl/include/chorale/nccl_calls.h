@@ -10,12 +10,14 @@
 extern "C" {
 #endif
 
-/* Counts the calls of one function of NCCL in this process, by who answered them: this library, nobody (the
- * call was refused), or the fallback that CHORALE_NCCL_FALLBACK names. Calls of a pnccl twin count as calls
- * of the function.
+/* Gets how often this process has called one function of NCCL. Calls of its pnccl twin count too.
  *
- * function  the name, for example "ncclAllReduce"
- * Returns 0; -1 if the library exports no such function, and then leaves the counts as they are.
+ * function  the name of the function, for example "ncclAllReduce"
+ * served    set to the number of calls that this library has executed; not null
+ * refused   set to the number of calls that returned an error because they are not supported; not null
+ * fallback  set to the number of calls that the library of CHORALE_NCCL_FALLBACK has executed; not null
+ *
+ * Returns 0. Returns -1 if the library exports no such function, and then does not set the counts.
  * Any thread may call it at any time. */
 int chorale_nccl_calls(const char* function, uint64_t* served, uint64_t* refused, uint64_t* fallback);
 
