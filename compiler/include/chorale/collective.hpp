@@ -19,7 +19,7 @@ struct CollectiveInfo {
     whole,  ///< one part of c chunks
     even,   ///< one part of N * c chunks
     parts,  ///< N parts of c chunks, one for each rank
-    own     ///< as the plan itself says
+    own     ///< the plan itself says it
   };
   /// Says what a part of an output holds. If inputs have parts, rank r takes part r of each input.
   enum class Holds : uint8_t {

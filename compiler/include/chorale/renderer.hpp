@@ -44,7 +44,7 @@ class Renderer {
  private:
   /// Says where an operation is in a plan file. The body of a pipeline is a list of its own.
   struct Slot {
-    uint32_t position;  ///< in the list
+    uint32_t position;  ///< position in that list
     uint32_t pipeline;  ///< number of the pipeline operation whose body the list is, plus one; 0: none
   };
 

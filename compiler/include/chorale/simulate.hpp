@@ -35,7 +35,7 @@ struct SimulatedCall {
   uint64_t bytes = 0;  ///< size of the message, counted as in Arguments: the output for all-gather
   DType dtype = DType::f32;
   std::optional<PacketForm> packet = {};  ///< none: packet_form_by_size()
-  bool eager = false;                     ///< if true, launches one by one; else in a CUDA graph
+  bool eager = false;                     ///< true: launches one by one; false: launches in a CUDA graph
   bool spans = false;                     ///< whether Simulation::spans is wanted
 };
 

@@ -22,7 +22,7 @@ using MakePlan = std::function<Plan(const std::string& name, int ranks)>;
 /// or for an all-gather of the output, as in tables.
 struct OwnPlan {
   std::shared_ptr<const Plan> plan;
-  std::string name;  ///< for people: the plan's name or its file
+  std::string name;  ///< the plan's name or its file, for messages
   uint64_t least_bytes = 0, most_bytes = UINT64_MAX;
   std::optional<PacketForm> packet = {};  ///< the value for Arguments::packet
 };

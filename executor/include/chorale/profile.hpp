@@ -68,8 +68,8 @@ struct ProfileStretch {
 struct ProfileTotals {
   uint64_t waiting_ns = 0;            ///< waiting for channels, semaphores, barriers, packets and proxies
   uint64_t moving_ns = 0;             ///< moving data
-  uint64_t waiting_or_moving_ns = 0;  ///< in operations on packets, whose arrival times are not known
-  uint64_t earlier_turns_ns = 0;      ///< in the turns of pipelines before the last
+  uint64_t waiting_or_moving_ns = 0;  ///< operations on packets; their share of waiting is not known
+  uint64_t earlier_turns_ns = 0;      ///< the turns of pipelines before the last turn
   uint64_t other_ns = 0;
 
   uint64_t all_ns() const {

@@ -24,7 +24,7 @@ namespace chorale {
 
 /// Describes a part of a tensor in this rank's memory, which on CUDA is the GPU's.
 struct TensorView {
-  void* data = nullptr;  ///< its first element
+  void* data = nullptr;  ///< the address of the first element
   DType dtype = DType::f32;
   std::vector<uint64_t> shape, strides;  ///< strides are in elements; axes with a selected index are left out
 
@@ -37,7 +37,7 @@ struct TensorView {
 /// Holds the arguments with which a schedule calls a function.
 struct HostCall {
   std::string_view name;
-  std::span<const TensorView> writes, reads;  ///< as the schedule names them
+  std::span<const TensorView> writes, reads;  ///< the views of the call, in the order of the schedule
   const std::map<std::string, int64_t>& attributes;
   int rank = 0, ranks = 0;
   uint32_t stream_index = 0;  ///< the number of the schedule's stream; calls of different streams may run at
@@ -71,7 +71,7 @@ struct ScheduleArguments {
   /// Maps the names that the schedule launches to plans for the world's number of ranks. The plans are
   /// checked and bound with the schedule.
   std::map<std::string, Plan, std::less<>> plans = {};
-  schedule::Mover mover = schedule::Mover::ce_put;  ///< for transfers that do not choose a mover
+  schedule::Mover mover = schedule::Mover::ce_put;  ///< the mover of transfers that do not choose one
   bool check = true;  ///< check the schedule for this number of ranks and these parameters before it is bound
 };
 

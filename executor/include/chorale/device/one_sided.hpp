@@ -14,12 +14,12 @@ namespace chorale {
 
 /// Holds one rank's view of the windows of all ranks, in memory that kernels read.
 struct WindowView {
-  char* const* base = nullptr;         ///< by rank; null if the rank has no window or it is not mapped here
-  const uint64_t* bytes = nullptr;     ///< by rank
-  Signal* const* signals = nullptr;    ///< by rank; within a rank by sender, then by id
-  Barrier* const* barriers = nullptr;  ///< by rank; within a rank by id
-  int32_t self = -1, ranks = 0;
-  uint32_t signal_count = 0, barrier_count = 0;
+  char* const* base = nullptr;         ///< windows by rank; null if there is none or it is not mapped here
+  const uint64_t* bytes = nullptr;     ///< sizes of the windows, by rank
+  Signal* const* signals = nullptr;    ///< arrays by rank; within an array by sender, then by id
+  Barrier* const* barriers = nullptr;  ///< arrays by rank; within an array by id
+  int32_t self = -1, ranks = 0;        ///< this rank, and the number of ranks
+  uint32_t signal_count = 0, barrier_count = 0;  ///< signals per rank and sender; barriers per rank
 
   CHORALE_FN Signal* signal_at(int32_t owner, int32_t sender, uint32_t id) const {
     if (uint32_t(owner) >= uint32_t(ranks) || uint32_t(sender) >= uint32_t(ranks))
