@@ -39,7 +39,7 @@ class Stuck {
  private:
   struct Link {
     uint32_t chain;
-    OpPlace answer;  ///< the operation that would answer its wait
+    ProofEvent answer;  ///< would answer its wait
   };
 
   /// Follows a wait to the block that would answer it, then to the block for which that one waits, until a
@@ -52,7 +52,7 @@ class Stuck {
       }
       if (!seen_.insert(at).second) return;  // the path leads to waits that were reported already
       uint32_t by = 0;
-      OpPlace answer;
+      ProofEvent answer;
       if (!find_answer(at, by, answer)) return say_unanswered(at);
       path.push_back({at, answer});
       at = by;
@@ -62,7 +62,7 @@ class Stuck {
   void say_cycle(std::span<const Link> links) {
     std::vector<std::string> lines;
     for (const Link& link : links) {
-      lines.push_back(findings_.line_of(executor_.chains()[link.chain].place()));
+      lines.push_back(findings_.line_of(event(link.chain)));
       lines.push_back(findings_.line_of(link.answer));
     }
     std::sort(lines.begin(), lines.end());  // two cycles may differ only in where they begin
@@ -76,15 +76,15 @@ class Stuck {
     Diagnostic& finding = found.diagnostic;
     for (const Link& link : links) {
       found.events.push_back(event(link.chain));
-      found.events.push_back(found.events.back());
-      found.events.back().at = link.answer;
+      found.events.push_back(link.answer);
     }
+    finding.line = findings_.joined_line(found.events[0]);
     for (size_t k = 0; k < links.size() && finding.notes.size() < max_notes; ++k) {
       const uint32_t next = links[(k + 1) % links.size()].chain;
-      finding.notes.push_back({{}, links[k].answer, "this would answer it"});
       finding.notes.push_back(
-          {{},
-           executor_.chains()[next].place(),
+          {findings_.joined_line(links[k].answer), links[k].answer.at, "this would answer it"});
+      finding.notes.push_back(
+          {findings_.joined_line(event(next)), executor_.chains()[next].place(),
            k + 1 == links.size() ? "but comes after the first wait" : "but comes after " + what(next)});
     }
     if (finding.notes.size() < 2 * links.size()) {
@@ -108,18 +108,37 @@ class Stuck {
   }
 
   void say_unanswered(uint32_t at) {
-    if (!findings_.news(ProofName::deadlock, executor_.chains()[at].place(), {}, what(at))) return;
-    Finding& found =
-        findings_.add(ProofName::deadlock, Finding::Kind::unanswered, executor_.chains()[at].place(),
-                      what(at) + " never ends: no remaining operation would answer it");
-    found.events.push_back(event(at));
+    const ProofEvent wait = event(at);
+    if (!findings_.news(ProofName::deadlock, findings_.line_of(wait) + " " + what(at))) return;
+    Finding& found = findings_.add(ProofName::deadlock, Finding::Kind::unanswered, wait.at,
+                                   what(at) + " never ends: no remaining operation would answer it");
+    found.diagnostic.line = findings_.joined_line(wait);
+    found.events.push_back(wait);
   }
 
+  /// Returns the wait of a chain.
   ProofEvent event(uint32_t at) const {
+    const Chain& chain = executor_.chains()[at];
     ProofEvent event;
-    event.at = executor_.chains()[at].place();
-    event.launch = executor_.chains()[at].launch;
+    event.at = chain.place();
+    event.launch = chain.launch;
+    if (chain.state == State::counter) event.id = step_of(at).position;
+    if (chain.state == State::packets) {
+      const Memory& memory = executor_.memory();
+      const Range cell = memory.range_of(chain.waits_for);
+      const uint64_t chunk = memory.message().chunk;
+      name_packets(event, chain.rank, cell.begin / chunk, (cell.end + chunk - 1) / chunk, false);
+    }
     return event;
+  }
+
+  static void name_packets(ProofEvent& event, uint32_t rank, uint64_t begin, uint64_t end, bool writes) {
+    event.accesses = event.packets = true;
+    event.writes = writes;
+    event.buffer_rank = rank;
+    event.buffer = BufferKind::scratch;
+    event.begin = begin;
+    event.end = end;
   }
 
   std::string what(uint32_t at) const {
@@ -140,7 +159,7 @@ class Stuck {
   }
 
   /// Finds the next operation that answers a chain's wait, in another chain that is stuck before it.
-  bool find_answer(uint32_t waiting, uint32_t& by, OpPlace& answer) {
+  bool find_answer(uint32_t waiting, uint32_t& by, ProofEvent& answer) {
     for (by = 0; by < executor_.chains().size(); ++by) {
       const Chain& chain = executor_.chains()[by];
       if (chain.state == State::ended) continue;
@@ -153,8 +172,10 @@ class Stuck {
         const bool begun = at == chain.op || (chain.body_end && at < chain.op && chain.turns_left < 2);
         if (at < chain.op && begun) continue;
         for (size_t step = at == chain.op ? chain.step : 0; step < steps_.steps.size(); ++step) {
-          if (!answers(waiting, by, block.ops[at], steps_.steps[step])) continue;
-          answer = {chain.rank, chain.block, at};
+          answer = {};
+          if (!answers(waiting, by, block.ops[at], steps_.steps[step], answer)) continue;
+          answer.at = {chain.rank, chain.block, at};
+          answer.launch = executor_.chains()[waiting].launch;
           return true;
         }
       }
@@ -162,11 +183,14 @@ class Stuck {
     return false;
   }
 
-  bool answers(uint32_t waiting, uint32_t by, const Op& op, const SymbolicStep& step) const {
+  /// \param answer  is given what of the operation answers
+  bool answers(uint32_t waiting, uint32_t by, const Op& op, const SymbolicStep& step,
+               ProofEvent& answer) const {
     const Chain& wait = executor_.chains()[waiting];
     const Chain& chain = executor_.chains()[by];
     switch (wait.state) {
       case State::counter:
+        answer.id = step.position;
         return (step.kind == Kind::post || step.kind == Kind::release ||
                 (step.kind == Kind::push && step.posts)) &&
                executor_.counter_of(chain.rank, step) == wait.waits_for;
@@ -181,7 +205,9 @@ class Stuck {
           if (!access.packets) continue;
           // A write in any turn is an answer.
           const Range range = executor_.memory().range(access, op, {});
-          if (range.space == cell.space && range.begin <= cell.begin && cell.end <= range.end) return true;
+          if (range.space != cell.space || cell.begin < range.begin || range.end < cell.end) continue;
+          name_packets(answer, access.rank, access.begin, access.end, true);
+          return true;
         }
         return false;
       }

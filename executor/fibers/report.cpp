@@ -4,12 +4,32 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+
+#include "chorale/diagnostic.hpp"
 
 namespace chorale::fibers {
 namespace {
 
 constexpr size_t most_lines = 32;
+
+/// Returns the position, among the ids of an operation, of the channel that a stuck block waits on, or
+/// nothing if it waits on none.
+std::optional<size_t> awaited_id(const Plan& plan, const ThreadBlock& block, const Op& op,
+                                 const Stuck& stuck) {
+  const OpInfo& row = info(op.code);
+  const bool drains = row.has(Role::Drain);
+  const ChannelRefs* refs = block.channels_of(op.via);
+  if (!refs || !(drains || row.has(Role::Await) || row.has(Role::AwaitRelaxed))) return {};
+  const std::span<const uint32_t> ids = block.op_ids(op);
+  for (size_t position = 0; position < ids.size(); ++position) {
+    if (ids[position] >= refs->ids.size()) continue;
+    const int64_t peer = plan.gpus[size_t(stuck.rank)].peer(op.via, refs->ids[ids[position]]);
+    if (drains || peer == stuck.waiting.peer) return position;
+  }
+  return {};
+}
 
 /// Returns the text after the op's name, such as " on semaphore 1" or " on memory channel 2 from rank 2", or
 /// "" if the operation has none of these.
@@ -18,16 +38,11 @@ std::string awaited(const Plan& plan, const ThreadBlock& block, const Op& op, co
   const std::span<const uint32_t> ids = block.op_ids(op);
   if (row.has(Role::Acquire)) return fmt::format(" on semaphore {}", fmt::join(ids, ", "));
   if (row.has(Role::Arrive)) return fmt::format(" {}, which {} thread blocks join", ids[0], op.participants);
-  if (row.has(Role::Await) || row.has(Role::AwaitRelaxed) || row.has(Role::Drain)) {
-    const ChannelRefs* refs = block.channels_of(op.via);
-    for (const uint32_t id : ids) {
-      if (!refs || id >= refs->ids.size()) continue;
-      const int64_t peer = plan.gpus[size_t(stuck.rank)].peer(op.via, refs->ids[id]);
-      if (row.has(Role::Drain) || peer == stuck.waiting.peer) {
-        return fmt::format(" on {} channel {} {} rank {}", channel_type_names[size_t(op.via)], refs->ids[id],
-                           row.has(Role::Drain) ? "to" : "from", peer);
-      }
-    }
+  if (const std::optional<size_t> position = awaited_id(plan, block, op, stuck)) {
+    const uint32_t channel = block.channels_of(op.via)->ids[ids[*position]];
+    return fmt::format(" on {} channel {} {} rank {}", channel_type_names[size_t(op.via)], channel,
+                       row.has(Role::Drain) ? "to" : "from",
+                       plan.gpus[size_t(stuck.rank)].peer(op.via, channel));
   }
   // A block ends when the proxy has done all its requests, and its last operation includes this wait.
   if (has_proxy(op.via) && stuck.waiting.peer == stuck.rank && !ids.empty()) {
@@ -52,7 +67,8 @@ std::string line(const Plan& plan, const Stuck& stuck) {
   const ThreadBlock& block = blocks[size_t(stuck.block)];
   if (!stuck.waiting.what || stuck.waiting.op_index >= block.ops.size()) return text + ": not begun";
   const Op& op = block.ops[stuck.waiting.op_index];
-  const SourceLine place = plan.line_of(op);
+  const std::optional<size_t> position = awaited_id(plan, block, op, stuck);
+  const SourceLine place = position ? line_of_entry(plan, op, OpList::ids, *position) : plan.line_of(op);
   text += fmt::format(" op {}{} {}", stuck.waiting.op_index,
                       place.line ? fmt::format(" ({}:{})", place.file, place.line) : "", info(op.code).name);
   if (!stuck.parked) return text + ": was running";

@@ -4,6 +4,7 @@
 /// never thrown.
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -46,5 +47,13 @@ using Diagnostics = std::vector<Diagnostic>;
 /// Returns the line that is shown for a finding or a note: `line`, else the line of the operation. Its number
 /// is 0 if neither is known.
 SourceLine author_line(const Plan&, const SourceLine& line, const std::optional<OpPlace>& at);
+
+/// Names the lists of an operation.
+enum class OpList : uint8_t { sources, destinations, ids };
+
+/// Returns the line of the call that an operation has an entry of a list from. An operation that the compiler
+/// made of several calls has several lines.
+/// \param position  of the entry in its list
+SourceLine line_of_entry(const Plan&, const Op&, OpList, size_t position);
 
 }  // namespace chorale

@@ -3,6 +3,7 @@
 /// A finding of a proof is a diagnostic with the events that show it.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,9 @@ struct ProofEvent {
   uint32_t buffer_rank = 0;  ///< rank of `buffer`
   BufferKind buffer = BufferKind::input;
   uint64_t begin = 0, end = 0;
+  /// Holds, for a wait or a post, which of the operation's ids it is about: a position in
+  /// ThreadBlock::op_ids().
+  std::optional<uint32_t> id;
 };
 
 /// Names the execution in which something was found. With it the plan can be executed again in the same way,

@@ -13,6 +13,7 @@ SourceLine line_of(const Plan& plan, const ProofEvent& event) {
   const Gpu& gpu = plan.gpus[event.at.rank];
   const ThreadBlock& block = gpu.threadblocks[event.at.threadblock];
   const Op& op = block.ops[event.at.op];
+  if (event.id) return line_of_entry(plan, op, OpList::ids, *event.id);
   std::optional<SourceLine> line;
   if (!event.accesses || plan.calls_of(op).empty()) return plan.line_of(op);
   for_each_place(plan, gpu, block, op,
@@ -48,9 +49,21 @@ Finding& Findings::add(ProofName proof, Finding::Kind kind, std::optional<OpPlac
 }
 
 std::string Findings::line_of(const OpPlace& at) const {
-  const SourceLine line = plan_.line_of(plan_.gpus[at.rank].threadblocks[at.threadblock].ops[at.op]);
+  ProofEvent event;
+  event.at = at;
+  return line_of(event);
+}
+
+std::string Findings::line_of(const ProofEvent& event) const {
+  const SourceLine line = proof::line_of(plan_, event);
+  const OpPlace& at = event.at;
   return line.line ? line.file + ":" + number(line.line)
                    : number(at.rank) + "." + number(at.threadblock) + "." + number(at.op);
+}
+
+SourceLine Findings::joined_line(const ProofEvent& event) const {
+  const Op* const op = find_op(plan_, event.at);
+  return op && !plan_.calls_of(*op).empty() ? proof::line_of(plan_, event) : SourceLine{};
 }
 
 bool Findings::news(ProofName proof, const OpPlace& at, const std::optional<OpPlace>& other,

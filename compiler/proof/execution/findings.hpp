@@ -23,7 +23,7 @@ enum class ProofName : uint8_t {
 };
 
 /// Returns the author's line of an event. If the compiler joined several calls to its operation, the call
-/// that makes the access counts. The line is 0 for an event of the application.
+/// that makes the access, or that has the id, counts. The line is 0 for an event of the application.
 SourceLine line_of(const Plan&, const ProofEvent&);
 
 class Findings {
@@ -45,6 +45,10 @@ class Findings {
 
   /// Returns the text that identifies an operation for news(): its source line, or its place in the plan.
   std::string line_of(const OpPlace&) const;
+  std::string line_of(const ProofEvent&) const;
+  /// Returns the line of an event if the compiler joined several calls to its operation. Other operations
+  /// have one line.
+  SourceLine joined_line(const ProofEvent&) const;
 
   bool any() const;
   bool any(ProofName proof) const { return !found_[size_t(proof)].empty(); }

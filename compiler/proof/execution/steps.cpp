@@ -60,8 +60,9 @@ class Listing {
     sync();
   }
 
-  uint32_t channel(size_t position) const {
-    return uint32_t(channel_id(block_, op_.via, block_.op_ids(op_)[position]));
+  void name_channel(SymbolicStep& step, size_t position) const {
+    step.id = uint32_t(channel_id(block_, op_.via, block_.op_ids(op_)[position]));
+    step.position = uint32_t(position);
   }
 
   void each_channel(Kind kind, bool relaxed) {
@@ -69,12 +70,16 @@ class Listing {
       SymbolicStep& step = add(kind);
       step.relaxed = relaxed;
       step.via = op_.via;
-      step.id = channel(position);
+      name_channel(step, position);
     }
   }
 
   void each_id(Kind kind) {
-    for (const uint32_t id : block_.op_ids(op_)) add(kind).id = id;
+    for (size_t position = 0; position < op_.ids; ++position) {
+      SymbolicStep& step = add(kind);
+      step.id = block_.op_ids(op_)[position];
+      step.position = uint32_t(position);
+    }
   }
 
   void data(bool by_proxy, bool posts) {
@@ -94,7 +99,7 @@ class Listing {
       sync();
       SymbolicStep& step = add_move(Kind::push, sources.subspan(pairs ? pair : 0, 1), dests.subspan(pair, 1));
       step.via = op_.via;
-      step.id = channel(pair);
+      name_channel(step, pair);
       step.posts = posts;
     }
   }
@@ -104,7 +109,7 @@ class Listing {
       sync();
       SymbolicStep& step = add(Kind::push);
       step.via = op_.via;
-      step.id = channel(position);
+      name_channel(step, position);
       step.posts = true;
     }
   }

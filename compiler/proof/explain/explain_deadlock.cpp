@@ -20,8 +20,8 @@ void explain_cycle(const Finding& finding, Slice& slice, Witness& witness) {
   std::string cycle;
   for (size_t k = 0; k < waits; ++k) {
     const ProofEvent &wait = finding.events[2 * k], &answer = finding.events[2 * k + 1];
-    at_wait[k] = slice.add_stuck(wait.at, wait.launch, mark(k));
-    at_answer[k] = slice.add_missing(answer.at, answer.launch);
+    at_wait[k] = slice.add_stuck(wait, mark(k));
+    at_answer[k] = slice.add_missing(answer);
     if (k < Witness::most_events / 2)
       cycle += (k ? ", " : "") + mark(k) + "'s answer comes only after " + mark((k + 1) % waits);
   }
@@ -36,7 +36,7 @@ class Unanswered {
  public:
   Unanswered(const History& history, const Finding& finding, Slice& slice, Witness& witness)
       : history_(history), executor_(history.executor()), slice_(slice), witness_(witness) {
-    slice_.add_stuck(finding.events[0].at, finding.events[0].launch, "A");
+    slice_.add_stuck(finding.events[0], "A");
     for (const Chain& chain : executor_.chains()) {
       const OpPlace at = chain.place(), &wanted = finding.events[0].at;
       if (at.rank != wanted.rank || at.threadblock != wanted.threadblock || at.op != wanted.op) continue;

@@ -92,11 +92,13 @@ void History::post(uint32_t chain, const SymbolicStep& step, uint32_t counter) {
   } else {
     add_to_spine(chain, Node::Kind::control);
   }
+  nodes_.back().id = step.position;
   tokens_[counter].push_back({last(), start, step.relaxed});
 }
 
 void History::take(uint32_t chain, const SymbolicStep& step, uint32_t counter, uint64_t first, uint64_t n) {
   Node& node = add_to_spine(chain, Node::Kind::control);
+  node.id = step.position;
   for (uint64_t at = first; at < first + n; ++at) {
     const Token& token = tokens_[counter][at];
     const bool relaxed = token.relaxed || step.relaxed;
@@ -108,6 +110,7 @@ void History::take(uint32_t chain, const SymbolicStep& step, uint32_t counter, u
 
 void History::drain(uint32_t chain, const SymbolicStep& step) {
   Node& node = add_to_spine(chain, Node::Kind::control);
+  node.id = step.position;
   const auto proxy = proxies_.find({chain, step.id});
   if (proxy == proxies_.end()) return;
   for (const uint32_t reads : proxy->second.unread) behind(node, reads, Cause::Kind::alone);

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -35,8 +36,9 @@ struct Node {
   uint32_t chain = 0;    ///< for begin and end: the rank
   uint32_t op = 0;       ///< position in the chain
   uint32_t launch = 0;
-  uint32_t segment = 0;  ///< see ProofEvent
-  uint64_t turn = 0;     ///< the atom at which the turn of its pipeline begins
+  uint32_t segment = 0;        ///< see ProofEvent
+  std::optional<uint32_t> id;  ///< of a post, a take or a drain: see ProofEvent
+  uint64_t turn = 0;           ///< the atom at which the turn of its pipeline begins
   std::vector<Cause> before;
   std::vector<uint32_t> sources;  ///< for moves: the writers of what it read
 };

@@ -38,9 +38,10 @@ std::string Slice::name(uint32_t at) const {
   if (is_boundary(node))
     return std::string(node.kind == Node::Kind::begin ? "the beginning" : "the end") + " of launch " +
            number(node.launch + 1) + " of " + rank_name(node.chain);
-  const OpPlace place = history_.place(node);
-  const Op& op = plan_.gpus[place.rank].threadblocks[place.threadblock].ops[place.op];
-  return std::string(info(op.code).name) + " at " + place_of(plan_, place);
+  const WitnessEvent event = event_of(node);
+  const Op& op = plan_.gpus[event.at.rank].threadblocks[event.at.threadblock].ops[event.at.op];
+  return std::string(info(op.code).name) + " at " +
+         (event.line.line ? event.line.file + ":" + number(event.line.line) : place_of(plan_, event.at));
 }
 
 WitnessEvent Slice::event_of(const Node& node) const {
@@ -55,13 +56,12 @@ WitnessEvent Slice::event_of(const Node& node) const {
   const bool proxy = node.kind == Node::Kind::proxy_reads || node.kind == Node::Kind::proxy_writes;
   event.who = proxy ? Who::proxy : Who::block;
   event.at = history_.place(node);
-  fill(event);
-  return event;
-}
-
-void Slice::fill(WitnessEvent& event) const {
   event.text = describe(plan_, event.at);
-  event.line = plan_.line_of(plan_.gpus[event.at.rank].threadblocks[event.at.threadblock].ops[event.at.op]);
+  ProofEvent of;
+  of.at = event.at;
+  of.id = node.id;
+  event.line = line_of(plan_, of);
+  return event;
 }
 
 size_t Slice::put(Entry entry) {
@@ -102,22 +102,19 @@ void Slice::add_culprit(const ProofEvent& of, std::string mark) {
   if (of.who == Who::application) {
     entry.event.text = "the application uses its buffers";
   } else {
-    fill(entry.event);
+    entry.event.text = describe(plan_, of.at);
     entry.event.line = line_of(plan_, of);
   }
   entries_.push_back(std::move(entry));
 }
 
-size_t Slice::add_stuck(const OpPlace& at, uint32_t launch, std::string mark) {
-  ProofEvent event;
-  event.at = at;
-  event.launch = launch;
+size_t Slice::add_stuck(const ProofEvent& event, std::string mark) {
   add_culprit(event, std::move(mark));
   return entries_.size() - 1;
 }
 
-size_t Slice::add_missing(const OpPlace& at, uint32_t launch) {
-  const size_t entry = add_stuck(at, launch, {});
+size_t Slice::add_missing(const ProofEvent& event) {
+  const size_t entry = add_stuck(event, {});
   entries_[entry].event.part = WitnessEvent::Part::missing;
   return entry;
 }

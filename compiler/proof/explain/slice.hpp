@@ -24,8 +24,8 @@ class Slice {
   /// Adds an event that could not be executed.
   void add_culprit(const ProofEvent&, std::string mark);
   /// Adds an operation that waits forever, or one that never happens.
-  size_t add_stuck(const OpPlace&, uint32_t launch, std::string mark);
-  size_t add_missing(const OpPlace&, uint32_t launch);
+  size_t add_stuck(const ProofEvent&, std::string mark);
+  size_t add_missing(const ProofEvent&);
   /// Adds nodes each of which caused the next. Nodes without an event are skipped.
   void add_path(const std::vector<uint32_t>& path);
   /// Records that event `from` would come before event `to`.
@@ -54,7 +54,6 @@ class Slice {
   size_t put(uint32_t node);
   size_t put(Entry);
   WitnessEvent event_of(const Node&) const;
-  void fill(WitnessEvent&) const;
 
   const Plan& plan_;
   const History& history_;

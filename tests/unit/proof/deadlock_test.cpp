@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "chorale/witness.hpp"
 #include "tests/unit/proof/findings.hpp"
 
 namespace chorale {
@@ -96,6 +97,52 @@ TEST(Deadlock, PacketsThatWaitForEachOther) {
   EXPECT_NE(stuck(plan), "");
   for (uint32_t rank = 0; rank < 2; ++rank) std::swap(block(plan, rank).ops[0], block(plan, rank).ops[1]);
   EXPECT_EQ(stuck(plan), "");
+}
+
+/// The compiler has joined two calls to one operation. A finding is at the line of the call that never ends,
+/// and names the line of the call that would answer it.
+TEST(Deadlock, LinesOfJoinedCalls) {
+  const auto lines = [](const Plan& plan) {
+    std::string text;
+    for (const Finding& finding : prove_plan(plan, all_but("deadlock")).findings) {
+      text += std::to_string(author_line(plan, finding.diagnostic.line, finding.diagnostic.at).line);
+      for (const Note& note : finding.diagnostic.notes)
+        text += " " + std::to_string(author_line(plan, note.line, note.at).line);
+      for (const WitnessEvent& event : explain(plan, finding).events)
+        text += " " + std::string(event.mark) + std::to_string(event.line.line);
+      text += "\n";
+    }
+    return text;
+  };
+  const auto joined = [](std::vector<JoinedCall> waits, std::vector<JoinedCall> answers) {
+    Plan plan = two_ranks();
+    plan.source = {{"mine.cpp", 1}, {"mine.cpp", 2}, {"mine.cpp", 3}, {"mine.cpp", 4}};
+    plan.joined = {std::move(waits), std::move(answers)};
+    return plan;
+  };
+  Plan plan = joined({{1, 0, 0, 1}, {2, 0, 0, 1}}, {{3, 0, 0, 1}, {4, 0, 0, 1}});
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    control(plan, Opcode::signal, 0, rank);
+    add(block(plan, rank), Opcode::wait, {}, {}, {0, 1}, ChannelType::memory).at = joined_calls;
+    add(block(plan, rank), Opcode::signal, {}, {}, {0, 1}, ChannelType::memory).at = joined_calls + 1;
+  }
+  EXPECT_EQ(lines(plan), "2 4 2 4 2 A2 4 B2 4\n");
+
+  Plan alone = joined({{1, 0, 0, 1}, {2, 0, 0, 1}}, {});
+  control(alone, Opcode::signal, 0, 1);
+  add(block(alone), Opcode::wait, {}, {}, {0, 1}, ChannelType::memory).at = joined_calls;
+  EXPECT_EQ(lines(alone), "2 A2\n");
+
+  Plan packets = joined({{1, 2, 1, 0}, {2, 1, 0, 0}}, {{3, 1, 1, 0}, {4, 1, 1, 0}});
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    add(block(packets, rank), Opcode::put_packets, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
+    add(block(packets, rank), Opcode::reduce_packets, {in(0), scratch(0), scratch(1)}, {out(0)}).at =
+        joined_calls;
+    add(block(packets, rank), Opcode::put_packets, {in(0), in(1)}, {at(2, 2), at(2, 1)}, {},
+        ChannelType::memory)
+        .at = joined_calls + 1;
+  }
+  EXPECT_EQ(lines(packets), "2 4 2 4 2 A2 4 B2 4\n");
 }
 
 /// A consumer acquires what a producer released. The producer may be two turns ahead.
