@@ -127,7 +127,7 @@ Named named_by(const Plan& plan, const proof::Storage& storage, uint32_t instanc
 /// share.
 std::string shared_apart(const Plan& plan, const CompileOptions& options, const Rewrite& culprit,
                          const Finding& finding) {
-  if (culprit.run != pass::replicate || finding.events.size() != 2) return {};
+  if (culprit.run != pass::replicate || finding.kind != Finding::Kind::race) return {};
   const proof::Storage storage(plan, finding.setting.one_storage);
   const Named first = named_by(plan, storage, options.instances, finding.events[0], finding.events[1]);
   const Named second = named_by(plan, storage, options.instances, finding.events[1], finding.events[1]);

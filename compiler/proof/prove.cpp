@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "chorale/collective.hpp"
 #include "chorale/proof.hpp"
@@ -40,10 +41,8 @@ std::vector<bool> list_storages(const Plan& plan) {
 /// Passes the events of one execution on to several observers.
 class Observers : public Observer {
  public:
-  Observers(Races* races, Holding* holding) {
-    if (races) all_.push_back(races);
-    if (holding) all_.push_back(holding);
-  }
+  /// \param all  the observers; null ones are left out
+  Observers(std::initializer_list<Observer*> all) : all_(all) { std::erase(all_, nullptr); }
   void begin(uint32_t rank, uint32_t launch) override {
     for (Observer* const one : all_) one->begin(rank, launch);
   }
@@ -255,16 +254,13 @@ class Prover {
     findings.setting.choices = choices.made();  // later choices are 0
     if (order) races.emplace(executor, shares, findings, facts);
     if (findings.wanted(ProofName::values)) holding.emplace(executor, findings, facts, excerpt);
-    Observers observers(races ? &*races : nullptr, holding ? &*holding : nullptr);
+    Observers observers{races ? &*races : nullptr, holding ? &*holding : nullptr};
     const bool ended = executor.run(launches, choices, observers);
     if (!ended && findings.wanted(ProofName::deadlock)) return tell_stuck(executor, findings);
-    if (holding && findings.any(ProofName::races)) {
-      Flow flow(executor);
-      Choices same(findings.setting.choices);
-      executor.run(1, same, flow);
-      holding->compare(&flow);
-    } else if (holding) {
-      holding->compare();
+    if (holding) {
+      const bool racing = findings.any(ProofName::races);
+      holding->compare(racing);
+      if (holding->wrong()) tell_wrong(executor, *holding, findings, racing);
     }
     if (!facts) return;
     if (races) {
@@ -273,6 +269,17 @@ class Prover {
     }
     if (holding && facts_.rounding.empty()) facts_.rounding = holding->rounding();
     if (holding) note_order(*holding);
+  }
+
+  /// Reports wrong outputs. It executes the first launch again, to see all writes.
+  static void tell_wrong(SymbolicExecutor& executor, Holding& holding, Findings& findings, bool racing) {
+    Holding again(executor, findings, false);
+    again.keep_writes();
+    Flow flow(executor);
+    Observers observers{&again, racing ? &flow : nullptr};
+    Choices same(findings.setting.choices);
+    executor.run(1, same, observers);
+    holding.tell(racing ? &flow : nullptr, again.trail());
   }
 
   /// Records the order of addends of an execution. It is the plan's only if all executions have it.

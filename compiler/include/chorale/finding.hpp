@@ -64,7 +64,8 @@ struct Finding {
     unanswered,  ///< a wait that nothing answers. It is the one event
     race,        ///< two accesses without an order. events[0] came first in this execution. The exception
                  ///< is a read of memory that nothing had written: events[0] is then the later write
-    value,       ///< an output with a wrong value. The event is its last write, if there is one
+    value,       ///< an output with a wrong value. events[0] is its last write, or the application's if there
+                 ///< is none. events[1] is the write at fault, if that is another one
   };
   std::string_view proof;  ///< one of proof_names
   Kind kind = Kind::undecided;

@@ -37,7 +37,18 @@ void explain_value(const History& history, const Finding& finding, Slice& slice,
     witness.because.push_back("it should hold " + list(finding.expected));
     witness.because.push_back("it holds " + list(finding.held));
   }
-  if (output.who == ProofEvent::Who::application) return;  // nobody writes it
+  const bool written = output.who != ProofEvent::Who::application;
+  if (finding.events.size() > 1) {
+    ProofEvent fault = finding.events[1];
+    fault.segment = History::any;
+    const uint32_t node = history.find(fault);
+    const std::string mark = written ? "B" : "A";
+    if (node == History::none)
+      slice.add_culprit(fault, mark);
+    else
+      slice.add_culprit(node, fault, mark);
+  }
+  if (!written) return;
   const Memory& memory = history.executor().memory();
   Range range = memory.buffer(output.buffer_rank, output.buffer);
   const uint64_t chunk = memory.message().chunk;

@@ -11,6 +11,7 @@
 #include "values.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace chorale::proof {
@@ -42,9 +43,13 @@ void Holding::begin(uint32_t rank, uint32_t launch) {
   });
 }
 
-void Holding::compare(Flow* flow) {
-  flow_ = flow;
-  for (uint32_t rank = 0; rank < executor_.plan().ranks(); ++rank) compare(rank);
+void Holding::keep_writes() {
+  // Which place should hold what depends on the sender.
+  if (!promise_.of_some_sender()) trail_.emplace(memory_, promise_, values_);
+}
+
+void Holding::compare(bool races) {
+  for (uint32_t rank = 0; rank < executor_.plan().ranks(); ++rank) compare(rank, races);
 }
 
 void Holding::move(uint32_t chain, const SymbolicStep& step, std::span<const Touch> touches) {
@@ -63,13 +68,17 @@ void Holding::move(uint32_t chain, const SymbolicStep& step, std::span<const Tou
     for (uint32_t at = 0; at < touch.cells; ++at) {
       held_[touch.cell + at] = made_[at];
       writer_[touch.cell + at] = {chain, executor_.chains()[chain].op};
+      if (trail_) {
+        const uint32_t source = sources.size() == 1 ? sources[0].cell + at : Trail::none;
+        trail_->add({touch.cell + at, source, made_[at], chain, executor_.chains()[chain].op});
+      }
     }
   }
   made_.clear();
 }
 
 /// Compares the output of a rank with what it should hold.
-void Holding::compare(uint32_t rank) {
+void Holding::compare(uint32_t rank, bool races) {
   const Range output = memory_.buffer(rank, BufferKind::output);
   if (!promise_.any()) {
     other_order_ = "nothing is promised of the outputs";
@@ -85,11 +94,8 @@ void Holding::compare(uint32_t rank) {
     if (excerpt_ && excerpt_->leaves_out(rank, memory_.message(), memory_.range_of(cell))) return;
     const uint32_t value = read(cell);
     const bool right = !values_.mixed(value) && values_.sum(value) == *expected;
-    wrong_ += !right;
-    if (right)
-      compare_operator(rank, cell, value);
-    else
-      say(rank, cell, promise_.origins(rank, at - output.begin, sender), value);
+    if (!right) wrong_.push_back({rank, cell, sender, {}});
+    if (right && !races) compare_operator(rank, cell, value);
     if (!facts_) return;
     compare_rounding(rank, cell, value);
     // The text of a wrong value may be longer than any memory. A few sums that add a sum to itself are enough
@@ -108,8 +114,8 @@ void Holding::compare_operator(uint32_t rank, uint32_t cell, uint32_t value) {
     op_rank_ = rank;
     op_cell_ = cell;
   }
-  if (op == op_ || flow_ || !findings_.wanted(ProofName::values)) return;
-  add(rank, cell, place(writer_[cell]),
+  if (op == op_ || !findings_.wanted(ProofName::values)) return;
+  add(rank, cell, {writer_[cell], cell},
       name_of_output(rank, cell) + " is made with the operator " + reduce_op_name(*op) + ", but " +
           name_of_output(op_rank_, op_cell_) + " with " + reduce_op_name(*op_));
 }
@@ -216,45 +222,133 @@ std::string Holding::name_of_output(uint32_t rank, uint32_t cell) const {
   return name(BufferKind::output, rank, range.begin - output.begin, range.end - output.begin);
 }
 
-void Holding::say(uint32_t rank, uint32_t cell, const std::vector<Origin>& expected, uint32_t value) {
+void Holding::tell(Flow* flow, Trail* trail) {
   if (!findings_.wanted(ProofName::values)) return;
-  // For each rank, one unwritten part of the output stands for all.
-  if (writer_[cell].chain == nobody && std::exchange(left_out_, rank) == rank) return;
-  const Range range = memory_.range_of(cell);
-  const bool written = writer_[cell].chain != nobody;
-  std::vector<Origin> unreachable;
-  if (flow_ && written) {
-    // Which rank sends may depend on the order.
-    if (promise_.of_some_sender() || values_.mixed(value)) return;
-    unreachable = flow_->unreachable(cell, expected);
-    if (unreachable.empty()) return;
+  const auto expected = [&](const Wrong& of) {
+    const uint64_t begin = memory_.buffer(of.rank, BufferKind::output).begin;
+    return promise_.origins(of.rank, memory_.range_of(of.cell).begin - begin, of.sender);
+  };
+  if (flow) {
+    std::erase_if(wrong_, [&](Wrong& of) {
+      if (!is_written(of.cell)) return false;
+      // Which rank sends may depend on the order.
+      if (promise_.of_some_sender() || values_.mixed(held_[of.cell])) return true;
+      of.unreachable = flow->unreachable(of.cell, expected(of));
+      return of.unreachable.empty();
+    });
   }
-  std::string text = name_of_output(rank, cell), hint = "this comes nearest to it";
-  std::optional<OpPlace> at = written ? place(writer_[cell]) : nearest(rank, cell);
-  const uint32_t elsewhere = written ? nobody : holder(rank, expected);
-  if (elsewhere != nobody) {
-    at = place(writer_[elsewhere]);
-    hint = "this writes what belongs there to " + name(elsewhere);
-    if (memory_.range_of(elsewhere).space % spaces_per_rank >= uint32_t(BufferKind::scratch))
-      hint += ", and nothing copies it from there to the output";
+  bool any = false;
+  std::vector<bool> left_out(executor_.plan().ranks());
+  // An operation that only comes nearest to an output may well be right, so the others come first.
+  for (const bool sure : {true, false}) {
+    for (const Wrong& of : wrong_) {
+      // For each rank, one unwritten part of the output stands for all.
+      const bool written = is_written(of.cell);
+      if (!written && left_out[of.rank]) continue;
+      const std::vector<Origin> wanted = expected(of);
+      const Culprit culprit = culprit_of(of, wanted, trail);
+      if (culprit.sure != sure) continue;
+      if (!written) left_out[of.rank] = true;
+      Finding* const finding = say(of, wanted, culprit);
+      if (!finding || any) continue;
+      any = true;
+      if (std::string all = count_wrong(); !all.empty())
+        finding->diagnostic.notes.push_back({{}, {}, std::move(all)});
+    }
   }
-  if (!unreachable.empty())
-    text +=
-        " never gets " + names(unreachable, range.end - range.begin) + ", whatever the order of operations";
+}
+
+/// Returns the operation at fault for a wrong output.
+Holding::Culprit Holding::culprit_of(const Wrong& of, const std::vector<Origin>& expected,
+                                     Trail* trail) const {
+  const bool written = is_written(of.cell);
+  if (trail && !expected.empty()) {
+    Sum sum = sum_of(expected[0]);
+    for (size_t at = 1; at < expected.size(); ++at) sum = plus(sum, sum_of(expected[at]));
+    if (const auto found = trail->find(of.cell, sum)) {
+      const auto& [write, fault] = *found;
+      Culprit culprit{Writer{write.chain, write.op}, write.cell};
+      const std::string there = name(write.cell);
+      switch (fault) {
+        case Trail::Fault::wrong:
+          if (write.cell != of.cell) culprit.words = "this writes it to " + there + ", from where it comes";
+          break;
+        case Trail::Fault::mislaid:
+        case Trail::Fault::strayed:
+          culprit.words = "this writes what belongs there to " + there;
+          break;
+        case Trail::Fault::unused:
+          culprit.words = "this writes what belongs there to " + there +
+                          ", and nothing copies it from there to the output";
+          break;
+        case Trail::Fault::repeated:
+          culprit.words = "this writes what belongs there to " + there + ", which holds it already";
+          break;
+      }
+      culprit.sure = fault != Trail::Fault::strayed && fault != Trail::Fault::repeated;
+      return culprit;
+    }
+  }
+  if (written) return {writer_[of.cell], of.cell};
+  const uint32_t near = nearest(of.rank, of.cell);
+  if (near == nobody) return {{}, nobody, {}, false, false};
+  return {writer_[near], near, "this comes nearest to it", false, false};
+}
+
+Finding* Holding::say(const Wrong& of, const std::vector<Origin>& expected, const Culprit& culprit) {
+  const Range range = memory_.range_of(of.cell);
+  const uint64_t length = range.end - range.begin;
+  const bool written = is_written(of.cell);
+  const uint32_t value = held_[of.cell];
+  std::string text = name_of_output(of.rank, of.cell);
+  if (!of.unreachable.empty())
+    text += " never gets " + names(of.unreachable, length) + ", whatever the order of operations";
   else if (!written)
-    text += " is never written" + (at ? ": " + hint : "");
+    text += " is never written";
   else if (values_.mixed(value))
     text += " is made with several reduction operators";
   else
-    text += " does not hold what it should: " +
-            difference(expected, values_.origins(value), range.end - range.begin);
-  Finding* const finding = add(rank, cell, at, text);
-  if (!finding) return;
-  if (unreachable.empty()) tell_swapped(finding->diagnostic, cell, value);
-  const uint64_t length = range.end - range.begin;
-  for (const Origin& of : expected) finding->expected.push_back({name(of, length)});
-  if (!written) return;
-  for (const auto& [of, times] : values_.origins(value)) finding->held.push_back({name(of, length), times});
+    text += " does not hold what it should: " + difference(expected, values_.origins(value), length);
+  if (!culprit.words.empty()) text += (written ? "; " : ": ") + culprit.words;
+  Finding* const finding = add(of.rank, of.cell, culprit, text);
+  if (!finding) return nullptr;
+  if (of.unreachable.empty()) tell_swapped(finding->diagnostic, of.cell, value);
+  for (const Origin& origin : expected) finding->expected.push_back({name(origin, length)});
+  if (!written) return finding;
+  for (const auto& [origin, times] : values_.origins(value))
+    finding->held.push_back({name(origin, length), times});
+  return finding;
+}
+
+/// Says how many chunks of which ranks are wrong. Returns an empty text if there is only one.
+std::string Holding::count_wrong() const {
+  std::set<std::pair<uint32_t, uint64_t>> unwritten, different;  // by rank: chunks
+  for (const Wrong& of : wrong_) {
+    const Range range = memory_.range_of(of.cell);
+    const uint64_t begin = memory_.buffer(of.rank, BufferKind::output).begin, chunk = memory_.message().chunk;
+    for (uint64_t at = (range.begin - begin) / chunk; at * chunk < range.end - begin; ++at)
+      (is_written(of.cell) ? different : unwritten).emplace(of.rank, at);
+  }
+  std::string text;
+  if (unwritten.size() + different.size() < 2) return text;
+  const auto list = [&](const std::set<std::pair<uint32_t, uint64_t>>& chunks, const std::string& what) {
+    if (chunks.empty()) return;
+    text += (text.empty() ? "" : "; ") + count(chunks.size(), "chunk") +
+            (chunks.size() == 1 ? " is " : " are ") + what + ": ";
+    size_t told = 0, parts = 0;
+    for (auto next = chunks.begin(); next != chunks.end() && parts < most_parts; ++parts) {
+      const auto [rank, first] = *next;
+      uint64_t end = first;
+      for (; next != chunks.end() && *next == std::pair(rank, end); ++next, ++told) ++end;
+      const bool same_rank = next != chunks.end() && next->first == rank && parts + 1 < most_parts;
+      text += (parts ? ", output[" : "output[") + number(first) + ":" + number(end) + "]" +
+              (same_rank ? "" : " of " + rank_name(rank));
+    }
+    if (told < chunks.size()) text += " and " + number(chunks.size() - told) + " more";
+  };
+  list(unwritten, "never written");
+  list(different, "wrong");
+  return text;
 }
 
 /// Names parts of inputs, such as "input[0:1] of rank 3, input[0:1] of rank 4".
@@ -271,53 +365,59 @@ OpPlace Holding::place(const Writer& writer) const {
   return {chain.rank, chain.block, writer.op};
 }
 
-/// Returns the operation that writes nearest to an output cell that nobody writes.
-std::optional<OpPlace> Holding::nearest(uint32_t rank, uint32_t cell) const {
+/// Returns the written cell of an output that is nearest to one that nobody writes, or nobody.
+uint32_t Holding::nearest(uint32_t rank, uint32_t cell) const {
   const Range output = memory_.buffer(rank, BufferKind::output);
   const uint32_t first = memory_.cell(output, 0), n = memory_.count(output);
   for (uint32_t away = 1; away < n; ++away) {
     for (const uint32_t at : {cell - away, cell + away}) {
-      if (at - first < n && writer_[at].chain != nobody) return place(writer_[at]);
-    }
-  }
-  return {};
-}
-
-uint32_t Holding::holder(uint32_t rank, const std::vector<Origin>& expected) const {
-  if (expected.empty()) return nobody;
-  Sum sum = sum_of(expected[0]);
-  for (size_t at = 1; at < expected.size(); ++at) sum = plus(sum, sum_of(expected[at]));
-  for (uint32_t space = 0; space < spaces_per_rank; ++space) {
-    const auto [first, cells] = memory_.cells_of(rank * spaces_per_rank + space, 0);
-    for (uint32_t cell = first; cell < first + cells; ++cell) {
-      if (writer_[cell].chain == nobody || values_.mixed(held_[cell])) continue;
-      if (values_.sum(held_[cell]) == sum) return cell;
+      if (at - first < n && is_written(at)) return at;
     }
   }
   return nobody;
 }
 
-/// Adds a finding at the line of an operation. If several ranks do this at one line, only one of them gets a
-/// finding.
-Finding* Holding::add(uint32_t rank, uint32_t cell, const std::optional<OpPlace>& at,
-                      const std::string& text) {
-  const bool written = writer_[cell].chain != nobody;
-  const std::string words = written ? "" : "never";
-  if (at ? !findings_.news(ProofName::values, *at, {}, words) : !findings_.news(ProofName::values, words))
-    return nullptr;
-  Finding& finding =
-      findings_.add(ProofName::values, Finding::Kind::value, at, text, {},
-                    at ? std::string() : path_of("gpus", rank, chunks_key(size_t(BufferKind::output))));
-  ProofEvent& event = finding.events.emplace_back();
-  event.who = written ? ProofEvent::Who::block : ProofEvent::Who::application;
-  event.at = written ? *at : OpPlace{rank, 0, 0};
+ProofEvent Holding::event_of(const Writer& writer, uint32_t cell) const {
+  const Range range = memory_.range_of(cell);
+  const uint32_t rank = range.space / spaces_per_rank;
+  const Range output = memory_.buffer(rank, BufferKind::output);
+  const bool is_output =
+      range.space == output.space && output.begin <= range.begin && range.end <= output.end;
+  const uint64_t chunk = memory_.message().chunk, first = is_output ? output.begin : 0;
+  ProofEvent event;
+  if (writer.chain == nobody) {
+    event.who = ProofEvent::Who::application;
+    event.at = {rank, 0, 0};
+  } else {
+    event.at = place(writer);
+  }
   event.accesses = event.writes = true;
   event.buffer_rank = rank;
-  event.buffer = BufferKind::output;
-  const Range range = memory_.range_of(cell);
-  const uint64_t chunk = memory_.message().chunk, first = memory_.buffer(rank, BufferKind::output).begin;
+  event.buffer =
+      is_output
+          ? BufferKind::output
+          : BufferKind(std::min<uint32_t>(range.space % spaces_per_rank, uint32_t(BufferKind::scratch)));
   event.begin = (range.begin - first) / chunk;
   event.end = (range.end - first + chunk - 1) / chunk;
+  return event;
+}
+
+/// Adds a finding at the line of an operation. If several ranks do this at one line, only one of them gets a
+/// finding.
+Finding* Holding::add(uint32_t rank, uint32_t cell, const Culprit& by, const std::string& text) {
+  const bool written = is_written(cell);
+  const std::string words = written ? "" : "never";
+  std::optional<ProofEvent> fault;
+  if (by.writer) fault = event_of(*by.writer, by.cell);
+  const std::string key = fault ? findings_.line_of(*fault) + " " + words : words;
+  if (!findings_.news(ProofName::values, key)) return nullptr;
+  Finding& finding = findings_.add(
+      ProofName::values, Finding::Kind::value, fault ? std::optional(fault->at) : std::nullopt, text, {},
+      fault ? std::string() : path_of("gpus", rank, chunks_key(size_t(BufferKind::output))));
+  finding.events.push_back(event_of(writer_[cell], cell));
+  if (!fault || by.cell == cell) return &finding;
+  finding.diagnostic.line = findings_.joined_line(*fault);
+  if (by.at_fault) finding.events.push_back(*fault);
   return &finding;
 }
 

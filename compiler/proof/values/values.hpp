@@ -16,6 +16,7 @@
 #include "compiler/proof/execution/symbolic_executor.hpp"
 #include "flow.hpp"
 #include "promise.hpp"
+#include "trail.hpp"
 #include "value.hpp"
 
 namespace chorale::proof {
@@ -31,13 +32,24 @@ class Holding : public Observer {
   void begin(uint32_t rank, uint32_t launch) override;
   void move(uint32_t chain, const SymbolicStep&, std::span<const Touch>) override;
 
+  /// Keeps all writes from now on, for trail().
+  void keep_writes();
+  /// Returns the writes, which live as long as this object; null without keep_writes().
+  Trail* trail() { return trail_ ? &*trail_ : nullptr; }
+
   /// Compares each output with the value that it should hold.
+  /// \param races  whether accesses race. Then the operators are not compared, because they depend on the
+  ///   order.
+  void compare(bool races = false);
+
+  /// Returns the number of cells of outputs that compare() has found wrong.
+  uint64_t wrong() const { return wrong_.size(); }
+
+  /// Reports the outputs that compare() has found wrong.
   /// \param flow  if given, because accesses race: reports only outputs that are wrong in whatever order the
   ///   operations take place
-  void compare(Flow* flow = nullptr);
-
-  /// Returns the number of cells of outputs that compare() has found wrong, whatever their order.
-  uint64_t wrong() const { return wrong_; }
+  /// \param trail  if given: the writes of the same execution, which show the operations at fault
+  void tell(Flow* flow, Trail* trail);
 
   /// These three return members of ProofFacts.
   std::vector<std::string> rounding() const { return rounding_; }
@@ -67,15 +79,32 @@ class Holding : public Observer {
   uint32_t read(uint32_t cell);
   bool is_unwritten(uint32_t cell) const;
   void note_swapped(uint32_t chain, const Touch& source, const Touch& dest);
-  void compare(uint32_t rank);
+  /// Describes a cell of an output that does not hold what it should.
+  struct Wrong {
+    uint32_t rank, cell;
+    uint32_t sender;                  ///< see Promise
+    std::vector<Origin> unreachable;  ///< with a Flow: what never gets there
+  };
+  /// Says which operation a finding about an output names.
+  struct Culprit {
+    std::optional<Writer> writer;  ///< nothing: none
+    uint32_t cell = nobody;        ///< the cell that it writes
+    std::string words = {};        ///< what it does, if it is not the last to write the output
+    bool sure = true;              ///< false: it may well be right
+    bool at_fault = true;          ///< false: it is only named to show the place
+  };
+
+  void compare(uint32_t rank, bool races);
   void compare_operator(uint32_t rank, uint32_t cell, uint32_t value);
   OpPlace place(const Writer&) const;
-  std::optional<OpPlace> nearest(uint32_t rank, uint32_t cell) const;
-  /// Returns a cell of a rank into which an operation wrote the sum of these inputs, or nobody.
-  uint32_t holder(uint32_t rank, const std::vector<Origin>& expected) const;
+  bool is_written(uint32_t cell) const { return writer_[cell].chain != nobody; }
+  uint32_t nearest(uint32_t rank, uint32_t cell) const;
+  Culprit culprit_of(const Wrong&, const std::vector<Origin>& expected, Trail*) const;
+  /// Returns the event of a write of a cell. If nobody writes it, the event is the application's.
+  ProofEvent event_of(const Writer&, uint32_t cell) const;
   /// Adds a finding about an output. Returns null if the same finding is there already.
-  /// \param at  the operation that writes the output, or comes nearest to that, if any
-  Finding* add(uint32_t rank, uint32_t cell, const std::optional<OpPlace>& at, const std::string& text);
+  /// \param by  the operation at fault, if any
+  Finding* add(uint32_t rank, uint32_t cell, const Culprit& by, const std::string& text);
   void compare_rounding(uint32_t rank, uint32_t cell, uint32_t value);
   void compare_order(uint32_t rank, uint32_t cell, uint32_t value, bool several_parts);
   uint32_t sender_of(const Range& output);
@@ -84,7 +113,8 @@ class Holding : public Observer {
   std::string name(const Origin&, uint64_t length) const;
   std::string name(uint32_t cell) const;
   std::string name_of_output(uint32_t rank, uint32_t cell) const;
-  void say(uint32_t rank, uint32_t cell, const std::vector<Origin>& expected, uint32_t value);
+  Finding* say(const Wrong&, const std::vector<Origin>& expected, const Culprit&);
+  std::string count_wrong() const;
   std::string names(const std::vector<Origin>& list, uint64_t length) const;
   /// Says that a copy seems to have its operands the wrong way round, if that is why a cell has the value.
   void tell_swapped(Diagnostic&, uint32_t cell, uint32_t value) const;
@@ -97,15 +127,14 @@ class Holding : public Observer {
   Findings& findings_;
   const bool facts_;
   const Excerpt* const excerpt_;
-  Flow* flow_ = nullptr;
   Values values_;
   std::vector<uint32_t> held_;  // by cell
   std::vector<Writer> writer_;  // by cell
   std::vector<uint32_t> made_;
   /// Holds copies that read a cell before anything wrote it and overwrite data, by that cell.
   std::unordered_map<uint32_t, Writer> swapped_;
-  uint64_t wrong_ = 0;
-  uint32_t left_out_ = nobody;  ///< the last rank with an output that is partly unwritten
+  std::vector<Wrong> wrong_;
+  std::optional<Trail> trail_;
   /// These hold the operator of the first combined output, and the place of that output.
   std::optional<ReduceOp> op_;
   uint32_t op_rank_ = 0, op_cell_ = 0;

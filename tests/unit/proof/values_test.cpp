@@ -53,7 +53,9 @@ TEST(Values, OutputThatIsLeftOut) {
   }
   EXPECT_EQ(values(plan), "");
   block(plan, 0).ops.pop_back();
-  EXPECT_EQ(values(plan), "output[0:2] of rank 0 is never written\n");
+  EXPECT_EQ(values(plan),
+            "output[0:2] of rank 0 is never written\n"
+            "  2 chunks are never written: output[0:2] of rank 0\n");
 }
 
 /// Broadcasts the input of rank 0. Rank 0 copies it to its own output, with the operands of `copy`.
@@ -173,6 +175,7 @@ TEST(Values, InPlaceInputIsOverwritten) {
   EXPECT_EQ(
       values(plan),
       "output[0:1] of rank 0 does not hold what it should: it has input[0:1] of rank 1 twice at 0.0.5\n"
+      "  2 chunks are wrong: output[0:1] of rank 0, output[0:1] of rank 1\n"
       "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 0 twice at 1.0.5\n");
   plan.inplace = false;
   EXPECT_EQ(values(plan), "");
@@ -184,10 +187,13 @@ TEST(Values, LeftOutByAllRanks) {
   plan.source = {{"all.cpp", 3}};
   for (uint32_t rank = 0; rank < 2; ++rank) {
     add(block(plan, rank), Opcode::copy, {in(2 * rank)}, {out(2 * rank)}).at = 1;
-    EXPECT_EQ(values(plan),
-              rank ? "output[1:2] of rank 0 is never written: this comes nearest to it at 0.0.0\n"
-                   : "output[1:2] of rank 0 is never written: this comes nearest to it at 0.0.0\n"
-                     "output[0:1] of rank 1 is never written\n");
+    EXPECT_EQ(
+        values(plan),
+        rank ? "output[1:2] of rank 0 is never written: this comes nearest to it at 0.0.0\n"
+               "  6 chunks are never written: output[1:4] of rank 0, output[0:2], output[3:4] of rank 1\n"
+             : "output[1:2] of rank 0 is never written: this comes nearest to it at 0.0.0\n"
+               "  7 chunks are never written: output[1:4] of rank 0, output[0:4] of rank 1\n"
+               "output[0:1] of rank 1 is never written\n");
   }
 }
 
@@ -202,14 +208,16 @@ TEST(Values, OthersOfTheirOwnKind) {
     return values(plan);
   };
   EXPECT_EQ(of("allgather", 1, 2),
-            "output[1:2] of rank 0 is never written: this comes nearest to it at 0.0.0\n"
             "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 1, which does not "
             "belong there, it lacks input[0:1] of rank 0 at 1.0.0\n"
+            "  2 chunks are never written: output[1:2] of rank 0, output[1:2] of rank 1; 1 chunk is wrong: "
+            "output[0:1] of rank 1\n"
             "output[1:2] of rank 1 is never written: this writes what belongs there to output[0:1] of rank 1 "
             "at 1.0.0\n");
   EXPECT_EQ(of("alltoall", 2, 2),
             "output[1:2] of rank 0 does not hold what it should: it has input[1:2] of rank 0, which does not "
             "belong there, it lacks input[0:1] of rank 1 at 0.0.0\n"
+            "  2 chunks are wrong: output[1:2] of rank 0, output[0:1] of rank 1\n"
             "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 1, which does not "
             "belong there, it lacks input[1:2] of rank 0 at 1.0.0\n");
   EXPECT_EQ(of("broadcast", 1, 1),
@@ -217,10 +225,79 @@ TEST(Values, OthersOfTheirOwnKind) {
             "belong there, it lacks input[0:1] of rank 0 at 1.0.0\n");
   EXPECT_EQ(of("reducescatter", 2, 1),
             "output[0:1] of rank 0 does not hold what it should: it lacks input[0:1] of rank 1 at 0.0.0\n"
+            "  2 chunks are wrong: output[0:1] of rank 0, output[0:1] of rank 1\n"
             "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 1, which does not "
             "belong there, it lacks input[1:2] of rank 0, it lacks input[1:2] of rank 1 at 1.0.0\n");
   EXPECT_EQ(of("sendrecv", 2, 2), "");
   EXPECT_EQ(of("test", 2, 1), "");
+}
+
+/// Rank 0 puts its input to rank 1 and both copy their own. Rank 0 lacks the input of rank 1, which
+/// `put_input` puts somewhere.
+Plan gather_with(void (*put_input)(Plan&)) {
+  Plan plan = collective("allgather", 1, 2);
+  for (uint32_t rank = 0; rank < 2; ++rank) copy(plan, in(0), out(rank), 0, rank);
+  put(plan, in(0), 1, 0);
+  put_input(plan);
+  return plan;
+}
+
+/// A finding is at the operation that writes elsewhere what belongs to an output, and not at the nearest one.
+TEST(Values, TheOperationAtFault) {
+  EXPECT_EQ(values(gather_with([](Plan& plan) { put(plan, in(0), 1, 1, 1); })), "");
+  EXPECT_EQ(values(gather_with([](Plan&) {})),
+            "output[1:2] of rank 0 is never written: this comes nearest to it at 0.0.0\n");
+  EXPECT_EQ(
+      values(gather_with([](Plan& plan) { put(plan, in(0), 2, 3, 1); })),
+      "output[1:2] of rank 0 is never written: this writes what belongs there to scratch[3:4] of rank 0, "
+      "and nothing copies it from there to the output at 1.0.1\n");
+  EXPECT_EQ(
+      values(gather_with([](Plan& plan) {
+        nop(plan, 1);
+        copy(plan, in(0), out(1), 0, 1);
+      })),
+      "output[1:2] of rank 0 is never written: this writes what belongs there to output[1:2] of rank 1, "
+      "which holds it already at 1.0.2\n");
+  EXPECT_EQ(values(gather_with([](Plan& plan) { copy(plan, in(0), out(0), 0, 1); })),
+            "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 1, which does not "
+            "belong there, it lacks input[0:1] of rank 0 at 1.0.1\n"
+            "  1 chunk is never written: output[1:2] of rank 0; 1 chunk is wrong: output[0:1] of rank 1\n"
+            "output[1:2] of rank 0 is never written: this writes what belongs there to output[0:1] of rank 1 "
+            "at 1.0.1\n");
+}
+
+/// Rank 1 forwards what it finds where it should have its own input, so that rank 0 gets something wrong.
+TEST(Values, ForwardingIsRight) {
+  const auto forwards = [](const Operand& own) {
+    Plan plan = collective("allgather", 1, 2);
+    copy(plan, in(0), out(0));
+    put(plan, in(0), 1, 0);
+    hand_over(plan, 0);
+    copy(plan, in(0), own, 0, 1);
+    nop(plan, 1);
+    put(plan, out(1), 1, 1, 1);
+    return plan;
+  };
+  EXPECT_EQ(values(forwards(out(1))), "");
+  // The copy overwrites what rank 0 has put, and the put finds nothing.
+  EXPECT_EQ(
+      values(forwards(out(0))),
+      "output[1:2] of rank 0 does not hold what it should: it has what output[1:2] of rank 1 held before "
+      "the launch, which does not belong there, it lacks input[0:1] of rank 1; this writes what belongs "
+      "there to output[0:1] of rank 1 at 1.0.1\n"
+      "  1 chunk is never written: output[1:2] of rank 1; 2 chunks are wrong: output[1:2] of rank 0, "
+      "output[0:1] of rank 1\n"
+      "output[1:2] of rank 1 is never written: this writes what belongs there to output[0:1] of rank 1 at "
+      "1.0.1\n");
+  // A wrong copy to the right place is at fault, too.
+  Plan plan = forwards(out(1));
+  operand(plan, 1, 1, 0) = scratch(0);
+  EXPECT_EQ(
+      values(plan),
+      "output[1:2] of rank 0 does not hold what it should: it has what scratch[0:1] of rank 1 held "
+      "before the launch, which does not belong there, it lacks input[0:1] of rank 1; this writes it to "
+      "output[1:2] of rank 1, from where it comes at 1.0.1\n"
+      "  2 chunks are wrong: output[1:2] of rank 0, output[1:2] of rank 1\n");
 }
 
 TEST(Values, SomebodyReceives) {

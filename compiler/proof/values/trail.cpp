@@ -1,0 +1,81 @@
+// This file blames an operation for a wrong output. A copy between two places that should hold the same is
+// right, whatever it finds there, so the fault is in an earlier write of its source. If nothing has written
+// to such a place, the fault is in a write that puts elsewhere what belongs there.
+//
+// It is used only for messages, never for verdicts. It costs one pass over the writes of one launch.
+
+#include "trail.hpp"
+
+namespace chorale::proof {
+
+void Trail::add(const Write& write) {
+  if (writes_.size() == most) return;
+  writes_.push_back(write);
+  writes_.back().before = last_[write.cell];
+  last_[write.cell] = uint32_t(writes_.size() - 1);
+}
+
+bool Trail::is_output(uint32_t cell) const {
+  const Range range = memory_.range_of(cell), output = memory_.buffer(rank_of(cell), BufferKind::output);
+  return range.space == output.space && output.begin <= range.begin && range.end <= output.end;
+}
+
+std::optional<Sum> Trail::promised(uint32_t cell) {
+  if (!is_output(cell)) return {};
+  const uint32_t rank = rank_of(cell);
+  const uint64_t begin = memory_.buffer(rank, BufferKind::output).begin;
+  return promise_.sum(rank, memory_.range_of(cell).begin - begin, none);
+}
+
+void Trail::list_elsewhere() {
+  listed_ = true;
+  for (uint32_t at = 0; at < writes_.size(); ++at) {
+    const Write& write = writes_[at];
+    if (values_.mixed(write.value)) continue;
+    const Sum sum = values_.sum(write.value);
+    const uint32_t rank = rank_of(write.cell);
+    if (!is_output(write.cell)) {
+      if (last_[write.cell] == at) unused_.try_emplace({sum, rank}, at);
+    } else if (promised(write.cell) != sum) {
+      mislaid_.try_emplace({sum, rank}, at);
+      mislaid_anywhere_.try_emplace(sum, at);
+    } else if (write.before != none && values_.sum(writes_[write.before].value) == sum) {
+      repeated_.try_emplace(sum, at);
+    }
+  }
+}
+
+std::optional<std::pair<Trail::Write, Trail::Fault>> Trail::find_elsewhere(uint32_t rank, Sum wanted) {
+  if (!listed_) list_elsewhere();
+  const std::pair key(wanted, rank);
+  if (const auto found = mislaid_.find(key); found != mislaid_.end())
+    return std::pair(writes_[found->second], Fault::mislaid);
+  if (const auto found = unused_.find(key); found != unused_.end())
+    return std::pair(writes_[found->second], Fault::unused);
+  if (const auto found = mislaid_anywhere_.find(wanted); found != mislaid_anywhere_.end())
+    return std::pair(writes_[found->second], Fault::strayed);
+  if (const auto found = repeated_.find(wanted); found != repeated_.end())
+    return std::pair(writes_[found->second], Fault::repeated);
+  return {};
+}
+
+std::optional<std::pair<Trail::Write, Trail::Fault>> Trail::find(uint32_t cell, Sum wanted) {
+  if (writes_.size() == most) return {};
+  uint32_t at = last_[cell];
+  if (at == none) return find_elsewhere(rank_of(cell), wanted);
+  for (;;) {
+    const Write& write = writes_[at];
+    if (write.source == none || promised(write.source) != wanted) break;
+    uint32_t earlier = last_[write.source];
+    while (earlier != none && earlier > at) earlier = writes_[earlier].before;
+    if (earlier == none) {
+      const auto elsewhere = find_elsewhere(rank_of(write.source), wanted);
+      if (elsewhere && elsewhere->second == Fault::mislaid) return elsewhere;
+      break;
+    }
+    at = earlier;
+  }
+  return std::pair(writes_[at], Fault::wrong);
+}
+
+}  // namespace chorale::proof
