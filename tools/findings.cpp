@@ -199,6 +199,11 @@ void Telling::tell_shrunk(const Plan& plan, const std::vector<Explained>& all) c
   write_plan(shrunk_file_, shrunk.plan);
   // The outputs of such a plan are no longer correct, and the checks would report that first.
   const bool unfinished = first->finding->proof == "replay";
+  if (!first->finding->diagnostic.at) {
+    std::cerr << "note: the plan in " << (shrunk_file_ == "-" ? "standard output" : shrunk_file_)
+              << " has all operations, because the finding is that one is missing\n";
+    return;
+  }
   std::cerr << "note: the plan in " << (shrunk_file_ == "-" ? "standard output" : shrunk_file_) << " has "
             << operations(shrunk.plan) << " of the " << count(operations(plan), "operation")
             << ", and the same is found there" << (unfinished ? " with --allow values" : "") << '\n'

@@ -63,6 +63,7 @@ struct Shrunk {
 
 /// Leaves out ranks, thread blocks and operations as long as the finding stays. The result need not be the
 /// smallest such plan. But no single part of it can be left out, unless `most_proofs` ended the search early.
+/// If the finding names no operation, because one is missing, the whole plan stays.
 /// \param most_proofs  limit of the number of proofs that are run
 Shrunk shrink(const Plan& plan, const Finding& finding, uint32_t most_proofs = 500);
 

@@ -22,8 +22,16 @@ using proof::Node;
 
 using Part = std::vector<OpPlace>;
 
+/// Returns the chunks of an event in words.
+std::string chunks_of(const ProofEvent& event) {
+  return " " + std::string(buffer_names[size_t(event.buffer)]) + " of rank " +
+         std::to_string(event.buffer_rank) + " " + std::to_string(event.begin) + " " +
+         std::to_string(event.end);
+}
+
 /// Returns what must stay the same besides the proof and the kind: the agent, the line and the access of each
-/// event.
+/// event. Of a wrong output, these are also the operation that the finding names, the chunks, and what they
+/// hold, because almost every part of a plan makes some output wrong.
 std::vector<std::string> lines_of(const Plan& plan, const Finding& finding) {
   std::vector<std::string> lines;
   for (const ProofEvent& event : finding.events) {
@@ -32,11 +40,22 @@ std::vector<std::string> lines_of(const Plan& plan, const Finding& finding) {
       lines.push_back((event.segment ? "application after a launch" : "application before a launch") + does);
       continue;
     }
-    const Op& op = plan.gpus[event.at.rank].threadblocks[event.at.threadblock].ops[event.at.op];
-    const SourceLine line = plan.line_of(op);
+    const SourceLine line = proof::line_of(plan, event);
     lines.push_back(
         (line.line ? line.file + ":" + std::to_string(line.line) : proof::describe(plan, event.at)) +
         (event.who == ProofEvent::Who::proxy ? " by its proxy" : "") + does);
+  }
+  if (finding.kind == Finding::Kind::value && !finding.events.empty()) {
+    const ProofEvent& output = finding.events[0];
+    const SourceLine line = author_line(plan, finding.diagnostic.line, finding.diagnostic.at);
+    lines.push_back("at " + line.file + ":" + std::to_string(line.line) + " rank " +
+                    std::to_string(output.buffer_rank));
+    // If no operation is known to be at fault, any unwritten part of the output shows the finding.
+    if (finding.events.size() > 1 || output.who != ProofEvent::Who::application) {
+      for (const ProofEvent& event : finding.events) lines.push_back(chunks_of(event));
+      for (const Addend& held : finding.held)
+        lines.push_back("holds " + held.words + " " + std::to_string(held.times));
+    }
   }
   // The speed of the blocks decides at which wait a cycle begins, so the lines are sorted.
   if (finding.kind == Finding::Kind::cycle) std::sort(lines.begin(), lines.end());
@@ -218,6 +237,8 @@ class Shrinking {
 }  // namespace
 
 Shrunk shrink(const Plan& plan, const Finding& finding, uint32_t most_proofs) {
+  // That nothing writes an output is also found in a plan without operations, which shows nothing.
+  if (finding.kind == Finding::Kind::value && !finding.diagnostic.at) return {plan, finding, 0};
   return Shrinking(plan, finding, most_proofs).shrink();
 }
 

@@ -292,5 +292,34 @@ TEST(Witness, ShrinkingKeepsLaunchesApart) {
   EXPECT_EQ(shrunk.plan.gpus[1].threadblocks[0].ops.size(), 2u);
 }
 
+/// A plan without operations lacks every output, too.
+TEST(Witness, ShrinkingKeepsWhatIsAtFault) {
+  Plan plan = two_ranks();
+  plan.collective = "allgather";
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    plan.gpus[rank].chunks[0] = 1;
+    plan.gpus[rank].chunks[1] = 2;
+    copy(plan, in(0), out(0), 0, rank);
+    put(plan, in(0), 1, rank, rank);
+  }
+  const auto shrunk_ops = [](const Plan& plan) {
+    const std::vector<Finding> findings = prove_plan(plan, all_but("values")).findings;
+    const Shrunk shrunk = shrink(plan, findings.at(0));
+    size_t left = 0;
+    for (const Gpu& gpu : shrunk.plan.gpus) {
+      for (const ThreadBlock& of : gpu.threadblocks) left += of.ops.size();
+    }
+    return left;
+  };
+  // Rank 1 copies its input to the chunk of rank 0.
+  EXPECT_EQ(shrunk_ops(plan), 1u);
+  // Nothing writes the output of rank 1, and nothing else is wrong.
+  Plan half = two_ranks();
+  half.collective = "broadcast";
+  for (Gpu& gpu : half.gpus) gpu.chunks[0] = gpu.chunks[1] = 1;
+  copy(half, in(0), out(0));
+  EXPECT_EQ(shrunk_ops(half), 1u);
+}
+
 }  // namespace
 }  // namespace chorale
