@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "chorale/checks.hpp"
@@ -199,11 +200,30 @@ SourceLine made_at(const Plan& plan, uint32_t rank, Kind kind, uint32_t id) {
   return {};
 }
 
-/// Adds the line where a channel without a mate is made.
-void note_made(const Plan& plan, uint32_t rank, Kind kind, uint32_t id, Diagnostic& finding) {
+/// Adds the line where a channel is made, unless the finding or one of its notes is at that line.
+void note_made(const Plan& plan, uint32_t rank, Kind kind, uint32_t id, const std::string& what,
+               Diagnostic& finding) {
   const SourceLine made = made_at(plan, rank, kind, id);
-  if (made.line && made != author_line(plan, finding.line, finding.at))
-    finding.notes.push_back({made, std::nullopt, "the channel is made here"});
+  const bool told = std::any_of(finding.notes.begin(), finding.notes.end(), [&](const Note& note) {
+    return author_line(plan, note.line, note.at) == made;
+  });
+  if (made.line && !told && made != author_line(plan, finding.line, finding.at))
+    finding.notes.push_back({made, std::nullopt, what + " is made here"});
+}
+
+bool has_lone_channel(const Rank& rank, Kind kind) {
+  const std::vector<uint32_t>& mates = rank.mates[kind];
+  return std::find(mates.begin(), mates.end(), ChannelEnds::none) != mates.end();
+}
+
+/// Adds the lines where a channel and its mate are made, if one of their ranks has a channel without a mate.
+/// Then a channel leads to a wrong rank, and that may be this one.
+void note_pair_made(const Plan& plan, const std::vector<Rank>& ranks, uint32_t rank, Kind kind, uint32_t id,
+                    Diagnostic& finding) {
+  const uint32_t peer = ranks[rank].peers[kind][id], mate = ranks[rank].mates[kind][id];
+  if (!has_lone_channel(ranks[rank], kind) && !has_lone_channel(ranks[peer], kind)) return;
+  note_made(plan, rank, kind, id, "the channel to " + rank_name(peer), finding);
+  note_made(plan, peer, kind, mate, "its partner", finding);
 }
 
 /// Says what to change on a channel of `rank` that is posted and awaited differently often. The first help of
@@ -232,27 +252,30 @@ class Help {
   std::string without_mate(uint32_t rank, Kind kind, uint32_t id, bool is_posted, uint64_t times) {
     const std::string peer = rank_name(ranks_[rank].peers[kind][id]);
     const std::string type(channel_type_names[size_t(signalled_types[kind])]);
-    const std::string lone = lone_channel_to(rank, kind, ranks_[rank].peers[kind][id]);
-    return (lone.empty() ? "make a "
-                         : lone + " has a " + type + " channel to " + rank_name(rank) +
-                               " without a partner: is one of them meant to lead to another rank? if not, "
-                               "make a ") +
+    const auto lone = lone_channel_to(rank, kind, ranks_[rank].peers[kind][id]);
+    return (!lone ? "make a "
+                  : rank_name(lone->first) + " has a " + type + " channel to " + rank_name(rank) +
+                        " without a partner: is one of them meant to lead to another rank? if not, "
+                        "make a ") +
            type + " channel from " + peer + " to " + rank_name(rank) + ", on which " + peer +
            (is_posted ? " waits " : " signals ") + count(times, "time") + pairs(rank, kind, id);
   }
 
- private:
-  /// Returns the first rank but `peer` that has a channel without a mate to `rank`; empty if there is none.
-  std::string lone_channel_to(uint32_t rank, Kind kind, uint32_t peer) const {
+  /// Returns the first rank but `peer` that has a channel without a mate to `rank`, and that channel; nothing
+  /// if there is none.
+  std::optional<std::pair<uint32_t, uint32_t>> lone_channel_to(uint32_t rank, Kind kind,
+                                                               uint32_t peer) const {
     for (uint32_t other = 0; other < ranks_.size(); ++other) {
       const std::vector<uint32_t>& peers = ranks_[other].peers[kind];
       for (uint32_t id = 0; id < peers.size() && other != peer; ++id) {
-        if (peers[id] == rank && ranks_[other].mates[kind][id] == ChannelEnds::none) return rank_name(other);
+        if (peers[id] == rank && ranks_[other].mates[kind][id] == ChannelEnds::none)
+          return std::pair(other, id);
       }
     }
     return {};
   }
 
+ private:
   std::string pairs(uint32_t rank, Kind kind, uint32_t id) {
     if (told_) return {};
     const std::string how = how_channels_pair(ranks_[rank], kind, rank, id);
@@ -263,6 +286,15 @@ class Help {
   const std::vector<Rank>& ranks_;
   bool told_ = false;
 };
+
+/// Adds the lines where a channel without a mate is made, and the one that may be meant to pair with it.
+void note_lone(const Plan& plan, const std::vector<Rank>& ranks, uint32_t rank, Kind kind, uint32_t id,
+               const Help& help, Diagnostic& finding) {
+  note_made(plan, rank, kind, id, "the channel", finding);
+  if (const auto lone = help.lone_channel_to(rank, kind, ranks[rank].peers[kind][id]))
+    note_made(plan, lone->first, kind, lone->second,
+              "the channel of " + rank_name(lone->first) + " to " + rank_name(rank), finding);
+}
 
 /// Compares the posts of rank `rank` on a channel with the waits on the mate at its peer.
 void compare_channel(const Plan& plan, const std::vector<Rank>& ranks, uint32_t rank, Kind kind, uint32_t id,
@@ -298,10 +330,12 @@ void compare_channel(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
                    mate == ChannelEnds::none ? help.without_mate(rank, kind, id, true, posts)
                                              : help(rank, kind, id, posts, awaits));
     name_line(plan, surplus, finding);
-    if (mate == ChannelEnds::none)
-      note_made(plan, rank, kind, id, finding);
-    else
+    if (mate == ChannelEnds::none) {
+      note_lone(plan, ranks, rank, kind, id, help, finding);
+    } else {
       note_uses(plan, posted, awaited, "signal", "wait", finding);
+      note_pair_made(plan, ranks, rank, kind, id, finding);
+    }
   };
   own.each(id, [&](const Turns& turns, const Tally& tally) {
     if (tally.ups) compare(turns);
@@ -329,7 +363,7 @@ void report_mateless(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
                        count(tally.downs, "time") + in_pipeline(turns),
                    help.without_mate(rank, kind, id, false, tally.downs));
     name_line(plan, first, finding);
-    note_made(plan, rank, kind, id, finding);
+    note_lone(plan, ranks, rank, kind, id, help, finding);
   });
 }
 
