@@ -46,11 +46,17 @@ class ExecutorObject : public Made<Executor> {
                              : collective_info(plan.collective).counts_output() ? out.bytes
                                                                                 : in.bytes;
     const MessageSizes sizes = message_sizes(plan, message, type);
-    if (in.bytes < sizes.input || out.bytes < sizes.output)
+    const bool too_short = in.bytes < sizes.input || out.bytes < sizes.output;
+    const bool too_long = in.bytes > sizes.input || out.bytes > sizes.output;
+    // An array that is longer than the message is mostly a mistake, such as the output of an all-gather
+    // passed as the input. With `bytes` the caller knows the size of the message.
+    if (too_short || (too_long && !bytes))
       throw std::invalid_argument(fmt::format(
-          "a message of {} bytes of plan '{}' has an input of {} bytes and an output of {}, but these have "
-          "{} and {}",
-          message, plan.name, sizes.input, sizes.output, in.bytes, out.bytes));
+          "a message of {0} bytes of plan '{1}' has an input of {2} bytes and an output of {3}, but these "
+          "have "
+          "{4} and {5}; pass arrays of {2} and {3} bytes{6}",
+          message, plan.name, sizes.input, sizes.output, in.bytes, out.bytes,
+          too_short ? "" : fmt::format(", or bytes={} to use only the beginning of longer ones", message)));
     return {.in = in.data,
             .out = out.data,
             .bytes = message,
@@ -118,7 +124,7 @@ void declare_executor(py::module_& module) {
           "Runs a plan once. Input and output are contiguous arrays: NumPy's, or with DLPack or "
           "__cuda_array_interface__.\n\n"
           "bytes: size of the message, that of the input, and for all-gather that of the output; default: "
-          "the array's.\n"
+          "the array's. With it, arrays may be longer than the message, and only their beginning is used.\n"
           "dtype: 'f32', 'bf16', ...; default: the array's.\n"
           "op: replaces the plan's operator: 'sum', 'min', 'max', 'prod', 'avg'.\n"
           "packet: 'll8', 'll16', 'll128'; default: the setting's.\n"

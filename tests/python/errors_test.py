@@ -238,8 +238,20 @@ class Errors(unittest.TestCase):
                 executor.execute(self.plan, [1, 2], right)
             with self.refused(ValueError, "float32", "int32", "one type"):
                 executor.execute(self.plan, right, right.astype(numpy.int32))
-            with self.refused(ValueError, "16 bytes", "8"):
+            with self.refused(ValueError, "16 bytes", "have 16 and 8; pass arrays of 16 and 16 bytes"):
                 executor.execute(self.plan, right, right[:2])
+            longer = numpy.ones(8, numpy.float32)
+            for call in executor.execute, executor.prepare:
+                with self.refused(ValueError, "have 16 and 32; pass arrays of 16 and 16 bytes, or bytes=16 to use only"):
+                    call(self.plan, right, longer)
+                with self.refused(ValueError, "have 32 and 16; pass arrays of 32 and 32 bytes"):
+                    call(self.plan, longer, right)
+                with self.refused(ValueError, "has an input of 8 bytes and an output of 16, but these have 16 and 16"):
+                    call(chorale.Plan.make("allgather_ring", 2), right, right.copy())
+                with self.refused(ValueError, "have 16 and 32; pass arrays of 32 and 32 bytes"):
+                    call(self.plan, right, longer, bytes=32)
+            executor.execute(self.plan, longer, longer, bytes=16)
+            self.assertEqual(longer.tolist(), [2] * 4 + [1] * 4)
             with self.refused(ValueError, "complex64", "bfloat16"):
                 executor.execute(self.plan, right.astype(numpy.complex64), right)
             with self.refused(ValueError, "6 bytes", "f32"):
