@@ -98,6 +98,32 @@ uint64_t least_chunk(const Plan& plan) {
   return std::max(least / step, uint64_t(1)) * step;
 }
 
+/// Returns the largest number of bytes in a chunk, over all messages that the plan takes and all forms of
+/// packets.
+uint64_t largest_chunk(const Plan& plan) {
+  using Wide = unsigned __int128;
+  const Wide segment = divided_up(plan.max_message_size, message_segments(plan));
+  Wide largest = 0;
+  for (const uint64_t step : {std::max<uint64_t>(plan.buffer_alignment, 1),
+                              sends_packets(plan) ? longest_unit(plan) : uint64_t(1)}) {
+    const Wide units = (segment + step - 1) / step, chunks = chunks_per_segment(plan);
+    largest = std::max(largest, (units + chunks - 1) / chunks * step);
+  }
+  return uint64_t(std::min<Wide>(largest, ~uint64_t{0}));
+}
+
+/// Returns the numbers of turns of the longest unit for which a plan is proved.
+/// \param ahead  the number of turns that a block can run ahead
+std::vector<uint64_t> list_turns(const Plan& plan, uint64_t longest, uint64_t ahead) {
+  // A message of this many turns stands for all that are longer.
+  const uint64_t enough = ahead + 2, most = divided_up(largest_chunk(plan), longest);
+  constexpr uint64_t few = 16;
+  if (most >= enough || most > few) return {1, 2, enough};
+  std::vector<uint64_t> turns(most);
+  std::iota(turns.begin(), turns.end(), 1);
+  return turns;
+}
+
 /// Adds the messages up to twice the longest unit. The numbers of turns of the pipelines change where a chunk
 /// is a multiple of a unit divided by the chunks of its pipeline. It lists these sizes, and between every two
 /// of them one size at which turns and chunks end at different places. If there are many, it lists only the
@@ -120,7 +146,9 @@ bool add_short(const Plan& plan, uint64_t even, uint64_t common, uint64_t longes
       ends.insert(turns * turn);
   });
   const uint64_t least = least_chunk(plan), step = std::max<uint64_t>(plan.buffer_alignment, 1);
+  const unsigned __int128 largest = largest_chunk(plan);
   const auto add = [&](uint64_t chunk, uint64_t of) {
+    if (chunk * common > largest * of) return;
     const uint64_t divisor = std::gcd(chunk, of);
     messages.push_back({even * (chunk / divisor), even * (of / divisor), common});
   };
@@ -153,7 +181,7 @@ std::vector<Message> list_messages(const Plan& plan) {
     messages.push_back({even, 1, 1});
     longest = common = 1;
   } else {
-    for (const uint64_t turns : {uint64_t(1), uint64_t(2), skew_of(plan).ahead + 2}) {
+    for (const uint64_t turns : list_turns(plan, longest, skew_of(plan).ahead)) {
       if (longest / common > max_atoms / even / turns) return {};
       const Message message{longest / common * turns * even, even, common};
       if (messages.empty() || messages.back().chunk != message.chunk) messages.push_back(message);

@@ -39,9 +39,10 @@ struct Message {
 
 /// Returns the message sizes for which a plan is proved. A plan without pipelines needs one. A plan with
 /// pipelines needs the sizes with one and two turns of the longest unit, and the size with more turns than a
-/// block can run ahead. It also needs those up to two turns at which the numbers of turns of the pipelines
-/// change, down to one turn for all chunks. At last come the short sizes for which some members of groups
-/// have empty slices of packets. Those members neither send packets nor wait for any.
+/// block can run ahead. If the plan takes only messages of fewer turns, it needs all of their numbers
+/// instead. It also needs those up to two turns at which the numbers of turns of the pipelines change, down
+/// to one turn for all chunks. At last come the short sizes for which some members of groups have empty
+/// slices of packets. Those members neither send packets nor wait for any.
 std::vector<Message> list_messages(const Plan&);
 
 /// Returns the message whose chunks have this many bytes. If a longer message lets no block run further

@@ -199,6 +199,12 @@ TEST(Messages, BlocksThatWaitATurnLater) {
       }
       control(plan, Opcode::sem_release, blocks - 1, 0, blocks - 1);
       EXPECT_NE(found("deadlock", plan), "") << blocks << packets;
+      // It is right if it takes only messages of fewer turns. Chunks of packets are rounded up.
+      const uint64_t longest = 8 * 1024 * (blocks - 2);
+      plan.max_message_size = longest - (packets ? 8 * 112 : 0);
+      EXPECT_EQ(found("deadlock", plan), "") << blocks << packets;
+      plan.max_message_size = longest + 1;
+      EXPECT_NE(found("deadlock", plan), "") << blocks << packets;
     }
   }
 }
