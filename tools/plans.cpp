@@ -143,6 +143,13 @@ bool names_collective(const std::string& what) {
   return std::find(words.begin(), words.end(), what) != words.end();
 }
 
+void refuse_collective(const std::string& what) {
+  if (!names_collective(what)) return;
+  throw Failure(Exit::command_wrong, "'" + what + "' is a collective, but one plan is needed here",
+                "name one of its plans, such as " + what + "_" + (what == "allreduce" ? "ring" : "direct") +
+                    "; chorale list names all");
+}
+
 std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common, uint32_t ranks,
                                   const std::vector<std::string>& allow, const char* command) {
   const uint32_t asked = ranks;

@@ -40,6 +40,10 @@ std::vector<std::string> names_to_run();
 std::span<const std::string> collective_words();
 bool names_collective(const std::string& what);
 
+/// Refuses a collective where one plan is needed.
+/// \throws Failure command_wrong
+void refuse_collective(const std::string& what);
+
 /// Returns the shipped plans of a collective, checked and ordered by name. If none is shipped for this number
 /// of ranks, it makes them.
 /// \throws Failure if there are none

@@ -18,6 +18,7 @@
 #include "tools/authored.hpp"
 #include "tools/completion.hpp"
 #include "tools/findings.hpp"
+#include "tools/plans.hpp"
 #include "tools/python.hpp"
 #include "tools/shipped.hpp"
 #include "tools/source.hpp"
@@ -197,6 +198,7 @@ std::string load_program(const Wanted& wanted, std::span<const std::string> besi
     if (path) throw Failure(Exit::command_wrong, "there is no file " + wanted.what);
     refuse_form(wanted.what);
     refuse_schedule(wanted.what);
+    refuse_collective(wanted.what);
     std::vector<std::string> known(besides.begin(), besides.end());
     known.insert(known.end(), shipped.begin(), shipped.end());
     const std::vector<std::string> schedules = shipped_schedules();

@@ -112,7 +112,7 @@ std::string op_words(const Gpu& gpu, const ThreadBlock& block, const Op& op) {
   if (row.has(Role::Acquire) || row.has(Role::Release)) {
     for (const uint32_t id : block.op_ids(op)) named.push_back("semaphore " + number(id));
   } else if (row.has(Role::Arrive)) {
-    named.push_back(op.ids ? "barrier " + number(block.op_ids(op)[0]) : "barrier ?");
+    named.push_back(op.ids ? number(block.op_ids(op)[0]) : "?");
     named.push_back("with " + count(op.participants, "thread block"));
   } else {
     for (const uint32_t ref : block.op_ids(op)) named.push_back(channel_words(gpu, block, op, ref));

@@ -154,7 +154,7 @@ std::string text_line(const BenchResults& results, const Result& result) {
                   of.in_place ? ", in place" : "", format_bytes(results.request->sizes[result.size]),
                   mode_names[size_t(result.mode)]);
   if (!result.finished) return text + result.note;
-  text += fmt::format("{} us, {:.2f} GB/s", time_word(result.us), bandwidth(results, result).bus);
+  text += fmt::format("{} us, busbw {:.2f} GB/s", time_word(result.us), bandwidth(results, result).bus);
   const Result* const peer = results.best_peer(of.collective, of.in_place, result.size, result.mode);
   if (of.is_plan() && peer && result.us > 0)
     text += fmt::format(", {:.2f} times as fast as {}", peer->us / result.us, results.subject(*peer).name);

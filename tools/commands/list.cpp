@@ -114,6 +114,7 @@ void show_one(const std::string& name) {
   if (is_one_of(programs)) return show_program(name);
   if (is_one_of(schedules)) return show_schedule(name);
   if (is_one_of(files)) return show_file(name);
+  refuse_collective(name);
   throw Failure(Exit::command_wrong, unknown("algorithm, plan or host schedule", name, all_names()),
                 "chorale list names those that are shipped");
 }

@@ -56,4 +56,4 @@ def findings(all_of_them):
 
 def times(self):
     rows = ([size, f"{one.us:.2f}", f"{self.algbw_gb_s(row):.2f}"] for row, (size, one) in enumerate(self))
-    return f"<div><b>{escape(self.plan.name)}</b>: {escape(self.plan.headline)}{_table(['bytes', 'us', 'GB/s'], rows)}</div>"
+    return f"<div><b>{escape(self.plan.name)}</b>: {escape(self.plan.headline)}{_table(['bytes', 'us', 'algbw GB/s'], rows)}</div>"

@@ -106,8 +106,8 @@ class Times(list):
         return size / simulation.ns if simulation.ns else math.inf
 
     def __str__(self):
-        lines = [f"{'bytes':>12}  {'us':>10}  {'GB/s':>8}"]
-        lines += [f"{size:>12}  {one.us:>10.2f}  {self.algbw_gb_s(row):>8.2f}" for row, (size, one) in enumerate(self)]
+        lines = [f"{'bytes':>12}  {'us':>10}  {'algbw GB/s':>11}"]
+        lines += [f"{size:>12}  {one.us:>10.2f}  {self.algbw_gb_s(row):>11.2f}" for row, (size, one) in enumerate(self)]
         return "\n".join(lines)
 
     def _repr_html_(self):

@@ -56,28 +56,28 @@ TEST(Operator, drop_nop_in_a_pipeline) {
 
 TEST(Operator, drop_barrier) {
   EXPECT_EQ(mutants("drop_barrier", barriers()), R"(
-- 0.0 barrier barrier 3, with 2 thread blocks
+- 0.0 barrier 3, with 2 thread blocks
 
-- 0.1 barrier barrier 3, with 2 thread blocks
+- 0.1 barrier 3, with 2 thread blocks
 )");
 }
 
 TEST(Operator, barrier_count) {
   EXPECT_EQ(mutants("barrier_count", barriers()), R"(
-- 0.0 barrier barrier 3, with 2 thread blocks
-- 0.1 barrier barrier 3, with 2 thread blocks
-+ 0.0 barrier barrier 3, with 1 thread block
-+ 0.1 barrier barrier 3, with 1 thread block
+- 0.0 barrier 3, with 2 thread blocks
+- 0.1 barrier 3, with 2 thread blocks
++ 0.0 barrier 3, with 1 thread block
++ 0.1 barrier 3, with 1 thread block
 )");
 }
 
 TEST(Operator, barrier_wrong_id) {
   EXPECT_EQ(mutants("barrier_wrong_id", barriers()), R"(
-- 0.0 barrier barrier 3, with 2 thread blocks
-+ 0.0 barrier barrier 2, with 2 thread blocks
+- 0.0 barrier 3, with 2 thread blocks
++ 0.0 barrier 2, with 2 thread blocks
 
-- 0.1 barrier barrier 3, with 2 thread blocks
-+ 0.1 barrier barrier 2, with 2 thread blocks
+- 0.1 barrier 3, with 2 thread blocks
++ 0.1 barrier 2, with 2 thread blocks
 )");
 }
 
