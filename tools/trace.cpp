@@ -65,8 +65,9 @@ uint64_t first_of_all(World& world, uint64_t mine) {
   return first;
 }
 
-std::string file_of(const std::string& lines) {
-  return "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + lines + "\n]}\n";
+std::string file_of(const std::string& lines, uint32_t ranks) {
+  return "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"ranks\":" + std::to_string(ranks) +
+         "},\"traceEvents\":[\n" + lines + "\n]}\n";
 }
 
 }  // namespace
@@ -99,7 +100,7 @@ void write_trace(const std::vector<TraceSpan>& spans, uint32_t ranks, const std:
     lines += (lines.empty() ? "" : ",\n") +
              lines_of(by_rank[rank], rank, first_of(one_clock ? spans : by_rank[rank]));
   }
-  write_output(path, file_of(lines));
+  write_output(path, file_of(lines, ranks));
 }
 
 void trace_to(Config& config, const std::string& path) {
@@ -129,7 +130,7 @@ void write_trace(World& world, const Executor& executor, const Config& config, c
             "nothing was traced: no rank has run an operation, because the message has no bytes or the plan "
             "has no operations";
       } else {
-        write_output(path, file_of(lines));
+        write_output(path, file_of(lines, uint32_t(world.ranks())));
       }
     } catch (const Failure& failure) {
       wrong = failure.what();

@@ -32,6 +32,7 @@ struct Slice {
 };
 
 struct Trace {
+  uint32_t ranks = 0;  ///< of the plan; 0: the trace does not say it
   std::vector<Slice> slices;
   std::map<std::pair<uint32_t, uint32_t>, std::string> threads;
 };
@@ -57,6 +58,8 @@ Trace read(const std::string& text, const std::string& file) {
   if (!all.is_object() || !all.contains("traceEvents") || !all["traceEvents"].is_array())
     throw broken(file, "it is not a trace");
   Trace trace;
+  if (const auto other = all.find("otherData"); other != all.end() && other->is_object())
+    trace.ranks = number_at(*other, "ranks", 0u);
   for (const Json& event : all["traceEvents"]) {
     if (!event.is_object()) throw broken(file, "an event of the trace is not an object");
     const std::string phase = text_at(event, "ph");
@@ -123,6 +126,12 @@ bool is_trace(std::string_view text) {
 std::vector<TraceSpan> spans_of(const Plan& plan, const std::string& text, const std::string& file,
                                 uint64_t bytes) {
   const Trace trace = read(text, file);
+  if (trace.ranks != 0 && trace.ranks != plan.ranks()) {
+    throw Failure(Exit::command_wrong,
+                  file + " is of a plan of " + count(trace.ranks, "rank") + ", but plan '" + plan.name +
+                      "' has " + std::to_string(plan.ranks()),
+                  "the trace must be of the same plan");
+  }
   uint64_t last = 0;
   std::set<std::string> others;
   std::set<uint64_t> sizes;
@@ -150,6 +159,16 @@ std::vector<TraceSpan> spans_of(const Plan& plan, const std::string& text, const
                     "the trace must be of the same plan");
     }
     const Op& op = plan.gpus[slice.rank].threadblocks[slice.thread].ops[size_t(slice.op)];
+    const SourceLine line = plan.line_of(op), traced = line_of(slice.line);
+    if (slice.name != info(op.code).name || (line.line && traced.line && line.line != traced.line)) {
+      throw Failure(Exit::command_wrong,
+                    file + " has " + slice.name + (slice.line.empty() ? "" : " of " + slice.line) +
+                        " as operation " + std::to_string(slice.op) + " of rank " +
+                        std::to_string(slice.rank) + ", thread block " + std::to_string(slice.thread) +
+                        ", but plan '" + plan.name + "' has " + std::string(info(op.code).name) +
+                        (line.line ? " of " + line.file + ":" + std::to_string(line.line) : ""),
+                    "the trace must be of the same plan");
+    }
     spans.push_back({plan.name, slice.rank, slice.thread, uint32_t(slice.op), info(op.code).name,
                      plan.line_of(op), slice.launch, uint64_t(slice.begin), uint64_t(slice.end), bytes});
   }
