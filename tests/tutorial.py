@@ -8,7 +8,8 @@ Each chapter is followed in an empty folder of its own, from top to bottom:
   `my.cpp`.
 - A block of type `diff` changes the file that the paragraph before it names last. Its lines must occur there exactly once.
 - A block of type `console` has commands after `$ `, with `> ` before further lines, and what they print. `...` stands for what
-  varies: in a line for any characters, and as a line of its own for any number of lines. After `console fails` the last command
+  varies: in a line for any characters, and as a line of its own for any number of lines. Two or more spaces stand for any
+  number of them, because columns are as wide as their longest number. After `console fails` the last command
   must fail, and all other commands must end with 0. After `console numbers vary`, decimal fractions may be any number, and
   differ in width.
 
@@ -71,14 +72,14 @@ def pattern(shown, numbers_vary):
     def line_pattern(line):
         parts = []
         for part in line.split("..."):
-            words = re.split(r"((?<![\w.])\d+\.\d+(?![\w.])| +)", part) if numbers_vary else [part]
+            words = re.split(r"((?<![\w.])\d+\.\d+(?![\w.])| +)" if numbers_vary else r"(  +)", part)
             parts.append("".join(word_pattern(word) for word in words))
         return ".*".join(parts)
 
     def word_pattern(word):
         if numbers_vary and re.fullmatch(r"\d+\.\d+", word):
             return r"\d+\.\d+"
-        return " +" if numbers_vary and word.isspace() else re.escape(word)
+        return " +" if word.isspace() else re.escape(word)
 
     return "".join(r"(?:.*\n)*?" if line.strip() == "..." else line_pattern(line) + r"\n" for line in shown)
 

@@ -271,7 +271,8 @@ Holding::Culprit Holding::culprit_of(const Wrong& of, const std::vector<Origin>&
       const std::string there = name(write.cell);
       switch (fault) {
         case Trail::Fault::wrong:
-          if (write.cell != of.cell) culprit.words = "this writes it to " + there + ", from where it comes";
+          if (write.cell != of.cell)
+            culprit.words = "what is there instead comes from " + there + ", where this writes it";
           break;
         case Trail::Fault::mislaid:
         case Trail::Fault::strayed:
