@@ -66,7 +66,10 @@ std::string finding_in(const Plan& plan) {
   Diagnostics found = check(plan);
   const bool certified = !plan.extension.verified.empty() && refute_certificate(plan).empty();
   if (found.empty() && !certified) found = prove(plan);
-  return found.empty() ? "" : "it has findings: " + render(plan, found);
+  if (found.empty()) return "";
+  std::string text = "it has findings: " + render(plan, found);
+  text.erase(text.find_last_not_of('\n') + 1);  // a sentence follows
+  return text;
 }
 
 class File {

@@ -152,6 +152,7 @@ TEST_F(OwnPlansFile, IsRefusedIfAPlanIsWrongForItsEntry) {
   write("wrong.json", chorale::write(plan));
   const std::string found = error(R"({"collective": "allreduce", "plan": "wrong.json"})");
   EXPECT_EQ(found.find("/plans/0: wrong.json: it has findings: "), 0u) << found;
+  EXPECT_EQ(found.find("\n."), std::string::npos) << found;
   // A certificate of another plan counts for nothing.
   plan.extension.verified = load(shipped_plans + "allreduce_ring_4.json").extension.verified;
   write("wrong.json", chorale::write(plan));
