@@ -15,6 +15,8 @@ import re
 import subprocess
 import sys
 
+import peer_arguments
+
 PROGRAMS = {"allreduce": "all_reduce_perf", "allgather": "all_gather_perf", "reducescatter": "reduce_scatter_perf",
             "alltoall": "alltoall_perf", "broadcast": "broadcast_perf", "reduce": "reduce_perf"}
 TYPES = {"i8": "int8", "u8": "uint8", "i32": "int32", "u32": "uint32", "i64": "int64", "u64": "uint64", "f16": "half",
@@ -54,13 +56,7 @@ def times_of(table):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("collective")
-    parser.add_argument("--ranks", type=int, required=True)
-    parser.add_argument("--dtype", required=True)
-    parser.add_argument("--bytes", type=lambda text: [int(word) for word in text.split(",")], required=True)
-    parser.add_argument("--modes", type=lambda text: text.split(","), required=True)
-    parser.add_argument("--calls", type=int, required=True)
-    parser.add_argument("--output", required=True)
+    peer_arguments.declare(parser)
     arguments = parser.parse_args()
     pathlib.Path(arguments.output).touch()
     if arguments.collective not in PROGRAMS or arguments.dtype not in TYPES:

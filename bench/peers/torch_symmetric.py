@@ -17,6 +17,8 @@ import json
 import pathlib
 import sys
 
+import peer_arguments
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "common"))
 from torch_ranks import WRONG, captured, fail, join, leave, no_multicast, repeat, run_all, time_us
 
@@ -152,13 +154,7 @@ def run_rank(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("collective")
-    parser.add_argument("--ranks", type=int, required=True)
-    parser.add_argument("--dtype", required=True)
-    parser.add_argument("--bytes", type=lambda text: [int(word) for word in text.split(",")], required=True)
-    parser.add_argument("--modes", type=lambda text: text.split(","), required=True)
-    parser.add_argument("--calls", type=int, required=True)
-    parser.add_argument("--output", required=True)
+    peer_arguments.declare(parser)
     parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
