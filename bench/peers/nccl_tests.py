@@ -5,7 +5,7 @@
 
 FOLDER has the programs, with the names that nccl-tests gives them, such as all_reduce_perf. They run with all GPUs in one
 process, and in graph mode with as many calls in one CUDA graph (-G). The environment is passed on, so that LD_LIBRARY_PATH or
-LD_PRELOAD can choose another library with NCCL's interface. A table with wrong values is refused. Exit status: 0, 2 if a result
+LD_PRELOAD can choose another library with NCCL's interface. Wrong values are counted at their size. Exit status: 0, 2 if a result
 is wrong, 3 if a program fails. The other arguments and the output are those of every peer (docs/benchmarks.md).
 """
 import argparse

@@ -39,7 +39,7 @@ class Stuck {
  private:
   struct Link {
     uint32_t chain;
-    ProofEvent answer;  ///< would answer its wait
+    ProofEvent answer;  ///< the operation that would answer its wait
   };
 
   /// Follows a wait to the block that would answer it, then to the block for which that one waits, until a

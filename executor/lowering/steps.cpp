@@ -35,8 +35,8 @@ uint64_t whole_bytes_of_lines(const RecordedStep& step) {
                                             : exist / packet_payload<LL128> * packet_payload<LL128>;
 }
 
-/// Returns how many bytes of a step change something. Plain sinks drop the rest of a last chunk, of which a
-/// packet has to be sent.
+/// Returns how many bytes of a step have to be moved. A plain sink drops the padding of a last chunk, so a
+/// step without packets need not move it. Packets of padding are sent, because the peer waits for them.
 uint64_t kept_bytes(const RecordedStep& step) {
   if (!step.packets.empty()) return step.step.bytes;
   uint64_t kept = 0;

@@ -49,7 +49,7 @@ struct Subject {
   std::string collective;
   const Plan* plan = nullptr;  ///< for a peer: only tells the oracle the collective and the ranks
   Peer peer = Peer::none;
-  std::string command;  ///< for Peer::program
+  std::string command;  ///< the command line of a Peer::program
   bool in_place = false;
   bool rank_order = false;  ///< in_rank_order(), if the request asks for it
   ReduceOp op = ReduceOp::sum;

@@ -145,8 +145,8 @@ struct Functions {
   }
 };
 
-/// Is the beginning of NCCL's configuration of a communicator, which asks for copy engines. NCCL takes its
-/// defaults for members that are not defined, and for those after the size.
+/// Describes the beginning of NCCL's configuration of a communicator, and asks for copy engines. NCCL takes
+/// its defaults for members that are not defined, and for those after the size.
 struct Configuration {
   static constexpr int undefined = INT_MIN;
   size_t size = sizeof(Configuration);

@@ -116,7 +116,7 @@ uint64_t largest_chunk(const Plan& plan) {
 /// \param ahead  the number of turns that a block can run ahead
 std::vector<uint64_t> list_turns(const Plan& plan, uint64_t longest, uint64_t ahead) {
   // A message of this many turns stands for all that are longer.
-  const uint64_t enough = ahead + 2, most = divided_up(largest_chunk(plan), longest);
+  const uint64_t enough = ahead + 2, most = std::max<uint64_t>(divided_up(largest_chunk(plan), longest), 1);
   constexpr uint64_t few = 16;
   if (most >= enough || most > few) return {1, 2, enough};
   std::vector<uint64_t> turns(most);
@@ -462,6 +462,11 @@ Range Memory::range_of(uint32_t cell) const {
   const Space& space = spaces_[at];
   const size_t k = (cell - space.first) % (space.bounds.size() - 1);
   return {at, space.bounds[k], space.bounds[k + 1]};
+}
+
+bool Memory::in_output(uint32_t cell) const {
+  const Range range = range_of(cell), output = buffer(rank_of(cell), BufferKind::output);
+  return range.space == output.space && output.begin <= range.begin && range.end <= output.end;
 }
 
 }  // namespace chorale::proof

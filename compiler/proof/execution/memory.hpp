@@ -39,10 +39,10 @@ struct Message {
 
 /// Returns the message sizes for which a plan is proved. A plan without pipelines needs one. A plan with
 /// pipelines needs the sizes with one and two turns of the longest unit, and the size with more turns than a
-/// block can run ahead. If the plan takes only messages of fewer turns, it needs all of their numbers
-/// instead. It also needs those up to two turns at which the numbers of turns of the pipelines change, down
-/// to one turn for all chunks. At last come the short sizes for which some members of groups have empty
-/// slices of packets. Those members neither send packets nor wait for any.
+/// block can run ahead. If the plan takes only messages of fewer turns, and of at most 16, it needs all
+/// of their numbers instead. It also needs those up to two turns at which the numbers of turns of the
+/// pipelines change, down to one turn for all chunks. At last come the short sizes for which some members of
+/// groups have empty slices of packets. Those members neither send packets nor wait for any.
 std::vector<Message> list_messages(const Plan&);
 
 /// Returns the message whose chunks have this many bytes. If a longer message lets no block run further
@@ -102,6 +102,10 @@ class Memory {
   std::pair<uint32_t, uint32_t> cells_of(uint32_t space, uint32_t launch) const;
   /// Returns the range of one cell.
   Range range_of(uint32_t cell) const;
+  /// Returns the rank whose memory has a cell.
+  uint32_t rank_of(uint32_t cell) const { return range_of(cell).space / spaces_per_rank; }
+  /// Returns whether a cell is in the output of its rank.
+  bool in_output(uint32_t cell) const;
 
  private:
   /// Holds the positions at which the cells of a space begin and end.

@@ -45,7 +45,7 @@ struct SymbolicStep {
   ReduceOp reduce_op = ReduceOp::sum;          ///< of a move that combines
   ChannelType via = ChannelType::none;         ///< of the channel
   uint32_t id = 0;                             ///< channel, semaphore or barrier, numbered within the rank
-  uint32_t position = 0;                       ///< of the id among the ids of the operation
+  uint32_t position = 0;                       ///< the position of the id among those of the operation
   uint32_t participants = 0;                   ///< of the barrier
   uint32_t first = 0, sources = 0, dests = 0;  ///< in SymbolicSteps::accesses; all of the same size
 

@@ -30,8 +30,8 @@ std::string chunks_of(const ProofEvent& event) {
 }
 
 /// Returns what must stay the same besides the proof and the kind: the agent, the line and the access of each
-/// event. Of a wrong output, these are also the operation that the finding names, the chunks, and what they
-/// hold, because almost every part of a plan makes some output wrong.
+/// event. If an output is wrong, the operation that the finding names, the chunks, and what they hold must
+/// stay too, because almost every part of a plan makes some output wrong.
 std::vector<std::string> lines_of(const Plan& plan, const Finding& finding) {
   std::vector<std::string> lines;
   for (const ProofEvent& event : finding.events) {
@@ -237,7 +237,7 @@ class Shrinking {
 }  // namespace
 
 Shrunk shrink(const Plan& plan, const Finding& finding, uint32_t most_proofs) {
-  // That nothing writes an output is also found in a plan without operations, which shows nothing.
+  // A plan without operations would have this finding too, but show nothing, so no operation is left out.
   if (finding.kind == Finding::Kind::value && !finding.diagnostic.at) return {plan, finding, 0};
   return Shrinking(plan, finding, most_proofs).shrink();
 }

@@ -15,14 +15,9 @@ void Trail::add(const Write& write) {
   last_[write.cell] = uint32_t(writes_.size() - 1);
 }
 
-bool Trail::is_output(uint32_t cell) const {
-  const Range range = memory_.range_of(cell), output = memory_.buffer(rank_of(cell), BufferKind::output);
-  return range.space == output.space && output.begin <= range.begin && range.end <= output.end;
-}
-
 std::optional<Sum> Trail::promised(uint32_t cell) {
-  if (!is_output(cell)) return {};
-  const uint32_t rank = rank_of(cell);
+  if (!memory_.in_output(cell)) return {};
+  const uint32_t rank = memory_.rank_of(cell);
   const uint64_t begin = memory_.buffer(rank, BufferKind::output).begin;
   return promise_.sum(rank, memory_.range_of(cell).begin - begin, none);
 }
@@ -33,8 +28,8 @@ void Trail::list_elsewhere() {
     const Write& write = writes_[at];
     if (values_.mixed(write.value)) continue;
     const Sum sum = values_.sum(write.value);
-    const uint32_t rank = rank_of(write.cell);
-    if (!is_output(write.cell)) {
+    const uint32_t rank = memory_.rank_of(write.cell);
+    if (!memory_.in_output(write.cell)) {
       if (last_[write.cell] == at) unused_.try_emplace({sum, rank}, at);
     } else if (promised(write.cell) != sum) {
       mislaid_.try_emplace({sum, rank}, at);
@@ -62,14 +57,14 @@ std::optional<std::pair<Trail::Write, Trail::Fault>> Trail::find_elsewhere(uint3
 std::optional<std::pair<Trail::Write, Trail::Fault>> Trail::find(uint32_t cell, Sum wanted) {
   if (writes_.size() == most) return {};
   uint32_t at = last_[cell];
-  if (at == none) return find_elsewhere(rank_of(cell), wanted);
+  if (at == none) return find_elsewhere(memory_.rank_of(cell), wanted);
   for (;;) {
     const Write& write = writes_[at];
     if (write.source == none || promised(write.source) != wanted) break;
     uint32_t earlier = last_[write.source];
     while (earlier != none && earlier > at) earlier = writes_[earlier].before;
     if (earlier == none) {
-      const auto elsewhere = find_elsewhere(rank_of(write.source), wanted);
+      const auto elsewhere = find_elsewhere(memory_.rank_of(write.source), wanted);
       if (elsewhere && elsewhere->second == Fault::mislaid) return elsewhere;
       break;
     }

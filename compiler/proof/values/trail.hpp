@@ -50,9 +50,6 @@ class Trail {
   std::optional<std::pair<Write, Fault>> find(uint32_t cell, Sum wanted);
 
  private:
-  /// Returns the rank whose memory has a cell.
-  uint32_t rank_of(uint32_t cell) const { return memory_.range_of(cell).space / spaces_per_rank; }
-  bool is_output(uint32_t cell) const;
   /// Returns what is promised of a cell, or nothing if it is in no output or nothing is promised there.
   std::optional<Sum> promised(uint32_t cell);
   void list_elsewhere();

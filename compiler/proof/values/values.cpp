@@ -380,11 +380,10 @@ uint32_t Holding::nearest(uint32_t rank, uint32_t cell) const {
 
 ProofEvent Holding::event_of(const Writer& writer, uint32_t cell) const {
   const Range range = memory_.range_of(cell);
-  const uint32_t rank = range.space / spaces_per_rank;
-  const Range output = memory_.buffer(rank, BufferKind::output);
-  const bool is_output =
-      range.space == output.space && output.begin <= range.begin && range.end <= output.end;
-  const uint64_t chunk = memory_.message().chunk, first = is_output ? output.begin : 0;
+  const uint32_t rank = memory_.rank_of(cell);
+  const bool in_output = memory_.in_output(cell);
+  const uint64_t chunk = memory_.message().chunk,
+                 first = in_output ? memory_.buffer(rank, BufferKind::output).begin : 0;
   ProofEvent event;
   if (writer.chain == nobody) {
     event.who = ProofEvent::Who::application;
@@ -395,7 +394,7 @@ ProofEvent Holding::event_of(const Writer& writer, uint32_t cell) const {
   event.accesses = event.writes = true;
   event.buffer_rank = rank;
   event.buffer =
-      is_output
+      in_output
           ? BufferKind::output
           : BufferKind(std::min<uint32_t>(range.space % spaces_per_rank, uint32_t(BufferKind::scratch)));
   event.begin = (range.begin - first) / chunk;

@@ -87,7 +87,7 @@ class Holding : public Observer {
   };
   /// Says which operation a finding about an output names.
   struct Culprit {
-    std::optional<Writer> writer;  ///< nothing: none
+    std::optional<Writer> writer;  ///< nothing if it names none
     uint32_t cell = nobody;        ///< the cell that it writes
     std::string words = {};        ///< what it does, if it is not the last to write the output
     bool sure = true;              ///< false: it may well be right
