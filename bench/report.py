@@ -123,10 +123,16 @@ class Page:
         return ""
 
     def collective(self, name):
-        """Returns one table of two runs, with the rows of the second after those of the first."""
-        short, long = self.text(f"{name}_short.md"), self.text(f"{name}_long.md")
-        rows = [line for line in long.splitlines() if re.match(r"\| \d+[KMG]? \|", line)]
-        return "\n".join([short[short.index("## "):].rstrip("\n"), *rows, ""]) if "## " in short else ""
+        """Returns the tables of two runs, out of place and in place, with the rows of the second run after those of the first."""
+        sections = {}
+        for length, _ in LENGTHS:
+            for section in self.text(f"{name}_{length}.md").split("\n## ")[1:]:
+                heading, rest = section.split("\n", 1)
+                table = [line for line in rest.splitlines() if line.startswith("| ")]
+                if heading.startswith(f"{name}, "):
+                    # The first two lines are the names of the columns and the bars.
+                    sections.setdefault(heading, table[:2]).extend(table[2:])
+        return "\n".join(f"## {heading}\n\n" + "\n".join(lines) + "\n" for heading, lines in sections.items())
 
     def interpreting(self):
         rows = []
