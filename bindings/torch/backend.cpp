@@ -12,6 +12,7 @@
 
 #include "arguments.hpp"
 #include "errors.hpp"
+#include "stream_order.hpp"
 #include "tensors.hpp"
 #include "types.hpp"
 #include "work.hpp"
@@ -30,14 +31,14 @@ class ChoraleBackend : public c10d::Backend {
   c10::intrusive_ptr<c10d::Work> allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
     const at::Tensor& tensor = only(tensors, "all_reduce");
     const ReduceOp op = op_of(options.reduceOp, tensor);
-    return enqueue(c10d::OpType::ALLREDUCE, {tensor}, {tensor},
+    return enqueue(c10d::OpType::ALLREDUCE, options.asyncOp, {tensor}, {tensor},
                    [this, tensor, op](void* stream) { allreduce(tensor, op, stream); });
   }
 
   c10::intrusive_ptr<c10d::Work> allreduce_coalesced(
       Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) override {
     TORCH_CHECK(!tensors.empty(), "chorale: all_reduce of no tensors");
-    return enqueue(c10d::OpType::ALLREDUCE_COALESCED, tensors, tensors,
+    return enqueue(c10d::OpType::ALLREDUCE_COALESCED, options.asyncOp, tensors, tensors,
                    [this, tensors, options](void* stream) {
                      for (const at::Tensor& tensor : tensors)
                        allreduce(tensor, op_of(options.reduceOp, tensor), stream);
@@ -47,39 +48,43 @@ class ChoraleBackend : public c10d::Backend {
   c10::intrusive_ptr<c10d::Work> reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
     const at::Tensor& tensor = only(tensors, "reduce");
     const ReduceOp op = op_of(options.reduceOp, tensor);
-    return enqueue(c10d::OpType::REDUCE, {tensor}, {tensor}, [this, tensor, op, options](void* stream) {
-      in_a_row(tensor, [&](const at::Tensor& row) {
-        const at::Tensor out = options.rootRank == getRank() ? row : at::empty_like(row);
-        communicator_->run("allreduce", row, out, op, stream);
-      });
-    });
+    return enqueue(c10d::OpType::REDUCE, options.asyncOp, {tensor}, {tensor},
+                   [this, tensor, op, options](void* stream) {
+                     in_a_row(tensor, [&](const at::Tensor& row) {
+                       const at::Tensor out = options.rootRank == getRank() ? row : at::empty_like(row);
+                       communicator_->run("allreduce", row, out, op, stream);
+                     });
+                   });
   }
 
   c10::intrusive_ptr<c10d::Work> broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
     const at::Tensor& tensor = only(tensors, "broadcast");
-    return enqueue(c10d::OpType::BROADCAST, {tensor}, {tensor}, [this, tensor, options](void* stream) {
-      in_a_row(tensor,
-               [&](const at::Tensor& row) { communicator_->broadcast(row, int(options.rootRank), stream); });
-    });
+    return enqueue(c10d::OpType::BROADCAST, options.asyncOp, {tensor}, {tensor},
+                   [this, tensor, options](void* stream) {
+                     in_a_row(tensor, [&](const at::Tensor& row) {
+                       communicator_->broadcast(row, int(options.rootRank), stream);
+                     });
+                   });
   }
 
   c10::intrusive_ptr<c10d::Work> _allgather_base(at::Tensor& out, at::Tensor& in,
-                                                 const c10d::AllgatherOptions&) override {
-    return move(c10d::OpType::_ALLGATHER_BASE, "allgather", in, out);
+                                                 const c10d::AllgatherOptions& options) override {
+    return move(c10d::OpType::_ALLGATHER_BASE, options.asyncOp, "allgather", in, out);
   }
-  c10::intrusive_ptr<c10d::Work> allgather_into_tensor_coalesced(Tensors& outs, Tensors& ins,
-                                                                 const c10d::AllgatherOptions&) override {
-    return each(c10d::OpType::ALLGATHER_COALESCED, "allgather", ins, outs, std::nullopt);
+  c10::intrusive_ptr<c10d::Work> allgather_into_tensor_coalesced(
+      Tensors& outs, Tensors& ins, const c10d::AllgatherOptions& options) override {
+    return each(c10d::OpType::ALLGATHER_COALESCED, options.asyncOp, "allgather", ins, outs, std::nullopt);
   }
   c10::intrusive_ptr<c10d::Work> allgather(std::vector<Tensors>& outs, Tensors& ins,
-                                           const c10d::AllgatherOptions&) override {
+                                           const c10d::AllgatherOptions& options) override {
     const at::Tensor& in = only(ins, "all_gather");
     TORCH_CHECK(outs.size() == 1, "chorale: all_gather of one tensor, not of ", outs.size());
     const Tensors& list = for_all_ranks(outs[0], getSize(), in, "all_gather");
     // All ranks have the same list, so they choose the same branch.
-    if (uneven(list)) return exchange(c10d::OpType::ALLGATHER, Tensors(size_t(getSize()), in), list);
+    if (uneven(list))
+      return exchange(c10d::OpType::ALLGATHER, options.asyncOp, Tensors(size_t(getSize()), in), list);
     const Tensors parts = same_as(in, list, getSize(), "all_gather");
-    return enqueue(c10d::OpType::ALLGATHER, {in}, parts, [this, in, parts](void* stream) {
+    return enqueue(c10d::OpType::ALLGATHER, options.asyncOp, {in}, parts, [this, in, parts](void* stream) {
       const at::Tensor all = rows_for(parts);
       communicator_->run("allgather", in.contiguous(), all, std::nullopt, stream);
       for (int64_t rank = 0; rank < getSize(); ++rank)
@@ -90,12 +95,13 @@ class ChoraleBackend : public c10d::Backend {
   c10::intrusive_ptr<c10d::Work> _reduce_scatter_base(at::Tensor& out, at::Tensor& in,
                                                       const c10d::ReduceScatterOptions& options) override {
     const ReduceOp op = op_of(options.reduceOp, in);
-    return each(c10d::OpType::_REDUCE_SCATTER_BASE, "reducescatter", {in}, {out}, op);
+    return each(c10d::OpType::_REDUCE_SCATTER_BASE, options.asyncOp, "reducescatter", {in}, {out}, op);
   }
   c10::intrusive_ptr<c10d::Work> reduce_scatter_tensor_coalesced(
       Tensors& outs, Tensors& ins, const c10d::ReduceScatterOptions& options) override {
     TORCH_CHECK(!ins.empty(), "chorale: reduce_scatter of no tensors");
-    return each(c10d::OpType::REDUCE_SCATTER, "reducescatter", ins, outs, op_of(options.reduceOp, ins[0]));
+    return each(c10d::OpType::REDUCE_SCATTER, options.asyncOp, "reducescatter", ins, outs,
+                op_of(options.reduceOp, ins[0]));
   }
   c10::intrusive_ptr<c10d::Work> reduce_scatter(Tensors& outs, std::vector<Tensors>& ins,
                                                 const c10d::ReduceScatterOptions& options) override {
@@ -104,30 +110,32 @@ class ChoraleBackend : public c10d::Backend {
     const Tensors parts = for_all_ranks(ins[0], getSize(), out, "reduce_scatter");
     same_as(out, {parts[size_t(getRank())]}, 1, "reduce_scatter");
     const ReduceOp op = op_of(options.reduceOp, out);
-    return enqueue(c10d::OpType::REDUCE_SCATTER, parts, {out}, [this, out, parts, op](void* stream) {
-      const at::Tensor all = in_rows(parts);
-      // All ranks have the same list, so they choose the same branch.
-      if (!uneven(parts)) return communicator_->run("reducescatter", all, out, op, stream);
-      const at::Tensor mine = at::empty_like(all[0]);
-      communicator_->run("reducescatter", all, mine, op, stream);
-      at::Tensor(out).copy_(mine.narrow(0, 0, out.numel()).view(out.sizes()));
-    });
+    return enqueue(c10d::OpType::REDUCE_SCATTER, options.asyncOp, parts, {out},
+                   [this, out, parts, op](void* stream) {
+                     const at::Tensor all = in_rows(parts);
+                     // All ranks have the same list, so they choose the same branch.
+                     if (!uneven(parts)) return communicator_->run("reducescatter", all, out, op, stream);
+                     const at::Tensor mine = at::empty_like(all[0]);
+                     communicator_->run("reducescatter", all, mine, op, stream);
+                     at::Tensor(out).copy_(mine.narrow(0, 0, out.numel()).view(out.sizes()));
+                   });
   }
 
   c10::intrusive_ptr<c10d::Work> alltoall_base(at::Tensor& out, at::Tensor& in,
                                                std::vector<int64_t>& out_splits,
                                                std::vector<int64_t>& in_splits,
-                                               const c10d::AllToAllOptions&) override {
+                                               const c10d::AllToAllOptions& options) override {
     if (out_splits.empty() && in_splits.empty())
-      return move(c10d::OpType::ALLTOALL_BASE, "alltoall", in, out);
+      return move(c10d::OpType::ALLTOALL_BASE, options.asyncOp, "alltoall", in, out);
     const Tensors from = rows_of(in, in_splits, getSize(), "input");
     const Tensors to = rows_of(out, out_splits, getSize(), "output");
-    return exchange(c10d::OpType::ALLTOALL_BASE, from, to);
+    return exchange(c10d::OpType::ALLTOALL_BASE, options.asyncOp, from, to);
   }
   c10::intrusive_ptr<c10d::Work> alltoall(Tensors& outs, Tensors& ins,
-                                          const c10d::AllToAllOptions&) override {
+                                          const c10d::AllToAllOptions& options) override {
     TORCH_CHECK(!ins.empty(), "chorale: all_to_all of no tensors");
-    return exchange(c10d::OpType::ALLTOALL, for_all_ranks(ins, getSize(), ins[0], "all_to_all"),
+    return exchange(c10d::OpType::ALLTOALL, options.asyncOp,
+                    for_all_ranks(ins, getSize(), ins[0], "all_to_all"),
                     for_all_ranks(outs, getSize(), ins[0], "all_to_all"));
   }
 
@@ -139,7 +147,7 @@ class ChoraleBackend : public c10d::Backend {
     Tensors sends(ranks), recvs(ranks);
     sends[size_t(options.rootRank)] = in;
     if (options.rootRank == getRank()) recvs = for_all_ranks(outs[0], getSize(), in, "gather");
-    return exchange(c10d::OpType::GATHER, sends, recvs);
+    return exchange(c10d::OpType::GATHER, options.asyncOp, sends, recvs);
   }
   c10::intrusive_ptr<c10d::Work> scatter(Tensors& outs, std::vector<Tensors>& ins,
                                          const c10d::ScatterOptions& options) override {
@@ -149,7 +157,7 @@ class ChoraleBackend : public c10d::Backend {
     Tensors sends(ranks), recvs(ranks);
     recvs[size_t(options.rootRank)] = out;
     if (options.rootRank == getRank()) sends = for_all_ranks(ins[0], getSize(), out, "scatter");
-    return exchange(c10d::OpType::SCATTER, sends, recvs);
+    return exchange(c10d::OpType::SCATTER, options.asyncOp, sends, recvs);
   }
 
   /// Sends a message. As with NCCL, tags do not matter: a rank receives the messages of another rank in the
@@ -162,16 +170,14 @@ class ChoraleBackend : public c10d::Backend {
   }
 
   c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions&) override {
-    communicator_->barrier(device_, stream_ ? stream_->native_handle() : nullptr);
-    auto work = c10::make_intrusive<Enqueued>(getRank(), c10d::OpType::BARRIER, Tensors{}, communicator_);
-    work->complete_future();
-    return work;
+    communicator_->barrier(device_, last_stream());
+    return c10::make_intrusive<Enqueued>(getRank(), c10d::OpType::BARRIER, Tensors{}, communicator_);
   }
 
   /// Runs a plan. torch.distributed has no call for this.
   c10::intrusive_ptr<c10d::Work> run(const SharedPlan& plan, const at::Tensor& in, const at::Tensor& out,
-                                     std::optional<ReduceOp> op) {
-    return enqueue(c10d::OpType::UNKNOWN, {in}, {out}, [this, plan, in, out, op](void* stream) {
+                                     std::optional<ReduceOp> op, bool async) {
+    return enqueue(c10d::OpType::UNKNOWN, async, {in}, {out}, [this, plan, in, out, op](void* stream) {
       communicator_->run_plan(plan, in, out, op, stream);
     });
   }
@@ -180,7 +186,7 @@ class ChoraleBackend : public c10d::Backend {
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
   void abort() override { communicator_->abort("torch.distributed aborted the process group"); }
-  void shutdown() override { communicator_->close(stream_ ? stream_->native_handle() : nullptr); }
+  void shutdown() override { communicator_->close(last_stream()); }
 
  private:
   using Call = std::function<void(void* stream)>;
@@ -189,15 +195,15 @@ class ChoraleBackend : public c10d::Backend {
     in_a_row(tensor, [&](const at::Tensor& row) { communicator_->run("allreduce", row, row, op, stream); });
   }
 
-  c10::intrusive_ptr<c10d::Work> move(c10d::OpType type, const char* collective, const at::Tensor& in,
-                                      const at::Tensor& out) {
-    return each(type, collective, {in}, {out}, std::nullopt);
+  c10::intrusive_ptr<c10d::Work> move(c10d::OpType type, bool async, const char* collective,
+                                      const at::Tensor& in, const at::Tensor& out) {
+    return each(type, async, collective, {in}, {out}, std::nullopt);
   }
-  c10::intrusive_ptr<c10d::Work> each(c10d::OpType type, const std::string& collective, const Tensors& ins,
-                                      const Tensors& outs, std::optional<ReduceOp> op) {
+  c10::intrusive_ptr<c10d::Work> each(c10d::OpType type, bool async, const std::string& collective,
+                                      const Tensors& ins, const Tensors& outs, std::optional<ReduceOp> op) {
     TORCH_CHECK(!ins.empty() && ins.size() == outs.size(), "chorale: ", collective, " of ", ins.size(),
                 " tensors into ", outs.size());
-    return enqueue(type, ins, outs, [this, collective, ins, outs, op](void* stream) {
+    return enqueue(type, async, ins, outs, [this, collective, ins, outs, op](void* stream) {
       for (size_t at = 0; at < ins.size(); ++at)
         communicator_->run(collective, ins[at], outs[at], op, stream);
     });
@@ -205,14 +211,15 @@ class ChoraleBackend : public c10d::Backend {
 
   /// Sends sends[p] to rank p, and receives recvs[p] from there. A tensor is undefined if there is no
   /// message.
-  c10::intrusive_ptr<c10d::Work> exchange(c10d::OpType type, const Tensors& sends, const Tensors& recvs) {
+  c10::intrusive_ptr<c10d::Work> exchange(c10d::OpType type, bool async, const Tensors& sends,
+                                          const Tensors& recvs) {
     Tensors ins, outs;
     for (const at::Tensor& tensor : sends)
       if (tensor.defined()) ins.push_back(tensor);
     for (const at::Tensor& tensor : recvs)
       if (tensor.defined()) outs.push_back(tensor);
     const c10::Device device = ins.empty() ? outs[0].device() : ins[0].device();
-    return enqueue(type, ins.empty() ? outs : ins, outs, [this, sends, recvs, device](void* stream) {
+    return enqueue(type, async, ins.empty() ? outs : ins, outs, [this, sends, recvs, device](void* stream) {
       communicator_->exchange(sends, recvs, device, stream);
     });
   }
@@ -231,40 +238,50 @@ class ChoraleBackend : public c10d::Backend {
                 device_ ? device_->str() : "", ", not ", device.str());
   }
 
-  /// Runs `call` now for tensors on the CPU, and after the work on the current stream for other tensors. A
-  /// group has one stream for all its runs, because two runs of one plan must not overlap in time.
-  c10::intrusive_ptr<c10d::Work> enqueue(c10d::OpType type, const Tensors& ins, const Tensors& outs,
-                                         const Call& call) {
+  /// Runs `call` now for tensors on the CPU. For other tensors it enqueues `call`: on the current stream, or
+  /// if `async` is true, on a stream of the group after the work that is on the current stream.
+  c10::intrusive_ptr<c10d::Work> enqueue(c10d::OpType type, bool async, const Tensors& ins,
+                                         const Tensors& outs, const Call& call) {
     ++sequence_;
     auto work = c10::make_intrusive<Enqueued>(getRank(), type, outs, communicator_);
     const at::Device device = ins[0].device();
     const at::NoGradGuard values_only;
     if (!device.is_cuda()) {
       call(nullptr);
-      work->complete_future();
       return work;
     }
     check_device(device);
+    device_ = device;
     const c10::impl::VirtualGuardImpl cuda(device.type());
-    if (!stream_) {
-      device_ = device;
-      stream_ = cuda.getStreamFromGlobalPool(device, /*isHighPriority=*/true);
+    const c10::Stream current = cuda.getStream(device);
+    if (!async) {
+      const c10::StreamGuard on_its_device(current);
+      order_.before_call(current);
+      call(current.native_handle());
+      order_.after_call(current);
+      return work;
     }
+    if (!stream_) stream_ = cuda.getStreamFromGlobalPool(device, /*isHighPriority=*/true);
     c10::Event ready(device.type());
-    ready.record(cuda.getStream(device));
+    ready.record(current);
     const c10::StreamGuard on_its_stream(*stream_);  // it also sets the stream's device
     ready.block(*stream_);
+    order_.before_call(*stream_);
     call(stream_->native_handle());
+    order_.after_call(*stream_);
     for (const Tensors* const tensors : {&ins, &outs})
       for (const at::Tensor& tensor : *tensors) tensor.record_stream(*stream_);
     work->record(*stream_);
-    work->complete_future();
     return work;
   }
 
+  /// Returns the stream whose work ends after all calls.
+  void* last_stream() const { return order_.last() ? order_.last()->native_handle() : nullptr; }
+
   const std::shared_ptr<Communicator> communicator_;
   std::optional<c10::Device> device_;
-  std::optional<c10::Stream> stream_;
+  std::optional<c10::Stream> stream_;  ///< of calls that the caller waits for later
+  StreamOrder order_;
   uint64_t sequence_ = 0;
 };
 
@@ -306,8 +323,9 @@ BackendPointer create(const c10::intrusive_ptr<c10d::Store>& store, int rank, in
 }
 
 c10::intrusive_ptr<c10d::Work> run(const BackendPointer& backend, const SharedPlan& plan,
-                                   const at::Tensor& in, const at::Tensor& out, std::optional<ReduceOp> op) {
-  return chorale_of(backend).run(plan, in, out, op);
+                                   const at::Tensor& in, const at::Tensor& out, std::optional<ReduceOp> op,
+                                   bool async) {
+  return chorale_of(backend).run(plan, in, out, op, async);
 }
 
 Communicator& communicator_of(const BackendPointer& backend) { return chorale_of(backend).communicator(); }

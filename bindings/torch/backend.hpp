@@ -22,9 +22,11 @@ BackendPointer create(const c10::intrusive_ptr<c10d::Store>& store, int rank, in
 
 /// Calls Communicator::run_plan() in the order of the group's other calls. torch.distributed has no such
 /// call.
+/// \param async  false to run on the current stream, true to run on a stream of the group
 /// \throws c10::Error if the backend is not chorale, here and below
 c10::intrusive_ptr<c10d::Work> run(const BackendPointer& backend, const SharedPlan& plan,
-                                   const at::Tensor& in, const at::Tensor& out, std::optional<ReduceOp> op);
+                                   const at::Tensor& in, const at::Tensor& out, std::optional<ReduceOp> op,
+                                   bool async);
 
 Communicator& communicator_of(const BackendPointer& backend);
 

@@ -26,7 +26,8 @@ import torch.distributed
 import torch.utils.cpp_extension
 
 HERE = pathlib.Path(__file__).resolve().parent
-SOURCES = ["arguments.cpp", "backend.cpp", "communicator.cpp", "p2p_connection.cpp", "module.cpp", "own_plans.cpp"]
+SOURCES = ["arguments.cpp", "backend.cpp", "communicator.cpp", "p2p_connection.cpp", "module.cpp", "own_plans.cpp",
+           "stream_order.cpp"]
 LIBRARIES = ["chorale_executor", "chorale_dsl", "chorale_compiler", "boost_context", "boost_program_options", "sodium", "spdlog", "fmt"]
 
 
@@ -96,7 +97,7 @@ def run(plan, output, input=None, *, op=None, group=None, async_op=False):
     `op` is a torch.distributed.ReduceOp that replaces the plan's operator. Tensors are contiguous, and have one type and device.
     Streams, waiting and errors are as with torch.distributed. Returns None, or a Work if `async_op` is true."""
     source = output if input is None else input
-    work = extension().run(_backend(group, output.device), plan, source, output, op)
+    work = extension().run(_backend(group, output.device), plan, source, output, op, async_op)
     if async_op:
         return work
     work.wait()

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chorale/collective.hpp>
+#include <chorale/compile.hpp>
 #include <chorale/config.hpp>
 #include <chorale/make_plan.hpp>
 
@@ -59,15 +60,22 @@ void Communicator::run(const std::string& collective, const at::Tensor& in, cons
     Arguments call{
         .in = in.data_ptr(), .out = out.data_ptr(), .bytes = in.nbytes(), .dtype = dtype, .op = op};
     if (collective_info(collective).counts_output()) call.bytes = out.nbytes();
-    if (const Preferred* const mine = preferred(collective, call.bytes)) {
-      place.executor->execute_staged(*mine->plan, call, stream);
-      return;
-    }
+    if (const Preferred* const mine = preferred(collective, call.bytes))
+      return execute(*place.executor, *mine->plan, call, stream);
     const TunedPlans::Choice choice = place.plans.choose(collective, call.bytes, dtype);
     const Plan& plan = place.plans.plan(choice);
     call.packet = choice.packet;
-    place.executor->execute_staged(plan, call, stream);
+    execute(*place.executor, plan, call, stream);
   });
+}
+
+void Communicator::execute(Executor& executor, const Plan& plan, Arguments call, void* stream) {
+  // One rank may call in place and another not, so all calls run the plan that is right for both.
+  auto known = in_place_.find(&plan);
+  if (known == in_place_.end()) known = in_place_.emplace(&plan, also_in_place(plan)).first;
+  const std::optional<Plan>& both = known->second;
+  call.proved_in_place = both.has_value();
+  executor.execute_staged(both ? *both : plan, call, stream);
 }
 
 void Communicator::broadcast(const at::Tensor& tensor, int root, void* stream) {

@@ -121,6 +121,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Place& place_for(const at::Device& device);
   void check_ranks(const Plan& plan) const;
   const Preferred* preferred(const std::string& collective, uint64_t bytes) const;
+  /// Runs a plan that outlives this object. A call in place copies its input only if the plan needs that.
+  void execute(Executor& executor, const Plan& plan, Arguments call, void* stream);
 
   const Options options_;
   std::mutex mutex_;
@@ -128,6 +130,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const std::string address_;
   std::map<std::string, Place> places_;  ///< by the device's name
   std::vector<Preferred> preferred_;
+  std::map<const Plan*, std::optional<Plan>> in_place_;  ///< see also_in_place()
   std::map<const Plan*, SharedPlan> held_;  ///< plans of run_plan(): no other plan gets their addresses
   std::map<int, SharedPlan> broadcasts_;    ///< by root
   std::mutex lines_mutex_;                  ///< not held while a collective waits

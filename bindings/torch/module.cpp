@@ -33,8 +33,8 @@ std::shared_ptr<Plan> made_plan(const std::string& name, int ranks,
 
 c10::intrusive_ptr<c10d::Work> run_plan(const BackendPointer& backend, const std::shared_ptr<Plan>& plan,
                                         const at::Tensor& in, const at::Tensor& out,
-                                        const std::optional<c10d::ReduceOp>& op) {
-  return run(backend, SharedPlan(plan), in, out, op ? std::optional(op_of(*op, in)) : std::nullopt);
+                                        const std::optional<c10d::ReduceOp>& op, bool async) {
+  return run(backend, SharedPlan(plan), in, out, op ? std::optional(op_of(*op, in)) : std::nullopt, async);
 }
 
 void use(const BackendPointer& backend, const std::shared_ptr<Plan>& plan, uint64_t least, uint64_t most) {

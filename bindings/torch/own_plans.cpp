@@ -40,7 +40,7 @@ void Communicator::run_plan(const SharedPlan& plan, const at::Tensor& in, const 
   const std::lock_guard<std::mutex> one_at_a_time(mutex_);
   with_torch_errors([&] {
     held_.emplace(plan.get(), plan);
-    place_for(in.device()).executor->execute_staged(*plan, call, stream);
+    execute(*place_for(in.device()).executor, *plan, call, stream);
   });
 }
 

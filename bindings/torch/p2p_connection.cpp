@@ -9,27 +9,11 @@
 #include <thread>
 #include <utility>
 
-#ifdef CHORALE_WITH_CUDA
-#include <cuda_runtime_api.h>
-#endif
-
 #include "errors.hpp"
+#include "stream_order.hpp"
 
 namespace chorale::torch_backend {
 namespace {
-
-/// Returns true if a CUDA graph captures calls on the stream.
-bool is_captured(const c10::Stream& stream) {
-#ifdef CHORALE_WITH_CUDA
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  if (cudaStreamIsCapturing(static_cast<cudaStream_t>(stream.native_handle()), &status) == cudaSuccess)
-    return status != cudaStreamCaptureStatusNone;
-  cudaGetLastError();  // the query fails for the default stream while another one is captured
-#else
-  (void)stream;
-#endif
-  return false;
-}
 
 /// Gives the shape of a p2p connection's exchange, which takes 12 MB on each of the two ranks.
 constexpr ExchangeOptions shape{.slot_bytes = 128 << 10, .slots = 3, .blocks_per_peer = 16};
@@ -214,7 +198,7 @@ std::shared_ptr<Transfer> P2pConnection::enqueue(const at::Tensor& tensor) {
   if (core_->stream) {
     const c10::Stream current =
         c10::impl::VirtualGuardImpl(core_->stream->device_type()).getStream(core_->stream->device());
-    captured = is_captured(current);
+    captured = capture_of(current) != 0;
     transfer->ready_.emplace(core_->stream->device_type());
     transfer->ready_->record(current);
   }

@@ -21,17 +21,18 @@
 namespace chorale::torch_backend {
 
 /// Stands for work that was enqueued or has ended. On CUDA wait() makes the current stream wait, not the
-/// host.
+/// host. Without record() the work is on the current stream already.
 class Enqueued : public c10d::Work {
  public:
   Enqueued(int rank, c10d::OpType type, Tensors outputs, std::shared_ptr<Communicator> communicator)
       : Work(rank, type), outputs_(std::move(outputs)), communicator_(std::move(communicator)) {}
 
-  /// Records the end of the work on the current stream.
+  /// Records the end of the work on `stream`, which is the current one, and completes the future.
   void record(const c10::Stream& stream) {
     end_.emplace(stream.device_type());
     end_->record(stream);
     device_ = stream.device();
+    complete_future();
   }
 
   bool isCompleted() override { return !end_ || end_->query(); }
@@ -47,17 +48,21 @@ class Enqueued : public c10d::Work {
   void abort() override { communicator_->abort("torch.distributed aborted the work"); }
   Tensors result() override { return outputs_; }
 
-  /// Completes the future. The caller has made the stream of the work current.
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    if (!future_) complete_future();
+    return future_;
+  }
+
+ private:
+  /// Makes a future that is complete when the work on the current stream has ended.
   void complete_future() {
     std::vector<c10::Device> devices;
-    if (device_) devices.push_back(*device_);
+    if (!outputs_.empty() && outputs_[0].is_cuda()) devices.push_back(outputs_[0].device());
     future_ =
         c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()), devices);
     future_->markCompleted(c10::IValue(outputs_));
   }
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
 
- private:
   const Tensors outputs_;
   const std::shared_ptr<Communicator> communicator_;
   std::optional<c10::Event> end_;

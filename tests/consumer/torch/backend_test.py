@@ -346,6 +346,41 @@ def test_training(rank, ranks, device):
         assert torch.allclose(one, other), f"rank {rank}: weights differ"
 
 
+def test_streams(rank, ranks, device):
+    """Runs calls on several streams, some of which nobody waits for yet. They use one plan, so they must not overlap."""
+    def calls(tensors):
+        current, other, works = torch.cuda.current_stream(), torch.cuda.Stream(), []
+        other.wait_stream(current)
+        for number, one in enumerate(tensors):
+            if number % 3 == 0:
+                works.append(dist.all_reduce(one, async_op=True))
+            elif number % 3 == 1:
+                dist.all_reduce(one)
+            else:
+                with torch.cuda.stream(other):
+                    dist.all_reduce(one)
+        current.wait_stream(other)
+        for work in works:
+            work.wait()
+
+    for n in (100, 1 << 20):
+        inputs = [values(rank, n, torch.float32, device, salt) for salt in range(30)]
+        totals = [sum(values(peer, n, torch.float32, device, salt) for peer in range(ranks)) for salt in range(30)]
+        tensors = [one.clone() for one in inputs]
+        calls(tensors)
+        for one, total in zip(tensors, totals):
+            expect("on one of several streams", one, total)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            calls(tensors)
+        for _ in range(3):
+            for one, other in zip(tensors, inputs):
+                one.copy_(other)
+            graph.replay()
+            for one, total in zip(tensors, totals):
+                expect("on one of several streams of a graph", one, total)
+
+
 def test_graph(rank, ranks, device):
     """Captures an all-reduce and replays it with other data each time."""
     held = torch.zeros(3000, device=device)
@@ -570,6 +605,7 @@ def rank_main(rank, ranks, prefix, folder, kind, share):
     test_several_at_a_time(rank, ranks, device)
     test_refusals(rank, ranks, device)
     if kind == "cuda":
+        test_streams(rank, ranks, device)
         test_graph(rank, ranks, device)
         test_graph_of_messages(rank, ranks, device)
     test_training(rank, ranks, device)
