@@ -62,11 +62,25 @@ void Communicator::run(const std::string& collective, const at::Tensor& in, cons
     if (collective_info(collective).counts_output()) call.bytes = out.nbytes();
     if (const Preferred* const mine = preferred(collective, call.bytes))
       return execute(*place.executor, *mine->plan, call, stream);
-    const TunedPlans::Choice choice = place.plans.choose(collective, call.bytes, dtype);
+    const TunedPlans::Choice choice =
+        place.plans.choose(collective, place.bytes_at_once(call, in.nbytes(), out.nbytes()), dtype);
     const Plan& plan = place.plans.plan(choice);
     call.packet = choice.packet;
     execute(*place.executor, plan, call, stream);
   });
+}
+
+uint64_t Communicator::Place::bytes_at_once(const Arguments& call, uint64_t in_bytes,
+                                            uint64_t out_bytes) const {
+  const auto in_own_memory = [this](const void* at, uint64_t bytes) {
+    const char* const begin = static_cast<const char*>(at);
+    return std::any_of(shared.begin(), shared.end(), [&](const std::pair<const char*, uint64_t>& one) {
+      return begin >= one.first && begin + bytes <= one.first + one.second;
+    });
+  };
+  const bool whole = call.bytes <= Executor::most_direct ||
+                     (in_own_memory(call.in, in_bytes) && in_own_memory(call.out, out_bytes));
+  return whole ? call.bytes : Executor::most_direct;
 }
 
 void Communicator::execute(Executor& executor, const Plan& plan, Arguments call, void* stream) {

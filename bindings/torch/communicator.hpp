@@ -16,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "p2p_connection.hpp"
@@ -64,7 +65,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   /// Returns which plan run() takes for elements of a type (u8 if nothing is reduced), and why:
   /// "allreduce_ring_b64, the default: nothing is tuned for it".
-  std::string chosen(const std::string& collective, uint64_t bytes, DType dtype, const at::Device& device);
+  /// An output is assumed to be in the same kind of memory as the input.
+  std::string chosen(const std::string& collective, uint64_t bytes, DType dtype, const at::Tensor& input);
 
   /// Collective: makes a zeroed tensor in memory that peers reach. If all ranks pass such tensors, plans that
   /// need that memory copy nothing. The memory belongs to this communicator. It stays until the communicator
@@ -102,7 +104,12 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   struct Place {
     std::shared_ptr<Executor> executor;  ///< the tensors in its memory hold it, too
     TunedPlans plans;
-    std::unique_ptr<Exchange> exchange = {};  ///< null until the first exchange
+    std::unique_ptr<Exchange> exchange = {};                    ///< null until the first exchange
+    std::vector<std::pair<const char*, uint64_t>> shared = {};  ///< the memory of empty(), and its bytes
+
+    /// Returns the size of a message, or of the pieces in which the executor runs it. A plan that is fast for
+    /// a long message may be slow for its pieces.
+    uint64_t bytes_at_once(const Arguments& call, uint64_t in_bytes, uint64_t out_bytes) const;
   };
 
   /// Holds a plan that use() has told run() to take.

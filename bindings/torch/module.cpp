@@ -46,7 +46,7 @@ std::string chosen(const BackendPointer& backend, const std::string& collective,
   const uint64_t parts = info.counts_output() ? info.output_parts(uint64_t(backend->getSize())) : 1;
   const uint64_t bytes = like.nbytes() * parts;  // the bytes of a message, as in tables
   const DType dtype = collective_reduces(collective) ? dtype_of(like) : DType::u8;
-  return communicator_of(backend).chosen(collective, bytes, dtype, like.device());
+  return communicator_of(backend).chosen(collective, bytes, dtype, like);
 }
 
 at::Tensor empty(const BackendPointer& backend, const std::vector<int64_t>& shape, const at::Tensor& like) {

@@ -64,11 +64,13 @@ void Communicator::use(const SharedPlan& plan, uint64_t least, uint64_t most) {
 }
 
 std::string Communicator::chosen(const std::string& collective, uint64_t bytes, DType dtype,
-                                 const at::Device& device) {
+                                 const at::Tensor& input) {
   const std::lock_guard<std::mutex> one_at_a_time(mutex_);
   if (const Preferred* const mine = preferred(collective, bytes))
     return mine->plan->name + ", as set by use()";
-  return place_for(device).plans.choose(collective, bytes, dtype).words();
+  const Place& place = place_for(input.device());
+  const Arguments call{.in = input.data_ptr(), .out = input.data_ptr(), .bytes = bytes};
+  return place.plans.choose(collective, place.bytes_at_once(call, input.nbytes(), 0), dtype).words();
 }
 
 at::Tensor Communicator::empty(at::IntArrayRef shape, at::ScalarType type, const at::Device& device) {
@@ -85,6 +87,7 @@ at::Tensor Communicator::empty(at::IntArrayRef shape, at::ScalarType type, const
   with_torch_errors([&] {
     Place& place = place_for(device);
     void* const memory = place.executor->allocate(bytes);
+    place.shared.emplace_back(static_cast<const char*>(memory), bytes);
     // The tensor keeps the communicator, because the executor refers to its world.
     const auto keep = [self = shared_from_this(), executor = place.executor](void*) {};
     tensor = at::from_blob(memory, shape, keep, options);

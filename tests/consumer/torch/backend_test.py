@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs torch.distributed on the backend "chorale": backend_test.py FOLDER [--share-gpu]
+"""Runs torch.distributed on the backend "chorale": backend_test.py FOLDER [--share-gpu] [--only-cuda]
 
 FOLDER is a build folder or an installation of Chorale. It runs on the CPU with 2, 3 and 4 processes, and on GPUs
-with one process per GPU, if there are at least 2. With --share-gpu 2 processes share one GPU. If PyTorch is missing,
-it says so and exits with 77.
+with one process per GPU, if there are at least 2. With --share-gpu 2 processes share one GPU. With --only-cuda it leaves
+out the CPU. If PyTorch is missing, it says so and exits with 77.
 """
 import datetime
 import json
@@ -631,7 +631,7 @@ def main():
         os.environ.setdefault("TORCH_EXTENSIONS_DIR", folder)
         import chorale_torch
         chorale_torch.extension()  # builds it once, before all ranks need it at the same time
-        runs = [("cpu", 2), ("cpu", 3), ("cpu", 4)]
+        runs = [] if "--only-cuda" in words else [("cpu", 2), ("cpu", 3), ("cpu", 4)]
         gpus = torch.cuda.device_count()
         if gpus >= 2:
             runs += [("cuda", ranks) for ranks in (2, 4, 8) if ranks <= gpus]
