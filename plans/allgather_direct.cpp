@@ -1,8 +1,9 @@
 // This all-gather uses direct stores: every rank writes its input into every rank's output.
 //
 // Only rank r writes part r of any output, between two barriers. After the first one, all peers have been
-// launched, so their outputs may be written. After the second one, all peers have written, so the output is
-// complete and a rank may return. No peer reads another rank's memory.
+// launched, so their outputs may be written. Its signals are relaxed, because nothing of this launch has to
+// be visible yet. After the second one, all peers have written, so the output is complete and a rank may
+// return. No peer reads another rank's memory.
 //
 // Separate thread blocks copy the rank's own part, unless it is already in place. In the blocks that send,
 // the copy of a large message would delay the sends.
@@ -26,22 +27,18 @@ CHORALE_PROGRAM(allgather_direct, Parameters& with) {
     Rank me(program, rank);
     std::vector<MemoryChannel> peers;
     for (int i = 1; i < ranks; ++i) peers.push_back({program, (rank + i) % ranks, rank});
-    const auto signal = [&] {
-      for (MemoryChannel& peer : peers) peer.signal(0);
-    };
-    const auto wait = [&] {
-      for (MemoryChannel& peer : peers) peer.wait(0);
+    const auto barrier = [&](bool relaxed) {
+      for (MemoryChannel& peer : peers) peer.signal(0, SyncType::both, relaxed);
+      for (MemoryChannel& peer : peers) peer.wait(0, SyncType::both, relaxed);
     };
 
     const Chunk mine = me.get_input_buffer()[0];
-    signal();
-    wait();
+    barrier(/*relaxed=*/true);
     for (MemoryChannel& peer : peers) {
       peer.put(Rank(program, peer.dst_rank()).get_output_buffer()[rank], mine, 0);
     }
     if (!inplace) me.copy(me.get_output_buffer()[rank], mine, 1);
-    signal();
-    wait();
+    barrier(/*relaxed=*/false);
   }
   return program;
 }

@@ -7,9 +7,10 @@
 // time.
 //
 // Only rank r accesses chunk r of any rank, between two barriers. After the first, all peers have been
-// launched: inputs are complete and outputs may be written. After the second, all peers have finished, so a
-// rank may return. Signals of one launch cannot satisfy the next launch's barrier, because every signal has
-// its wait. Since only the owner accesses a chunk, the sum may replace the input.
+// launched: inputs are complete and outputs may be written. Its signals are relaxed, because nothing of this
+// launch has to be visible yet. After the second, all peers have finished, so a rank may return. Signals of
+// one launch cannot satisfy the next launch's barrier, because every signal has its wait. Since only the
+// owner accesses a chunk, the sum may replace the input.
 //
 // Cost: two barriers; 2 (ranks - 1) / ranks messages go over each rank's links, half read and half written.
 
@@ -33,20 +34,20 @@ CHORALE_PROGRAM(allreduce_all_pairs, Parameters& with) {
     Rank me(program, rank);
     std::vector<MemoryChannel> peers;
     for (int i = 1; i < ranks; ++i) peers.push_back({program, (rank + i) % ranks, rank});
-    const auto barrier = [&] {
-      for (MemoryChannel& peer : peers) peer.signal(0);
-      for (MemoryChannel& peer : peers) peer.wait(0);
+    const auto barrier = [&](bool relaxed) {
+      for (MemoryChannel& peer : peers) peer.signal(0, SyncType::both, relaxed);
+      for (MemoryChannel& peer : peers) peer.wait(0, SyncType::both, relaxed);
     };
 
     const Chunk mine = input(rank)[rank], sum = output(rank)[rank];
     if (ranks == 1 && !inplace) me.copy(sum, mine, 0);
-    barrier();
+    barrier(/*relaxed=*/true);
     for (MemoryChannel& peer : peers) {
       const bool first = &peer == &peers.front();
       peer.reduce(first ? mine : sum, {input(peer.dst_rank())[rank]}, 0, sum);
     }
     for (MemoryChannel& peer : peers) peer.put(output(peer.dst_rank())[rank], sum, 0);
-    barrier();
+    barrier(/*relaxed=*/false);
   }
   return program;
 }

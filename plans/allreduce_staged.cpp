@@ -6,9 +6,10 @@
 // begins with its own rank's part.
 //
 // After the first barrier, all peers have been launched: the previous launch no longer reads their scratch,
-// and their outputs may be written. A rank's own part stays in place. After the second barrier all parts have
-// arrived, after the third all sums. The sum may replace the input: only the rank itself reads a part of its
-// input, before it signals that it has sent it, and the owner writes there after that.
+// and their outputs may be written. Its signals are relaxed, because nothing of this launch has to be visible
+// yet. A rank's own part stays in place. After the second barrier all parts have arrived, after the third all
+// sums. The sum may replace the input: only the rank itself reads a part of its input, before it signals that
+// it has sent it, and the owner writes there after that.
 //
 // Cost: three barriers; 2 (ranks - 1) / ranks messages leave each rank, all written, and (ranks - 1) / ranks
 // messages are written and read once more within each.
@@ -40,14 +41,14 @@ CHORALE_PROGRAM(allreduce_staged, Parameters& with) {
     }
     std::vector<MemoryChannel> peers;
     for (int i = 1; i < ranks; ++i) peers.push_back({program, (rank + i) % ranks, rank});
-    const auto barrier = [&] {
-      for (MemoryChannel& peer : peers) peer.signal(0);
-      for (MemoryChannel& peer : peers) peer.wait(0);
+    const auto barrier = [&](bool relaxed) {
+      for (MemoryChannel& peer : peers) peer.signal(0, SyncType::both, relaxed);
+      for (MemoryChannel& peer : peers) peer.wait(0, SyncType::both, relaxed);
     };
 
-    barrier();
+    barrier(/*relaxed=*/true);
     for (MemoryChannel& peer : peers) peer.put(slots[peer.dst_rank()][rank], in[peer.dst_rank()], 0);
-    barrier();
+    barrier(/*relaxed=*/false);
     std::vector<Chunk> addends;
     for (int sender = 0; sender < ranks; ++sender)
       addends.push_back(sender == rank ? in[rank] : slots[rank][sender]);
@@ -55,7 +56,7 @@ CHORALE_PROGRAM(allreduce_staged, Parameters& with) {
     addends.erase(addends.begin());
     me.reduce(first, addends, 0, sum);
     for (MemoryChannel& peer : peers) peer.put(output(peer.dst_rank())[rank], sum, 0);
-    barrier();
+    barrier(/*relaxed=*/false);
   }
   return program;
 }

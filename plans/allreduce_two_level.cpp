@@ -7,11 +7,12 @@
 // same bits from the same values. Then each writes the result to its neighbours.
 //
 // Inside a node, only its owner accesses part g of any GPU, between two barriers. After the first, the node's
-// inputs are complete and outputs may be written. After the second, the output is complete and nobody reads
-// the input any more. Between nodes, every sender has its own slot in the receiver's scratch. A receiver
-// reads its slots until its launch ends. So at the beginning of the next launch it signals that they are
-// free, and a sender waits for that. The signal travels while the nodes sum. Port channels read scratch of
-// the sender, so it flushes before it returns, and its next launch may overwrite the scratch.
+// inputs are complete and outputs may be written. Its signals are relaxed, because nothing of this launch has
+// to be visible yet. After the second, the output is complete and nobody reads the input any more. Between
+// nodes, every sender has its own slot in the receiver's scratch. A receiver reads its slots until its launch
+// ends. So at the beginning of the next launch it signals that they are free, and a sender waits for that.
+// The signal travels while the nodes sum. Port channels read scratch of the sender, so it flushes before it
+// returns, and its next launch may overwrite the scratch.
 //
 // Cost: two barriers inside the node and one one-way latency between nodes; each GPU moves 2 (g - 1) / g
 // messages inside its node of g GPUs, and sends (nodes - 1) / g messages to other nodes.
@@ -47,15 +48,15 @@ CHORALE_PROGRAM(allreduce_two_level, Parameters& with) {
     for (int i = 1; i < gpus; ++i) neighbours.push_back({program, node * gpus + (gpu + i) % gpus, rank});
     std::vector<PortChannel> partners;
     for (int i = 1; i < nodes; ++i) partners.push_back({program, (node + i) % nodes * gpus + gpu, rank});
-    const auto barrier = [&] {
-      for (MemoryChannel& neighbour : neighbours) neighbour.signal(0);
-      for (MemoryChannel& neighbour : neighbours) neighbour.wait(0);
+    const auto barrier = [&](bool relaxed) {
+      for (MemoryChannel& neighbour : neighbours) neighbour.signal(0, SyncType::both, relaxed);
+      for (MemoryChannel& neighbour : neighbours) neighbour.wait(0, SyncType::both, relaxed);
     };
 
     const Chunk mine = sum_of(rank, node), result = part(output(rank));
     for (PortChannel& partner : partners) partner.signal(0);  // my slots are free
     if (gpus == 1) me.copy(mine, part(input(rank)), 0);
-    barrier();
+    barrier(/*relaxed=*/true);
     for (MemoryChannel& neighbour : neighbours) {
       const bool first = &neighbour == &neighbours.front();
       neighbour.reduce(first ? part(input(rank)) : mine, {part(input(neighbour.dst_rank()))}, 0, mine);
@@ -74,7 +75,7 @@ CHORALE_PROGRAM(allreduce_two_level, Parameters& with) {
 
     for (MemoryChannel& neighbour : neighbours) neighbour.put(part(output(neighbour.dst_rank())), result, 0);
     for (PortChannel& partner : partners) partner.flush(0);
-    barrier();
+    barrier(/*relaxed=*/false);
   }
   return program;
 }

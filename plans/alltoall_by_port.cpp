@@ -46,8 +46,8 @@ CHORALE_PROGRAM(alltoall_by_port, Parameters& with) {
     for (int turn = 1; turn < ranks; ++turn) {
       const size_t ahead = size_t(turn - 1), behind = size_t(ranks - turn - 1);
       const int to = turns[ahead].dst_rank();
-      turns[behind].signal(0);
-      turns[ahead].wait(0);
+      turns[behind].signal(0, SyncType::both, /*relaxed=*/true);
+      turns[ahead].wait(0, SyncType::both, /*relaxed=*/true);
       ports[ahead].put_with_signal(Rank(program, to).get_output_buffer()[rank], in[to], 0);
       ports[behind].wait(0);
     }

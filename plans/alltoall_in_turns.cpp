@@ -2,11 +2,11 @@
 // receives from rank r - d.
 //
 // If two ranks write to one rank, they share its link, and with long messages ranks drift apart until that
-// happens. So each rank says whose turn it is. It signals rank r - 1 when it is launched, because its
-// output may be written from then on. It signals each later rank when the rank before has signalled that
-// all is written. All signals between two ranks use one channel, and both ranks rely on their order: "your
-// turn" of turn d and "all is written" of turn ranks - d are sent and awaited in the same order on both
-// sides.
+// happens. So each rank says whose turn it is. It signals rank r - 1 when it is launched, because its output
+// may be written from then on. It signals each later rank when the rank before has signalled that all is
+// written. These signals are relaxed, because the other rank reads nothing that this rank has written. All
+// signals between two ranks use one channel, and both ranks rely on their order: "your turn" of turn d and
+// "all is written" of turn ranks - d are sent and awaited in the same order on both sides.
 //
 // Only rank r writes chunk r of any output. A rank returns when the last rank has written, because nothing
 // else is written to it and nobody reads from it. Separate thread blocks copy its own part.
@@ -35,8 +35,8 @@ CHORALE_PROGRAM(alltoall_in_turns, Parameters& with) {
 
     for (int turn = 1; turn < ranks; ++turn) {
       MemoryChannel& to = ahead[size_t(turn - 1)];
-      behind(turn).signal(0);
-      to.wait(0);
+      behind(turn).signal(0, SyncType::both, /*relaxed=*/true);
+      to.wait(0, SyncType::both, /*relaxed=*/true);
       to.put(Rank(program, to.dst_rank()).get_output_buffer()[rank], in[to.dst_rank()], 0);
       to.signal(0);
       behind(turn).wait(0);

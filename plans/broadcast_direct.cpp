@@ -1,8 +1,9 @@
 // This broadcast uses direct stores: the root writes its input into every rank's output.
 //
-// A receiver first tells the root that it has been launched, so that its output may be written. It returns
-// after the root's signal that follows the data, because nothing else is written to it. The root may return
-// when it has stored and signalled, because nobody accesses its memory.
+// A receiver first tells the root that it has been launched, so that its output may be written. This signal
+// is relaxed, because nothing of this launch has to be visible yet. It returns after the root's signal that
+// follows the data, because nothing else is written to it. The root may return when it has stored and
+// signalled, because nobody accesses its memory.
 //
 // Cost: two one-way latencies; ranks - 1 messages leave the root.
 
@@ -25,10 +26,10 @@ CHORALE_PROGRAM(broadcast_direct, Parameters& with) {
     const int rank = (root + i) % ranks;
     to.push_back({program, rank, root});
     MemoryChannel from_root(program, root, rank);
-    from_root.signal(0);
+    from_root.signal(0, SyncType::both, /*relaxed=*/true);
     from_root.wait(0);
   }
-  for (MemoryChannel& channel : to) channel.wait(0);
+  for (MemoryChannel& channel : to) channel.wait(0, SyncType::both, /*relaxed=*/true);
   for (MemoryChannel& channel : to) {
     channel.put(Rank(program, channel.dst_rank()).get_output_buffer()[0], message, 0);
   }

@@ -7,8 +7,9 @@
 // scratch, where nobody reads it.
 //
 // After the first barrier all peers have been launched, so their inputs are complete and the root's output
-// may be written. After the second barrier all peers have read what they need and the root has all parts, so
-// a rank may return and its caller may change the input.
+// may be written. Its signals are relaxed, because nothing of this launch has to be visible yet. After the
+// second barrier all peers have read what they need and the root has all parts, so a rank may return and its
+// caller may change the input.
 //
 // Cost: two barriers; (ranks - 1) / ranks messages are read over each rank's links, and as much is written to
 // the root.
@@ -29,15 +30,15 @@ CHORALE_PROGRAM(reduce_direct, Parameters& with) {
     Rank me(program, rank);
     std::vector<MemoryChannel> peers;
     for (int i = 1; i < ranks; ++i) peers.push_back({program, (rank + i) % ranks, rank});
-    const auto barrier = [&] {
-      for (MemoryChannel& peer : peers) peer.signal(0);
-      for (MemoryChannel& peer : peers) peer.wait(0);
+    const auto barrier = [&](bool relaxed) {
+      for (MemoryChannel& peer : peers) peer.signal(0, SyncType::both, relaxed);
+      for (MemoryChannel& peer : peers) peer.wait(0, SyncType::both, relaxed);
     };
 
     const Chunk mine = me.get_input_buffer()[rank];
     const Chunk sum = rank == root ? me.get_output_buffer()[rank] : Buffer(program, rank, 1)[0];
     if (ranks == 1) me.copy(sum, mine, 0);
-    barrier();
+    barrier(/*relaxed=*/true);
     for (MemoryChannel& peer : peers) {
       const bool first = &peer == &peers.front();
       peer.reduce(first ? mine : sum, {program.rank(peer.dst_rank()).get_input_buffer()[rank]}, 0, sum);
@@ -45,7 +46,7 @@ CHORALE_PROGRAM(reduce_direct, Parameters& with) {
     for (MemoryChannel& peer : peers) {
       if (peer.dst_rank() == root) peer.put(program.rank(root).get_output_buffer()[rank], sum, 0);
     }
-    barrier();
+    barrier(/*relaxed=*/false);
   }
   return program;
 }

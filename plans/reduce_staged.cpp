@@ -6,9 +6,10 @@
 // or the size of the message.
 //
 // After the first barrier all peers have been launched, so the previous launch no longer reads their scratch,
-// and the root's output may be written. After the second barrier all parts have arrived. The last signals
-// tell the root that all sums have arrived. The other ranks read only their own input and scratch, so they
-// may return when they have sent.
+// and the root's output may be written. Its signals are relaxed, because nothing of this launch has to be
+// visible yet. After the second barrier all parts have arrived. The last signals tell the root that all sums
+// have arrived. The other ranks read only their own input and scratch, so they may return when they have
+// sent.
 //
 // Cost: three one-way latencies; (ranks - 1) / ranks messages leave each rank, are written and read once more
 // at their owners, and as much is written to the root.
@@ -37,14 +38,14 @@ CHORALE_PROGRAM(reduce_staged, Parameters& with) {
     }
     std::vector<MemoryChannel> peers;
     for (int i = 1; i < ranks; ++i) peers.push_back({program, (rank + i) % ranks, rank});
-    const auto barrier = [&] {
-      for (MemoryChannel& peer : peers) peer.signal(0);
-      for (MemoryChannel& peer : peers) peer.wait(0);
+    const auto barrier = [&](bool relaxed) {
+      for (MemoryChannel& peer : peers) peer.signal(0, SyncType::both, relaxed);
+      for (MemoryChannel& peer : peers) peer.wait(0, SyncType::both, relaxed);
     };
 
-    barrier();
+    barrier(/*relaxed=*/true);
     for (MemoryChannel& peer : peers) peer.put(slots[peer.dst_rank()][rank], in[peer.dst_rank()], 0);
-    barrier();
+    barrier(/*relaxed=*/false);
     std::vector<Chunk> addends;
     for (int sender = 0; sender < ranks; ++sender)
       addends.push_back(sender == rank ? in[rank] : slots[rank][sender]);

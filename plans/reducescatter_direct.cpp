@@ -5,8 +5,9 @@
 // at the same time.
 //
 // After the first barrier all peers have been launched, so their inputs are complete. After the second
-// barrier all peers have read what they need, so a rank may return and its caller may change the input. Only
-// the rank itself writes its output.
+// barrier all peers have read what they need, so a rank may return and its caller may change the input. The
+// signals of both are relaxed, because no rank reads what another one has written in this launch. Only the
+// rank itself writes its output.
 //
 // Cost: two barriers; (ranks - 1) / ranks messages are read over each rank's links.
 
@@ -26,8 +27,8 @@ CHORALE_PROGRAM(reducescatter_direct, Parameters& with) {
     std::vector<MemoryChannel> peers;
     for (int i = 1; i < ranks; ++i) peers.push_back({program, (rank + i) % ranks, rank});
     const auto barrier = [&] {
-      for (MemoryChannel& peer : peers) peer.signal(0);
-      for (MemoryChannel& peer : peers) peer.wait(0);
+      for (MemoryChannel& peer : peers) peer.signal(0, SyncType::both, /*relaxed=*/true);
+      for (MemoryChannel& peer : peers) peer.wait(0, SyncType::both, /*relaxed=*/true);
     };
 
     const Chunk mine = me.get_input_buffer()[rank], sum = me.get_output_buffer()[0];

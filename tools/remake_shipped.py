@@ -38,15 +38,18 @@ BLOCKS_OF = {
     "allgather_by_peer": (64, 128),
     "alltoall_by_peer": (64, 128),
 }
-# These are the same for certain numbers of ranks. With one peer to send to, packets carry longer messages.
+# These are the same for certain numbers of ranks. With one peer to send to, packets carry longer messages, and
+# more blocks fit beside each other.
 BLOCKS_FOR = {
     ("allreduce_one_shot", 2): (128,),
     ("allreduce_two_shot", 2): (128,),
     ("allreduce_two_shot", 4): (128,),
+    ("allreduce_ring", 2): (128,),
     ("allgather_packets", 2): (64,),
     ("alltoall_packets", 2): (64,),
     ("reducescatter_packets", 2): (128,),
     ("reducescatter_packets", 4): (128,),
+    ("reducescatter_direct", 2): (128,),
 }
 # These algorithms are also shipped in rank order with these numbers of blocks, if their own order differs, which is so
 # for more than two ranks. These plans are called <name>_ordered.

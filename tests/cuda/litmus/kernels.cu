@@ -121,11 +121,12 @@ __global__ void fill(uint32_t* input, uint64_t n, uint32_t rank, const uint64_t*
   for (uint64_t at = threadIdx.x; at < n; at += threads) input[at] = element(rank, at, *round);
 }
 
-__global__ void compare(const uint32_t* output, uint64_t n, uint32_t ranks, uint64_t* round, Tally* tally) {
+__global__ void compare(const uint32_t* output, uint64_t n, uint32_t ranks, uint32_t times, uint64_t* round,
+                        Tally* tally) {
   for (uint64_t at = threadIdx.x; at < n; at += threads) {
     uint32_t sum = 0;
     for (uint32_t rank = 0; rank < ranks; ++rank) sum += element(rank, at, *round);
-    count_stale(tally, output[at] != sum);
+    count_stale(tally, output[at] != times * sum);
   }
   __syncthreads();
   if (threadIdx.x == 0) tally->rounds = ++*round;
@@ -160,9 +161,9 @@ void launch_alias(uint64_t* stores, const uint64_t* loads, uint64_t rounds, Betw
 void launch_fill(uint32_t* input, uint64_t n, uint32_t rank, const uint64_t* round, void* stream) {
   fill<<<1, threads, 0, cudaStream_t(stream)>>>(input, n, rank, round);
 }
-void launch_compare(const uint32_t* output, uint64_t n, uint32_t ranks, uint64_t* round, Tally* tally,
-                    void* stream) {
-  compare<<<1, threads, 0, cudaStream_t(stream)>>>(output, n, ranks, round, tally);
+void launch_compare(const uint32_t* output, uint64_t n, uint32_t ranks, uint32_t times, uint64_t* round,
+                    Tally* tally, void* stream) {
+  compare<<<1, threads, 0, cudaStream_t(stream)>>>(output, n, ranks, times, round, tally);
 }
 
 }  // namespace chorale::litmus

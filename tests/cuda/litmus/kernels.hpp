@@ -46,9 +46,9 @@ enum class Between : uint32_t { nop, fence, proxy_fence };
 void launch_alias(uint64_t* stores, const uint64_t* loads, uint64_t rounds, Between, Tally*);
 
 /// Launch the work between replays of a graph: write new inputs for the round that `round` counts, and check
-/// the outputs.
+/// that the outputs are `times` the sums of all ranks.
 void launch_fill(uint32_t* input, uint64_t n, uint32_t rank, const uint64_t* round, void* stream);
-void launch_compare(const uint32_t* output, uint64_t n, uint32_t ranks, uint64_t* round, Tally*,
-                    void* stream);
+void launch_compare(const uint32_t* output, uint64_t n, uint32_t ranks, uint32_t times, uint64_t* round,
+                    Tally*, void* stream);
 
 }  // namespace chorale::litmus

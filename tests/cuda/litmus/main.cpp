@@ -170,9 +170,10 @@ void ask_aliases(uint64_t runs) {
   }
 }
 
-/// Captures one launch of packets and replays it, with new inputs each time.
-void ask_replay(uint64_t runs) {
-  const Plan plan = load(CHORALE_SOURCE_DIR "/plans/shipped/allreduce_one_shot_2.json");
+/// Captures launches of an all-reduce, each of which reduces the sums of the launch before, and replays them
+/// with new inputs each time.
+void ask_replay(const std::string& name, int launches, const std::string& question, uint64_t runs) {
+  const Plan plan = load(CHORALE_SOURCE_DIR "/plans/shipped/" + name + ".json");
   constexpr uint64_t elements = 1024;
   // A stop must not cost a million deadlines. Ranks that share a GPU would stop each other if one filled its
   // queue, which holds about a thousand launches.
@@ -185,19 +186,25 @@ void ask_replay(uint64_t runs) {
     Config config = Config::load();
     config.backend = "cuda";
     Executor executor(world, config);
-    auto* const input = static_cast<uint32_t*>(executor.allocate(elements * sizeof(uint32_t)));
-    auto* const output = static_cast<uint32_t*>(executor.allocate(elements * sizeof(uint32_t)));
+    std::vector<uint32_t*> buffers;
+    while (buffers.size() < size_t(launches) + 1)
+      buffers.push_back(static_cast<uint32_t*>(executor.allocate(elements * sizeof(uint32_t))));
     OnGpu<uint64_t> round(gpu);
     OnGpu<Tally> tally(gpu);
     cudaStream_t stream = nullptr;
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
-    const Arguments arguments{
-        .in = input, .out = output, .bytes = elements * sizeof(uint32_t), .dtype = DType::u32};
-    executor.prepare(plan, arguments);
+    std::vector<Arguments> calls;
+    for (int launch = 0; launch < launches; ++launch) {
+      calls.push_back({.in = buffers[size_t(launch)],
+                       .out = buffers[size_t(launch) + 1],
+                       .bytes = elements * sizeof(uint32_t),
+                       .dtype = DType::u32});
+      executor.prepare(plan, calls.back());
+    }
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "the begin of a capture");
-    launch_fill(input, elements, uint32_t(rank), round.get(), stream);
-    executor.execute(plan, arguments, stream);
-    launch_compare(output, elements, 2, round.get(), tally.get(), stream);
+    launch_fill(buffers.front(), elements, uint32_t(rank), round.get(), stream);
+    for (const Arguments& call : calls) executor.execute(plan, call, stream);
+    launch_compare(buffers.back(), elements, 2, 1u << (launches - 1), round.get(), tally.get(), stream);
     cudaGraph_t graph = nullptr;
     check(cudaStreamEndCapture(stream, &graph), "the end of a capture");
     cudaGraphExec_t replay = nullptr;
@@ -213,8 +220,8 @@ void ask_replay(uint64_t runs) {
     check(cudaGraphExecDestroy(replay), "a graph");
     check(cudaStreamDestroy(stream), "a stream");
   });
-  report("replay of one launch of packets, rank 0", true, runs, tallies[0]);
-  report("replay of one launch of packets, rank 1", true, runs, tallies[1]);
+  for (size_t rank = 0; rank < tallies.size(); ++rank)
+    report((question + ", rank " + std::to_string(rank)).c_str(), true, runs, tallies[rank]);
 }
 
 int run(uint64_t runs) {
@@ -225,7 +232,9 @@ int run(uint64_t runs) {
     return 77;
   }
   gpus_used = gpus < 2 ? 1 : 2;
-  ask_replay(runs);
+  ask_replay("allreduce_one_shot_2", 1, "replay of one launch of packets", runs);
+  ask_replay("allreduce_all_pairs_2", 1, "replay of loads after relaxed signals", runs);
+  ask_replay("allreduce_all_pairs_2", 2, "loads after relaxed signals, of the launch before", runs);
   join_peers();
   {
     Pair pair;
