@@ -3,8 +3,8 @@
 
     bench/report.py BUILD FOLDER --ranks N [--parts NAME...] [--commit TEXT] [--torch python3] [--peers FOLDER]
 
-With --torch, PyTorch's operations are timed beside plans and schedules. With --peers, so are the programs of a folder, which are
-named as those of nccl-tests, such as all_reduce_perf.
+With --torch, PyTorch's operations are timed beside plans and schedules, and torch.distributed on Chorale and on NCCL. With --peers,
+the programs of a folder are timed too. They are named as those of nccl-tests, such as all_reduce_perf.
 
 BUILD is a build folder configured with -DCHORALE_CUDA=ON -DCHORALE_BENCH=ON. FOLDER receives the output of every program,
 and page.md with the tables of all parts that have been timed there, now or before. If a program fails or exceeds its time
@@ -24,15 +24,15 @@ SHIPPED = ROOT / "plans" / "shipped"
 # These shipped plans may be the fastest for long messages. Some do not exist for all numbers of ranks. For short messages all are
 # timed, with every form of packets.
 COLLECTIVES = {
-    "allreduce": ("all_pairs_b64", "all_pairs_b128", "ring_b64", "staged_b64"),
+    "allreduce": ("all_pairs_b64", "all_pairs_b128", "ring_b*", "staged_b64"),
     "allgather": ("direct_b64", "by_peer_b*", "ring_b64", "by_port"),
-    "reducescatter": ("direct_b16", "direct_b64", "staged_b64"),
+    "reducescatter": ("direct_b*", "staged_b64"),
     "alltoall": ("direct_b64", "by_peer_b*", "in_turns_b64", "by_port"),
 }
 LENGTHS = (("short", "1K:8M:2"), ("long", "16M:1G:2"))
 MOVERS = ("ce_put", "ce_get", "kernel", "staged", "port", "plan")
 BLOCKS = (4, 8, 16)  # the numbers of thread blocks with which the cost of interpreting is measured
-PARTS = (*COLLECTIVES, "interpreting", "tiles", "fused", "overlap", "movers")
+PARTS = (*COLLECTIVES, "pytorch", "interpreting", "tiles", "fused", "overlap", "movers")
 
 
 def table(title, names, rows, words=(0,)):
@@ -46,7 +46,7 @@ def table(title, names, rows, words=(0,)):
 
 class Timing:
     def __init__(self, arguments):
-        self.tools, self.bench = arguments.build / "tools", arguments.build / "bench"
+        self.build, self.tools, self.bench = arguments.build, arguments.build / "tools", arguments.build / "bench"
         self.folder, self.ranks = arguments.folder, arguments.ranks
         self.commit, self.torch = arguments.commit, arguments.torch
         peers = ROOT / "bench" / "peers"
@@ -77,6 +77,12 @@ class Timing:
                 self.run(result.name, self.tools / "chorale", "bench", *plans, "--ranks", self.ranks, "--backend", "cuda",
                          "--dtype", "bf16", "--bytes", sizes, "--all", *self.peers, "--format", "csv", "-o", f"{result}.csv",
                          "--markdown", f"{result}.md", "--commit", self.commit)
+        elif name == "pytorch":
+            if self.torch:
+                installed = self.folder / "installed"
+                self.run("install", "cmake", "--install", self.build, "--prefix", installed)
+                self.run(name, "env", f"PYTHONPATH={installed}/share/chorale/torch", self.torch, ROOT / "bench" / "pytorch.py", "--ranks",
+                         self.ranks, "--bytes", "1K,16K,256K,1M,4M,16M,64M,256M,1G", "--output", self.folder / "pytorch.md")
         elif name == "interpreting":
             for blocks in BLOCKS:
                 self.run(f"interpreting_{blocks}", self.bench / "bench_gpu_interpreting", "--ranks", self.ranks, "--blocks", blocks)
@@ -111,7 +117,7 @@ class Page:
         return [words for words in split if len(words) == columns and any(re.fullmatch(r"[\d.]+", word) for word in words)]
 
     def write(self):
-        parts = [f"# {self.ranks} GPUs\n", self.machine(), *(self.collective(name) for name in COLLECTIVES), self.interpreting(),
+        parts = [f"# {self.ranks} GPUs\n", self.machine(), *(self.collective(name) for name in COLLECTIVES), self.pytorch(), self.interpreting(),
                  self.tiles(), self.fused(), self.overlap(), self.movers()]
         (self.folder / "page.md").write_text("\n".join(part for part in parts if part))
 
@@ -121,6 +127,10 @@ class Page:
             if found:
                 return found[0]
         return ""
+
+    def pytorch(self):
+        tables = self.text("pytorch.md")
+        return f"## torch.distributed, {self.ranks} ranks\n\n{tables}" if tables else ""
 
     def collective(self, name):
         """Returns the tables of two runs, out of place and in place, with the rows of the second run after those of the first."""

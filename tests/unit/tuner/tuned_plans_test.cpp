@@ -171,7 +171,9 @@ TEST(TunedPlans, OnGpusTheDefaultDependsOnSizeAndRanks) {
   // Two and four ranks have rules of their own, and the common ones for other collectives.
   EXPECT_EQ(chosen(2, 512 << 10), "allreduce_one_shot_b128");
   EXPECT_EQ(chosen(2, (512 << 10) + 1), "allreduce_two_shot_b32");
-  EXPECT_EQ(chosen(2, 1 << 30), "allreduce_all_pairs_b128");
+  EXPECT_EQ(chosen(2, 4 << 20), "allreduce_all_pairs_b128");
+  EXPECT_EQ(chosen(2, 1 << 30), "allreduce_ring_b128");
+  EXPECT_EQ(chosen(2, 8 << 20, "reducescatter"), "reducescatter_direct_b128");
   EXPECT_EQ(chosen(2, 1 << 30, "allgather"), "allgather_by_port");
   EXPECT_EQ(chosen(4, 1 << 20), "allreduce_two_shot_b128");
   EXPECT_EQ(chosen(4, 1 << 20, "allgather"), "allgather_packets_b16");
@@ -182,7 +184,7 @@ TEST(TunedPlans, OnGpusTheDefaultDependsOnSizeAndRanks) {
   EXPECT_EQ(chosen(8, 1 << 20, "reduce"), "reduce_direct_b64");
   EXPECT_EQ(chosen(8, 1 << 30, "reduce", true), "reduce_staged_b64");
   EXPECT_EQ(chosen(8, 128 << 10, "allreduce", true), "allreduce_two_shot_ordered_b32");
-  EXPECT_EQ(chosen(2, 4 << 20, "allreduce", true), "allreduce_ring_b64") << "two ranks have one order";
+  EXPECT_EQ(chosen(2, 8 << 20, "allreduce", true), "allreduce_ring_b128") << "two ranks have one order";
   EXPECT_EQ(chosen(8, 1 << 10, "allgather", true), "allgather_packets_b16") << "nothing is added up";
 
   // No plan is shipped for three ranks. The choice is a program that takes any number, or a plan that is
