@@ -51,8 +51,10 @@ Ref Recorder::outside() const {
 
 Program::Program(const Plan& plan, const AdversaryOptions& options) : arena(16) {
   std::vector<BoundPlan> bound;
+  const std::vector<ScratchUse> use = scratch_use(plan);
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
-    bound.push_back(lowering::bind_plan(plan, rank, options.bytes, options.dtype, options.packet, /*op=*/-1));
+    bound.push_back(
+        lowering::bind_plan(plan, use, rank, options.bytes, options.dtype, options.packet, /*op=*/-1));
     first_signal.push_back(signals);
     first_barrier.push_back(barriers);
     first_semaphore.push_back(uint32_t(semaphores.size()));
