@@ -73,7 +73,7 @@ bool Findings::news(ProofName proof, const OpPlace& at, const std::optional<OpPl
 
 bool Findings::news(ProofName proof, const std::string& key) {
   std::vector<std::string>& said = said_[size_t(proof)];
-  if (said.size() >= most || std::find(said.begin(), said.end(), key) != said.end()) return false;
+  if (full(proof) || std::find(said.begin(), said.end(), key) != said.end()) return false;
   said.push_back(key);
   return true;
 }

@@ -51,6 +51,8 @@ class Findings {
   SourceLine joined_line(const ProofEvent&) const;
 
   bool any() const;
+  /// Returns whether this proof has enough findings. Then news() returns false.
+  bool full(ProofName proof) const { return said_[size_t(proof)].size() >= most; }
   bool any(ProofName proof) const { return !found_[size_t(proof)].empty(); }
   /// Adds a note to all findings.
   void add_note(const std::string& text);

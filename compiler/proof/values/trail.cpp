@@ -12,14 +12,16 @@ void Trail::add(const Write& write) {
   if (writes_.size() == most) return;
   writes_.push_back(write);
   writes_.back().before = last_[write.cell];
+  if (write.source != none) writes_.back().from = last_[write.source];
   last_[write.cell] = uint32_t(writes_.size() - 1);
 }
 
 std::optional<Sum> Trail::promised(uint32_t cell) {
-  if (!memory_.in_output(cell)) return {};
-  const uint32_t rank = memory_.rank_of(cell);
-  const uint64_t begin = memory_.buffer(rank, BufferKind::output).begin;
-  return promise_.sum(rank, memory_.range_of(cell).begin - begin, none);
+  const Range range = memory_.range_of(cell);
+  const uint32_t rank = range.space / spaces_per_rank;
+  const Range output = memory_.buffer(rank, BufferKind::output);
+  if (range.space != output.space || range.begin < output.begin || range.end > output.end) return {};
+  return promise_.sum(rank, range.begin - output.begin, none);
 }
 
 void Trail::list_elsewhere() {
@@ -54,23 +56,34 @@ std::optional<std::pair<Trail::Write, Trail::Fault>> Trail::find_elsewhere(uint3
   return {};
 }
 
-std::optional<std::pair<Trail::Write, Trail::Fault>> Trail::find(uint32_t cell, Sum wanted) {
-  if (writes_.size() == most) return {};
-  uint32_t at = last_[cell];
-  if (at == none) return find_elsewhere(memory_.rank_of(cell), wanted);
-  for (;;) {
-    const Write& write = writes_[at];
-    if (write.source == none || promised(write.source) != wanted) break;
-    uint32_t earlier = last_[write.source];
-    while (earlier != none && earlier > at) earlier = writes_[earlier].before;
-    if (earlier == none) {
-      const auto elsewhere = find_elsewhere(memory_.rank_of(write.source), wanted);
-      if (elsewhere && elsewhere->second == Fault::mislaid) return elsewhere;
-      break;
-    }
-    at = earlier;
+/// Returns whether a write copies from a place that should hold the same.
+bool Trail::copies_promised(const Write& write, Sum wanted) {
+  return write.source != none && promised(write.source) == wanted;
+}
+
+/// Follows copies between places that should hold the same, back to the first write.
+uint32_t Trail::follow(uint32_t write, Sum wanted) {
+  uint32_t at = write;
+  while (writes_[at].fault == none && writes_[at].from != none && copies_promised(writes_[at], wanted))
+    at = writes_[at].from;
+  const uint32_t fault = writes_[at].fault == none ? at : writes_[at].fault;
+  for (uint32_t to = write; writes_[to].fault == none; to = writes_[to].from) {
+    writes_[to].fault = fault;
+    if (to == at) break;
   }
-  return std::pair(writes_[at], Fault::wrong);
+  return fault;
+}
+
+std::optional<std::pair<Trail::Write, Trail::Fault>> Trail::find(uint32_t cell) {
+  if (writes_.size() == most) return {};
+  const Sum wanted = *promised(cell);
+  if (last_[cell] == none) return find_elsewhere(memory_.rank_of(cell), wanted);
+  const Write& write = writes_[follow(last_[cell], wanted)];
+  if (write.from == none && copies_promised(write, wanted)) {
+    const auto elsewhere = find_elsewhere(memory_.rank_of(write.source), wanted);
+    if (elsewhere && elsewhere->second == Fault::mislaid) return elsewhere;
+  }
+  return std::pair(write, Fault::wrong);
 }
 
 }  // namespace chorale::proof

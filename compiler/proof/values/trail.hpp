@@ -27,6 +27,8 @@ class Trail {
     uint32_t value;   ///< in the Values
     uint32_t chain, op;
     uint32_t before = none;  ///< position of the previous write of the cell
+    uint32_t from = none;    ///< position of the write of `source` that it copies; none if there is none
+    uint32_t fault = none;   ///< what follow() found, because many outputs lead to the same writes
   };
 
   /// Says what a write at fault did.
@@ -45,13 +47,15 @@ class Trail {
 
   void add(const Write&);
 
-  /// Finds the write because of which a cell of an output does not hold what it should.
-  /// \param wanted  what it should hold
-  std::optional<std::pair<Write, Fault>> find(uint32_t cell, Sum wanted);
+  /// Finds the write because of which a cell of an output does not hold what it should. Something must be
+  /// promised there.
+  std::optional<std::pair<Write, Fault>> find(uint32_t cell);
 
  private:
   /// Returns what is promised of a cell, or nothing if it is in no output or nothing is promised there.
   std::optional<Sum> promised(uint32_t cell);
+  bool copies_promised(const Write&, Sum wanted);
+  uint32_t follow(uint32_t write, Sum wanted);
   void list_elsewhere();
   std::optional<std::pair<Write, Fault>> find_elsewhere(uint32_t rank, Sum wanted);
 

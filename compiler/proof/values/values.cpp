@@ -11,7 +11,6 @@
 #include "values.hpp"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace chorale::proof {
@@ -34,6 +33,27 @@ Holding::Holding(const SymbolicExecutor& executor, Findings& findings, bool fact
       excerpt_(excerpt),
       held_(memory_.cells(), Values::none),
       writer_(memory_.cells()) {}
+
+/// Adds a finding at the line of an operation. If several ranks do this at one line, only one of them gets a
+/// finding.
+template <class Text>
+Finding* Holding::add(uint32_t rank, uint32_t cell, const Culprit& by, Text&& text) {
+  const bool written = is_written(cell);
+  if (by.writer && !told_.emplace(by.writer->chain, by.writer->op, by.cell, written).second) return nullptr;
+  const std::string words = written ? "" : "never";
+  std::optional<ProofEvent> fault;
+  if (by.writer) fault = event_of(*by.writer, by.cell);
+  const std::string key = fault ? findings_.line_of(*fault) + " " + words : words;
+  if (!findings_.news(ProofName::values, key)) return nullptr;
+  Finding& finding = findings_.add(
+      ProofName::values, Finding::Kind::value, fault ? std::optional(fault->at) : std::nullopt, text(), {},
+      fault ? std::string() : path_of("gpus", rank, chunks_key(size_t(BufferKind::output))));
+  finding.events.push_back(event_of(writer_[cell], cell));
+  if (!fault || by.cell == cell) return &finding;
+  finding.diagnostic.line = findings_.joined_line(*fault);
+  if (by.at_fault) finding.events.push_back(*fault);
+  return &finding;
+}
 
 void Holding::begin(uint32_t rank, uint32_t launch) {
   if (launch) return;
@@ -115,9 +135,10 @@ void Holding::compare_operator(uint32_t rank, uint32_t cell, uint32_t value) {
     op_cell_ = cell;
   }
   if (op == op_ || !findings_.wanted(ProofName::values)) return;
-  add(rank, cell, {writer_[cell], cell},
-      name_of_output(rank, cell) + " is made with the operator " + reduce_op_name(*op) + ", but " +
-          name_of_output(op_rank_, op_cell_) + " with " + reduce_op_name(*op_));
+  add(rank, cell, {writer_[cell], cell}, [&] {
+    return name_of_output(rank, cell) + " is made with the operator " + reduce_op_name(*op) + ", but " +
+           name_of_output(op_rank_, op_cell_) + " with " + reduce_op_name(*op_);
+  });
 }
 
 void Holding::compare_rounding(uint32_t rank, uint32_t cell, uint32_t value) {
@@ -222,12 +243,14 @@ std::string Holding::name_of_output(uint32_t rank, uint32_t cell) const {
   return name(BufferKind::output, rank, range.begin - output.begin, range.end - output.begin);
 }
 
+std::vector<Origin> Holding::expected(const Wrong& of) const {
+  const uint64_t begin = memory_.buffer(of.rank, BufferKind::output).begin;
+  return promise_.origins(of.rank, memory_.range_of(of.cell).begin - begin, of.sender);
+}
+
+// There may be as many wrong outputs as operations. So only those that are told take longer than O(log n).
 void Holding::tell(Flow* flow, Trail* trail) {
   if (!findings_.wanted(ProofName::values)) return;
-  const auto expected = [&](const Wrong& of) {
-    const uint64_t begin = memory_.buffer(of.rank, BufferKind::output).begin;
-    return promise_.origins(of.rank, memory_.range_of(of.cell).begin - begin, of.sender);
-  };
   if (flow) {
     std::erase_if(wrong_, [&](Wrong& of) {
       if (!is_written(of.cell)) return false;
@@ -242,14 +265,14 @@ void Holding::tell(Flow* flow, Trail* trail) {
   // An operation that only comes nearest to an output may well be right, so the others come first.
   for (const bool sure : {true, false}) {
     for (const Wrong& of : wrong_) {
+      if (findings_.full(ProofName::values)) return;
       // For each rank, one unwritten part of the output stands for all.
       const bool written = is_written(of.cell);
       if (!written && left_out[of.rank]) continue;
-      const std::vector<Origin> wanted = expected(of);
-      const Culprit culprit = culprit_of(of, wanted, trail);
-      if (culprit.sure != sure) continue;
+      const std::optional<Culprit> culprit = culprit_of(of, trail);
+      if ((culprit && culprit->sure()) != sure) continue;
       if (!written) left_out[of.rank] = true;
-      Finding* const finding = say(of, wanted, culprit);
+      Finding* const finding = say(of, culprit ? *culprit : nearest_to(of));
       if (!finding || any) continue;
       any = true;
       if (std::string all = count_wrong(); !all.empty())
@@ -258,45 +281,48 @@ void Holding::tell(Flow* flow, Trail* trail) {
   }
 }
 
-/// Returns the operation at fault for a wrong output.
-Holding::Culprit Holding::culprit_of(const Wrong& of, const std::vector<Origin>& expected,
-                                     Trail* trail) const {
-  const bool written = is_written(of.cell);
-  if (trail && !expected.empty()) {
-    Sum sum = sum_of(expected[0]);
-    for (size_t at = 1; at < expected.size(); ++at) sum = plus(sum, sum_of(expected[at]));
-    if (const auto found = trail->find(of.cell, sum)) {
+/// Returns the operation at fault for a wrong output, or nothing if it is not known.
+std::optional<Holding::Culprit> Holding::culprit_of(const Wrong& of, Trail* trail) const {
+  if (trail) {
+    if (const auto found = trail->find(of.cell)) {
       const auto& [write, fault] = *found;
-      Culprit culprit{Writer{write.chain, write.op}, write.cell};
-      const std::string there = name(write.cell);
-      switch (fault) {
-        case Trail::Fault::wrong:
-          if (write.cell != of.cell)
-            culprit.words = "what is there instead comes from " + there + ", where this writes it";
-          break;
-        case Trail::Fault::mislaid:
-        case Trail::Fault::strayed:
-          culprit.words = "this writes what belongs there to " + there;
-          break;
-        case Trail::Fault::unused:
-          culprit.words = "this writes what belongs there to " + there +
-                          ", and nothing copies it from there to the output";
-          break;
-        case Trail::Fault::repeated:
-          culprit.words = "this writes what belongs there to " + there + ", which holds it already";
-          break;
-      }
-      culprit.sure = fault != Trail::Fault::strayed && fault != Trail::Fault::repeated;
-      return culprit;
+      return Culprit{Writer{write.chain, write.op}, write.cell, fault};
     }
   }
-  if (written) return {writer_[of.cell], of.cell};
-  const uint32_t near = nearest(of.rank, of.cell);
-  if (near == nobody) return {{}, nobody, {}, false, false};
-  return {writer_[near], near, "this comes nearest to it", false, false};
+  if (is_written(of.cell)) return Culprit{writer_[of.cell], of.cell};
+  return {};
 }
 
-Finding* Holding::say(const Wrong& of, const std::vector<Origin>& expected, const Culprit& culprit) {
+/// Returns the operation that comes nearest to an output that nothing writes.
+Holding::Culprit Holding::nearest_to(const Wrong& of) const {
+  const uint32_t near = nearest(of.rank, of.cell);
+  if (near == nobody) return {{}, nobody, {}, false};
+  return {writer_[near], near, {}, false};
+}
+
+/// Says what an operation does, if it is not the last to write the output.
+std::string Holding::words_of(const Wrong& of, const Culprit& culprit) const {
+  if (!culprit.at_fault) return culprit.writer ? "this comes nearest to it" : "";
+  if (!culprit.fault) return {};
+  const std::string there = name(culprit.cell);
+  switch (*culprit.fault) {
+    case Trail::Fault::wrong:
+      return culprit.cell == of.cell ? ""
+                                     : "what is there instead comes from " + there + ", where this writes it";
+    case Trail::Fault::mislaid:
+    case Trail::Fault::strayed:
+      return "this writes what belongs there to " + there;
+    case Trail::Fault::unused:
+      return "this writes what belongs there to " + there +
+             ", and nothing copies it from there to the output";
+    case Trail::Fault::repeated:
+      return "this writes what belongs there to " + there + ", which holds it already";
+  }
+  return {};
+}
+
+std::string Holding::text_of(const Wrong& of, const std::vector<Origin>& expected,
+                             const Culprit& culprit) const {
   const Range range = memory_.range_of(of.cell);
   const uint64_t length = range.end - range.begin;
   const bool written = is_written(of.cell);
@@ -310,12 +336,24 @@ Finding* Holding::say(const Wrong& of, const std::vector<Origin>& expected, cons
     text += " is made with several reduction operators";
   else
     text += " does not hold what it should: " + difference(expected, values_.origins(value), length);
-  if (!culprit.words.empty()) text += (written ? "; " : ": ") + culprit.words;
-  Finding* const finding = add(of.rank, of.cell, culprit, text);
+  if (const std::string words = words_of(of, culprit); !words.empty())
+    text += (written ? "; " : ": ") + words;
+  return text;
+}
+
+Finding* Holding::say(const Wrong& of, const Culprit& culprit) {
+  std::vector<Origin> wanted;
+  Finding* const finding = add(of.rank, of.cell, culprit, [&] {
+    wanted = expected(of);
+    return text_of(of, wanted, culprit);
+  });
   if (!finding) return nullptr;
+  const Range range = memory_.range_of(of.cell);
+  const uint64_t length = range.end - range.begin;
+  const uint32_t value = held_[of.cell];
   if (of.unreachable.empty()) tell_swapped(finding->diagnostic, of.cell, value);
-  for (const Origin& origin : expected) finding->expected.push_back({name(origin, length)});
-  if (!written) return finding;
+  for (const Origin& origin : wanted) finding->expected.push_back({name(origin, length)});
+  if (!is_written(of.cell)) return finding;
   for (const auto& [origin, times] : values_.origins(value))
     finding->held.push_back({name(origin, length), times});
   return finding;
@@ -323,16 +361,19 @@ Finding* Holding::say(const Wrong& of, const std::vector<Origin>& expected, cons
 
 /// Says how many chunks of which ranks are wrong. Returns an empty text if there is only one.
 std::string Holding::count_wrong() const {
-  std::set<std::pair<uint32_t, uint64_t>> unwritten, different;  // by rank: chunks
+  using Chunks = std::vector<std::pair<uint32_t, uint64_t>>;  // in order of ranks and chunks, as wrong_ is
+  Chunks unwritten, different;
   for (const Wrong& of : wrong_) {
     const Range range = memory_.range_of(of.cell);
     const uint64_t begin = memory_.buffer(of.rank, BufferKind::output).begin, chunk = memory_.message().chunk;
-    for (uint64_t at = (range.begin - begin) / chunk; at * chunk < range.end - begin; ++at)
-      (is_written(of.cell) ? different : unwritten).emplace(of.rank, at);
+    Chunks& chunks = is_written(of.cell) ? different : unwritten;
+    for (uint64_t at = (range.begin - begin) / chunk; at * chunk < range.end - begin; ++at) {
+      if (chunks.empty() || chunks.back() != std::pair(of.rank, at)) chunks.emplace_back(of.rank, at);
+    }
   }
   std::string text;
   if (unwritten.size() + different.size() < 2) return text;
-  const auto list = [&](const std::set<std::pair<uint32_t, uint64_t>>& chunks, const std::string& what) {
+  const auto list = [&](const Chunks& chunks, const std::string& what) {
     if (chunks.empty()) return;
     text += (text.empty() ? "" : "; ") + count(chunks.size(), "chunk") +
             (chunks.size() == 1 ? " is " : " are ") + what + ": ";
@@ -400,25 +441,6 @@ ProofEvent Holding::event_of(const Writer& writer, uint32_t cell) const {
   event.begin = (range.begin - first) / chunk;
   event.end = (range.end - first + chunk - 1) / chunk;
   return event;
-}
-
-/// Adds a finding at the line of an operation. If several ranks do this at one line, only one of them gets a
-/// finding.
-Finding* Holding::add(uint32_t rank, uint32_t cell, const Culprit& by, const std::string& text) {
-  const bool written = is_written(cell);
-  const std::string words = written ? "" : "never";
-  std::optional<ProofEvent> fault;
-  if (by.writer) fault = event_of(*by.writer, by.cell);
-  const std::string key = fault ? findings_.line_of(*fault) + " " + words : words;
-  if (!findings_.news(ProofName::values, key)) return nullptr;
-  Finding& finding = findings_.add(
-      ProofName::values, Finding::Kind::value, fault ? std::optional(fault->at) : std::nullopt, text, {},
-      fault ? std::string() : path_of("gpus", rank, chunks_key(size_t(BufferKind::output))));
-  finding.events.push_back(event_of(writer_[cell], cell));
-  if (!fault || by.cell == cell) return &finding;
-  finding.diagnostic.line = findings_.joined_line(*fault);
-  if (by.at_fault) finding.events.push_back(*fault);
-  return &finding;
 }
 
 /// Returns the difference in words, such as "rank 3 twice, rank 5 missing".

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -89,9 +91,11 @@ class Holding : public Observer {
   struct Culprit {
     std::optional<Writer> writer;  ///< nothing if it names none
     uint32_t cell = nobody;        ///< the cell that it writes
-    std::string words = {};        ///< what it does, if it is not the last to write the output
-    bool sure = true;              ///< false: it may well be right
-    bool at_fault = true;          ///< false: it is only named to show the place
+    std::optional<Trail::Fault> fault = {};
+    bool at_fault = true;  ///< false: it is only named to show the place
+
+    /// Returns false if it may well be right.
+    bool sure() const { return fault != Trail::Fault::strayed && fault != Trail::Fault::repeated; }
   };
 
   void compare(uint32_t rank, bool races);
@@ -99,12 +103,16 @@ class Holding : public Observer {
   OpPlace place(const Writer&) const;
   bool is_written(uint32_t cell) const { return writer_[cell].chain != nobody; }
   uint32_t nearest(uint32_t rank, uint32_t cell) const;
-  Culprit culprit_of(const Wrong&, const std::vector<Origin>& expected, Trail*) const;
+  std::optional<Culprit> culprit_of(const Wrong&, Trail*) const;
+  Culprit nearest_to(const Wrong&) const;
+  std::string words_of(const Wrong&, const Culprit&) const;
   /// Returns the event of a write of a cell. If nobody writes it, the event is the application's.
   ProofEvent event_of(const Writer&, uint32_t cell) const;
   /// Adds a finding about an output. Returns null if the same finding is there already.
   /// \param by  the operation at fault, if any
-  Finding* add(uint32_t rank, uint32_t cell, const Culprit& by, const std::string& text);
+  /// \param text  returns the text of the finding; it is called only if the finding is new
+  template <class Text>
+  Finding* add(uint32_t rank, uint32_t cell, const Culprit& by, Text&& text);
   void compare_rounding(uint32_t rank, uint32_t cell, uint32_t value);
   void compare_order(uint32_t rank, uint32_t cell, uint32_t value, bool several_parts);
   uint32_t sender_of(const Range& output);
@@ -113,7 +121,9 @@ class Holding : public Observer {
   std::string name(const Origin&, uint64_t length) const;
   std::string name(uint32_t cell) const;
   std::string name_of_output(uint32_t rank, uint32_t cell) const;
-  Finding* say(const Wrong&, const std::vector<Origin>& expected, const Culprit&);
+  Finding* say(const Wrong&, const Culprit&);
+  std::string text_of(const Wrong&, const std::vector<Origin>& expected, const Culprit&) const;
+  std::vector<Origin> expected(const Wrong&) const;
   std::string count_wrong() const;
   std::string names(const std::vector<Origin>& list, uint64_t length) const;
   /// Says that a copy seems to have its operands the wrong way round, if that is why a cell has the value.
@@ -134,6 +144,9 @@ class Holding : public Observer {
   /// Holds copies that read a cell before anything wrote it and overwrite data, by that cell.
   std::unordered_map<uint32_t, Writer> swapped_;
   std::vector<Wrong> wrong_;
+  /// Holds the operations for which add() was called: chain, operation, the cell that it writes, and whether
+  /// the output is written. Many outputs may be wrong because of one operation.
+  std::set<std::tuple<uint32_t, uint32_t, uint32_t, bool>> told_;
   std::optional<Trail> trail_;
   /// These hold the operator of the first combined output, and the place of that output.
   std::optional<ReduceOp> op_;
