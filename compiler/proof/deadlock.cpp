@@ -13,7 +13,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 
 namespace chorale::proof {
 namespace {
@@ -26,12 +25,16 @@ constexpr size_t max_notes = 10;
 
 class Stuck {
  public:
-  Stuck(const SymbolicExecutor& executor, Findings& findings) : executor_(executor), findings_(findings) {}
+  Stuck(const SymbolicExecutor& executor, Findings& findings)
+      : executor_(executor),
+        findings_(findings),
+        seen_(executor.chains().size()),
+        on_path_(executor.chains().size(), nowhere) {}
 
   void say() {
     const std::vector<Chain>& chains = executor_.chains();
     for (uint32_t at = 0; at < chains.size(); ++at) {
-      if (chains[at].state == State::ended || seen_.contains(at)) continue;
+      if (chains[at].state == State::ended || seen_[at]) continue;
       follow(at);
     }
   }
@@ -47,16 +50,23 @@ class Stuck {
   void follow(uint32_t at) {
     std::vector<Link> path;
     for (;;) {
-      for (size_t first = 0; first < path.size(); ++first) {
-        if (path[first].chain == at) return say_cycle(std::span(path).subspan(first));
+      if (on_path_[at] != nowhere) {
+        say_cycle(std::span(path).subspan(on_path_[at]));
+        break;
       }
-      if (!seen_.insert(at).second) return;  // the path leads to waits that were reported already
+      if (seen_[at]) break;  // the path leads to waits that were reported already
+      seen_[at] = true;
       uint32_t by = 0;
       ProofEvent answer;
-      if (!find_answer(at, by, answer)) return say_unanswered(at);
+      if (!find_answer(at, by, answer)) {
+        say_unanswered(at);
+        break;
+      }
+      on_path_[at] = uint32_t(path.size());
       path.push_back({at, answer});
       at = by;
     }
+    for (const Link& link : path) on_path_[link.chain] = nowhere;
   }
 
   void say_cycle(std::span<const Link> links) {
@@ -158,9 +168,37 @@ class Stuck {
     return chain.steps.steps[chain.step];
   }
 
+  /// Returns the chains with operations that may answer a chain's wait, in order.
+  const std::vector<uint32_t>& list_answering(uint32_t waiting) {
+    const Chain& wait = executor_.chains()[waiting];
+    if (wait.state == State::counter) return executor_.counters()[wait.waits_for].posters;
+    if (wait.state == State::barrier) return executor_.barriers()[wait.waits_for].members;
+    if (senders_.empty()) list_senders();
+    return senders_[executor_.memory().range_of(wait.waits_for).space];
+  }
+
+  /// Lists the chains that write packets, by the memory to which they write them.
+  void list_senders() {
+    senders_.resize(executor_.memory().spaces());
+    for (uint32_t by = 0; by < executor_.chains().size(); ++by) {
+      const Chain& chain = executor_.chains()[by];
+      const Gpu& gpu = executor_.plan().gpus[chain.rank];
+      const ThreadBlock& block = gpu.threadblocks[chain.block];
+      for (const Op& op : block.ops) {
+        list_steps(executor_.plan(), gpu, block, op, steps_);
+        for (const Access& access : steps_.accesses) {
+          if (!access.packets || !access.write) continue;
+          std::vector<uint32_t>& senders = senders_[executor_.memory().whole(access, {}).space];
+          if (senders.empty() || senders.back() != by) senders.push_back(by);
+        }
+      }
+    }
+  }
+
   /// Finds the next operation that answers a chain's wait, in another chain that is stuck before it.
   bool find_answer(uint32_t waiting, uint32_t& by, ProofEvent& answer) {
-    for (by = 0; by < executor_.chains().size(); ++by) {
+    for (const uint32_t candidate : list_answering(waiting)) {
+      by = candidate;
       const Chain& chain = executor_.chains()[by];
       if (chain.state == State::ended) continue;
       const Gpu& gpu = executor_.plan().gpus[chain.rank];
@@ -219,7 +257,10 @@ class Stuck {
   const SymbolicExecutor& executor_;
   Findings& findings_;
   SymbolicSteps steps_;
-  std::set<uint32_t> seen_;
+  static constexpr uint32_t nowhere = ~uint32_t{0};
+  std::vector<bool> seen_;                      // by chain
+  std::vector<uint32_t> on_path_;               // by chain: its position on the path that is followed now
+  std::vector<std::vector<uint32_t>> senders_;  // by space of packets: chains that write there
 };
 
 }  // namespace
