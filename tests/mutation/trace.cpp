@@ -156,11 +156,11 @@ std::vector<Pair> Trace::pairs_through(const OpPlace& at) const {
     return distance == nobody ? nobody : distance + (is_boundary(nodes[to]) ? 4 : 1);
   };
   for (uint32_t node = 0; node < nodes.size(); ++node) {
-    for (const proof::Cause& cause : nodes[node].before)
+    for (const proof::Cause& cause : accesses_->before(node))
       behind[node] = std::min(behind[node], step(behind[cause.node], node));
   }
   for (uint32_t node = uint32_t(nodes.size()); node-- > 0;) {
-    for (const proof::Cause& cause : nodes[node].before)
+    for (const proof::Cause& cause : accesses_->before(node))
       before[cause.node] = std::min(before[cause.node], step(before[node], cause.node));
   }
   std::vector<std::pair<uint32_t, Pair>> found;

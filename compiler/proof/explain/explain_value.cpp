@@ -67,7 +67,7 @@ void explain_value(const History& history, const Finding& finding, Slice& slice,
   while (!open.empty() && seen.size() < 4 * Witness::most_events) {
     const uint32_t node = open.front();
     open.pop_front();
-    for (const uint32_t source : history.nodes()[node].sources) {
+    for (const uint32_t source : history.sources(node)) {
       slice.add_path({source, node});
       if (seen.insert(source).second) open.push_back(source);
     }

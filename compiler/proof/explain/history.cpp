@@ -9,6 +9,16 @@
 
 namespace chorale::proof {
 
+uint32_t launches_of(const Finding& finding) {
+  uint32_t launches = 1;
+  for (const ProofEvent& event : finding.events) {
+    // The application's accesses after a launch have the number of the next one.
+    const bool application = event.who == ProofEvent::Who::application;
+    launches = std::max(launches, event.launch + (application ? 0 : 1));
+  }
+  return launches;
+}
+
 History::History(const SymbolicExecutor& executor)
     : executor_(executor),
       tracks_(executor.chains().size()),
@@ -19,17 +29,28 @@ History::History(const SymbolicExecutor& executor)
       round_of_(executor.chains().size()),
       writer_(executor.memory().cells(), none) {}
 
-Node& History::add(uint32_t at, Node::Kind kind) {
-  if (!complete()) nodes_.pop_back();
-  const Chain& chain = executor_.chains()[at];
+Node& History::add(Node::Kind kind) {
+  if (!complete()) {  // the last node is replaced
+    causes_.resize(nodes_.back().first_cause);
+    reads_.resize(nodes_.back().first_read);
+    nodes_.pop_back();
+  }
   Node& node = nodes_.emplace_back();
   node.kind = kind;
+  node.first_cause = uint32_t(causes_.size());
+  node.first_read = uint32_t(reads_.size());
+  return node;
+}
+
+Node& History::add(uint32_t at, Node::Kind kind) {
+  const Chain& chain = executor_.chains()[at];
+  Node& node = add(kind);
   node.chain = at;
   node.op = chain.op;
   node.launch = chain.launch;
   node.segment = tracks_[at].segment;
   node.turn = chain.turn.first;
-  behind(node, tracks_[at].spine);
+  behind(tracks_[at].spine);
   return node;
 }
 
@@ -40,42 +61,41 @@ Node& History::add_to_spine(uint32_t chain, Node::Kind kind) {
 }
 
 void History::begin(uint32_t rank, uint32_t launch) {
-  Node& node = nodes_.emplace_back();
-  node.kind = Node::Kind::begin;
+  Node& node = add(Node::Kind::begin);
   node.chain = rank;
   node.launch = launch;
-  behind(node, ended_[rank]);
+  behind(ended_[rank]);
   begun_[rank] = last();
   for (uint32_t block = 0; block < executor_.plan().gpus[rank].threadblocks.size(); ++block)
     tracks_[executor_.chain_of(rank, block)].spine = last();
 }
 
 void History::end(uint32_t rank, uint32_t launch) {
-  Node node;
-  node.kind = Node::Kind::end;
+  Node& node = add(Node::Kind::end);
   node.chain = rank;
   node.launch = launch;
   for (uint32_t block = 0; block < executor_.plan().gpus[rank].threadblocks.size(); ++block) {
     Track& track = tracks_[executor_.chain_of(rank, block)];
-    behind(node, track.spine);
-    for (const uint32_t move : track.moves) behind(node, move);
+    behind(track.spine);
+    for (const uint32_t move : track.moves) behind(move);
     track.moves.clear();
     ++track.segment;
   }
   // A launch ends when its proxies have read everything that they were given.
   for (auto& [key, proxy] : proxies_) {
     if (executor_.chains()[key.first].rank != rank) continue;
-    for (const uint32_t reads : proxy.unread) behind(node, reads, Cause::Kind::alone);
+    for (const uint32_t reads : proxy.unread) behind(reads, Cause::Kind::alone);
     proxy.unread.clear();
   }
-  nodes_.push_back(std::move(node));
   ended_[rank] = last();
 }
 
-void History::sync(uint32_t chain) {
-  Node& node = add_to_spine(chain, Node::Kind::sync);
-  Track& track = tracks_[chain];
-  for (const uint32_t move : track.moves) behind(node, move);
+void History::sync(uint32_t at) {
+  Track& track = tracks_[at];
+  const Chain& chain = executor_.chains()[at];
+  const Opcode code = executor_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op].code;
+  if (!track.moves.empty() || code == Opcode::nop) add_to_spine(at, Node::Kind::sync);
+  for (const uint32_t move : track.moves) behind(move);
   track.moves.clear();
   ++track.segment;
 }
@@ -83,11 +103,11 @@ void History::sync(uint32_t chain) {
 void History::post(uint32_t chain, const SymbolicStep& step, uint32_t counter) {
   const uint32_t start = begun_[executor_.chains()[chain].rank];
   if (step.kind == SymbolicStep::Kind::push) {
-    Node& node = add(chain, Node::Kind::control);
+    add(chain, Node::Kind::control);
     const auto proxy = proxies_.find({chain, step.id});
     if (proxy != proxies_.end()) {
-      behind(node, proxy->second.reads);
-      behind(node, proxy->second.writes);
+      behind(proxy->second.reads);
+      behind(proxy->second.writes);
     }
   } else {
     add_to_spine(chain, Node::Kind::control);
@@ -102,9 +122,9 @@ void History::take(uint32_t chain, const SymbolicStep& step, uint32_t counter, u
   for (uint64_t at = first; at < first + n; ++at) {
     const Token& token = tokens_[counter][at];
     const bool relaxed = token.relaxed || step.relaxed;
-    behind(node, token.node, relaxed ? Cause::Kind::over : Cause::Kind::publishes);
+    behind(token.node, relaxed ? Cause::Kind::over : Cause::Kind::publishes);
     // A relaxed post still shows what was visible at the beginning of the poster's launch.
-    if (relaxed) behind(node, token.start);
+    if (relaxed) behind(token.start);
   }
 }
 
@@ -113,7 +133,7 @@ void History::drain(uint32_t chain, const SymbolicStep& step) {
   node.id = step.position;
   const auto proxy = proxies_.find({chain, step.id});
   if (proxy == proxies_.end()) return;
-  for (const uint32_t reads : proxy->second.unread) behind(node, reads, Cause::Kind::alone);
+  for (const uint32_t reads : proxy->second.unread) behind(reads, Cause::Kind::alone);
   proxy->second.unread.clear();
 }
 
@@ -129,9 +149,9 @@ void History::arrive(uint32_t chain, uint32_t barrier) {
 }
 
 void History::leave(uint32_t chain, uint32_t barrier) {
-  Node& node = add_to_spine(chain, Node::Kind::control);
+  add_to_spine(chain, Node::Kind::control);
   for (const auto& [member, arrived] : rounds_[barrier][round_of_[chain]]) {
-    if (member != chain) behind(node, arrived);
+    if (member != chain) behind(arrived);
   }
 }
 
@@ -140,8 +160,8 @@ void History::move(uint32_t chain, const SymbolicStep& step, std::span<const Tou
   if (step.kind != SymbolicStep::Kind::push) {
     add(chain, Node::Kind::move);
     tracks_[chain].moves.push_back(last());
-    read_cells(last(), sources, true);
-    write_cells(last(), dests);
+    read_cells(sources, true);
+    write_cells(dests);
     return;
   }
   Proxy& proxy = proxies_[{chain, step.id}];
@@ -149,37 +169,38 @@ void History::move(uint32_t chain, const SymbolicStep& step, std::span<const Tou
   for (const Node::Kind kind : {Node::Kind::proxy_reads, Node::Kind::proxy_writes}) {
     Node& node = add(chain, kind);
     node.segment = proxy.segment;
-    behind(node, reads);
-    behind(node, writes);
+    behind(reads);
+    behind(writes);
   }
   ++proxy.segment;
   proxy.writes = last();
   proxy.reads = last() - 1;
   proxy.unread.push_back(proxy.reads);
-  read_cells(proxy.writes, sources, false);
-  write_cells(proxy.writes, dests);
+  read_cells(sources, false);
+  write_cells(dests);
 }
 
-/// Records that a node reads cells. With `packets_too`, packets also tell how far their writers have come.
-void History::read_cells(uint32_t at, std::span<const Touch> touches, bool packets_too) {
-  Node& node = nodes_[at];
+/// Records that the newest node reads cells. With `packets_too`, packets also tell how far their writers have
+/// come.
+void History::read_cells(std::span<const Touch> touches, bool packets_too) {
+  const auto first = ptrdiff_t(nodes_.back().first_read);
   for (const Touch& touch : touches) {
     uint32_t before = none;
     for (uint32_t cell = touch.cell; cell < touch.cell + touch.cells; ++cell) {
       const uint32_t writer = writer_[cell];
       if (writer == none || writer == before) continue;
       before = writer;
-      if (std::find(node.sources.begin(), node.sources.end(), writer) != node.sources.end()) continue;
-      node.sources.push_back(writer);
-      if (touch.access->packets && packets_too) behind(node, writer, Cause::Kind::over);
+      if (std::find(reads_.begin() + first, reads_.end(), writer) != reads_.end()) continue;
+      reads_.push_back(writer);
+      if (touch.access->packets && packets_too) behind(writer, Cause::Kind::over);
     }
   }
 }
 
-void History::write_cells(uint32_t at, std::span<const Touch> touches) {
+void History::write_cells(std::span<const Touch> touches) {
   for (const Touch& touch : touches) {
-    nodes_[at].packets |= touch.access->packets;
-    std::fill_n(writer_.begin() + touch.cell, touch.cells, at);
+    nodes_.back().packets |= touch.access->packets;
+    std::fill_n(writer_.begin() + touch.cell, touch.cells, last());
   }
 }
 

@@ -17,6 +17,9 @@
 
 namespace chorale::proof {
 
+/// Returns how many launches an execution must have to show all events of a race or of a wrong value.
+uint32_t launches_of(const Finding&);
+
 /// Says why one node comes after another.
 struct Cause {
   enum class Kind : uint8_t {
@@ -28,7 +31,8 @@ struct Cause {
   Kind kind = Kind::publishes;
 };
 
-/// Describes a step of an operation, or the beginning or end of a rank's launch.
+/// Describes a step of an operation, or the beginning or end of a rank's launch. A synchronisation is left
+/// out if there is nothing to wait for and the operation has another step.
 struct Node {
   enum class Kind : uint8_t { begin, end, sync, control, move, proxy_reads, proxy_writes };
   Kind kind = Kind::control;
@@ -36,11 +40,10 @@ struct Node {
   uint32_t chain = 0;    ///< for begin and end: the rank
   uint32_t op = 0;       ///< position in the chain
   uint32_t launch = 0;
-  uint32_t segment = 0;        ///< see ProofEvent
-  std::optional<uint32_t> id;  ///< of a post, a take or a drain: see ProofEvent
-  uint64_t turn = 0;           ///< the atom at which the turn of its pipeline begins
-  std::vector<Cause> before;
-  std::vector<uint32_t> sources;  ///< for moves: the writers of what it read
+  uint32_t segment = 0;                      ///< see ProofEvent
+  std::optional<uint32_t> id;                ///< of a post, a take or a drain: see ProofEvent
+  uint64_t turn = 0;                         ///< the atom at which the turn of its pipeline begins
+  uint32_t first_cause = 0, first_read = 0;  ///< see History::before() and History::sources()
 };
 
 /// Observes an execution. Nodes are in the order in which they happened, so causes come before their effects.
@@ -64,6 +67,10 @@ class History : public Observer {
   const SymbolicExecutor& executor() const { return executor_; }
   bool complete() const { return nodes_.size() < most; }
   const std::vector<Node>& nodes() const { return nodes_; }
+  /// Returns what had to happen before a node.
+  std::span<const Cause> before(uint32_t node) const { return part(causes_, node, &Node::first_cause); }
+  /// Returns, for a move, the writers of what it read.
+  std::span<const uint32_t> sources(uint32_t node) const { return part(reads_, node, &Node::first_read); }
   /// Returns the operation of a node; beginnings and ends of launches have none.
   OpPlace place(const Node& node) const {
     const Chain& chain = executor_.chains()[node.chain];
@@ -95,17 +102,27 @@ class History : public Observer {
     std::vector<uint32_t> unread;  ///< reads that no operation has waited for yet
   };
 
+  template <class Item>
+  std::span<const Item> part(const std::vector<Item>& all, uint32_t node, uint32_t Node::*first) const {
+    const size_t end = node == last() ? all.size() : nodes_[node + 1].*first;
+    return std::span(all).subspan(nodes_[node].*first, end - nodes_[node].*first);
+  }
+
+  // Only the newest node gets causes and sources.
+  Node& add(Node::Kind);
   Node& add(uint32_t chain, Node::Kind);
   Node& add_to_spine(uint32_t chain, Node::Kind);
   uint32_t last() const { return uint32_t(nodes_.size() - 1); }
-  static void behind(Node& node, uint32_t other, Cause::Kind kind = Cause::Kind::publishes) {
-    if (other != none) node.before.push_back({other, kind});
+  void behind(uint32_t other, Cause::Kind kind = Cause::Kind::publishes) {
+    if (other != none) causes_.push_back({other, kind});
   }
-  void read_cells(uint32_t node, std::span<const Touch>, bool packets_too);
-  void write_cells(uint32_t node, std::span<const Touch>);
+  void read_cells(std::span<const Touch>, bool packets_too);
+  void write_cells(std::span<const Touch>);
 
   const SymbolicExecutor& executor_;
   std::vector<Node> nodes_;
+  std::vector<Cause> causes_;                                      // of all nodes, one after the other
+  std::vector<uint32_t> reads_;                                    // the same for sources
   std::vector<Track> tracks_;                                      // by chain
   std::map<std::pair<uint32_t, uint32_t>, Proxy> proxies_;         // by chain and channel
   std::vector<uint32_t> begun_, ended_;                            // by rank: node of the last launch

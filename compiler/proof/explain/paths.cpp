@@ -20,7 +20,7 @@ Past::Past(const History& history, uint32_t node, bool published)
     if (states_[here].done) continue;
     states_[here].done = true;
     if (alone[here]) continue;
-    for (const Cause& cause : history.nodes()[here].before) {
+    for (const Cause& cause : history.before(here)) {
       if (published && cause.kind == Cause::Kind::over) continue;
       State& to = states_[cause.node];
       const bool leaf = cause.kind == Cause::Kind::alone;
@@ -39,6 +39,16 @@ Past::Past(const History& history, uint32_t node, bool published)
       to.next = here;
       to.length = length;
       cheap ? open.push_front(cause.node) : open.push_back(cause.node);
+    }
+  }
+}
+
+Future::Future(const History& history, uint32_t node, bool published) : after_(history.nodes().size()) {
+  // Causes come before their effects, so one pass is enough.
+  for (uint32_t at = node + 1; at < after_.size(); ++at) {
+    for (const Cause& cause : history.before(at)) {
+      if (published && cause.kind == Cause::Kind::over) continue;
+      if (cause.node == node || (after_[cause.node] && cause.kind != Cause::Kind::alone)) after_[at] = true;
     }
   }
 }

@@ -31,4 +31,17 @@ class Past {
   std::vector<State> states_;
 };
 
+/// Lists the nodes that come after a given node. `Future(history, a, published).has(b)` says the same as
+/// `Past(history, b, published).has(a)`, for any number of nodes b at the cost of one.
+class Future {
+ public:
+  /// \param published  true: only nodes that can see what the given node wrote
+  Future(const History&, uint32_t node, bool published);
+
+  bool has(uint32_t node) const { return after_[node]; }
+
+ private:
+  std::vector<bool> after_;  // by node
+};
+
 }  // namespace chorale::proof

@@ -6,7 +6,9 @@
 #include "remedies.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "chorale/proof.hpp"
 #include "compiler/plan/report.hpp"
@@ -21,13 +23,26 @@ namespace {
 
 using Who = ProofEvent::Who;
 
-bool in_pipeline(const Plan& plan, const OpPlace& at) {
-  bool inside = false;
-  for_each_op(plan, at.rank, [&](const Gpu&, const ThreadBlock&, const Op&, const Op* loop, OpPlace place) {
-    inside |= loop && place == at;
-  });
-  return inside;
-}
+/// Says which operations are in pipelines. It looks at each thread block once.
+class Pipelines {
+ public:
+  explicit Pipelines(const Plan& plan) : plan_(plan) {}
+
+  bool contain(const OpPlace& at) {
+    const std::vector<Op>& ops = plan_.gpus[at.rank].threadblocks[at.threadblock].ops;
+    const auto [found, added] = inside_.try_emplace({at.rank, at.threadblock});
+    if (added) {
+      found->second.resize(ops.size());
+      for (size_t head = 0; head < ops.size(); ++head)
+        std::fill_n(found->second.begin() + ptrdiff_t(head) + 1, ops[head].body, true);
+    }
+    return found->second[at.op];
+  }
+
+ private:
+  const Plan& plan_;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<bool>> inside_;  // by rank and block: operations
+};
 
 /// Limits the waits of other blocks, or the signals, that are tried, because each costs an execution and
 /// proofs of the plan.
@@ -37,7 +52,11 @@ class Remedies {
  public:
   /// \param mark  names the second event
   Remedies(const History& history, const Finding& finding, std::string mark = "B")
-      : plan_(history.executor().plan()), history_(history), finding_(finding), mark_(std::move(mark)) {
+      : plan_(history.executor().plan()),
+        history_(history),
+        finding_(finding),
+        pipelines_(plan_),
+        mark_(std::move(mark)) {
     const ProofEvent &first = finding.events[0], &second = finding.events[1];
     if (first.who == Who::application || second.who == Who::application) return;
     const uint32_t line = plan_.first_at(op_at(first.at));
@@ -52,7 +71,7 @@ class Remedies {
  private:
   void list() {
     for (const ProofEvent& event : finding_.events) {
-      if (event.who != Who::application && in_pipeline(plan_, event.at)) return;
+      if (event.who != Who::application && pipelines_.contain(event.at)) return;
     }
     publish();
     if (!list_.empty()) return;
@@ -90,9 +109,9 @@ class Remedies {
     if (first.who == Who::application || second.who == Who::application || first.launch || launches_apart() ||
         first.writes == second.writes || same_block(first.at, second.at))
       return false;
-    const std::optional<uint64_t> wrong = Trial(plan_, finding_).wrong_outputs(reversed);
+    const std::optional<uint64_t> wrong = Trial(history_, finding_).wrong_outputs(reversed);
     if (!wrong || !*wrong) return false;
-    Trial other(plan_, finding_);
+    Trial other(history_, finding_);
     const OpPlace &sooner = reversed ? first.at : second.at, &later = reversed ? second.at : first.at;
     if (sooner.rank == later.rank)
       other.insert_semaphore(behind(sooner), later);
@@ -118,9 +137,9 @@ class Remedies {
     if ((blocks && launches_apart()) || sooner.who != Who::block) return false;
     size_t tried = 0;
     for (OpPlace signal = sooner.at; signal.op-- > 0 && tried < most_waits;) {
-      if (!is_signal(signal) || in_pipeline(plan_, signal)) continue;
+      if (!is_signal(signal) || pipelines_.contain(signal)) continue;
       ++tried;
-      Trial trial(plan_, finding_);
+      Trial trial(history_, finding_);
       move_down_everywhere(trial, signal, sooner.at);
       if (!trial.orders(reversed) || !findings_if_no_more(trial.plan())) continue;
       list_.push_back("the " + std::string(info(op_at(signal).code).name) + " of " + line(signal) +
@@ -144,7 +163,7 @@ class Remedies {
           if (here == behind || is_line) to = op;
           const bool moves = here == signal || (signal_line && plan_.first_at(ops[op]) == signal_line &&
                                                 ops[op].code == op_at(signal).code);
-          if (!moves || to == History::none || in_pipeline(plan_, here)) continue;
+          if (!moves || to == History::none || pipelines_.contain(here)) continue;
           trial.move_down(here, to);
           to = History::none;
         }
@@ -191,7 +210,7 @@ class Remedies {
     const uint32_t first = history_.find(finding_.events[0]), second = history_.find(finding_.events[1]);
     const Past past(history_, second, false);
     if (!past.has(first)) return;
-    Trial trial(plan_, finding_);
+    Trial trial(history_, finding_);
     std::string text;
     for (const uint32_t at : past.path_from(first)) {
       const Node& node = history_.nodes()[at];
@@ -231,7 +250,7 @@ class Remedies {
   void each_wait(Suits&& suits, Improve&& improve) const {
     const ProofEvent &first = finding_.events[0], &second = finding_.events[1];
     if (launches_apart() || second.who == Who::application || ends_before(first, second)) return;
-    const uint32_t cause = history_.find(first);
+    const Future future(history_, history_.find(first), first.writes);
     size_t tried = 0;
     for (uint32_t at = 0; at < history_.nodes().size() && tried < most_waits; ++at) {
       const Node& node = history_.nodes()[at];
@@ -239,8 +258,8 @@ class Remedies {
       const OpPlace wait = history_.place(node);
       const Opcode code = op_at(wait).code;
       if (code != Opcode::wait && code != Opcode::relaxed_wait && code != Opcode::sem_acquire) continue;
-      if (wait.rank != second.at.rank || !suits(wait) || in_pipeline(plan_, wait)) continue;
-      if (!Past(history_, at, first.writes).has(cause)) continue;
+      if (wait.rank != second.at.rank || !suits(wait) || !future.has(at) || pipelines_.contain(wait))
+        continue;
       ++tried;
       if (improve(wait)) return;
     }
@@ -254,7 +273,7 @@ class Remedies {
       return !same_block(wait, second.at) && (first.who == Who::application || !same_block(wait, first.at));
     };
     each_wait(elsewhere, [&](const OpPlace& wait) {
-      Trial trial(plan_, finding_);
+      Trial trial(history_, finding_);
       move_everywhere(trial, wait, second.at);
       if (!trial.orders(false)) return false;
       if (needs_it(trial.plan(), wait)) {
@@ -277,13 +296,13 @@ class Remedies {
   /// Tries to let the block of a wait tell the block of the second event.
   void pass_on(const OpPlace& wait) {
     const OpPlace& second = finding_.events[1].at;
-    Trial trial(plan_, finding_);
+    Trial trial(history_, finding_);
     trial.insert_semaphore(behind(wait), second);
     if (!trial.orders(false)) return;
     passed_on_ = "a semaphore that is released after " + line(wait) + " in thread block " +
                  number(block_of(wait).id) + " and acquired before " + line(second) + " in thread block " +
                  number(block_of(second).id);
-    Trial other(plan_, finding_);
+    Trial other(history_, finding_);
     other.insert_barrier(behind(wait), second);
     if (other.orders(false)) passed_on_ += ", or a barrier of the two thread blocks there";
   }
@@ -295,11 +314,11 @@ class Remedies {
       std::vector<OpPlace> all;
       if (one.threadblock >= plan_.gpus[rank].threadblocks.size()) return all;
       const std::vector<Op>& ops = plan_.gpus[rank].threadblocks[one.threadblock].ops;
+      const uint32_t line = plan_.first_at(op_at(one));
       for (uint32_t op = 0; op < ops.size(); ++op) {
         const OpPlace here{rank, one.threadblock, op};
-        if (here == one ||
-            (plan_.first_at(op_at(one)) && !in_pipeline(plan_, here) &&
-             plan_.first_at(ops[op]) == plan_.first_at(op_at(one)) && ops[op].code == op_at(one).code))
+        if (here == one || (line && plan_.first_at(ops[op]) == line && ops[op].code == op_at(one).code &&
+                            !pipelines_.contain(here)))
           all.push_back(here);
       }
       return all;
@@ -323,7 +342,7 @@ class Remedies {
     each_wait(later, [&](const OpPlace& wait) {
       // If the two lines stand in a loop, the wait of this line stands there already, for another peer.
       if (is_repeated_before(wait, second)) return false;
-      Trial trial(plan_, finding_);
+      Trial trial(history_, finding_);
       move_up_everywhere(trial, wait, second);
       if (!trial.orders(false) || !findings_if_no_more(trial.plan())) return false;
       list_.push_back(the_wait(wait) + " moved before " + line(second));
@@ -400,14 +419,14 @@ class Remedies {
   const Op& op_at(const OpPlace& at) const { return block_of(at).ops[at.op]; }
 
   void synchronise() {
-    Trial trial(plan_, finding_);
+    Trial trial(history_, finding_);
     trial.insert(trial.second(), Opcode::nop);
     offer(trial, "the threads of the block synchronised before " + line(finding_.events[1].at));
   }
 
   void release() {
     if (launches_apart()) return;
-    Trial trial(plan_, finding_);
+    Trial trial(history_, finding_);
     trial.insert_semaphore(behind(trial.first()), trial.second());
     offer(trial, "a semaphore that is released after " + last_line(finding_.events[0].at) +
                      " and acquired before " + line(finding_.events[1].at));
@@ -417,7 +436,7 @@ class Remedies {
     const OpPlace at = finding_.events[0].at;
     const Op& op = op_at(at);
     const auto ids = block_of(at).op_ids(op);
-    Trial trial(plan_, finding_);
+    Trial trial(history_, finding_);
     trial.insert(behind(at), Opcode::flush, {ids.begin(), ids.end()}, op.via);
     offer(trial, "flush after " + last_line(at));
   }
@@ -435,7 +454,7 @@ class Remedies {
   void outlast() {
     const ProofEvent &end = finding_.events[0], &late = finding_.events[1];
     if (plan_.gpus[end.at.rank].threadblocks.empty() || signal_later(late, true)) return;
-    Trial trial(plan_, finding_);
+    Trial trial(history_, finding_);
     trial.insert_signal(behind(late.at), boundary(end.at.rank, true));
     offer(trial,
           "a signal of " + rank_name(late.at.rank) + " after " + last_line(late.at) + ", for which " +
@@ -449,7 +468,7 @@ class Remedies {
       if (plan_.gpus[event->at.rank].threadblocks.empty()) return;
     }
     if (signal_later(first, false)) return;
-    Trial trial(plan_, finding_);
+    Trial trial(history_, finding_);
     const bool begins = first.who == Who::application;
     const OpPlace from = begins ? boundary(first.at.rank, false) : behind(first.at);
     OpPlace to = second.at;
@@ -469,6 +488,7 @@ class Remedies {
   const Plan& plan_;
   const History& history_;
   const Finding& finding_;
+  mutable Pipelines pipelines_;
   const std::string mark_;
   uint32_t line_of_both_ = 0;  ///< see Plan::first_at(); 0 if the two events have different lines
   std::vector<std::string> list_;

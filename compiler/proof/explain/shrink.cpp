@@ -11,6 +11,7 @@
 #include "chorale/checks.hpp"
 #include "chorale/proof.hpp"
 #include "chorale/witness.hpp"
+#include "compiler/proof/execution/findings.hpp"
 #include "history.hpp"
 #include "slice.hpp"
 
@@ -158,10 +159,11 @@ class Shrinking {
     History history(executor);
     proof::Choices choices(setting.choices);
     executor.run(1, choices, history);
-    for (const Node& node : history.nodes()) {
+    for (uint32_t position = 0; position < history.nodes().size(); ++position) {
+      const Node& node = history.nodes()[position];
       if (node.kind == Node::Kind::begin || node.kind == Node::Kind::end) continue;
       Part part = {history.place(node)};
-      for (const proof::Cause& cause : node.before) {
+      for (const proof::Cause& cause : history.before(position)) {
         const Node& other = history.nodes()[cause.node];
         if (node.kind == Node::Kind::control && other.kind == Node::Kind::control &&
             other.chain != node.chain)

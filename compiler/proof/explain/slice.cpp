@@ -124,7 +124,7 @@ void Slice::add_path(const std::vector<uint32_t>& path) {
   bool publishes = true;
   for (size_t at = 0; at < path.size(); ++at) {
     if (at) {
-      for (const Cause& cause : history_.nodes()[path[at]].before) {
+      for (const Cause& cause : history_.before(path[at])) {
         if (cause.node == path[at - 1]) {
           publishes &= cause.kind != Cause::Kind::over;
           break;

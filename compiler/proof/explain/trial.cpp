@@ -5,14 +5,17 @@
 
 #include "compiler/plan/resolve.hpp"
 #include "compiler/proof/values/values.hpp"
-#include "history.hpp"
 #include "paths.hpp"
 
 namespace chorale::proof {
 
 using Who = ProofEvent::Who;
 
-Trial::Trial(const Plan& plan, const Finding& finding) : plan_(plan), setting_(finding.setting) {
+Trial::Trial(const History& history, const Finding& finding)
+    : plan_(history.executor().plan()),
+      memory_(history.executor().memory()),
+      launches_(launches_of(finding)),
+      setting_(finding.setting) {
   events_ = finding.events;
   for (ProofEvent& event : events_) {
     if (event.who != Who::application) event.segment = History::any;
@@ -93,12 +96,10 @@ void Trial::move_down(const OpPlace& from, uint32_t to) {
 }
 
 bool Trial::orders(bool reversed) const {
-  const Memory memory(plan_, list_messages(plan_)[setting_.message], setting_.one_storage);
-  if (!memory.fits()) return false;
-  SymbolicExecutor executor(plan_, memory);
+  SymbolicExecutor executor(plan_, memory_);
   History history(executor);
   Choices choices(setting_.choices);
-  if (!executor.run(setting_.launches, choices, history) || !history.complete()) return false;
+  if (!executor.run(launches_, choices, history) || !history.complete()) return false;
   const uint32_t first = history.find(events_[0]), second = history.find(events_[1]);
   if (first == History::none || second == History::none) return false;
   return reversed ? Past(history, first, events_[1].writes).has(second)
@@ -106,9 +107,7 @@ bool Trial::orders(bool reversed) const {
 }
 
 std::optional<uint64_t> Trial::wrong_outputs(bool reversed) const {
-  const Memory memory(plan_, list_messages(plan_)[setting_.message], setting_.one_storage);
-  if (!memory.fits()) return {};
-  SymbolicExecutor executor(plan_, memory);
+  SymbolicExecutor executor(plan_, memory_);
   History history(executor);
   Findings findings(plan_, {});
   Holding holding(executor, findings, false);

@@ -8,6 +8,7 @@
 
 #include "chorale/finding.hpp"
 #include "chorale/plan.hpp"
+#include "history.hpp"
 
 namespace chorale::proof {
 
@@ -19,8 +20,9 @@ inline bool same_block(const OpPlace& one, const OpPlace& other) {
 /// Holds a changed copy of the plan, with the two accesses in it.
 class Trial {
  public:
+  /// \param history  an execution of the plan; it must outlive the trial
   /// \param finding  a race with two events
-  Trial(const Plan& plan, const Finding& finding);
+  Trial(const History& history, const Finding& finding);
 
   Plan& plan() { return plan_; }
   Op& op(const OpPlace& at) { return block_of(at).ops[at.op]; }
@@ -42,7 +44,7 @@ class Trial {
   /// Moves an operation down in its thread block, so that it comes right after operation `to`.
   void move_down(const OpPlace& from, uint32_t to);
 
-  /// Returns whether the changed plan ends and orders the two accesses.
+  /// Returns whether the changed plan ends the launches of the two accesses, and orders these.
   /// \param reversed  true: the second access must come before the first one
   bool orders(bool reversed) const;
 
@@ -64,7 +66,9 @@ class Trial {
   static uint32_t channel_of(const ThreadBlock& block, ChannelType type, uint32_t position);
 
   Plan plan_;
-  ProofSetting setting_;
+  const Memory& memory_;  ///< of the plan; no change has other operands
+  const uint32_t launches_;
+  const ProofSetting& setting_;
   std::vector<ProofEvent> events_;
 };
 

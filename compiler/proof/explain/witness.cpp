@@ -60,8 +60,8 @@ Witness explain(const Plan& plan, const Finding& finding) {
     return witness;
   }
   Choices choices(finding.setting.choices);
-  // Values are proved in the first launch only.
-  executor.run(finding.kind == Finding::Kind::value ? 1 : finding.setting.launches, choices, history);
+  const bool ends = finding.kind == Finding::Kind::race || finding.kind == Finding::Kind::value;
+  executor.run(ends ? launches_of(finding) : finding.setting.launches, choices, history);
   if (!history.complete()) return witness;
   switch (finding.kind) {
     case Finding::Kind::race:
