@@ -15,7 +15,7 @@ Chunk BaseBuffer::slice(int64_t start, int64_t stop, Here at) const {
   if (start < 0 || stop < 0) return refuse("has a negative bound");
   if (start > stop) return refuse("ends before it begins");
   if (stop > size_) {
-    recording_->find_past_end(kind_, at,
+    recording_->find_past_end(kind_, size_, at,
                               say("slice [", start, ", ", stop, ") of ", buffer_of(rank_, kind_),
                                   " ends at chunk ", stop, ", but it has ", chunks(size_)));
     return Recording::poison(rank_, kind_);

@@ -119,10 +119,11 @@ void Recording::find(Here at, std::string text, std::string help, std::vector<No
   findings_.push_back({"dsl", where, std::nullopt, std::move(text), std::move(notes), std::move(help)});
 }
 
-void Recording::find_past_end(BufferKind buffer, Here at, std::string text) {
-  if (successor_) return successor_->find_past_end(buffer, at, std::move(text));
+void Recording::find_past_end(BufferKind buffer, int64_t size, Here at, std::string text) {
+  if (successor_) return successor_->find_past_end(buffer, size, at, std::move(text));
+  const std::string index = say("correct the index, whose largest value is ", size - 1, " here, or ");
   if (buffer == BufferKind::scratch)  // each Buffer has a size of its own
-    return find(at, std::move(text), "reserve a larger Buffer, or name chunks that it has");
+    return find(at, std::move(text), index + "reserve a larger Buffer");
   auto& [first, more, elsewhere] = past_end_[size_t(buffer)];
   if (first) {
     const SourceLine where = line(at);
@@ -136,8 +137,7 @@ void Recording::find_past_end(BufferKind buffer, Here at, std::string text) {
   }
   first = findings_.size();
   find(at, std::move(text),
-       "raise chunk_factor of the collective, which says how many chunks inputs and outputs have, or name "
-       "chunks that it has");
+       index + "raise chunk_factor of the collective, which says how many chunks inputs and outputs have");
 }
 
 std::string Recording::rank_range() const { return say("0 to ", plan_.gpus.size() - 1); }

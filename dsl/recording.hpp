@@ -129,7 +129,8 @@ class Recording {
   void find(Here, std::string text, std::string help = {}, std::vector<Note> notes = {});
   /// Reports a slice that ends past its buffer. As the ranks mostly do the same, and a wrong chunk factor is
   /// wrong for all slices, it reports the first one of all inputs, and of all outputs, and counts the others.
-  void find_past_end(BufferKind, Here, std::string text);
+  /// \param size  the chunks of the buffer
+  void find_past_end(BufferKind, int64_t size, Here, std::string text);
   SourceLine line(Here at) const { return authors_line(at); }
   /// Returns the range of ranks for messages, such as "0 to 7".
   std::string rank_range() const;

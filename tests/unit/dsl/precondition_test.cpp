@@ -218,7 +218,8 @@ TEST(Preconditions, slices_past_the_end_are_counted) {
   EXPECT_EQ(findings[0].text, "slice [4, 5) of rank 0's input ends at chunk 5, but it has 4 chunks");
   ASSERT_EQ(findings[0].notes.size(), 1u);
   EXPECT_EQ(findings[0].notes[0].text, "2 more slices end past an input");
-  EXPECT_TRUE(findings[0].help.starts_with("raise chunk_factor")) << findings[0].help;
+  EXPECT_TRUE(findings[0].help.starts_with("correct the index, whose largest value is 3 here, or raise"))
+      << findings[0].help;
 }
 
 TEST(Preconditions, all_of_a_call_and_of_a_program_are_found) {
