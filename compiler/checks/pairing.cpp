@@ -157,6 +157,45 @@ std::string list_lines(const Plan& plan, const std::vector<Use>& uses, const std
   return text;
 }
 
+/// Names the one of several posts or waits that most likely lacks its counterpart.
+struct Lone {
+  size_t position;  ///< among the posts, or among the waits
+  Use beside;       ///< the other rank's own operation on this channel where the counterpart is missing
+  std::optional<Use> before;  ///< that rank's next such operation
+};
+
+/// Compares how a rank posts and awaits on its end of a channel. Ranks mostly do the same, and then a wait
+/// follows each post. Returns nothing if this one does something else. \param up  whether the posts of the
+/// other end are too many, so that a wait is missing here; else a post is \param more, fewer  how often the
+/// other end does so, and how often this end answers it
+std::optional<Lone> find_lone(const Plan& plan, uint32_t rank, Kind kind, uint32_t id, bool up,
+                              const Turns& turns, size_t more, size_t fewer) {
+  std::vector<std::pair<Use, bool>> list;
+  each_use(plan, rank, [&](Kind other, uint32_t used, bool ups, const Turns& of, const Use& use) {
+    if (other == kind && used == id && of == turns) list.emplace_back(use, ups);
+  });
+  if (list.empty() || std::ranges::any_of(list, [&](const auto& of) {
+        return of.first.at.threadblock != list[0].first.at.threadblock;
+      }))
+    return {};
+  // A missing post is looked for from the end, because it comes before the wait.
+  if (!up) std::ranges::reverse(list);
+  size_t own = 0;
+  std::vector<std::pair<size_t, size_t>>
+      lone;  // number among those like the surplus ones, and position in list
+  for (size_t at = 0; at < list.size(); ++at) {
+    if (list[at].second != up) continue;
+    if (at + 1 == list.size() || list[at + 1].second == up) lone.emplace_back(own, at);
+    ++own;
+  }
+  if (own != more || lone.size() != more - fewer) return {};
+  // In the list the first of them comes first, also if it is reversed.
+  const auto [position, at] = up ? lone.front() : lone.back();
+  const bool has_next = at + 1 < list.size();
+  return Lone{up ? position : own - 1 - position, list[at].first,
+              has_next ? std::optional(list[at + 1].first) : std::nullopt};
+}
+
 /// Adds a note at the last of the uses of which there are fewer. If there are several uses in all, it lists
 /// the lines of all of them.
 /// \param up, down  the words for both, such as "signal" and "wait"
@@ -167,7 +206,8 @@ void note_uses(const Plan& plan, const std::vector<Use>& ups, const std::vector<
   if (fewer.empty() && more.size() < 2) return;
   const Use& last = fewer.empty() ? more.back() : fewer.back();
   const SourceLine line = line_of(plan, last);
-  std::string text = "the last " + (fewer.empty() == more_ups ? up : down) + " is here";
+  std::string text =
+      (fewer.size() == 1 ? "the " : "the last ") + (fewer.empty() == more_ups ? up : down) + " is here";
   const std::string up_lines = list_lines(plan, ups, line.file),
                     down_lines = list_lines(plan, downs, line.file);
   const bool known = ups.empty() == up_lines.empty() && downs.empty() == down_lines.empty();
@@ -179,6 +219,23 @@ void note_uses(const Plan& plan, const std::vector<Use>& ups, const std::vector<
   }
   const Op& op = plan.gpus[last.at.rank].threadblocks[last.at.threadblock].ops[last.at.op];
   finding.notes.push_back({plan.calls_of(op).empty() ? SourceLine{} : line, last.at, std::move(text)});
+}
+
+/// Adds a note at the operation of a rank beside which the counterpart is missing.
+/// \param up  whether the counterpart is a wait
+void note_lone_use(const Plan& plan, uint32_t rank, const Lone& lone, bool up, Diagnostic& finding) {
+  const Op& op =
+      plan.gpus[lone.beside.at.rank].threadblocks[lone.beside.at.threadblock].ops[lone.beside.at.op];
+  const SourceLine line = line_of(plan, lone.beside);
+  std::string text = rank_name(rank) + (up ? " does not wait on this channel after its signal here"
+                                           : " does not signal on this channel before its wait here");
+  if (lone.before) {
+    const SourceLine other = line_of(plan, *lone.before);
+    if (other.line)
+      text += std::string(", and ") + (up ? "before" : "after") + " its " + (up ? "signal" : "wait") +
+              " at " + (other.file == line.file ? "line " : other.file + ":") + number(other.line);
+  }
+  finding.notes.push_back({plan.calls_of(op).empty() ? SourceLine{} : line, lone.beside.at, std::move(text)});
 }
 
 /// Gives a finding the line of the call that it is about, if the compiler joined several calls.
@@ -315,16 +372,25 @@ void compare_channel(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
     const std::vector<Use> awaited =
         mate == ChannelEnds::none ? std::vector<Use>() : uses_of(plan, peer, kind, mate, false, turns);
     const bool more_posts = posts > awaits;
-    // The first surplus operation is the most likely mistake.
-    const Use& surplus = more_posts ? posted[awaits] : awaited[posts];
-    const std::string text =
-        mate == ChannelEnds::none
-            ? "this signal is never awaited: " + here + " is posted " + count(posts, "time") +
-                  in_pipeline(turns) + ", but " + rank_name(peer) + " has no channel that pairs with it"
-            : std::string(more_posts ? "this signal is never awaited: " : "this wait is never answered: ") +
-                  here + " is posted " + count(posts, "time") + in_pipeline(turns) + ", but " + type_name +
-                  " channel " + number(mate) + " of " + rank_name(peer) + " is awaited " +
-                  count(awaits, "time") + in_pipeline(turns);
+    const std::string counted = here + " is posted " + count(posts, "time") + in_pipeline(turns) + ", but ";
+    std::optional<Lone> lone;
+    if (posts && awaits)
+      lone = more_posts ? find_lone(plan, peer, kind, mate, true, turns, posts, awaits)
+                        : find_lone(plan, rank, kind, id, false, turns, awaits, posts);
+    const size_t first = lone ? lone->position : more_posts ? awaits : posts;
+    const Use& surplus = more_posts ? posted[first] : awaited[first];
+    std::string text = more_posts ? "this signal is never awaited: " : "this wait is never answered: ";
+    if (lone)
+      text =
+          more_posts ? "this signal seems to be never awaited: " : "this wait seems to be never answered: ";
+    else if (posts && awaits)
+      text = count(posts, "signal") + " meet" + (posts == 1 ? "s " : " ") + count(awaits, "wait") + ": ";
+    if (mate == ChannelEnds::none) {
+      text += counted + rank_name(peer) + " has no channel that pairs with it";
+    } else {
+      text += counted + type_name + " channel " + number(mate) + " of " + rank_name(peer) + " is awaited " +
+              count(awaits, "time") + in_pipeline(turns);
+    }
     Diagnostic& finding =
         report.add(surplus.at, text,
                    mate == ChannelEnds::none ? help.without_mate(rank, kind, id, true, posts)
@@ -333,6 +399,7 @@ void compare_channel(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
     if (mate == ChannelEnds::none) {
       note_lone(plan, ranks, rank, kind, id, help, finding);
     } else {
+      if (lone) note_lone_use(plan, more_posts ? peer : rank, *lone, more_posts, finding);
       note_uses(plan, posted, awaited, "signal", "wait", finding);
       note_pair_made(plan, ranks, rank, kind, id, finding);
     }
