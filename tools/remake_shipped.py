@@ -15,21 +15,22 @@ RANKS = (2, 4, 8)
 RANKS_OF = {"allreduce_two_level": (4, 8)}  # it has two nodes
 
 # These algorithms are also shipped for these numbers of thread blocks, beside the default: few for short messages, many
-# for long ones. The names of these plans have _b and the number before the ranks.
+# for long ones, and 8 to 24 for users who limit the blocks (max_blocks). The names of these plans have _b and the number
+# before the ranks. allgather_direct and alltoall_direct have two blocks for each of these numbers.
 BLOCKS_OF = {
     "allreduce_one_shot": (4, 16),
     "allreduce_two_shot": (16, 32),
-    "allreduce_all_pairs": (16, 64, 128),
-    "allreduce_ring": (64,),
+    "allreduce_all_pairs": (16, 24, 64, 128),
+    "allreduce_ring": (8, 24, 64),
     "allreduce_staged": (16, 64),
     "allgather_packets": (4, 16),
-    "allgather_direct": (16, 64),
+    "allgather_direct": (12, 16, 64),
     "allgather_ring": (64,),
     "reducescatter_packets": (4, 16, 32),
-    "reducescatter_direct": (16, 64),
+    "reducescatter_direct": (16, 24, 64),
     "reducescatter_staged": (16, 64),
     "alltoall_packets": (4, 16),
-    "alltoall_direct": (16, 64),
+    "alltoall_direct": (12, 16, 64),
     "alltoall_in_turns": (64,),
     "broadcast_direct": (16, 64),
     "reduce_packets": (4, 16),
@@ -37,6 +38,8 @@ BLOCKS_OF = {
     "reduce_staged": (64,),
     "allgather_by_peer": (64, 128),
     "alltoall_by_peer": (64, 128),
+    "allgather_by_port": (8, 24),
+    "alltoall_by_port": (8, 24),
 }
 # These are the same for certain numbers of ranks. With one peer to send to, packets carry longer messages, and
 # more blocks fit beside each other.
@@ -44,17 +47,27 @@ BLOCKS_FOR = {
     ("allreduce_one_shot", 2): (128,),
     ("allreduce_two_shot", 2): (128,),
     ("allreduce_two_shot", 4): (128,),
-    ("allreduce_ring", 2): (128,),
+    ("allreduce_ring", 2): (16, 128),
     ("allgather_packets", 2): (64,),
     ("alltoall_packets", 2): (64,),
     ("reducescatter_packets", 2): (128,),
     ("reducescatter_packets", 4): (128,),
     ("reducescatter_direct", 2): (128,),
+    ("allgather_direct", 2): (8,),
+    ("reducescatter_staged", 2): (8, 24),
+    ("alltoall_direct", 2): (8,),
 }
 # These algorithms are also shipped in rank order with these numbers of blocks, if their own order differs, which is so
 # for more than two ranks. These plans are called <name>_ordered.
 ORDERED = {"allreduce_two_shot": (16, 32), "reducescatter_packets": (4, 16), "reduce_packets": (4, 16)}
 PER_RANK = ("allgather_by_peer", "alltoall_by_peer")  # their `instances` count for each peer and for the rank itself
+COPIERS = ("allgather_by_port", "alltoall_by_port")  # all blocks but one are their `copiers`
+
+
+def parameters_of(name, ranks, blocks):
+    if name in COPIERS:
+        return {"ranks": ranks, "copiers": blocks - 1}
+    return {"ranks": ranks, "instances": blocks // ranks if name in PER_RANK else blocks}
 
 
 def wanted():
@@ -64,8 +77,7 @@ def wanted():
         for ranks in RANKS_OF.get(name, RANKS):
             yield name, {"ranks": ranks}, f"{name}_{ranks}.json"
             for blocks in BLOCKS_OF.get(name, ()) + BLOCKS_FOR.get((name, ranks), ()):
-                instances = blocks // ranks if name in PER_RANK else blocks
-                yield name, {"ranks": ranks, "instances": instances}, f"{name}_b{blocks}_{ranks}.json"
+                yield name, parameters_of(name, ranks, blocks), f"{name}_b{blocks}_{ranks}.json"
             for blocks in ORDERED.get(name, ()) if ranks > 2 else ():
                 parameters = {"ranks": ranks, "instances": blocks, "rank_order": "true"}
                 yield name, parameters, f"{name}_ordered_b{blocks}_{ranks}.json"

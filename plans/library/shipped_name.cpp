@@ -11,6 +11,14 @@ namespace {
 /// In these programs, `instances` counts the thread blocks per peer, and those for the rank itself.
 constexpr const char* in_instances_of_peers[] = {"allgather_by_peer", "alltoall_by_peer"};
 
+/// These programs have one thread block that gives orders, and `copiers` others.
+constexpr const char* in_copiers[] = {"allgather_by_port", "alltoall_by_port"};
+
+template <size_t N>
+bool is_one_of(const char* const (&names)[N], const std::string& name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
 bool is_program(const std::string& name) {
   const auto& all = dsl::programs();
   return std::any_of(all.begin(), all.end(),
@@ -45,9 +53,12 @@ ShippedName shipped_name(const std::string& name, int ranks) {
   plan.program = program;
   if (in_order) plan.settings["rank_order"] = "true";
   if (blocks) {
-    const bool of_peers = std::find(std::begin(in_instances_of_peers), std::end(in_instances_of_peers),
-                                    program) != std::end(in_instances_of_peers);
-    plan.settings["instances"] = std::to_string(of_peers ? std::max(1, *blocks / ranks) : *blocks);
+    if (is_one_of(in_copiers, program)) {
+      plan.settings["copiers"] = std::to_string(std::max(1, *blocks - 1));
+    } else {
+      const bool of_peers = is_one_of(in_instances_of_peers, program);
+      plan.settings["instances"] = std::to_string(of_peers ? std::max(1, *blocks / ranks) : *blocks);
+    }
   }
   return plan;
 }
